@@ -1,0 +1,43 @@
+//! What the loop needs of the world: a log to write to and to read from.
+
+use async_trait::async_trait;
+use posse_protocol::{Event, Record, Seq};
+
+/// A run's log, as its owner sees it.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// Appends `events` in order, all or none, and returns the position of the first. Positions
+    /// between the last known one and that belong to what others appended meanwhile.
+    ///
+    /// With [`Expect::Last`], appends only if nothing was appended after that position.
+    async fn record(&self, events: Vec<Event>, expect: Expect) -> Result<Seq, JournalError>;
+
+    /// Everything after `seq`.
+    async fn read_after(&self, seq: Seq) -> Result<Vec<Record>, JournalError>;
+
+    /// Returns when something was appended after `seq`. May return early.
+    async fn changed(&self, seq: Seq);
+}
+
+/// What must hold for an append to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing.
+    Any,
+    /// This is the last event in the log.
+    Last(Seq),
+}
+
+/// Why the log could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Something was appended after the expected position: read it and decide again.
+    #[error("the log has moved on")]
+    Moved,
+    /// Another process owns the run now: stop at once.
+    #[error("another process owns the run")]
+    NotOwner,
+    /// The log itself failed.
+    #[error("{0}")]
+    Failed(String),
+}

@@ -1,0 +1,100 @@
+//! What the loop needs of a tool, and the table it finds tools in.
+
+use async_trait::async_trait;
+use posse_protocol::{CallId, Delta, Grant, RunId, ToolOutput, ToolSpec};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Something an agent can call.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// What it says about itself.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Other names that models and people call it by.
+    fn aliases(&self) -> &[&str] {
+        &[]
+    }
+
+    /// Does it. A failure is an [`Answer::Done`] marked as error, which the model sees. Returns
+    /// soon after `context.cancel` fires, leaving nothing behind.
+    async fn call(&self, input: Value, context: &ToolContext) -> Answer;
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Its result.
+    Done(ToolOutput),
+    /// Its result will be appended to the log later, by someone else.
+    Pending {
+        /// What it waits for, in words for people.
+        waits_for: String,
+    },
+}
+
+impl From<ToolOutput> for Answer {
+    fn from(output: ToolOutput) -> Self {
+        Answer::Done(output)
+    }
+}
+
+/// Where a call stands.
+pub struct ToolContext {
+    /// The run that calls.
+    pub run: RunId,
+    /// Which call.
+    pub call: CallId,
+    /// Fires when the call is to stop.
+    pub cancel: CancellationToken,
+    /// Takes progress to show. Must not block.
+    pub deltas: Arc<dyn Fn(Delta) + Send + Sync>,
+}
+
+impl ToolContext {
+    /// Shows `text` as progress of this call.
+    pub fn progress(&self, text: impl Into<String>) {
+        (self.deltas)(Delta::ToolProgress { call: self.call.clone(), text: text.into() });
+    }
+}
+
+/// Tools by name and alias.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    tools: Vec<Arc<dyn Tool>>,
+    index: HashMap<String, usize>,
+}
+
+impl Toolbox {
+    /// A table of `tools`. Where two claim the same name, the first keeps it.
+    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        let mut index = HashMap::new();
+        for (position, tool) in tools.iter().enumerate() {
+            index.entry(tool.spec().name.clone()).or_insert(position);
+        }
+        for (position, tool) in tools.iter().enumerate() {
+            for alias in tool.aliases() {
+                index.entry((*alias).to_owned()).or_insert(position);
+            }
+        }
+        Toolbox { tools, index }
+    }
+
+    /// The tool that answers to `name`, whether granted or not.
+    pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.index.get(name).map(|position| &self.tools[*position])
+    }
+
+    /// The tools that `grant` allows, in their order: what the model is offered.
+    pub fn offered(&self, grant: &Grant) -> Arc<[ToolSpec]> {
+        let allowed = self.tools.iter().filter(|tool| grant.allows(&tool.spec().name));
+        allowed.map(|tool| tool.spec().clone()).collect()
+    }
+
+    /// The names of all tools, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.spec().name.as_str())
+    }
+}

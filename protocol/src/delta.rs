@@ -1,0 +1,28 @@
+//! What is shown while it happens and never stored.
+
+use crate::CallId;
+use serde::{Deserialize, Serialize};
+
+/// A piece of something that is still under way. Readers may miss some; the stored event that
+/// follows has the whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "delta", rename_all = "snake_case")]
+pub enum Delta {
+    /// More text of the model.
+    Text {
+        /// What is new.
+        text: String,
+    },
+    /// More reasoning of the model.
+    Thinking {
+        /// What is new.
+        text: String,
+    },
+    /// A tool says how far it is.
+    ToolProgress {
+        /// Which call.
+        call: CallId,
+        /// What is new, for example output of a command.
+        text: String,
+    },
+}

@@ -1,0 +1,480 @@
+//! The facts in a run's log, in the past tense, and the envelope they are stored in.
+
+use crate::{
+    AgentSpec, CallId, Extra, Grant, Limit, Limits, Message, Outcome, RunId, Seq, ToolOutput, Usage,
+};
+use serde::{Deserialize, Serialize};
+
+/// The version of the stored form that this build writes, and the newest it reads.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A fact in a run's log.
+///
+/// The owner of a run (the process that executes it) appends most of them. Anyone may append a
+/// message, a cancel request, or the result of a pending call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// The run exists. Always the first event, and only the first.
+    RunStarted(Box<RunStarted>),
+    /// Someone said something to the agent.
+    MessageReceived(MessageReceived),
+    /// A request to the model is about to be made.
+    ModelCalled(ModelCalled),
+    /// The model answered.
+    ModelReplied(Box<ModelReplied>),
+    /// The call to the model ended without an answer.
+    ModelFailed(ModelFailed),
+    /// A tool is about to run.
+    ToolStarted(ToolStarted),
+    /// A tool answered that its result will be appended later.
+    ToolPending(ToolPending),
+    /// A call has its result.
+    ToolFinished(ToolFinished),
+    /// So much time has been spent; recorded when that matters.
+    TimePassed(TimePassed),
+    /// The beginning of the transcript was replaced by a summary.
+    Compacted(Box<Compacted>),
+    /// Someone asked to stop.
+    CancelRequested(CancelRequested),
+    /// The run ended. Only a message, which reopens it, or `Archived` may follow.
+    RunFinished(RunFinished),
+    /// The run was put away. Nothing follows.
+    Archived(Archived),
+}
+
+impl Event {
+    /// The name of the variant as it is stored.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Event::RunStarted(_) => "run_started",
+            Event::MessageReceived(_) => "message_received",
+            Event::ModelCalled(_) => "model_called",
+            Event::ModelReplied(_) => "model_replied",
+            Event::ModelFailed(_) => "model_failed",
+            Event::ToolStarted(_) => "tool_started",
+            Event::ToolPending(_) => "tool_pending",
+            Event::ToolFinished(_) => "tool_finished",
+            Event::TimePassed(_) => "time_passed",
+            Event::Compacted(_) => "compacted",
+            Event::CancelRequested(_) => "cancel_requested",
+            Event::RunFinished(_) => "run_finished",
+            Event::Archived(_) => "archived",
+        }
+    }
+}
+
+/// How a run began. What it may do and with which model is decided here, once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// The definition it started with, whole.
+    pub agent: AgentSpec,
+    /// The model it was resolved to, as `vendor/name`.
+    pub model: String,
+    /// What it may do.
+    pub grant: Grant,
+    /// How far it may go.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Ends each turn waiting for the next message instead of finishing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub session: bool,
+    /// A second start with the same key finds this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Who says something to the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sender {
+    /// A person or the host program.
+    User,
+    /// The runtime: the agent nears this limit.
+    LimitNear(Limit),
+}
+
+/// Someone said something to the agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MessageReceived {
+    /// Who.
+    pub from: Sender,
+    /// What.
+    pub message: Message,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl MessageReceived {
+    /// A text by a person or the host program.
+    pub fn user(text: impl Into<String>) -> Self {
+        MessageReceived {
+            from: Sender::User,
+            message: Message::user(text),
+            extra: Extra::default(),
+        }
+    }
+}
+
+/// What a model call is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The agent's next turn.
+    #[default]
+    Turn,
+    /// A summary that will replace the beginning of the transcript.
+    Compaction,
+}
+
+/// A request to the model is about to be made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelCalled {
+    /// What it may spend at most. Charged as it is if no reply was ever recorded.
+    pub reserved: Usage,
+    /// What it is for.
+    #[serde(default)]
+    pub purpose: Purpose,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// It had said what it wanted to say.
+    End,
+    /// It wants tools to be called.
+    ToolUse,
+    /// It reached the output cap of the call.
+    MaxTokens,
+    /// It would not answer.
+    Refusal,
+    /// We stopped it; the reply holds the text so far.
+    Cancelled,
+    /// Something else, in the provider's words.
+    Other(String),
+}
+
+/// The model answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelReplied {
+    /// The last event the model had seen: what came later folds after the reply.
+    pub seen: Seq,
+    /// What it said.
+    pub message: Message,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// What it cost.
+    pub usage: Usage,
+    /// The provider's name for the request, for support.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// Time at work so far, in milliseconds.
+    pub worked_ms: u64,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What kind of failure a model call ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The transcript does not fit the model's window: compacting may help.
+    ContextOverflow,
+    /// We stopped it before it said anything.
+    Cancelled,
+    /// Anything else that trying again will not mend.
+    Other,
+}
+
+/// The call to the model ended without an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelFailed {
+    /// What kind of failure.
+    pub kind: FailureKind,
+    /// What went wrong and what to do about it.
+    pub reason: String,
+    /// What it cost all the same.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Time at work so far, in milliseconds.
+    pub worked_ms: u64,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A tool is about to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolStarted {
+    /// Which call.
+    pub call: CallId,
+    /// The tool, by the name it is offered under.
+    pub tool: String,
+    /// It may run again if the process dies before the result is recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeatable: bool,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A tool answered that its result will be appended later, by someone else.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolPending {
+    /// Which call.
+    pub call: CallId,
+    /// What it waits for, in words for people.
+    pub waits_for: String,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Where a result came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The tool ran and returned.
+    #[default]
+    Returned,
+    /// It was not run: outside the grant, over a limit, or not a call that can be understood.
+    Refused,
+    /// It was stopped before it returned.
+    Stopped,
+    /// The process died while it ran: whether it had its effect is not known.
+    Interrupted,
+}
+
+/// A call has its result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolFinished {
+    /// Which call.
+    pub call: CallId,
+    /// What the model is told.
+    pub output: ToolOutput,
+    /// Where the result came from.
+    #[serde(default)]
+    pub ending: Ending,
+    /// How long the tool ran, in milliseconds.
+    #[serde(default)]
+    pub took_ms: u64,
+    /// Time at work of the run so far, in milliseconds.
+    #[serde(default)]
+    pub worked_ms: u64,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// So much time has been spent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimePassed {
+    /// Time at work so far, in milliseconds.
+    pub worked_ms: u64,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The beginning of the transcript was replaced by a summary. The log keeps it all the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// The replaced prefix: every message before the reply recorded at this position. If no
+    /// reply has it, every message up to here.
+    pub before: Seq,
+    /// What stands in its place.
+    pub summary: String,
+    /// The model wrote the summary; otherwise it was put together from extracts.
+    pub by_model: bool,
+    /// What it cost.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Time at work so far, in milliseconds.
+    pub worked_ms: u64,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What a cancel request stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelScope {
+    /// The whole run.
+    #[default]
+    Run,
+    /// What a session does now; it then waits for the next message.
+    Turn,
+}
+
+/// Someone asked to stop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CancelRequested {
+    /// Who, in words for people.
+    pub by: String,
+    /// What to stop.
+    #[serde(default)]
+    pub scope: CancelScope,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFinished {
+    /// How.
+    pub outcome: Outcome,
+    /// Time at work in all, in milliseconds.
+    pub worked_ms: u64,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The run was put away.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Archived {
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// An event in its place: what a log is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Which run.
+    pub run: RunId,
+    /// Where in its log.
+    pub seq: Seq,
+    /// When it was stored: milliseconds since 1970 by the store's clock. For people only;
+    /// nothing is decided by it.
+    pub at: u64,
+    /// The version of the stored form.
+    pub version: u32,
+    /// The fact.
+    pub event: Event,
+}
+
+/// A stored event that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// Written by a newer Posse.
+    #[error(
+        "event {seq} of run {run} was written by a newer version of posse (format {found}, this one reads up to {SCHEMA_VERSION}); update posse to read it"
+    )]
+    Newer {
+        /// Which run.
+        run: RunId,
+        /// Which event.
+        seq: Seq,
+        /// The version found.
+        found: u32,
+    },
+    /// Not an event.
+    #[error("event {seq} of run {run} cannot be read")]
+    Malformed {
+        /// Which run.
+        run: RunId,
+        /// Which event.
+        seq: Seq,
+        /// Why.
+        source: serde_json::Error,
+    },
+}
+
+impl Record {
+    /// Reads a stored event.
+    ///
+    /// # Errors
+    /// When it was written by a newer version, or is not an event.
+    pub fn decode(
+        run: RunId,
+        seq: Seq,
+        at: u64,
+        version: u32,
+        body: &str,
+    ) -> Result<Self, DecodeError> {
+        if version > SCHEMA_VERSION {
+            return Err(DecodeError::Newer { run, seq, found: version });
+        }
+        let event = serde_json::from_str(body).map_err(|source| DecodeError::Malformed {
+            run,
+            seq,
+            source,
+        })?;
+        Ok(Record { run, seq, at, version, event })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Parses `body`, writes it back, and expects the same document.
+    fn check_round_trip(body: &str) {
+        let run = RunId::from_u128(7);
+        let record = Record::decode(run, Seq(1), 0, 1, body).unwrap();
+        let before: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(serde_json::to_value(&record.event).unwrap(), before);
+    }
+
+    #[test]
+    fn unknown_fields_survive_at_every_level() {
+        check_round_trip(
+            r#"{"type":"model_replied","seen":3,"message":{"role":"assistant","parts":[
+                {"type":"text","text":"hi","citations":[1]},
+                {"type":"thinking","text":"","signature":"x","budget":2},
+                {"type":"tool_call","id":"c","name":"Read","input":{"b":1,"a":2},"caller":{"kind":"direct"}},
+                {"type":"opaque","wire":"anthropic","value":{"type":"server_tool_use","z":1}}],
+                "mood":"good"},"stop":"end",
+                "usage":{"input_tokens":1,"output_tokens":2,"cost":3},"worked_ms":9,"later":{"a":[1]}}"#,
+        );
+        check_round_trip(
+            r#"{"type":"run_started","agent":{"name":"code","limits":{"turns":3,"knees":2},"hat":"red"},
+                "model":"anthropic/x","grant":{"tools":["Read"],"workspace":"/w","network":"off"},
+                "limits":{"cost":5},"mood":1}"#,
+        );
+        check_round_trip(
+            r#"{"type":"tool_finished","call":"c","output":{"parts":[],"is_error":true,"new":1},
+                "ending":"returned","took_ms":0,"worked_ms":0,"more":null}"#,
+        );
+    }
+
+    #[test]
+    fn a_newer_version_is_refused_by_name() {
+        let error = Record::decode(RunId::from_u128(1), Seq(4), 0, SCHEMA_VERSION + 1, "{}")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("newer version of posse"), "{error}");
+        assert!(error.contains("event 4"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_kind_is_malformed() {
+        let error = Record::decode(RunId::from_u128(1), Seq(2), 0, 1, r#"{"type":"sang"}"#);
+        assert!(matches!(error, Err(DecodeError::Malformed { .. })));
+    }
+
+    #[test]
+    fn kinds_are_the_stored_tags() {
+        for event in [
+            Event::TimePassed(TimePassed { worked_ms: 1, extra: Extra::default() }),
+            Event::Archived(Archived::default()),
+            Event::MessageReceived(MessageReceived::user("x")),
+        ] {
+            let value = serde_json::to_value(&event).unwrap();
+            assert_eq!(value["type"], event.kind());
+        }
+    }
+}

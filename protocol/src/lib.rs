@@ -1,0 +1,34 @@
+//! Plain data of Posse, and nothing else: no I/O, no clocks, no tasks.
+//!
+//! A **run** is one execution of an agent. Its whole state is an append-only log of
+//! [`Event`]s; everything that is shown or decided is a view of that log. This crate names
+//! those events and the things in them, once, for every other crate, the command line, the
+//! HTTP API and the files that `posse runs export` writes.
+//!
+//! Stored data is versioned: a [`Record`] carries the [`SCHEMA_VERSION`] it was written with.
+//! A newer version is refused ([`Record::decode`]); fields this version does not know are kept
+//! in [`Extra`] and written back unchanged.
+
+mod delta;
+mod event;
+mod extra;
+mod grant;
+mod id;
+mod limits;
+mod message;
+mod outcome;
+mod spec;
+mod tool;
+mod usage;
+
+pub use delta::Delta;
+pub use event::*;
+pub use extra::Extra;
+pub use grant::Grant;
+pub use id::{AgentName, CallId, InvalidName, InvalidRunId, RunId, Seq, WorkerId};
+pub use limits::{Limit, Limits};
+pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
+pub use outcome::{Outcome, Status};
+pub use spec::{AgentSpec, RunSpec};
+pub use tool::{Effect, ToolOutput, ToolSpec};
+pub use usage::{Price, Usage, Usd};

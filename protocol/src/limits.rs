@@ -1,0 +1,64 @@
+//! How far a run may go.
+
+use crate::{Extra, Usd};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How far a run may go each time it is set to work; `None` is without limit.
+///
+/// The counters start again when a message from outside wakes a run that was idle or finished.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Model calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
+    /// Tool calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u32>,
+    /// Tokens sent, cached or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Usd>,
+    /// Time at work, in milliseconds. The time during which no process ran it does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<u64>,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Which limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Model calls.
+    Turns,
+    /// Tool calls.
+    ToolCalls,
+    /// Tokens sent.
+    InputTokens,
+    /// Tokens received.
+    OutputTokens,
+    /// Money.
+    Cost,
+    /// Time at work.
+    WallTime,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Limit::Turns => "turns",
+            Limit::ToolCalls => "tool calls",
+            Limit::InputTokens => "input tokens",
+            Limit::OutputTokens => "output tokens",
+            Limit::Cost => "cost",
+            Limit::WallTime => "wall time",
+        })
+    }
+}

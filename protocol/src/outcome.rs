@@ -1,0 +1,143 @@
+//! How runs end, and where they stand.
+
+use crate::Limit;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How a run ended, as the runtime saw it, never as the agent claims it.
+///
+/// Everything but `Completed` keeps the last text of the agent as a partial result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The agent gave its answer.
+    Completed {
+        /// The answer.
+        output: String,
+    },
+    /// The run could not go on.
+    Failed {
+        /// What went wrong and what to do about it.
+        reason: String,
+        /// The last text before it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        partial: String,
+    },
+    /// Someone asked it to stop.
+    Cancelled {
+        /// Who.
+        by: String,
+        /// The last text before it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        partial: String,
+    },
+    /// It worked longer than it may.
+    TimedOut {
+        /// The limit, in milliseconds.
+        limit_ms: u64,
+        /// The last text before it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        partial: String,
+    },
+    /// It reached another limit.
+    Stopped {
+        /// Which.
+        limit: Limit,
+        /// The last text before it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        partial: String,
+    },
+}
+
+impl Outcome {
+    /// One word for lists and filters.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Outcome::Completed { .. } => "completed",
+            Outcome::Failed { .. } => "failed",
+            Outcome::Cancelled { .. } => "cancelled",
+            Outcome::TimedOut { .. } => "timed out",
+            Outcome::Stopped { .. } => "stopped",
+        }
+    }
+
+    /// The answer, or what there was of it.
+    pub fn text(&self) -> &str {
+        match self {
+            Outcome::Completed { output } => output,
+            Outcome::Failed { partial, .. }
+            | Outcome::Cancelled { partial, .. }
+            | Outcome::TimedOut { partial, .. }
+            | Outcome::Stopped { partial, .. } => partial,
+        }
+    }
+
+    /// True when the agent gave its answer.
+    pub fn is_completed(&self) -> bool {
+        matches!(self, Outcome::Completed { .. })
+    }
+}
+
+impl fmt::Display for Outcome {
+    /// One line that says how it ended and why, without the result.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Completed { .. } => f.write_str("completed"),
+            Outcome::Failed { reason, .. } => write!(f, "failed: {reason}"),
+            Outcome::Cancelled { by, .. } => write!(f, "cancelled by {by}"),
+            Outcome::TimedOut { limit_ms, .. } => {
+                write!(f, "timed out after {} s", *limit_ms as f64 / 1e3)
+            }
+            Outcome::Stopped { limit, .. } => write!(f, "stopped at its limit of {limit}"),
+        }
+    }
+}
+
+/// Where a run stands now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Has work to do and waits for a slot, or for a process that takes it up.
+    Queued,
+    /// A live process works on it.
+    Running,
+    /// The process that worked on it is gone; the next one goes on with it.
+    Interrupted,
+    /// Has nothing to do until something is appended: a message, a result.
+    Waiting,
+    /// Ended; its outcome says how.
+    Finished,
+    /// Ended and put away.
+    Archived,
+    /// Its log was changed or is not readable; nothing executes it.
+    Damaged,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Status::Queued => "queued",
+            Status::Running => "running",
+            Status::Interrupted => "interrupted",
+            Status::Waiting => "waiting",
+            Status::Finished => "finished",
+            Status::Archived => "archived",
+            Status::Damaged => "damaged",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_never_called_completed() {
+        let stopped = Outcome::Stopped { limit: Limit::Turns, partial: "half".into() };
+        assert_eq!(stopped.kind(), "stopped");
+        assert_eq!(stopped.text(), "half");
+        assert!(!stopped.is_completed());
+        assert_eq!(stopped.to_string(), "stopped at its limit of turns");
+        assert_eq!(crate::Usd::from_dollars(0.0012).to_string(), "$0.0012");
+    }
+}

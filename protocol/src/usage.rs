@@ -1,0 +1,141 @@
+//! What was spent: tokens and money.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// Money, in billionths of a US dollar: fine enough for one token of the cheapest model.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Usd(pub u64);
+
+impl Usd {
+    /// Nothing.
+    pub const ZERO: Usd = Usd(0);
+
+    /// An amount in dollars, rounded up to the next billionth. Negative amounts are nothing.
+    pub fn from_dollars(dollars: f64) -> Self {
+        Usd((dollars * 1e9).ceil().max(0.0) as u64)
+    }
+
+    /// The amount in dollars.
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The difference, or nothing if `other` is larger.
+    pub fn saturating_sub(self, other: Usd) -> Usd {
+        Usd(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add for Usd {
+    type Output = Usd;
+    fn add(self, other: Usd) -> Usd {
+        Usd(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Usd {
+    fn add_assign(&mut self, other: Usd) {
+        *self = *self + other;
+    }
+}
+
+impl fmt::Display for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.dollars() {
+            zero if zero == 0.0 => f.write_str("$0"),
+            small if small < 0.01 => write!(f, "${small:.4}"),
+            amount => write!(f, "${amount:.2}"),
+        }
+    }
+}
+
+/// Tokens and money of one model call, or the sum over several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Tokens sent and not served from the provider's cache.
+    pub input_tokens: u64,
+    /// Tokens sent and served from the cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_read_tokens: u64,
+    /// Tokens sent and written to the cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+    /// Tokens received, reasoning included.
+    pub output_tokens: u64,
+    /// What it cost; nothing when the price is not known.
+    pub cost: Usd,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Usage {
+    /// All tokens sent, cached or not.
+    pub fn all_input_tokens(&self) -> u64 {
+        self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+    }
+}
+
+impl Add for Usage {
+    type Output = Usage;
+    fn add(self, other: Usage) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens + other.input_tokens,
+            cache_read_tokens: self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens: self.cache_write_tokens + other.cache_write_tokens,
+            output_tokens: self.output_tokens + other.output_tokens,
+            cost: self.cost + other.cost,
+        }
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Usage) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Usage {
+    type Output = Usage;
+    /// The difference, field by field, nothing where `other` is larger.
+    fn sub(self, other: Usage) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_sub(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_sub(other.cache_write_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            cost: self.cost.saturating_sub(other.cost),
+        }
+    }
+}
+
+/// What a model asks for its tokens, in billionths of a dollar for one token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Price {
+    /// One token sent.
+    pub input: u64,
+    /// One token served from the cache.
+    pub cache_read: u64,
+    /// One token written to the cache.
+    pub cache_write: u64,
+    /// One token received.
+    pub output: u64,
+}
+
+impl Price {
+    /// What `usage` costs at this price.
+    pub fn of(&self, usage: &Usage) -> Usd {
+        Usd(usage.input_tokens * self.input
+            + usage.cache_read_tokens * self.cache_read
+            + usage.cache_write_tokens * self.cache_write
+            + usage.output_tokens * self.output)
+    }
+}
