@@ -15,6 +15,9 @@ pub trait Journal: Send + Sync {
     /// Everything after `seq`.
     async fn read_after(&self, seq: Seq) -> Result<Vec<Record>, JournalError>;
 
+    /// The last position known to be taken: cheap, and possibly behind the truth for a moment.
+    fn tail(&self) -> Seq;
+
     /// Returns when something was appended after `seq`. May return early.
     async fn changed(&self, seq: Seq);
 }

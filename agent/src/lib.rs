@@ -1,8 +1,26 @@
-//! The loop.
+//! The agent loop of Posse, and the three seams it works through.
+//!
+//! [`run`] drives a run from its log: it folds the events into a [`Transcript`], asks the pure
+//! function [`next_step`] what to do, does it, and records it. It knows a [`Model`], [`Tool`]s
+//! and a [`Journal`]; that stores, servers or other runs exist, it never learns.
+//!
+//! Because everything the loop knows is in the log, resuming after a crash is calling [`run`]
+//! again, and so is answering the next line of a chat.
+
+mod compact;
+mod desk;
+mod dispatch;
 mod journal;
 mod model;
+mod run;
+mod step;
 mod tool;
+mod transcript;
+
 pub use journal::{Expect, Journal, JournalError};
 pub use model::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
 pub use posse_protocol as protocol;
+pub use run::{Agent, Ended, run};
+pub use step::{Bounds, Step, next_step};
 pub use tool::{Answer, Tool, ToolContext, Toolbox};
+pub use transcript::Transcript;

@@ -246,8 +246,10 @@ pub enum Ending {
     /// The tool ran and returned.
     #[default]
     Returned,
-    /// It was not run: outside the grant, over a limit, or not a call that can be understood.
+    /// It was not run: outside the grant, or not a call that can be understood.
     Refused,
+    /// It was not run: the limit of tool calls was reached.
+    OverLimit,
     /// It was stopped before it returned.
     Stopped,
     /// The process died while it ran: whether it had its effect is not known.

@@ -1,1 +1,106 @@
+//! Durable logs of runs.
+//!
+//! A [`Store`] keeps, for every run, an append-only log of events and one row that projects it.
+//! It assigns positions and hashes inside the transaction, appends a batch over several runs
+//! whole or not at all, and lets one worker at a time own a run: what an owner appends carries
+//! the epoch of its claim, which is checked in the same transaction.
+//!
+//! [`SqliteStore`] is the store of one machine. Any other implementation must pass
+//! [`conformance`]. A store holds no policy: what may follow what in a log is one pure function,
+//! the same for all of them.
 
+mod append;
+mod chain;
+mod clock;
+pub mod conformance;
+mod error;
+mod row;
+mod sql;
+mod sqlite;
+
+pub use append::{Append, Appended, Guard, Ownership, Reserve};
+pub use clock::{Clock, MachineClock};
+pub use error::StoreError;
+pub use row::{RunRow, Spent};
+pub use sqlite::{Options, SqliteStore};
+
+use async_trait::async_trait;
+use posse_protocol::{Record, RunId, Seq};
+use tokio::sync::watch;
+
+/// Durable logs of runs.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Appends to one or several runs, all or nothing. The answers stand in the order of `batch`.
+    async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError>;
+
+    /// The events of `run` after `after`, at most `limit`, checked against their hashes. A log
+    /// that fails the check is marked as damaged and nothing executes it any more.
+    async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError>;
+
+    /// The runs that `filter` selects.
+    async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError>;
+
+    /// Takes ownership of runs that have something to do and no living owner, the longest
+    /// waiting first.
+    async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Says that this worker lives. Its runs may be claimed by others when it has not said so
+    /// for the length of the lease.
+    async fn renew(&self) -> Result<(), StoreError>;
+
+    /// The last known position of `run`'s log, as it moves: at once for what this store
+    /// appends, soon for what other processes append.
+    fn watch(&self, run: RunId) -> watch::Receiver<Seq>;
+
+    /// Changes whenever a run may have become claimable.
+    fn ready(&self) -> watch::Receiver<u64>;
+
+    /// Stores what is under way, gives up every claim, and closes.
+    async fn close(&self);
+}
+
+/// Which runs to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only this run.
+    pub id: Option<RunId>,
+    /// Only runs in this folder.
+    pub workspace: Option<String>,
+    /// Only runs that have not ended.
+    pub unfinished: Unfinished,
+    /// Only runs older than this one: the next page.
+    pub before: Option<RunId>,
+    /// At most this many, the newest first; 0 is 100.
+    pub limit: usize,
+}
+
+/// Whether ended runs are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unfinished {
+    /// Ended or not.
+    #[default]
+    All,
+    /// Only runs that have not ended.
+    Only,
+}
+
+/// Which runs to claim.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// At most this many.
+    pub limit: usize,
+    /// Only these, if any are named.
+    pub runs: Vec<RunId>,
+    /// Only runs in this folder.
+    pub workspace: Option<String>,
+}
+
+/// A run that was claimed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claimed {
+    /// The run as it stands.
+    pub row: RunRow,
+    /// The epoch that its owner's appends carry.
+    pub epoch: u64,
+}

@@ -1,0 +1,170 @@
+//! Where the loop works: the transcript, the events that wait to be stored, and the clock.
+//!
+//! Events are folded as they are noted and stored together just before the next effect, so that
+//! a turn takes two commits, not five. Nothing is shown, and no effect starts, before it is stored.
+
+use crate::step::{Bounds, wall_near_ms};
+use crate::transcript::Transcript;
+use crate::{Expect, Journal, JournalError};
+use posse_protocol::{Event, Extra, Seq, TimePassed};
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long something that was told to stop may take to do so.
+const GRACE: Duration = Duration::from_secs(3);
+
+pub(crate) struct Desk<'a> {
+    journal: &'a dyn Journal,
+    pub(crate) transcript: Transcript,
+    /// Folded already, not stored yet.
+    queued: Vec<Event>,
+    /// The last event known to be stored.
+    stored: Seq,
+    opened: Instant,
+    worked_before_ms: u64,
+}
+
+/// How something that was watched ended.
+pub(crate) enum Watched<T> {
+    /// By itself, possibly after having been told to stop.
+    Ended(T),
+    /// It did not stop when told to, and was dropped.
+    Dropped,
+}
+
+impl<'a> Desk<'a> {
+    pub(crate) async fn open(journal: &'a dyn Journal) -> Result<Self, JournalError> {
+        let records = journal.read_after(Seq::ZERO).await?;
+        let transcript = Transcript::of(&records);
+        Ok(Desk {
+            journal,
+            stored: transcript.seq(),
+            worked_before_ms: transcript.worked_ms(),
+            transcript,
+            queued: Vec::new(),
+            opened: Instant::now(),
+        })
+    }
+
+    /// Time at work so far, in milliseconds.
+    pub(crate) fn worked_ms(&self) -> u64 {
+        self.worked_before_ms + self.opened.elapsed().as_millis() as u64
+    }
+
+    /// Folds `event` and keeps it to be stored with the next [`Desk::store`].
+    pub(crate) fn note(&mut self, event: Event) {
+        let provisional = Seq(self.stored.0 + self.queued.len() as u64 + 1);
+        self.transcript.apply(provisional, &event);
+        self.queued.push(event);
+    }
+
+    /// Stores what was noted. Afterwards the transcript is that of the log.
+    pub(crate) async fn store(&mut self) -> Result<(), JournalError> {
+        if self.queued.is_empty() {
+            return Ok(());
+        }
+        let events = std::mem::take(&mut self.queued);
+        let count = events.len() as u64;
+        let first = self.journal.record(events, Expect::Any).await?;
+        if first == self.stored.next() {
+            self.stored = Seq(self.stored.0 + count);
+            return Ok(());
+        }
+        self.reread().await
+    }
+
+    /// Stores what was noted and `last`, if nothing else was appended meanwhile. Returns whether.
+    pub(crate) async fn conclude(&mut self, last: Event) -> Result<bool, JournalError> {
+        let mut events = self.queued.clone();
+        events.push(last);
+        match self.journal.record(events, Expect::Last(self.stored)).await {
+            Ok(_) => Ok(true),
+            Err(JournalError::Moved) => {
+                self.store().await?;
+                self.reread().await?;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Folds what others appended.
+    pub(crate) async fn sync(&mut self) -> Result<(), JournalError> {
+        if self.journal.tail() <= self.stored {
+            return Ok(());
+        }
+        if !self.queued.is_empty() {
+            return self.store().await;
+        }
+        for record in self.journal.read_after(self.stored).await? {
+            self.transcript.apply(record.seq, &record.event);
+            self.stored = record.seq;
+        }
+        Ok(())
+    }
+
+    /// Folds the log anew: what others appended stands between our own events.
+    async fn reread(&mut self) -> Result<(), JournalError> {
+        let records = self.journal.read_after(Seq::ZERO).await?;
+        self.transcript = Transcript::of(&records);
+        self.stored = self.transcript.seq();
+        Ok(())
+    }
+
+    /// Waits for `work`. Tells it to stop, through `token`, when a cancel request arrives or the
+    /// time is up; drops it if it then does not stop.
+    pub(crate) async fn watch<T>(
+        &mut self,
+        bounds: &Bounds,
+        token: &CancellationToken,
+        work: impl Future<Output = T>,
+    ) -> Result<Watched<T>, JournalError> {
+        let mut work = pin!(work);
+        let interrupts = self.transcript.phase.interrupts;
+        let mut give_up: Option<Instant> = None;
+        loop {
+            let alarm = match give_up {
+                Some(at) => Some(at),
+                None => self.next_alarm(bounds),
+            };
+            let journal = self.journal;
+            let stored = self.stored;
+            tokio::select! {
+                biased;
+                result = &mut work => return Ok(Watched::Ended(result)),
+                () = journal.changed(stored), if give_up.is_none() => self.sync().await?,
+                () = at(alarm), if alarm.is_some() => {
+                    if give_up.is_some() {
+                        return Ok(Watched::Dropped);
+                    }
+                    let worked_ms = self.worked_ms();
+                    self.note(Event::TimePassed(TimePassed { worked_ms, extra: Extra::default() }));
+                }
+            }
+            let late = bounds.limits.wall_ms.is_some_and(|limit| self.transcript.leg_ms() >= limit);
+            if give_up.is_none() && (late || self.transcript.phase.interrupts > interrupts) {
+                token.cancel();
+                give_up = Some(Instant::now() + GRACE);
+            }
+        }
+    }
+
+    /// When time next matters: when its end is near, and when it is up.
+    fn next_alarm(&self, bounds: &Bounds) -> Option<Instant> {
+        let limit = bounds.limits.wall_ms?;
+        let worked = self.transcript.leg_ms();
+        let threshold = [wall_near_ms(limit), limit].into_iter().find(|at| worked < *at)?;
+        let due = self.transcript.leg_began_ms() + threshold;
+        Some(self.opened + Duration::from_millis(due.saturating_sub(self.worked_before_ms)))
+    }
+}
+
+async fn at(alarm: Option<Instant>) {
+    match alarm {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,66 @@
+//! The dispatcher: which tool a call means, and whether the run may call it. It is the law; the
+//! list of tools sent to the model is a courtesy.
+
+use crate::{Answer, Tool, ToolContext, Toolbox};
+use futures_util::FutureExt;
+use posse_protocol::{Grant, ToolCall, ToolOutput};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+/// The tool that `call` means, or what the model is told instead.
+pub(crate) fn resolve<'a>(
+    toolbox: &'a Toolbox,
+    grant: &Grant,
+    call: &ToolCall,
+) -> Result<&'a Arc<dyn Tool>, String> {
+    let allowed = || grant.tools.join(", ");
+    let Some(tool) = toolbox.find(&call.name) else {
+        return Err(format!(
+            "there is no tool named `{}`; the tools you may call are: {}",
+            call.name.chars().take(80).collect::<String>(),
+            allowed()
+        ));
+    };
+    let name = &tool.spec().name;
+    if !grant.allows(name) {
+        return Err(format!(
+            "`{name}` is outside what this agent was granted; the tools you may call are: {}",
+            allowed()
+        ));
+    }
+    if !call.input.is_object() {
+        return Err(format!(
+            "the arguments of `{name}` are not a JSON object; send the call again, complete"
+        ));
+    }
+    Ok(tool)
+}
+
+/// Runs one call. A panic of the tool is its answer, not the end of the run.
+pub(crate) async fn invoke(tool: &dyn Tool, call: ToolCall, context: ToolContext) -> Answer {
+    let work = AssertUnwindSafe(tool.call(call.input, &context)).catch_unwind();
+    work.await.unwrap_or_else(|_| {
+        let name = &tool.spec().name;
+        ToolOutput::error(format!("`{name}` failed inside itself; its effect is not known")).into()
+    })
+}
+
+/// Parts `calls` into groups that run one after the other; the calls of one group run side by
+/// side.
+pub(crate) fn groups<'a, T>(
+    calls: Vec<(T, &'a Arc<dyn Tool>)>,
+) -> Vec<Vec<(T, &'a Arc<dyn Tool>)>> {
+    let mut groups: Vec<Vec<(T, &Arc<dyn Tool>)>> = Vec::new();
+    for (call, tool) in calls {
+        let beside = tool.spec().effect.side_by_side();
+        match groups.last_mut() {
+            Some(group)
+                if beside && group.iter().all(|(_, tool)| tool.spec().effect.side_by_side()) =>
+            {
+                group.push((call, tool));
+            }
+            _ => groups.push(vec![(call, tool)]),
+        }
+    }
+    groups
+}

@@ -1,0 +1,299 @@
+//! What to do next: a pure function of the transcript.
+
+use crate::ModelInfo;
+use crate::transcript::{Call, CallState, Transcript};
+use posse_protocol::{CallId, Ending, FailureKind, Limit, Limits, Outcome, Stop, ToolCall, Usage};
+
+/// How far a run may go, and what its model takes and costs.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// How far it may go.
+    pub limits: Limits,
+    /// What its model takes and costs.
+    pub model: ModelInfo,
+    /// Tokens of instructions and tools, which every request carries.
+    pub overhead_tokens: u64,
+}
+
+/// One move of the loop.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Call the model.
+    CallModel {
+        /// Tokens the reply may have.
+        max_tokens: u64,
+        /// What the call may spend at most.
+        reserved: Usage,
+    },
+    /// Run these calls.
+    CallTools(Vec<ToolCall>),
+    /// Answer these calls without running them.
+    Answer {
+        /// Which.
+        calls: Vec<CallId>,
+        /// Where the answer comes from.
+        ending: Ending,
+        /// What the model is told.
+        why: String,
+    },
+    /// Tell the agent that it nears a limit.
+    Tell {
+        /// Which.
+        limit: Limit,
+        /// In what words.
+        text: String,
+    },
+    /// Replace the beginning of the transcript by a summary.
+    Compact,
+    /// Nothing to do until something is appended.
+    Wait,
+    /// The run ends like this.
+    Finish(Outcome),
+    /// The run has ended.
+    Done(Outcome),
+}
+
+/// The share of the window at which the transcript is compacted, in percent.
+const COMPACT_AT_PERCENT: u64 = 80;
+/// A reply shorter than this is not worth asking for.
+const MIN_REPLY_TOKENS: u64 = 64;
+/// What the model is told of a call that was stopped by a person.
+const CANCELLED: &str = "cancelled before it finished";
+
+/// Decides the next move. Pure: the same log decides the same, wherever and whenever.
+pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
+    let phase = &transcript.phase;
+    if let Some(outcome) = &phase.finished {
+        return Step::Done(outcome.clone());
+    }
+    if transcript.started.is_none() || phase.archived {
+        return Step::Wait;
+    }
+    let partial = || transcript.last_text().to_owned();
+    if let Some(by) = &phase.cancelled {
+        let outcome = Outcome::Cancelled { by: by.clone(), partial: partial() };
+        return stop_calls(transcript, CANCELLED, Step::Finish(outcome));
+    }
+    if let Some(limit_ms) = bounds.limits.wall_ms.filter(|limit| transcript.leg_ms() >= *limit) {
+        let outcome = Outcome::TimedOut { limit_ms, partial: partial() };
+        return stop_calls(transcript, "stopped: the run is out of time", Step::Finish(outcome));
+    }
+    if let Some((kind, reason)) = &phase.failure {
+        let overflow = *kind == FailureKind::ContextOverflow && !phase.just_compacted;
+        if overflow && may_compact(transcript, bounds) {
+            return Step::Compact;
+        }
+        return Step::Finish(Outcome::Failed { reason: reason.clone(), partial: partial() });
+    }
+    if let Some(step) = open_calls(transcript, bounds) {
+        return step;
+    }
+    if transcript.has_news() {
+        return next_turn(transcript, bounds);
+    }
+    if transcript.is_session() || transcript.phase.last_stop.is_none() {
+        return Step::Wait;
+    }
+    Step::Finish(match &phase.last_stop {
+        Some(Stop::MaxTokens) => {
+            Outcome::Stopped { limit: Limit::OutputTokens, partial: partial() }
+        }
+        Some(Stop::Refusal) => Outcome::Failed {
+            reason:
+                "the model refused to answer; say differently what is wanted, or use another model"
+                    .to_owned(),
+            partial: partial(),
+        },
+        _ => Outcome::Completed { output: partial() },
+    })
+}
+
+/// `then`, after every open call has been answered with `why`.
+fn stop_calls(transcript: &Transcript, why: &str, then: Step) -> Step {
+    let open: Vec<CallId> = transcript
+        .calls
+        .iter()
+        .filter(|call| is_open(call))
+        .map(|call| call.call.id.clone())
+        .collect();
+    if open.is_empty() {
+        return then;
+    }
+    Step::Answer { calls: open, ending: Ending::Stopped, why: why.to_owned() }
+}
+
+fn is_open(call: &Call) -> bool {
+    !matches!(call.state, CallState::Answered(_))
+}
+
+/// What the open calls of the last reply want, if any is open.
+fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
+    let ids = |wanted: &dyn Fn(&CallState) -> bool| -> Vec<CallId> {
+        let calls = transcript.calls.iter().filter(|call| wanted(&call.state));
+        calls.map(|call| call.call.id.clone()).collect()
+    };
+    let abandoned = ids(&|state| *state == CallState::Abandoned);
+    if !abandoned.is_empty() {
+        let why = CANCELLED.to_owned();
+        return Some(Step::Answer { calls: abandoned, ending: Ending::Stopped, why });
+    }
+    let lost = ids(&|state| *state == CallState::Started { repeatable: false });
+    if !lost.is_empty() {
+        return Some(Step::Answer {
+            calls: lost,
+            ending: Ending::Interrupted,
+            why:
+                "interrupted: the process that ran this call died before its result was recorded. \
+                  Whether it had its effect is not known; look before you try again."
+                    .to_owned(),
+        });
+    }
+    let mut runnable: Vec<ToolCall> = transcript
+        .calls
+        .iter()
+        .filter(|call| matches!(call.state, CallState::Asked | CallState::Started { .. }))
+        .map(|call| call.call.clone())
+        .collect();
+    if runnable.is_empty() {
+        return transcript.calls.iter().any(is_open).then_some(Step::Wait);
+    }
+    if let Some(limit) = bounds.limits.tool_calls {
+        // A call that runs again after a crash was counted when it first started.
+        let left = limit.saturating_sub(transcript.spent.tool_calls) as usize;
+        let mut fresh = 0;
+        let asked = ids(&|state| *state == CallState::Asked);
+        runnable.retain(|call| {
+            fresh += usize::from(asked.contains(&call.id));
+            !asked.contains(&call.id) || fresh <= left
+        });
+        if runnable.is_empty() {
+            return Some(Step::Answer {
+                calls: asked,
+                ending: Ending::OverLimit,
+                why: format!("not run: the limit of {limit} tool calls is reached"),
+            });
+        }
+    }
+    Some(Step::CallTools(runnable))
+}
+
+/// What to do now that the model has something to answer.
+fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
+    let spent = &transcript.spent;
+    let limits = &bounds.limits;
+    let stopped = |limit| {
+        Step::Finish(Outcome::Stopped { limit, partial: transcript.last_text().to_owned() })
+    };
+    if limits.turns.is_some_and(|limit| spent.turns >= limit) {
+        return stopped(Limit::Turns);
+    }
+    if let Some(limit) = transcript.phase.over {
+        return stopped(limit);
+    }
+    let input = bounds.overhead_tokens + transcript.context_tokens();
+    if input * 100 > bounds.model.context_window * COMPACT_AT_PERCENT
+        && !transcript.phase.just_compacted
+        && may_compact(transcript, bounds)
+    {
+        return Step::Compact;
+    }
+    if limits.input_tokens.is_some_and(|limit| spent.usage.all_input_tokens() + input > limit) {
+        return stopped(Limit::InputTokens);
+    }
+    let mut max_tokens = bounds.model.max_output;
+    if let Some(limit) = limits.output_tokens {
+        max_tokens = max_tokens.min(limit.saturating_sub(spent.usage.output_tokens));
+        if max_tokens < MIN_REPLY_TOKENS.min(limit) || max_tokens == 0 {
+            return stopped(Limit::OutputTokens);
+        }
+    }
+    let price = &bounds.model.price;
+    if let Some(limit) = limits.cost {
+        let sent = input.saturating_mul(price.input.max(price.cache_write));
+        let left = limit.saturating_sub(spent.usage.cost).0.saturating_sub(sent);
+        if let Some(affordable) = left.checked_div(price.output) {
+            max_tokens = max_tokens.min(affordable);
+            if max_tokens < MIN_REPLY_TOKENS {
+                return stopped(Limit::Cost);
+            }
+        }
+    }
+    if let Some((limit, text)) = near(transcript, bounds, input) {
+        return Step::Tell { limit, text };
+    }
+    // Reserved at the dearer of the two prices for input: the provider decides which applies.
+    let mut reserved = Usage { input_tokens: input, output_tokens: max_tokens, ..Usage::default() };
+    let dearer = posse_protocol::Price { input: price.input.max(price.cache_write), ..*price };
+    reserved.cost = dearer.of(&reserved);
+    Step::CallModel { max_tokens, reserved }
+}
+
+fn may_compact(transcript: &Transcript, bounds: &Bounds) -> bool {
+    transcript.compactable_before(keep_bytes(bounds)).is_some()
+}
+
+/// What stays verbatim when the transcript is compacted: a quarter of the window.
+pub(crate) fn keep_bytes(bounds: &Bounds) -> usize {
+    (bounds.model.context_window as usize / 4).saturating_mul(3)
+}
+
+/// The first limit that is near and has not been told yet.
+fn near(transcript: &Transcript, bounds: &Bounds, next_input: u64) -> Option<(Limit, String)> {
+    let spent = &transcript.spent;
+    let limits = &bounds.limits;
+    let told = |limit: Limit| spent.told.contains(&limit);
+    let most = |used: u64, limit: u64| used.saturating_mul(5) >= limit.saturating_mul(4);
+    let say = |limit: Limit, used: String, of: String| {
+        let text = format!(
+            "You are close to your limit of {limit}: {used} of {of} used. Stop working now and \
+             give your final answer with what you have; say what is left undone."
+        );
+        Some((limit, text))
+    };
+    if let Some(limit) = limits.turns
+        && !told(Limit::Turns)
+        && limit > 1
+        && limit - spent.turns.min(limit) == 1
+    {
+        return say(Limit::Turns, spent.turns.to_string(), limit.to_string());
+    }
+    if let Some(limit) = limits.tool_calls
+        && !told(Limit::ToolCalls)
+        && limit > 1
+        && limit.saturating_sub(spent.tool_calls) <= (limit / 10).max(1)
+    {
+        return say(Limit::ToolCalls, spent.tool_calls.to_string(), limit.to_string());
+    }
+    let sent = spent.usage.all_input_tokens() + next_input;
+    if let Some(limit) = limits.input_tokens
+        && !told(Limit::InputTokens)
+        && most(sent, limit)
+    {
+        return say(Limit::InputTokens, sent.to_string(), limit.to_string());
+    }
+    if let Some(limit) = limits.output_tokens
+        && !told(Limit::OutputTokens)
+        && most(spent.usage.output_tokens, limit)
+    {
+        return say(Limit::OutputTokens, spent.usage.output_tokens.to_string(), limit.to_string());
+    }
+    if let Some(limit) = limits.cost
+        && !told(Limit::Cost)
+        && most(spent.usage.cost.0, limit.0)
+    {
+        return say(Limit::Cost, spent.usage.cost.to_string(), limit.to_string());
+    }
+    if let Some(limit) = limits.wall_ms
+        && !told(Limit::WallTime)
+        && transcript.leg_ms() >= wall_near_ms(limit)
+    {
+        let seconds = |ms: u64| format!("{} s", ms / 1000);
+        return say(Limit::WallTime, seconds(transcript.leg_ms()), seconds(limit));
+    }
+    None
+}
+
+/// When the end of the time is near: a minute before it, or at four fifths if that is later.
+pub(crate) fn wall_near_ms(limit_ms: u64) -> u64 {
+    (limit_ms / 5 * 4).max(limit_ms.saturating_sub(60_000))
+}

@@ -1,0 +1,448 @@
+//! The fold: from a run's events to what the model sees and what the loop decides on.
+//!
+//! Folding is incremental and never fails: an event that does not fit is left without effect.
+//! It does no I/O and reads no clock. What others append (messages, cancel requests, results of
+//! pending calls) commutes with what the owner appends, because a reply names what it had seen.
+
+use posse_protocol::{
+    CancelRequested, CancelScope, Compacted, Ending, Event, FailureKind, Limit, Message,
+    MessageReceived, ModelReplied, Outcome, Part, Purpose, Record, Role, RunStarted, Sender, Seq,
+    Stop, ToolCall, ToolFinished, ToolResult, Usage,
+};
+use std::sync::Arc;
+
+/// A run's state: a fold over its log.
+#[derive(Clone, Debug, Default)]
+pub struct Transcript {
+    pub(crate) started: Option<Arc<RunStarted>>,
+    /// What the model has seen and said, in order.
+    entries: Vec<Entry>,
+    /// What was said to the agent and no reply has seen yet.
+    inbox: Vec<(Seq, Arc<Message>)>,
+    /// The calls of the last reply, in its order, until the next reply.
+    pub(crate) calls: Vec<Call>,
+    pub(crate) spent: Spent,
+    pub(crate) phase: Phase,
+    seq: Seq,
+    usage: Usage,
+    last_text: String,
+    weight: Weight,
+}
+
+/// A message in its place, and the position of the reply it is, if it is one.
+#[derive(Clone, Debug)]
+struct Entry {
+    message: Arc<Message>,
+    reply: Option<Seq>,
+    bytes: usize,
+}
+
+/// A tool call and how far it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) call: ToolCall,
+    pub(crate) state: CallState,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CallState {
+    /// Not started.
+    Asked,
+    /// Started, and its result not recorded.
+    Started { repeatable: bool },
+    /// Someone else will append the result.
+    Pending,
+    /// The turn that asked for it was stopped.
+    Abandoned,
+    /// Answered.
+    Answered(ToolResult),
+}
+
+/// What was spent since the run was last set to work.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Spent {
+    pub(crate) turns: u32,
+    pub(crate) tool_calls: u32,
+    pub(crate) usage: Usage,
+    pub(crate) worked_ms: u64,
+    /// Limits the agent has been told about.
+    pub(crate) told: Vec<Limit>,
+}
+
+/// Flags of the moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Phase {
+    /// There is something that the model has not answered yet.
+    pub(crate) awake: bool,
+    pub(crate) cancelled: Option<String>,
+    pub(crate) failure: Option<(FailureKind, String)>,
+    pub(crate) finished: Option<Outcome>,
+    pub(crate) archived: bool,
+    pub(crate) last_stop: Option<Stop>,
+    /// A call was not run because this limit was reached.
+    pub(crate) over: Option<Limit>,
+    /// Cancel requests so far.
+    pub(crate) interrupts: u32,
+    /// What an unanswered model call may have cost.
+    reserved: Option<Usage>,
+    /// Compacted since the last reply: doing it again would change nothing.
+    pub(crate) just_compacted: bool,
+    /// Time at work when the run was last set to work.
+    leg_began_ms: u64,
+    worked_ms: u64,
+}
+
+/// How much the transcript holds, for estimates.
+#[derive(Clone, Debug, Default)]
+struct Weight {
+    /// Bytes of all entries.
+    entries: usize,
+    /// Tokens up to and with the last reply, as its provider counted them.
+    measured: Option<u64>,
+    /// Bytes that came after it.
+    since: usize,
+}
+
+/// Bytes that make a token, pessimistically: three.
+const BYTES_PER_TOKEN: usize = 3;
+
+impl Transcript {
+    /// Folds a whole log.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut transcript = Transcript::default();
+        for record in records {
+            transcript.apply(record.seq, &record.event);
+        }
+        transcript
+    }
+
+    /// Folds one more event.
+    pub fn apply(&mut self, seq: Seq, event: &Event) {
+        self.seq = self.seq.max(seq);
+        match event {
+            Event::RunStarted(started) => self.started = Some(Arc::new((**started).clone())),
+            Event::MessageReceived(received) => self.receive(seq, received),
+            Event::ModelCalled(called) => {
+                self.charge_unanswered();
+                self.phase.reserved = Some(called.reserved);
+                if called.purpose == Purpose::Turn {
+                    self.spent.turns += 1;
+                }
+            }
+            Event::ModelReplied(replied) => self.reply(seq, replied),
+            Event::ModelFailed(failed) => {
+                self.settle(failed.usage, failed.worked_ms);
+                // A call that we stopped is no failure of the run: what stopped it decides.
+                if failed.kind != FailureKind::Cancelled {
+                    self.phase.failure = Some((failed.kind, failed.reason.clone()));
+                }
+            }
+            Event::ToolStarted(started) => {
+                let asked = |call: &&mut Call| {
+                    call.call.id == started.call && call.state == CallState::Asked
+                };
+                if let Some(call) = self.calls.iter_mut().find(asked) {
+                    call.state = CallState::Started { repeatable: started.repeatable };
+                    self.spent.tool_calls += 1;
+                }
+            }
+            Event::ToolPending(pending) => {
+                if let Some(call) = self.open_call(&pending.call) {
+                    call.state = CallState::Pending;
+                }
+            }
+            Event::ToolFinished(finished) => self.answer(finished),
+            Event::TimePassed(passed) => self.worked(passed.worked_ms),
+            Event::Compacted(compacted) => self.compact(compacted),
+            Event::CancelRequested(request) => self.interrupt(request),
+            Event::RunFinished(finished) => {
+                self.charge_unanswered();
+                self.worked(finished.worked_ms);
+                self.phase.finished = Some(finished.outcome.clone());
+                self.phase.awake = false;
+            }
+            Event::Archived(_) => self.phase.archived = true,
+        }
+    }
+
+    /// Position of the last event folded.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// How the run began.
+    pub fn started(&self) -> Option<&RunStarted> {
+        self.started.as_deref()
+    }
+
+    /// How the run ended, unless it has been reopened.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.phase.finished.as_ref()
+    }
+
+    /// What the whole run has cost, unanswered model calls as they were reserved.
+    pub fn usage(&self) -> Usage {
+        self.usage + self.phase.reserved.unwrap_or_default()
+    }
+
+    /// Time at work so far, in milliseconds.
+    pub fn worked_ms(&self) -> u64 {
+        self.phase.worked_ms
+    }
+
+    /// Time at work since the run was last set to work, in milliseconds.
+    pub(crate) fn leg_ms(&self) -> u64 {
+        self.phase.worked_ms.saturating_sub(self.phase.leg_began_ms)
+    }
+
+    /// Time at work at which the present leg began, in milliseconds.
+    pub(crate) fn leg_began_ms(&self) -> u64 {
+        self.phase.leg_began_ms
+    }
+
+    /// The last text of the agent.
+    pub fn last_text(&self) -> &str {
+        &self.last_text
+    }
+
+    /// What the model is to see next: all it has seen and said, the results of its last calls,
+    /// and what was said to it since.
+    pub fn messages(&self) -> Vec<Arc<Message>> {
+        let mut messages = Vec::with_capacity(self.entries.len() + 1 + self.inbox.len());
+        messages.extend(self.entries.iter().map(|entry| entry.message.clone()));
+        messages.extend(self.results().map(Arc::new));
+        messages.extend(self.inbox.iter().map(|(_, message)| message.clone()));
+        messages
+    }
+
+    /// Tokens that the next request will have, estimated on the high side.
+    pub fn context_tokens(&self) -> u64 {
+        match self.weight.measured {
+            Some(tokens) => tokens + (self.weight.since / BYTES_PER_TOKEN) as u64,
+            None => ((self.weight.entries + self.weight.since) / BYTES_PER_TOKEN) as u64,
+        }
+    }
+
+    /// True when the model has something to answer: a message, or results of its calls.
+    pub(crate) fn has_news(&self) -> bool {
+        self.phase.awake && (!self.inbox.is_empty() || !self.calls.is_empty())
+    }
+
+    pub(crate) fn is_session(&self) -> bool {
+        self.started.as_ref().is_some_and(|started| started.session)
+    }
+
+    /// The prefix that may be replaced by a summary: every message before the reply at the
+    /// returned position, so that what stays is at most `keep` bytes and no call is parted from
+    /// its result. `None` when there is nothing to gain.
+    pub fn compactable_before(&self, keep: usize) -> Option<Seq> {
+        let open = !self.calls.is_empty();
+        let mut kept = 0;
+        let mut cut = self.seq.next();
+        let mut first_kept = self.entries.len();
+        for (index, entry) in self.entries.iter().enumerate().rev() {
+            kept += entry.bytes;
+            let Some(reply) = entry.reply else { continue };
+            // The last reply stays while its calls are open: their results follow it.
+            let must_stay = open && first_kept == self.entries.len();
+            if kept > keep && !must_stay {
+                break;
+            }
+            (cut, first_kept) = (reply, index);
+        }
+        (first_kept > 1).then_some(cut)
+    }
+
+    fn receive(&mut self, seq: Seq, received: &MessageReceived) {
+        match received.from {
+            Sender::User => {
+                let idle = self.phase.finished.is_some() || !self.has_news() && self.calls_done();
+                if idle {
+                    self.begin_leg();
+                }
+                self.phase.awake = true;
+            }
+            Sender::LimitNear(limit) => self.spent.told.push(limit),
+        }
+        self.weight.since += weigh(&received.message.parts);
+        self.inbox.push((seq, Arc::new(received.message.clone())));
+    }
+
+    fn begin_leg(&mut self) {
+        self.spent = Spent::default();
+        self.phase.leg_began_ms = self.phase.worked_ms;
+        self.phase.finished = None;
+        self.phase.cancelled = None;
+        self.phase.failure = None;
+        self.phase.last_stop = None;
+        self.phase.over = None;
+    }
+
+    fn reply(&mut self, seq: Seq, replied: &ModelReplied) {
+        self.settle(replied.usage, replied.worked_ms);
+        if let Some(results) = self.results() {
+            self.push(results, None);
+        }
+        let unseen = self.inbox.iter().position(|(at, _)| *at > replied.seen);
+        let unseen = unseen.unwrap_or(self.inbox.len());
+        let seen: Vec<_> = self.inbox.drain(..unseen).collect();
+        for (_, message) in seen {
+            self.push_shared(message, None);
+        }
+        let text = replied.message.text();
+        if !text.trim().is_empty() {
+            self.last_text = text;
+        }
+        self.calls = replied
+            .message
+            .tool_calls()
+            .map(|call| Call { call: call.clone(), state: CallState::Asked })
+            .collect();
+        self.push(replied.message.clone(), Some(seq));
+        let counted = replied.usage.all_input_tokens() + replied.usage.output_tokens;
+        self.weight.measured = (counted > 0).then_some(counted);
+        self.weight.since = self.inbox.iter().map(|(_, message)| weigh(&message.parts)).sum();
+        if self.weight.measured.is_none() {
+            self.weight.since = 0;
+        }
+        // A turn that was stopped stays stopped: only a message sets the agent to work again.
+        self.phase.awake = self.phase.awake && (!self.calls.is_empty() || !self.inbox.is_empty());
+        self.phase.failure = None;
+        self.phase.just_compacted = false;
+        self.phase.last_stop = Some(replied.stop.clone());
+    }
+
+    fn interrupt(&mut self, request: &CancelRequested) {
+        self.phase.interrupts += 1;
+        if request.scope == CancelScope::Run || !self.is_session() {
+            self.phase.cancelled = Some(request.by.clone());
+            return;
+        }
+        self.phase.awake = false;
+        for call in &mut self.calls {
+            if !matches!(call.state, CallState::Answered(_)) {
+                call.state = CallState::Abandoned;
+            }
+        }
+    }
+
+    fn answer(&mut self, finished: &ToolFinished) {
+        self.worked(finished.worked_ms);
+        if finished.ending == Ending::OverLimit {
+            self.phase.over = Some(Limit::ToolCalls);
+        }
+        let weight = weigh(&finished.output.parts);
+        if let Some(call) = self.open_call(&finished.call) {
+            call.state = CallState::Answered(ToolResult {
+                call: finished.call.clone(),
+                parts: finished.output.parts.clone(),
+                is_error: finished.output.is_error,
+                extra: Default::default(),
+            });
+            self.weight.since += weight;
+        }
+    }
+
+    fn compact(&mut self, compacted: &Compacted) {
+        self.settle(compacted.usage, compacted.worked_ms);
+        let kept = self.entries.iter().position(|entry| entry.reply == Some(compacted.before));
+        let kept = kept.unwrap_or(self.entries.len());
+        let tail = self.entries.split_off(kept);
+        self.entries.clear();
+        self.weight = Weight::default();
+        self.push(Message::user(compacted.summary.clone()), None);
+        for entry in tail {
+            self.push_shared(entry.message, entry.reply);
+        }
+        let results: usize = self.results().map_or(0, |message| weigh(&message.parts));
+        let inbox: usize = self.inbox.iter().map(|(_, message)| weigh(&message.parts)).sum();
+        self.weight.since = results + inbox;
+        self.phase.just_compacted = true;
+        self.phase.failure = None;
+    }
+
+    fn push(&mut self, message: Message, reply: Option<Seq>) {
+        self.push_shared(Arc::new(message), reply);
+    }
+
+    fn push_shared(&mut self, message: Arc<Message>, reply: Option<Seq>) {
+        let bytes = weigh(&message.parts);
+        self.weight.entries += bytes;
+        self.entries.push(Entry { message, reply, bytes });
+    }
+
+    /// The results of the last reply's calls, in call order, once all are there.
+    fn results(&self) -> Option<Message> {
+        let answered = self.calls.iter().map(|call| match &call.state {
+            CallState::Answered(result) => Some(Part::ToolResult(result.clone())),
+            _ => None,
+        });
+        let parts: Vec<Part> = answered.collect::<Option<_>>()?;
+        (!parts.is_empty()).then(|| Message::new(Role::User, parts))
+    }
+
+    fn calls_done(&self) -> bool {
+        self.calls.iter().all(|call| matches!(call.state, CallState::Answered(_)))
+    }
+
+    fn open_call(&mut self, id: &posse_protocol::CallId) -> Option<&mut Call> {
+        self.calls
+            .iter_mut()
+            .find(|call| call.call.id == *id && !matches!(call.state, CallState::Answered(_)))
+    }
+
+    /// A model call came to its end: what was reserved for it returns.
+    fn settle(&mut self, usage: Usage, worked_ms: u64) {
+        self.phase.reserved = None;
+        self.usage += usage;
+        self.spent.usage += usage;
+        self.worked(worked_ms);
+    }
+
+    /// The process died during a model call: it is charged as reserved.
+    fn charge_unanswered(&mut self) {
+        if let Some(reserved) = self.phase.reserved.take() {
+            self.usage += reserved;
+            self.spent.usage += reserved;
+        }
+    }
+
+    fn worked(&mut self, worked_ms: u64) {
+        self.phase.worked_ms = self.phase.worked_ms.max(worked_ms);
+        self.spent.worked_ms = self.leg_ms();
+    }
+}
+
+/// Bytes of `parts`, roughly as they are sent.
+pub(crate) fn weigh(parts: &[Part]) -> usize {
+    const FRAME: usize = 16;
+    parts
+        .iter()
+        .map(|part| {
+            FRAME
+                + match part {
+                    Part::Text(text) => text.text.len(),
+                    Part::Thinking(thinking) => {
+                        thinking.text.len() + thinking.signature.as_ref().map_or(0, String::len)
+                    }
+                    Part::ToolCall(call) => 64 + call.name.len() + weigh_value(&call.input),
+                    Part::ToolResult(result) => 64 + weigh(&result.parts),
+                    // Providers count pictures by their area: about 1,600 tokens at the most.
+                    Part::Image { .. } => 1_600 * BYTES_PER_TOKEN,
+                    Part::Opaque { value, .. } => weigh_value(value),
+                }
+        })
+        .sum()
+}
+
+fn weigh_value(value: &serde_json::Value) -> usize {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| weigh_value(item) + 1).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, field)| name.len() + 4 + weigh_value(field)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 5,
+    }
+}

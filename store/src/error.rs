@@ -1,0 +1,109 @@
+//! What can go wrong with a store.
+
+use posse_protocol::{DecodeError, RunId, Seq};
+
+/// Why a store did not do what it was asked.
+///
+/// The first group are refusals: the store works, the request does not fit the state of the run.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// No such run.
+    #[error("there is no run {0}")]
+    NotFound(RunId),
+    /// A run with this id exists.
+    #[error("run {0} exists already")]
+    Exists(RunId),
+    /// A run was started with this key before.
+    #[error("the key `{key}` belongs to run {run}")]
+    KeyTaken {
+        /// The key.
+        key: String,
+        /// The run it found.
+        run: RunId,
+    },
+    /// The appender does not own the run, or no longer.
+    #[error("another process owns run {0}")]
+    NotOwner(RunId),
+    /// Something was appended after the expected position.
+    #[error("the log of run {run} has moved on to event {last}")]
+    Moved {
+        /// Which run.
+        run: RunId,
+        /// Its last event.
+        last: Seq,
+    },
+    /// The run has ended; only a message or archiving may follow.
+    #[error("run {0} has ended")]
+    Finished(RunId),
+    /// The run is put away; nothing may follow.
+    #[error("run {0} is archived")]
+    Archived(RunId),
+    /// These events cannot stand at this place of a log.
+    #[error("a log cannot have this at its place: {0}")]
+    Misplaced(&'static str),
+    /// The log was changed, or part of it is missing.
+    #[error("the log of run {run} is damaged: {reason}")]
+    Damaged {
+        /// Which run.
+        run: RunId,
+        /// The first bad event.
+        seq: Seq,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The log was written by a newer version.
+    #[error("{0}")]
+    Newer(String),
+
+    /// There is no space left to write to.
+    #[error(
+        "the disk is full: nothing new can be stored; reading works, and work goes on when there is space again"
+    )]
+    Full,
+    /// The database was made by a newer version.
+    #[error(
+        "the database {path} was made by a newer version of posse (schema {found}, this one knows {known}); update posse, or name another database"
+    )]
+    NewerDatabase {
+        /// Where.
+        path: String,
+        /// Its schema.
+        found: i64,
+        /// The newest this build knows.
+        known: i64,
+    },
+    /// The database file itself is damaged.
+    #[error(
+        "the database {path} is damaged: {reason}; restore it from a backup, or move it away to start anew"
+    )]
+    Corrupt {
+        /// Where.
+        path: String,
+        /// In the engine's words.
+        reason: String,
+    },
+    /// The database cannot be opened or used.
+    #[error("the database {path} cannot be used: {reason}")]
+    Unusable {
+        /// Where.
+        path: String,
+        /// In the engine's words.
+        reason: String,
+    },
+    /// The store has been closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl From<DecodeError> for StoreError {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Newer { .. } => StoreError::Newer(error.to_string()),
+            DecodeError::Malformed { run, seq, source } => StoreError::Damaged {
+                run,
+                seq,
+                reason: format!("event {seq} cannot be read: {source}"),
+            },
+        }
+    }
+}

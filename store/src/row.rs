@@ -1,0 +1,332 @@
+//! A run as one row: the projection of its log that lists, claims and guards rest on.
+//!
+//! [`RunRow::admit`] is the law of appending. It is pure, so that every store obeys the same one.
+
+use crate::append::{Append, Guard, Ownership};
+use crate::chain;
+use crate::error::StoreError;
+use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, Usage, Usd, WorkerId};
+
+/// A run at a glance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRow {
+    /// Which run.
+    pub id: RunId,
+    /// The agent's name.
+    pub agent: String,
+    /// The model, as `vendor/name`.
+    pub model: String,
+    /// The first message, shortened.
+    pub title: String,
+    /// The folder it works in.
+    pub workspace: String,
+    /// Ends its turns waiting.
+    pub session: bool,
+    /// Its idempotency key.
+    pub key: Option<String>,
+    /// When it was made: milliseconds since 1970.
+    pub created_at: u64,
+    /// When its log last grew.
+    pub updated_at: u64,
+    /// Its last event.
+    pub last_seq: Seq,
+    /// The hash of its last event.
+    pub last_hash: String,
+    /// The newest stored form in its log.
+    pub version: u32,
+    /// Counts its claims.
+    pub epoch: u64,
+    /// Who owns it.
+    pub owner: Option<WorkerId>,
+    /// Has something to do.
+    pub runnable: bool,
+    /// Since when.
+    pub ready_at: u64,
+    /// How it ended, in one word.
+    pub outcome: Option<String>,
+    /// How it ended, in one line.
+    pub outcome_line: String,
+    /// Put away.
+    pub archived: bool,
+    /// Model calls.
+    pub turns: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+    /// What it has spent.
+    pub spent: Spent,
+    /// What an unanswered model call may have spent besides.
+    pub reserved: Spent,
+    /// What is wrong with its log.
+    pub damaged: Option<String>,
+    /// Where it stands, given which workers are alive. Set by [`crate::Store::list`].
+    pub status: Status,
+}
+
+/// Tokens and money in a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Tokens sent, cached or not.
+    pub input_tokens: u64,
+    /// Tokens received.
+    pub output_tokens: u64,
+    /// Money.
+    pub cost: Usd,
+}
+
+impl Spent {
+    fn add(&mut self, other: Spent) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cost += other.cost;
+    }
+}
+
+impl From<Usage> for Spent {
+    fn from(usage: Usage) -> Self {
+        Spent {
+            input_tokens: usage.all_input_tokens(),
+            output_tokens: usage.output_tokens,
+            cost: usage.cost,
+        }
+    }
+}
+
+/// An event as it is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredEvent {
+    pub run: RunId,
+    pub seq: Seq,
+    pub at: u64,
+    pub version: u32,
+    pub body: String,
+    pub hash: String,
+}
+
+/// Characters of a title or an outcome in a row.
+const LINE: usize = 200;
+
+impl RunRow {
+    fn new(id: RunId, at: u64) -> Self {
+        RunRow {
+            id,
+            agent: String::new(),
+            model: String::new(),
+            title: String::new(),
+            workspace: String::new(),
+            session: false,
+            key: None,
+            created_at: at,
+            updated_at: at,
+            last_seq: Seq::ZERO,
+            last_hash: chain::seed(id),
+            version: SCHEMA_VERSION,
+            epoch: 0,
+            owner: None,
+            runnable: false,
+            ready_at: at,
+            outcome: None,
+            outcome_line: String::new(),
+            archived: false,
+            turns: 0,
+            tool_calls: 0,
+            spent: Spent::default(),
+            reserved: Spent::default(),
+            damaged: None,
+            status: Status::Queued,
+        }
+    }
+
+    /// What it has cost, unanswered model calls as they were reserved.
+    pub fn cost(&self) -> Usd {
+        self.spent.cost + self.reserved.cost
+    }
+
+    /// Where it stands, given whether its owner is alive.
+    pub(crate) fn status_given(&self, owner_alive: bool) -> Status {
+        match self {
+            row if row.damaged.is_some() => Status::Damaged,
+            row if row.archived => Status::Archived,
+            row if row.outcome.is_some() => Status::Finished,
+            row if row.owner.is_some() && owner_alive => Status::Running,
+            row if row.owner.is_some() => Status::Interrupted,
+            row if row.runnable => Status::Queued,
+            _ => Status::Waiting,
+        }
+    }
+
+    /// Decides whether `append` may be made to the run as `row` shows it, and what the row and
+    /// the new events are then.
+    pub(crate) fn admit(
+        row: Option<&RunRow>,
+        append: &Append,
+        worker: WorkerId,
+        at: u64,
+    ) -> Result<(RunRow, Vec<StoredEvent>), StoreError> {
+        let run = append.run;
+        let mut next = match (&append.guard, row) {
+            (Guard::Create(_), Some(_)) => return Err(StoreError::Exists(run)),
+            (Guard::Create(_), None) => {
+                if !matches!(append.events.first(), Some(Event::RunStarted(_))) {
+                    return Err(StoreError::Misplaced("a log begins with run_started"));
+                }
+                RunRow::new(run, at)
+            }
+            (_, None) => return Err(StoreError::NotFound(run)),
+            (_, Some(row)) => row.clone(),
+        };
+        if next.version > SCHEMA_VERSION {
+            return Err(StoreError::Newer(format!(
+                "run {run} was written by a newer version of posse; update posse to go on with it"
+            )));
+        }
+        if let Some(reason) = &next.damaged {
+            return Err(StoreError::Damaged { run, seq: next.last_seq, reason: reason.clone() });
+        }
+        if let Guard::Owner { epoch, last, .. } = append.guard {
+            if next.owner != Some(worker) || next.epoch != epoch {
+                return Err(StoreError::NotOwner(run));
+            }
+            if last.is_some_and(|last| last != next.last_seq) {
+                return Err(StoreError::Moved { run, last: next.last_seq });
+            }
+        }
+        let mut stored = Vec::with_capacity(append.events.len());
+        for event in &append.events {
+            if append.guard == Guard::Anyone && !is_open_to_anyone(event) {
+                return Err(StoreError::NotOwner(run));
+            }
+            next.check_place(event)?;
+            stored.push(next.push(event, at)?);
+        }
+        match append.guard {
+            Guard::Create(then) | Guard::Owner { then, .. } => next.hand_over(then, worker, at),
+            Guard::Anyone => {}
+        }
+        if next.outcome.is_some() || next.archived {
+            (next.owner, next.runnable) = (None, false);
+        }
+        Ok((next, stored))
+    }
+
+    /// After the end come only a message, which reopens the run, and archiving.
+    fn check_place(&self, event: &Event) -> Result<(), StoreError> {
+        if self.archived {
+            return Err(StoreError::Archived(self.id));
+        }
+        let first = self.last_seq == Seq::ZERO;
+        match event {
+            Event::RunStarted(_) if !first => {
+                Err(StoreError::Misplaced("run_started stands first and only there"))
+            }
+            Event::MessageReceived(_) => Ok(()),
+            Event::Archived(_) if self.outcome.is_none() => {
+                Err(StoreError::Misplaced("only a run that has ended can be archived"))
+            }
+            Event::Archived(_) => Ok(()),
+            _ if self.outcome.is_some() => Err(StoreError::Finished(self.id)),
+            _ => Ok(()),
+        }
+    }
+
+    fn push(&mut self, event: &Event, at: u64) -> Result<StoredEvent, StoreError> {
+        let body = serde_json::to_string(event)
+            .map_err(|_| StoreError::Misplaced("an event that cannot be written as JSON"))?;
+        let seq = self.last_seq.next();
+        let hash = chain::link(&self.last_hash, seq, at, SCHEMA_VERSION, &body);
+        self.last_seq = seq;
+        self.last_hash.clone_from(&hash);
+        self.updated_at = at;
+        self.project(event, at);
+        Ok(StoredEvent { run: self.id, seq, at, version: SCHEMA_VERSION, body, hash })
+    }
+
+    fn project(&mut self, event: &Event, at: u64) {
+        match event {
+            Event::RunStarted(started) => {
+                self.agent = started.agent.name.to_string();
+                self.model.clone_from(&started.model);
+                self.workspace.clone_from(&started.grant.workspace);
+                self.session = started.session;
+                self.key.clone_from(&started.key);
+            }
+            Event::MessageReceived(received) => {
+                if self.title.is_empty() {
+                    self.title = one_line(&received.message.text());
+                }
+                self.outcome = None;
+                self.outcome_line.clear();
+                self.wake(at);
+            }
+            Event::ModelCalled(called) => {
+                self.settle(self.reserved);
+                self.reserved = called.reserved.into();
+                self.turns += 1;
+            }
+            Event::ModelReplied(replied) => self.settle(replied.usage.into()),
+            Event::ModelFailed(failed) => self.settle(failed.usage.into()),
+            Event::Compacted(compacted) => self.settle(compacted.usage.into()),
+            Event::ToolStarted(_) => self.tool_calls += 1,
+            Event::ToolFinished(_) | Event::CancelRequested(_) => self.wake(at),
+            Event::RunFinished(finished) => {
+                self.settle(self.reserved);
+                self.outcome = Some(finished.outcome.kind().to_owned());
+                self.outcome_line = one_line(&finished.outcome.to_string());
+            }
+            Event::Archived(_) => self.archived = true,
+            Event::ToolPending(_) | Event::TimePassed(_) => {}
+        }
+    }
+
+    fn settle(&mut self, spent: Spent) {
+        self.reserved = Spent::default();
+        self.spent.add(spent);
+    }
+
+    fn wake(&mut self, at: u64) {
+        if !self.runnable {
+            (self.runnable, self.ready_at) = (true, at);
+        }
+    }
+
+    fn hand_over(&mut self, then: Ownership, worker: WorkerId, at: u64) {
+        match then {
+            Ownership::Mine => {
+                if self.owner != Some(worker) {
+                    self.epoch += 1;
+                }
+                (self.owner, self.runnable) = (Some(worker), true);
+            }
+            Ownership::Queued => {
+                (self.owner, self.runnable, self.ready_at) = (None, true, at);
+            }
+            Ownership::Waiting => (self.owner, self.runnable) = (None, false),
+        }
+    }
+}
+
+/// What others than the owner may append.
+fn is_open_to_anyone(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::MessageReceived(_)
+            | Event::CancelRequested(_)
+            | Event::ToolFinished(_)
+            | Event::Archived(_)
+    )
+}
+
+fn one_line(text: &str) -> String {
+    let mut out = String::new();
+    for word in text.split_whitespace() {
+        if out.chars().count() + word.chars().count() >= LINE {
+            out.extend(word.chars().take(LINE.saturating_sub(out.chars().count())));
+            out.push('…');
+            break;
+        }
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}

@@ -1,0 +1,156 @@
+//! Every statement, once. Portable between SQLite and PostgreSQL: `$n` placeholders, TEXT and
+//! BIGINT, no booleans, no JSON operators, no generated keys. A test prepares each of them.
+
+/// Columns of `runs`, in the order in which rows are written and read.
+pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, session, key, \
+    created_at, updated_at, last_seq, last_hash, version, epoch, owner, runnable, ready_at, \
+    outcome, outcome_line, archived, turns, tool_calls, input_tokens, output_tokens, cost, \
+    reserved_input, reserved_output, reserved_cost, damaged";
+
+/// How many columns `RUN_COLUMNS` has.
+pub(crate) const RUN_WIDTH: usize = 28;
+
+/// Columns of `events`.
+const EVENT_COLUMNS: &str = "run, seq, at, version, body, hash";
+const EVENT_WIDTH: usize = 6;
+
+/// The schema, one migration an entry; statements are split at `;`.
+pub(crate) const MIGRATIONS: &[&str] = &["
+    CREATE TABLE runs (
+        id TEXT PRIMARY KEY NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
+        title TEXT NOT NULL, workspace TEXT NOT NULL, session BIGINT NOT NULL, key TEXT,
+        created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, last_seq BIGINT NOT NULL,
+        last_hash TEXT NOT NULL, version BIGINT NOT NULL, epoch BIGINT NOT NULL, owner TEXT,
+        runnable BIGINT NOT NULL, ready_at BIGINT NOT NULL, outcome TEXT,
+        outcome_line TEXT NOT NULL, archived BIGINT NOT NULL, turns BIGINT NOT NULL,
+        tool_calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL,
+        cost BIGINT NOT NULL, reserved_input BIGINT NOT NULL, reserved_output BIGINT NOT NULL,
+        reserved_cost BIGINT NOT NULL, damaged TEXT
+    );
+    CREATE UNIQUE INDEX runs_by_key ON runs (key) WHERE key IS NOT NULL;
+    CREATE INDEX runs_ready ON runs (ready_at, id) WHERE runnable = 1 AND owner IS NULL;
+    CREATE INDEX runs_by_owner ON runs (owner) WHERE owner IS NOT NULL;
+    CREATE INDEX runs_unfinished ON runs (id) WHERE outcome IS NULL;
+    CREATE INDEX runs_by_workspace ON runs (workspace, id);
+    CREATE TABLE events (
+        run TEXT NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL, version BIGINT NOT NULL,
+        body TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (run, seq)
+    );
+    CREATE TABLE workers (
+        id TEXT PRIMARY KEY NOT NULL, boot TEXT NOT NULL, lease_until BIGINT NOT NULL
+    )
+"];
+
+pub(crate) const WORKERS: &str = "SELECT id, boot, lease_until FROM workers";
+pub(crate) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until) \
+    VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, \
+    lease_until = excluded.lease_until";
+pub(crate) const WORKER_RENEW: &str = "UPDATE workers SET lease_until = $2 WHERE id = $1";
+pub(crate) const WORKER_DELETE: &str = "DELETE FROM workers WHERE id = $1";
+/// What a dead or departing worker owned is queued again, in its old order.
+pub(crate) const DISOWN: &str = "UPDATE runs SET owner = NULL WHERE owner = $1";
+/// What belongs to a worker nobody knows is queued again.
+pub(crate) const DISOWN_UNKNOWN: &str = "UPDATE runs SET owner = NULL \
+    WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM workers)";
+pub(crate) const MARK_DAMAGED: &str = "UPDATE runs SET damaged = $2 WHERE id = $1";
+pub(crate) const EVENTS_AFTER: &str = "SELECT seq, at, version, body, hash FROM events \
+    WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
+pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, damaged FROM runs WHERE id = $1";
+/// `count` placeholders in parentheses, from `$first` on.
+fn placeholders(first: usize, count: usize) -> String {
+    let list: Vec<String> = (first..first + count).map(|index| format!("${index}")).collect();
+    format!("({})", list.join(", "))
+}
+
+fn rows_of(width: usize, count: usize) -> String {
+    let rows: Vec<String> = (0..count).map(|row| placeholders(row * width + 1, width)).collect();
+    rows.join(", ")
+}
+
+/// Inserts `count` events.
+pub(crate) fn insert_events(count: usize) -> String {
+    format!("INSERT INTO events ({EVENT_COLUMNS}) VALUES {}", rows_of(EVENT_WIDTH, count))
+}
+
+/// Writes `count` rows of runs, new or known.
+pub(crate) fn save_runs(count: usize) -> String {
+    let updates: Vec<String> = RUN_COLUMNS
+        .split(", ")
+        .map(str::trim)
+        .filter(|column| !matches!(*column, "id" | "workspace" | "session" | "key" | "created_at"))
+        .map(|column| format!("{column} = excluded.{column}"))
+        .collect();
+    format!(
+        "INSERT INTO runs ({RUN_COLUMNS}) VALUES {} ON CONFLICT (id) DO UPDATE SET {}",
+        rows_of(RUN_WIDTH, count),
+        updates.join(", ")
+    )
+}
+
+/// Reads `count` runs by id.
+pub(crate) fn runs_by_id(count: usize) -> String {
+    format!("SELECT {RUN_COLUMNS} FROM runs WHERE id IN {}", placeholders(1, count))
+}
+
+/// Where the logs of `count` runs end.
+pub(crate) fn tails(count: usize) -> String {
+    format!("SELECT id, last_seq FROM runs WHERE id IN {}", placeholders(1, count))
+}
+
+/// Finds runs by `count` keys.
+pub(crate) fn runs_by_key(count: usize) -> String {
+    format!("SELECT key, id FROM runs WHERE key IN {}", placeholders(1, count))
+}
+
+/// What of a [`crate::Filter`] or [`crate::Wanted`] is set.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Shape {
+    pub(crate) ids: usize,
+    pub(crate) workspace: bool,
+    pub(crate) unfinished: bool,
+    pub(crate) before: bool,
+}
+
+/// Lists runs, the newest first. Binds: ids, workspace, before, limit.
+pub(crate) fn list(shape: Shape) -> String {
+    let mut next = 1;
+    let mut conditions = Vec::new();
+    if shape.ids > 0 {
+        conditions.push(format!("id IN {}", placeholders(next, shape.ids)));
+        next += shape.ids;
+    }
+    if shape.workspace {
+        conditions.push(format!("workspace = ${next}"));
+        next += 1;
+    }
+    if shape.before {
+        conditions.push(format!("id < ${next}"));
+        next += 1;
+    }
+    if shape.unfinished {
+        conditions.push("outcome IS NULL".to_owned());
+    }
+    let filter = match conditions.is_empty() {
+        true => String::new(),
+        false => format!(" WHERE {}", conditions.join(" AND ")),
+    };
+    format!("SELECT {RUN_COLUMNS} FROM runs{filter} ORDER BY id DESC LIMIT ${next}")
+}
+
+/// Selects runs to claim, the longest waiting first. Binds: version, ids, workspace, limit.
+pub(crate) fn claimable(shape: Shape) -> String {
+    let mut next = 2;
+    let mut filter = String::new();
+    if shape.ids > 0 {
+        filter.push_str(&format!(" AND id IN {}", placeholders(next, shape.ids)));
+        next += shape.ids;
+    }
+    if shape.workspace {
+        filter.push_str(&format!(" AND workspace = ${next}"));
+        next += 1;
+    }
+    format!(
+        "SELECT {RUN_COLUMNS} FROM runs WHERE runnable = 1 AND owner IS NULL AND version <= $1 \
+         AND damaged IS NULL{filter} ORDER BY ready_at, id LIMIT ${next}"
+    )
+}

@@ -1,0 +1,199 @@
+//! The store of one machine: an SQLite file in WAL mode, one writer with group commit, readers
+//! beside it.
+
+mod codec;
+mod hub;
+mod migrate;
+mod presence;
+mod reader;
+mod reserve;
+mod writer;
+
+use crate::clock::{Clock, MachineClock};
+use crate::{Append, Appended, Claimed, Filter, RunRow, Store, StoreError, Wanted};
+use async_trait::async_trait;
+use hub::Hub;
+use posse_protocol::{Record, RunId, Seq, WorkerId};
+use presence::Presence;
+use reader::Reader;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::TaskTracker;
+use writer::{Request, Writer};
+
+/// How a database is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// The database file; made if it does not exist, readable by its owner only.
+    pub path: PathBuf,
+    /// Whether an append survives a loss of power, or only the death of the process.
+    pub durability: Durability,
+    /// How long a worker that has fallen silent keeps its runs.
+    pub lease: Duration,
+    /// Space kept for what stops runs when the disk is full, in bytes.
+    pub reserve_bytes: u64,
+    /// How often changes by other processes are looked for.
+    pub poll: Duration,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// What an acknowledged append survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// A loss of power.
+    Power,
+    /// The death of the process.
+    Process,
+}
+
+impl Options {
+    /// The database at `path`, everything else as it should be.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Options {
+            path: path.into(),
+            durability: Durability::Power,
+            lease: Duration::from_secs(10),
+            reserve_bytes: 1 << 20,
+            poll: Duration::from_millis(100),
+            clock: Arc::new(MachineClock::new()),
+        }
+    }
+}
+
+/// Logs in an SQLite file.
+pub struct SqliteStore {
+    requests: mpsc::Sender<Request>,
+    reader: Reader,
+    hub: Arc<Hub>,
+    tasks: TaskTracker,
+}
+
+/// Requests that may wait for the writer.
+const QUEUE: usize = 16_384;
+
+impl SqliteStore {
+    /// Opens or makes the database.
+    ///
+    /// # Errors
+    /// When the file cannot be used, or was made by a newer version: it is then left untouched.
+    pub async fn open(options: Options) -> Result<Self, StoreError> {
+        let path = options.path.display().to_string();
+        make_private(&options.path).map_err(|error| StoreError::Unusable {
+            path: path.clone(),
+            reason: error.to_string(),
+        })?;
+        let connect = connect_options(&options);
+        let connection = migrate::open(&connect, &path).await?;
+        let hub = Arc::new(Hub::default());
+        let presence =
+            Presence::announce(&options.path, options.clock.clone(), options.lease).map_err(
+                |error| StoreError::Unusable { path: path.clone(), reason: error.to_string() },
+            )?;
+        let presence = Arc::new(presence);
+        let (requests, inbox) = mpsc::channel(QUEUE);
+        let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
+        let writer = Writer::new(connection, &options, presence, hub.clone());
+        let tasks = TaskTracker::new();
+        #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
+        tokio::spawn(tasks.track_future(writer.run(inbox)));
+        tasks.close();
+        Ok(SqliteStore { requests, reader, hub, tasks })
+    }
+
+    async fn ask<T>(
+        &self,
+        make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Request,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(make(reply)).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError> {
+        self.ask(|reply| Request::Append { batch, reply }).await
+    }
+
+    async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError> {
+        self.reader.read(run, after, limit).await
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
+        self.reader.list(filter).await
+    }
+
+    async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError> {
+        let wanted = wanted.clone();
+        self.ask(|reply| Request::Claim { wanted, reply }).await
+    }
+
+    async fn renew(&self) -> Result<(), StoreError> {
+        self.ask(|reply| Request::Renew { reply }).await
+    }
+
+    fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
+        self.hub.watch(run)
+    }
+
+    fn ready(&self) -> watch::Receiver<u64> {
+        self.hub.ready()
+    }
+
+    async fn close(&self) {
+        let closed = self.ask(|reply| Request::Close { reply }).await;
+        if closed.is_ok() {
+            self.tasks.wait().await;
+        }
+        self.reader.close().await;
+    }
+}
+
+fn connect_options(options: &Options) -> SqliteConnectOptions {
+    let synchronous = match options.durability {
+        Durability::Power => SqliteSynchronous::Full,
+        Durability::Process => SqliteSynchronous::Normal,
+    };
+    SqliteConnectOptions::new()
+        .filename(&options.path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(synchronous)
+        .busy_timeout(Duration::from_secs(30))
+        .foreign_keys(false)
+}
+
+/// Makes the file, and its folder, for its owner only. SQLite gives its side files the same mode.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path).map(|_| ())
+}
+
+/// What the engine said, in our words.
+fn engine_error(error: sqlx::Error, path: &str) -> StoreError {
+    let code = match &error {
+        sqlx::Error::Database(database) => {
+            database.code().and_then(|code| code.parse::<i64>().ok()).unwrap_or(0)
+        }
+        _ => 0,
+    };
+    let path = path.to_owned();
+    let reason = error.to_string();
+    // The low byte is the primary code. 4874: the shared index cannot grow, for want of space.
+    match code & 0xff {
+        13 => StoreError::Full,
+        11 | 26 => StoreError::Corrupt { path, reason },
+        _ if code == 4874 => StoreError::Full,
+        _ => StoreError::Unusable { path, reason },
+    }
+}
+
+/// The worker in whose name a store claims, and what it takes to know whether others live.
+type Worker = WorkerId;

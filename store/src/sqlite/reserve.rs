@@ -1,0 +1,57 @@
+//! Space kept back on the disk, so that a full one does not keep a run from being stopped.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+pub(super) struct SpaceReserve {
+    file: PathBuf,
+    bytes: u64,
+}
+
+impl SpaceReserve {
+    pub(super) fn new(database: &Path, bytes: u64) -> Self {
+        let mut file = database.as_os_str().to_owned();
+        file.push("-reserve");
+        SpaceReserve { file: PathBuf::from(file), bytes }
+    }
+
+    /// Takes the space, unless it is taken already.
+    pub(super) fn fill(&self) -> io::Result<()> {
+        if std::fs::metadata(&self.file).is_ok_and(|data| data.len() >= self.bytes) {
+            return Ok(());
+        }
+        let mut file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&self.file)?;
+        // Written, not only allocated: some file systems promise space they do not have.
+        let block = vec![0u8; 64 << 10];
+        let mut left = self.bytes;
+        while left > 0 {
+            let take = left.min(block.len() as u64);
+            if let Err(error) = file.write_all(&block[..take as usize]) {
+                let _ = std::fs::remove_file(&self.file);
+                return Err(error);
+            }
+            left -= take;
+        }
+        Ok(())
+    }
+
+    /// Gives the space to whoever writes next.
+    pub(super) fn release(&self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+
+    /// True when there is room for the reserve and for ordinary work beside it.
+    pub(super) fn space_is_back(&self) -> bool {
+        let Some(folder) = self.file.parent() else { return true };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        rustix::fs::statvfs(folder)
+            .is_ok_and(|space| space.f_bavail * space.f_frsize >= self.bytes * 2)
+    }
+}
