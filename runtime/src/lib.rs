@@ -1,1 +1,46 @@
+//! Posse: durable runs of LLM agents, in parallel, within what they were granted.
+//!
+//! A [`Runtime`] executes runs. A run is one execution of an agent; its whole state is a log in
+//! a store, so it survives the death of the process: the next runtime on the same database goes
+//! on with it, repeating nothing.
+//!
+//! ```no_run
+//! use posse::{Keys, Runtime, RuntimeConfig, RunSpec};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let keys = Keys { anthropic_api_key: Some("sk-…".into()), ..Keys::default() };
+//! let runtime = Runtime::open(RuntimeConfig::new("runs.db", keys)).await?;
+//! let spec = RunSpec::new("general-purpose".parse()?, "What does this project do?", ".");
+//! let run = runtime.start(spec).await?;
+//! println!("{}", run.outcome().await?.text());
+//! runtime.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A host whose agents may run shell commands calls [`launch::init`] first thing in `main` and
+//! hands the launcher to [`RuntimeConfig::launcher`]; without one there is no shell.
 
+mod active;
+mod agents;
+pub mod config;
+mod error;
+mod execute;
+mod feed;
+mod handle;
+mod journal;
+mod runtime;
+mod supervisor;
+
+pub use agents::AgentCatalog;
+pub use error::Error;
+pub use feed::Update;
+pub use handle::{Events, RunHandle};
+pub use posse_agent::{Answer, Model, Tool, ToolContext, Transcript};
+pub use posse_model::{Keys, ResolveError};
+pub use posse_protocol as protocol;
+pub use posse_protocol::{AgentName, AgentSpec, Limits, Outcome, RunId, RunSpec, Seq, Status};
+pub use posse_store as store;
+pub use posse_store::RunRow;
+pub use posse_tools::launch;
+pub use runtime::{Recovery, Runtime, RuntimeConfig};

@@ -1,6 +1,8 @@
-//! The hash that ties each event to all before it in its run.
+//! The hash that ties each event to all before it in its run, and the check of what was read.
 
-use posse_protocol::{RunId, Seq};
+use crate::StoreError;
+use crate::row::StoredEvent;
+use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
@@ -18,6 +20,73 @@ pub(crate) fn link(before: &str, seq: Seq, at: u64, version: u32, body: &str) ->
     digest.update(version.to_be_bytes());
     digest.update(body.as_bytes());
     hex(&digest.finalize())
+}
+
+/// What the row of a run says about the end of its log.
+pub(crate) struct Tail {
+    pub(crate) seq: Seq,
+    pub(crate) hash: String,
+    pub(crate) version: u32,
+}
+
+/// Checks a page of `run`'s log, at most `limit` events after `after`.
+///
+/// `rows` begins with the event at `after` itself, for its hash, unless that is zero. A row is
+/// `None` when its columns do not hold what they should.
+///
+/// # Errors
+/// Names the first event that was changed, is missing, or was added.
+pub(crate) fn check(
+    run: RunId,
+    after: Seq,
+    limit: usize,
+    tail: &Tail,
+    rows: impl IntoIterator<Item = Option<StoredEvent>>,
+) -> Result<Vec<Record>, StoreError> {
+    let damaged = |seq: Seq, what: &str| {
+        Err(StoreError::Damaged { run, seq, reason: format!("event {seq} {what}") })
+    };
+    if after > tail.seq {
+        return Ok(Vec::new());
+    }
+    let mut records = Vec::new();
+    let mut expected = if after == Seq::ZERO { Seq(1) } else { after };
+    let mut hash = seed(run);
+    for row in rows {
+        let Some(row) = row else { return damaged(expected, "was changed") };
+        if row.seq != expected {
+            return damaged(expected, "is missing");
+        }
+        if row.seq > tail.seq {
+            return damaged(row.seq, "was added");
+        }
+        expected = row.seq.next();
+        if row.seq == after {
+            hash = row.hash;
+            continue;
+        }
+        // The row of the run names the newest form in its log.
+        if row.version > tail.version {
+            return damaged(row.seq, "was changed");
+        }
+        // A newer form may be tied differently: it is refused by `decode`, not judged here.
+        let judged = row.version <= SCHEMA_VERSION;
+        if judged && link(&hash, row.seq, row.at, row.version, &row.body) != row.hash {
+            return damaged(row.seq, "was changed");
+        }
+        if records.len() < limit {
+            records.push(Record::decode(run, row.seq, row.at, row.version, &row.body)?);
+        }
+        hash = row.hash;
+    }
+    let reached = Seq(expected.0 - 1);
+    if reached == tail.seq && hash != tail.hash {
+        return damaged(reached, "was changed");
+    }
+    if reached < tail.seq && records.len() < limit {
+        return damaged(expected, "is missing");
+    }
+    Ok(records)
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -22,7 +22,7 @@ pub use append::{Append, Appended, Guard, Ownership, Reserve};
 pub use clock::{Clock, MachineClock};
 pub use error::StoreError;
 pub use row::{RunRow, Spent};
-pub use sqlite::{Options, SqliteStore};
+pub use sqlite::{Durability, Options, SqliteStore};
 
 use async_trait::async_trait;
 use posse_protocol::{Record, RunId, Seq};
@@ -50,13 +50,15 @@ pub trait Store: Send + Sync {
     async fn renew(&self) -> Result<(), StoreError>;
 
     /// The last known position of `run`'s log, as it moves: at once for what this store
-    /// appends, soon for what other processes append.
+    /// appends, soon for what other processes append. Starts at zero while nothing has moved:
+    /// whoever must miss nothing watches first and reads then.
     fn watch(&self, run: RunId) -> watch::Receiver<Seq>;
 
-    /// Changes whenever a run may have become claimable.
+    /// Changes whenever a run may have become claimable, also because its owner died.
     fn ready(&self) -> watch::Receiver<u64>;
 
-    /// Stores what is under way, gives up every claim, and closes.
+    /// Stores what was asked for before, gives up every claim, and closes. What is asked for
+    /// afterwards is answered with [`StoreError::Closed`].
     async fn close(&self);
 }
 

@@ -5,7 +5,7 @@
 use crate::append::{Append, Guard, Ownership};
 use crate::chain;
 use crate::error::StoreError;
-use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, Usage, Usd, WorkerId};
+use posse_protocol::{Event, Purpose, RunId, SCHEMA_VERSION, Seq, Status, Usage, Usd, WorkerId};
 
 /// A run at a glance.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ pub struct RunRow {
     pub outcome_line: String,
     /// Put away.
     pub archived: bool,
-    /// Model calls.
+    /// Model calls, but for those that only wrote a summary.
     pub turns: u64,
     /// Tool calls.
     pub tool_calls: u64,
@@ -75,8 +75,8 @@ pub struct Spent {
 
 impl Spent {
     fn add(&mut self, other: Spent) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.cost += other.cost;
     }
 }
@@ -84,7 +84,11 @@ impl Spent {
 impl From<Usage> for Spent {
     fn from(usage: Usage) -> Self {
         Spent {
-            input_tokens: usage.all_input_tokens(),
+            // A provider may report any number; a sum must not stop the writer.
+            input_tokens: usage
+                .input_tokens
+                .saturating_add(usage.cache_read_tokens)
+                .saturating_add(usage.cache_write_tokens),
             output_tokens: usage.output_tokens,
             cost: usage.cost,
         }
@@ -134,6 +138,12 @@ impl RunRow {
             damaged: None,
             status: Status::Queued,
         }
+    }
+
+    /// A run whose row cannot be read: damaged, so that nothing executes it.
+    pub(crate) fn unreadable(id: RunId, reason: &str) -> Self {
+        let damaged = Some(format!("its row cannot be read: {reason}"));
+        RunRow { damaged, ..RunRow::new(id, 0) }
     }
 
     /// What it has cost, unanswered model calls as they were reserved.
@@ -236,6 +246,7 @@ impl RunRow {
         self.last_seq = seq;
         self.last_hash.clone_from(&hash);
         self.updated_at = at;
+        self.version = self.version.max(SCHEMA_VERSION);
         self.project(event, at);
         Ok(StoredEvent { run: self.id, seq, at, version: SCHEMA_VERSION, body, hash })
     }
@@ -260,7 +271,9 @@ impl RunRow {
             Event::ModelCalled(called) => {
                 self.settle(self.reserved);
                 self.reserved = called.reserved.into();
-                self.turns += 1;
+                if called.purpose == Purpose::Turn {
+                    self.turns += 1;
+                }
             }
             Event::ModelReplied(replied) => self.settle(replied.usage.into()),
             Event::ModelFailed(failed) => self.settle(failed.usage.into()),

@@ -45,17 +45,16 @@ pub(crate) const WORKERS: &str = "SELECT id, boot, lease_until FROM workers";
 pub(crate) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until) \
     VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, \
     lease_until = excluded.lease_until";
-pub(crate) const WORKER_RENEW: &str = "UPDATE workers SET lease_until = $2 WHERE id = $1";
 pub(crate) const WORKER_DELETE: &str = "DELETE FROM workers WHERE id = $1";
-/// What a dead or departing worker owned is queued again, in its old order.
-pub(crate) const DISOWN: &str = "UPDATE runs SET owner = NULL WHERE owner = $1";
-/// What belongs to a worker nobody knows is queued again.
-pub(crate) const DISOWN_UNKNOWN: &str = "UPDATE runs SET owner = NULL \
+/// What belongs to no known worker is queued again, in its old order.
+pub(crate) const DISOWN: &str = "UPDATE runs SET owner = NULL \
     WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM workers)";
 pub(crate) const MARK_DAMAGED: &str = "UPDATE runs SET damaged = $2 WHERE id = $1";
-pub(crate) const EVENTS_AFTER: &str = "SELECT seq, at, version, body, hash FROM events \
+pub(crate) const EVENTS_FROM: &str = "SELECT seq, at, version, body, hash FROM events \
     WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
-pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, damaged FROM runs WHERE id = $1";
+pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged FROM runs \
+    WHERE id = $1";
+
 /// `count` placeholders in parentheses, from `$first` on.
 fn placeholders(first: usize, count: usize) -> String {
     let list: Vec<String> = (first..first + count).map(|index| format!("${index}")).collect();

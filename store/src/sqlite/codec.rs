@@ -1,7 +1,9 @@
 //! Rows of the tables, to and from our types.
 
+use super::presence::WorkerRow;
+use crate::chain::Tail;
 use crate::row::{RunRow, Spent, StoredEvent};
-use posse_protocol::{Seq, Status, Usd};
+use posse_protocol::{RunId, Seq, Status, Usd};
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use sqlx::{Error, Row};
@@ -17,41 +19,62 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(row.workspace.clone())
         .bind(i64::from(row.session))
         .bind(row.key.clone())
-        .bind(row.created_at as i64)
-        .bind(row.updated_at as i64)
-        .bind(row.last_seq.0 as i64)
+        .bind(to_sql(row.created_at))
+        .bind(to_sql(row.updated_at))
+        .bind(to_sql(row.last_seq.0))
         .bind(row.last_hash.clone())
         .bind(i64::from(row.version))
-        .bind(row.epoch as i64)
+        .bind(to_sql(row.epoch))
         .bind(row.owner.map(|owner| owner.to_string()))
         .bind(i64::from(row.runnable))
-        .bind(row.ready_at as i64)
+        .bind(to_sql(row.ready_at))
         .bind(row.outcome.clone())
         .bind(row.outcome_line.clone())
         .bind(i64::from(row.archived))
-        .bind(row.turns as i64)
-        .bind(row.tool_calls as i64)
-        .bind(row.spent.input_tokens as i64)
-        .bind(row.spent.output_tokens as i64)
-        .bind(row.spent.cost.0 as i64)
-        .bind(row.reserved.input_tokens as i64)
-        .bind(row.reserved.output_tokens as i64)
-        .bind(row.reserved.cost.0 as i64)
+        .bind(to_sql(row.turns))
+        .bind(to_sql(row.tool_calls))
+        .bind(to_sql(row.spent.input_tokens))
+        .bind(to_sql(row.spent.output_tokens))
+        .bind(to_sql(row.spent.cost.0))
+        .bind(to_sql(row.reserved.input_tokens))
+        .bind(to_sql(row.reserved.output_tokens))
+        .bind(to_sql(row.reserved.cost.0))
         .bind(row.damaged.clone())
 }
 
 pub(super) fn bind_event(query: Statement<'_>, event: StoredEvent) -> Statement<'_> {
     query
         .bind(event.run.to_string())
-        .bind(event.seq.0 as i64)
-        .bind(event.at as i64)
+        .bind(to_sql(event.seq.0))
+        .bind(to_sql(event.at))
         .bind(i64::from(event.version))
         .bind(event.body)
         .bind(event.hash)
 }
 
-pub(super) fn run_row(row: &SqliteRow) -> Result<RunRow, Error> {
-    let number = |index: usize| row.try_get::<i64, _>(index).map(|number| number as u64);
+/// The engine's numbers have a sign. What is larger than they hold is a count gone mad.
+pub(super) fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn number(row: &SqliteRow, index: usize) -> Result<u64, Error> {
+    let number: i64 = row.try_get(index)?;
+    u64::try_from(number).map_err(|error| Error::Decode(Box::new(error)))
+}
+
+fn version(row: &SqliteRow, index: usize) -> Result<u32, Error> {
+    u32::try_from(number(row, index)?).map_err(|error| Error::Decode(Box::new(error)))
+}
+
+/// A run. A row that has an id and is otherwise unreadable is a damaged run, so that one bad row
+/// does not hide the others.
+pub(super) fn run_row(row: &SqliteRow) -> Option<RunRow> {
+    let id: RunId = row.try_get::<String, _>(0).ok()?.parse().ok()?;
+    Some(decode_run(id, row).unwrap_or_else(|error| RunRow::unreadable(id, &error.to_string())))
+}
+
+fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
+    let number = |index: usize| number(row, index);
     let text = |index: usize| row.try_get::<String, _>(index);
     let maybe = |index: usize| row.try_get::<Option<String>, _>(index);
     let parse_error = |error: posse_protocol::InvalidRunId| Error::Decode(Box::new(error));
@@ -63,7 +86,7 @@ pub(super) fn run_row(row: &SqliteRow) -> Result<RunRow, Error> {
         })
     };
     Ok(RunRow {
-        id: text(0)?.parse().map_err(parse_error)?,
+        id,
         agent: text(1)?,
         model: text(2)?,
         title: text(3)?,
@@ -74,7 +97,7 @@ pub(super) fn run_row(row: &SqliteRow) -> Result<RunRow, Error> {
         updated_at: number(8)?,
         last_seq: Seq(number(9)?),
         last_hash: text(10)?,
-        version: number(11)? as u32,
+        version: version(row, 11)?,
         epoch: number(12)?,
         owner: maybe(13)?.map(|owner| owner.parse()).transpose().map_err(parse_error)?,
         runnable: number(14)? != 0,
@@ -88,5 +111,39 @@ pub(super) fn run_row(row: &SqliteRow) -> Result<RunRow, Error> {
         reserved: spent(24)?,
         damaged: maybe(27)?,
         status: Status::Queued,
+    })
+}
+
+/// An event of `run`; nothing if its columns do not hold what they should.
+pub(super) fn event_row(run: RunId, row: &SqliteRow) -> Option<StoredEvent> {
+    let decode = || -> Result<StoredEvent, Error> {
+        Ok(StoredEvent {
+            run,
+            seq: Seq(number(row, 0)?),
+            at: number(row, 1)?,
+            version: version(row, 2)?,
+            body: row.try_get(3)?,
+            hash: row.try_get(4)?,
+        })
+    };
+    decode().ok()
+}
+
+/// Where a log ends, and whether it is known to be damaged.
+pub(super) fn tail_row(row: &SqliteRow) -> Result<(Tail, Option<String>), Error> {
+    let tail = Tail {
+        seq: Seq(number(row, 0)?),
+        hash: row.try_get(1)?,
+        version: version(row, 2)?,
+    };
+    Ok((tail, row.try_get(3)?))
+}
+
+pub(super) fn worker_row(row: &SqliteRow) -> Result<WorkerRow, Error> {
+    let id: String = row.try_get(0)?;
+    Ok(WorkerRow {
+        id: id.parse().map_err(|error| Error::Decode(Box::new(error)))?,
+        boot: row.try_get(1)?,
+        lease_until: number(row, 2)?,
     })
 }

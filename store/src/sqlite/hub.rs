@@ -2,40 +2,56 @@
 
 use posse_protocol::{RunId, Seq};
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// Tells watchers in this process where logs end and that runs have become claimable.
 pub(super) struct Hub {
-    tails: Mutex<HashMap<RunId, watch::Sender<Seq>>>,
+    tails: Mutex<Tails>,
     ready: watch::Sender<u64>,
+}
+
+struct Tails {
+    watched: HashMap<RunId, watch::Sender<Seq>>,
+    /// At this many, those that nobody watches any more are dropped.
+    sweep_at: usize,
+}
+
+/// Runs that are kept at least before any are dropped.
+const FEW: usize = 256;
+
+impl Tails {
+    fn sweep(&mut self) {
+        self.watched.retain(|_, sender| sender.receiver_count() > 0);
+        self.sweep_at = (self.watched.len() * 2).max(FEW);
+    }
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        Hub { tails: Mutex::default(), ready: watch::Sender::new(0) }
+        let tails = Tails { watched: HashMap::new(), sweep_at: FEW };
+        Hub { tails: Mutex::new(tails), ready: watch::Sender::new(0) }
     }
 }
 
 impl Hub {
     pub(super) fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
         let mut tails = self.lock();
-        tails.entry(run).or_insert_with(|| watch::Sender::new(Seq::ZERO)).subscribe()
+        if tails.watched.len() >= tails.sweep_at {
+            tails.sweep();
+        }
+        tails.watched.entry(run).or_insert_with(|| watch::Sender::new(Seq::ZERO)).subscribe()
     }
 
     pub(super) fn ready(&self) -> watch::Receiver<u64> {
         self.ready.subscribe()
     }
 
-    /// Tells the watchers of each run where its log ends; forgets runs nobody watches.
+    /// Tells the watchers of each run where its log ends.
     pub(super) fn moved(&self, tails: impl IntoIterator<Item = (RunId, Seq)>) {
-        let mut watched = self.lock();
+        let known = self.lock();
         for (run, seq) in tails {
-            let Some(sender) = watched.get(&run) else { continue };
-            if sender.receiver_count() == 0 {
-                watched.remove(&run);
-                continue;
-            }
+            let Some(sender) = known.watched.get(&run) else { continue };
             sender.send_if_modified(|tail| {
                 let moved = *tail < seq;
                 *tail = (*tail).max(seq);
@@ -51,13 +67,31 @@ impl Hub {
 
     /// The runs somebody watches.
     pub(super) fn watched(&self) -> Vec<RunId> {
-        let mut watched = self.lock();
-        watched.retain(|_, sender| sender.receiver_count() > 0);
-        watched.keys().copied().collect()
+        let mut tails = self.lock();
+        tails.sweep();
+        tails.watched.keys().copied().collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, watch::Sender<Seq>>> {
+    fn lock(&self) -> MutexGuard<'_, Tails> {
         // Nothing panics while it is held; if it ever did, the map is still whole.
-        self.tails.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.tails.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_nobody_watches_any_more_are_forgotten() {
+        let hub = Hub::default();
+        let kept = hub.watch(RunId::from_u128(0));
+        for bits in 1..10_000 {
+            drop(hub.watch(RunId::from_u128(bits)));
+        }
+        assert!(hub.lock().watched.len() <= FEW);
+        hub.moved([(RunId::from_u128(0), Seq(3))]);
+        assert_eq!(*kept.borrow(), Seq(3));
+        assert_eq!(hub.watched(), [RunId::from_u128(0)]);
     }
 }

@@ -1,6 +1,7 @@
 //! Opening a database: the engine's version, the schema's version, and the way up to it.
 
 use super::engine_error;
+use super::header::APPLICATION;
 use crate::StoreError;
 use crate::sql::MIGRATIONS;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -14,8 +15,6 @@ pub(super) async fn open(
     options: &SqliteConnectOptions,
     path: &str,
 ) -> Result<SqliteConnection, StoreError> {
-    let known = MIGRATIONS.len() as i64;
-    refuse_newer(options, path, known).await?;
     let engine = |error| engine_error(error, path);
     let mut connection = options.connect().await.map_err(engine)?;
     let version: String = sqlx::query("SELECT sqlite_version()")
@@ -29,13 +28,17 @@ pub(super) async fn open(
             reason: format!("SQLite {version} is too old; at least 3.51.3 is needed"),
         });
     }
-    if schema_version(&mut connection).await.map_err(engine)? == known {
+    if schema_version(&mut connection).await.map_err(engine)? == MIGRATIONS.len() as i64 {
         return Ok(connection);
     }
     // Another process may be doing the same: the version is read again under the lock.
     let mut change = connection.begin_with("BEGIN IMMEDIATE").await.map_err(engine)?;
     let found = schema_version(&mut change).await.map_err(engine)?;
-    for (index, migration) in MIGRATIONS.iter().enumerate().skip(found as usize) {
+    let known = MIGRATIONS.len() as i64;
+    if found > known {
+        return Err(StoreError::NewerDatabase { path: path.to_owned(), found, known });
+    }
+    for (index, migration) in MIGRATIONS.iter().enumerate().skip(found.max(0) as usize) {
         for statement in migration.split(';').filter(|statement| !statement.trim().is_empty()) {
             sqlx::query(AssertSqlSafe(statement.to_owned()))
                 .execute(&mut *change)
@@ -43,34 +46,15 @@ pub(super) async fn open(
                 .map_err(engine)?;
         }
         fail::fail_point!("store.migrate.step");
-        let mark = format!("PRAGMA user_version = {}", index + 1);
-        sqlx::query(AssertSqlSafe(mark)).execute(&mut *change).await.map_err(engine)?;
+        let version = format!("PRAGMA user_version = {}", index + 1);
+        let owner = format!("PRAGMA application_id = {APPLICATION}");
+        for mark in [version, owner] {
+            sqlx::query(AssertSqlSafe(mark)).execute(&mut *change).await.map_err(engine)?;
+        }
     }
     change.commit().await.map_err(engine)?;
     fail::fail_point!("store.migrate.after");
     Ok(connection)
-}
-
-/// A database of a newer version is refused before anything is written to it: not even the
-/// journal mode is set.
-async fn refuse_newer(
-    options: &SqliteConnectOptions,
-    path: &str,
-    known: i64,
-) -> Result<(), StoreError> {
-    use std::io::Read;
-    // The version is a big-endian number at byte 60 of the file; an empty file has none. What
-    // is still in the write-ahead log is looked at by the caller, through the engine.
-    let mut header = [0u8; 64];
-    let file = std::fs::File::open(options.get_filename());
-    if file.and_then(|mut file| file.read_exact(&mut header)).is_err() {
-        return Ok(());
-    }
-    let found = u32::from_be_bytes([header[60], header[61], header[62], header[63]]) as i64;
-    if header.starts_with(b"SQLite format 3\0") && found > known {
-        return Err(StoreError::NewerDatabase { path: path.to_owned(), found, known });
-    }
-    Ok(())
 }
 
 async fn schema_version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {

@@ -2,18 +2,22 @@
 //! beside it.
 
 mod codec;
+mod header;
 mod hub;
+mod ledger;
 mod migrate;
 mod presence;
 mod reader;
 mod reserve;
+mod work;
 mod writer;
 
 use crate::clock::{Clock, MachineClock};
 use crate::{Append, Appended, Claimed, Filter, RunRow, Store, StoreError, Wanted};
 use async_trait::async_trait;
 use hub::Hub;
-use posse_protocol::{Record, RunId, Seq, WorkerId};
+use ledger::Ledger;
+use posse_protocol::{Record, RunId, Seq};
 use presence::Presence;
 use reader::Reader;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
@@ -22,7 +26,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
-use writer::{Request, Writer};
+use work::{Reply, Request};
+use writer::Writer;
 
 /// How a database is opened.
 #[derive(Clone)]
@@ -72,6 +77,8 @@ pub struct SqliteStore {
     tasks: TaskTracker,
 }
 
+/// How long the writer waits for other processes.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Requests that may wait for the writer.
 const QUEUE: usize = 16_384;
 
@@ -82,21 +89,26 @@ impl SqliteStore {
     /// When the file cannot be used, or was made by a newer version: it is then left untouched.
     pub async fn open(options: Options) -> Result<Self, StoreError> {
         let path = options.path.display().to_string();
-        make_private(&options.path).map_err(|error| StoreError::Unusable {
+        let unusable = |error: std::io::Error| StoreError::Unusable {
             path: path.clone(),
             reason: error.to_string(),
-        })?;
+        };
+        make_private(&options.path).map_err(unusable)?;
+        // One name for one file, whatever links lead to it and wherever this process goes.
+        let options = Options {
+            path: options.path.canonicalize().map_err(unusable)?,
+            ..options
+        };
+        header::inspect(&options.path, &path)?;
         let connect = connect_options(&options);
         let connection = migrate::open(&connect, &path).await?;
+        let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
+        let presence = Arc::new(presence.map_err(unusable)?);
         let hub = Arc::new(Hub::default());
-        let presence =
-            Presence::announce(&options.path, options.clock.clone(), options.lease).map_err(
-                |error| StoreError::Unusable { path: path.clone(), reason: error.to_string() },
-            )?;
-        let presence = Arc::new(presence);
         let (requests, inbox) = mpsc::channel(QUEUE);
         let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
-        let writer = Writer::new(connection, &options, presence, hub.clone());
+        let ledger = Ledger::new(connection, path, presence);
+        let writer = Writer::new(ledger, &options, hub.clone());
         let tasks = TaskTracker::new();
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
         tokio::spawn(tasks.track_future(writer.run(inbox)));
@@ -106,7 +118,7 @@ impl SqliteStore {
 
     async fn ask<T>(
         &self,
-        make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Request,
+        make: impl FnOnce(Reply<T>) -> Request,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.requests.send(make(reply)).await.map_err(|_| StoreError::Closed)?;
@@ -146,11 +158,12 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) {
-        let closed = self.ask(|reply| Request::Close { reply }).await;
-        if closed.is_ok() {
-            self.tasks.wait().await;
-        }
+        // Readers first: the last connection to close must be one that may write, so that it
+        // brings the write-ahead log into the file.
         self.reader.close().await;
+        // The writer may be gone already.
+        let _ = self.requests.send(Request::Close).await;
+        self.tasks.wait().await;
     }
 }
 
@@ -163,7 +176,10 @@ fn connect_options(options: &Options) -> SqliteConnectOptions {
         .filename(&options.path)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(synchronous)
-        .busy_timeout(Duration::from_secs(30))
+        .busy_timeout(PATIENCE)
+        // Statements that change many rows keep their way back in memory, not on a disk that
+        // may be full.
+        .pragma("temp_store", "memory")
         .foreign_keys(false)
 }
 
@@ -179,6 +195,7 @@ fn make_private(path: &Path) -> std::io::Result<()> {
 /// What the engine said, in our words.
 fn engine_error(error: sqlx::Error, path: &str) -> StoreError {
     let code = match &error {
+        sqlx::Error::PoolClosed => return StoreError::Closed,
         sqlx::Error::Database(database) => {
             database.code().and_then(|code| code.parse::<i64>().ok()).unwrap_or(0)
         }
@@ -188,6 +205,7 @@ fn engine_error(error: sqlx::Error, path: &str) -> StoreError {
     let reason = error.to_string();
     // The low byte is the primary code. 4874: the shared index cannot grow, for want of space.
     match code & 0xff {
+        5 => StoreError::Unusable { path, reason: BUSY.to_owned() },
         13 => StoreError::Full,
         11 | 26 => StoreError::Corrupt { path, reason },
         _ if code == 4874 => StoreError::Full,
@@ -195,5 +213,4 @@ fn engine_error(error: sqlx::Error, path: &str) -> StoreError {
     }
 }
 
-/// The worker in whose name a store claims, and what it takes to know whether others live.
-type Worker = WorkerId;
+const BUSY: &str = "another process has been writing to it for 30 s; wait for that process, or end it";

@@ -2,10 +2,9 @@
 //! own, which the kernel drops when the process dies, however it dies: so the runs of a killed
 //! process are free at once, and those of a stopped one when its lease ends.
 
-use super::Worker;
 use crate::clock::Clock;
 use posse_protocol::WorkerId;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -13,12 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) struct Presence {
-    pub(super) worker: Worker,
+    pub(super) worker: WorkerId,
     clock: Arc<dyn Clock>,
     lease: Duration,
     folder: PathBuf,
-    /// Held as long as the process lives.
-    _lock: File,
+    /// Locked as long as the worker lives.
+    lock: File,
 }
 
 /// A worker as its row shows it.
@@ -45,7 +44,7 @@ impl Presence {
             .mode(0o600)
             .open(folder.join(worker.to_string()))?;
         lock.lock()?;
-        Ok(Presence { worker, clock, lease, folder, _lock: lock })
+        Ok(Presence { worker, clock, lease, folder, lock })
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {
@@ -61,9 +60,9 @@ impl Presence {
         self.clock.steady_ms() + self.lease.as_millis() as u64
     }
 
-    /// Which of `workers` live.
-    pub(super) fn living(&self, workers: &[WorkerRow]) -> HashMap<WorkerId, bool> {
-        workers.iter().map(|worker| (worker.id, self.lives(worker))).collect()
+    /// Those of `workers` that live.
+    pub(super) fn living(&self, workers: &[WorkerRow]) -> HashSet<WorkerId> {
+        workers.iter().filter(|worker| self.lives(worker)).map(|worker| worker.id).collect()
     }
 
     pub(super) fn lives(&self, other: &WorkerRow) -> bool {
@@ -76,17 +75,30 @@ impl Presence {
     }
 
     fn holds_its_lock(&self, worker: WorkerId) -> bool {
-        match File::open(self.folder.join(worker.to_string())) {
+        match File::open(self.file_of(worker)) {
             Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
-            // Without the file only the lease speaks: another process may have removed it when
-            // it took this worker for dead.
+            // Without the file, as in a copy of the database, only the lease speaks.
             Err(_) => true,
         }
     }
 
-    /// Removes what a dead worker left.
-    pub(super) fn forget(&self, worker: WorkerId) {
-        // A file that stays costs nothing: its lock is what counts.
-        let _ = std::fs::remove_file(self.folder.join(worker.to_string()));
+    /// Lets go of the lock: from now on this worker is dead to others.
+    pub(super) fn leave(&self) {
+        // If this fails, the kernel does it when the file is closed.
+        let _ = self.lock.unlock();
+    }
+
+    /// Removes what a dead worker left. One that was only silent still holds its lock, and
+    /// keeps it: it may come back.
+    pub(super) fn bury(&self, worker: WorkerId) {
+        let file = self.file_of(worker);
+        if File::open(&file).is_ok_and(|open| open.try_lock().is_ok()) {
+            // A file that stays costs nothing: its lock is what counts.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
+    fn file_of(&self, worker: WorkerId) -> PathBuf {
+        self.folder.join(worker.to_string())
     }
 }

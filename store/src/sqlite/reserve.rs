@@ -19,7 +19,7 @@ impl SpaceReserve {
 
     /// Takes the space, unless it is taken already.
     pub(super) fn fill(&self) -> io::Result<()> {
-        if std::fs::metadata(&self.file).is_ok_and(|data| data.len() >= self.bytes) {
+        if self.is_filled() {
             return Ok(());
         }
         let mut file = OpenOptions::new()
@@ -42,16 +42,20 @@ impl SpaceReserve {
         Ok(())
     }
 
+    fn is_filled(&self) -> bool {
+        std::fs::metadata(&self.file).is_ok_and(|data| data.len() >= self.bytes)
+    }
+
     /// Gives the space to whoever writes next.
     pub(super) fn release(&self) {
         let _ = std::fs::remove_file(&self.file);
     }
 
-    /// True when there is room for the reserve and for ordinary work beside it.
+    /// True when there is room for the reserve, if it has been used, and as much again for
+    /// ordinary work beside it.
     pub(super) fn space_is_back(&self) -> bool {
         let Some(folder) = self.file.parent() else { return true };
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        rustix::fs::statvfs(folder)
-            .is_ok_and(|space| space.f_bavail * space.f_frsize >= self.bytes * 2)
+        let needed = if self.is_filled() { self.bytes } else { self.bytes.saturating_mul(2) };
+        rustix::fs::statvfs(folder).is_ok_and(|space| space.f_bavail * space.f_frsize >= needed)
     }
 }

@@ -1,0 +1,84 @@
+//! `posse config`: the settings in force and where each came from.
+
+use super::{Common, folder};
+use crate::exit::{Code, Failure};
+use crate::print;
+use posse::config::{AutoResume, Setting};
+use posse::store::Durability;
+use serde_json::{Value, json};
+
+pub fn run(common: &Common) -> Result<Code, Failure> {
+    let folder = folder(None)?;
+    let config = common.config(&folder)?;
+    let sources = common.sources(&folder);
+    let mut rows: Vec<(String, Value, String)> = Vec::new();
+    let mut row = |key: &str, value: Value, origin: &dyn std::fmt::Display| {
+        rows.push((key.to_owned(), value, origin.to_string()));
+    };
+    let database = common.database()?;
+    let database_origin = if common.global.db.is_some() { "--db" } else { "default" };
+    row("database", json!(database.display().to_string()), &database_origin);
+    row("model", json!(config.model.value), &config.model.origin);
+    row("agent", json!(config.agent.value.as_str()), &config.agent.origin);
+    row("max_concurrent", json!(config.max_concurrent.value), &config.max_concurrent.origin);
+    let recovery = match config.recovery.value {
+        AutoResume::Continue => "continue",
+        AutoResume::Wait => "wait",
+    };
+    row("recovery", json!(recovery), &config.recovery.origin);
+    let durability = match config.durability.value {
+        Durability::Power => "power",
+        Durability::Process => "process",
+    };
+    row("durability", json!(durability), &config.durability.origin);
+    let limits = &config.limits;
+    row("limits.turns", json!(limits.turns.value), &limits.turns.origin);
+    row("limits.tool_calls", json!(limits.tool_calls.value), &limits.tool_calls.origin);
+    row("limits.input_tokens", json!(limits.input_tokens.value), &limits.input_tokens.origin);
+    row("limits.output_tokens", json!(limits.output_tokens.value), &limits.output_tokens.origin);
+    let cost = limits.cost.value.map(|cost| cost.dollars());
+    row("limits.cost", json!(cost), &limits.cost.origin);
+    let time = limits.wall_ms.value.map(crate::view::duration);
+    row("limits.time", json!(time), &limits.wall_ms.origin);
+    for agent in &config.agents {
+        let Setting { value, origin } = agent;
+        row(&format!("agents.{}", value.name), json!(value.description), origin);
+    }
+    let key = match common.environment.keys.anthropic_api_key {
+        Some(_) => "set",
+        None => "not set",
+    };
+    row("ANTHROPIC_API_KEY", json!(key), &"environment");
+    row("ANTHROPIC_BASE_URL", json!(common.environment.keys.anthropic_base_url), &"environment");
+
+    if common.global.json {
+        let settings: serde_json::Map<String, Value> = rows
+            .into_iter()
+            .map(|(key, value, origin)| (key, json!({"value": value, "origin": origin})))
+            .collect();
+        print::json_pretty(&json!({
+            "settings": settings,
+            "user_file": sources.user,
+            "project_file": sources.project,
+        }));
+        return Ok(Code::Done);
+    }
+    let width = rows.iter().map(|(key, _, _)| key.len()).max().unwrap_or(0);
+    for (key, value, origin) in rows {
+        let value = match value {
+            Value::Null => "–".to_owned(),
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        print::line(format!("{key:width$}  {value}  ({origin})"));
+    }
+    for (name, path) in
+        [("your settings", sources.user), ("the project's settings", sources.project)]
+    {
+        if let Some(path) = path {
+            let state = if path.exists() { "read" } else { "not there" };
+            print::note(format!("{name}: {} ({state})", path.display()));
+        }
+    }
+    Ok(Code::Done)
+}

@@ -1,0 +1,38 @@
+//! `posse fake-model`: a scripted model over HTTP, for testing agents.
+
+use super::Common;
+use crate::args::FakeModelOptions;
+use crate::exit::{Code, Failure};
+use crate::print;
+use crate::signals::Signals;
+use posse_testkit::{FakeModel, Script};
+
+pub async fn run(common: Common, options: FakeModelOptions) -> Result<Code, Failure> {
+    let path = options.script.display();
+    let text = std::fs::read_to_string(&options.script)
+        .map_err(|error| Failure::usage(format!("cannot read {path}: {error}")))?;
+    let script =
+        Script::parse(&text).map_err(|error| Failure::usage(format!("{path}: {error}")))?;
+    if !options.listen.ip().is_loopback() {
+        return Err(Failure::usage(format!("{} is not a loopback address", options.listen)).hint(
+            "the fake model answers anyone who asks; give it an address such as 127.0.0.1:8080",
+        ));
+    }
+    let mut signals = Signals::listen()?;
+    let fake = FakeModel::start_on(script, options.listen)
+        .await
+        .map_err(|error| Failure::usage(format!("cannot listen on {}: {error}", options.listen)))?;
+    if common.global.json {
+        print::json(&serde_json::json!({"url": fake.url()}));
+    } else {
+        print::line(fake.url());
+        print::note(format!(
+            "serving {path}; use it with ANTHROPIC_BASE_URL={} ANTHROPIC_API_KEY=any; Ctrl-C ends it",
+            fake.url()
+        ));
+    }
+    signals.next().await;
+    print::note(format!("{} requests", fake.count()));
+    fake.shutdown().await;
+    Ok(Code::Done)
+}

@@ -1,0 +1,120 @@
+//! One file a command.
+
+pub mod chat;
+pub mod completions;
+pub mod config;
+pub mod demo;
+pub mod fake_model;
+mod follow;
+pub mod run;
+pub mod runs;
+
+use crate::args::{AgentOptions, Global};
+use crate::environment::Environment;
+use crate::exit::Failure;
+use posse::config::{AutoResume, Config, Sources};
+use posse::launch::Launcher;
+use posse::protocol::{Extra, Usd};
+use posse::{AgentCatalog, Limits, Recovery, RunSpec, Runtime, RuntimeConfig};
+use std::path::{Path, PathBuf};
+
+/// What every command has.
+pub struct Common {
+    pub global: Global,
+    pub environment: Environment,
+    pub launcher: Launcher,
+}
+
+/// Which unfinished runs a command goes on with by itself.
+pub enum Pickup {
+    /// Those in this folder, if the settings say so.
+    Folder(PathBuf),
+    /// All.
+    All,
+    /// Only those it is told to.
+    Named,
+}
+
+impl Common {
+    /// Where runs are kept.
+    pub fn database(&self) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.global.db {
+            return Ok(path.clone());
+        }
+        let folder = self.environment.data_folder.as_ref().ok_or_else(|| {
+            Failure::usage("no folder for data: neither HOME nor XDG_DATA_HOME is set")
+                .hint("name a database with --db FILE")
+        })?;
+        Ok(folder.join("posse.db"))
+    }
+
+    /// Where settings are looked for, for work in `folder`.
+    pub fn sources(&self, folder: &Path) -> Sources {
+        Sources {
+            user: self.environment.config_folder.as_ref().map(|user| user.join("config.toml")),
+            project: Some(folder.join("posse.toml")),
+        }
+    }
+
+    /// The settings for work in `folder`.
+    pub fn config(&self, folder: &Path) -> Result<Config, Failure> {
+        Ok(Config::load(&self.sources(folder))?)
+    }
+
+    /// Opens the runtime.
+    pub async fn runtime(&self, config: &Config, pickup: Pickup) -> Result<Runtime, Failure> {
+        let mut agents = AgentCatalog::built_in();
+        for agent in &config.agents {
+            agents.set(agent.value.clone());
+        }
+        let environment = self.environment.for_processes.clone();
+        let recovery = match (pickup, config.recovery.value) {
+            (Pickup::All, _) => Recovery::Continue,
+            (Pickup::Folder(folder), AutoResume::Continue) => Recovery::ContinueIn(folder),
+            (Pickup::Folder(_), AutoResume::Wait) | (Pickup::Named, _) => Recovery::Wait,
+        };
+        let runtime = RuntimeConfig {
+            durability: config.durability.value,
+            model: config.model.value.clone(),
+            agents,
+            launcher: Some(self.launcher.clone().with_environment(environment)),
+            max_concurrent: config.max_concurrent.value,
+            recovery,
+            ..RuntimeConfig::new(self.database()?, self.environment.keys.clone())
+        };
+        Ok(Runtime::open(runtime).await?)
+    }
+}
+
+/// The folder to work in.
+pub fn folder(cwd: Option<&PathBuf>) -> Result<PathBuf, Failure> {
+    let folder = match cwd {
+        Some(folder) => folder.clone(),
+        None => std::env::current_dir()?,
+    };
+    folder
+        .canonicalize()
+        .map_err(|error| Failure::usage(format!("cannot work in {}: {error}", folder.display())))
+}
+
+/// What `options` and the settings ask for.
+pub fn spec(
+    options: &AgentOptions,
+    config: &Config,
+    folder: &Path,
+    prompt: Option<String>,
+) -> Result<RunSpec, Failure> {
+    let agent = match &options.agent {
+        Some(name) => name.parse().map_err(|error| Failure::usage(format!("{error}")))?,
+        None => config.agent.value.clone(),
+    };
+    let set = config.limits.limits();
+    let limits = Limits {
+        turns: options.max_turns.or(set.turns),
+        cost: options.max_cost.map(Usd::from_dollars).or(set.cost),
+        wall_ms: options.timeout.or(set.wall_ms),
+        extra: Extra::default(),
+        ..set
+    };
+    Ok(RunSpec { prompt, model: options.model.clone(), limits, ..RunSpec::new(agent, "", folder) })
+}

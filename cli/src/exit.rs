@@ -1,0 +1,109 @@
+//! How the command ends: exit codes and failures.
+
+use posse::Outcome;
+use std::process::ExitCode;
+
+/// Exit codes. Documented in the help of `posse` and in docs/reference/exit-codes.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// Done; for a run: completed.
+    Done = 0,
+    /// The run failed, or what was asked could not be done.
+    Failed = 1,
+    /// The command line or a settings file is wrong.
+    Usage = 2,
+    /// The run was cancelled.
+    Cancelled = 3,
+    /// The run timed out.
+    TimedOut = 4,
+    /// The run stopped at another limit.
+    Limit = 5,
+    /// The database cannot be used, is damaged, or the disk is full.
+    Store = 6,
+    /// Interrupted by a signal; the run goes on when it is resumed.
+    Interrupted = 130,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        ExitCode::from(code as u8)
+    }
+}
+
+impl Code {
+    /// The code of a run that ended like this.
+    pub fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Completed { .. } => Code::Done,
+            Outcome::Failed { .. } => Code::Failed,
+            Outcome::Cancelled { .. } => Code::Cancelled,
+            Outcome::TimedOut { .. } => Code::TimedOut,
+            Outcome::Stopped { .. } => Code::Limit,
+        }
+    }
+}
+
+/// Why the command could not do what it was asked: what, and what to do next.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub code: Code,
+    /// What went wrong.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    pub fn usage(message: impl Into<String>) -> Self {
+        Failure { code: Code::Usage, message: message.into(), hint: None }
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        Failure { code: Code::Failed, message: message.into(), hint: None }
+    }
+
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Failure { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<posse::Error> for Failure {
+    fn from(error: posse::Error) -> Self {
+        use posse::Error;
+        let message = error.to_string();
+        match error {
+            Error::NoModel => Failure::usage("no model is set").hint(NO_MODEL),
+            Error::Model(posse::ResolveError::MissingKey { .. }) => {
+                Failure::usage(message).hint(NO_MODEL)
+            }
+            Error::UnknownAgent { .. }
+            | Error::InvalidInput(_)
+            | Error::Model(_)
+            | Error::Workspace { .. }
+            | Error::Ambiguous(_) => Failure::usage(message),
+            Error::Store(posse::store::StoreError::NotFound(_)) => {
+                Failure::usage(message).hint("`posse runs list` shows the runs there are")
+            }
+            Error::Store(_) => Failure { code: Code::Store, message, hint: None },
+            Error::NotNow { .. } | Error::ShuttingDown => Failure::internal(message),
+        }
+    }
+}
+
+/// What to do without a key.
+const NO_MODEL: &str = "set ANTHROPIC_API_KEY to a key, then name a model with --model, for \
+example `--model sonnet`, or in your settings (`posse config` shows where). \
+To see Posse at work without a key: `posse demo`";
+
+impl From<posse::config::ConfigError> for Failure {
+    fn from(error: posse::config::ConfigError) -> Self {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::internal(error.to_string())
+    }
+}

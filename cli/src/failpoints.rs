@@ -1,0 +1,30 @@
+//! Test builds only: dies, as by `kill -9`, at a named point of the code.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "test builds are told by the environment where to die"
+)]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Arms the point that `POSSE_FAILPOINT` names: `name`, or `name:n` for the n-th time it is
+/// passed.
+pub fn arm() {
+    let Ok(wanted) = std::env::var("POSSE_FAILPOINT") else { return };
+    let (name, nth) = match wanted.split_once(':') {
+        Some((name, nth)) => (name.to_owned(), nth.parse().unwrap_or(1)),
+        None => (wanted, 1u32),
+    };
+    let passed = AtomicU32::new(0);
+    let die = move || {
+        if passed.fetch_add(1, Ordering::AcqRel) + 1 == nth {
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::KILL,
+            );
+            std::process::abort();
+        }
+    };
+    // A name nobody passes does nothing: the harness notices that the process did not die.
+    let _ = fail::cfg_callback(name, die);
+}

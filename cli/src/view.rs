@@ -1,0 +1,105 @@
+//! What is printed as JSON, and words for numbers.
+
+use posse::protocol::{Event, Outcome, Record};
+use posse::{RunRow, Status};
+use serde::Serialize;
+
+/// A run, as `--json` prints it.
+#[derive(Serialize)]
+pub struct RunView {
+    pub run: String,
+    pub status: Status,
+    pub outcome: Option<String>,
+    pub outcome_line: Option<String>,
+    pub agent: String,
+    pub model: String,
+    pub title: String,
+    pub workspace: String,
+    pub session: bool,
+    pub created: String,
+    pub updated: String,
+    pub events: u64,
+    pub turns: u64,
+    pub tool_calls: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cost_usd: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl RunView {
+    pub fn of(row: &RunRow) -> Self {
+        let ended = row.outcome.is_some();
+        RunView {
+            run: row.id.to_string(),
+            status: row.status,
+            outcome: row.outcome.clone(),
+            outcome_line: ended.then(|| row.outcome_line.clone()),
+            agent: row.agent.clone(),
+            model: row.model.clone(),
+            title: row.title.clone(),
+            workspace: row.workspace.clone(),
+            session: row.session,
+            created: timestamp(row.created_at),
+            updated: timestamp(row.updated_at),
+            events: row.last_seq.0,
+            turns: row.turns,
+            tool_calls: row.tool_calls,
+            input_tokens: row.spent.input_tokens + row.reserved.input_tokens,
+            output_tokens: row.spent.output_tokens + row.reserved.output_tokens,
+            cost_usd: row.cost().dollars(),
+            damaged: row.damaged.clone(),
+            text: None,
+        }
+    }
+
+    pub fn with_text(self, outcome: &Outcome) -> Self {
+        RunView { text: Some(outcome.text().to_owned()), ..self }
+    }
+}
+
+/// Milliseconds since 1970 as RFC 3339.
+pub fn timestamp(at: u64) -> String {
+    jiff::Timestamp::from_millisecond(at as i64).map_or_else(|_| String::new(), |at| at.to_string())
+}
+
+/// How long ago, in one short word.
+pub fn ago(at: u64) -> String {
+    let now = jiff::Timestamp::now().as_millisecond().max(0) as u64;
+    match now.saturating_sub(at) / 1000 {
+        seconds @ 0..60 => format!("{seconds}s ago"),
+        seconds @ 60..3600 => format!("{}m ago", seconds / 60),
+        seconds @ 3600..86400 => format!("{}h ago", seconds / 3600),
+        seconds => format!("{}d ago", seconds / 86400),
+    }
+}
+
+/// A duration in one short word.
+pub fn duration(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms}ms"),
+        1000..60_000 => format!("{:.1}s", ms as f64 / 1000.0),
+        60_000..3_600_000 => format!("{}m{:02}s", ms / 60_000, ms % 60_000 / 1000),
+        _ => format!("{}h{}m", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
+}
+
+/// A number of tokens in one short word.
+pub fn tokens(count: u64) -> String {
+    match count {
+        0..1000 => count.to_string(),
+        1000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
+        _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
+/// The end of a run in its log, if it has ended.
+pub fn outcome_in(records: &[Record]) -> Option<&Outcome> {
+    records.iter().rev().find_map(|record| match &record.event {
+        Event::RunFinished(finished) => Some(&finished.outcome),
+        _ => None,
+    })
+}

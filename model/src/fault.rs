@@ -1,0 +1,211 @@
+//! What can go wrong with a call, told apart by what can be done about it.
+//!
+//! Owns the reading of status codes, error bodies and `Retry-After`, and the cleaning of foreign
+//! words before anyone sees them. Does no I/O; decides nothing about trying again.
+
+use crate::sse::TooLong;
+use posse_agent::ModelError;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// The longest wait that is taken from a provider.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
+
+/// The most characters of a provider's words that are passed on.
+pub const MAX_REASON_CHARS: usize = 500;
+
+/// What a fault is, as [`ModelError`] tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Fewer requests are wanted; perhaps after this time.
+    RateLimited(Option<Duration>),
+    /// The provider is in trouble.
+    Overloaded,
+    /// This request will always be refused.
+    Rejected,
+    /// The key is not accepted.
+    Unauthorised,
+    /// The transcript does not fit.
+    ContextOverflow,
+    /// There was no answer at all.
+    Unreachable,
+    /// Nothing came for this long.
+    Stalled(Duration),
+    /// The reply ended too early.
+    Cut,
+    /// The reply is not what the wire format says.
+    Malformed,
+}
+
+/// A failed call, before it is known for which model it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What it is.
+    pub kind: Kind,
+    /// Why, in raw words: may be long, and may hold anything the provider sent.
+    pub reason: String,
+    /// What to do about it; may be empty.
+    pub hint: &'static str,
+}
+
+/// For whom a fault is told.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// The model, as `vendor/name`.
+    pub model: &'a str,
+    /// The key, which must not appear in any words.
+    pub key: &'a str,
+    /// Where the key comes from, for example the name of an environment variable.
+    pub key_source: &'a str,
+}
+
+impl Fault {
+    /// A fault of `kind` for `reason`.
+    pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
+        Fault { kind, reason: reason.into(), hint: "" }
+    }
+
+    /// The error of the model in question, its words cleaned and short.
+    pub fn into_error(self, subject: Subject<'_>) -> ModelError {
+        let model = subject.model.to_owned();
+        let hint = match self.kind {
+            Kind::Unauthorised => format!("; check {}", subject.key_source),
+            _ => self.hint.to_owned(),
+        };
+        // Blotted out before it is shortened: half a key is no better than a whole one.
+        let words = without(&self.reason, subject.key);
+        let reason = shorten(&words, MAX_REASON_CHARS.saturating_sub(hint.len())) + &hint;
+        match self.kind {
+            Kind::RateLimited(after) => ModelError::RetryAfter { model, after, reason },
+            Kind::Overloaded => ModelError::Overloaded { model, reason },
+            Kind::Rejected => ModelError::Rejected { model, reason },
+            Kind::Unauthorised => ModelError::Unauthorised { model, reason },
+            Kind::ContextOverflow => ModelError::ContextOverflow { model, reason },
+            Kind::Unreachable => ModelError::Unreachable { model, reason },
+            Kind::Stalled(after) => ModelError::Stalled { model, after },
+            Kind::Cut => ModelError::Cut { model, reason },
+            Kind::Malformed => ModelError::Malformed { model, reason },
+        }
+    }
+
+    /// The fault that an answer with `status` other than success and this `body` tells of.
+    pub fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+        let words = error_message(body);
+        let kind = match status {
+            401 | 403 => Kind::Unauthorised,
+            429 => Kind::RateLimited(retry_after),
+            413 => Kind::ContextOverflow,
+            400 if is_overflow(&words) => Kind::ContextOverflow,
+            408 | 500.. => Kind::Overloaded,
+            _ => Kind::Rejected,
+        };
+        let hint = match status {
+            300..=399 => "; redirects are not followed: set the base URL to the final address",
+            404 => "; check the name of the model and the base URL",
+            _ => "",
+        };
+        let colon = if words.trim().is_empty() { "" } else { ": " };
+        Fault { kind, reason: format!("HTTP {status}{colon}{words}"), hint }
+    }
+
+    /// The fault that an error event in a stream tells of, by the provider's `kind` of error.
+    pub fn of_error_event(kind: &str, message: &str) -> Self {
+        let found = match kind {
+            "overloaded_error" | "api_error" | "timeout_error" => Kind::Overloaded,
+            "rate_limit_error" => Kind::RateLimited(None),
+            "authentication_error" | "permission_error" => Kind::Unauthorised,
+            "request_too_large" => Kind::ContextOverflow,
+            "invalid_request_error" if is_overflow(message) => Kind::ContextOverflow,
+            _ => Kind::Rejected,
+        };
+        Fault::new(found, format!("{kind}: {message}"))
+    }
+}
+
+impl From<TooLong> for Fault {
+    fn from(error: TooLong) -> Self {
+        Fault::new(Kind::Malformed, error.to_string())
+    }
+}
+
+/// The message of an error document, or the body itself when it is none.
+fn error_message(body: &[u8]) -> Cow<'_, str> {
+    #[derive(Deserialize)]
+    struct Document {
+        error: Detail,
+    }
+    #[derive(Deserialize)]
+    struct Detail {
+        message: String,
+    }
+    match serde_json::from_slice::<Document>(body) {
+        Ok(document) => Cow::Owned(document.error.message),
+        Err(_) => String::from_utf8_lossy(body),
+    }
+}
+
+/// True when the words say that the transcript is too long.
+fn is_overflow(words: &str) -> bool {
+    const SIGNS: [&str; 5] = [
+        "prompt is too long",
+        "input is too long",
+        "context limit",
+        "context window",
+        "context length",
+    ];
+    let words = words.to_lowercase();
+    SIGNS.iter().any(|sign| words.contains(sign))
+}
+
+/// The wait a `Retry-After` header asks for, at most [`MAX_RETRY_AFTER`].
+///
+/// `value` is a number of seconds or an HTTP date. A date is measured against `date`, the
+/// answer's own `Date` header, so that a wrong clock on this side does not matter, or else
+/// against `now`, in seconds since 1970.
+pub fn retry_after(value: &str, date: Option<&str>, now: i64) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        let usable = seconds.is_finite() && seconds >= 0.0;
+        return usable.then(|| Duration::from_secs_f64(seconds.min(MAX_RETRY_AFTER.as_secs_f64())));
+    }
+    let until = http_date(value)?;
+    let from = date.and_then(http_date).unwrap_or(now);
+    let seconds = u64::try_from(until.saturating_sub(from)).unwrap_or(0);
+    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
+}
+
+fn http_date(text: &str) -> Option<i64> {
+    jiff::fmt::rfc2822::parse(text.trim()).ok().map(|zoned| zoned.timestamp().as_second())
+}
+
+/// `text` with `key` blotted out. Short keys are placeholders of local servers, not secrets.
+fn without<'a>(text: &'a str, key: &str) -> Cow<'a, str> {
+    if key.len() >= 4 && text.contains(key) {
+        Cow::Owned(text.replace(key, "[key]"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// `text` on one line, without control characters, at most `max_chars` long.
+pub(crate) fn shorten(text: &str, max_chars: usize) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let mut out = String::new();
+    for word in words.filter(|word| !word.is_empty()) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+        if out.len() > 4 * max_chars {
+            break;
+        }
+    }
+    if out.chars().count() > max_chars {
+        let kept = max_chars.saturating_sub(1);
+        let end = out.char_indices().nth(kept).map_or(out.len(), |(position, _)| position);
+        out.truncate(end);
+        out.push('…');
+    }
+    out
+}

@@ -1,0 +1,328 @@
+//! Reads a reply from its events.
+//!
+//! Deltas, of which there are many, are read into borrowed fields; only block starts and what
+//! nobody knows become JSON values.
+
+use super::block::{Block, LastCall, malformed};
+use crate::fault::{Fault, Kind, shorten};
+use crate::sse::Event;
+use crate::wire::Progress;
+use posse_agent::{DeltaSink, Reply};
+use posse_protocol::{Delta, Message, Part, Price, Role, Stop, Usage};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// A count of tokens above this is taken for this: no reply has so many, and sums stay exact.
+const MAX_TOKENS: u64 = u32::MAX as u64;
+
+/// Puts one reply together from the events of its stream.
+#[derive(Default)]
+pub struct Decoder {
+    state: State,
+    message_id: Option<String>,
+    blocks: Vec<Block>,
+    stop_reason: Option<String>,
+    usage: Usage,
+}
+
+#[derive(Default, PartialEq)]
+enum State {
+    #[default]
+    BeforeStart,
+    Open,
+    Complete,
+}
+
+#[derive(Deserialize)]
+struct Typed<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct MessageStart {
+    message: MessageHead,
+}
+
+#[derive(Deserialize)]
+struct MessageHead {
+    id: Option<String>,
+    usage: Option<Counts>,
+}
+
+#[derive(Deserialize)]
+struct BlockStart {
+    index: usize,
+    content_block: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct BlockDelta<'a> {
+    index: usize,
+    #[serde(borrow)]
+    delta: Piece<'a>,
+}
+
+/// All known deltas in one: a borrowed field costs nothing when it is absent.
+#[derive(Deserialize)]
+struct Piece<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    text: Cow<'a, str>,
+    #[serde(borrow, default)]
+    partial_json: Cow<'a, str>,
+    #[serde(borrow, default)]
+    thinking: Cow<'a, str>,
+    #[serde(borrow, default)]
+    signature: Cow<'a, str>,
+    #[serde(default)]
+    citation: Value,
+}
+
+#[derive(Deserialize)]
+struct UnknownDelta {
+    index: usize,
+    delta: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct BlockStop {
+    index: usize,
+}
+
+#[derive(Deserialize)]
+struct MessageDelta {
+    delta: Option<Ending>,
+    usage: Option<Counts>,
+}
+
+#[derive(Deserialize)]
+struct Ending {
+    stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct ErrorEvent<'a> {
+    #[serde(borrow)]
+    error: ErrorDetail<'a>,
+}
+
+#[derive(Deserialize)]
+struct ErrorDetail<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    message: Cow<'a, str>,
+}
+
+impl Decoder {
+    /// Takes the next event. What it shows goes to `deltas` at once.
+    ///
+    /// # Errors
+    /// When the event is an error of the provider, or not what the wire says. The decoder is of
+    /// no further use then.
+    pub fn event(&mut self, event: &Event<'_>, deltas: DeltaSink<'_>) -> Result<Progress, Fault> {
+        if self.state == State::Complete {
+            return Ok(Progress::Complete);
+        }
+        let data = &*event.data;
+        // The name saves a look into the data; some proxies leave it out.
+        let kind = match event.name {
+            b"" => Cow::Owned(read::<Typed<'_>>("an event", data)?.kind.into_owned().into_bytes()),
+            name => Cow::Borrowed(name),
+        };
+        match &*kind {
+            b"content_block_delta" => self.block_delta(data, deltas)?,
+            b"content_block_start" => {
+                self.block_start(read("content_block_start", data)?, deltas)?
+            }
+            b"content_block_stop" => {
+                let BlockStop { index } = read("content_block_stop", data)?;
+                self.open_block(index)?.stop();
+            }
+            b"message_start" => self.message_start(read("message_start", data)?)?,
+            b"message_delta" => self.message_delta(read("message_delta", data)?)?,
+            b"message_stop" => {
+                self.check_open("message_stop")?;
+                self.state = State::Complete;
+                return Ok(Progress::Complete);
+            }
+            b"error" => {
+                let ErrorEvent { error } = read("an error event", data)?;
+                return Err(Fault::of_error_event(&error.kind, &error.message));
+            }
+            _ => return Ok(Progress::None),
+        }
+        Ok(Progress::Moved)
+    }
+
+    /// The reply, once it is complete. Its cost is what its tokens cost at `price`; its request
+    /// id is the provider's id of the message.
+    ///
+    /// A tool call whose arguments are not JSON is in it, with the raw text as a string for
+    /// arguments, so that the model can be told. A call that was cut off is not.
+    ///
+    /// # Errors
+    /// When the stream has ended before the reply was complete.
+    pub fn finish(self, price: &Price) -> Result<Reply, Fault> {
+        match self.state {
+            State::Complete => {}
+            State::BeforeStart => return Err(Fault::new(Kind::Cut, "it ended before it began")),
+            State::Open => {
+                let reason =
+                    format!("it ended without message_stop, in block {}", self.blocks.len());
+                return Err(Fault::new(Kind::Cut, reason));
+            }
+        }
+        let stop = self.stop_reason.as_deref().map(stop_of);
+        let last_call = match stop {
+            Some(Stop::End | Stop::ToolUse) => LastCall::Whole,
+            _ => LastCall::Doubtful,
+        };
+        let last = self.blocks.len().saturating_sub(1);
+        let parts = self.blocks.into_iter().enumerate().filter_map(|(position, block)| {
+            block.into_part(if position == last { last_call } else { LastCall::Whole })
+        });
+        let parts: Vec<Part> = parts.collect();
+        let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        let stop = stop.unwrap_or(if calls { Stop::ToolUse } else { Stop::End });
+        let usage = Usage { cost: price.of(&self.usage), ..self.usage };
+        let message = Message::new(Role::Assistant, parts);
+        Ok(Reply { message, stop, usage, request_id: self.message_id })
+    }
+
+    fn message_start(&mut self, start: MessageStart) -> Result<(), Fault> {
+        if self.state != State::BeforeStart {
+            return Err(malformed("a second message_start"));
+        }
+        self.state = State::Open;
+        self.message_id = start.message.id;
+        self.count(start.message.usage);
+        Ok(())
+    }
+
+    fn block_start(&mut self, start: BlockStart, deltas: DeltaSink<'_>) -> Result<(), Fault> {
+        self.check_open("content_block_start")?;
+        let next = self.blocks.len();
+        if start.index != next {
+            return Err(malformed(format!("block {} starts in place of {next}", start.index)));
+        }
+        let block = Block::start(start.content_block)?;
+        if let Some(delta) = block.first_delta() {
+            deltas(delta);
+        }
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    fn block_delta(&mut self, data: &[u8], deltas: DeltaSink<'_>) -> Result<(), Fault> {
+        let parsed = serde_json::from_slice::<BlockDelta<'_>>(data);
+        let Ok(BlockDelta { index, delta }) = parsed else {
+            return self.unknown_delta(data);
+        };
+        let block = self.open_block(index)?;
+        let fits = match &*delta.kind {
+            "text_delta" => {
+                let fits = block.push_text(&delta.text);
+                if fits && !delta.text.is_empty() {
+                    deltas(Delta::Text { text: delta.text.into_owned() });
+                }
+                fits
+            }
+            "input_json_delta" => block.push_json(&delta.partial_json),
+            "thinking_delta" => {
+                let fits = block.push_thinking(&delta.thinking);
+                if fits && !delta.thinking.is_empty() {
+                    deltas(Delta::Thinking { text: delta.thinking.into_owned() });
+                }
+                fits
+            }
+            "signature_delta" => block.push_signature(&delta.signature),
+            "citations_delta" => {
+                block.push_citation(delta.citation);
+                true
+            }
+            _ => return self.unknown_delta(data),
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(malformed(format!("a {} for block {index}, of another type", delta.kind))),
+        }
+    }
+
+    fn unknown_delta(&mut self, data: &[u8]) -> Result<(), Fault> {
+        const KNOWN: [&str; 5] = [
+            "text_delta",
+            "input_json_delta",
+            "thinking_delta",
+            "signature_delta",
+            "citations_delta",
+        ];
+        let UnknownDelta { index, delta } = read("content_block_delta", data)?;
+        match delta.get("type").and_then(Value::as_str) {
+            Some(kind) if !KNOWN.contains(&kind) => {
+                self.open_block(index)?.push_unknown(delta);
+                Ok(())
+            }
+            _ => Err(malformed(format!("a delta for block {index} cannot be read"))),
+        }
+    }
+
+    fn message_delta(&mut self, delta: MessageDelta) -> Result<(), Fault> {
+        self.check_open("message_delta")?;
+        if let Some(reason) = delta.delta.and_then(|ending| ending.stop_reason) {
+            self.stop_reason = Some(reason);
+        }
+        self.count(delta.usage);
+        Ok(())
+    }
+
+    /// Takes counts, which are sums so far: a later one is never smaller, unless it was left out.
+    fn count(&mut self, counts: Option<Counts>) {
+        let Some(counts) = counts else { return };
+        let raise = |field: &mut u64, count: Option<u64>| {
+            *field = (*field).max(count.unwrap_or(0).min(MAX_TOKENS));
+        };
+        raise(&mut self.usage.input_tokens, counts.input_tokens);
+        raise(&mut self.usage.cache_write_tokens, counts.cache_creation_input_tokens);
+        raise(&mut self.usage.cache_read_tokens, counts.cache_read_input_tokens);
+        raise(&mut self.usage.output_tokens, counts.output_tokens);
+    }
+
+    fn open_block(&mut self, index: usize) -> Result<&mut Block, Fault> {
+        let block = self.blocks.get_mut(index).filter(|block| !block.is_stopped());
+        block.ok_or_else(|| malformed(format!("an event for block {index}, which is not open")))
+    }
+
+    fn check_open(&self, event: &str) -> Result<(), Fault> {
+        match self.state {
+            State::Open => Ok(()),
+            _ => Err(malformed(format!("{event} before message_start"))),
+        }
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(what: &str, data: &'a [u8]) -> Result<T, Fault> {
+    serde_json::from_slice(data)
+        .map_err(|error| malformed(format!("{what} cannot be read: {error}")))
+}
+
+fn stop_of(reason: &str) -> Stop {
+    match reason {
+        "end_turn" | "stop_sequence" => Stop::End,
+        "tool_use" => Stop::ToolUse,
+        "max_tokens" => Stop::MaxTokens,
+        "refusal" => Stop::Refusal,
+        other => Stop::Other(shorten(other, 100)),
+    }
+}

@@ -1,0 +1,203 @@
+//! Replies from streams.
+
+use crate::transcripts::{PLAIN, RICH, read, read_chunks, reply_of, stream};
+use posse_model::fault::Kind;
+use posse_protocol::{Delta, Part, Stop, Usage, Usd};
+use serde_json::{Value, json};
+
+const START: &str = r#"{"type":"message_start","message":{}}"#;
+const STOP: &str = r#"{"type":"message_stop"}"#;
+const TEXT_0: &str =
+    r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+const TOOL_0: &str = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"Read","input":{}}}"#;
+const STOP_0: &str = r#"{"type":"content_block_stop","index":0}"#;
+
+fn json_delta(index: usize, partial_json: &str) -> String {
+    let delta = json!({"type": "input_json_delta", "partial_json": partial_json});
+    json!({"type": "content_block_delta", "index": index, "delta": delta}).to_string()
+}
+
+/// Reads a stream of these events and expects a fault of `kind` whose reason has `words`.
+fn check_fault(events: &[&str], kind: Kind, words: &str) {
+    let fault = read(&stream(events)).unwrap_err();
+    assert_eq!(fault.kind, kind, "{fault:?}");
+    assert!(fault.reason.contains(words), "{fault:?}");
+}
+
+/// Reads a reply of one tool block with these arguments and returns the arguments of the call.
+fn input_of(arguments: &[&str], stop_reason: &str) -> Option<Value> {
+    let deltas: Vec<String> = arguments.iter().map(|piece| json_delta(0, piece)).collect();
+    let mut events = vec![TOOL_0];
+    events.extend(deltas.iter().map(String::as_str));
+    events.push(STOP_0);
+    let reply = read(&reply_of(&events, stop_reason)).unwrap();
+    reply.message.tool_calls().next().map(|call| call.input.clone())
+}
+
+#[test]
+fn a_reply_has_its_usage_cost_stop_and_id() {
+    let reply = read(RICH).unwrap();
+    let cost = Usd(12 * 3_000 + 340 * 3_750 + 5_600 * 300 + 89 * 15_000);
+    assert_eq!(reply.stop, Stop::ToolUse);
+    assert_eq!(reply.request_id.as_deref(), Some("msg_1"));
+    let expected = Usage {
+        input_tokens: 12,
+        cache_read_tokens: 5_600,
+        cache_write_tokens: 340,
+        output_tokens: 89,
+        cost,
+    };
+    assert_eq!(reply.usage, expected);
+}
+
+#[test]
+fn what_is_shown_is_text_and_reasoning_as_it_comes() {
+    let (reply, shown) = read_chunks([RICH.as_bytes()]);
+    assert!(reply.is_ok());
+    let thinking = |text: &str| Delta::Thinking { text: text.to_owned() };
+    let text = Delta::Text { text: "It is warm — très chaud 🌡.".to_owned() };
+    assert_eq!(shown, [thinking("First, "), thinking("look."), text]);
+}
+
+#[test]
+fn text_in_the_start_of_a_block_is_shown_and_kept() {
+    let start = TEXT_0.replace(r#""text":"""#, r#""text":"Hi""#);
+    let (reply, shown) = read_chunks([reply_of(&[&start, STOP_0], "end_turn").as_bytes()]);
+    assert_eq!(reply.unwrap().message.text(), "Hi");
+    assert_eq!(shown, [Delta::Text { text: "Hi".to_owned() }]);
+}
+
+#[test]
+fn missing_and_absurd_usage_counts_but_never_fails() {
+    let usage = read(&reply_of(&[], "end_turn")).unwrap().usage;
+    assert_eq!((usage.input_tokens, usage.output_tokens), (0, 1));
+    let usage = read(&stream(&[START, STOP])).unwrap().usage;
+    assert_eq!(usage, Usage::default());
+    let absurd = format!(
+        r#"{{"type":"message_start","message":{{"usage":{{"input_tokens":{0},"output_tokens":{0},"cache_read_input_tokens":null}}}}}}"#,
+        u64::MAX
+    );
+    let usage = read(&stream(&[&absurd, STOP])).unwrap().usage;
+    assert_eq!(usage.input_tokens, u64::from(u32::MAX));
+}
+
+#[test]
+fn stop_reasons_are_told_apart() {
+    let check = |reason: &str, stop: Stop| {
+        assert_eq!(read(&reply_of(&[], reason)).unwrap().stop, stop);
+    };
+    check("end_turn", Stop::End);
+    check("stop_sequence", Stop::End);
+    check("tool_use", Stop::ToolUse);
+    check("max_tokens", Stop::MaxTokens);
+    check("refusal", Stop::Refusal);
+    check("pause_turn", Stop::Other("pause_turn".to_owned()));
+}
+
+#[test]
+fn arguments_in_pieces_become_one_value() {
+    assert_eq!(input_of(&["{\"a\"", ":1", "}"], "tool_use"), Some(json!({"a": 1})));
+    assert_eq!(input_of(&[], "tool_use"), Some(json!({})));
+    assert_eq!(input_of(&[""], "end_turn"), Some(json!({})));
+}
+
+#[test]
+fn arguments_that_are_not_json_are_kept_as_raw_text() {
+    assert_eq!(input_of(&["{\"a\": nope}"], "tool_use"), Some(json!("{\"a\": nope}")));
+    assert_eq!(input_of(&["{\"a\":1} trailing"], "tool_use"), Some(json!("{\"a\":1} trailing")));
+    let deep = "[".repeat(100_000);
+    assert_eq!(input_of(&[&deep], "tool_use"), Some(json!(deep)));
+}
+
+#[test]
+fn a_call_that_the_output_cap_cut_off_is_dropped() {
+    assert_eq!(input_of(&["{\"path\":\"/etc"], "max_tokens"), None);
+    assert_eq!(input_of(&[], "max_tokens"), None);
+    assert_eq!(input_of(&["{\"path\":\"/etc"], "refusal"), None);
+    assert_eq!(input_of(&["{\"path\":\"/etc\"}"], "max_tokens"), Some(json!({"path": "/etc"})));
+}
+
+#[test]
+fn a_call_whose_block_never_stopped_is_dropped() {
+    let arguments = json_delta(0, "{\"path\":\"/etc\"}");
+    let reply = read(&reply_of(&[TOOL_0, &arguments], "tool_use")).unwrap();
+    assert_eq!(reply.message.parts, []);
+}
+
+#[test]
+fn a_signature_whose_block_never_stopped_is_dropped() {
+    let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"hm","signature":"half"}}"#;
+    let reply = read(&reply_of(&[start], "max_tokens")).unwrap();
+    let [Part::Thinking(thinking)] = &reply.message.parts[..] else { panic!("{reply:?}") };
+    assert_eq!((thinking.text.as_str(), &thinking.signature), ("hm", &None));
+}
+
+#[test]
+fn a_stream_without_message_stop_is_cut_wherever_it_ends() {
+    for (position, _) in RICH.match_indices("\n\n") {
+        let (body, rest) = RICH.split_at(position);
+        let fault = read(body).map(|_| rest).unwrap_err();
+        assert_eq!(fault.kind, Kind::Cut, "after {position} bytes");
+    }
+}
+
+#[test]
+fn errors_inside_a_stream_are_told_apart_by_their_type() {
+    let check = |kind: &str, message: &str, expected: Kind| {
+        let error = json!({"type": "error", "error": {"type": kind, "message": message}});
+        check_fault(&[START, TEXT_0, &error.to_string()], expected, message);
+    };
+    check("overloaded_error", "Overloaded", Kind::Overloaded);
+    check("api_error", "Internal server error", Kind::Overloaded);
+    check("rate_limit_error", "slow down", Kind::RateLimited(None));
+    check("authentication_error", "invalid x-api-key", Kind::Unauthorised);
+    check("permission_error", "not yours", Kind::Unauthorised);
+    let too_long = "prompt is too long: 210000 tokens > 200000 maximum";
+    check("invalid_request_error", too_long, Kind::ContextOverflow);
+    check("invalid_request_error", "tools.0: bad schema", Kind::Rejected);
+    check("something_new", "what", Kind::Rejected);
+}
+
+#[test]
+fn what_the_wire_does_not_allow_is_malformed() {
+    let bad = |events: &[&str], words: &str| check_fault(events, Kind::Malformed, words);
+    bad(&["{nope"], "an event cannot be read");
+    bad(&[START, START], "a second message_start");
+    bad(&[TEXT_0], "before message_start");
+    bad(&[STOP], "before message_start");
+    bad(&[START, &TEXT_0.replace(":0", ":1")], "block 1 starts in place of 0");
+    bad(&[START, TEXT_0, TEXT_0], "block 0 starts in place of 1");
+    bad(&[START, STOP_0], "block 0, which is not open");
+    bad(&[START, TEXT_0, STOP_0, STOP_0], "block 0, which is not open");
+    bad(&[START, TEXT_0, &json_delta(3, "")], "block 3, which is not open");
+    bad(&[START, TEXT_0, &json_delta(0, "{}")], "input_json_delta for block 0");
+    bad(&[START, &TOOL_0.replace(r#""id":"c","#, "")], "without id or name");
+    bad(&[START, r#"{"type":"content_block_start","index":0,"content_block":{}}"#], "a type");
+    let number =
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":5}}"#;
+    bad(&[START, TEXT_0, number], "cannot be read");
+}
+
+#[test]
+fn events_after_message_stop_change_nothing() {
+    let body = format!("{PLAIN}data: [DONE]\n\n{PLAIN}");
+    assert_eq!(read(&body), read(PLAIN));
+}
+
+#[test]
+fn event_names_may_be_missing() {
+    let nameless: String = RICH
+        .lines()
+        .filter(|line| !line.starts_with("event:"))
+        .fold(String::new(), |body, line| body + line + "\n");
+    assert_eq!(read(&nameless), read(RICH));
+}
+
+#[test]
+fn a_large_argument_in_small_pieces_is_read_in_one_pass() {
+    let text = "x".repeat(200_000);
+    let arguments = format!("{{\"content\":\"{text}\"}}");
+    let pieces: Vec<&str> =
+        arguments.as_bytes().chunks(20).map(|piece| std::str::from_utf8(piece).unwrap()).collect();
+    assert_eq!(input_of(&pieces, "tool_use"), Some(json!({"content": text})));
+}

@@ -1,0 +1,24 @@
+//! Tests of the model crate: codecs as pure functions, calls over real sockets.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
+
+mod call;
+mod decode;
+mod encode;
+mod fault;
+mod properties;
+mod replay;
+mod resolve;
+mod server;
+mod sse;
+mod transcripts;
+
+#[test]
+fn no_test_file_is_forgotten() {
+    let listed = include_str!("main.rs");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        assert!(name == "main" || listed.contains(&format!("mod {name};")), "{name}");
+    }
+}

@@ -1,0 +1,75 @@
+//! The runs this process executes now, and who waits here for runs to end.
+
+use posse_protocol::{Outcome, RunId};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+/// Marks a run that has been told to stop: what it appends from then on may use the space kept
+/// in reserve.
+#[derive(Clone, Default)]
+pub(crate) struct Stopping(Arc<AtomicBool>);
+
+impl Stopping {
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Active {
+    runs: Mutex<HashMap<RunId, Stopping>>,
+    waiters: Mutex<HashMap<RunId, Vec<oneshot::Sender<Outcome>>>>,
+}
+
+impl Active {
+    pub(crate) fn enter(&self, run: RunId) -> Stopping {
+        let stopping = Stopping::default();
+        lock(&self.runs).insert(run, stopping.clone());
+        stopping
+    }
+
+    pub(crate) fn leave(&self, run: RunId) {
+        lock(&self.runs).remove(&run);
+    }
+
+    pub(crate) fn contains(&self, run: RunId) -> bool {
+        lock(&self.runs).contains_key(&run)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.runs).len()
+    }
+
+    pub(crate) fn stop(&self, run: RunId) {
+        if let Some(stopping) = lock(&self.runs).get(&run) {
+            stopping.set();
+        }
+    }
+
+    /// Resolves when this process has seen `run` end.
+    pub(crate) fn wait_for_end(&self, run: RunId) -> oneshot::Receiver<Outcome> {
+        let (sender, receiver) = oneshot::channel();
+        let mut waiters = lock(&self.waiters);
+        let here = waiters.entry(run).or_default();
+        here.retain(|waiter| !waiter.is_closed());
+        here.push(sender);
+        receiver
+    }
+
+    pub(crate) fn ended(&self, run: RunId, outcome: &Outcome) {
+        for waiter in lock(&self.waiters).remove(&run).into_iter().flatten() {
+            let _ = waiter.send(outcome.clone());
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while these are held; if it ever did, the maps are still whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,62 @@
+//! What can go wrong when a runtime is asked for something.
+
+use posse_protocol::{AgentName, RunId};
+use posse_store::StoreError;
+
+/// Why the runtime did not do what it was asked. What goes wrong inside a run is its outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No agent of this name.
+    #[error("there is no agent `{name}`; there are: {}", known.join(", "))]
+    UnknownAgent {
+        /// What was asked for.
+        name: AgentName,
+        /// Who there is.
+        known: Vec<String>,
+    },
+    /// The request itself is wrong.
+    #[error("{0}")]
+    InvalidInput(String),
+    /// The model cannot be had.
+    #[error(transparent)]
+    Model(#[from] posse_model::ResolveError),
+    /// No model was named, and none is the agent's or the configuration's.
+    #[error("no model is set")]
+    NoModel,
+    /// The folder cannot be worked in.
+    #[error("cannot work in {path}: {reason}")]
+    Workspace {
+        /// Which folder.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+    /// No run, or more than one, fits what was typed.
+    #[error("{0}")]
+    Ambiguous(String),
+    /// The run is not in a state for that.
+    #[error("run {run} {reason}")]
+    NotNow {
+        /// Which run.
+        run: RunId,
+        /// In what state it is.
+        reason: String,
+    },
+    /// The store.
+    #[error(transparent)]
+    Store(StoreError),
+    /// The runtime is shutting down.
+    #[error("the runtime is shutting down")]
+    ShuttingDown,
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Finished(run) => Error::NotNow { run, reason: "has ended".to_owned() },
+            StoreError::Archived(run) => Error::NotNow { run, reason: "is archived".to_owned() },
+            StoreError::Closed => Error::ShuttingDown,
+            other => Error::Store(other),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Executing one run: from its first event to an agent at work, until it ends or waits.
+
+use crate::active::{Active, Stopping};
+use crate::error::Error;
+use crate::feed::Feed;
+use crate::journal::RunJournal;
+use crate::runtime::RuntimeConfig;
+use posse_agent::{Agent, Ended, JournalError, Tool, Toolbox};
+use posse_model::Models;
+use posse_protocol::{Delta, Event, Extra, Outcome, Record, RunFinished, RunId, RunStarted, Seq};
+use posse_store::{Ownership, Store, StoreError};
+use posse_tools::Workspace;
+use posse_tools::launch::Launcher;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio_util::sync::CancellationToken;
+
+/// What runs are executed with.
+pub(crate) struct Workbench {
+    pub(crate) models: Models,
+    pub(crate) active: Active,
+    pub(crate) feed: Arc<Feed>,
+    launcher: Option<Launcher>,
+    host_tools: Vec<Arc<dyn Tool>>,
+    workspaces: Mutex<HashMap<String, Weak<Workspace>>>,
+    /// Tools of sessions that wait, which know what files the agent has read.
+    parked: Mutex<VecDeque<(RunId, Toolbox)>>,
+}
+
+/// Sessions whose tools are kept while they wait.
+const PARKED: usize = 32;
+
+/// A run that this process owns.
+pub(crate) struct Assignment {
+    pub(crate) run: RunId,
+    pub(crate) epoch: u64,
+    /// The log, if the run was only just made.
+    pub(crate) fresh: Option<Vec<Record>>,
+}
+
+impl Workbench {
+    pub(crate) fn new(config: &RuntimeConfig, models: Models) -> Self {
+        Workbench {
+            models,
+            active: Active::default(),
+            feed: Arc::default(),
+            launcher: config.launcher.clone(),
+            host_tools: config.tools.clone(),
+            workspaces: Mutex::default(),
+            parked: Mutex::default(),
+        }
+    }
+
+    /// New tools for a run in the folder `path`.
+    pub(crate) fn toolbox(&self, path: &str) -> Result<Toolbox, Error> {
+        let workspace = self.workspace(path)?;
+        let mut tools = posse_tools::toolset(&workspace, self.launcher.as_ref());
+        tools.extend(self.host_tools.iter().cloned());
+        Ok(Toolbox::new(tools))
+    }
+
+    /// The folder `path`, opened once for all runs in it.
+    fn workspace(&self, path: &str) -> Result<Arc<Workspace>, Error> {
+        let mut known = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(workspace) = known.get(path).and_then(Weak::upgrade) {
+            return Ok(workspace);
+        }
+        let workspace = Workspace::open(path.as_ref()).map_err(|error| Error::Workspace {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        known.retain(|_, workspace| workspace.strong_count() > 0);
+        known.insert(path.to_owned(), Arc::downgrade(&workspace));
+        Ok(workspace)
+    }
+
+    /// Executes a run until it ends, waits, or `stop` fires.
+    pub(crate) async fn execute(
+        &self,
+        store: &Arc<dyn Store>,
+        assignment: Assignment,
+        stopping: Stopping,
+        stop: &CancellationToken,
+    ) {
+        let run = assignment.run;
+        let mut journal = RunJournal::new(store.clone(), run, assignment.epoch, stopping);
+        let mut first = assignment.fresh.as_ref().and_then(|records| records.first().cloned());
+        if let Some(records) = assignment.fresh {
+            journal = journal.with_fresh(records);
+        }
+        loop {
+            if self.work(store, run, &journal, first.take(), stop).await == Next::Leave {
+                break;
+            }
+        }
+    }
+
+    /// One stretch of work on a run.
+    async fn work(
+        &self,
+        store: &Arc<dyn Store>,
+        run: RunId,
+        journal: &RunJournal,
+        first: Option<Record>,
+        stop: &CancellationToken,
+    ) -> Next {
+        let first = match first {
+            Some(record) => Ok(Some(record)),
+            None => store.read(run, Seq::ZERO, 1).await.map(|mut records| records.pop()),
+        };
+        // A log that cannot be read is not executed; the store has marked it if it is damaged.
+        let Ok(Some(Record { event: Event::RunStarted(started), .. })) = first else {
+            return Next::Leave;
+        };
+        let (agent, session) = match self.agent(run, &started) {
+            Ok(agent) => (agent, started.session),
+            Err(error) => return self.fail(run, journal, &error).await,
+        };
+        let ended = posse_agent::run(&agent, journal, stop).await;
+        match ended {
+            Ok(Ended::Finished(outcome)) => {
+                fail::fail_point!("run.finished");
+                self.active.ended(run, &outcome);
+                Next::Leave
+            }
+            Ok(Ended::Waiting { seen }) => {
+                let released = journal.hand_over(Vec::new(), Some(seen), Ownership::Waiting).await;
+                fail::fail_point!("run.parked");
+                if session {
+                    self.park(run, agent.tools);
+                }
+                match released {
+                    Err(StoreError::Moved { .. }) => Next::Again,
+                    _ => Next::Leave,
+                }
+            }
+            Ok(Ended::Stopped) => {
+                // If it cannot be released now, closing the store or the end of the process does.
+                let _ = journal.hand_over(Vec::new(), None, Ownership::Queued).await;
+                Next::Leave
+            }
+            Err(JournalError::NotOwner) => Next::Leave,
+            Err(error) => {
+                let reason = Error::InvalidInput(format!("the log failed: {error}"));
+                self.fail(run, journal, &reason).await
+            }
+        }
+    }
+
+    fn agent(&self, run: RunId, started: &RunStarted) -> Result<Agent, Error> {
+        let model = self.models.resolve(&started.model)?;
+        let workspace = &started.grant.workspace;
+        let tools = match self.unpark(run) {
+            Some(tools) => tools,
+            None => self.toolbox(workspace)?,
+        };
+        let feed = self.feed.clone();
+        Ok(Agent {
+            run,
+            system: system_prompt(started).into(),
+            model,
+            tools,
+            grant: started.grant.clone(),
+            limits: started.limits.clone(),
+            deltas: Arc::new(move |delta: Delta| feed.send(run, delta)),
+        })
+    }
+
+    /// Ends a run that cannot be executed here.
+    async fn fail(&self, run: RunId, journal: &RunJournal, error: &Error) -> Next {
+        let outcome = Outcome::Failed {
+            reason: format!("{error}; mend that, then `posse runs resume {run}`"),
+            partial: String::new(),
+        };
+        let finished =
+            RunFinished { outcome: outcome.clone(), worked_ms: 0, extra: Extra::default() };
+        let event = vec![Event::RunFinished(finished)];
+        if journal.hand_over(event, None, Ownership::Waiting).await.is_ok() {
+            self.active.ended(run, &outcome);
+        }
+        Next::Leave
+    }
+
+    fn park(&self, run: RunId, tools: Toolbox) {
+        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        if parked.len() >= PARKED {
+            parked.pop_front();
+        }
+        parked.push_back((run, tools));
+    }
+
+    fn unpark(&self, run: RunId) -> Option<Toolbox> {
+        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = parked.iter().position(|(id, _)| *id == run)?;
+        parked.remove(position).map(|(_, tools)| tools)
+    }
+}
+
+#[derive(PartialEq)]
+enum Next {
+    /// Something was appended: look again.
+    Again,
+    /// Nothing more to do here.
+    Leave,
+}
+
+/// What the agent is told before anything else. Depends on the first event alone, so that every
+/// request of the run begins with the same bytes.
+fn system_prompt(started: &RunStarted) -> String {
+    format!("{}\n\nWorking folder: {}\n", started.agent.instructions, started.grant.workspace)
+}

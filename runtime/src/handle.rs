@@ -1,0 +1,166 @@
+//! A run from outside: its events as they come, and how it ends.
+
+use crate::error::Error;
+use crate::feed::Update;
+use crate::runtime::Inner;
+use posse_protocol::{Delta, Event, Outcome, Record, RunId, Seq};
+use posse_store::{Filter, StoreError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{broadcast, watch};
+
+/// A run. Dropping the handle changes nothing about it.
+#[derive(Clone)]
+pub struct RunHandle {
+    pub(crate) run: RunId,
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// Events of one page.
+const PAGE: usize = 256;
+/// How soon it is noticed that another process has ended a run.
+const ELSEWHERE: Duration = Duration::from_secs(1);
+/// The same, for a run that this process executes: only if another takes it over.
+const TAKEN_OVER: Duration = Duration::from_secs(10);
+
+impl RunHandle {
+    /// Which run.
+    pub fn id(&self) -> RunId {
+        self.run
+    }
+
+    /// What happens to the run from after `after` on: stored events in order, each exactly once,
+    /// and deltas of what is under way in this process.
+    pub fn events(&self, after: Seq) -> Events {
+        Events {
+            inner: self.inner.clone(),
+            run: self.run,
+            after,
+            page: VecDeque::new(),
+            tail: self.inner.store.watch(self.run),
+            deltas: Some(self.inner.workbench.feed.subscribe(self.run)),
+            unread: true,
+            ended: false,
+        }
+    }
+
+    /// Waits for the run to end. A session ends only when it is cancelled or fails.
+    ///
+    /// # Errors
+    /// When there is no such run, or the store fails.
+    pub async fn outcome(&self) -> Result<Outcome, Error> {
+        let mut ended = self.inner.workbench.active.wait_for_end(self.run);
+        let mut tail = self.inner.store.watch(self.run);
+        loop {
+            tail.mark_unchanged();
+            let here = self.inner.workbench.active.contains(self.run);
+            if !here && let Some(outcome) = self.outcome_now().await? {
+                return Ok(outcome);
+            }
+            let elsewhere = async {
+                let moved = tail.changed().await;
+                tokio::time::sleep(if here { TAKEN_OVER } else { ELSEWHERE }).await;
+                moved
+            };
+            tokio::select! {
+                outcome = &mut ended => {
+                    if let Ok(outcome) = outcome {
+                        return Ok(outcome);
+                    }
+                    ended = self.inner.workbench.active.wait_for_end(self.run);
+                }
+                moved = elsewhere => if moved.is_err() { return Err(Error::ShuttingDown) },
+            }
+        }
+    }
+
+    async fn outcome_now(&self) -> Result<Option<Outcome>, Error> {
+        let filter = Filter { id: Some(self.run), limit: 1, ..Filter::default() };
+        let row = self.inner.store.list(&filter).await?.pop();
+        let row = row.ok_or(Error::Store(StoreError::NotFound(self.run)))?;
+        if let Some(reason) = row.damaged {
+            let (run, seq) = (self.run, row.last_seq);
+            return Err(Error::Store(StoreError::Damaged { run, seq, reason }));
+        }
+        if row.outcome.is_none() {
+            return Ok(None);
+        }
+        let before_last = Seq(row.last_seq.0.saturating_sub(2));
+        let records = self.inner.store.read(self.run, before_last, 2).await?;
+        Ok(records.into_iter().rev().find_map(|record| match record.event {
+            Event::RunFinished(finished) => Some(finished.outcome),
+            _ => None,
+        }))
+    }
+}
+
+/// What happens to a run, as it happens.
+pub struct Events {
+    inner: Arc<Inner>,
+    run: RunId,
+    after: Seq,
+    page: VecDeque<Record>,
+    tail: watch::Receiver<Seq>,
+    deltas: Option<broadcast::Receiver<Delta>>,
+    /// The log may hold more than was delivered.
+    unread: bool,
+    ended: bool,
+}
+
+impl Events {
+    /// The next update; `None` once the end of the run has been delivered.
+    pub async fn next(&mut self) -> Option<Result<Update, Error>> {
+        loop {
+            if let Some(record) = self.page.pop_front() {
+                return Some(Ok(self.deliver(record)));
+            }
+            if self.unread || *self.tail.borrow_and_update() > self.after {
+                match self.inner.store.read(self.run, self.after, PAGE).await {
+                    Ok(records) => {
+                        self.unread = records.len() == PAGE;
+                        self.ended &= records.is_empty();
+                        self.page.extend(records);
+                    }
+                    Err(error) => return Some(Err(error.into())),
+                }
+                if !self.page.is_empty() {
+                    continue;
+                }
+            }
+            if self.ended {
+                return None;
+            }
+            if let Some(delta) = self.quiet().await {
+                return Some(Ok(Update::Delta(delta)));
+            }
+        }
+    }
+
+    fn deliver(&mut self, record: Record) -> Update {
+        self.after = record.seq;
+        self.ended = matches!(record.event, Event::RunFinished(_) | Event::Archived(_));
+        Update::Event(Box::new(record))
+    }
+
+    /// Waits until something is stored, or returns a delta that came before.
+    async fn quiet(&mut self) -> Option<Delta> {
+        let Some(deltas) = &mut self.deltas else {
+            let _ = self.tail.changed().await;
+            return None;
+        };
+        tokio::select! {
+            // Stored events first: what a delta belongs to has been delivered by then.
+            biased;
+            _ = self.tail.changed() => None,
+            delta = deltas.recv() => match delta {
+                Ok(delta) => Some(delta),
+                Err(broadcast::error::RecvError::Lagged(_)) => None,
+                Err(broadcast::error::RecvError::Closed) => {
+                    self.deltas = None;
+                    None
+                }
+            },
+        }
+    }
+}

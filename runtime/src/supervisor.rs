@@ -1,0 +1,254 @@
+//! Which runs this process executes: slots, claims, recovery, the lease, the end.
+//!
+//! The only place of this crate that starts tasks. Each is tracked, and awaited at shutdown.
+
+use crate::execute::{Assignment, Workbench};
+use crate::runtime::{Recovery, RuntimeConfig};
+use posse_protocol::{Event, Record, RunId, SCHEMA_VERSION, Seq};
+use posse_store::{Append, Guard, Ownership, Reserve, Store, StoreError, Wanted};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub(crate) struct Supervisor {
+    shared: Arc<Shared>,
+    tasks: TaskTracker,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    workbench: Arc<Workbench>,
+    slots: Arc<Semaphore>,
+    recovery: Scope,
+    /// Runs that this process was asked to execute, whatever the scope.
+    adopted: Mutex<BTreeSet<RunId>>,
+    /// Runs wait in the store: a new one must not overtake them.
+    backlog: AtomicBool,
+    nudge: Notify,
+    stop: CancellationToken,
+    running: Mutex<JoinSet<()>>,
+}
+
+/// Which runs are claimed besides adopted ones.
+enum Scope {
+    All,
+    Folder(String),
+    None,
+}
+
+impl Supervisor {
+    pub(crate) fn start(
+        store: Arc<dyn Store>,
+        workbench: Arc<Workbench>,
+        config: &RuntimeConfig,
+        lease: Duration,
+    ) -> Self {
+        let recovery = match &config.recovery {
+            Recovery::Continue => Scope::All,
+            Recovery::Wait => Scope::None,
+            Recovery::ContinueIn(folder) => match folder.canonicalize() {
+                Ok(folder) => Scope::Folder(folder.display().to_string()),
+                Err(_) => Scope::None,
+            },
+        };
+        let shared = Arc::new(Shared {
+            store,
+            workbench,
+            slots: Arc::new(Semaphore::new(config.max_concurrent.max(1))),
+            recovery,
+            adopted: Mutex::default(),
+            backlog: AtomicBool::new(true),
+            nudge: Notify::new(),
+            stop: CancellationToken::new(),
+            running: Mutex::default(),
+        });
+        let tasks = TaskTracker::new();
+        spawn(&tasks, shared.clone().claim_runs());
+        spawn(&tasks, shared.clone().keep_lease(lease / 3));
+        tasks.close();
+        Supervisor { shared, tasks }
+    }
+
+    /// Stores a new run and executes it: at once if there is a slot and nothing waits before it.
+    pub(crate) async fn launch(&self, events: Vec<Event>) -> Result<RunId, StoreError> {
+        let shared = &self.shared;
+        if shared.stop.is_cancelled() {
+            return Err(StoreError::Closed);
+        }
+        let run = RunId::new();
+        let free = !shared.backlog.load(Ordering::Acquire);
+        let has_work = events.len() > 1;
+        let permit = match free && has_work {
+            true => shared.slots.clone().try_acquire_owned().ok(),
+            false => None,
+        };
+        let then = match (&permit, has_work) {
+            (Some(_), _) => Ownership::Mine,
+            (None, true) => Ownership::Queued,
+            (None, false) => Ownership::Waiting,
+        };
+        if permit.is_none() {
+            self.adopt(run);
+        }
+        fail::fail_point!("run.create.before");
+        let append = Append {
+            run,
+            events: events.clone(),
+            guard: Guard::Create(then),
+            reserve: Reserve::Leave,
+        };
+        let appended = shared.store.append(vec![append]).await?;
+        fail::fail_point!("run.create.after");
+        let epoch = appended.first().map_or(0, |at| at.epoch);
+        match permit {
+            Some(permit) => {
+                let fresh = Some(records(run, events));
+                shared.execute(Assignment { run, epoch, fresh }, permit);
+            }
+            None if has_work => {
+                shared.backlog.store(true, Ordering::Release);
+                shared.nudge.notify_one();
+            }
+            None => {}
+        }
+        Ok(run)
+    }
+
+    /// Makes this process execute `run` whenever it has something to do.
+    pub(crate) fn adopt(&self, run: RunId) {
+        if !matches!(self.shared.recovery, Scope::All) {
+            let mut adopted = self.shared.adopted.lock().unwrap_or_else(PoisonError::into_inner);
+            adopted.insert(run);
+        }
+        self.shared.nudge.notify_one();
+    }
+
+    /// Stops: no new claims, each run after its step, all of them when the time is up.
+    pub(crate) async fn shutdown(&self, within: Duration) {
+        self.shared.stop.cancel();
+        self.tasks.wait().await;
+        let mut running = std::mem::take(
+            &mut *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        let all = async { while running.join_next().await.is_some() {} };
+        if tokio::time::timeout(within, all).await.is_err() {
+            running.shutdown().await;
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the supervisor's own tasks, awaited at shutdown")]
+fn spawn(tasks: &TaskTracker, task: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(tasks.track_future(task));
+}
+
+impl Shared {
+    /// Claims what is to be done while there are slots.
+    async fn claim_runs(self: Arc<Self>) {
+        let mut ready = self.store.ready();
+        loop {
+            ready.mark_unchanged();
+            self.fill_slots().await;
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                changed = ready.changed() => if changed.is_err() { return },
+                () = self.nudge.notified() => {}
+                // A worker elsewhere may have died: nothing else tells.
+                () = tokio::time::sleep(Duration::from_secs(2)) => {}
+            }
+        }
+    }
+
+    async fn fill_slots(self: &Arc<Self>) {
+        while !self.stop.is_cancelled() {
+            let free = self.slots.available_permits().min(256);
+            if free == 0 {
+                return;
+            }
+            let mut claimed = Vec::new();
+            for wanted in self.wanted(free) {
+                // A store that fails now is asked again soon; whoever appends learns why.
+                claimed.extend(self.store.claim(&wanted).await.unwrap_or_default());
+                if claimed.len() >= free {
+                    break;
+                }
+            }
+            fail::fail_point!("run.claimed");
+            self.backlog.store(claimed.len() >= free, Ordering::Release);
+            let last = claimed.len() < free;
+            for claim in claimed {
+                let Ok(permit) = self.slots.clone().acquire_owned().await else { return };
+                let assignment = Assignment { run: claim.row.id, epoch: claim.epoch, fresh: None };
+                self.execute(assignment, permit);
+            }
+            if last {
+                return;
+            }
+        }
+    }
+
+    /// What to ask the store for.
+    fn wanted(&self, limit: usize) -> Vec<Wanted> {
+        let all = Wanted { limit, runs: Vec::new(), workspace: None };
+        let mut wanted = match &self.recovery {
+            Scope::All => return vec![all],
+            Scope::Folder(folder) => vec![Wanted { workspace: Some(folder.clone()), ..all }],
+            Scope::None => Vec::new(),
+        };
+        let adopted = self.adopted.lock().unwrap_or_else(PoisonError::into_inner);
+        let adopted: Vec<RunId> = adopted.iter().copied().collect();
+        wanted.extend(adopted.chunks(256).map(|runs| Wanted {
+            limit,
+            runs: runs.to_vec(),
+            workspace: None,
+        }));
+        wanted
+    }
+
+    fn execute(self: &Arc<Self>, assignment: Assignment, permit: OwnedSemaphorePermit) {
+        let shared = self.clone();
+        let run = assignment.run;
+        let stopping = self.workbench.active.enter(run);
+        let task = async move {
+            shared.workbench.execute(&shared.store, assignment, stopping, &shared.stop).await;
+            shared.workbench.active.leave(run);
+            drop(permit);
+            if shared.backlog.load(Ordering::Acquire) {
+                shared.nudge.notify_one();
+            }
+        };
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        while running.try_join_next().is_some() {}
+        running.spawn(task);
+    }
+
+    async fn keep_lease(self: Arc<Self>, every: Duration) {
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(every) => {}
+            }
+            // A lease that cannot be renewed is lost in time: then every append is refused.
+            let _ = self.store.renew().await;
+        }
+    }
+}
+
+/// The log of a run that was only just made.
+fn records(run: RunId, events: Vec<Event>) -> Vec<Record> {
+    let numbered = events.into_iter().enumerate();
+    numbered
+        .map(|(index, event)| Record {
+            run,
+            seq: Seq(index as u64 + 1),
+            at: 0,
+            version: SCHEMA_VERSION,
+            event,
+        })
+        .collect()
+}

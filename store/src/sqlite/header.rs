@@ -1,0 +1,100 @@
+//! A look at a database file before the engine opens it, which would already change it: whether
+//! it is one, is whole, is ours, and is not of a newer version. Never writes.
+
+use crate::StoreError;
+use crate::sql::MIGRATIONS;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Marks a database as ours: `POSS`.
+pub(super) const APPLICATION: u32 = 0x504f_5353;
+
+const MAGIC: &[u8] = b"SQLite format 3\0";
+/// The header of the file and that of the page that holds the schema.
+const LENGTH: usize = 108;
+const WAL_HEADER: u64 = 32;
+const FRAME_HEADER: u64 = 24;
+
+/// Refuses what must not be touched. A file that is empty or not there is fine.
+pub(super) fn inspect(file: &Path, path: &str) -> Result<(), StoreError> {
+    let unusable =
+        |reason: String| StoreError::Unusable { path: path.to_owned(), reason };
+    let corrupt = |reason: String| StoreError::Corrupt { path: path.to_owned(), reason };
+    let database = File::open(file).map_err(|error| unusable(error.to_string()))?;
+    let length = database.metadata().map_err(|error| unusable(error.to_string()))?.len();
+    if length == 0 {
+        return Ok(());
+    }
+    let mut header = [0; LENGTH];
+    if database.read_exact_at(&mut header, 0).is_err() {
+        return Err(corrupt(format!("it ends after {length} bytes")));
+    }
+    if !header.starts_with(MAGIC) {
+        return Err(corrupt("it is not an SQLite database".to_owned()));
+    }
+    let mut wal = file.as_os_str().to_owned();
+    wal.push("-wal");
+    // What was committed last may stand only in the write-ahead log.
+    match File::open(wal).ok().and_then(|wal| first_page_in(&wal).ok().flatten()) {
+        Some(later) => header = later,
+        None => {
+            let claimed = u64::from(number(&header, 28)) * page_size(&header);
+            let is_valid = number(&header, 24) == number(&header, 92);
+            if is_valid && length < claimed {
+                return Err(corrupt(format!("it has {length} of its {claimed} bytes")));
+            }
+        }
+    }
+    let (found, known) = (i64::from(number(&header, 60)), MIGRATIONS.len() as i64);
+    let application = number(&header, 68);
+    let has_tables = header[100] != 0x0d || header[103..105] != [0, 0];
+    if application != APPLICATION && (has_tables || application != 0 || found != 0) {
+        return Err(unusable("it belongs to another program; name another file".to_owned()));
+    }
+    if found > known {
+        return Err(StoreError::NewerDatabase { path: path.to_owned(), found, known });
+    }
+    Ok(())
+}
+
+/// The beginning of the database's first page as it was last committed to the write-ahead log,
+/// if it was. Frames of the current log carry its salt; a commit is marked in its last frame.
+fn first_page_in(wal: &File) -> io::Result<Option<[u8; LENGTH]>> {
+    let mut header = [0; WAL_HEADER as usize];
+    if wal.metadata()?.len() < WAL_HEADER {
+        return Ok(None);
+    }
+    wal.read_exact_at(&mut header, 0)?;
+    let page = u64::from(number(&header, 8));
+    let (mut pending, mut committed) = (None, None);
+    let mut offset = WAL_HEADER;
+    let mut frame = [0; FRAME_HEADER as usize];
+    while wal.read_exact_at(&mut frame, offset).is_ok() && frame[8..16] == header[16..24] {
+        if number(&frame, 0) == 1 {
+            let mut content = [0; LENGTH];
+            if wal.read_exact_at(&mut content, offset + FRAME_HEADER).is_err() {
+                break;
+            }
+            pending = Some(content);
+        }
+        if number(&frame, 4) != 0 {
+            committed = pending.or(committed);
+        }
+        offset += FRAME_HEADER + page;
+    }
+    Ok(committed.filter(|content| content.starts_with(MAGIC)))
+}
+
+/// The page size; 1 stands for 65,536.
+fn page_size(header: &[u8]) -> u64 {
+    match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}

@@ -1,0 +1,451 @@
+//! The writing connection and what memory holds of its tables: one transaction at a time, in
+//! which everything is decided in memory and written with a handful of statements.
+//!
+//! Rows of runs are kept between transactions. That is sound because `PRAGMA data_version`, read
+//! inside the transaction, tells when another process has written: then they are dropped.
+
+use super::codec::{bind_event, bind_run, run_row, worker_row};
+use super::engine_error;
+use super::presence::Presence;
+use super::work::{Answers, Work};
+use crate::append::{Append, Appended, Guard};
+use crate::row::{RunRow, StoredEvent};
+use crate::sql::{self, Shape};
+use crate::{Claimed, StoreError, Wanted};
+use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, WorkerId};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{AssertSqlSafe, Connection, Row};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// Rows kept between transactions, at most.
+const CACHE: usize = 65_536;
+/// Rows of one statement: they are prepared for powers of two up to this.
+const ROWS: usize = 64;
+
+pub(super) struct Ledger {
+    connection: SqliteConnection,
+    path: String,
+    presence: Arc<Presence>,
+    rows: HashMap<RunId, RunRow>,
+    data_version: i64,
+    registered: bool,
+    /// Another process has written, and watchers do not know yet.
+    outside: bool,
+}
+
+/// What a transaction did.
+pub(super) struct Done {
+    pub(super) answers: Answers,
+    /// Where the logs end that were appended to.
+    pub(super) tails: Vec<(RunId, Seq)>,
+    /// Some run may have become claimable.
+    pub(super) freed: bool,
+}
+
+/// Why a transaction did nothing.
+pub(super) enum Failure {
+    /// It could not begin: no request is to blame.
+    ToBegin(StoreError),
+    /// Something in it failed.
+    Inside(StoreError),
+}
+
+/// What one transaction changes.
+#[derive(Default)]
+struct Group {
+    answers: Answers,
+    events: Vec<StoredEvent>,
+    /// Runs whose rows changed since they were last written.
+    dirty: BTreeSet<RunId>,
+    /// Runs whose rows changed.
+    touched: BTreeSet<RunId>,
+    /// Keys in use, as far as the requests ask.
+    keys: HashMap<String, RunId>,
+    /// Workers that turned out to be dead.
+    dead: Vec<WorkerId>,
+    freed: bool,
+}
+
+impl Ledger {
+    pub(super) fn new(
+        connection: SqliteConnection,
+        path: String,
+        presence: Arc<Presence>,
+    ) -> Self {
+        let rows = HashMap::new();
+        let (data_version, registered, outside) = (0, false, false);
+        Ledger { connection, path, presence, rows, data_version, registered, outside }
+    }
+
+    /// Does all of `work`, each request as if it were alone, or nothing.
+    pub(super) async fn transact(&mut self, work: &Work) -> Result<Done, Failure> {
+        self.execute("BEGIN IMMEDIATE").await.map_err(Failure::ToBegin)?;
+        fail::fail_point!("store.begin.after");
+        let mut group = Group::default();
+        if let Err(error) = self.perform(work, &mut group).await {
+            // The engine may have rolled back by itself; then there is nothing left to undo.
+            let _ = self.execute("ROLLBACK").await;
+            self.forget();
+            return Err(Failure::Inside(error));
+        }
+        fail::fail_point!("store.commit.after");
+        Ok(self.conclude(group))
+    }
+
+    /// Forgets what memory holds: it may not be what is stored.
+    pub(super) fn forget(&mut self) {
+        self.rows.clear();
+        self.registered = false;
+    }
+
+    async fn perform(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
+        self.notice_others().await?;
+        self.register(work).await?;
+        for (run, reason, _) in &work.damages {
+            self.mark_damaged(*run, reason).await?;
+        }
+        self.load(work, group).await?;
+        for (batch, _) in &work.appends {
+            let result = self.admit(batch, group);
+            group.answers.appended.push(result);
+        }
+        self.write(group).await?;
+        if !work.claims.is_empty() {
+            self.free_runs_of_the_dead(group).await?;
+        }
+        for (wanted, _) in &work.claims {
+            let claimed = self.claim(wanted, group).await?;
+            group.answers.claimed.push(claimed);
+        }
+        fail::fail_point!("store.commit.before");
+        self.execute("COMMIT").await
+    }
+
+    /// Drops what memory holds if another process has written since.
+    async fn notice_others(&mut self) -> Result<(), StoreError> {
+        let row = sqlx::query("PRAGMA data_version").fetch_one(&mut self.connection).await;
+        let version: i64 = row.and_then(|row| row.try_get(0)).map_err(|e| self.engine(e))?;
+        if version != self.data_version && self.data_version != 0 {
+            self.forget();
+            self.outside = true;
+        }
+        self.data_version = version;
+        Ok(())
+    }
+
+    /// Makes this worker known: at first, to renew its lease, and when someone may have taken
+    /// it for dead.
+    async fn register(&mut self, work: &Work) -> Result<(), StoreError> {
+        if self.registered && work.renewals.is_empty() {
+            return Ok(());
+        }
+        sqlx::query(sql::WORKER_SAVE)
+            .bind(self.presence.worker.to_string())
+            .bind(self.presence.boot().to_owned())
+            .bind(self.presence.lease_end() as i64)
+            .execute(&mut self.connection)
+            .await
+            .map_err(|error| self.engine(error))?;
+        self.registered = true;
+        fail::fail_point!("store.renew");
+        Ok(())
+    }
+
+    /// Reads the rows and keys that the requests speak of and memory does not hold.
+    async fn load(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
+        let mut missing = BTreeSet::new();
+        let mut keys = BTreeSet::new();
+        for append in work.appends.iter().flat_map(|(batch, _)| batch) {
+            keys.extend(key_of(append).map(str::to_owned));
+            if !self.rows.contains_key(&append.run) {
+                missing.insert(append.run.to_string());
+            }
+        }
+        for row in self.select(sql::runs_by_id, missing).await? {
+            if let Some(row) = run_row(&row) {
+                self.rows.insert(row.id, row);
+            }
+        }
+        for row in self.select(sql::runs_by_key, keys).await? {
+            let key: String = row.try_get(0).map_err(|error| self.engine(error))?;
+            let run: String = row.try_get(1).map_err(|error| self.engine(error))?;
+            if let Ok(run) = run.parse() {
+                group.keys.insert(key, run);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the statement that `text` gives for a number of texts, as often as it takes.
+    async fn select(
+        &mut self,
+        text: fn(usize) -> String,
+        wanted: BTreeSet<String>,
+    ) -> Result<Vec<SqliteRow>, StoreError> {
+        let mut found = Vec::new();
+        let mut wanted = wanted.into_iter();
+        while wanted.len() > 0 {
+            let count = piece(wanted.len());
+            let mut query = sqlx::query(AssertSqlSafe(text(count)));
+            for one in wanted.by_ref().take(count) {
+                query = query.bind(one);
+            }
+            found.extend(query.fetch_all(&mut self.connection).await.map_err(|e| self.engine(e))?);
+        }
+        Ok(found)
+    }
+
+    /// Decides on one batch: all of it, or a refusal that leaves its neighbours alone.
+    fn admit(&mut self, batch: &[Append], group: &mut Group) -> Result<Vec<Appended>, StoreError> {
+        let at = self.presence.clock().wall_ms();
+        let worker = self.presence.worker;
+        let mut next: HashMap<RunId, RunRow> = HashMap::new();
+        let mut keys: HashMap<String, RunId> = HashMap::new();
+        let mut events = Vec::new();
+        let mut answers = Vec::with_capacity(batch.len());
+        for append in batch {
+            if let Some(key) = key_of(append) {
+                if let Some(run) = group.keys.get(key).or_else(|| keys.get(key)) {
+                    return Err(StoreError::KeyTaken { key: key.to_owned(), run: *run });
+                }
+                keys.insert(key.to_owned(), append.run);
+            }
+            let row = next.get(&append.run).or_else(|| self.rows.get(&append.run));
+            let before = row.map_or(Seq::ZERO, |row| row.last_seq);
+            let (row, mut stored) = RunRow::admit(row, append, worker, at)?;
+            answers.push(Appended { first: before.next(), last: row.last_seq, epoch: row.epoch });
+            events.append(&mut stored);
+            next.insert(row.id, row);
+        }
+        for (run, row) in next {
+            group.freed |= row.runnable && row.owner.is_none();
+            group.dirty.insert(run);
+            self.rows.insert(run, row);
+        }
+        group.keys.extend(keys);
+        group.events.append(&mut events);
+        Ok(answers)
+    }
+
+    /// Takes runs for this worker. Everything decided before must have been written.
+    async fn claim(
+        &mut self,
+        wanted: &Wanted,
+        group: &mut Group,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let mut found: Vec<RunRow> = Vec::new();
+        let mut rest = wanted.runs.as_slice();
+        loop {
+            let (now, later) = rest.split_at(piece(rest.len()).min(rest.len()));
+            found.extend(self.claimable(wanted, now).await?.iter().filter_map(run_row));
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        found.sort_by_key(|row| (row.ready_at, row.id));
+        found.dedup_by_key(|row| row.id);
+        let mut claimed = Vec::with_capacity(found.len());
+        for mut row in found {
+            if let Some(reason) = &row.damaged {
+                self.mark_damaged(row.id, reason).await?;
+                continue;
+            }
+            if claimed.len() == wanted.limit {
+                break;
+            }
+            row.owner = Some(self.presence.worker);
+            row.epoch += 1;
+            row.status = Status::Running;
+            group.dirty.insert(row.id);
+            self.rows.insert(row.id, row.clone());
+            claimed.push(Claimed { epoch: row.epoch, row });
+        }
+        self.write(group).await?;
+        fail::fail_point!("store.claim.written");
+        Ok(claimed)
+    }
+
+    async fn claimable(
+        &mut self,
+        wanted: &Wanted,
+        runs: &[RunId],
+    ) -> Result<Vec<SqliteRow>, StoreError> {
+        let workspace = wanted.workspace.is_some();
+        let shape = Shape { ids: runs.len(), workspace, ..Shape::default() };
+        let mut query = sqlx::query(AssertSqlSafe(sql::claimable(shape)));
+        query = query.bind(i64::from(SCHEMA_VERSION));
+        for run in runs {
+            query = query.bind(run.to_string());
+        }
+        if let Some(workspace) = &wanted.workspace {
+            query = query.bind(workspace.clone());
+        }
+        let query = query.bind(i64::try_from(wanted.limit).unwrap_or(i64::MAX));
+        query.fetch_all(&mut self.connection).await.map_err(|error| self.engine(error))
+    }
+
+    /// Queues again what dead workers owned. Everything decided before must have been written.
+    async fn free_runs_of_the_dead(&mut self, group: &mut Group) -> Result<(), StoreError> {
+        let (living, dead) = self.workers().await?;
+        for worker in &dead {
+            self.delete_worker(*worker).await?;
+        }
+        if !dead.is_empty() {
+            self.execute(sql::DISOWN).await?;
+            self.rows.retain(|_, row| row.owner.is_none_or(|owner| living.contains(&owner)));
+            group.freed = true;
+            group.dead = dead;
+        }
+        Ok(())
+    }
+
+    /// The workers that live and those that do not.
+    async fn workers(&mut self) -> Result<(HashSet<WorkerId>, Vec<WorkerId>), StoreError> {
+        let rows = sqlx::query(sql::WORKERS).fetch_all(&mut self.connection).await;
+        let (mut living, mut dead) = (HashSet::new(), Vec::new());
+        for row in rows.map_err(|error| self.engine(error))? {
+            let worker = worker_row(&row).map_err(|error| self.engine(error))?;
+            if self.presence.lives(&worker) {
+                living.insert(worker.id);
+            } else {
+                dead.push(worker.id);
+            }
+        }
+        Ok((living, dead))
+    }
+
+    /// True when there is a worker whose runs may be taken over.
+    pub(super) async fn someone_died(&mut self) -> bool {
+        // Nothing to do about an error here: the next claim meets it, and reports it.
+        self.workers().await.is_ok_and(|(_, dead)| !dead.is_empty())
+    }
+
+    async fn delete_worker(&mut self, worker: WorkerId) -> Result<(), StoreError> {
+        let query = sqlx::query(sql::WORKER_DELETE).bind(worker.to_string());
+        let result = query.execute(&mut self.connection).await;
+        result.map(|_| ()).map_err(|error| self.engine(error))
+    }
+
+    async fn mark_damaged(&mut self, run: RunId, reason: &str) -> Result<(), StoreError> {
+        self.rows.remove(&run);
+        let query = sqlx::query(sql::MARK_DAMAGED).bind(run.to_string()).bind(reason.to_owned());
+        let result = query.execute(&mut self.connection).await;
+        result.map(|_| ()).map_err(|error| self.engine(error))
+    }
+
+    /// Writes what the group has decided so far.
+    async fn write(&mut self, group: &mut Group) -> Result<(), StoreError> {
+        let mut events = std::mem::take(&mut group.events).into_iter();
+        while events.len() > 0 {
+            let count = piece(events.len());
+            let mut query = sqlx::query(AssertSqlSafe(sql::insert_events(count)));
+            for event in events.by_ref().take(count) {
+                query = bind_event(query, event);
+            }
+            query.execute(&mut self.connection).await.map_err(|error| self.engine(error))?;
+            fail::fail_point!("store.events.written");
+        }
+        let rows: Vec<&RunRow> = group.dirty.iter().filter_map(|run| self.rows.get(run)).collect();
+        let mut rest = rows.as_slice();
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(piece(rest.len()));
+            let mut query = sqlx::query(AssertSqlSafe(sql::save_runs(now.len())));
+            for row in now {
+                query = bind_run(query, row);
+            }
+            let result = query.execute(&mut self.connection).await;
+            result.map_err(|error| engine_error(error, &self.path))?;
+            fail::fail_point!("store.runs.written");
+            rest = later;
+        }
+        group.touched.append(&mut group.dirty);
+        Ok(())
+    }
+
+    /// After the commit: what is to be told, and what memory need not keep.
+    fn conclude(&mut self, group: Group) -> Done {
+        let tail = |run: &RunId| self.rows.get(run).map(|row| (*run, row.last_seq));
+        let tails = group.touched.iter().filter_map(tail).collect();
+        for worker in group.dead {
+            self.presence.bury(worker);
+        }
+        // What is at rest is forgotten; what someone owns is written to again soon.
+        for run in &group.touched {
+            if self.rows.get(run).is_some_and(|row| row.owner.is_none()) {
+                self.rows.remove(run);
+            }
+        }
+        if self.rows.len() > CACHE {
+            self.rows.clear();
+        }
+        Done { answers: group.answers, tails, freed: group.freed }
+    }
+
+    /// Where the logs of the `watched` runs end, if another process has written since this was
+    /// last answered.
+    pub(super) async fn moved_outside(
+        &mut self,
+        watched: impl FnOnce() -> Vec<RunId>,
+    ) -> Result<Option<Vec<(RunId, Seq)>>, StoreError> {
+        self.notice_others().await?;
+        if !self.outside {
+            return Ok(None);
+        }
+        let runs = watched().iter().map(RunId::to_string).collect();
+        let rows = self.select(sql::tails, runs).await?;
+        self.outside = false;
+        let tail = |row: &SqliteRow| {
+            let id: String = row.try_get(0).ok()?;
+            let last: i64 = row.try_get(1).ok()?;
+            Some((id.parse().ok()?, Seq(u64::try_from(last).ok()?)))
+        };
+        Ok(Some(rows.iter().filter_map(tail).collect()))
+    }
+
+    /// Gives up every claim and closes. What cannot be written is freed all the same, by the lock.
+    pub(super) async fn depart(mut self) {
+        let departed = match self.execute("BEGIN IMMEDIATE").await {
+            Ok(()) => self.strike_out().await,
+            Err(error) => Err(error),
+        };
+        self.presence.leave();
+        if departed.is_ok() {
+            self.presence.bury(self.presence.worker);
+        }
+        let _ = self.connection.close().await;
+    }
+
+    async fn strike_out(&mut self) -> Result<(), StoreError> {
+        self.delete_worker(self.presence.worker).await?;
+        self.execute(sql::DISOWN).await?;
+        self.execute("COMMIT").await
+    }
+
+    async fn execute(&mut self, statement: &'static str) -> Result<(), StoreError> {
+        let result = sqlx::query(statement).execute(&mut self.connection).await;
+        result.map(|_| ()).map_err(|error| self.engine(error))
+    }
+
+    fn engine(&self, error: sqlx::Error) -> StoreError {
+        engine_error(error, &self.path)
+    }
+}
+
+/// The key that `append` would take.
+fn key_of(append: &Append) -> Option<&str> {
+    match (append.guard, append.events.first()) {
+        (Guard::Create(_), Some(Event::RunStarted(started))) => started.key.as_deref(),
+        _ => None,
+    }
+}
+
+/// How many of `left` rows the next statement takes: a power of two, so that few are prepared.
+fn piece(left: usize) -> usize {
+    let mut size = ROWS;
+    while size > left.max(1) {
+        size /= 2;
+    }
+    size
+}

@@ -1,0 +1,127 @@
+//! What the writer is asked to do, sorted for one transaction, and how everyone is answered.
+
+use crate::append::{Append, Appended, Guard, Ownership, Reserve};
+use crate::{Claimed, StoreError, Wanted};
+use posse_protocol::RunId;
+use tokio::sync::oneshot;
+
+pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+pub(super) enum Request {
+    Append { batch: Vec<Append>, reply: Reply<Vec<Appended>> },
+    Claim { wanted: Wanted, reply: Reply<Vec<Claimed>> },
+    Renew { reply: Reply<()> },
+    Damage { run: RunId, reason: String, reply: Reply<()> },
+    Close,
+}
+
+/// What is done in one transaction. Requests that wait side by side have no order among them.
+#[derive(Default)]
+pub(super) struct Work {
+    pub(super) appends: Vec<(Vec<Append>, Reply<Vec<Appended>>)>,
+    pub(super) claims: Vec<(Wanted, Reply<Vec<Claimed>>)>,
+    pub(super) renewals: Vec<Reply<()>>,
+    pub(super) damages: Vec<(RunId, String, Reply<()>)>,
+}
+
+/// What a transaction answers, each list in the order of the work.
+#[derive(Default)]
+pub(super) struct Answers {
+    pub(super) appended: Vec<Result<Vec<Appended>, StoreError>>,
+    pub(super) claimed: Vec<Vec<Claimed>>,
+}
+
+impl FromIterator<Request> for Work {
+    fn from_iter<I: IntoIterator<Item = Request>>(requests: I) -> Self {
+        let mut work = Work::default();
+        for request in requests {
+            match request {
+                Request::Append { batch, reply } => work.appends.push((batch, reply)),
+                // Nobody would know of the claim any more.
+                Request::Claim { reply, .. } if reply.is_closed() => {}
+                Request::Claim { wanted, reply } => work.claims.push((wanted, reply)),
+                Request::Renew { reply } => work.renewals.push(reply),
+                Request::Damage { run, reason, reply } => work.damages.push((run, reason, reply)),
+                Request::Close => {}
+            }
+        }
+        work
+    }
+}
+
+impl Work {
+    /// Gives back runs whose claimers went away before they heard of it.
+    pub(super) fn giving_back(claimed: Vec<Claimed>) -> Self {
+        let give_back = |claimed: Claimed| {
+            let guard =
+                Guard::Owner { epoch: claimed.epoch, last: None, then: Ownership::Queued };
+            let run = claimed.row.id;
+            let append = Append { run, events: Vec::new(), guard, reserve: Reserve::Use };
+            (vec![append], oneshot::channel().0)
+        };
+        Work { appends: claimed.into_iter().map(give_back).collect(), ..Work::default() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.appends.len() + self.claims.len() + self.renewals.len() + self.damages.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Answers everyone. Returns the runs that were claimed for someone who no longer waits.
+    pub(super) fn answer(self, answers: Answers) -> Vec<Claimed> {
+        // Whoever else no longer waits for an answer does not need it.
+        for ((_, reply), result) in self.appends.into_iter().zip(answers.appended) {
+            let _ = reply.send(result);
+        }
+        for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
+            let _ = reply.send(Ok(()));
+        }
+        let claims = self.claims.into_iter().zip(answers.claimed);
+        claims
+            .filter_map(|((_, reply), claimed)| reply.send(Ok(claimed)).err())
+            .flat_map(Result::unwrap_or_default)
+            .collect()
+    }
+
+    /// Answers everyone with `error`.
+    pub(super) fn refuse(self, error: &StoreError) {
+        for (_, reply) in self.appends {
+            let _ = reply.send(Err(error.clone()));
+        }
+        for (_, reply) in self.claims {
+            let _ = reply.send(Err(error.clone()));
+        }
+        for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
+            let _ = reply.send(Err(error.clone()));
+        }
+    }
+
+    /// Keeps what may use the reserve and refuses the rest for want of space.
+    pub(super) fn keep_urgent(mut self) -> Work {
+        for reply in self.renewals.drain(..) {
+            // Nobody can take over either: there is no space for that.
+            let _ = reply.send(Ok(()));
+        }
+        let is_urgent = |batch: &[Append]| batch.iter().any(|it| it.reserve == Reserve::Use);
+        let (urgent, others) =
+            self.appends.into_iter().partition(|(batch, _)| is_urgent(batch));
+        Work { appends: others, ..self }.refuse(&StoreError::Full);
+        Work { appends: urgent, ..Work::default() }
+    }
+
+    /// Each request by itself.
+    pub(super) fn apart(self) -> impl Iterator<Item = Work> {
+        let appends =
+            self.appends.into_iter().map(|it| Work { appends: vec![it], ..Work::default() });
+        let claims =
+            self.claims.into_iter().map(|it| Work { claims: vec![it], ..Work::default() });
+        let damages =
+            self.damages.into_iter().map(|it| Work { damages: vec![it], ..Work::default() });
+        let renewals = Work { renewals: self.renewals, ..Work::default() };
+        let renewals = (!renewals.is_empty()).then_some(renewals);
+        renewals.into_iter().chain(damages).chain(appends).chain(claims)
+    }
+}

@@ -1,0 +1,84 @@
+//! A request to a model as scripts see it: the same for every wire format.
+
+use std::borrow::Cow;
+
+/// What a request asks, borrowed from its body.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) system: Vec<&'a str>,
+    pub(crate) messages: Vec<Said<'a>>,
+    pub(crate) tools: Vec<&'a str>,
+    pub(crate) headers: &'a [(String, String)],
+    pub(crate) body: &'a str,
+    /// The number of assistant messages in the transcript.
+    pub(crate) turn: usize,
+}
+
+/// One message of the transcript.
+#[derive(Debug)]
+pub(crate) struct Said<'a> {
+    pub(crate) role: Role,
+    pub(crate) texts: Vec<&'a str>,
+    /// Each tool result, as the pieces of text it consists of.
+    pub(crate) results: Vec<Vec<&'a str>>,
+    /// The ids of the tool calls in it.
+    pub(crate) calls: Vec<&'a str>,
+}
+
+/// Who said it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    User,
+    Assistant,
+}
+
+impl Ask<'_> {
+    /// The text of the first user message that has text.
+    pub(crate) fn first_user(&self) -> Cow<'_, str> {
+        self.messages.iter().find(|said| said.is_user_text()).map_or(Cow::Borrowed(""), Said::text)
+    }
+
+    /// The text of the last user message that has text.
+    pub(crate) fn last_user(&self) -> Cow<'_, str> {
+        let last = self.messages.iter().rev().find(|said| said.is_user_text());
+        last.map_or(Cow::Borrowed(""), Said::text)
+    }
+
+    /// The tool results that came after the last assistant message, the newest first. Some
+    /// clients spread them over several messages.
+    pub(crate) fn new_results(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let new = self.messages.iter().rev().take_while(|said| said.role == Role::User);
+        new.flat_map(|said| said.results.iter().rev()).map(|pieces| joined(pieces))
+    }
+
+    /// The newest of the new tool results.
+    pub(crate) fn last_result(&self) -> Cow<'_, str> {
+        self.new_results().next().unwrap_or(Cow::Borrowed(""))
+    }
+
+    /// The first value of the header with this lower-case name.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Said<'_> {
+    fn is_user_text(&self) -> bool {
+        self.role == Role::User && !self.texts.is_empty()
+    }
+
+    /// Its text blocks, one after the other.
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        joined(&self.texts)
+    }
+}
+
+/// Pieces of text, joined by line ends.
+pub(crate) fn joined<'a>(pieces: &[&'a str]) -> Cow<'a, str> {
+    match pieces {
+        [] => Cow::Borrowed(""),
+        [one] => Cow::Borrowed(one),
+        several => Cow::Owned(several.join("\n")),
+    }
+}

@@ -1,0 +1,194 @@
+//! One connection: reads requests, has them answered, and puts the answers on the wire at their
+//! pace. Watches for a client that leaves while its reply waits.
+
+use crate::gate::Gate;
+use crate::http::{
+    After, BodyWanted, EventKind, Events, Framing, Payload, ReadError, Reader, Response, Version,
+    begin_chunked, encode, end_chunked, push_chunk,
+};
+use crate::ledger::Ledger;
+use crate::script::Book;
+use crate::wire;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// How long, and for how many bytes, a refused client may go on sending before the connection is
+/// closed under it.
+const PATIENCE: Duration = Duration::from_secs(1);
+const DISCARDED: u64 = 64 * 1024 * 1024;
+
+/// A response and its pace.
+#[derive(Debug)]
+pub(crate) struct Performance {
+    pub(crate) response: Response,
+    pub(crate) latency: Duration,
+    pub(crate) token_delay: Duration,
+    pub(crate) held_by: Option<Gate>,
+    pub(crate) held_after: Option<(usize, Gate)>,
+}
+
+impl From<Response> for Performance {
+    fn from(response: Response) -> Self {
+        Performance {
+            response,
+            latency: Duration::ZERO,
+            token_delay: Duration::ZERO,
+            held_by: None,
+            held_after: None,
+        }
+    }
+}
+
+/// The client left before its reply was complete.
+struct Gone;
+
+impl From<io::Error> for Gone {
+    fn from(_: io::Error) -> Self {
+        Gone
+    }
+}
+
+/// Answers requests until the client leaves or may not go on.
+pub(crate) async fn serve(stream: TcpStream, book: &Book, ledger: &Ledger) {
+    ledger.connect();
+    // Without it the pieces of a slow stream would wait for each other. A socket that refuses is
+    // closed already, which the first read finds out.
+    let _ = stream.set_nodelay(true);
+    let mut connection = Connection { stream };
+    let mut reader = Reader::default();
+    loop {
+        let request = match reader.request(&mut connection.stream).await {
+            Ok(request) => Arc::new(request),
+            Err(ReadError::Closed) => return,
+            Err(ReadError::Refused { status, reason }) => {
+                connection.refuse(wire::refusal(status, &reason)).await;
+                return;
+            }
+        };
+        let framing = request.framing;
+        let in_flight = ledger.arrive(&request);
+        let performance = wire::answer(&request, book, in_flight.number);
+        // A reply can be long under way; what was asked need not be kept for that.
+        drop(request);
+        if connection.perform(performance, framing).await.is_err() {
+            ledger.abandon();
+            return;
+        }
+        drop(in_flight);
+        if framing.after == After::Close {
+            return;
+        }
+    }
+}
+
+struct Connection {
+    stream: TcpStream,
+}
+
+impl Connection {
+    async fn perform(&mut self, performance: Performance, framing: Framing) -> Result<(), Gone> {
+        let Performance { response, latency, token_delay, held_by, held_after } = performance;
+        self.pause(latency).await?;
+        if let Some(gate) = held_by {
+            self.hold(&gate).await?;
+        }
+        match &response.payload {
+            Payload::Document(body) => {
+                if let Some((_, gate)) = held_after {
+                    self.hold(&gate).await?;
+                }
+                let out = encode(response.status, &response.headers, body, framing);
+                self.stream.write_all(&out).await?;
+            }
+            Payload::Events(events) => {
+                let head = begin_chunked(response.status, &response.headers, framing);
+                self.stream_events(head, events, framing.version, token_delay, held_after).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn stream_events(
+        &mut self,
+        mut out: Vec<u8>,
+        events: &Events,
+        version: Version,
+        token_delay: Duration,
+        mut held_after: Option<(usize, Gate)>,
+    ) -> Result<(), Gone> {
+        let last = events.len().saturating_sub(1);
+        let mut deltas = 0;
+        for (index, (event, kind)) in events.iter().enumerate() {
+            if index > 0
+                && let Some((_, gate)) =
+                    held_after.take_if(|(count, _)| deltas >= *count || index == last)
+            {
+                self.flush(&mut out).await?;
+                self.hold(&gate).await?;
+            }
+            if kind == EventKind::Delta {
+                if deltas > 0 && !token_delay.is_zero() {
+                    self.flush(&mut out).await?;
+                    self.pause(token_delay).await?;
+                }
+                deltas += 1;
+            }
+            push_chunk(&mut out, event, version);
+        }
+        end_chunked(&mut out, version);
+        self.flush(&mut out).await
+    }
+
+    async fn flush(&mut self, out: &mut Vec<u8>) -> Result<(), Gone> {
+        self.stream.write_all(out).await?;
+        out.clear();
+        Ok(())
+    }
+
+    async fn pause(&self, time: Duration) -> Result<(), Gone> {
+        if time.is_zero() {
+            return Ok(());
+        }
+        tokio::select! {
+            () = tokio::time::sleep(time) => Ok(()),
+            () = self.left() => Err(Gone),
+        }
+    }
+
+    async fn hold(&self, gate: &Gate) -> Result<(), Gone> {
+        tokio::select! {
+            () = gate.pass() => Ok(()),
+            () = self.left() => Err(Gone),
+        }
+    }
+
+    /// Returns when the client has closed the connection.
+    async fn left(&self) {
+        let mut byte = [0];
+        if let Ok(1..) = self.stream.peek(&mut byte).await {
+            // It already sent its next request, so it is there; its end cannot be seen behind it.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Tells the client that its request cannot be read.
+    async fn refuse(&mut self, response: Response) {
+        let framing =
+            Framing { version: Version::Http11, after: After::Close, body: BodyWanted::Yes };
+        if self.perform(response.into(), framing).await.is_err() {
+            return;
+        }
+        // Closing over unread bytes would reset the connection, and the client could lose the
+        // answer while it still sends.
+        let discard = async {
+            self.stream.shutdown().await?;
+            let (mut rest, mut nothing) = ((&mut self.stream).take(DISCARDED), tokio::io::sink());
+            tokio::io::copy(&mut rest, &mut nothing).await
+        };
+        // Whether the client listened is its own affair: the connection ends either way.
+        let _ = tokio::time::timeout(PATIENCE, discard).await;
+    }
+}

@@ -1,0 +1,162 @@
+//! The server: binds, accepts, tracks its tasks, and ends them when it is dropped.
+
+use crate::connection;
+use crate::ledger::{Captured, Ledger};
+use crate::script::{Book, Script};
+use crate::signal::TimedOut;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Connections that may wait to be accepted; thousands of runs can start at once.
+const BACKLOG: u32 = 4096;
+/// How long accepting rests when the process has no file descriptors left.
+const REST: Duration = Duration::from_millis(10);
+
+/// A model that answers from a script, over real HTTP. Dropping it stops everything.
+#[derive(Debug)]
+pub struct FakeModel {
+    address: SocketAddr,
+    ledger: Arc<Ledger>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Why the server could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The script cannot be played.
+    #[error("the script cannot be played: {reason}")]
+    Script {
+        /// Which rule, and what is wrong with it.
+        reason: String,
+    },
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on {address}: {source}; choose another address, or port 0 for a free one"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl FakeModel {
+    /// Starts on a free port of 127.0.0.1.
+    pub async fn start(script: Script) -> Result<Self, StartError> {
+        Self::start_on(script, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
+    }
+
+    /// Starts on this address. It asks nobody who they are: keep it on the loopback interface.
+    pub async fn start_on(script: Script, address: SocketAddr) -> Result<Self, StartError> {
+        let ledger = Arc::new(Ledger::new(script.capture));
+        let book = Book::open(script).map_err(|reason| StartError::Script { reason })?;
+        let listen = |source| StartError::Listen { address, source };
+        let listener = bind(address).map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let accept = accept(listener, Arc::new(book), ledger.clone(), tasks.clone(), stop.clone());
+        tasks.spawn(accept);
+        tasks.close();
+        Ok(FakeModel { address, ledger, tasks, stop })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The base URL, without a slash at its end.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// All requests so far, in the order they arrived; none if the script captures none.
+    pub fn requests(&self) -> Vec<Captured> {
+        self.ledger.requests()
+    }
+
+    /// The number of requests so far.
+    pub fn count(&self) -> usize {
+        self.ledger.arrived()
+    }
+
+    /// The number of requests that are not answered to the end yet.
+    pub fn in_flight(&self) -> usize {
+        self.ledger.in_flight()
+    }
+
+    /// The most requests that were in flight at once.
+    pub fn peak_in_flight(&self) -> usize {
+        self.ledger.peak()
+    }
+
+    /// The number of requests whose client left before the reply was complete.
+    pub fn abandoned(&self) -> usize {
+        self.ledger.abandoned()
+    }
+
+    /// The number of connections that were accepted so far.
+    pub fn connections(&self) -> usize {
+        self.ledger.connections()
+    }
+
+    /// Returns when at least `count` requests have arrived.
+    pub async fn wait_for_requests(&self, count: usize) -> Result<(), TimedOut> {
+        self.ledger.wait_for_requests(count).await
+    }
+
+    /// Returns when no request is in flight.
+    pub async fn wait_until_idle(&self) -> Result<(), TimedOut> {
+        self.ledger.wait_until_idle().await
+    }
+
+    /// Stops listening, closes every connection, and returns when all is over.
+    pub async fn shutdown(self) {
+        self.stop.cancel();
+        self.tasks.wait().await;
+    }
+}
+
+impl Drop for FakeModel {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+async fn accept(
+    listener: TcpListener,
+    book: Arc<Book>,
+    ledger: Arc<Ledger>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+) {
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(REST).await;
+            continue;
+        };
+        let (book, ledger, stop) = (book.clone(), ledger.clone(), stop.clone());
+        tasks.spawn(async move {
+            // What it returns when stopped is nothing: the connection is closed by the drop.
+            let _ = stop.run_until_cancelled(connection::serve(stream, &book, &ledger)).await;
+        });
+    }
+}

@@ -1,0 +1,195 @@
+//! Scripts: an ordered list of rules that say which reply answers which request.
+//!
+//! Replies should follow from the request alone, because many runs share one server and a run may
+//! be killed and resumed: a conversation and the `turn` matcher do that. What a rule remembers
+//! (how often it was used) is only for tests of a single run.
+
+mod book;
+mod file;
+mod reply;
+mod template;
+mod when;
+
+pub(crate) use book::Book;
+pub use file::ScriptError;
+pub(crate) use reply::{Block, Body};
+pub use reply::{Reply, Usage};
+pub use when::When;
+
+/// What the fake model says to whom. The first rule that fits and is not spent answers.
+///
+/// ```
+/// use posse_testkit::{Conversation, FakeModel, Gate, Reply, Rule, Script, When};
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), posse_testkit::StartError> {
+/// let gate = Gate::new();
+/// let script = Script::new()
+///     .rule(Rule::when(When::any()).reply(Reply::error(529, "busy")).once())
+///     .conversation(
+///         Conversation::when(When::any().first_user_contains("explore"))
+///             .reply(Reply::text("Looking.").and_tool_call("List", json!({"path": "."})))
+///             .reply(Reply::text("I saw {{last_tool_result}}").held_by(&gate)),
+///     );
+/// let fake = FakeModel::start(script).await?;
+/// assert!(fake.url().starts_with("http://127.0.0.1:"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) capture: Capture,
+}
+
+/// Whether requests are kept to be looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Capture {
+    #[default]
+    Keep,
+    Discard,
+}
+
+/// A rule or a conversation, and what people know it by.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) label: String,
+    pub(crate) when: When,
+    pub(crate) answers: Answers,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Answers {
+    /// One after the other, the last one again and again; spent after `times` uses.
+    InOrder { replies: Vec<Reply>, times: Option<u64> },
+    /// The reply at the position of the request's turn.
+    ByTurn(Vec<Reply>),
+}
+
+/// Requests that fit are answered by each reply in turn; the last one repeats.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    pub(crate) when: When,
+    pub(crate) replies: Vec<Reply>,
+    pub(crate) times: Option<u64>,
+}
+
+/// A request that fits and holds `n` assistant messages is answered by reply `n`, however often
+/// it is asked. A request beyond the last reply is left to the rules that follow.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    pub(crate) when: When,
+    pub(crate) replies: Vec<Reply>,
+}
+
+impl Rule {
+    /// A rule for the requests that fit; add replies to it.
+    pub fn when(when: When) -> Self {
+        Rule { when, replies: Vec::new(), times: None }
+    }
+
+    /// Adds a reply.
+    pub fn reply(mut self, reply: Reply) -> Self {
+        self.replies.push(reply);
+        self
+    }
+
+    /// Answers this many requests, then leaves them to the rules that follow.
+    pub fn times(mut self, times: u64) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    /// Answers one request, then leaves them to the rules that follow.
+    pub fn once(self) -> Self {
+        self.times(1)
+    }
+}
+
+impl Conversation {
+    /// A conversation for the requests that fit; add replies to it.
+    pub fn when(when: When) -> Self {
+        Conversation { when, replies: Vec::new() }
+    }
+
+    /// Adds the reply to the next turn.
+    pub fn reply(mut self, reply: Reply) -> Self {
+        self.replies.push(reply);
+        self
+    }
+}
+
+impl Script {
+    /// A script without rules; add some to it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Answers every request with `reply`.
+    pub fn always(reply: Reply) -> Self {
+        Self::new().rule(Rule::when(When::any()).reply(reply))
+    }
+
+    /// Answers the request that holds `n` assistant messages with reply `n`.
+    pub fn turns(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let replies = replies.into_iter().collect();
+        Self::new().conversation(Conversation { when: When::any(), replies })
+    }
+
+    /// Plays an agent that looks around in whatever folder it runs in, at a pace people can
+    /// follow.
+    #[expect(clippy::expect_used, reason = "the file is built in, and a test parses it")]
+    pub fn demo() -> Self {
+        Self::parse(include_str!("../../scripts/demo.toml")).expect("the demo script parses")
+    }
+
+    /// Adds a rule.
+    pub fn rule(self, rule: Rule) -> Self {
+        let label = format!("rule {}", self.entries.len() + 1);
+        self.labelled_rule(label, rule)
+    }
+
+    /// Adds a conversation.
+    pub fn conversation(self, conversation: Conversation) -> Self {
+        let label = format!("conversation {}", self.entries.len() + 1);
+        self.labelled_conversation(label, conversation)
+    }
+
+    /// Keeps no requests: for benchmarks, and for servers that run for long.
+    pub fn without_capture(mut self) -> Self {
+        self.capture = Capture::Discard;
+        self
+    }
+
+    fn labelled_rule(mut self, label: String, rule: Rule) -> Self {
+        let answers = Answers::InOrder { replies: rule.replies, times: rule.times };
+        self.entries.push(Entry { label, when: rule.when, answers });
+        self
+    }
+
+    fn labelled_conversation(mut self, label: String, conversation: Conversation) -> Self {
+        let answers = Answers::ByTurn(conversation.replies);
+        self.entries.push(Entry { label, when: conversation.when, answers });
+        self
+    }
+}
+
+impl Entry {
+    fn replies(&self) -> &[Reply] {
+        match &self.answers {
+            Answers::InOrder { replies, .. } | Answers::ByTurn(replies) => replies,
+        }
+    }
+
+    /// Why it can answer nothing as it is written.
+    fn problem(&self) -> Option<String> {
+        if let Some(problem) = self.when.problem() {
+            return Some(problem);
+        }
+        if self.replies().is_empty() {
+            return Some("it has no reply; give it at least one".to_owned());
+        }
+        self.replies().iter().find_map(Reply::problem)
+    }
+}

@@ -1,0 +1,123 @@
+//! The tool Bash: one command in a fresh shell, through the launcher.
+
+use crate::arguments::{Arguments, spec};
+use crate::failure::{Failure, answer};
+use crate::launch::{Command, Finished, Launcher, Status};
+use crate::workspace::Workspace;
+use async_trait::async_trait;
+use posse_agent::{Answer, Tool, ToolContext};
+use posse_protocol::{Effect, ToolOutput, ToolSpec};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// The time a command has unless the call says otherwise, in milliseconds.
+const TIMEOUT_MS: u64 = 120_000;
+/// The longest time a call can ask for, in milliseconds.
+const LONGEST_TIMEOUT_MS: u64 = 600_000;
+/// Bytes of output that are kept.
+const OUTPUT_BYTES: usize = 30_000;
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let description = "Runs a bash command in the workspace, in a new shell each time, without \
+                       input. What it leaves running is killed when it ends. To read, search \
+                       and change files use the other tools.";
+    spec(
+        "Bash",
+        description,
+        Effect::Execute,
+        json!({
+            "type": "object",
+            "properties": {
+                "command": {"type": "string"},
+                "timeout": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": LONGEST_TIMEOUT_MS,
+                    "description": "ms (120000)",
+                },
+                "description": {"type": "string", "description": "what it does, in a few words"},
+            },
+            "required": ["command"],
+        }),
+    )
+});
+
+pub(crate) struct Bash {
+    pub workspace: Arc<Workspace>,
+    pub launcher: Launcher,
+}
+
+#[async_trait]
+impl Tool for Bash {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn aliases(&self) -> &[&str] {
+        &["bash", "shell", "Shell", "sh", "run_command", "run_shell_command", "execute_command"]
+    }
+
+    async fn call(&self, input: Value, context: &ToolContext) -> Answer {
+        answer(self.run(input, context).await)
+    }
+}
+
+impl Bash {
+    async fn run(&self, input: Value, context: &ToolContext) -> Result<ToolOutput, Failure> {
+        let arguments = Arguments::check(&SPEC, input)?;
+        let timeout = arguments.number("timeout").unwrap_or(TIMEOUT_MS);
+        let shell = ["--noprofile", "--norc", "-c", arguments.text("command")];
+        let command = Command {
+            program: "bash".into(),
+            args: shell.iter().map(Into::into).collect(),
+            cwd: PathBuf::from("."),
+            deadline: Duration::from_millis(timeout),
+            output_cap: OUTPUT_BYTES,
+        };
+        let progress = |text: &str| context.progress(text);
+        let finished =
+            self.launcher.run(&self.workspace, &command, &context.cancel, &progress).await;
+        let finished = finished.map_err(|error| Failure(error.to_string()))?;
+        Ok(tell(finished, command.deadline))
+    }
+}
+
+/// The output, and what there is to say about how the command ended.
+fn tell(finished: Finished, deadline: Duration) -> ToolOutput {
+    let mut text = finished.output;
+    if text.is_empty() {
+        text.push_str("[no output]");
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let failed = match finished.status {
+        Status::Exited(0) => None,
+        Status::Exited(code) => Some(format!("exit code {code}")),
+        Status::Signalled(signal) => Some(format!("killed by signal {signal}")),
+        Status::Cancelled => Some("the command was cancelled and killed".to_owned()),
+        Status::TimedOut => Some(format!(
+            "timed out after {} s and killed with all it had started; set a longer timeout (at \
+             most {LONGEST_TIMEOUT_MS} ms) or do less at once",
+            deadline.as_secs_f64()
+        )),
+    };
+    if finished.leftovers > 0 && matches!(finished.status, Status::Exited(_)) {
+        let count = finished.leftovers;
+        let _ = writeln!(text, "[{count} processes that it left running were killed]");
+    }
+    if finished.survivors > 0 {
+        let count = finished.survivors;
+        let _ = writeln!(text, "[{count} processes that it started could not be killed]");
+    }
+    match failed {
+        None => ToolOutput::text(text),
+        Some(reason) => {
+            let _ = writeln!(text, "[{reason}]");
+            ToolOutput::error(text)
+        }
+    }
+}

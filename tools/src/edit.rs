@@ -1,0 +1,248 @@
+//! The tool Edit: one text in a file becomes another.
+//!
+//! Never guesses: a text that is missing, or in several places, changes nothing.
+
+use crate::arguments::{Arguments, spec};
+use crate::failure::{Failure, answer};
+use crate::replace::Target;
+use crate::text::{self, Unencodable};
+use crate::workspace::show;
+use crate::write::{require_knowledge, store};
+use crate::{RunFiles, blocking};
+use async_trait::async_trait;
+use posse_agent::{Answer, Tool, ToolContext};
+use posse_protocol::{Effect, ToolOutput, ToolSpec};
+use serde_json::{Value, json};
+use similar::TextDiff;
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// Lines of the difference that are returned.
+const DIFF_LINES: usize = 60;
+/// Characters of one line of it.
+const DIFF_LINE_CHARACTERS: usize = 300;
+/// Places that are named when a text is not unique.
+const PLACES_NAMED: usize = 10;
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let description = "Replaces old_string, exactly as it stands in the file (without the line \
+                       numbers of Read), by new_string. It must be in one place only, unless \
+                       replace_all. Read the file first.";
+    spec(
+        "Edit",
+        description,
+        Effect::Write,
+        json!({
+            "type": "object",
+            "properties": {
+                "file_path": {"type": "string"},
+                "old_string": {"type": "string"},
+                "new_string": {"type": "string"},
+                "replace_all": {"type": "boolean"},
+            },
+            "required": ["file_path", "old_string", "new_string"],
+        }),
+    )
+});
+
+pub(crate) struct Edit {
+    pub files: Arc<RunFiles>,
+}
+
+#[async_trait]
+impl Tool for Edit {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn aliases(&self) -> &[&str] {
+        &["edit", "edit_file", "EditFile", "str_replace", "replace", "replace_in_file"]
+    }
+
+    async fn call(&self, input: Value, _context: &ToolContext) -> Answer {
+        let files = self.files.clone();
+        answer(blocking::to_the_end(move || edit(&files, input)).await)
+    }
+}
+
+fn edit(files: &RunFiles, input: Value) -> Result<ToolOutput, Failure> {
+    let arguments = Arguments::check(&SPEC, input)?;
+    let path = files.workspace.relative(arguments.text("file_path"))?;
+    let change = Change {
+        old: arguments.text("old_string"),
+        new: arguments.text("new_string"),
+        places: if arguments.flag("replace_all") == Some(true) { Places::All } else { Places::One },
+    };
+    change.check()?;
+    // Looked for first: `Target::find` would create the folders of a file that is not there.
+    files.workspace.open_file(path)?;
+    let _lock = files.workspace.lock_for_writing(path);
+    let target = Target::find(&files.workspace, path)?;
+    let Some(existing) = target.existing()? else {
+        return Err(Failure(format!("{} does not exist; use Write to create it", show(path))));
+    };
+    require_knowledge(files, path, &existing)?;
+    let decoded = text::decode(&existing.bytes)
+        .filter(|decoded| !decoded.damaged)
+        .ok_or_else(|| Failure(format!("{} is not valid text; change it by Bash", show(path))))?;
+    let (after, count) = change.apply(path, &decoded.text)?;
+    let bytes = text::encode(&after, decoded.encoding).map_err(|Unencodable(character)| {
+        let encoding = decoded.encoding.unusual_name().unwrap_or("UTF-8");
+        Failure(format!("{} is {encoding}, which has no {character:?}", show(path)))
+    })?;
+    store(files, path, &target, &bytes, Some(&existing))?;
+    let places = if count == 1 { "1 place".to_owned() } else { format!("{count} places") };
+    let difference = difference(&decoded.text, &after);
+    Ok(ToolOutput::text(format!("Edited {} in {places}:\n{difference}", show(path))))
+}
+
+/// Where to replace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Places {
+    One,
+    All,
+}
+
+/// What to replace by what.
+struct Change<'a> {
+    old: &'a str,
+    new: &'a str,
+    places: Places,
+}
+
+impl Change<'_> {
+    fn check(&self) -> Result<(), Failure> {
+        if self.old.is_empty() {
+            return Err(Failure::new(
+                "old_string is empty; give the text to replace, or use Write for a whole file",
+            ));
+        }
+        if self.old == self.new {
+            return Err(Failure::new(
+                "old_string and new_string are the same; nothing would change",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The text after the change, and in how many places it changed.
+    fn apply(&self, path: &Path, text: &str) -> Result<(String, usize), Failure> {
+        let ends = LineEnds::of(text);
+        let as_given = (Cow::Borrowed(self.old), Cow::Borrowed(self.new));
+        let with_returns = || (carriage_returns(self.old), carriage_returns(self.new));
+        let (old, new) = match ends {
+            LineEnds::Lf => as_given,
+            LineEnds::CrLf => with_returns(),
+            LineEnds::Mixed if text.contains(self.old) => as_given,
+            LineEnds::Mixed => with_returns(),
+        };
+        let places: Vec<usize> = text.match_indices(&*old).map(|(place, _)| place).collect();
+        match (places.len(), self.places) {
+            (0, _) => Err(self.missing(path, text)),
+            (1, _) | (_, Places::All) => Ok((text.replace(&*old, &new), places.len())),
+            (count, Places::One) => {
+                let lines = lines_of(text, &places[..count.min(PLACES_NAMED)]);
+                let more = if count > PLACES_NAMED { ", …" } else { "" };
+                Err(Failure(format!(
+                    "old_string is in {count} places of {} (lines {lines}{more}); add lines \
+                     around it so that it is in one place only, or set replace_all",
+                    show(path)
+                )))
+            }
+        }
+    }
+
+    fn missing(&self, path: &Path, text: &str) -> Failure {
+        let first = self.old.lines().map(str::trim).find(|line| !line.is_empty());
+        let near = first.and_then(|first| {
+            text.lines().position(|line| line.trim() == first).map(|index| index + 1)
+        });
+        let hint = match near {
+            Some(line) => format!(
+                "line {line} has its first line, so what follows or the white space differs; \
+                 copy it exactly as Read shows it, without the line numbers"
+            ),
+            None => "read the file again and copy the text exactly".to_owned(),
+        };
+        Failure(format!("old_string is not in {}: {hint}", show(path)))
+    }
+}
+
+/// How the lines of a text end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineEnds {
+    Lf,
+    CrLf,
+    Mixed,
+}
+
+impl LineEnds {
+    fn of(text: &str) -> Self {
+        let with_return = text.matches("\r\n").count();
+        match text.matches('\n').count() {
+            _ if with_return == 0 => LineEnds::Lf,
+            all if all == with_return => LineEnds::CrLf,
+            _ => LineEnds::Mixed,
+        }
+    }
+}
+
+/// The text with every line end as CR LF.
+fn carriage_returns(text: &str) -> Cow<'_, str> {
+    if !text.contains('\n') {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r\n"))
+}
+
+/// The numbers of the lines that hold `places`, which are in order.
+fn lines_of(text: &str, places: &[usize]) -> String {
+    let mut numbers: Vec<String> = Vec::with_capacity(places.len());
+    let (mut line, mut from) = (1, 0);
+    for place in places {
+        line += text[from..*place].matches('\n').count();
+        from = *place;
+        numbers.push(line.to_string());
+    }
+    numbers.join(", ")
+}
+
+/// A short unified difference.
+fn difference(before: &str, after: &str) -> String {
+    let diff = TextDiff::configure().timeout(Duration::from_millis(200)).diff_lines(before, after);
+    let unified = diff.unified_diff().context_radius(3).to_string();
+    let mut lines = unified.lines();
+    let mut short = String::new();
+    for line in lines.by_ref().take(DIFF_LINES) {
+        short.push_str(text::cut(line, DIFF_LINE_CHARACTERS).0);
+        short.push('\n');
+    }
+    match lines.count() {
+        0 => {}
+        more => short.push_str(&format!("[{more} more lines of difference]\n")),
+    }
+    short
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, old: &str, new: &str, expected: &str) {
+        let change = Change { old, new, places: Places::One };
+        assert_eq!(change.apply(Path::new("f"), text).unwrap().0, expected);
+    }
+
+    #[test]
+    fn line_ends_stay_as_the_file_has_them() {
+        check("a\nb\n", "b", "c\nd", "a\nc\nd\n");
+        check("a\r\nb\r\n", "b", "c\nd", "a\r\nc\r\nd\r\n");
+        check("a\r\nb\r\n", "a\nb", "x\ny", "x\r\ny\r\n");
+        check("a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n");
+        check("a\r\nb\nc\n", "b\nc", "x\ny", "a\r\nx\ny\n");
+        check("a\r\nb\r\nc\n", "a\nb", "x\ny", "x\r\ny\r\nc\n");
+    }
+}

@@ -1,0 +1,105 @@
+//! What to run, and how it ended.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A program to run.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Its name, looked up in PATH, or its path.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// The folder it runs in: below the workspace, relative to it or absolute.
+    pub cwd: PathBuf,
+    /// How long it may run before all its processes are told to end.
+    pub deadline: Duration,
+    /// Bytes of output to keep, half from the beginning and half from the end.
+    pub output_cap: usize,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// It did not end within its deadline, and was killed.
+    TimedOut,
+    /// The call was cancelled, and it was killed.
+    Cancelled,
+}
+
+/// A command that has ended, and with it all it had started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// How.
+    pub status: Status,
+    /// What it wrote to its standard output and error, as it came. Where something was left
+    /// out, a line says how much.
+    pub output: String,
+    /// Bytes that were left out.
+    pub left_out_bytes: u64,
+    /// Processes that it left running, and that were killed.
+    pub leftovers: u32,
+    /// Processes that could not be killed, for lack of permission or stuck in the kernel.
+    pub survivors: u32,
+}
+
+/// Why a command did not run, or how it ended is not known.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The folder it was to run in cannot be used.
+    #[error("cannot run there: {reason}")]
+    Folder {
+        /// Why.
+        reason: String,
+    },
+    /// The command is longer than the system takes.
+    #[error("the command is too long for the system; put it into a script file and run that")]
+    TooLong,
+    /// The program could not be started.
+    #[error("cannot start {program}: {reason}")]
+    NotStarted {
+        /// Which.
+        program: String,
+        /// Why.
+        reason: String,
+    },
+    /// The executable that is to watch over it could not be started.
+    #[error("cannot start {} to watch over the command; is it still there?", executable.display())]
+    NoSupervisor {
+        /// Which.
+        executable: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The process that watched over it was killed or stopped.
+    #[error(
+        "the process that watched over {program} was lost, probably killed; how {program} ended \
+         is not known"
+    )]
+    Lost {
+        /// The program.
+        program: String,
+    },
+}
+
+impl Command {
+    pub(super) fn program_name(&self) -> String {
+        self.program.to_string_lossy().into_owned()
+    }
+
+    pub(super) fn not_started(&self, error: io::Error) -> LaunchError {
+        match error.kind() {
+            ErrorKind::ArgumentListTooLong => LaunchError::TooLong,
+            _ => {
+                LaunchError::NotStarted { program: self.program_name(), reason: error.to_string() }
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The one way to start a process.
+//!
+//! A command never runs as a child of the host. It runs below a supervisor, which is the host's
+//! own executable started again (see `supervisor.rs`): when the host dies, or the call is
+//! dropped or cancelled, a pipe closes and the supervisor kills all that the command started.
+//! There is no state outside the values here: who holds no [`Launcher`] has no shell.
+
+mod command;
+mod environment;
+mod leash;
+mod output;
+mod supervisor;
+
+pub use command::{Command, Finished, LaunchError, Status};
+pub use environment::{Environment, allowed_environment};
+
+use crate::linux;
+use crate::workspace::Workspace;
+use leash::Leash;
+use output::{Capture, Meter};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use supervisor::{Ending, Order, Report};
+use tokio::io::AsyncReadExt;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// The first argument that makes an executable a supervisor.
+const MARKER: &str = "__posse-supervise";
+
+/// How long a command may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How much longer than deadline, grace and clean-up a supervisor may take before it is killed.
+const SUPERVISOR_SLACK: Duration = Duration::from_secs(5);
+
+/// How long to wait for the end of the output once the supervisor is gone. Only a process that
+/// could not be killed still holds it open.
+const OUTPUT_SLACK: Duration = Duration::from_millis(500);
+
+/// Prepares this process to start commands. Call it first thing in `main`, before any thread
+/// exists and before the arguments are looked at.
+///
+/// When the process was started as a supervisor it becomes one and never returns.
+pub fn init() -> Launcher {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == MARKER) {
+        supervisor::main();
+    }
+    Launcher::through(Path::new(linux::OWN_EXECUTABLE))
+}
+
+/// The ability to start commands. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Launcher(Arc<Settings>);
+
+#[derive(Clone, Debug)]
+struct Settings {
+    executable: PathBuf,
+    environment: Environment,
+    grace: Duration,
+}
+
+impl Launcher {
+    /// Starts commands through another executable, whose `main` calls [`init`] first. For hosts
+    /// whose own `main` cannot do that, such as a plugin or a test.
+    pub fn through(executable: &Path) -> Launcher {
+        let executable = executable.to_owned();
+        let environment = Environment::default();
+        Launcher(Arc::new(Settings { executable, environment, grace: GRACE }))
+    }
+
+    /// Gives commands this environment and nothing else. Without it they get none.
+    #[must_use]
+    pub fn with_environment(self, environment: Environment) -> Launcher {
+        Launcher(Arc::new(Settings { environment, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// Sets the time between asking a command to end (TERM) and killing it (KILL). It is two
+    /// seconds unless set.
+    #[must_use]
+    pub fn with_grace(self, grace: Duration) -> Launcher {
+        Launcher(Arc::new(Settings { grace, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// Runs `command` to its end and returns what it said. `progress` gets the output as it
+    /// comes; of a flood it gets a part.
+    ///
+    /// At the deadline the whole tree of processes gets TERM, and KILL after the grace. When
+    /// `cancel` fires or the future is dropped, it gets KILL at once. When the command ends,
+    /// what it left running is killed.
+    ///
+    /// # Errors
+    /// When the command could not be started, or its supervisor was lost.
+    pub async fn run(
+        &self,
+        workspace: &Workspace,
+        command: &Command,
+        cancel: &CancellationToken,
+        progress: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<Finished, LaunchError> {
+        let mut process = self.start(workspace, command)?;
+        let mut leash = Leash::of(&mut process);
+        fail::fail_point!("tool.launch.spawned");
+        let order = Order {
+            deadline: command.deadline,
+            grace: self.0.grace,
+            program: command.program.clone(),
+            args: command.args.clone(),
+        };
+        leash.send(&order.encode(), cancel).await;
+        let (Some(mut status), Some(mut stream)) = (process.stdout.take(), process.stderr.take())
+        else {
+            return Err(LaunchError::Lost { program: command.program_name() });
+        };
+        let mut output = Output {
+            capture: Capture::new(command.output_cap),
+            meter: Meter::default(),
+            progress,
+            buffer: vec![0; 16 << 10],
+        };
+        let longest = command.deadline.saturating_add(self.0.grace);
+        let lost = longest.saturating_add(supervisor::CLEAN_UP + SUPERVISOR_SLACK);
+        let lost_at = Instant::now().checked_add(lost);
+        let mut report = Vec::new();
+        {
+            let mut reported = pin!(status.read_to_end(&mut report));
+            let mut open = true;
+            loop {
+                tokio::select! {
+                    read = stream.read(&mut output.buffer), if open => open = output.take(read),
+                    _ = &mut reported => break,
+                    () = cancel.cancelled(), if leash.holds() => leash.cut(),
+                    () = passed(lost_at) => {
+                        let _ = process.start_kill();
+                        break;
+                    }
+                }
+            }
+            // All that was written is in the pipe now.
+            let rest = async {
+                while open {
+                    let read = stream.read(&mut output.buffer).await;
+                    open = output.take(read);
+                }
+            };
+            let _ = timeout(OUTPUT_SLACK, rest).await;
+        }
+        let _ = process.wait().await;
+        leash.forget();
+        fail::fail_point!("tool.launch.exited");
+        let report = serde_json::from_slice::<Report>(&report)
+            .map_err(|_| LaunchError::Lost { program: command.program_name() })?;
+        finish(command, report, output.capture)
+    }
+
+    fn start(
+        &self,
+        workspace: &Workspace,
+        command: &Command,
+    ) -> Result<tokio::process::Child, LaunchError> {
+        let shown = command.cwd.to_string_lossy();
+        let folder = workspace
+            .relative(&shown)
+            .and_then(|path| workspace.open_folder(path))
+            .map_err(|error| LaunchError::Folder { reason: error.to_string() })?;
+        #[expect(clippy::disallowed_methods, reason = "this is the launcher")]
+        let mut process = tokio::process::Command::new(&self.0.executable);
+        process
+            // Nothing but the marker: a command that kills by name (`pkill -f server`) would
+            // meet its own text here.
+            .arg(MARKER)
+            .env_clear()
+            .envs(self.0.environment.iter())
+            // By handle: the folder may have been moved or replaced since it was opened.
+            .current_dir(linux::path_of_handle(&folder))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        process.spawn().map_err(|source| LaunchError::NoSupervisor {
+            executable: self.0.executable.clone(),
+            source,
+        })
+    }
+}
+
+/// Where the output goes as it comes.
+struct Output<'a> {
+    capture: Capture,
+    meter: Meter,
+    progress: &'a (dyn Fn(&str) + Send + Sync),
+    buffer: Vec<u8>,
+}
+
+impl Output<'_> {
+    /// Takes what a read gave. False when nothing will follow.
+    fn take(&mut self, read: io::Result<usize>) -> bool {
+        let Ok(count @ 1..) = read else { return false };
+        let text = self.capture.push(&self.buffer[..count]);
+        if !text.is_empty() && self.meter.allows(text.len()) {
+            (self.progress)(&text);
+        }
+        true
+    }
+}
+
+fn finish(command: &Command, report: Report, capture: Capture) -> Result<Finished, LaunchError> {
+    let status = match report.ending {
+        Ending::Exited(code) => Status::Exited(code),
+        Ending::Signalled(signal) => Status::Signalled(signal),
+        Ending::TimedOut => Status::TimedOut,
+        Ending::Released => Status::Cancelled,
+        Ending::NotStarted { error } => {
+            return Err(command.not_started(io::Error::from_raw_os_error(error)));
+        }
+    };
+    let (output, left_out_bytes) = capture.finish();
+    let (leftovers, survivors) = (report.leftovers, report.survivors);
+    Ok(Finished { status, output, left_out_bytes, leftovers, survivors })
+}
+
+async fn passed(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,256 @@
+//! The process between the host and a command: the host's executable, started again.
+//!
+//! Its input is the leash: one order comes through it, and then nothing but its end, which
+//! means that the host let go or died. Its output takes one report; its error stream is where
+//! the command's output goes. It has no threads. It must never end before the last descendant
+//! of the command is dead, unless that cannot be killed.
+
+use crate::linux;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, setsid, wait};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio, exit};
+use std::time::{Duration, Instant};
+
+/// How long to go on killing what does not die.
+pub(super) const CLEAN_UP: Duration = Duration::from_secs(5);
+
+/// How often to bury orphans that ended while the command runs.
+const REAP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What the host wants run.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub deadline: Duration,
+    pub grace: Duration,
+    pub program: OsString,
+    pub args: Vec<OsString>,
+}
+
+/// What the host is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Report {
+    pub ending: Ending,
+    pub leftovers: u32,
+    pub survivors: u32,
+}
+
+/// How the command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Ending {
+    Exited(i32),
+    Signalled(i32),
+    TimedOut,
+    /// The host let go.
+    Released,
+    /// With the number of the system's error.
+    NotStarted {
+        error: i32,
+    },
+}
+
+/// The whole life of a supervisor.
+pub(super) fn main() -> ! {
+    let report = supervise().unwrap_or_else(|error| {
+        let error = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+        Report { ending: Ending::NotStarted { error }, leftovers: 0, survivors: 0 }
+    });
+    // Nobody listens when the host is dead.
+    if let Ok(report) = serde_json::to_vec(&report) {
+        let _ = io::stdout().write_all(&report).and_then(|()| io::stdout().flush());
+    }
+    exit(0)
+}
+
+fn supervise() -> io::Result<Report> {
+    let order = Order::read(io::stdin().lock())?;
+    linux::adopt_orphans()?;
+    linux::keep_descriptors_private()?;
+    // Away from the host's terminal: an interrupt is for the host, which then lets go of us.
+    let _ = setsid();
+    let command = start(&order)?;
+    let watched = watch(&order, command);
+    // Whatever went wrong, the tree must go.
+    let mut reaper = Reaper { command, status: None };
+    let (leftovers, survivors) = reaper.kill_all();
+    let ending = match watched? {
+        Watched::Ended(status) => ending(status),
+        Watched::TimedOut => Ending::TimedOut,
+        Watched::Released => Ending::Released,
+    };
+    Ok(Report { ending, leftovers, survivors })
+}
+
+impl Order {
+    /// Its length, then itself.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let body = serde_json::to_vec(self).unwrap_or_default();
+        [&(body.len() as u64).to_le_bytes()[..], &body].concat()
+    }
+
+    fn read(mut from: impl Read) -> io::Result<Order> {
+        let mut length = [0; 8];
+        from.read_exact(&mut length)?;
+        let mut body = Vec::new();
+        from.take(u64::from_le_bytes(length)).read_to_end(&mut body)?;
+        Ok(serde_json::from_slice(&body)?)
+    }
+}
+
+/// Starts the command with no input, and both its output streams going into our error stream.
+fn start(order: &Order) -> io::Result<Pid> {
+    let output = || -> io::Result<OwnedFd> { io::stderr().as_fd().try_clone_to_owned() };
+    #[expect(clippy::disallowed_methods, reason = "this is the launcher")]
+    let mut command = Command::new(&order.program);
+    command.args(&order.args).stdin(Stdio::null()).stdout(output()?).stderr(output()?);
+    let supervisor = getpid();
+    #[expect(unsafe_code, reason = "the standard library has no safe way to act after the fork")]
+    // SAFETY: the function makes system calls only; and this process has one thread, so that
+    // in the child every lock is free.
+    unsafe {
+        command.pre_exec(move || between_fork_and_exec(supervisor));
+    }
+    let child = command.spawn()?;
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| Errno::SRCH.into())
+}
+
+/// All that happens in the command's process before it becomes the command. What confines it
+/// belongs here.
+fn between_fork_and_exec(supervisor: Pid) -> io::Result<()> {
+    setsid()?;
+    linux::die_with(supervisor)
+}
+
+/// Why the watch ended.
+enum Watched {
+    Ended(WaitStatus),
+    TimedOut,
+    Released,
+}
+
+/// Waits for the command to end, for the deadline, or for the host to let go.
+fn watch(order: &Order, command: Pid) -> io::Result<Watched> {
+    let exit = linux::watch_exit(command)?;
+    let leash = io::stdin();
+    let mut reaper = Reaper { command, status: None };
+    let started = Instant::now();
+    let mut asked_to_end = false;
+    loop {
+        reaper.reap();
+        if let Some(status) = reaper.status {
+            return Ok(if asked_to_end { Watched::TimedOut } else { Watched::Ended(status) });
+        }
+        let until =
+            order.deadline.saturating_add(if asked_to_end { order.grace } else { Duration::ZERO });
+        let left = until.saturating_sub(started.elapsed());
+        if left.is_zero() && asked_to_end {
+            return Ok(Watched::TimedOut);
+        }
+        if left.is_zero() {
+            asked_to_end = true;
+            ask_to_end()?;
+            continue;
+        }
+        let mut events = [PollFd::new(&leash, PollFlags::IN), PollFd::new(&exit, PollFlags::IN)];
+        wait_for(&mut events, left.min(REAP_INTERVAL))?;
+        if !events[0].revents().is_empty() {
+            return Ok(Watched::Released);
+        }
+    }
+}
+
+/// Tells the whole tree to end. A stopped process must go on to hear it.
+fn ask_to_end() -> io::Result<()> {
+    for process in linux::descendants()? {
+        process.signal(Signal::TERM);
+        process.signal(Signal::CONT);
+    }
+    Ok(())
+}
+
+fn wait_for(events: &mut [PollFd<'_>], time: Duration) -> io::Result<()> {
+    let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+    match poll(events, Some(&time)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn ending(status: WaitStatus) -> Ending {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, signal) => Ending::Signalled(signal.unwrap_or_default()),
+    }
+}
+
+/// Buries children: the command, and the orphans we adopted.
+struct Reaper {
+    command: Pid,
+    status: Option<WaitStatus>,
+}
+
+/// Whether there is anyone left.
+#[derive(PartialEq, Eq)]
+enum Children {
+    Some,
+    None,
+}
+
+impl Reaper {
+    fn reap(&mut self) -> Children {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((child, status))) if child == self.command => self.status = Some(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return Children::Some,
+                Err(_) => return Children::None,
+            }
+        }
+    }
+
+    /// Kills until nobody is left. Returns how many there were, and how many could not be
+    /// killed. Repeats, since a process may fork while we look; what it forks comes to us.
+    fn kill_all(&mut self) -> (u32, u32) {
+        let started = Instant::now();
+        let mut killed = HashSet::new();
+        while self.reap() == Children::Some {
+            let alive = linux::descendants().unwrap_or_default();
+            for process in &alive {
+                process.kill();
+                killed.insert(process.id);
+            }
+            if started.elapsed() >= CLEAN_UP {
+                return (killed.len() as u32, alive.len() as u32);
+            }
+            let _ = wait_for(&mut [], Duration::from_millis(1));
+        }
+        (killed.len() as u32, 0)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStringExt;
+
+    #[test]
+    fn an_order_arrives_as_it_was_sent_and_needs_no_end_of_input() {
+        let order = Order {
+            deadline: Duration::from_millis(1500),
+            grace: Duration::ZERO,
+            program: "bash".into(),
+            args: vec!["-c".into(), OsString::from_vec(b"\xFF\n\"".to_vec())],
+        };
+        let mut bytes = order.encode();
+        bytes.extend(b"more");
+        assert_eq!(Order::read(&bytes[..]).unwrap(), order);
+        assert!(Order::read(&bytes[..10]).is_err());
+    }
+}

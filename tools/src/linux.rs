@@ -1,0 +1,163 @@
+//! Everything that only Linux offers, so that another system can follow by adding one file:
+//! openat2 aside (cap-std knows it), this is the process tree, the parent's death signal, and
+//! what /proc says. Nothing here knows about tools or commands.
+
+use rustix::fs::{RenameFlags, renameat_with};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, set_parent_process_death_signal,
+};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+/// A path to the running executable that still works when the file has been replaced.
+pub(crate) const OWN_EXECUTABLE: &str = "/proc/self/exe";
+
+/// A path by which a child, right after the fork, reaches the folder behind `handle`.
+pub(crate) fn path_of_handle(handle: &impl AsRawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
+}
+
+/// Gives the file `from` the name `to` in the same folder, unless that name is taken.
+pub(crate) fn rename_unless_taken(folder: impl AsFd, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    let folder = folder.as_fd();
+    match renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE) {
+        // Some file systems do not know the flag: look, then rename.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            match rustix::fs::statat(folder, to, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(_) => Err(Errno::EXIST.into()),
+                Err(_) => Ok(rustix::fs::renameat(folder, from, folder, to)?),
+            }
+        }
+        other => Ok(other?),
+    }
+}
+
+/// Makes every orphan below this process a child of it, so that no descendant gets away.
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// Has the kernel kill this process when `parent` dies. Fails when it is dead already.
+pub(crate) fn die_with(parent: Pid) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() == Some(parent) { Ok(()) } else { Err(Errno::CHILD.into()) }
+}
+
+/// A descriptor that becomes readable when the process ends.
+pub(crate) fn watch_exit(process: Pid) -> io::Result<OwnedFd> {
+    Ok(pidfd_open(process, PidfdFlags::empty())?)
+}
+
+/// Sees to it that a program started from here inherits nothing but 0, 1 and 2.
+pub(crate) fn keep_descriptors_private() -> io::Result<()> {
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if number > 2 {
+            set_close_on_exec(number);
+        }
+    }
+    Ok(())
+}
+
+#[expect(unsafe_code, reason = "a descriptor that was inherited has no owner to borrow it from")]
+fn set_close_on_exec(number: i32) {
+    // SAFETY: the borrow ends within this function, and it changes a flag of the descriptor
+    // only. If the descriptor is closed meanwhile, the call fails with EBADF, which is as good.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    let _ = rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC);
+}
+
+/// A process as /proc shows it. The start time tells it from a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub id: Pid,
+    parent: i32,
+    group: i32,
+    started: u64,
+    zombie: bool,
+}
+
+/// All living descendants of this process.
+pub(crate) fn descendants() -> io::Result<Vec<Process>> {
+    let mut by_parent: HashMap<i32, Vec<Process>> = HashMap::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let Some(id) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if let Some(process) = look_up(id) {
+            by_parent.entry(process.parent).or_default().push(process);
+        }
+    }
+    let mut found = Vec::new();
+    let mut parents = vec![getpid().as_raw_pid()];
+    while let Some(parent) = parents.pop() {
+        for process in by_parent.remove(&parent).unwrap_or_default() {
+            parents.push(process.id.as_raw_pid());
+            if !process.zombie {
+                found.push(process);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn look_up(id: i32) -> Option<Process> {
+    let stat = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+    // The name in the second field may hold anything, blanks and brackets included.
+    let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let fields = std::str::from_utf8(&stat[after_name..]).ok()?;
+    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+    Some(Process {
+        id: Pid::from_raw(id)?,
+        zombie: matches!(*fields.first()?, "Z" | "X"),
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+    })
+}
+
+impl Process {
+    /// Sends `signal` to this very process, never to a later one with the same number.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let Ok(handle) = pidfd_open(self.id, PidfdFlags::empty()) else { return };
+        let now = look_up(self.id.as_raw_pid());
+        if now.is_some_and(|process| process.started == self.started) {
+            let _ = pidfd_send_signal(handle, signal);
+        }
+    }
+
+    /// Kills it and its process group. The group goes in one step, so that a process that
+    /// forks as fast as it can does not outrun us. A group never reaches beyond its session,
+    /// and the sessions of our descendants began below us.
+    pub(crate) fn kill(&self) {
+        let own_group = rustix::process::getpgrp();
+        if let Some(group) = Pid::from_raw(self.group).filter(|group| *group != own_group) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        self.signal(Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_a_descendant_and_this_process_is_not() {
+        #[expect(clippy::disallowed_methods, reason = "a child is what this test needs")]
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let id = child.id() as i32;
+        let found = descendants().unwrap();
+        let process = found.iter().find(|process| process.id.as_raw_pid() == id).unwrap();
+        assert!(found.iter().all(|process| process.id != getpid()));
+        process.signal(Signal::KILL);
+        assert!(!child.wait().unwrap().success());
+    }
+}

@@ -1,0 +1,90 @@
+//! The tool List: what is in a folder.
+
+use crate::arguments::{Arguments, spec};
+use crate::blocking;
+use crate::failure::{Failure, answer};
+use crate::workspace::{Workspace, explain};
+use async_trait::async_trait;
+use posse_agent::{Answer, Tool, ToolContext};
+use posse_protocol::{Effect, ToolOutput, ToolSpec};
+use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock};
+use tokio_util::sync::CancellationToken;
+
+/// Names in one result.
+const ENTRIES: usize = 1000;
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    spec(
+        "List",
+        "Lists a folder: one name a line, folders end in /.",
+        Effect::Read,
+        json!({
+            "type": "object",
+            "properties": {"path": {"type": "string", "description": "folder (workspace)"}},
+        }),
+    )
+});
+
+pub(crate) struct List {
+    pub workspace: Arc<Workspace>,
+}
+
+#[async_trait]
+impl Tool for List {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn aliases(&self) -> &[&str] {
+        &["LS", "list", "ls", "list_dir", "list_files", "list_directory", "ListDir"]
+    }
+
+    async fn call(&self, input: Value, context: &ToolContext) -> Answer {
+        let workspace = self.workspace.clone();
+        let list = move |cancel: &CancellationToken| list(&workspace, input, cancel);
+        answer(blocking::interruptible(context, list).await)
+    }
+}
+
+fn list(
+    workspace: &Workspace,
+    input: Value,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, Failure> {
+    let arguments = Arguments::check(&SPEC, input)?;
+    let path = workspace.relative(arguments.optional_text("path").unwrap_or("."))?;
+    let folder = workspace.open_folder(path)?;
+    let mut names = Vec::new();
+    for entry in folder.entries().map_err(|error| explain(path, error))? {
+        if cancel.is_cancelled() {
+            return Err(blocking::cancelled());
+        }
+        let entry = entry.map_err(|error| explain(path, error))?;
+        names.push((entry.file_name(), entry.file_type().ok()));
+    }
+    names.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    let all = names.len();
+    let mut listed = String::new();
+    for (name, file_type) in names.into_iter().take(ENTRIES) {
+        listed.push_str(&name.to_string_lossy());
+        match file_type {
+            Some(file_type) if file_type.is_dir() => listed.push('/'),
+            Some(file_type) if file_type.is_symlink() => {
+                let to = folder.read_link_contents(&name).unwrap_or_default();
+                listed.push_str(&format!(" -> {}", to.display()));
+            }
+            _ => {}
+        }
+        listed.push('\n');
+    }
+    if all > ENTRIES {
+        listed.push_str(&format!(
+            "[The first {ENTRIES} of {all} names. Use Glob with a pattern to see the others.]\n"
+        ));
+    }
+    if all == 0 {
+        listed.push_str("[The folder is empty]");
+    }
+    Ok(ToolOutput::text(listed))
+}

@@ -1,0 +1,170 @@
+//! Writing a file in one step: whoever looks sees the old content or the new, never a part.
+//!
+//! All of it happens beside the file, through a handle of its folder: a new file under a name
+//! of its own, its content forced to the disk, the rename, the folder forced to the disk.
+
+use crate::failure::PathError;
+use crate::read::WHOLE_FILE_BYTES;
+use crate::workspace::{Workspace, explain, nonblocking, read_up_to, regular, show};
+use crate::{kind, linux};
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use rustix::fs::{Gid, Mode, OFlags, Uid};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The mode of a new file, less what the process's mask takes away.
+const NEW_FILE_MODE: u32 = 0o644;
+
+/// A name in a folder that is to be written.
+pub(crate) struct Target {
+    folder: Dir,
+    name: OsString,
+    path: PathBuf,
+}
+
+/// What stands there now.
+pub(crate) struct Existing {
+    pub bytes: Vec<u8>,
+    mode: u32,
+    owner: (u32, u32),
+}
+
+impl Existing {
+    /// True when nobody may write it, which the rename would not notice.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.mode & 0o222 == 0
+    }
+}
+
+impl Target {
+    /// Finds the folder of `path`, creating it where it is missing. A link is followed to the
+    /// file it names, as long as that is in the workspace.
+    pub(crate) fn find(workspace: &Workspace, path: &Path) -> Result<Target, PathError> {
+        let is_link = workspace.dir().symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+        let path = if is_link {
+            workspace.canonical(path).map_err(|error| match error {
+                PathError::Missing { path, .. } => PathError::DanglingLink { path },
+                other => other,
+            })?
+        } else {
+            path.to_owned()
+        };
+        let Some(name) = path.file_name().map(OsStr::to_owned) else {
+            return Err(PathError::Folder { path: show(&path) });
+        };
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let folder = match workspace.dir().open_dir(parent) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let create = workspace.dir().create_dir_all(parent);
+                create.and_then(|()| workspace.dir().open_dir(parent))
+            }
+            found => found,
+        };
+        let folder = folder.map_err(|error| workspace.explain(parent, error))?;
+        Ok(Target { folder, name, path })
+    }
+
+    /// What stands there now, if anything. A folder or anything but a regular file is an error.
+    pub(crate) fn existing(&self) -> Result<Option<Existing>, PathError> {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(nonblocking() | OFlags::NOFOLLOW.bits() as i32);
+        let file = match self.folder.open_with(&self.name, &options) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|error| explain(&self.path, error))?,
+        };
+        let (mut file, metadata) = regular(&self.path, file.into_std())?;
+        let bytes = read_up_to(&mut file, metadata.len(), WHOLE_FILE_BYTES + 1)
+            .map_err(|error| explain(&self.path, error))?;
+        if bytes.len() > WHOLE_FILE_BYTES {
+            let limit = kind::size(WHOLE_FILE_BYTES as u64);
+            let source = io::Error::other(format!("it is larger than {limit}, change it by Bash"));
+            return Err(PathError::Io { path: show(&self.path), source });
+        }
+        let mode = metadata.permissions().mode() & 0o7777;
+        Ok(Some(Existing { bytes, mode, owner: (metadata.uid(), metadata.gid()) }))
+    }
+
+    /// Puts `content` there. With something existing its mode and owner stay; without, a file
+    /// that appeared meanwhile is not overwritten ([`ErrorKind::AlreadyExists`]).
+    pub(crate) fn write(&self, content: &[u8], existing: Option<&Existing>) -> io::Result<()> {
+        let (mut file, temporary) = Temporary::create(&self.folder, &self.name, existing)?;
+        fail::fail_point!("tool.write.temp_created");
+        file.write_all(content)?;
+        file.sync_all()?;
+        fail::fail_point!("tool.write.temp_written");
+        temporary.rename(&self.name, existing)?;
+        fail::fail_point!("tool.write.renamed");
+        // The handle itself only names the folder; forcing it to the disk takes an open file.
+        self.folder.open(".")?.sync_all()?;
+        fail::fail_point!("tool.write.synced");
+        Ok(())
+    }
+}
+
+/// A file under a passing name, removed unless it got its final one.
+struct Temporary<'f> {
+    folder: &'f Dir,
+    name: OsString,
+    renamed: bool,
+}
+
+impl<'f> Temporary<'f> {
+    fn create(
+        folder: &'f Dir,
+        beside: &OsStr,
+        existing: Option<&Existing>,
+    ) -> io::Result<(File, Temporary<'f>)> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        // Nobody else may look into it before it has the mode of the file it replaces.
+        options.mode(if existing.is_some() { 0o600 } else { NEW_FILE_MODE });
+        let (file, name) = loop {
+            let name = passing_name(beside);
+            match folder.open_with(&name, &options) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                other => break (other?.into_std(), name),
+            }
+        };
+        let temporary = Temporary { folder, name, renamed: false };
+        if let Some(existing) = existing {
+            let metadata = file.metadata()?;
+            if (metadata.uid(), metadata.gid()) != existing.owner {
+                // Only root may give files away; for others the file becomes their own.
+                let (user, group) = existing.owner;
+                let owner = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+                let _ = rustix::fs::fchown(&file, owner.0, owner.1);
+            }
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(existing.mode))?;
+        }
+        Ok((file, temporary))
+    }
+
+    fn rename(mut self, to: &OsStr, existing: Option<&Existing>) -> io::Result<()> {
+        match existing {
+            Some(_) => self.folder.rename(&self.name, self.folder, to)?,
+            None => linux::rename_unless_taken(self.folder, &self.name, to)?,
+        }
+        self.renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.renamed {
+            let _ = self.folder.remove_file(&self.name);
+        }
+    }
+}
+
+fn passing_name(beside: &OsStr) -> OsString {
+    let random = RandomState::new().hash_one(beside);
+    OsString::from(format!(".posse-{random:016x}.tmp"))
+}

@@ -1,0 +1,135 @@
+//! The launcher: what a command gets, and what comes back.
+
+use crate::fixture::{Fixture, eventually, host, launcher, zombies};
+use posse_tools::launch::{Command, Finished, LaunchError, Launcher, Status, allowed_environment};
+use std::ffi::OsString;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+fn command(line: &str) -> Command {
+    Command {
+        program: "bash".into(),
+        args: ["--noprofile", "--norc", "-c", line].map(OsString::from).to_vec(),
+        cwd: ".".into(),
+        deadline: Duration::from_secs(60),
+        output_cap: 10_000,
+    }
+}
+
+fn run_with(launcher: &Launcher, command: &Command) -> Result<Finished, LaunchError> {
+    let fixture = Fixture::new();
+    let (workspace, cancel) = (&fixture.workspace, &fixture.cancel);
+    fixture.runtime.block_on(launcher.run(workspace, command, cancel, &|_| {}))
+}
+
+fn run(line: &str) -> Finished {
+    run_with(&launcher(), &command(line)).unwrap()
+}
+
+#[test]
+fn the_environment_has_only_what_is_allowed() {
+    let all = [("PATH", "/usr/bin:/bin"), ("LC_TIME", "C"), ("SECRET_KEY", "x"), ("HOME", "/h")];
+    let all = all.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let launcher =
+        Launcher::through(&host()).with_environment(allowed_environment(all.into_iter()));
+    let command = Command { program: "env".into(), args: Vec::new(), ..command("") };
+    let mut lines: Vec<String> =
+        run_with(&launcher, &command).unwrap().output.lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["HOME=/h", "LC_TIME=C", "PATH=/usr/bin:/bin"]);
+}
+
+#[test]
+fn without_an_environment_it_is_empty() {
+    let command = Command { program: "/usr/bin/env".into(), args: Vec::new(), ..command("") };
+    assert_eq!(run_with(&Launcher::through(&host()), &command).unwrap().output, "");
+}
+
+#[test]
+fn no_descriptor_beyond_the_usual_three_is_inherited() {
+    let file = std::fs::File::open("/dev/null").unwrap();
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
+    assert!(file.as_raw_fd() > 2);
+    let finished = run("ls /proc/$$/fd; :");
+    // 255 is bash's own.
+    let open: Vec<&str> = finished.output.lines().filter(|line| *line != "255").collect();
+    assert_eq!(open, ["0", "1", "2"]);
+    assert_eq!(run("readlink /proc/$$/fd/0").output, "/dev/null\n");
+}
+
+#[test]
+fn a_command_has_a_session_of_its_own() {
+    let output = run("read -r _ _ _ parent group session _ < /proc/$$/stat; \
+                      [ $group = $$ ] && [ $session = $$ ] && echo own");
+    assert_eq!(output.output, "own\n");
+}
+
+#[test]
+fn it_runs_in_a_folder_of_the_workspace_and_nowhere_else() {
+    let fixture = Fixture::new();
+    fixture.put("src/a", "");
+    std::os::unix::fs::symlink(fixture.outside(), fixture.path("out")).unwrap();
+    let run = |cwd: &str| {
+        let command = Command { cwd: cwd.into(), ..command("pwd") };
+        let launcher = launcher();
+        let run = launcher.run(&fixture.workspace, &command, &fixture.cancel, &|_| {});
+        fixture.runtime.block_on(run)
+    };
+    let expected = format!("{}\n", fixture.path("src").display());
+    assert_eq!(run("src").unwrap().output, expected);
+    for cwd in ["..", "out", "/tmp", "src/a", "missing"] {
+        let error = run(cwd).unwrap_err();
+        assert!(matches!(error, LaunchError::Folder { .. }), "{cwd}: {error}");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_exist_is_named() {
+    let command = Command { program: "no-such-program".into(), ..command("") };
+    let error = run_with(&launcher(), &command).unwrap_err().to_string();
+    assert!(error.contains("cannot start no-such-program: No such file"), "{error}");
+}
+
+#[test]
+fn a_flood_is_capped_and_memory_stays_bounded() {
+    let before = resident_bytes();
+    let command = Command { deadline: Duration::from_millis(700), ..command("yes posse") };
+    let finished = run_with(&launcher(), &command).unwrap();
+    assert_eq!(finished.status, Status::TimedOut);
+    assert!(finished.output.len() < 10_100);
+    assert!(finished.output.starts_with("posse\nposse\n"));
+    assert!(finished.left_out_bytes > 1_000_000, "{}", finished.left_out_bytes);
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 32 << 20, "{grown} bytes");
+}
+
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+#[test]
+fn binary_output_is_valid_text() {
+    let finished = run("head -c 300000 /dev/urandom; printf 'end\\xe2\\x82'");
+    assert_eq!(finished.status, Status::Exited(0));
+    assert!(finished.output.ends_with("end\u{FFFD}"));
+    assert!(finished.output.len() < 10_100 && finished.left_out_bytes > 0);
+}
+
+#[test]
+fn two_hundred_commands_leave_no_zombie() {
+    let fixture = Fixture::new();
+    let launcher = launcher();
+    let command = Command { program: "true".into(), args: Vec::new(), ..command("") };
+    for _ in 0..200 {
+        let run = launcher.run(&fixture.workspace, &command, &fixture.cancel, &|_| {});
+        assert_eq!(fixture.runtime.block_on(run).unwrap().status, Status::Exited(0));
+    }
+    eventually("no zombie is left", || zombies().is_empty());
+}
+
+#[test]
+fn the_host_never_becomes_a_subreaper() {
+    run("true");
+    assert_eq!(rustix::process::child_subreaper().unwrap(), None);
+}
