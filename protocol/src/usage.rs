@@ -47,7 +47,7 @@ impl AddAssign for Usd {
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.dollars() {
-            zero if zero == 0.0 => f.write_str("$0"),
+            0.0 => f.write_str("$0"),
             small if small < 0.01 => write!(f, "${small:.4}"),
             amount => write!(f, "${amount:.2}"),
         }
@@ -87,10 +87,10 @@ impl Add for Usage {
     type Output = Usage;
     fn add(self, other: Usage) -> Usage {
         Usage {
-            input_tokens: self.input_tokens + other.input_tokens,
-            cache_read_tokens: self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens: self.cache_write_tokens + other.cache_write_tokens,
-            output_tokens: self.output_tokens + other.output_tokens,
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
             cost: self.cost + other.cost,
         }
     }
@@ -133,9 +133,10 @@ pub struct Price {
 impl Price {
     /// What `usage` costs at this price.
     pub fn of(&self, usage: &Usage) -> Usd {
-        Usd(usage.input_tokens * self.input
-            + usage.cache_read_tokens * self.cache_read
-            + usage.cache_write_tokens * self.cache_write
-            + usage.output_tokens * self.output)
+        let part = |tokens: u64, price: u64| Usd(tokens.saturating_mul(price));
+        part(usage.input_tokens, self.input)
+            + part(usage.cache_read_tokens, self.cache_read)
+            + part(usage.cache_write_tokens, self.cache_write)
+            + part(usage.output_tokens, self.output)
     }
 }

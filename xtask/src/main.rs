@@ -1,1 +1,34 @@
-fn main() {}
+//! Chores of the repository, as programs: benchmarks, crash cycles, tidy.
+
+mod bench;
+mod crash;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Chores of the repository
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Measure, and print ratios against a raw client or a bare store in the same run
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// Kill the real binary at every fail-point and at random times, and check what is left
+    Crash(crash::Crash),
+    /// Check what the compiler does not: the code map, sizes, licences
+    Tidy(tidy::Tidy),
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().chore {
+        Chore::Bench(bench) => bench.run(),
+        Chore::Crash(crash) => crash.run(),
+        Chore::Tidy(tidy) => tidy.run(),
+    }
+}
