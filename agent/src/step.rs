@@ -57,6 +57,8 @@ pub enum Step {
 const COMPACT_AT_PERCENT: u64 = 80;
 /// A reply shorter than this is not worth asking for.
 const MIN_REPLY_TOKENS: u64 = 64;
+/// What an agent needs to report at the end.
+const REPORT_TOKENS: u64 = 256;
 /// What the model is told of a call that was stopped by a person.
 const CANCELLED: &str = "cancelled before it finished";
 
@@ -200,26 +202,44 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     if limits.input_tokens.is_some_and(|limit| spent.usage.all_input_tokens() + input > limit) {
         return stopped(Limit::InputTokens);
     }
+    // Until the agent has been told, room for one more reply is kept back, so that it can report.
     let mut max_tokens = bounds.model.max_output;
     if let Some(limit) = limits.output_tokens {
-        max_tokens = max_tokens.min(limit.saturating_sub(spent.usage.output_tokens));
-        if max_tokens < MIN_REPLY_TOKENS.min(limit) || max_tokens == 0 {
+        let left = limit.saturating_sub(spent.usage.output_tokens);
+        if left < MIN_REPLY_TOKENS.min(limit) || left == 0 {
             return stopped(Limit::OutputTokens);
         }
+        let usable = match spent.told.contains(&Limit::OutputTokens) {
+            true => left,
+            false => left.saturating_sub(REPORT_TOKENS),
+        };
+        if usable < MIN_REPLY_TOKENS {
+            return tell(transcript, bounds, Limit::OutputTokens);
+        }
+        max_tokens = max_tokens.min(usable);
     }
     let price = &bounds.model.price;
-    if let Some(limit) = limits.cost {
+    if let Some(limit) = limits.cost
+        && price.output > 0
+    {
+        let left = limit.saturating_sub(spent.usage.cost).0;
         let sent = input.saturating_mul(price.input.max(price.cache_write));
-        let left = limit.saturating_sub(spent.usage.cost).0.saturating_sub(sent);
-        if let Some(affordable) = left.checked_div(price.output) {
-            max_tokens = max_tokens.min(affordable);
-            if max_tokens < MIN_REPLY_TOKENS {
-                return stopped(Limit::Cost);
-            }
+        let affordable = left.saturating_sub(sent) / price.output;
+        if affordable < MIN_REPLY_TOKENS {
+            return stopped(Limit::Cost);
         }
+        let report = sent.saturating_add(sent / 2) / price.output + REPORT_TOKENS;
+        let usable = match spent.told.contains(&Limit::Cost) {
+            true => affordable,
+            false => affordable.saturating_sub(report),
+        };
+        if usable < MIN_REPLY_TOKENS {
+            return tell(transcript, bounds, Limit::Cost);
+        }
+        max_tokens = max_tokens.min(usable);
     }
-    if let Some((limit, text)) = near(transcript, bounds, input) {
-        return Step::Tell { limit, text };
+    if let Some(limit) = near(transcript, bounds, input) {
+        return tell(transcript, bounds, limit);
     }
     // Reserved at the dearer of the two prices for input: the provider decides which applies.
     let mut reserved = Usage { input_tokens: input, output_tokens: max_tokens, ..Usage::default() };
@@ -238,59 +258,64 @@ pub(crate) fn keep_bytes(bounds: &Bounds) -> usize {
 }
 
 /// The first limit that is near and has not been told yet.
-fn near(transcript: &Transcript, bounds: &Bounds, next_input: u64) -> Option<(Limit, String)> {
+fn near(transcript: &Transcript, bounds: &Bounds, next_input: u64) -> Option<Limit> {
     let spent = &transcript.spent;
     let limits = &bounds.limits;
-    let told = |limit: Limit| spent.told.contains(&limit);
     let most = |used: u64, limit: u64| used.saturating_mul(5) >= limit.saturating_mul(4);
-    let say = |limit: Limit, used: String, of: String| {
-        let text = format!(
-            "You are close to your limit of {limit}: {used} of {of} used. Stop working now and \
-             give your final answer with what you have; say what is left undone."
-        );
-        Some((limit, text))
-    };
-    if let Some(limit) = limits.turns
-        && !told(Limit::Turns)
-        && limit > 1
-        && limit - spent.turns.min(limit) == 1
-    {
-        return say(Limit::Turns, spent.turns.to_string(), limit.to_string());
-    }
-    if let Some(limit) = limits.tool_calls
-        && !told(Limit::ToolCalls)
-        && limit > 1
-        && limit.saturating_sub(spent.tool_calls) <= (limit / 10).max(1)
-    {
-        return say(Limit::ToolCalls, spent.tool_calls.to_string(), limit.to_string());
-    }
     let sent = spent.usage.all_input_tokens() + next_input;
-    if let Some(limit) = limits.input_tokens
-        && !told(Limit::InputTokens)
-        && most(sent, limit)
-    {
-        return say(Limit::InputTokens, sent.to_string(), limit.to_string());
-    }
-    if let Some(limit) = limits.output_tokens
-        && !told(Limit::OutputTokens)
-        && most(spent.usage.output_tokens, limit)
-    {
-        return say(Limit::OutputTokens, spent.usage.output_tokens.to_string(), limit.to_string());
-    }
-    if let Some(limit) = limits.cost
-        && !told(Limit::Cost)
-        && most(spent.usage.cost.0, limit.0)
-    {
-        return say(Limit::Cost, spent.usage.cost.to_string(), limit.to_string());
-    }
-    if let Some(limit) = limits.wall_ms
-        && !told(Limit::WallTime)
-        && transcript.leg_ms() >= wall_near_ms(limit)
-    {
-        let seconds = |ms: u64| format!("{} s", ms / 1000);
-        return say(Limit::WallTime, seconds(transcript.leg_ms()), seconds(limit));
-    }
-    None
+    let near = [
+        (Limit::Turns, limits.turns.is_some_and(|limit| limit > 1 && limit - spent.turns == 1)),
+        (
+            Limit::ToolCalls,
+            limits.tool_calls.is_some_and(|limit| {
+                limit > 1 && limit.saturating_sub(spent.tool_calls) <= (limit / 5).max(1)
+            }),
+        ),
+        (
+            Limit::InputTokens,
+            // The call after this one will send more than this one does.
+            limits.input_tokens.is_some_and(|limit| most(sent, limit) || sent + next_input > limit),
+        ),
+        (
+            Limit::OutputTokens,
+            limits.output_tokens.is_some_and(|limit| most(spent.usage.output_tokens, limit)),
+        ),
+        (Limit::Cost, limits.cost.is_some_and(|limit| most(spent.usage.cost.0, limit.0))),
+        (
+            Limit::WallTime,
+            limits.wall_ms.is_some_and(|limit| transcript.leg_ms() >= wall_near_ms(limit)),
+        ),
+    ];
+    near.into_iter()
+        .find(|(limit, is_near)| *is_near && !spent.told.contains(limit))
+        .map(|(limit, _)| limit)
+}
+
+/// Tells the agent that it nears `limit`.
+fn tell(transcript: &Transcript, bounds: &Bounds, limit: Limit) -> Step {
+    let spent = &transcript.spent;
+    let limits = &bounds.limits;
+    let seconds = |ms: u64| format!("{} s", ms / 1000);
+    let number = |of: Option<u64>| of.unwrap_or_default().to_string();
+    let (used, of) = match limit {
+        Limit::Turns => (spent.turns.to_string(), number(limits.turns.map(u64::from))),
+        Limit::ToolCalls => {
+            (spent.tool_calls.to_string(), number(limits.tool_calls.map(u64::from)))
+        }
+        Limit::InputTokens => {
+            (spent.usage.all_input_tokens().to_string(), number(limits.input_tokens))
+        }
+        Limit::OutputTokens => {
+            (spent.usage.output_tokens.to_string(), number(limits.output_tokens))
+        }
+        Limit::Cost => (spent.usage.cost.to_string(), limits.cost.unwrap_or_default().to_string()),
+        Limit::WallTime => (seconds(transcript.leg_ms()), seconds(limits.wall_ms.unwrap_or(0))),
+    };
+    let text = format!(
+        "You are close to your limit of {limit}: {used} of {of} used. Stop working now and give \
+         your final answer with what you have; say what is left undone."
+    );
+    Step::Tell { limit, text }
 }
 
 /// When the end of the time is near: a minute before it, or at four fifths if that is later.

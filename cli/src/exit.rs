@@ -92,9 +92,8 @@ impl From<posse::Error> for Failure {
 }
 
 /// What to do without a key.
-const NO_MODEL: &str = "set ANTHROPIC_API_KEY to a key, then name a model with --model, for \
-example `--model sonnet`, or in your settings (`posse config` shows where). \
-To see Posse at work without a key: `posse demo`";
+const NO_MODEL: &str = "set ANTHROPIC_API_KEY to a key; --model, or `model` in your settings \
+(`posse config` shows where), chooses the model. To see Posse at work without a key: `posse demo`";
 
 impl From<posse::config::ConfigError> for Failure {
     fn from(error: posse::config::ConfigError) -> Self {

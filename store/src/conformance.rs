@@ -1,1 +1,138 @@
-//! x
+//! What every store must do, as cases that any implementation can be put through.
+//!
+//! A [`Subject`] opens stores; [`check`] runs the cases and names the first that fails. The
+//! cases use the [`Store`] trait alone and wait with deadlines, never for luck.
+
+mod claims;
+mod lists;
+mod logs;
+mod ownership;
+mod sample;
+mod watching;
+
+use crate::{Store, StoreError};
+use async_trait::async_trait;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Opens the stores that are to be checked.
+#[async_trait]
+pub trait Subject: Send + Sync {
+    /// Opens the store `name`, empty at first. The same name twice gives two workers on the
+    /// same data.
+    async fn open(&self, name: &str) -> Arc<dyn Store>;
+}
+
+/// A case that a store does not satisfy.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the store breaks `{case}`: {reason}")]
+pub struct Violation {
+    /// Which case.
+    pub case: &'static str,
+    /// What was expected, and what happened.
+    pub reason: String,
+}
+
+/// How long a case may take in all.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a store may take to tell of what another worker did.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Why a case failed.
+struct Fault(String);
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Fault(format!("the store answered: {error}"))
+    }
+}
+
+type Verdict = Result<(), Fault>;
+type Case = fn(&dyn Subject) -> Pin<Box<dyn Future<Output = Verdict> + Send + '_>>;
+
+/// Fails the case, with a reason, unless a condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($reason:tt)+) => {
+        if !$condition {
+            return Err($crate::conformance::Fault(format!($($reason)+)));
+        }
+    };
+}
+
+/// Fails the case unless a result is a refusal of the given shape.
+macro_rules! ensure_refused {
+    ($result:expr, $pattern:pat) => {
+        match $result {
+            Err($pattern) => {}
+            other => {
+                let expected = stringify!($pattern);
+                let reason = format!("expected {expected}, got {other:?}");
+                return Err($crate::conformance::Fault(reason));
+            }
+        }
+    };
+}
+
+use {ensure, ensure_refused};
+
+macro_rules! cases {
+    ($($module:ident: $($name:ident)+;)+) => {
+        &[$($((stringify!($name), |subject| Box::pin($module::$name(subject)))),+),+]
+    };
+}
+
+const CASES: &[(&str, Case)] = cases! {
+    logs:
+        what_is_appended_is_read_back
+        positions_are_consecutive
+        a_log_is_read_in_pages
+        a_batch_is_all_or_nothing
+        a_refusal_takes_no_neighbour_with_it
+        nothing_is_lost_among_many_writers
+        a_run_is_created_once
+        a_log_begins_with_its_start_and_only_there
+        a_key_finds_the_first_run
+        one_of_many_creators_with_a_key_wins;
+    ownership:
+        an_owner_needs_its_epoch
+        a_stale_owner_is_refused
+        others_append_no_steps
+        an_end_is_followed_only_by_a_message_or_archiving
+        an_owner_learns_that_its_log_moved
+        a_finish_gives_up_the_claim
+        a_waiting_run_is_claimable_when_something_is_appended
+        a_queued_run_is_claimable_at_once;
+    claims:
+        the_longest_waiting_run_is_claimed_first
+        claims_can_be_narrowed
+        each_run_is_claimed_once
+        closing_frees_the_claims
+        a_closed_store_says_so;
+    watching:
+        a_watcher_sees_appends_at_once
+        a_watcher_sees_other_workers_soon
+        a_claimer_is_woken;
+    lists:
+        lists_begin_with_the_newest_and_have_pages
+        lists_can_be_filtered
+        a_list_tells_where_runs_stand
+        a_row_counts_what_was_spent
+        a_row_shows_its_run_at_a_glance;
+};
+
+/// Puts a store through every case. Returns their names.
+///
+/// # Errors
+/// Names the first case that the store does not satisfy.
+pub async fn check(subject: &dyn Subject) -> Result<Vec<&'static str>, Violation> {
+    let mut passed = Vec::with_capacity(CASES.len());
+    for (case, run) in CASES {
+        let verdict = tokio::time::timeout(PATIENCE, run(subject)).await;
+        let fault = verdict.unwrap_or_else(|_| Err(Fault(format!("no end after {PATIENCE:?}"))));
+        fault.map_err(|fault| Violation { case, reason: fault.0 })?;
+        passed.push(*case);
+    }
+    Ok(passed)
+}

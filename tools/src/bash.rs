@@ -36,7 +36,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
                     "type": "integer",
                     "minimum": 1,
                     "maximum": LONGEST_TIMEOUT_MS,
-                    "description": "ms (120000)",
+                    "description": "ms, default 120000",
                 },
                 "description": {"type": "string", "description": "what it does, in a few words"},
             },

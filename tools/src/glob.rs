@@ -26,7 +26,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "type": "object",
             "properties": {
                 "pattern": {"type": "string"},
-                "path": {"type": "string", "description": "folder (workspace)"},
+                "path": {"type": "string", "description": "default the workspace"},
             },
             "required": ["pattern"],
         }),

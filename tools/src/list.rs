@@ -21,7 +21,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         Effect::Read,
         json!({
             "type": "object",
-            "properties": {"path": {"type": "string", "description": "folder (workspace)"}},
+            "properties": {"path": {"type": "string", "description": "default the workspace"}},
         }),
     )
 });

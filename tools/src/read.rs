@@ -42,7 +42,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "properties": {
                 "file_path": {"type": "string"},
                 "offset": {"type": "integer", "description": "first line, from 1"},
-                "limit": {"type": "integer", "minimum": 1, "description": "lines (2000)"},
+                "limit": {"type": "integer", "minimum": 1, "description": "lines, default 2000"},
             },
             "required": ["file_path"],
         }),

@@ -61,6 +61,12 @@ impl Common {
         Ok(Config::load(&self.sources(folder))?)
     }
 
+    /// The model when nothing names one: that of the key in the environment.
+    fn default_model(&self) -> Option<String> {
+        let key = self.environment.keys.anthropic_api_key.as_ref();
+        key.map(|_| "anthropic/claude-sonnet-4-5".to_owned())
+    }
+
     /// Opens the runtime.
     pub async fn runtime(&self, config: &Config, pickup: Pickup) -> Result<Runtime, Failure> {
         let mut agents = AgentCatalog::built_in();
@@ -75,7 +81,7 @@ impl Common {
         };
         let runtime = RuntimeConfig {
             durability: config.durability.value,
-            model: config.model.value.clone(),
+            model: config.model.value.clone().or_else(|| self.default_model()),
             agents,
             launcher: Some(self.launcher.clone().with_environment(environment)),
             max_concurrent: config.max_concurrent.value,

@@ -131,11 +131,7 @@ pub(super) fn event_row(run: RunId, row: &SqliteRow) -> Option<StoredEvent> {
 
 /// Where a log ends, and whether it is known to be damaged.
 pub(super) fn tail_row(row: &SqliteRow) -> Result<(Tail, Option<String>), Error> {
-    let tail = Tail {
-        seq: Seq(number(row, 0)?),
-        hash: row.try_get(1)?,
-        version: version(row, 2)?,
-    };
+    let tail = Tail { seq: Seq(number(row, 0)?), hash: row.try_get(1)?, version: version(row, 2)? };
     Ok((tail, row.try_get(3)?))
 }
 

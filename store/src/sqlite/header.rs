@@ -19,8 +19,7 @@ const FRAME_HEADER: u64 = 24;
 
 /// Refuses what must not be touched. A file that is empty or not there is fine.
 pub(super) fn inspect(file: &Path, path: &str) -> Result<(), StoreError> {
-    let unusable =
-        |reason: String| StoreError::Unusable { path: path.to_owned(), reason };
+    let unusable = |reason: String| StoreError::Unusable { path: path.to_owned(), reason };
     let corrupt = |reason: String| StoreError::Corrupt { path: path.to_owned(), reason };
     let database = File::open(file).map_err(|error| unusable(error.to_string()))?;
     let length = database.metadata().map_err(|error| unusable(error.to_string()))?.len();

@@ -68,11 +68,7 @@ struct Group {
 }
 
 impl Ledger {
-    pub(super) fn new(
-        connection: SqliteConnection,
-        path: String,
-        presence: Arc<Presence>,
-    ) -> Self {
+    pub(super) fn new(connection: SqliteConnection, path: String, presence: Arc<Presence>) -> Self {
         let rows = HashMap::new();
         let (data_version, registered, outside) = (0, false, false);
         Ledger { connection, path, presence, rows, data_version, registered, outside }

@@ -95,10 +95,7 @@ impl SqliteStore {
         };
         make_private(&options.path).map_err(unusable)?;
         // One name for one file, whatever links lead to it and wherever this process goes.
-        let options = Options {
-            path: options.path.canonicalize().map_err(unusable)?,
-            ..options
-        };
+        let options = Options { path: options.path.canonicalize().map_err(unusable)?, ..options };
         header::inspect(&options.path, &path)?;
         let connect = connect_options(&options);
         let connection = migrate::open(&connect, &path).await?;
@@ -116,10 +113,7 @@ impl SqliteStore {
         Ok(SqliteStore { requests, reader, hub, tasks })
     }
 
-    async fn ask<T>(
-        &self,
-        make: impl FnOnce(Reply<T>) -> Request,
-    ) -> Result<T, StoreError> {
+    async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.requests.send(make(reply)).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
@@ -213,4 +207,5 @@ fn engine_error(error: sqlx::Error, path: &str) -> StoreError {
     }
 }
 
-const BUSY: &str = "another process has been writing to it for 30 s; wait for that process, or end it";
+const BUSY: &str =
+    "another process has been writing to it for 30 s; wait for that process, or end it";

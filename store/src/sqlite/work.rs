@@ -53,8 +53,7 @@ impl Work {
     /// Gives back runs whose claimers went away before they heard of it.
     pub(super) fn giving_back(claimed: Vec<Claimed>) -> Self {
         let give_back = |claimed: Claimed| {
-            let guard =
-                Guard::Owner { epoch: claimed.epoch, last: None, then: Ownership::Queued };
+            let guard = Guard::Owner { epoch: claimed.epoch, last: None, then: Ownership::Queued };
             let run = claimed.row.id;
             let append = Append { run, events: Vec::new(), guard, reserve: Reserve::Use };
             (vec![append], oneshot::channel().0)
@@ -106,8 +105,7 @@ impl Work {
             let _ = reply.send(Ok(()));
         }
         let is_urgent = |batch: &[Append]| batch.iter().any(|it| it.reserve == Reserve::Use);
-        let (urgent, others) =
-            self.appends.into_iter().partition(|(batch, _)| is_urgent(batch));
+        let (urgent, others) = self.appends.into_iter().partition(|(batch, _)| is_urgent(batch));
         Work { appends: others, ..self }.refuse(&StoreError::Full);
         Work { appends: urgent, ..Work::default() }
     }
@@ -116,8 +114,7 @@ impl Work {
     pub(super) fn apart(self) -> impl Iterator<Item = Work> {
         let appends =
             self.appends.into_iter().map(|it| Work { appends: vec![it], ..Work::default() });
-        let claims =
-            self.claims.into_iter().map(|it| Work { claims: vec![it], ..Work::default() });
+        let claims = self.claims.into_iter().map(|it| Work { claims: vec![it], ..Work::default() });
         let damages =
             self.damages.into_iter().map(|it| Work { damages: vec![it], ..Work::default() });
         let renewals = Work { renewals: self.renewals, ..Work::default() };

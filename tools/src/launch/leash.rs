@@ -28,8 +28,10 @@ impl Leash {
     pub(super) async fn send(&mut self, order: &[u8], cancel: &CancellationToken) {
         let Some(pipe) = &mut self.pipe else { return };
         let sent = tokio::select! {
-            sent = pipe.write_all(order) => sent.is_ok(),
+            // What is cancelled before it begins never runs.
+            biased;
             () = cancel.cancelled() => false,
+            sent = pipe.write_all(order) => sent.is_ok(),
             () = tokio::time::sleep(LONGEST_SEND) => false,
         };
         if !sent {

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use supervisor::{Ending, Order, Report};
 use tokio::io::AsyncReadExt;
+use tokio::process::Child;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -35,8 +36,8 @@ const MARKER: &str = "__posse-supervise";
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How much longer than deadline, grace and clean-up a supervisor may take before it is killed.
-const SUPERVISOR_SLACK: Duration = Duration::from_secs(5);
+/// How long after deadline and grace a supervisor that did nothing is taken for stopped.
+const LATE: Duration = Duration::from_secs(1);
 
 /// How long to wait for the end of the output once the supervisor is gone. Only a process that
 /// could not be killed still holds it open.
@@ -113,56 +114,21 @@ impl Launcher {
             args: command.args.clone(),
         };
         leash.send(&order.encode(), cancel).await;
-        let (Some(mut status), Some(mut stream)) = (process.stdout.take(), process.stderr.take())
-        else {
-            return Err(LaunchError::Lost { program: command.program_name() });
-        };
         let mut output = Output {
             capture: Capture::new(command.output_cap),
             meter: Meter::default(),
             progress,
             buffer: vec![0; 16 << 10],
         };
-        let longest = command.deadline.saturating_add(self.0.grace);
-        let lost = longest.saturating_add(supervisor::CLEAN_UP + SUPERVISOR_SLACK);
-        let lost_at = Instant::now().checked_add(lost);
-        let mut report = Vec::new();
-        {
-            let mut reported = pin!(status.read_to_end(&mut report));
-            let mut open = true;
-            loop {
-                tokio::select! {
-                    read = stream.read(&mut output.buffer), if open => open = output.take(read),
-                    _ = &mut reported => break,
-                    () = cancel.cancelled(), if leash.holds() => leash.cut(),
-                    () = passed(lost_at) => {
-                        let _ = process.start_kill();
-                        break;
-                    }
-                }
-            }
-            // All that was written is in the pipe now.
-            let rest = async {
-                while open {
-                    let read = stream.read(&mut output.buffer).await;
-                    open = output.take(read);
-                }
-            };
-            let _ = timeout(OUTPUT_SLACK, rest).await;
-        }
+        let late = command.deadline.saturating_add(self.0.grace).saturating_add(LATE);
+        let heard = listen(&mut process, &mut leash, &mut output, cancel, late).await;
         let _ = process.wait().await;
         leash.forget();
         fail::fail_point!("tool.launch.exited");
-        let report = serde_json::from_slice::<Report>(&report)
-            .map_err(|_| LaunchError::Lost { program: command.program_name() })?;
-        finish(command, report, output.capture)
+        finish(command, heard, output.capture)
     }
 
-    fn start(
-        &self,
-        workspace: &Workspace,
-        command: &Command,
-    ) -> Result<tokio::process::Child, LaunchError> {
+    fn start(&self, workspace: &Workspace, command: &Command) -> Result<Child, LaunchError> {
         let shown = command.cwd.to_string_lossy();
         let folder = workspace
             .relative(&shown)
@@ -208,11 +174,64 @@ impl Output<'_> {
     }
 }
 
-fn finish(command: &Command, report: Report, capture: Capture) -> Result<Finished, LaunchError> {
+/// What came of listening to a supervisor.
+struct Heard {
+    report: Vec<u8>,
+    /// We had to let go because it did not act at the deadline.
+    late: bool,
+}
+
+/// Takes output until the supervisor has reported and is gone.
+async fn listen(
+    process: &mut Child,
+    leash: &mut Leash,
+    output: &mut Output<'_>,
+    cancel: &CancellationToken,
+    late: Duration,
+) -> Heard {
+    let mut heard = Heard { report: Vec::new(), late: false };
+    let (Some(mut status), Some(mut stream)) = (process.stdout.take(), process.stderr.take())
+    else {
+        return heard;
+    };
+    let late_at = Instant::now().checked_add(late);
+    let lost_at = late_at.and_then(|late| late.checked_add(supervisor::CLEAN_UP + LATE));
+    let mut reported = pin!(status.read_to_end(&mut heard.report));
+    let mut open = true;
+    loop {
+        tokio::select! {
+            read = stream.read(&mut output.buffer), if open => open = output.take(read),
+            _ = &mut reported => break,
+            () = cancel.cancelled(), if leash.holds() => leash.cut(),
+            () = passed(late_at), if leash.holds() => {
+                heard.late = true;
+                leash.cut();
+            }
+            () = passed(lost_at) => {
+                let _ = process.start_kill();
+                break;
+            }
+        }
+    }
+    // All that was written is in the pipe now.
+    let rest = async {
+        while open {
+            let read = stream.read(&mut output.buffer).await;
+            open = output.take(read);
+        }
+    };
+    let _ = timeout(OUTPUT_SLACK, rest).await;
+    heard
+}
+
+fn finish(command: &Command, heard: Heard, capture: Capture) -> Result<Finished, LaunchError> {
+    let report: Report = serde_json::from_slice(&heard.report)
+        .map_err(|_| LaunchError::Lost { program: command.program_name() })?;
     let status = match report.ending {
         Ending::Exited(code) => Status::Exited(code),
         Ending::Signalled(signal) => Status::Signalled(signal),
         Ending::TimedOut => Status::TimedOut,
+        Ending::Released if heard.late => Status::TimedOut,
         Ending::Released => Status::Cancelled,
         Ending::NotStarted { error } => {
             return Err(command.not_started(io::Error::from_raw_os_error(error)));

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, setsid, wait
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio, exit};
@@ -69,7 +69,12 @@ pub(super) fn main() -> ! {
 }
 
 fn supervise() -> io::Result<Report> {
-    let order = Order::read(io::stdin().lock())?;
+    let order = match Order::read(io::stdin().lock()) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            return Ok(Report { ending: Ending::Released, leftovers: 0, survivors: 0 });
+        }
+        order => order?,
+    };
     linux::adopt_orphans()?;
     linux::keep_descriptors_private()?;
     // Away from the host's terminal: an interrupt is for the host, which then lets go of us.
@@ -97,8 +102,12 @@ impl Order {
     fn read(mut from: impl Read) -> io::Result<Order> {
         let mut length = [0; 8];
         from.read_exact(&mut length)?;
+        let length = u64::from_le_bytes(length);
         let mut body = Vec::new();
-        from.take(u64::from_le_bytes(length)).read_to_end(&mut body)?;
+        from.take(length).read_to_end(&mut body)?;
+        if (body.len() as u64) < length {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
         Ok(serde_json::from_slice(&body)?)
     }
 }
@@ -251,6 +260,7 @@ mod tests {
         let mut bytes = order.encode();
         bytes.extend(b"more");
         assert_eq!(Order::read(&bytes[..]).unwrap(), order);
-        assert!(Order::read(&bytes[..10]).is_err());
+        let cut = Order::read(&bytes[..20]).unwrap_err();
+        assert_eq!(cut.kind(), ErrorKind::UnexpectedEof);
     }
 }

@@ -1,0 +1,269 @@
+//! Makes logs as runs make them: a dice-driven model, tools that return, pend or die, and people
+//! who write and cancel at any moment.
+
+use posse_agent::protocol::*;
+use posse_agent::{Bounds, ModelInfo, Step, Transcript, next_step};
+use serde_json::json;
+
+/// A source of decisions that a property test can shrink.
+pub struct Dice<'a> {
+    rolls: std::slice::Iter<'a, u8>,
+}
+
+impl<'a> Dice<'a> {
+    pub fn new(rolls: &'a [u8]) -> Self {
+        Dice { rolls: rolls.iter() }
+    }
+
+    /// A number below `sides`, or `None` when there are no more.
+    pub fn roll(&mut self, sides: u8) -> Option<u8> {
+        self.rolls.next().map(|roll| roll % sides)
+    }
+}
+
+pub fn bounds(limits: Limits) -> Bounds {
+    let model = ModelInfo {
+        id: "test/model".into(),
+        context_window: 2_000,
+        max_output: 500,
+        price: Price { input: 3, cache_read: 1, cache_write: 4, output: 15 },
+    };
+    Bounds { limits, model, overhead_tokens: 100 }
+}
+
+#[derive(Debug)]
+pub struct World {
+    pub records: Vec<Record>,
+    pub transcript: Transcript,
+    pub bounds: Bounds,
+    calls: u32,
+}
+
+impl World {
+    pub fn new(session: bool, limits: Limits) -> Self {
+        let agent = AgentSpec {
+            name: "a".parse().unwrap(),
+            description: String::new(),
+            instructions: String::new(),
+            tools: None,
+            model: None,
+            limits: Limits::default(),
+            extra: Extra::default(),
+        };
+        let started = RunStarted {
+            agent,
+            model: "test/model".into(),
+            grant: Grant::default(),
+            limits: limits.clone(),
+            session,
+            key: None,
+            extra: Extra::default(),
+        };
+        let mut world = World {
+            records: Vec::new(),
+            transcript: Transcript::default(),
+            bounds: bounds(limits),
+            calls: 0,
+        };
+        world.push(Event::RunStarted(Box::new(started)));
+        world.say("begin");
+        world
+    }
+
+    pub fn push(&mut self, event: Event) -> Seq {
+        let seq = Seq(self.records.len() as u64 + 1);
+        self.transcript.apply(seq, &event);
+        let run = RunId::from_u128(1);
+        self.records.push(Record { run, seq, at: 0, version: 1, event });
+        seq
+    }
+
+    pub fn say(&mut self, text: &str) {
+        self.push(Event::MessageReceived(MessageReceived::user(text)));
+    }
+
+    pub fn next(&self) -> Step {
+        next_step(&self.transcript, &self.bounds)
+    }
+
+    fn worked(&self) -> u64 {
+        self.records.len() as u64 * 10
+    }
+
+    /// Lets the dice decide what happens next. Returns whether something did.
+    pub fn play(&mut self, dice: &mut Dice<'_>) -> bool {
+        let Some(roll) = dice.roll(12) else { return false };
+        let ended = matches!(self.next(), Step::Done(_));
+        match roll {
+            0 => self.say("and another thing"),
+            1 if !ended => self.cancel(CancelScope::Turn),
+            2 if !ended && dice.roll(4) == Some(0) => self.cancel(CancelScope::Run),
+            _ => return self.step(dice),
+        }
+        true
+    }
+
+    fn cancel(&mut self, scope: CancelScope) {
+        let by = "someone".to_owned();
+        self.push(Event::CancelRequested(CancelRequested { by, scope, extra: Extra::default() }));
+    }
+
+    /// What the loop would do, with the dice as model and tools. A roll may end it in the middle:
+    /// the process died.
+    pub fn step(&mut self, dice: &mut Dice<'_>) -> bool {
+        match self.next() {
+            Step::CallModel { reserved, .. } => self.model_call(reserved, dice),
+            Step::CallTools(calls) => self.run_tools(&calls, dice),
+            Step::Answer { calls, ending, why } => {
+                for call in calls {
+                    self.finish_call(call, ending, ToolOutput::error(why.clone()));
+                }
+            }
+            Step::Tell { limit, text } => {
+                self.push(Event::MessageReceived(MessageReceived {
+                    from: Sender::LimitNear(limit),
+                    message: Message::user(text),
+                    extra: Extra::default(),
+                }));
+            }
+            Step::Compact => self.compact(),
+            Step::Finish(outcome) => {
+                let worked_ms = self.worked();
+                let extra = Extra::default();
+                self.push(Event::RunFinished(RunFinished { outcome, worked_ms, extra }));
+            }
+            Step::Wait => return self.someone_answers(),
+            Step::Done(_) => self.say("once more"),
+        }
+        true
+    }
+
+    fn model_call(&mut self, reserved: Usage, dice: &mut Dice<'_>) {
+        let purpose = Purpose::Turn;
+        self.push(Event::ModelCalled(ModelCalled { reserved, purpose, extra: Extra::default() }));
+        let seen = self.transcript.seq();
+        match dice.roll(10) {
+            None | Some(0) => {} // died
+            Some(1) => self.model_failed(FailureKind::Cancelled),
+            Some(2) => self.model_failed(FailureKind::ContextOverflow),
+            Some(3) => self.model_failed(FailureKind::Other),
+            Some(4) => {
+                self.say("while you think");
+                self.model_reply(seen, dice);
+            }
+            Some(_) => self.model_reply(seen, dice),
+        }
+    }
+
+    fn model_failed(&mut self, kind: FailureKind) {
+        let worked_ms = self.worked();
+        let (reason, usage) = ("no".to_owned(), Usage::default());
+        let extra = Extra::default();
+        self.push(Event::ModelFailed(ModelFailed { kind, reason, usage, worked_ms, extra }));
+    }
+
+    pub fn model_reply(&mut self, seen: Seq, dice: &mut Dice<'_>) {
+        let mut parts = vec![Part::text(format!("text {}", self.records.len()))];
+        for _ in 0..dice.roll(4).unwrap_or(0) {
+            self.calls += 1;
+            parts.push(Part::ToolCall(ToolCall {
+                id: CallId(format!("call-{}", self.calls)),
+                name: "Read".into(),
+                input: json!({"file_path": "a"}),
+                extra: Extra::default(),
+            }));
+        }
+        let stop = if parts.len() > 1 { Stop::ToolUse } else { Stop::End };
+        let input_tokens = 40 * self.transcript.messages().len() as u64;
+        let usage = Usage { input_tokens, output_tokens: 20, cost: Usd(100), ..Usage::default() };
+        self.push(Event::ModelReplied(Box::new(ModelReplied {
+            seen,
+            message: Message::new(Role::Assistant, parts),
+            stop,
+            usage,
+            request_id: None,
+            worked_ms: self.worked(),
+            extra: Extra::default(),
+        })));
+    }
+
+    fn run_tools(&mut self, calls: &[ToolCall], dice: &mut Dice<'_>) {
+        for call in calls {
+            let repeatable = dice.roll(2) == Some(0);
+            self.push(Event::ToolStarted(ToolStarted {
+                call: call.id.clone(),
+                tool: "Read".into(),
+                repeatable,
+                extra: Extra::default(),
+            }));
+        }
+        // Results come in any order, some never.
+        let mut open: Vec<&ToolCall> = calls.iter().collect();
+        while let Some(call) = open.pop() {
+            match dice.roll(8) {
+                None | Some(0) => return, // died
+                Some(1) => {
+                    let waits_for = "someone".to_owned();
+                    let (call, extra) = (call.id.clone(), Extra::default());
+                    self.push(Event::ToolPending(ToolPending { call, waits_for, extra }));
+                }
+                Some(2) => {
+                    self.say("while a tool runs");
+                    open.insert(0, call);
+                }
+                Some(_) => self.finish_call(
+                    call.id.clone(),
+                    Ending::Returned,
+                    ToolOutput::text("result ".repeat(20)),
+                ),
+            }
+        }
+    }
+
+    fn finish_call(&mut self, call: CallId, ending: Ending, output: ToolOutput) {
+        let worked_ms = self.worked();
+        let extra = Extra::default();
+        let finished = ToolFinished { call, output, ending, took_ms: 1, worked_ms, extra };
+        self.push(Event::ToolFinished(finished));
+    }
+
+    fn compact(&mut self) {
+        let before = self.transcript.compactable_before(1_500).unwrap_or(Seq(u64::MAX));
+        let reserved = Usage { input_tokens: 10, ..Usage::default() };
+        let purpose = Purpose::Compaction;
+        self.push(Event::ModelCalled(ModelCalled { reserved, purpose, extra: Extra::default() }));
+        self.push(Event::Compacted(Box::new(Compacted {
+            before,
+            summary: "what was".into(),
+            by_model: true,
+            usage: Usage::default(),
+            worked_ms: self.worked(),
+            extra: Extra::default(),
+        })));
+    }
+
+    /// Whoever owes the result of a pending call appends it; else someone writes.
+    fn someone_answers(&mut self) -> bool {
+        let pending: Vec<CallId> = pending_calls(&self.records);
+        match pending.first() {
+            Some(call) => {
+                self.finish_call(call.clone(), Ending::Returned, ToolOutput::text("late"));
+            }
+            None => self.say("go on"),
+        }
+        true
+    }
+}
+
+/// Calls that pend by the log alone.
+fn pending_calls(records: &[Record]) -> Vec<CallId> {
+    let mut pending = Vec::new();
+    for record in records {
+        match &record.event {
+            Event::ToolPending(event) => pending.push(event.call.clone()),
+            Event::ToolFinished(event) => pending.retain(|call| *call != event.call),
+            _ => {}
+        }
+    }
+    pending
+}

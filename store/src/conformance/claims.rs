@@ -1,0 +1,144 @@
+//! Claims: in order, narrow, exactly once, and free again when their worker leaves.
+
+use super::sample::*;
+use super::{Fault, Subject, Verdict, ensure, ensure_refused};
+use crate::{Append, Claimed, Ownership, Store, StoreError, Wanted};
+use futures_util::future::join_all;
+use posse_protocol::{RunId, Seq};
+use std::collections::HashSet;
+
+fn ids(claimed: &[Claimed]) -> Vec<RunId> {
+    claimed.iter().map(|it| it.row.id).collect()
+}
+
+/// Returns when the store's clock has moved on from where it stood.
+async fn tick(store: &dyn Store, run: RunId) -> Verdict {
+    let before = row(store, run).await?.updated_at;
+    for _ in 0..10_000 {
+        append(store, Append::by_anyone(run, message("tick"))).await?;
+        if row(store, run).await?.updated_at > before {
+            return Ok(());
+        }
+    }
+    Err(Fault("the store's clock stands still".to_owned()))
+}
+
+pub(super) async fn the_longest_waiting_run_is_claimed_first(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("order").await;
+    let store = &*store;
+    let clock = create(store, "/clock", Ownership::Mine).await?;
+    let runs = create_many(store, "/w", 5).await?;
+    let first = claim(store, 2).await?;
+    ensure!(ids(&first) == runs[..2], "claimed {:?} of {runs:?}", ids(&first));
+    tick(store, clock).await?;
+    append(store, step(runs[0], first[0].epoch, Vec::new(), Ownership::Queued)).await?;
+    // Being spoken to does not lose a queued run its place.
+    append(store, Append::by_anyone(runs[3], message("hurry"))).await?;
+    let rest = ids(&claim(store, 9).await?);
+    ensure!(rest == [runs[2], runs[3], runs[4], runs[0]], "claimed {rest:?} of {runs:?}");
+    ensure!(claim(store, 9).await?.is_empty(), "owned runs were claimed");
+    Ok(())
+}
+
+pub(super) async fn claims_can_be_narrowed(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("narrow").await;
+    let store = &*store;
+    let here = create_many(store, "/here", 4).await?;
+    let there = create_many(store, "/there", 2).await?;
+    ensure!(claim(store, 0).await?.is_empty(), "a claim of at most 0");
+    let wanted = |limit, runs: &[RunId], workspace: Option<&str>| Wanted {
+        limit,
+        runs: runs.to_vec(),
+        workspace: workspace.map(str::to_owned),
+    };
+    let claimed = store.claim(&wanted(9, &there[..1], Some("/here"))).await?;
+    ensure!(claimed.is_empty(), "claimed {:?} in another folder", ids(&claimed));
+    let claimed = store.claim(&wanted(9, &there[..1], None)).await?;
+    ensure!(ids(&claimed) == there[..1], "claimed {:?}, not the named run", ids(&claimed));
+    let claimed = store.claim(&wanted(1, &[], Some("/here"))).await?;
+    ensure!(ids(&claimed) == here[..1], "claimed {:?} in /here", ids(&claimed));
+    let claimed = store.claim(&wanted(9, &[], Some("/nowhere"))).await?;
+    ensure!(claimed.is_empty(), "claimed {:?} in an empty folder", ids(&claimed));
+    // Many names, most of them unknown, one of them twice.
+    let mut names: Vec<RunId> = (0..3_000).map(|_| RunId::new()).collect();
+    names.extend([here[3], here[2], here[3], here[0]]);
+    let claimed = store.claim(&wanted(9, &names, Some("/here"))).await?;
+    ensure!(ids(&claimed) == here[2..], "claimed {:?} of many", ids(&claimed));
+    let claimed = claim(store, 9).await?;
+    ensure!(ids(&claimed) == [here[1], there[1]], "claimed {:?} at last", ids(&claimed));
+    Ok(())
+}
+
+pub(super) async fn each_run_is_claimed_once(subject: &dyn Subject) -> Verdict {
+    let stores = [subject.open("claimers").await, subject.open("claimers").await];
+    let mut creations = Vec::new();
+    for _ in 0..1_000 {
+        creations.push(creation("/w", Ownership::Queued)?);
+    }
+    let runs: HashSet<RunId> = creations.iter().map(|it| it.run).collect();
+    let made = join_all(creations.into_iter().map(|it| stores[0].append(vec![it]))).await;
+    for result in made {
+        result?;
+    }
+    let claimers = (0..8).map(|index| {
+        let store = &*stores[index % 2];
+        async move {
+            let mut mine = Vec::new();
+            loop {
+                let claimed = claim(store, 7).await?;
+                if claimed.is_empty() {
+                    return Ok::<_, Fault>(mine);
+                }
+                ensure!(claimed.len() <= 7, "claimed {} of at most 7", claimed.len());
+                for claimed in claimed {
+                    let event = vec![time_passed()];
+                    let run = claimed.row.id;
+                    append(store, step(run, claimed.epoch, event, Ownership::Mine)).await?;
+                    mine.push(run);
+                }
+            }
+        }
+    });
+    let mut claimed = Vec::new();
+    for mine in join_all(claimers).await {
+        claimed.extend(mine?);
+    }
+    ensure!(claimed.len() == 1_000, "{} claims of 1000 runs", claimed.len());
+    let distinct: HashSet<RunId> = claimed.iter().copied().collect();
+    ensure!(distinct == runs, "{} distinct runs claimed", distinct.len());
+    Ok(())
+}
+
+pub(super) async fn closing_frees_the_claims(subject: &dyn Subject) -> Verdict {
+    let (mine, other) = (subject.open("closing").await, subject.open("closing").await);
+    let runs = create_many(&*mine, "/w", 3).await?;
+    let before = claim(&*mine, 2).await?;
+    ensure!(before.len() == 2, "{} claims", before.len());
+    mine.close().await;
+    let after = claim(&*other, 9).await?;
+    ensure!(ids(&after) == runs, "claimed {:?} of {runs:?}", ids(&after));
+    ensure!(after[0].epoch > before[0].epoch, "a claim kept its epoch");
+    let log = other.read(runs[0], Seq::ZERO, 9).await?.len();
+    ensure!(log == 2, "closing left {log} events in place of 2");
+    Ok(())
+}
+
+pub(super) async fn a_closed_store_says_so(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("closed").await;
+    let run = create(&*store, "/w", Ownership::Mine).await?;
+    let creation = creation("/w", Ownership::Queued)?;
+    let asked_before = store.append(vec![creation.clone()]);
+    let (asked_before, ()) = futures_util::future::join(asked_before, store.close()).await;
+    ensure!(asked_before.is_ok(), "what was asked before closing: {asked_before:?}");
+    store.close().await;
+    let late = append(&*store, Append::by_anyone(run, message("hello"))).await;
+    ensure_refused!(late, StoreError::Closed);
+    ensure_refused!(store.read(run, Seq::ZERO, 1).await, StoreError::Closed);
+    ensure_refused!(store.renew().await, StoreError::Closed);
+    let wanted = Wanted { limit: 1, runs: Vec::new(), workspace: None };
+    ensure_refused!(store.claim(&wanted).await, StoreError::Closed);
+    let again = subject.open("closed").await;
+    let kept = again.read(creation.run, Seq::ZERO, 9).await?.len();
+    ensure!(kept == 2, "{kept} events in place of 2 after opening again");
+    Ok(())
+}
