@@ -209,11 +209,9 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
         if left < MIN_REPLY_TOKENS.min(limit) || left == 0 {
             return stopped(Limit::OutputTokens);
         }
-        let usable = match spent.told.contains(&Limit::OutputTokens) {
-            true => left,
-            false => left.saturating_sub(REPORT_TOKENS),
-        };
-        if usable < MIN_REPLY_TOKENS {
+        let told = spent.told.contains(&Limit::OutputTokens);
+        let usable = if told { left } else { left.saturating_sub(REPORT_TOKENS) };
+        if !told && usable < MIN_REPLY_TOKENS {
             return tell(transcript, bounds, Limit::OutputTokens);
         }
         max_tokens = max_tokens.min(usable);
@@ -229,11 +227,9 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
             return stopped(Limit::Cost);
         }
         let report = sent.saturating_add(sent / 2) / price.output + REPORT_TOKENS;
-        let usable = match spent.told.contains(&Limit::Cost) {
-            true => affordable,
-            false => affordable.saturating_sub(report),
-        };
-        if usable < MIN_REPLY_TOKENS {
+        let told = spent.told.contains(&Limit::Cost);
+        let usable = if told { affordable } else { affordable.saturating_sub(report) };
+        if !told && usable < MIN_REPLY_TOKENS {
             return tell(transcript, bounds, Limit::Cost);
         }
         max_tokens = max_tokens.min(usable);

@@ -59,7 +59,7 @@ fn results_of(message: &Message) -> Vec<&CallId> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_call_gets_exactly_one_result_in_what_the_model_sees(world in worlds()) {
