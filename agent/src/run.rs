@@ -5,7 +5,7 @@
 
 use crate::desk::{Desk, Watched};
 use crate::dispatch;
-use crate::step::{Bounds, Step, keep_bytes, next_step};
+use crate::step::{Bounds, Step, keep_tokens, next_step};
 use crate::{
     Answer, DeltaSink, Journal, JournalError, Model, ModelError, Reply, Request, ToolContext,
     Toolbox, compact,
@@ -87,6 +87,7 @@ pub async fn run(
                 for call in calls {
                     shift.finish_call(call, ToolOutput::error(why.clone()), ending, 0);
                 }
+                fail::fail_point!("loop.calls.answered");
             }
             Step::Tell { limit, text } => {
                 shift.desk.note(Event::MessageReceived(MessageReceived {
@@ -290,7 +291,7 @@ impl Shift<'_> {
 
     async fn compact(&mut self) -> Result<(), JournalError> {
         self.desk.store().await?;
-        let keep = keep_bytes(&self.bounds);
+        let keep = keep_tokens(&self.bounds);
         let transcript = &self.desk.transcript;
         let before = transcript.compactable_before(keep).unwrap_or(transcript.seq().next());
         let all = transcript.messages();

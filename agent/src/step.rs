@@ -245,12 +245,12 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
 }
 
 fn may_compact(transcript: &Transcript, bounds: &Bounds) -> bool {
-    transcript.compactable_before(keep_bytes(bounds)).is_some()
+    transcript.compactable_before(keep_tokens(bounds)).is_some()
 }
 
 /// What stays verbatim when the transcript is compacted: a quarter of the window.
-pub(crate) fn keep_bytes(bounds: &Bounds) -> usize {
-    (bounds.model.context_window as usize / 4).saturating_mul(3)
+pub(crate) fn keep_tokens(bounds: &Bounds) -> u64 {
+    bounds.model.context_window / 4
 }
 
 /// The first limit that is near and has not been told yet.

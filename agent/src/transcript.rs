@@ -233,9 +233,12 @@ impl Transcript {
     }
 
     /// The prefix that may be replaced by a summary: every message before the reply at the
-    /// returned position, so that what stays is at most `keep` bytes and no call is parted from
-    /// its result. `None` when there is nothing to gain.
-    pub fn compactable_before(&self, keep: usize) -> Option<Seq> {
+    /// returned position, so that what stays is about `keep_tokens` at most and no call is parted
+    /// from its result. `None` when there is nothing to gain.
+    pub fn compactable_before(&self, keep_tokens: u64) -> Option<Seq> {
+        // By the share of the bytes: how many of them make a token differs by language.
+        let bytes = (self.weight.entries + self.weight.since) as u64;
+        let keep = (bytes.saturating_mul(keep_tokens) / self.context_tokens().max(1)) as usize;
         let open = !self.calls.is_empty();
         let mut kept = 0;
         let mut cut = self.seq.next();

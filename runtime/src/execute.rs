@@ -137,6 +137,7 @@ impl Workbench {
             Ok(Ended::Stopped) => {
                 // If it cannot be released now, closing the store or the end of the process does.
                 let _ = journal.hand_over(Vec::new(), None, Ownership::Queued).await;
+                fail::fail_point!("run.stopped");
                 Next::Leave
             }
             Err(JournalError::NotOwner) => Next::Leave,

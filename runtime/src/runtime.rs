@@ -8,8 +8,8 @@ use crate::supervisor::Supervisor;
 use posse_agent::Tool;
 use posse_model::{Keys, Models};
 use posse_protocol::{
-    AgentSpec, CancelRequested, CancelScope, Event, Extra, Grant, Limits, MessageReceived, Record,
-    RunId, RunSpec, RunStarted, Seq,
+    AgentSpec, CallId, CancelRequested, CancelScope, Ending, Event, Extra, Grant, Limits,
+    MessageReceived, Record, RunId, RunSpec, RunStarted, Seq, ToolFinished, ToolOutput,
 };
 use posse_store::{
     Append, Durability, Filter, Guard, Options, Reserve, RunRow, SqliteStore, Store, StoreError,
@@ -148,7 +148,9 @@ impl Runtime {
             return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
         }
         let message = Event::MessageReceived(MessageReceived::user(text));
+        fail::fail_point!("message.append.before");
         self.inner.store.append(vec![Append::by_anyone(run, message)]).await?;
+        fail::fail_point!("message.append.after");
         Ok(())
     }
 
@@ -166,7 +168,27 @@ impl Runtime {
             Event::CancelRequested(CancelRequested { by, scope, extra: Extra::default() });
         let append = Append { reserve: Reserve::Use, ..Append::by_anyone(run, request) };
         debug_assert_eq!(append.guard, Guard::Anyone);
+        fail::fail_point!("cancel.append.before");
         self.inner.store.append(vec![append]).await?;
+        fail::fail_point!("cancel.append.after");
+        Ok(())
+    }
+
+    /// Gives the result of a call whose tool answered that it would come later.
+    ///
+    /// # Errors
+    /// When there is no such run, or it has ended.
+    pub async fn answer(&self, run: RunId, call: CallId, output: ToolOutput) -> Result<(), Error> {
+        self.inner.supervisor.adopt(run);
+        let finished = Event::ToolFinished(ToolFinished {
+            call,
+            output,
+            ending: Ending::Returned,
+            took_ms: 0,
+            worked_ms: 0,
+            extra: Extra::default(),
+        });
+        self.inner.store.append(vec![Append::by_anyone(run, finished)]).await?;
         Ok(())
     }
 

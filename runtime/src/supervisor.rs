@@ -130,6 +130,7 @@ impl Supervisor {
 
     /// Stops: no new claims, each run after its step, all of them when the time is up.
     pub(crate) async fn shutdown(&self, within: Duration) {
+        fail::fail_point!("shutdown.begun");
         self.shared.stop.cancel();
         self.tasks.wait().await;
         let mut running = std::mem::take(
@@ -139,6 +140,7 @@ impl Supervisor {
         if tokio::time::timeout(within, all).await.is_err() {
             running.shutdown().await;
         }
+        fail::fail_point!("shutdown.drained");
     }
 }
 
@@ -217,6 +219,7 @@ impl Shared {
         let task = async move {
             shared.workbench.execute(&shared.store, assignment, stopping, &shared.stop).await;
             shared.workbench.active.leave(run);
+            fail::fail_point!("run.left");
             drop(permit);
             if shared.backlog.load(Ordering::Acquire) {
                 shared.nudge.notify_one();

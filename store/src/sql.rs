@@ -153,3 +153,60 @@ pub(crate) fn claimable(shape: Shape) -> String {
          AND damaged IS NULL{filter} ORDER BY ready_at, id LIMIT ${next}"
     )
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use sqlx::{AssertSqlSafe, Connection, Executor, SqlSafeStr, SqliteConnection};
+
+    /// Every statement a store runs, apart from the engine's own pragmas and transactions.
+    fn all() -> Vec<String> {
+        let fixed = [WORKERS, WORKER_SAVE, WORKER_DELETE, DISOWN, MARK_DAMAGED, EVENTS_FROM, TAIL];
+        let mut all: Vec<String> = fixed.map(str::to_owned).to_vec();
+        for count in [1, 2, 64] {
+            all.extend(
+                [insert_events, save_runs, runs_by_id, tails, runs_by_key].map(|it| it(count)),
+            );
+        }
+        for bits in 0..32usize {
+            let is_set = |bit: usize| bits & (1 << bit) != 0;
+            let ids = (bits & 1) + 63 * (bits >> 4);
+            let shape =
+                Shape { ids, workspace: is_set(1), unfinished: is_set(2), before: is_set(3) };
+            all.extend([list(shape), claimable(shape)]);
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn every_statement_prepares() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        for statement in MIGRATIONS.iter().flat_map(|migration| migration.split(';')) {
+            connection.execute(AssertSqlSafe(statement.to_owned())).await.unwrap();
+        }
+        for statement in all() {
+            let text = AssertSqlSafe(statement.clone()).into_sql_str();
+            let prepared = connection.prepare(text).await;
+            assert!(prepared.is_ok(), "{statement}: {:?}", prepared.err());
+        }
+    }
+
+    #[test]
+    fn every_statement_is_portable() {
+        let migrations = MIGRATIONS.iter().map(|migration| (*migration).to_owned());
+        for statement in all().into_iter().chain(migrations) {
+            let upper = statement.to_uppercase();
+            let unportable = ["?", "->", "AUTOINCREMENT", "BOOLEAN", "INTEGER", "ROWID", "PRAGMA"];
+            for word in unportable {
+                assert!(!upper.contains(word), "`{word}` in {statement}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_columns_are_counted() {
+        assert_eq!(RUN_COLUMNS.split(", ").count(), RUN_WIDTH);
+        assert_eq!(EVENT_COLUMNS.split(", ").count(), EVENT_WIDTH);
+    }
+}

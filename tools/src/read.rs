@@ -84,6 +84,7 @@ impl Read {
             lines: arguments.count("limit").unwrap_or(LINES),
         };
         let (file, metadata) = self.files.workspace.open_file(path)?;
+        fail::fail_point!("tool.read.opened");
         let size = metadata.len();
         if size <= SMALL_BYTES {
             return whole(&self.files, path, file, size, window);

@@ -228,7 +228,7 @@ impl World {
     }
 
     fn compact(&mut self) {
-        let before = self.transcript.compactable_before(1_500).unwrap_or(Seq(u64::MAX));
+        let before = self.transcript.compactable_before(500).unwrap_or(Seq(u64::MAX));
         let reserved = Usage { input_tokens: 10, ..Usage::default() };
         let purpose = Purpose::Compaction;
         self.push(Event::ModelCalled(ModelCalled { reserved, purpose, extra: Extra::default() }));

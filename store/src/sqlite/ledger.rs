@@ -290,6 +290,7 @@ impl Ledger {
         }
         if !dead.is_empty() {
             self.execute(sql::DISOWN).await?;
+            fail::fail_point!("store.dead.freed");
             self.rows.retain(|_, row| row.owner.is_none_or(|owner| living.contains(&owner)));
             group.freed = true;
             group.dead = dead;
@@ -402,11 +403,13 @@ impl Ledger {
 
     /// Gives up every claim and closes. What cannot be written is freed all the same, by the lock.
     pub(super) async fn depart(mut self) {
+        fail::fail_point!("store.depart.begun");
         let departed = match self.execute("BEGIN IMMEDIATE").await {
             Ok(()) => self.strike_out().await,
             Err(error) => Err(error),
         };
         self.presence.leave();
+        fail::fail_point!("store.depart.left");
         if departed.is_ok() {
             self.presence.bury(self.presence.worker);
         }

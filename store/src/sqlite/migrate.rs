@@ -1,11 +1,12 @@
 //! Opening a database: the engine's version, the schema's version, and the way up to it.
 
-use super::engine_error;
 use super::header::APPLICATION;
+use super::{BUSY_CODE, PATIENCE, engine_code, engine_error};
 use crate::StoreError;
 use crate::sql::MIGRATIONS;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
+use std::time::{Duration, Instant};
 
 /// The oldest SQLite whose write-ahead log is known to be sound for several processes.
 const OLDEST_ENGINE: (u32, u32, u32) = (3, 51, 3);
@@ -16,7 +17,7 @@ pub(super) async fn open(
     path: &str,
 ) -> Result<SqliteConnection, StoreError> {
     let engine = |error| engine_error(error, path);
-    let mut connection = options.connect().await.map_err(engine)?;
+    let mut connection = connect(options).await.map_err(engine)?;
     let version: String = sqlx::query("SELECT sqlite_version()")
         .fetch_one(&mut connection)
         .await
@@ -55,6 +56,20 @@ pub(super) async fn open(
     change.commit().await.map_err(engine)?;
     fail::fail_point!("store.migrate.after");
     Ok(connection)
+}
+
+/// Connects. Two that switch a new file to the write-ahead log at the same time do not wait for
+/// each other in the engine; so they do here.
+async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match options.connect().await {
+            Err(error) if engine_code(&error) & 0xff == BUSY_CODE && Instant::now() < deadline => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            connected => return connected,
+        }
+    }
 }
 
 async fn schema_version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {

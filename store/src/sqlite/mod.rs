@@ -20,6 +20,7 @@ use ledger::Ledger;
 use posse_protocol::{Record, RunId, Seq};
 use presence::Presence;
 use reader::Reader;
+use reserve::SpaceReserve;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,14 +99,23 @@ impl SqliteStore {
         let options = Options { path: options.path.canonicalize().map_err(unusable)?, ..options };
         header::inspect(&options.path, &path)?;
         let connect = connect_options(&options);
-        let connection = migrate::open(&connect, &path).await?;
+        let reserve = SpaceReserve::new(&options.path, options.reserve_bytes);
+        let connection = match migrate::open(&connect, &path).await {
+            // The engine itself needs some space, if only to read.
+            Err(StoreError::Full) => {
+                reserve.release();
+                migrate::open(&connect, &path).await?
+            }
+            opened => opened?,
+        };
         let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
         let presence = Arc::new(presence.map_err(unusable)?);
+        fail::fail_point!("store.presence.announced");
         let hub = Arc::new(Hub::default());
         let (requests, inbox) = mpsc::channel(QUEUE);
         let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
         let ledger = Ledger::new(connection, path, presence);
-        let writer = Writer::new(ledger, &options, hub.clone());
+        let writer = Writer::new(ledger, reserve, options.poll, hub.clone());
         let tasks = TaskTracker::new();
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
         tokio::spawn(tasks.track_future(writer.run(inbox)));
@@ -188,18 +198,15 @@ fn make_private(path: &Path) -> std::io::Result<()> {
 
 /// What the engine said, in our words.
 fn engine_error(error: sqlx::Error, path: &str) -> StoreError {
-    let code = match &error {
-        sqlx::Error::PoolClosed => return StoreError::Closed,
-        sqlx::Error::Database(database) => {
-            database.code().and_then(|code| code.parse::<i64>().ok()).unwrap_or(0)
-        }
-        _ => 0,
-    };
+    if matches!(error, sqlx::Error::PoolClosed) {
+        return StoreError::Closed;
+    }
+    let code = engine_code(&error);
     let path = path.to_owned();
     let reason = error.to_string();
-    // The low byte is the primary code. 4874: the shared index cannot grow, for want of space.
+    // 4874: the shared index cannot grow, for want of space.
     match code & 0xff {
-        5 => StoreError::Unusable { path, reason: BUSY.to_owned() },
+        BUSY_CODE => StoreError::Unusable { path, reason: BUSY.to_owned() },
         13 => StoreError::Full,
         11 | 26 => StoreError::Corrupt { path, reason },
         _ if code == 4874 => StoreError::Full,
@@ -209,3 +216,11 @@ fn engine_error(error: sqlx::Error, path: &str) -> StoreError {
 
 const BUSY: &str =
     "another process has been writing to it for 30 s; wait for that process, or end it";
+
+/// The engine's code for what went wrong. The low byte is the primary code.
+fn engine_code(error: &sqlx::Error) -> i64 {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.and_then(|code| code.parse().ok()).unwrap_or(0)
+}
+
+const BUSY_CODE: i64 = 5;

@@ -17,11 +17,13 @@ impl SpaceReserve {
         SpaceReserve { file: PathBuf::from(file), bytes }
     }
 
-    /// Takes the space, unless it is taken already.
-    pub(super) fn fill(&self) -> io::Result<()> {
-        if self.is_filled() {
-            return Ok(());
-        }
+    /// Takes the space, unless it is taken already. False when the disk is too full for that.
+    pub(super) fn take(&self) -> bool {
+        // Looked at first: to try would take what others need to stop their runs.
+        self.is_filled() || (self.has_room() && self.fill().is_ok())
+    }
+
+    fn fill(&self) -> io::Result<()> {
         let mut file = OpenOptions::new()
             .create(true)
             .write(true)
@@ -53,7 +55,7 @@ impl SpaceReserve {
 
     /// True when there is room for the reserve, if it has been used, and as much again for
     /// ordinary work beside it.
-    pub(super) fn space_is_back(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         let Some(folder) = self.file.parent() else { return true };
         let needed = if self.is_filled() { self.bytes } else { self.bytes.saturating_mul(2) };
         rustix::fs::statvfs(folder).is_ok_and(|space| space.f_bavail * space.f_frsize >= needed)

@@ -4,7 +4,6 @@
 //! It owns what happens when the disk is full: only what stops runs is stored then, in space
 //! kept back for it, until there is room again.
 
-use super::Options;
 use super::hub::Hub;
 use super::ledger::{Done, Failure, Ledger};
 use super::reserve::SpaceReserve;
@@ -27,11 +26,16 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(ledger: Ledger, options: &Options, hub: Arc<Hub>) -> Self {
-        let reserve = SpaceReserve::new(&options.path, options.reserve_bytes);
+    pub(super) fn new(
+        ledger: Ledger,
+        reserve: SpaceReserve,
+        poll: Duration,
+        hub: Arc<Hub>,
+    ) -> Self {
         // Kept from the first moment on; if there is no room even for it, the disk is full.
-        let full = reserve.fill().is_err();
-        let poll = options.poll.max(Duration::from_millis(1));
+        let full = !reserve.take();
+        fail::fail_point!("store.reserve.taken");
+        let poll = poll.max(Duration::from_millis(1));
         Writer { ledger, hub, reserve, poll, full }
     }
 
@@ -126,7 +130,7 @@ impl Writer {
 
     /// Ends the state of a full disk when there is space again.
     fn regain(&mut self) -> bool {
-        if self.reserve.space_is_back() && self.reserve.fill().is_ok() {
+        if self.reserve.has_room() && self.reserve.take() {
             self.full = false;
             // The lease could not be renewed meanwhile: the next transaction does.
             self.ledger.forget();

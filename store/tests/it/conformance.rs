@@ -10,7 +10,6 @@ struct Files(tempfile::TempDir);
 #[async_trait]
 impl Subject for Files {
     async fn open(&self, name: &str) -> Arc<dyn Store> {
-        eprintln!("{:?} {name}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap());
         let options = Options::new(self.0.path().join(name).join("posse.db"));
         Arc::new(SqliteStore::open(options).await.unwrap())
     }

@@ -114,6 +114,7 @@ impl Launcher {
             args: command.args.clone(),
         };
         leash.send(&order.encode(), cancel).await;
+        fail::fail_point!("tool.launch.ordered");
         let mut output = Output {
             capture: Capture::new(command.output_cap),
             meter: Meter::default(),

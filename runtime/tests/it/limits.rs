@@ -1,0 +1,66 @@
+//! Limits through the whole runtime: the outcome names the limit, the agent was told before.
+
+use crate::bench::{Bench, within};
+use posse::protocol::{Event, Limit, Outcome, Sender, Usd};
+use posse::{Limits, RunSpec};
+use posse_testkit::{Gate, Reply, Rule, Script, When};
+use serde_json::json;
+
+fn busy() -> Script {
+    Script::always(Reply::text("working").and_tool_call("List", json!({})))
+}
+
+async fn check(limits: Limits, script: Script) -> (Outcome, Bench) {
+    let bench = Bench::new(script).await;
+    let spec = RunSpec { limits, ..bench.spec("work for ever") };
+    let run = bench.runtime.start(spec).await.unwrap();
+    let outcome = within(run.outcome()).await.unwrap();
+    let told = bench.log(run.id()).await.into_iter().filter(|record| {
+        matches!(&record.event, Event::MessageReceived(m) if matches!(m.from, Sender::LimitNear(_)))
+    });
+    assert_eq!(told.count(), 1, "told once");
+    (outcome, bench)
+}
+
+#[tokio::test]
+async fn turns() {
+    let (outcome, bench) = check(Limits { turns: Some(3), ..Limits::default() }, busy()).await;
+    assert_eq!(outcome, Outcome::Stopped { limit: Limit::Turns, partial: "working".into() });
+    assert_eq!(bench.fake.count(), 3);
+    let last = bench.fake.requests()[2].body["messages"].to_string();
+    assert!(last.contains("close to your limit of turns"), "{last}");
+}
+
+#[tokio::test]
+async fn an_agent_that_reports_when_told_completes() {
+    let script = Script::new()
+        .rule(
+            Rule::when(When::any().last_user_contains("close to your limit"))
+                .reply(Reply::text("a report")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::tool_call("List", json!({}))));
+    let (outcome, _) = check(Limits { turns: Some(4), ..Limits::default() }, script).await;
+    assert_eq!(outcome, Outcome::Completed { output: "a report".into() });
+}
+
+#[tokio::test]
+async fn money_is_never_overspent() {
+    let limit = Usd::from_dollars(0.05);
+    let (outcome, bench) = check(Limits { cost: Some(limit), ..Limits::default() }, busy()).await;
+    assert!(matches!(outcome, Outcome::Stopped { limit: Limit::Cost, .. }), "{outcome:?}");
+    let rows = bench.runtime.list(&posse::store::Filter::default()).await.unwrap();
+    assert!(rows[0].cost() <= limit, "{}", rows[0].cost());
+}
+
+#[tokio::test]
+async fn time_interrupts_a_model_call() {
+    let gate = Gate::new();
+    let script = Script::always(Reply::text("so far").held_after_deltas(1, &gate));
+    let bench = Bench::new(script).await;
+    let limits = Limits { wall_ms: Some(300), ..Limits::default() };
+    let run = bench.runtime.start(RunSpec { limits, ..bench.spec("go") }).await.unwrap();
+    match within(run.outcome()).await.unwrap() {
+        Outcome::TimedOut { limit_ms: 300, partial } => assert!(!partial.is_empty()),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,13 @@
+//! The runtime through its public API, against the fake model over HTTP and the real store.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bench;
+mod cancelling;
+mod compacting;
+mod durability;
+mod limits;
+mod queueing;
+mod runs;
+mod sessions;
+mod tools;

@@ -1,0 +1,171 @@
+//! Calling tools: what runs beside what, who may call what, and what becomes of failures.
+
+use crate::bench::{Bench, eventually, within};
+use posse::protocol::{CallId, Effect, Ending, Event, Outcome, ToolOutput, ToolSpec};
+use posse::{Answer, RuntimeConfig, Tool, ToolContext};
+use posse_testkit::{Reply, Script};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Barrier;
+
+type Act = Box<dyn Fn(Value) -> Answer + Send + Sync>;
+
+/// A tool of the host, made of a closure and a barrier.
+struct HostTool {
+    spec: ToolSpec,
+    act: Act,
+    meet: Option<Barrier>,
+    running: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+fn host_tool(name: &str, effect: Effect, meet: Option<usize>, act: Act) -> Arc<HostTool> {
+    let spec = ToolSpec {
+        name: name.to_owned(),
+        description: "of the host".to_owned(),
+        schema: json!({"type": "object"}),
+        effect,
+        idempotent: false,
+    };
+    let meet = meet.map(Barrier::new);
+    Arc::new(HostTool { spec, act, meet, running: AtomicUsize::new(0), peak: AtomicUsize::new(0) })
+}
+
+#[async_trait::async_trait]
+impl Tool for HostTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, input: Value, _: &ToolContext) -> Answer {
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.peak.fetch_max(running, Ordering::SeqCst);
+        if let Some(barrier) = &self.meet {
+            barrier.wait().await;
+        }
+        let answer = (self.act)(input);
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        answer
+    }
+}
+
+fn calls(name: &str, count: usize) -> Script {
+    let reply = (0..count).fold(Reply::text("calling"), |reply, index| {
+        reply.and_tool_call(name, json!({"index": index}))
+    });
+    Script::turns([reply, Reply::text("done")])
+}
+
+fn with(tools: Vec<Arc<HostTool>>) -> impl FnOnce(RuntimeConfig) -> RuntimeConfig {
+    let tools = tools.into_iter().map(|tool| tool as Arc<dyn Tool>).collect();
+    move |config| RuntimeConfig { tools, ..config }
+}
+
+#[tokio::test]
+async fn read_only_calls_of_one_reply_run_side_by_side() {
+    let echo: Act = Box::new(|input| ToolOutput::text(input.to_string()).into());
+    // The barrier opens only when all four stand at it.
+    let tool = host_tool("look", Effect::Read, Some(4), echo);
+    let bench = Bench::with(calls("look", 4), with(vec![tool.clone()])).await;
+    let run = bench.start("go").await;
+    assert!(within(run.outcome()).await.unwrap().is_completed());
+    assert_eq!(tool.peak.load(Ordering::SeqCst), 4);
+}
+
+#[tokio::test]
+async fn other_calls_run_one_after_the_other_in_order() {
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = order.clone();
+    let act: Act = Box::new(move |input| {
+        seen.lock().unwrap().push(input["index"].as_u64().unwrap());
+        ToolOutput::text("ok").into()
+    });
+    let tool = host_tool("change", Effect::Write, None, act);
+    let bench = Bench::with(calls("change", 5), with(vec![tool.clone()])).await;
+    let run = bench.start("go").await;
+    assert!(within(run.outcome()).await.unwrap().is_completed());
+    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
+    assert_eq!(tool.peak.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_pending_call_holds_no_slot_and_goes_on_when_it_is_answered() {
+    let act: Act = Box::new(|_| Answer::Pending { waits_for: "a person".into() });
+    let tool = host_tool("ask", Effect::Delegate, None, act);
+    let bench = Bench::with(calls("ask", 2), with(vec![tool])).await;
+    let run = bench.start("go").await;
+    bench.until(&run, |event| matches!(event, Event::ToolPending(_))).await;
+    eventually(async || bench.runtime.executing() == 0).await;
+    let row = bench.runtime.find(&run.id().to_string()).await.unwrap();
+    assert_eq!(row.status, posse::Status::Waiting);
+    for (index, text) in ["late", "later"].into_iter().enumerate() {
+        let call = CallId(format!("toolu_0_{index}"));
+        bench.runtime.answer(run.id(), call, ToolOutput::text(text)).await.unwrap();
+    }
+    assert!(within(run.outcome()).await.unwrap().is_completed());
+    let sent = bench.fake.requests()[1].body["messages"][2].to_string();
+    assert!(sent.contains("late") && sent.contains("later"), "{sent}");
+}
+
+/// One call that is refused: the model is told, the run goes on.
+async fn check_refused(reply: Reply, agent: &str, expected: &str) {
+    let bench = Bench::new(Script::turns([reply, Reply::text("fine without")])).await;
+    let spec = posse::RunSpec { agent: agent.parse().unwrap(), ..bench.spec("go") };
+    let run = bench.runtime.start(spec).await.unwrap();
+    assert_eq!(
+        within(run.outcome()).await.unwrap(),
+        Outcome::Completed { output: "fine without".into() }
+    );
+    let log = bench.log(run.id()).await;
+    let refused = log.iter().find_map(|record| match &record.event {
+        Event::ToolFinished(finished) => Some(finished.clone()),
+        _ => None,
+    });
+    let refused = refused.unwrap();
+    assert_eq!(refused.ending, Ending::Refused);
+    assert!(refused.output.is_error);
+    let text = refused.output.joined_text();
+    assert!(text.contains(expected), "{text}");
+    assert!(!log.iter().any(|record| matches!(record.event, Event::ToolStarted(_))));
+}
+
+#[tokio::test]
+async fn a_tool_outside_the_grant_is_refused_and_told() {
+    let write = Reply::tool_call("Write", json!({"file_path": "x", "content": "y"}));
+    check_refused(write, "explore", "`Write` is outside what this agent was granted").await;
+}
+
+#[tokio::test]
+async fn an_alias_does_not_get_around_the_grant() {
+    let write = Reply::tool_call("write_file", json!({"file_path": "x", "content": "y"}));
+    check_refused(write, "explore", "`Write` is outside what this agent was granted").await;
+}
+
+#[tokio::test]
+async fn a_tool_that_does_not_exist_is_refused_and_told() {
+    check_refused(Reply::tool_call("Fly", json!({})), "explore", "no tool named `Fly`").await;
+}
+
+#[tokio::test]
+async fn a_panicking_tool_is_an_error_the_model_sees() {
+    let act: Act = Box::new(|_| panic!("on purpose"));
+    let tool = host_tool("trip", Effect::Read, None, act);
+    let bench = Bench::with(calls("trip", 1), with(vec![tool])).await;
+    let run = bench.start("go").await;
+    assert!(within(run.outcome()).await.unwrap().is_completed());
+    let sent = bench.fake.requests()[1].body["messages"][2].to_string();
+    assert!(sent.contains("failed inside itself"), "{sent}");
+    assert!(sent.contains("\"is_error\":true"), "{sent}");
+}
+
+#[tokio::test]
+async fn the_model_is_offered_what_is_granted_and_nothing_else() {
+    let bench = Bench::new(Script::always(Reply::text("done"))).await;
+    let spec = posse::RunSpec { agent: "explore".parse().unwrap(), ..bench.spec("go") };
+    within(bench.runtime.start(spec).await.unwrap().outcome()).await.unwrap();
+    let request = &bench.fake.requests()[0].body;
+    let offered: Vec<&str> =
+        request["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert_eq!(offered, ["Read", "Glob", "Grep", "List"]);
+}

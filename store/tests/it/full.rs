@@ -1,0 +1,215 @@
+//! A full disk: a real one, a few megabytes of memory mounted for a child of this binary.
+
+use crate::process::{FOLDER, arguments_of_child, folder_of_child};
+use crate::sample::*;
+use posse_protocol::{RunId, Status};
+use posse_store::{Append, Options, Ownership, Reserve, SqliteStore, Store, StoreError, Wanted};
+use sqlx::Row;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::task::JoinSet;
+
+#[tokio::test]
+async fn a_full_disk_stops_nothing_but_new_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    let namespace = if is_root { "-m" } else { "-Urm" };
+    let script = r#"mount -t tmpfs -o size=8m tmpfs "$0" && echo mounted && exec "$@""#;
+    let child = Command::new("unshare")
+        .args([namespace, "sh", "-c", script])
+        .arg(folder.path())
+        .args(arguments_of_child("full::child_on_a_small_disk"))
+        .env(FOLDER, folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("`unshare` is needed to mount a small disk");
+    let ended = tokio::time::timeout(Duration::from_secs(50), child.wait_with_output()).await;
+    let ended = ended.expect("the child on a full disk hangs").unwrap();
+    let output = String::from_utf8_lossy(&ended.stdout);
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    if !output.contains("mounted") {
+        assert!(!is_root, "root could not mount a small disk: {errors}");
+        println!("SKIPPED: no small disk can be mounted here without being root: {errors}");
+        return;
+    }
+    assert!(ended.status.success(), "{:?}\n{output}\n{errors}", ended.status);
+    assert!(output.contains("all points passed"), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a child of `a_full_disk_stops_nothing_but_new_work`"]
+async fn child_on_a_small_disk() {
+    let Some(folder) = folder_of_child() else { return };
+    for (index, left) in [0, 4, 8, 12, 40, 100, 300, 700].into_iter().enumerate() {
+        let folder = folder.join(format!("point {index}"));
+        std::fs::create_dir(&folder).unwrap();
+        fills_up_with(&folder, left * 1_024).await;
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    starts_on_a_full_disk(&folder.join("start")).await;
+    no_room_even_to_open(&folder.join("new")).await;
+    println!("all points passed");
+}
+
+/// Takes all space in a folder but `left` bytes, until it is dropped.
+struct Filler(PathBuf);
+
+impl Filler {
+    fn new(folder: &Path, left: u64) -> Self {
+        let path = folder.join("filler");
+        let mut file = File::create(&path).unwrap();
+        let mut length = 0;
+        for size in [65_536, 4_096, 1] {
+            let block = vec![1; size];
+            while let Ok(written) = file.write(&block) {
+                length += written as u64;
+            }
+        }
+        file.set_len(length.saturating_sub(left)).unwrap();
+        Filler(path)
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+async fn open(folder: &Path) -> Result<SqliteStore, StoreError> {
+    let poll = Duration::from_millis(10);
+    SqliteStore::open(Options { poll, ..Options::new(folder.join("posse.db")) }).await
+}
+
+async fn is_sound(folder: &Path) {
+    let mut connection = connect(&folder.join("posse.db")).await;
+    let row = sqlx::query("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(row.get::<String, _>(0), "ok");
+}
+
+/// Appends from many sides until the disk is full. Returns how many events each run has.
+async fn append_until_full(store: &Arc<SqliteStore>, runs: &[RunId]) -> Vec<usize> {
+    let mut lengths = vec![2; runs.len()];
+    for round in 0.. {
+        assert!(round < 1_000, "the disk never became full");
+        let mut appends = JoinSet::new();
+        for index in 0..40 {
+            let (store, at) = (store.clone(), index % runs.len());
+            let run = runs[at];
+            appends.spawn(async move { (at, say(&*store, run, &"x".repeat(2_000)).await) });
+        }
+        let mut full = false;
+        while let Some(result) = appends.join_next().await {
+            match result.unwrap() {
+                (at, Ok(_)) => lengths[at] += 1,
+                (_, Err(StoreError::Full)) => full = true,
+                (_, Err(error)) => panic!("{error}"),
+            }
+        }
+        if full {
+            return lengths;
+        }
+    }
+    lengths
+}
+
+async fn fills_up_with(folder: &Path, left: u64) {
+    let store = Arc::new(open(folder).await.unwrap());
+    let mut runs = Vec::new();
+    for _ in 0..6 {
+        runs.push(create(&*store, 2, Ownership::Mine).await);
+    }
+    let queued = create(&*store, 2, Ownership::Queued).await;
+    let filler = Filler::new(folder, left);
+    let mut lengths = append_until_full(&store, &runs).await;
+
+    // Nothing new is taken; everything can be read.
+    assert!(matches!(say(&*store, runs[0], "hello").await, Err(StoreError::Full)));
+    let wanted = Wanted { limit: 1, runs: Vec::new(), workspace: None };
+    assert!(matches!(store.claim(&wanted).await, Err(StoreError::Full)));
+    let creation = creation(2, Ownership::Queued);
+    assert!(matches!(store.append(vec![creation.clone()]).await, Err(StoreError::Full)));
+    store.renew().await.unwrap();
+    for (run, length) in runs.iter().zip(&lengths) {
+        assert_eq!(read(&*store, *run).await.unwrap(), *length, "what was answered is stored");
+    }
+    is_sound(folder).await;
+
+    // What stops runs is stored, here and by another process.
+    let reserve = Reserve::Use;
+    for (run, length) in runs[..4].iter().zip(&mut lengths) {
+        let asked = Append { reserve, ..Append::by_anyone(*run, cancel()) };
+        store.append(vec![asked]).await.unwrap();
+        store.append(vec![Append { reserve, ..step(*run, 1, finished()) }]).await.unwrap();
+        *length += 2;
+        assert_eq!(row(&*store, *run).await.status, Status::Finished);
+    }
+    let other = open(folder).await.unwrap();
+    let asked = Append { reserve, ..Append::by_anyone(runs[4], cancel()) };
+    other.append(vec![asked]).await.unwrap();
+    lengths[4] += 1;
+    assert_eq!(read(&other, runs[4]).await.unwrap(), lengths[4]);
+    other.close().await;
+    is_sound(folder).await;
+
+    // When there is space again, everything goes on by itself.
+    let mut ready = store.ready();
+    ready.mark_unchanged();
+    drop(filler);
+    tokio::time::timeout(Duration::from_secs(10), ready.changed()).await.unwrap().unwrap();
+    say(&*store, runs[5], "hello").await.unwrap();
+    lengths[5] += 1;
+    let made = creation.run;
+    store.append(vec![creation]).await.unwrap();
+    let free: Vec<RunId> = ids(&claim(&*store, 9).await);
+    assert_eq!(free, [queued, made]);
+    store.append(vec![step(runs[5], 1, time_passed())]).await.unwrap();
+    lengths[5] += 1;
+    for (run, length) in runs.iter().zip(&lengths) {
+        assert_eq!(read(&*store, *run).await.unwrap(), *length);
+    }
+    let reserve = std::fs::metadata(folder.join("posse.db-reserve")).unwrap().len();
+    assert_eq!(reserve, 1 << 20, "the reserve is kept again");
+    is_sound(folder).await;
+    store.close().await;
+}
+
+/// A process that starts on a full disk can read, and stop runs, in the space kept for that.
+async fn starts_on_a_full_disk(folder: &Path) {
+    std::fs::create_dir(folder).unwrap();
+    let store = open(folder).await.unwrap();
+    let run = create(&store, 5, Ownership::Queued).await;
+    store.close().await;
+    let filler = Filler::new(folder, 0);
+    let store = open(folder).await.unwrap();
+    assert_eq!(read(&store, run).await.unwrap(), 5);
+    assert!(matches!(say(&store, run, "hello").await, Err(StoreError::Full)));
+    let asked = Append { reserve: Reserve::Use, ..Append::by_anyone(run, cancel()) };
+    store.append(vec![asked]).await.unwrap();
+    drop(filler);
+    say(&store, run, "hello").await.unwrap();
+    assert_eq!(read(&store, run).await.unwrap(), 7);
+    store.close().await;
+    is_sound(folder).await;
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+async fn no_room_even_to_open(folder: &Path) {
+    std::fs::create_dir(folder).unwrap();
+    let filler = Filler::new(folder, 0);
+    let refused = open(folder).await.err().expect("there is no room for a database");
+    assert!(matches!(refused, StoreError::Full), "{refused}");
+    drop(filler);
+    let store = open(folder).await.unwrap();
+    create(&store, 2, Ownership::Queued).await;
+    store.close().await;
+    is_sound(folder).await;
+}

@@ -1,0 +1,157 @@
+//! What the tests have in common: events, a store in a folder of its own, and a back door.
+
+use posse_protocol::{Event, RunId, Seq};
+use posse_store::{
+    Append, Claimed, Filter, Guard, Options, Ownership, Reserve, RunRow, SqliteStore, Store,
+    StoreError, Wanted,
+};
+use serde_json::json;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// An event, as it is stored.
+pub fn event(body: serde_json::Value) -> Event {
+    serde_json::from_value(body).unwrap()
+}
+
+pub fn started() -> Event {
+    event(json!({
+        "type": "run_started", "agent": {"name": "tester"}, "model": "test/model",
+        "grant": {"tools": [], "workspace": "/w"},
+    }))
+}
+
+pub fn message(text: &str) -> Event {
+    event(json!({
+        "type": "message_received", "from": "user",
+        "message": {"role": "user", "parts": [{"type": "text", "text": text}]},
+    }))
+}
+
+pub fn cancel() -> Event {
+    event(json!({"type": "cancel_requested", "by": "tester"}))
+}
+
+pub fn time_passed() -> Event {
+    event(json!({"type": "time_passed", "worked_ms": 1}))
+}
+
+pub fn finished() -> Event {
+    let outcome = json!({"kind": "cancelled", "by": "tester"});
+    event(json!({"type": "run_finished", "outcome": outcome, "worked_ms": 1}))
+}
+
+pub fn creation(events: usize, then: Ownership) -> Append {
+    let mut all = vec![started()];
+    all.extend((2..=events).map(|index| message(&format!("event {index} of this run"))));
+    Append { run: RunId::new(), events: all, guard: Guard::Create(then), reserve: Reserve::Leave }
+}
+
+/// Makes a run of so many events.
+pub async fn create(store: &dyn Store, events: usize, then: Ownership) -> RunId {
+    let append = creation(events, then);
+    let run = append.run;
+    store.append(vec![append]).await.unwrap();
+    run
+}
+
+pub fn step(run: RunId, epoch: u64, event: Event) -> Append {
+    let guard = Guard::Owner { epoch, last: None, then: Ownership::Mine };
+    Append { run, events: vec![event], guard, reserve: Reserve::Leave }
+}
+
+pub async fn say(store: &dyn Store, run: RunId, text: &str) -> Result<Seq, StoreError> {
+    let append = Append::by_anyone(run, message(text));
+    store.append(vec![append]).await.map(|it| it[0].last)
+}
+
+pub async fn claim(store: &dyn Store, limit: usize) -> Vec<Claimed> {
+    let wanted = Wanted { limit, runs: Vec::new(), workspace: None };
+    store.claim(&wanted).await.unwrap()
+}
+
+pub fn ids(claimed: &[Claimed]) -> Vec<RunId> {
+    claimed.iter().map(|it| it.row.id).collect()
+}
+
+pub async fn row(store: &dyn Store, run: RunId) -> RunRow {
+    let filter = Filter { id: Some(run), ..Filter::default() };
+    store.list(&filter).await.unwrap().pop().unwrap()
+}
+
+pub async fn read(store: &dyn Store, run: RunId) -> Result<usize, StoreError> {
+    store.read(run, Seq::ZERO, usize::MAX).await.map(|records| records.len())
+}
+
+/// A database in a folder of its own.
+pub struct Place(tempfile::TempDir);
+
+impl Place {
+    pub fn new() -> Self {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.folder().join("posse.db")
+    }
+
+    pub fn options(&self) -> Options {
+        Options {
+            reserve_bytes: 4_096,
+            poll: Duration::from_millis(10),
+            ..Options::new(self.file())
+        }
+    }
+
+    pub async fn open(&self) -> SqliteStore {
+        SqliteStore::open(self.options()).await.unwrap()
+    }
+
+    /// Changes the database behind the store's back.
+    pub async fn tamper(&self, statements: &str) {
+        tamper(&self.file(), statements).await;
+    }
+
+    /// Every file below the folder, with what is in it.
+    pub fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.folder().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => found.push((path.clone(), std::fs::read(path).unwrap())),
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+pub async fn connect(file: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(file);
+    options.busy_timeout(Duration::from_secs(10)).connect().await.unwrap()
+}
+
+pub async fn tamper(file: &Path, statements: &str) {
+    let mut connection = connect(file).await;
+    sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+/// Polls until `condition` holds; fails the test after ten seconds.
+pub async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !condition().await {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,275 @@
+//! The checker: from what was seen outside and what the logs say to broken promises. Pure.
+
+use super::log::{RunLog, kind, tool_calls};
+use super::violation::{Promise, Violation};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a cycle left behind.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// Runs whose ids were printed.
+    pub acknowledged: BTreeSet<String>,
+    /// How many runs there should be.
+    pub expected_runs: usize,
+    /// The log of every run there is.
+    pub logs: Vec<RunLog>,
+    /// What tools did, as files show it.
+    pub effects: Vec<Effect>,
+    /// Texts that were said to runs, each once.
+    pub messages: Vec<String>,
+    /// Requests that reached the model.
+    pub requests: usize,
+}
+
+/// What one scripted tool call was to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// A text that is in the input of this call alone, and in the workspace once it is done.
+    pub nonce: String,
+    /// How often it is in the workspace.
+    pub seen: usize,
+}
+
+/// Every promise that `evidence` shows to be broken.
+pub fn check(evidence: &Evidence) -> Vec<Violation> {
+    let mut found = Vec::new();
+    check_runs(evidence, &mut found);
+    let mut calls = Vec::new();
+    for log in &evidence.logs {
+        let mut reading = Reading::of(log);
+        reading.read();
+        found.append(&mut reading.found);
+        calls.append(&mut reading.settled);
+    }
+    for effect in &evidence.effects {
+        check_effect(effect, &calls, &mut found);
+    }
+    for text in &evidence.messages {
+        let heard: usize = evidence.logs.iter().map(|log| log.heard(text)).sum();
+        if heard != 1 {
+            let detail = format!("{text:?} is in the logs {heard} times");
+            found.push(Violation::of(Promise::MessageOnce, detail));
+        }
+    }
+    let announced: usize = evidence.logs.iter().map(|log| log.count("model_called")).sum();
+    if evidence.requests > announced {
+        let detail = format!(
+            "{} requests reached the model, {announced} are in the logs",
+            evidence.requests
+        );
+        found.push(Violation::of(Promise::IntentFirst, detail));
+    }
+    found
+}
+
+fn check_runs(evidence: &Evidence, found: &mut Vec<Violation>) {
+    let there: BTreeSet<&str> = evidence.logs.iter().map(|log| log.run.as_str()).collect();
+    for run in &evidence.acknowledged {
+        if !there.contains(run.as_str()) {
+            found.push(Violation::of(Promise::NoRunLost, format!("run {run} is gone")));
+        }
+    }
+    if evidence.logs.len() != evidence.expected_runs {
+        let detail =
+            format!("{} runs where {} belong", evidence.logs.len(), evidence.expected_runs);
+        found.push(Violation::of(Promise::NoRunLost, detail));
+    }
+}
+
+fn check_effect(effect: &Effect, calls: &[Call], found: &mut Vec<Violation>) {
+    let Effect { nonce, seen } = effect;
+    let asked: Vec<&Call> = calls.iter().filter(|call| call.input.contains(nonce)).collect();
+    if asked.len() > 1 {
+        let detail = format!("the call of {nonce} is in the logs {} times", asked.len());
+        found.push(Violation::of(Promise::OrderedLog, detail));
+    }
+    let least = asked.iter().filter(|call| call.certain).count();
+    let most = asked.iter().filter(|call| call.started > 0).count();
+    if *seen > most {
+        let detail = format!("{nonce} was done {seen} times, begun {most} times");
+        found.push(Violation::of(Promise::EffectAtMostOnce, detail));
+    }
+    if *seen < least {
+        let detail = format!("{nonce} was done {seen} times, but its call returned");
+        found.push(Violation::of(Promise::EffectAtMostOnce, detail));
+    }
+}
+
+/// A tool call as the log tells it.
+#[derive(Clone, Debug, Default)]
+struct Call {
+    input: String,
+    started: u32,
+    repeatable: bool,
+    answered: bool,
+    /// It returned without error: it had its effect.
+    certain: bool,
+}
+
+/// One pass over a log.
+struct Reading<'a> {
+    log: &'a RunLog,
+    found: Vec<Violation>,
+    /// Calls of replies before the last.
+    settled: Vec<Call>,
+    /// Calls of the last reply.
+    calls: BTreeMap<String, Call>,
+    outcome: Option<String>,
+    cancelled: bool,
+    model_calls: i64,
+    last_message: u64,
+    seen: u64,
+}
+
+impl<'a> Reading<'a> {
+    fn of(log: &'a RunLog) -> Self {
+        Reading {
+            log,
+            found: Vec::new(),
+            settled: Vec::new(),
+            calls: BTreeMap::new(),
+            outcome: None,
+            cancelled: false,
+            model_calls: 0,
+            last_message: 0,
+            seen: 0,
+        }
+    }
+
+    fn break_promise(&mut self, promise: Promise, detail: impl AsRef<str>) {
+        let detail = format!("run {}: {}", self.log.run, detail.as_ref());
+        self.found.push(Violation::of(promise, detail));
+    }
+
+    fn read(&mut self) {
+        for (index, record) in self.log.records.iter().enumerate() {
+            let position = index as u64 + 1;
+            let in_place = record["seq"] == position && record["run"] == self.log.run.as_str();
+            if !in_place {
+                let detail = format!("record {position} is {}/{}", record["run"], record["seq"]);
+                self.break_promise(Promise::OrderedLog, detail);
+            }
+            let event = &record["event"];
+            let begins = kind(event) == "run_started";
+            if begins != (index == 0) {
+                let detail = format!("event {position} is {}", kind(event));
+                self.break_promise(Promise::OrderedLog, detail);
+            }
+            self.place(position, event);
+        }
+        self.close();
+    }
+
+    fn place(&mut self, position: u64, event: &Value) {
+        let kind = kind(event);
+        if self.outcome.is_some() && !matches!(kind, "message_received" | "archived") {
+            self.break_promise(Promise::NothingAfterEnd, format!("{kind} at {position}"));
+        }
+        match kind {
+            "message_received" => {
+                // A message to a run that has ended reopens it, and what was cancelled is over.
+                if self.outcome.take().is_some() {
+                    self.cancelled = false;
+                }
+                self.last_message = position;
+            }
+            "model_called" => self.model_calls = 1,
+            "model_replied" | "model_failed" | "compacted" => self.settle_model(position, event),
+            "tool_started" => self.start(event),
+            "tool_finished" => self.finish(event),
+            "cancel_requested" => self.cancelled |= event["scope"] != "turn",
+            "run_finished" => self.end(position, event),
+            _ => {}
+        }
+    }
+
+    fn settle_model(&mut self, position: u64, event: &Value) {
+        let kind = kind(event);
+        if self.model_calls == 0 {
+            self.break_promise(Promise::IntentFirst, format!("{kind} at {position} uncalled"));
+        }
+        self.model_calls = 0;
+        if kind != "model_replied" {
+            return;
+        }
+        self.settle_calls();
+        self.seen = event["seen"].as_u64().unwrap_or_default();
+        for (id, input) in tool_calls(event) {
+            let call = Call { input: input.to_string(), ..Call::default() };
+            self.calls.insert(id.to_owned(), call);
+        }
+    }
+
+    fn settle_calls(&mut self) {
+        for (id, call) in std::mem::take(&mut self.calls) {
+            if !call.answered {
+                self.break_promise(Promise::AnsweredOnce, format!("{id} was never answered"));
+            }
+            self.settled.push(call);
+        }
+    }
+
+    fn start(&mut self, event: &Value) {
+        let id = event["call"].as_str().unwrap_or_default();
+        let repeatable = event["repeatable"] == true;
+        let problem = match self.calls.get_mut(id) {
+            None => Some((Promise::OrderedLog, "was started, but is no call of the last reply")),
+            Some(call) => {
+                call.started += 1;
+                let repeated = call.started > 1 && !(repeatable && call.repeatable);
+                call.repeatable = repeatable;
+                match (call.answered, repeated) {
+                    (true, _) => Some((Promise::AnsweredOnce, "was started after its answer")),
+                    (_, true) => Some((Promise::EffectAtMostOnce, "was started twice")),
+                    _ => None,
+                }
+            }
+        };
+        if let Some((promise, what)) = problem {
+            self.break_promise(promise, format!("{id} {what}"));
+        }
+    }
+
+    fn finish(&mut self, event: &Value) {
+        let id = event["call"].as_str().unwrap_or_default();
+        let returned = event["ending"].as_str().unwrap_or("returned") == "returned";
+        let failed = event["output"]["is_error"] == true;
+        let problem = match self.calls.get_mut(id) {
+            None => Some((Promise::OrderedLog, "was answered, but is no call of the last reply")),
+            Some(call) if call.answered => Some((Promise::AnsweredOnce, "was answered twice")),
+            Some(call) => {
+                call.answered = true;
+                call.certain = returned && !failed;
+                let unannounced = returned && call.started == 0;
+                unannounced.then_some((Promise::IntentFirst, "returned without having started"))
+            }
+        };
+        if let Some((promise, what)) = problem {
+            self.break_promise(promise, format!("{id} {what}"));
+        }
+    }
+
+    fn end(&mut self, position: u64, event: &Value) {
+        self.settle_calls();
+        let outcome = event["outcome"]["kind"].as_str().unwrap_or("unknown").to_owned();
+        let right = if self.cancelled { "cancelled" } else { "completed" };
+        if outcome != right {
+            let detail = format!("ended as {} at {position}, not as {right}", event["outcome"]);
+            self.break_promise(Promise::RightOutcome, detail);
+        }
+        self.outcome = Some(outcome);
+    }
+
+    /// What must hold at the end of the log.
+    fn close(&mut self) {
+        let session = self.log.events().next().is_some_and(|event| event["session"] == true);
+        let busy = self.calls.values().any(|call| !call.answered) || self.last_message > self.seen;
+        if self.outcome.is_none() && (!session || busy) {
+            let last = self.log.events().last().map(kind).unwrap_or("nothing");
+            let detail = format!("has not ended; its last event is {last}");
+            self.break_promise(Promise::NoRunStuck, detail);
+        }
+        self.settle_calls();
+    }
+}

@@ -1,0 +1,230 @@
+//! Running the real binary: in a world of its own, killed when it is told to be, never longer
+//! than its deadline, and never longer than this process.
+
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::sleep;
+
+/// How long one command may take, on a busy machine and in a debug build.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// How a process is to die, if at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Death {
+    /// By its own hand, at this fail-point: `name` or `name:pass`.
+    pub(crate) point: Option<String>,
+    /// By a signal.
+    pub(crate) blow: Option<(Moment, Blow)>,
+}
+
+/// When a signal is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// So long after the start.
+    After(Duration),
+    /// When so many lines have been printed.
+    Line(usize),
+}
+
+/// What a process is told to die by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blow {
+    /// SIGKILL.
+    Kill,
+    /// SIGTERM: it may end in order.
+    Terminate,
+}
+
+/// The binary and the world it runs in: everything it may write to is below one folder.
+#[derive(Debug)]
+pub(crate) struct Posse {
+    binary: PathBuf,
+    folder: PathBuf,
+    url: String,
+    /// What was run so far, to be looked at when something is wrong.
+    history: Mutex<Vec<Exit>>,
+}
+
+/// How a command ended and what it said.
+#[derive(Clone, Debug)]
+pub(crate) struct Exit {
+    pub(crate) arguments: Vec<String>,
+    pub(crate) death: Death,
+    pub(crate) status: Option<ExitStatus>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
+}
+
+impl Exit {
+    /// It was killed, as it was to be.
+    pub(crate) fn was_killed(&self) -> bool {
+        let kill = matches!(self.death.blow, Some((_, Blow::Kill)));
+        (kill || self.death.point.is_some()) && self.signal() == Some(9)
+    }
+
+    /// It was told to end, and did: by the signal, or in order.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        let told = matches!(self.death.blow, Some((_, Blow::Terminate)));
+        told && (self.signal() == Some(15) || self.code() == Some(130))
+    }
+
+    /// It was stopped before it had done what it was asked to.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.was_killed() || self.was_interrupted()
+    }
+
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.status.and_then(|status| status.code())
+    }
+
+    fn signal(&self) -> Option<i32> {
+        self.status.and_then(|status| status.signal())
+    }
+
+    /// Still there at its deadline.
+    pub(crate) fn was_late(&self) -> bool {
+        self.status.is_none()
+    }
+}
+
+impl Posse {
+    pub(crate) fn new(binary: &Path, folder: &Path, url: String) -> Self {
+        let (binary, folder) = (binary.to_owned(), folder.to_owned());
+        Posse { binary, folder, url, history: Mutex::default() }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.folder.join("workspace")
+    }
+
+    /// Runs a command to its end.
+    pub(crate) async fn run(&self, arguments: &[&str], input: &str, death: Death) -> io::Result<Exit> {
+        let began = Instant::now();
+        let mut child = self.command(arguments, &death).spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A process that dies before it reads does not need it.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+        let said = watch(&mut child, &death).await;
+        let (status, stdout, stderr) = said?;
+        let arguments = arguments.iter().map(|&text| text.to_owned()).collect();
+        let exit = Exit { arguments, death, status, stdout, stderr, took: began.elapsed() };
+        if let Ok(mut history) = self.history.lock() {
+            history.push(exit.clone());
+        }
+        Ok(exit)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the harness starts the binary it tests")]
+    fn command(&self, arguments: &[&str], death: &Death) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .arg("--db")
+            .arg(self.folder.join("posse.db"))
+            .args(arguments)
+            .current_dir(self.workspace())
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            // Commands of agents inherit it: what they leave behind is found by it.
+            .env("HOME", self.folder.join("home"))
+            .env("ANTHROPIC_API_KEY", "test")
+            .env("ANTHROPIC_BASE_URL", &self.url)
+            .env("NO_COLOR", "1")
+            .env("RUST_BACKTRACE", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if let Some(point) = &death.point {
+            command.env("POSSE_FAILPOINT", point);
+        }
+        die_with_parent(&mut command);
+        command
+    }
+
+    /// Writes what was run and what it said below the folder, for people.
+    pub(crate) fn write_history(&self) -> io::Result<()> {
+        let mut text = String::new();
+        for exit in self.history.lock().map(|history| history.clone()).unwrap_or_default() {
+            text.push_str(&format!(
+                "$ posse {}\n# {:?}: {:?} after {} ms\n{}{}\n",
+                exit.arguments.join(" "),
+                exit.death,
+                exit.status,
+                exit.took.as_millis(),
+                exit.stdout,
+                exit.stderr
+            ));
+        }
+        std::fs::write(self.folder.join("history.txt"), text)
+    }
+}
+
+#[expect(unsafe_code, reason = "the standard library has no safe way to act after the fork")]
+fn die_with_parent(command: &mut Command) {
+    // SAFETY: the function makes one system call and touches no memory.
+    unsafe {
+        command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
+    }
+}
+
+type Said = (Option<ExitStatus>, String, String);
+
+/// Waits for the end of a process, which it brings about when it is time to.
+async fn watch(child: &mut Child, death: &Death) -> io::Result<Said> {
+    let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let strike = |blow: Blow| {
+        let signal = match blow {
+            Blow::Kill => Signal::KILL,
+            Blow::Terminate => Signal::TERM,
+        };
+        // Not awaited yet, so its number is still its own.
+        if let Some(id) = id {
+            let _ = kill_process(id, signal);
+        }
+    };
+    let (mut out, mut err) = (String::new(), String::new());
+    let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    let mut stderr = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    let read_out = async {
+        let mut lines = BufReader::new(stdout);
+        let mut count = 0;
+        while lines.read_line(&mut out).await.unwrap_or(0) > 0 {
+            count += 1;
+            if let Some((Moment::Line(at), blow)) = death.blow
+                && at == count
+            {
+                strike(blow);
+            }
+        }
+    };
+    let timer = async {
+        if let Some((Moment::After(time), blow)) = death.blow {
+            sleep(time).await;
+            strike(blow);
+        }
+        std::future::pending::<()>().await;
+    };
+    let finished = tokio::select! {
+        _ = async { tokio::join!(read_out, stderr.read_to_string(&mut err)) } => true,
+        () = timer => false,
+        () = sleep(LONGEST) => false,
+    };
+    if !finished {
+        child.start_kill()?;
+    }
+    let status = child.wait().await?;
+    Ok((finished.then_some(status), out, err))
+}

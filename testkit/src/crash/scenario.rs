@@ -1,0 +1,228 @@
+//! The scenarios: what is asked of posse before, while and after it is killed.
+
+use super::stage::{Acted, Halt, Stage};
+use super::process::{Blow, Death, Moment};
+use super::violation::Promise;
+use std::fmt;
+
+/// What posse is used for in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scenario {
+    /// One run that uses every kind of tool over several turns.
+    Tools,
+    /// A run whose transcript is compacted.
+    Compaction,
+    /// A run that is reopened by messages: sent and resumed, then resumed with a text.
+    Reopening,
+    /// A session in `posse chat`, left and taken up again.
+    Chat,
+    /// A run that is cancelled from another process while a command sleeps.
+    Cancel,
+    /// Three processes with a run each, on one database, with one slot each.
+    Crowd,
+    /// Two runs whose process was killed before; the one that goes on with them is killed.
+    Recovery,
+    /// A run whose process is told to end in order.
+    Shutdown,
+}
+
+/// All scenarios.
+pub const SCENARIOS: [Scenario; 8] = [
+    Scenario::Tools,
+    Scenario::Compaction,
+    Scenario::Reopening,
+    Scenario::Chat,
+    Scenario::Cancel,
+    Scenario::Crowd,
+    Scenario::Recovery,
+    Scenario::Shutdown,
+];
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Scenario::Tools => "tools",
+            Scenario::Compaction => "compaction",
+            Scenario::Reopening => "reopening",
+            Scenario::Chat => "chat",
+            Scenario::Cancel => "cancel",
+            Scenario::Crowd => "crowd",
+            Scenario::Recovery => "recovery",
+            Scenario::Shutdown => "shutdown",
+        })
+    }
+}
+
+/// How often something is tried before it counts as stuck: more than there are kills.
+const ATTEMPTS: usize = 10;
+
+impl Scenario {
+    /// How many runs there are in the end.
+    pub(crate) fn runs(self) -> usize {
+        match self {
+            Scenario::Crowd => 3,
+            Scenario::Recovery => 2,
+            _ => 1,
+        }
+    }
+
+    /// What is said besides the first prompts.
+    pub(crate) fn messages(self) -> Vec<String> {
+        match self {
+            Scenario::Reopening => vec![SECOND.to_owned(), THIRD.to_owned()],
+            Scenario::Chat => CHAT.iter().map(|&line| line.to_owned()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Settings of the user.
+    pub(crate) fn settings(self) -> &'static str {
+        match self {
+            Scenario::Crowd | Scenario::Recovery => "max_concurrent = 1\n",
+            _ => "",
+        }
+    }
+
+    /// Plays it to its end.
+    pub(crate) async fn play(self, stage: &mut Stage) -> Result<(), Halt> {
+        match self {
+            Scenario::Tools | Scenario::Compaction => start(stage, "a").await?,
+            Scenario::Reopening => reopen(stage).await?,
+            Scenario::Chat => chat(stage).await?,
+            Scenario::Cancel => cancel(stage).await?,
+            Scenario::Crowd => crowd(stage).await?,
+            Scenario::Recovery => recover(stage).await?,
+            Scenario::Shutdown => shut_down(stage).await?,
+        }
+        settle(stage).await
+    }
+}
+
+const SECOND: &str = "and now the second part";
+const THIRD: &str = "and the third";
+const CHAT: [&str; 2] = ["the first line of a chat", "the second line of a chat"];
+
+fn run_command<'a>(key: &'a str, prompt: &'a str) -> [&'a str; 7] {
+    ["run", "--stream-json", "--model", "sonnet", "--key", key, prompt]
+}
+
+/// Starts the run of a task, again and again until a process has seen it end.
+async fn start(stage: &mut Stage, task: &str) -> Result<(), Halt> {
+    let prompt = format!("task-{task}");
+    for _ in 0..ATTEMPTS {
+        let acted = stage.act(&run_command(task, &prompt), "", &[0]).await?;
+        if acted == Acted::Done {
+            return Ok(());
+        }
+        if stage.random.one_in(2) {
+            stage.act(&["runs", "resume", "--all"], "", &[0, 1]).await?;
+        }
+    }
+    Err(stage.give_up(Promise::InTime, format!("{prompt} was not done in {ATTEMPTS} attempts")))
+}
+
+/// Goes on with what is unfinished until nothing is.
+async fn settle(stage: &mut Stage) -> Result<(), Halt> {
+    for _ in 0..ATTEMPTS {
+        if stage.rows().await?.iter().all(|row| row.rests()) {
+            return Ok(());
+        }
+        stage.act(&["runs", "resume", "--all"], "", &[0, 1]).await?;
+    }
+    let detail = format!("runs are unfinished after {ATTEMPTS} attempts to resume them");
+    Err(stage.give_up(Promise::NoRunStuck, detail))
+}
+
+/// The id of the only run, if there is one yet.
+async fn only_run(stage: &mut Stage) -> Result<Option<String>, Halt> {
+    Ok(stage.rows().await?.pop().map(|row| row.run))
+}
+
+async fn reopen(stage: &mut Stage) -> Result<(), Halt> {
+    start(stage, "a").await?;
+    let Some(run) = only_run(stage).await? else {
+        return Err(stage.give_up(Promise::NoRunLost, "the run that ended is gone"));
+    };
+    for _ in 0..ATTEMPTS {
+        if stage.log(&run).await?.heard(SECOND) > 0 {
+            break;
+        }
+        stage.act(&["runs", "send", &run, SECOND, "--json"], "", &[0]).await?;
+    }
+    settle(stage).await?;
+    for _ in 0..ATTEMPTS {
+        if stage.log(&run).await?.heard(THIRD) > 0 {
+            break;
+        }
+        stage.act(&["runs", "resume", &run, THIRD], "", &[0]).await?;
+    }
+    Ok(())
+}
+
+async fn chat(stage: &mut Stage) -> Result<(), Halt> {
+    for _ in 0..ATTEMPTS {
+        let session = stage.rows().await?.pop();
+        let Some(session) = session else {
+            stage.act(&["chat", "--model", "sonnet"], &CHAT.join("\n"), &[0]).await?;
+            continue;
+        };
+        let log = stage.log(&session.run).await?;
+        let unsaid: Vec<&str> = CHAT.into_iter().filter(|line| log.heard(line) == 0).collect();
+        if unsaid.is_empty() {
+            return Ok(());
+        }
+        stage.act(&["chat", "--resume", &session.run], &unsaid.join("\n"), &[0]).await?;
+    }
+    Err(stage.give_up(Promise::InTime, "the chat did not come to its end"))
+}
+
+async fn cancel(stage: &mut Stage) -> Result<(), Halt> {
+    for _ in 0..ATTEMPTS {
+        let Some(run) = stage.rows().await?.pop() else {
+            stage.run_and_cancel(&run_command("a", "task-a")).await?;
+            continue;
+        };
+        if run.rests() {
+            return Ok(());
+        }
+        stage.act(&["runs", "cancel", &run.run, "--json"], "", &[0]).await?;
+    }
+    Err(stage.give_up(Promise::InTime, "the run could not be cancelled"))
+}
+
+async fn crowd(stage: &mut Stage) -> Result<(), Halt> {
+    let tasks = ["a", "b", "c"];
+    let prompts = tasks.map(|task| format!("task-{task}"));
+    let [a, b, c] = [0, 1, 2].map(|index| run_command(tasks[index], &prompts[index]));
+    stage.act_together([&a, &b, &c]).await?;
+    for task in tasks {
+        start(stage, task).await?;
+    }
+    Ok(())
+}
+
+async fn recover(stage: &mut Stage) -> Result<(), Halt> {
+    for (task, point) in [("a", "loop.tool.started:2"), ("b", "loop.model.called")] {
+        let death = Death { point: Some(point.to_owned()), blow: None };
+        let prompt = format!("task-{task}");
+        if stage.act_under(&run_command(task, &prompt), death).await? == Acted::Done {
+            let detail = format!("{point} was not passed, so there is nothing to recover");
+            return Err(stage.give_up(Promise::PointReached, detail));
+        }
+    }
+    settle(stage).await?;
+    for task in ["a", "b"] {
+        start(stage, task).await?;
+    }
+    Ok(())
+}
+
+async fn shut_down(stage: &mut Stage) -> Result<(), Halt> {
+    let line = stage.line_for_a_signal();
+    let death = Death {
+        blow: Some((Moment::Line(line), Blow::Terminate)),
+        ..stage.next_death_at_a_point()
+    };
+    stage.act_under(&run_command("a", "task-a"), death).await?;
+    start(stage, "a").await
+}

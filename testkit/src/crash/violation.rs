@@ -1,0 +1,108 @@
+//! What can be wrong after a crash.
+
+use std::fmt;
+
+/// A promise of the runtime that the harness looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Promise {
+    /// A run whose id was printed is there afterwards, and only once.
+    NoRunLost,
+    /// Every run ends, or waits for its user.
+    NoRunStuck,
+    /// A run ends as its log says it must.
+    RightOutcome,
+    /// A tool has its effect once when it returned, at most once otherwise.
+    EffectAtMostOnce,
+    /// Whoever looks sees the old content of a file or the new, never a part.
+    WholeFiles,
+    /// Every tool call is answered exactly once.
+    AnsweredOnce,
+    /// Nothing follows the end but a message.
+    NothingAfterEnd,
+    /// Positions have no gaps, and every event stands where it may.
+    OrderedLog,
+    /// What is about to be done is stored before it is done.
+    IntentFirst,
+    /// A message that was taken is in the log exactly once.
+    MessageOnce,
+    /// The database opens and every hash is right.
+    SoundDatabase,
+    /// The model is sent nothing that its provider would refuse.
+    ValidRequests,
+    /// Nothing panics.
+    NoPanic,
+    /// No process outlives its owner.
+    NoProcessLeft,
+    /// Commands end as they document.
+    RightExit,
+    /// Everything ends in time.
+    InTime,
+    /// A kill happens where it was planned.
+    PointReached,
+}
+
+/// All promises, in the order of the summary.
+pub const PROMISES: [Promise; 17] = [
+    Promise::NoRunLost,
+    Promise::NoRunStuck,
+    Promise::RightOutcome,
+    Promise::EffectAtMostOnce,
+    Promise::WholeFiles,
+    Promise::AnsweredOnce,
+    Promise::NothingAfterEnd,
+    Promise::OrderedLog,
+    Promise::IntentFirst,
+    Promise::MessageOnce,
+    Promise::SoundDatabase,
+    Promise::ValidRequests,
+    Promise::NoPanic,
+    Promise::NoProcessLeft,
+    Promise::RightExit,
+    Promise::InTime,
+    Promise::PointReached,
+];
+
+impl fmt::Display for Promise {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Promise::NoRunLost => "no acknowledged run lost",
+            Promise::NoRunStuck => "no run stuck",
+            Promise::RightOutcome => "the right outcome",
+            Promise::EffectAtMostOnce => "tool effects at most once",
+            Promise::WholeFiles => "whole files",
+            Promise::AnsweredOnce => "calls answered exactly once",
+            Promise::NothingAfterEnd => "nothing after the end",
+            Promise::OrderedLog => "ordered log",
+            Promise::IntentFirst => "intent stored before effect",
+            Promise::MessageOnce => "messages taken exactly once",
+            Promise::SoundDatabase => "sound database",
+            Promise::ValidRequests => "valid requests to the model",
+            Promise::NoPanic => "no panic",
+            Promise::NoProcessLeft => "no process left behind",
+            Promise::RightExit => "the right exit",
+            Promise::InTime => "everything in time",
+            Promise::PointReached => "fail-point reached",
+        })
+    }
+}
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which promise.
+    pub promise: Promise,
+    /// What was seen instead.
+    pub detail: String,
+}
+
+impl Violation {
+    pub(crate) fn of(promise: Promise, detail: impl Into<String>) -> Self {
+        Violation { promise, detail: detail.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.promise, self.detail)
+    }
+}
