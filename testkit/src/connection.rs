@@ -71,6 +71,9 @@ pub(crate) async fn serve(stream: TcpStream, book: &Book, ledger: &Ledger) {
         let framing = request.framing;
         let in_flight = ledger.arrive(&request);
         let performance = wire::answer(&request, book, in_flight.number);
+        if performance.response.status == 400 {
+            ledger.refuse();
+        }
         // A reply can be long under way; what was asked need not be kept for that.
         drop(request);
         if connection.perform(performance, framing).await.is_err() {

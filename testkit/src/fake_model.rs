@@ -102,6 +102,12 @@ impl FakeModel {
         self.ledger.abandoned()
     }
 
+    /// The number of requests that were answered with status 400: not valid, or not foreseen by
+    /// the script.
+    pub fn refused(&self) -> usize {
+        self.ledger.refused()
+    }
+
     /// The number of connections that were accepted so far.
     pub fn connections(&self) -> usize {
         self.ledger.connections()

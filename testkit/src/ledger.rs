@@ -42,6 +42,7 @@ pub(crate) struct Ledger {
     in_flight: AtomicUsize,
     peak: AtomicUsize,
     abandoned: AtomicUsize,
+    refused: AtomicUsize,
     connections: AtomicUsize,
     changed: Notify,
 }
@@ -76,6 +77,10 @@ impl Ledger {
         self.abandoned.fetch_add(1, Ordering::SeqCst);
     }
 
+    pub(crate) fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::SeqCst);
+    }
+
     pub(crate) fn requests(&self) -> Vec<Captured> {
         let requests = self.lock().clone();
         let captured = requests.iter().enumerate().map(|(index, request)| Captured {
@@ -103,6 +108,10 @@ impl Ledger {
 
     pub(crate) fn abandoned(&self) -> usize {
         self.abandoned.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn refused(&self) -> usize {
+        self.refused.load(Ordering::SeqCst)
     }
 
     pub(crate) fn connections(&self) -> usize {

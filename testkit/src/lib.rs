@@ -8,6 +8,7 @@
 
 mod ask;
 mod connection;
+pub mod crash;
 mod fake_model;
 mod gate;
 mod http;

@@ -1,10 +1,196 @@
-//! Tidy.
+//! Checks what the compiler does not: the code map, test files, sizes, licences.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Crates of the workspace, by folder.
+const CRATES: [&str; 9] =
+    ["protocol", "agent", "model", "tools", "store", "runtime", "cli", "testkit", "xtask"];
+/// Packages in Cargo.lock, at most. Raising it is a decision.
+const MAX_PACKAGES: usize = 380;
+/// The loop stays short enough to be read at once.
+const MAX_LOOP_LINES: usize = 420;
+/// Lines of any other source file.
+const MAX_LINES: usize = 700;
+
 /// Options of tidy
 #[derive(clap::Args)]
 pub struct Tidy {}
+
 impl Tidy {
     pub fn run(self) -> ExitCode {
-        ExitCode::SUCCESS
+        let root = PathBuf::from(".");
+        let mut problems = Vec::new();
+        code_map(&root, &mut problems);
+        test_files(&root, &mut problems);
+        sizes(&root, &mut problems);
+        packages(&root, &mut problems);
+        licences(&root, &mut problems);
+        for problem in &problems {
+            say(problem);
+        }
+        say(&format!("tidy: {} problems", problems.len()));
+        if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a program for the terminal")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+/// Every module of every crate is in the code map of ARCHITECTURE.md.
+fn code_map(root: &Path, problems: &mut Vec<String>) {
+    let map = read(&root.join("ARCHITECTURE.md"), problems);
+    for crate_folder in CRATES {
+        for file in rust_files(&root.join(crate_folder).join("src")) {
+            let relative = file.strip_prefix(root).unwrap_or(&file);
+            let name = relative.display().to_string();
+            let module = name.trim_end_matches("/mod.rs").trim_end_matches(".rs").to_owned();
+            let file_name = relative.file_name().map(|name| name.to_string_lossy().into_owned());
+            if matches!(file_name.as_deref(), Some("lib.rs" | "main.rs")) {
+                continue;
+            }
+            let covered = map.contains(&format!("`{module}`"))
+                || Path::new(&module)
+                    .ancestors()
+                    .skip(1)
+                    .any(|folder| map.contains(&format!("`{}/`", folder.display())));
+            if !covered {
+                problems.push(format!("ARCHITECTURE.md: the code map does not name `{module}`"));
+            }
+        }
+    }
+}
+
+/// Every file of a test folder is a module of its main.rs.
+fn test_files(root: &Path, problems: &mut Vec<String>) {
+    for crate_folder in CRATES {
+        let folder = root.join(crate_folder).join("tests/it");
+        let main = folder.join("main.rs");
+        if !main.exists() {
+            continue;
+        }
+        let text = read(&main, problems);
+        for file in rust_files(&folder) {
+            let direct = file.parent() == Some(&folder);
+            let name = file.file_stem().map(|name| name.to_string_lossy().into_owned());
+            if let Some(name) = name.filter(|name| direct && name != "main")
+                && !text.contains(&format!("mod {name};"))
+            {
+                problems.push(format!("{}: `mod {name};` is missing", main.display()));
+            }
+        }
+    }
+}
+
+fn sizes(root: &Path, problems: &mut Vec<String>) {
+    for crate_folder in CRATES {
+        for file in rust_files(&root.join(crate_folder).join("src")) {
+            let lines = read(&file, problems).lines().count();
+            let limit = if file.ends_with("agent/src/run.rs") { MAX_LOOP_LINES } else { MAX_LINES };
+            if lines > limit {
+                problems.push(format!("{}: {lines} lines, at most {limit}", file.display()));
+            }
+        }
+    }
+}
+
+fn packages(root: &Path, problems: &mut Vec<String>) {
+    let lock = read(&root.join("Cargo.lock"), problems);
+    let count = lock.lines().filter(|line| *line == "[[package]]").count();
+    if count > MAX_PACKAGES {
+        problems.push(format!("Cargo.lock: {count} packages, at most {MAX_PACKAGES}"));
+    }
+}
+
+/// Every dependency has a licence that deny.toml allows.
+fn licences(root: &Path, problems: &mut Vec<String>) {
+    let deny: toml::Table =
+        toml::from_str(&read(&root.join("deny.toml"), problems)).unwrap_or_default();
+    let allowed: BTreeSet<String> = deny
+        .get("licenses")
+        .and_then(|licences| licences.get("allow"))
+        .and_then(|allow| allow.as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(|licence| licence.as_str().map(str::to_owned))
+        .collect();
+    #[expect(clippy::disallowed_methods, reason = "a chore that asks cargo")]
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--locked", "--offline"])
+        .output();
+    let metadata =
+        output.ok().and_then(|out| serde_json::from_slice::<serde_json::Value>(&out.stdout).ok());
+    let Some(packages) = metadata.as_ref().and_then(|data| data["packages"].as_array()) else {
+        problems.push("cargo metadata gave nothing".to_owned());
+        return;
+    };
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let licence = package["license"].as_str().unwrap_or_default();
+        if !is_allowed(licence, &allowed) {
+            problems.push(format!("{name}: the licence `{licence}` is not in deny.toml"));
+        }
+    }
+}
+
+/// `A OR B`: one suffices; `A AND B`: both are needed. Old files write `A/B` for `A OR B`.
+fn is_allowed(licence: &str, allowed: &BTreeSet<String>) -> bool {
+    let plain = licence.replace(['(', ')'], " ").replace('/', " OR ");
+    let one = |term: &str| allowed.contains(term.trim());
+    let all = |part: &str| part.split(" AND ").all(one);
+    // `(A OR B) AND C` reads as `A OR (B AND C)` here, which is stricter for B and laxer for A:
+    // so each operand of a mixed expression must be allowed.
+    if plain.contains(" AND ") && plain.contains(" OR ") {
+        return plain.split(" OR ").flat_map(|part| part.split(" AND ")).all(one)
+            || plain.split(" OR ").any(all) && plain.split(" AND ").skip(1).all(one);
+    }
+    plain.split(" OR ").any(all)
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let Ok(entries) = std::fs::read_dir(folder) else { return files };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+fn read(path: &Path, problems: &mut Vec<String>) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| {
+        problems.push(format!("{}: {error}", path.display()));
+        String::new()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn licences_are_read_as_they_are_written() {
+        let allowed: BTreeSet<String> =
+            ["MIT", "Apache-2.0", "ISC"].into_iter().map(str::to_owned).collect();
+        for good in [
+            "MIT",
+            "MIT OR GPL-3.0",
+            "MIT/Apache-2.0",
+            "MIT AND ISC",
+            "(MIT OR Apache-2.0) AND ISC",
+        ] {
+            assert!(is_allowed(good, &allowed), "{good}");
+        }
+        for bad in ["", "GPL-3.0", "MIT AND GPL-3.0", "MPL-2.0"] {
+            assert!(!is_allowed(bad, &allowed), "{bad}");
+        }
     }
 }

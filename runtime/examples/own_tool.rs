@@ -1,0 +1,82 @@
+//! A tool of the host, beside the built-in ones, and an agent that may call only that.
+//!
+//! `ANTHROPIC_API_KEY=… cargo run --example own_tool`
+
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example is its own host")]
+
+use posse::protocol::{AgentSpec, Effect, Extra, ToolOutput, ToolSpec};
+use posse::{
+    AgentCatalog, Answer, Keys, Limits, RunSpec, Runtime, RuntimeConfig, Tool, ToolContext,
+};
+use serde_json::{Value, json};
+use std::error::Error;
+use std::sync::Arc;
+
+/// Tells the temperature of a city, as far as the host knows it.
+struct Thermometer {
+    spec: ToolSpec,
+}
+
+impl Thermometer {
+    fn new() -> Self {
+        Thermometer {
+            spec: ToolSpec {
+                name: "temperature".to_owned(),
+                description: "Tells the temperature of a city, in degrees Celsius.".to_owned(),
+                schema: json!({
+                    "type": "object",
+                    "properties": {"city": {"type": "string"}},
+                    "required": ["city"]
+                }),
+                effect: Effect::Read,
+                idempotent: true,
+            },
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Tool for Thermometer {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, input: Value, _: &ToolContext) -> Answer {
+        // What went wrong is told to the model, which can then do something about it.
+        let Some(city) = input["city"].as_str() else {
+            return ToolOutput::error("`city` is missing; give the name of a city").into();
+        };
+        ToolOutput::text(format!("{city}: 21")).into()
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let keys = Keys {
+        anthropic_api_key: std::env::var("ANTHROPIC_API_KEY").ok().map(Into::into),
+        anthropic_base_url: std::env::var("ANTHROPIC_BASE_URL").ok(),
+    };
+    let mut agents = AgentCatalog::built_in();
+    agents.set(AgentSpec {
+        name: "weather".parse()?,
+        description: "Answers questions about the weather".to_owned(),
+        instructions: "You answer questions about the weather, briefly.".to_owned(),
+        tools: Some(vec!["temperature".to_owned()]),
+        model: Some("haiku".to_owned()),
+        limits: Limits { turns: Some(5), ..Limits::default() },
+        extra: Extra::default(),
+    });
+    let database = std::env::temp_dir().join(format!("posse-example-{}.db", std::process::id()));
+    let runtime = Runtime::open(RuntimeConfig {
+        agents,
+        tools: vec![Arc::new(Thermometer::new())],
+        ..RuntimeConfig::new(&database, keys)
+    })
+    .await?;
+    let spec = RunSpec::new("weather".parse()?, "How warm is it in Lisbon?", std::env::temp_dir());
+    let outcome = runtime.start(spec).await?.outcome().await?;
+    println!("{outcome}: {}", outcome.text());
+    runtime.shutdown().await;
+    std::fs::remove_file(database)?;
+    Ok(())
+}
