@@ -47,9 +47,7 @@ pub(crate) async fn invoke(tool: &dyn Tool, call: ToolCall, context: ToolContext
 
 /// Parts `calls` into groups that run one after the other; the calls of one group run side by
 /// side.
-pub(crate) fn groups<'a, T>(
-    calls: Vec<(T, &'a Arc<dyn Tool>)>,
-) -> Vec<Vec<(T, &'a Arc<dyn Tool>)>> {
+pub(crate) fn groups<T>(calls: Vec<(T, &Arc<dyn Tool>)>) -> Vec<Vec<(T, &Arc<dyn Tool>)>> {
     let mut groups: Vec<Vec<(T, &Arc<dyn Tool>)>> = Vec::new();
     for (call, tool) in calls {
         let beside = tool.spec().effect.side_by_side();

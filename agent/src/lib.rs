@@ -13,6 +13,7 @@ mod dispatch;
 mod journal;
 mod model;
 mod run;
+mod shift;
 mod step;
 mod tool;
 mod transcript;

@@ -1,4 +1,4 @@
-//! The runs this process executes now, and who waits here for runs to end.
+//! The runs this process executes now, and who waits here for runs to end or to be let go.
 
 use posse_protocol::{Outcome, RunId};
 use std::collections::HashMap;
@@ -25,6 +25,8 @@ impl Stopping {
 pub(crate) struct Active {
     runs: Mutex<HashMap<RunId, Stopping>>,
     waiters: Mutex<HashMap<RunId, Vec<oneshot::Sender<Outcome>>>>,
+    /// Who waits for a run to be let go, whether it ended or not.
+    leaving: Mutex<HashMap<RunId, Vec<oneshot::Sender<()>>>>,
 }
 
 impl Active {
@@ -36,6 +38,19 @@ impl Active {
 
     pub(crate) fn leave(&self, run: RunId) {
         lock(&self.runs).remove(&run);
+        for waiter in lock(&self.leaving).remove(&run).into_iter().flatten() {
+            let _ = waiter.send(());
+        }
+    }
+
+    /// Resolves when this process next lets go of `run`.
+    pub(crate) fn wait_for_leave(&self, run: RunId) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        let mut leaving = lock(&self.leaving);
+        let here = leaving.entry(run).or_default();
+        here.retain(|waiter| !waiter.is_closed());
+        here.push(sender);
+        receiver
     }
 
     pub(crate) fn contains(&self, run: RunId) -> bool {

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::feed::Update;
 use crate::runtime::Inner;
 use posse_protocol::{Delta, Event, Outcome, Record, RunId, Seq};
-use posse_store::{Filter, StoreError};
+use posse_store::{Filter, RunRow, StoreError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,8 @@ pub struct RunHandle {
 const PAGE: usize = 256;
 /// How soon it is noticed that another process has ended a run.
 const ELSEWHERE: Duration = Duration::from_secs(1);
+/// How soon it is noticed that another process has put a run to rest, which moves no log.
+const SETTLING: Duration = Duration::from_millis(250);
 /// The same, for a run that this process executes: only if another takes it over.
 const TAKEN_OVER: Duration = Duration::from_secs(10);
 
@@ -75,14 +77,51 @@ impl RunHandle {
         }
     }
 
-    async fn outcome_now(&self) -> Result<Option<Outcome>, Error> {
+    /// Waits until there is nothing to do for the run and nobody at work on it: it has ended, or
+    /// it waits for something to be appended. So ends a turn of a session. Returns the run as it
+    /// then stands; what happened up to its last event may not have been delivered yet.
+    ///
+    /// A run that has something to do and that nobody executes is not at rest: resume it first.
+    ///
+    /// # Errors
+    /// When there is no such run, it is damaged, or the store fails.
+    pub async fn at_rest(&self) -> Result<RunRow, Error> {
+        loop {
+            let left = self.inner.workbench.active.wait_for_leave(self.run);
+            let here = self.is_executed_here();
+            if !here {
+                let row = self.row().await?;
+                if !row.runnable && row.owner.is_none() {
+                    return Ok(row);
+                }
+            }
+            tokio::select! {
+                _ = left => {}
+                () = tokio::time::sleep(if here { TAKEN_OVER } else { SETTLING }) => {}
+            }
+        }
+    }
+
+    /// True while this process executes the run.
+    pub fn is_executed_here(&self) -> bool {
+        self.inner.workbench.active.contains(self.run)
+    }
+
+    async fn row(&self) -> Result<RunRow, Error> {
         let filter = Filter { id: Some(self.run), limit: 1, ..Filter::default() };
         let row = self.inner.store.list(&filter).await?.pop();
         let row = row.ok_or(Error::Store(StoreError::NotFound(self.run)))?;
-        if let Some(reason) = row.damaged {
-            let (run, seq) = (self.run, row.last_seq);
-            return Err(Error::Store(StoreError::Damaged { run, seq, reason }));
+        match row.damaged {
+            None => Ok(row),
+            Some(reason) => {
+                let (run, seq) = (self.run, row.last_seq);
+                Err(Error::Store(StoreError::Damaged { run, seq, reason }))
+            }
         }
+    }
+
+    async fn outcome_now(&self) -> Result<Option<Outcome>, Error> {
+        let row = self.row().await?;
         if row.outcome.is_none() {
             return Ok(None);
         }
