@@ -6,6 +6,7 @@ mod bench;
 mod cancelling;
 mod compacting;
 mod durability;
+mod full_disk;
 mod limits;
 mod queueing;
 mod runs;
