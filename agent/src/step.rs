@@ -192,14 +192,17 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     if let Some(limit) = transcript.phase.over {
         return stopped(limit);
     }
-    let input = bounds.overhead_tokens + transcript.context_tokens();
-    if input * 100 > bounds.model.context_window * COMPACT_AT_PERCENT
+    let input = bounds.overhead_tokens.saturating_add(transcript.context_tokens());
+    if input > bounds.model.context_window / 100 * COMPACT_AT_PERCENT
         && !transcript.phase.just_compacted
         && may_compact(transcript, bounds)
     {
         return Step::Compact;
     }
-    if limits.input_tokens.is_some_and(|limit| spent.usage.all_input_tokens() + input > limit) {
+    if limits
+        .input_tokens
+        .is_some_and(|limit| spent.usage.all_input_tokens().saturating_add(input) > limit)
+    {
         return stopped(Limit::InputTokens);
     }
     // Until the agent has been told, room for one more reply is kept back, so that it can report.
@@ -258,7 +261,7 @@ fn near(transcript: &Transcript, bounds: &Bounds, next_input: u64) -> Option<Lim
     let spent = &transcript.spent;
     let limits = &bounds.limits;
     let most = |used: u64, limit: u64| used.saturating_mul(5) >= limit.saturating_mul(4);
-    let sent = spent.usage.all_input_tokens() + next_input;
+    let sent = spent.usage.all_input_tokens().saturating_add(next_input);
     let near = [
         (Limit::Turns, limits.turns.is_some_and(|limit| limit > 1 && limit - spent.turns == 1)),
         (
@@ -270,7 +273,9 @@ fn near(transcript: &Transcript, bounds: &Bounds, next_input: u64) -> Option<Lim
         (
             Limit::InputTokens,
             // The call after this one will send more than this one does.
-            limits.input_tokens.is_some_and(|limit| most(sent, limit) || sent + next_input > limit),
+            limits
+                .input_tokens
+                .is_some_and(|limit| most(sent, limit) || sent.saturating_add(next_input) > limit),
         ),
         (
             Limit::OutputTokens,

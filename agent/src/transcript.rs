@@ -218,7 +218,7 @@ impl Transcript {
     /// Tokens that the next request will have, estimated on the high side.
     pub fn context_tokens(&self) -> u64 {
         match self.weight.measured {
-            Some(tokens) => tokens + (self.weight.since / BYTES_PER_TOKEN) as u64,
+            Some(tokens) => tokens.saturating_add((self.weight.since / BYTES_PER_TOKEN) as u64),
             None => ((self.weight.entries + self.weight.since) / BYTES_PER_TOKEN) as u64,
         }
     }
@@ -302,7 +302,8 @@ impl Transcript {
             .map(|call| Call { call: call.clone(), state: CallState::Asked })
             .collect();
         self.push(replied.message.clone(), Some(seq));
-        let counted = replied.usage.all_input_tokens() + replied.usage.output_tokens;
+        let usage = replied.usage;
+        let counted = usage.all_input_tokens().saturating_add(usage.output_tokens);
         self.weight.measured = (counted > 0).then_some(counted);
         self.weight.since = self.inbox.iter().map(|(_, message)| weigh(&message.parts)).sum();
         if self.weight.measured.is_none() {

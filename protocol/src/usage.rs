@@ -79,7 +79,9 @@ fn is_zero(number: &u64) -> bool {
 impl Usage {
     /// All tokens sent, cached or not.
     pub fn all_input_tokens(&self) -> u64 {
-        self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+        self.input_tokens
+            .saturating_add(self.cache_read_tokens)
+            .saturating_add(self.cache_write_tokens)
     }
 }
 

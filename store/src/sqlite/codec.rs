@@ -135,11 +135,12 @@ pub(super) fn tail_row(row: &SqliteRow) -> Result<(Tail, Option<String>), Error>
     Ok((tail, row.try_get(3)?))
 }
 
-pub(super) fn worker_row(row: &SqliteRow) -> Result<WorkerRow, Error> {
-    let id: String = row.try_get(0)?;
-    Ok(WorkerRow {
-        id: id.parse().map_err(|error| Error::Decode(Box::new(error)))?,
-        boot: row.try_get(1)?,
-        lease_until: number(row, 2)?,
+/// A worker. One whose lease cannot be read has none.
+pub(super) fn worker_row(row: &SqliteRow) -> Option<WorkerRow> {
+    let id: String = row.try_get(0).ok()?;
+    Some(WorkerRow {
+        id: id.parse().ok()?,
+        boot: row.try_get(1).unwrap_or_default(),
+        lease_until: number(row, 2).unwrap_or_default(),
     })
 }

@@ -68,10 +68,18 @@ struct Group {
 }
 
 impl Ledger {
-    pub(super) fn new(connection: SqliteConnection, path: String, presence: Arc<Presence>) -> Self {
+    /// Takes over the connection. What others write from here on is noticed.
+    pub(super) async fn new(
+        connection: SqliteConnection,
+        path: String,
+        presence: Arc<Presence>,
+    ) -> Result<Self, StoreError> {
         let rows = HashMap::new();
         let (data_version, registered, outside) = (0, false, false);
-        Ledger { connection, path, presence, rows, data_version, registered, outside }
+        let mut ledger =
+            Ledger { connection, path, presence, rows, data_version, registered, outside };
+        ledger.data_version = ledger.read_data_version().await?;
+        Ok(ledger)
     }
 
     /// Does all of `work`, each request as if it were alone, or nothing.
@@ -120,14 +128,18 @@ impl Ledger {
 
     /// Drops what memory holds if another process has written since.
     async fn notice_others(&mut self) -> Result<(), StoreError> {
-        let row = sqlx::query("PRAGMA data_version").fetch_one(&mut self.connection).await;
-        let version: i64 = row.and_then(|row| row.try_get(0)).map_err(|e| self.engine(e))?;
-        if version != self.data_version && self.data_version != 0 {
+        let version = self.read_data_version().await?;
+        if version != self.data_version {
             self.forget();
             self.outside = true;
+            self.data_version = version;
         }
-        self.data_version = version;
         Ok(())
+    }
+
+    async fn read_data_version(&mut self) -> Result<i64, StoreError> {
+        let row = sqlx::query("PRAGMA data_version").fetch_one(&mut self.connection).await;
+        row.and_then(|row| row.try_get(0)).map_err(|error| self.engine(error))
     }
 
     /// Makes this worker known: at first, to renew its lease, and when someone may have taken
@@ -302,8 +314,8 @@ impl Ledger {
     async fn workers(&mut self) -> Result<(HashSet<WorkerId>, Vec<WorkerId>), StoreError> {
         let rows = sqlx::query(sql::WORKERS).fetch_all(&mut self.connection).await;
         let (mut living, mut dead) = (HashSet::new(), Vec::new());
-        for row in rows.map_err(|error| self.engine(error))? {
-            let worker = worker_row(&row).map_err(|error| self.engine(error))?;
+        let rows = rows.map_err(|error| self.engine(error))?;
+        for worker in rows.iter().filter_map(worker_row) {
             if self.presence.lives(&worker) {
                 living.insert(worker.id);
             } else {

@@ -114,7 +114,7 @@ impl SqliteStore {
         let hub = Arc::new(Hub::default());
         let (requests, inbox) = mpsc::channel(QUEUE);
         let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
-        let ledger = Ledger::new(connection, path, presence);
+        let ledger = Ledger::new(connection, path, presence).await?;
         let writer = Writer::new(ledger, reserve, options.poll, hub.clone());
         let tasks = TaskTracker::new();
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
@@ -145,8 +145,11 @@ impl Store for SqliteStore {
     }
 
     async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError> {
-        let wanted = wanted.clone();
-        self.ask(|reply| Request::Claim { wanted, reply }).await
+        let (reply, answer) = oneshot::channel();
+        let mut claiming = Claiming { answer, requests: &self.requests };
+        let request = Request::Claim { wanted: wanted.clone(), reply };
+        self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
+        (&mut claiming.answer).await.map_err(|_| StoreError::Closed)?
     }
 
     async fn renew(&self) -> Result<(), StoreError> {
@@ -168,6 +171,23 @@ impl Store for SqliteStore {
         // The writer may be gone already.
         let _ = self.requests.send(Request::Close).await;
         self.tasks.wait().await;
+    }
+}
+
+/// Waits for claims, and gives them back if the claimer goes away before it has them.
+struct Claiming<'a> {
+    answer: oneshot::Receiver<Result<Vec<Claimed>, StoreError>>,
+    requests: &'a mpsc::Sender<Request>,
+}
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        // An answer that comes later finds nobody, and the writer takes it back itself.
+        self.answer.close();
+        if let Ok(Ok(claimed)) = self.answer.try_recv() {
+            // If the queue has no room, they are free when this worker ends.
+            let _ = self.requests.try_send(Request::GiveBack { claimed });
+        }
     }
 }
 

@@ -61,8 +61,8 @@ impl Presence {
     }
 
     /// Those of `workers` that live.
-    pub(super) fn living(&self, workers: &[WorkerRow]) -> HashSet<WorkerId> {
-        workers.iter().filter(|worker| self.lives(worker)).map(|worker| worker.id).collect()
+    pub(super) fn living(&self, workers: impl Iterator<Item = WorkerRow>) -> HashSet<WorkerId> {
+        workers.filter(|worker| self.lives(worker)).map(|worker| worker.id).collect()
     }
 
     pub(super) fn lives(&self, other: &WorkerRow) -> bool {

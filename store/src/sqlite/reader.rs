@@ -10,6 +10,7 @@ use posse_protocol::{Record, RunId, Seq};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 pub(super) struct Reader {
@@ -22,6 +23,8 @@ pub(super) struct Reader {
 
 /// Readers beside each other.
 const READERS: u32 = 4;
+/// How long a reader waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Runs in a list whose length nobody set.
 const LIST: usize = 100;
 
@@ -34,6 +37,9 @@ impl Reader {
     ) -> Self {
         let pool = SqlitePoolOptions::new()
             .max_connections(READERS)
+            // To wait is better than to fail, and the file does not go away.
+            .acquire_timeout(PATIENCE)
+            .test_before_acquire(false)
             .connect_lazy_with(options.read_only(true).create_if_missing(false));
         Reader { pool, path, presence, requests }
     }
@@ -116,8 +122,7 @@ impl Reader {
         let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
         let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;
-        let workers = workers.iter().map(worker_row).collect::<Result<Vec<_>, _>>();
-        let living = self.presence.living(&workers.map_err(engine)?);
+        let living = self.presence.living(workers.iter().filter_map(worker_row));
         let status = |mut row: RunRow| {
             row.status = row.status_given(row.owner.is_some_and(|owner| living.contains(&owner)));
             row

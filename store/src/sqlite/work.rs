@@ -10,6 +10,7 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) enum Request {
     Append { batch: Vec<Append>, reply: Reply<Vec<Appended>> },
     Claim { wanted: Wanted, reply: Reply<Vec<Claimed>> },
+    GiveBack { claimed: Vec<Claimed> },
     Renew { reply: Reply<()> },
     Damage { run: RunId, reason: String, reply: Reply<()> },
     Close,
@@ -40,6 +41,9 @@ impl FromIterator<Request> for Work {
                 // Nobody would know of the claim any more.
                 Request::Claim { reply, .. } if reply.is_closed() => {}
                 Request::Claim { wanted, reply } => work.claims.push((wanted, reply)),
+                Request::GiveBack { claimed } => {
+                    work.appends.append(&mut Work::giving_back(claimed).appends);
+                }
                 Request::Renew { reply } => work.renewals.push(reply),
                 Request::Damage { run, reason, reply } => work.damages.push((run, reason, reply)),
                 Request::Close => {}

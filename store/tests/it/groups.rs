@@ -4,6 +4,7 @@ use crate::sample::*;
 use posse_protocol::{Seq, Status};
 use posse_store::{Append, Ownership, Store, StoreError, Wanted};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 #[tokio::test]
@@ -102,14 +103,14 @@ async fn a_worker_is_registered_even_if_its_first_write_failed() {
     place.open().await.close().await;
     place
         .tamper(
-            "CREATE TRIGGER never BEFORE INSERT ON events \
-             BEGIN SELECT RAISE(ROLLBACK, 'not yet'); END",
+            "CREATE TRIGGER poison BEFORE INSERT ON events WHEN NEW.body LIKE '%poison%' \
+             BEGIN SELECT RAISE(ROLLBACK, 'poisoned'); END",
         )
         .await;
     let store = place.open().await;
-    let refused = store.append(vec![creation(2, Ownership::Mine)]).await;
-    assert!(refused.is_err());
-    place.tamper("DROP TRIGGER never").await;
+    let mut poisoned = creation(2, Ownership::Mine);
+    poisoned.events.push(message("poison"));
+    assert!(store.append(vec![poisoned]).await.is_err());
     let run = create(&store, 2, Ownership::Mine).await;
     let other = place.open().await;
     assert_eq!(row(&other, run).await.status, Status::Running);
@@ -120,28 +121,39 @@ async fn a_worker_is_registered_even_if_its_first_write_failed() {
 async fn damage_found_beside_an_append_leaves_the_log_whole() {
     let place = Place::new();
     let store = Arc::new(place.open().await);
+    let bystander = create(&*store, 2, Ownership::Mine).await;
     let run = create(&*store, 3, Ownership::Mine).await;
     place.tamper(&format!("UPDATE events SET at = 1 WHERE run = '{run}' AND seq = 2")).await;
+    // While someone else writes, requests gather for one transaction.
+    let mut other = connect(&place.file()).await;
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
     let mut work = JoinSet::new();
+    let first = store.clone();
+    work.spawn(async move { first.append(vec![step(bystander, 1, time_passed())]).await.is_ok() });
+    tokio::time::sleep(Duration::from_millis(30)).await;
     for index in 0..20 {
         let store = store.clone();
         work.spawn(async move {
-            if index == 10 {
-                assert!(read(&*store, run).await.is_err());
-            } else {
-                let _ = store.append(vec![step(run, 1, time_passed())]).await;
+            match index {
+                10 => read(&*store, run).await.is_err(),
+                _ => store.append(vec![step(run, 1, time_passed())]).await.is_ok(),
             }
         });
     }
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    sqlx::query("COMMIT").execute(&mut other).await.unwrap();
+    let mut fine = 0;
     while let Some(done) = work.join_next().await {
-        done.unwrap();
+        fine += usize::from(done.unwrap());
     }
-    let mut connection = connect(&place.file()).await;
-    let (rows, last): (i64, i64) =
-        sqlx::query_as("SELECT (SELECT count(*) FROM events WHERE run = id), last_seq FROM runs")
-            .fetch_one(&mut connection)
-            .await
-            .unwrap();
+    assert!(fine >= 2, "the bystander, and the reader that found the damage");
+    let (rows, last): (i64, i64) = sqlx::query_as(
+        "SELECT (SELECT count(*) FROM events WHERE run = id), last_seq FROM runs WHERE id = $1",
+    )
+    .bind(run.to_string())
+    .fetch_one(&mut other)
+    .await
+    .unwrap();
     assert_eq!(rows, last, "the row and the log have parted");
     assert_eq!(row(&*store, run).await.status, Status::Damaged);
 }

@@ -10,3 +10,14 @@ mod newer;
 mod opening;
 mod process;
 mod sample;
+
+#[test]
+fn every_file_here_is_part_of_the_tests() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let listed = include_str!("main.rs").contains(&format!("mod {name};"));
+        assert!(listed || name == "main", "tests/it/{name}.rs is not listed in main.rs");
+    }
+}
