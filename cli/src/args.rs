@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// A run is a log: kill posse at any moment, start it again, and the run goes on where it
 /// stopped, repeating nothing.
 #[derive(Parser)]
-#[command(name = "posse", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "posse", version, max_term_width = 100, after_help = EXIT_CODES, after_long_help = MORE)]
 pub struct Arguments {
     #[command(flatten)]
     pub global: Global,
@@ -17,15 +17,40 @@ pub struct Arguments {
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 completed · 1 failed · 2 bad usage · 3 cancelled · \
-4 timed out · 5 stopped at a limit · 6 database unusable or disk full · 130 interrupted (resumable)";
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    completed                 4    timed out
+  1    failed                    5    stopped at another limit
+  2    wrong command line,       6    the database cannot be used or is damaged,
+       settings or input              or the disk is full
+  3    cancelled                 130  interrupted; the run is kept";
+
+const MORE: &str = "\
+First steps:
+  posse demo                                an agent at work, without a key
+  posse run \"what does this project do?\"    one task, one answer
+  posse chat                                line by line
+  posse runs list                           what there is, and what is unfinished
+
+Environment:
+  ANTHROPIC_API_KEY     the key for models of Anthropic
+  ANTHROPIC_BASE_URL    where to send requests instead
+  NO_COLOR              no colours
+
+Exit codes:
+  0    completed                 4    timed out
+  1    failed                    5    stopped at another limit
+  2    wrong command line,       6    the database cannot be used or is damaged,
+       settings or input              or the disk is full
+  3    cancelled                 130  interrupted; the run is kept";
 
 #[derive(Args)]
+#[command(next_help_heading = "Everywhere")]
 pub struct Global {
-    /// Keep runs in this database [default: posse.db in the user's data folder]
+    /// Keep runs in this database [default: posse.db in your data folder]
     #[arg(long, global = true, value_name = "FILE")]
     pub db: Option<PathBuf>,
-    /// Print data as JSON
+    /// Print JSON: data, and on standard error {"error", "hint", "code"}
     #[arg(long, global = true)]
     pub json: bool,
     /// Print results and errors only
@@ -36,6 +61,7 @@ pub struct Global {
 #[derive(Subcommand)]
 pub enum Command {
     /// Run an agent on a task and print its answer
+    #[command(after_help = EXIT_CODES)]
     Run(RunOptions),
     /// Talk with an agent
     Chat(ChatOptions),
@@ -69,7 +95,7 @@ pub struct AgentOptions {
     /// Stop before more than this many dollars are spent
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     pub max_cost: Option<f64>,
-    /// Stop after this much time at work, such as 90s, 10m, 2h
+    /// Stop after this much time at work, such as 90s, 10m or 2h
     #[arg(long, value_name = "TIME", value_parser = posse::config::parse_duration)]
     pub timeout: Option<u64>,
     /// Work in this folder [default: the current one]
@@ -97,9 +123,9 @@ pub struct RunOptions {
 
 #[derive(Args)]
 pub struct ChatOptions {
-    /// Go on with this session
-    #[arg(long, value_name = "RUN")]
-    pub resume: Option<String>,
+    /// Go on with this session [default: the newest in the folder]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with_all = ["agent", "model", "max_turns", "max_cost", "timeout"])]
+    pub resume: Option<Option<String>>,
     #[command(flatten)]
     pub agent: AgentOptions,
 }
@@ -116,7 +142,7 @@ pub struct FakeModelOptions {
     /// What to answer, in TOML
     #[arg(long, value_name = "FILE")]
     pub script: PathBuf,
-    /// Where to listen; only loopback addresses are accepted
+    /// Listen here, on a loopback address; port 0 is any free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: std::net::SocketAddr,
 }
@@ -124,20 +150,7 @@ pub struct FakeModelOptions {
 #[derive(Subcommand)]
 pub enum RunsVerb {
     /// List runs, the newest first
-    List {
-        /// Only runs that have not ended
-        #[arg(long)]
-        unfinished: bool,
-        /// Only runs in this folder
-        #[arg(long, value_name = "FOLDER")]
-        cwd: Option<PathBuf>,
-        /// At most this many
-        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-        limit: u32,
-        /// Only runs older than this one: the next page
-        #[arg(long, value_name = "RUN")]
-        before: Option<String>,
-    },
+    List(ListOptions),
     /// Show a run and its result
     Show {
         /// Its id, or a few of its first or last characters
@@ -152,11 +165,12 @@ pub enum RunsVerb {
         after: u64,
     },
     /// Follow a run until it ends
+    #[command(after_help = EXIT_CODES)]
     Watch {
         /// Its id, or a few of its first or last characters
         run: String,
     },
-    /// Say something to a run; it reads it before its next step
+    /// Say something to a run, which reads it before its next step
     Send {
         /// Its id, or a few of its first or last characters
         run: String,
@@ -169,6 +183,7 @@ pub enum RunsVerb {
         run: String,
     },
     /// Go on with a run that was interrupted, waits or has ended
+    #[command(after_help = EXIT_CODES)]
     Resume {
         /// Its id, or a few of its first or last characters
         #[arg(required_unless_present = "all")]
@@ -179,19 +194,35 @@ pub enum RunsVerb {
         #[arg(long, conflicts_with_all = ["run", "text"])]
         all: bool,
     },
-    /// Check that no event of a run, or of any, was changed or lost
+    /// Check that no event was changed or lost
     Verify {
-        /// Its id, or a few of its first or last characters
+        /// Only of this run: its id, or a few of its first or last characters
         run: Option<String>,
     },
     /// Write the events of a run as lines of JSON
     Export {
         /// Its id, or a few of its first or last characters
         run: String,
-        /// Where to [default: standard output]
+        /// Into this file [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+}
+
+#[derive(Args)]
+pub struct ListOptions {
+    /// Only runs that have not ended
+    #[arg(long)]
+    pub unfinished: bool,
+    /// Only runs in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub cwd: Option<PathBuf>,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+    /// Only runs older than this one: the next page
+    #[arg(long, value_name = "RUN")]
+    pub before: Option<String>,
 }
 
 fn dollars(text: &str) -> Result<f64, String> {

@@ -1,6 +1,8 @@
 //! Text of models and tools, made safe for a terminal: what would move the cursor, change the
 //! title, reach the clipboard or turn the writing direction is shown, not done.
 
+use std::fmt::Write;
+
 /// `text` with every control character but line breaks and tabs made visible.
 ///
 /// Works character by character, so that a sequence split over two pieces is caught as well.
@@ -8,23 +10,47 @@ pub fn clean(text: &str) -> String {
     text.chars().filter_map(visible).collect()
 }
 
-/// The same on one line.
+/// The same on one line, of at most `limit` characters.
 pub fn clean_line(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut count = 0;
-    for character in clean(text).chars() {
+    for character in text.trim_end().chars().filter_map(visible) {
+        let character = if character == '\n' || character == '\t' { ' ' } else { character };
+        if character == ' ' && (out.is_empty() || out.ends_with(' ')) {
+            continue;
+        }
         if count == limit {
+            out.truncate(out.trim_end().len());
             out.push('…');
             break;
-        }
-        let character = if character == '\n' || character == '\t' { ' ' } else { character };
-        if character == ' ' && out.ends_with(' ') {
-            continue;
         }
         out.push(character);
         count += 1;
     }
-    out.trim().to_owned()
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// JSON whose strings hold no character that a terminal would act on: the same value, escaped.
+pub fn clean_json(json: String) -> String {
+    // Line breaks and tabs stand between the values; inside strings they are escaped already.
+    let harmless = |c: char| matches!(c, '\n' | '\t') || visible(c) == Some(c);
+    if json.chars().all(harmless) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len() + 64);
+    let mut units = [0; 2];
+    for character in json.chars() {
+        match harmless(character) {
+            true => out.push(character),
+            false => {
+                for unit in character.encode_utf16(&mut units) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    out
 }
 
 fn visible(character: char) -> Option<char> {
@@ -35,16 +61,17 @@ fn visible(character: char) -> Option<char> {
         // The Unicode pictures of control characters stand in their order from 2400 on.
         c if (c as u32) < 0x20 => char::from_u32(0x2400 + c as u32),
         '\u{80}'..='\u{9f}' => Some('\u{fffd}'),
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
-            Some('\u{fffd}')
-        }
+        // What turns the writing direction.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' => Some('\u{fffd}'),
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some('\u{fffd}'),
         '\u{2028}' | '\u{2029}' => Some('\n'),
-        '\u{e0000}'..='\u{e007f}' => Some('\u{fffd}'),
+        '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => Some('\u{fffd}'),
         other => Some(other),
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -65,5 +92,18 @@ mod tests {
     fn a_line_is_one_line_and_no_longer_than_asked() {
         assert_eq!(clean_line("a\n\n  b\tc", 10), "a b c");
         assert_eq!(clean_line("abcdef", 3), "abc…");
+        assert_eq!(clean_line("  abc  ", 3), "abc");
+    }
+
+    #[test]
+    fn json_keeps_its_value_and_loses_what_a_terminal_would_act_on() {
+        let value =
+            serde_json::json!({"a": "\u{1b}[2J \u{9b}31m \u{7f} \u{202e} \u{e0041} é 中\n"});
+        for text in [serde_json::to_string(&value), serde_json::to_string_pretty(&value)] {
+            let cleaned = clean_json(text.unwrap());
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&cleaned).unwrap(), value);
+            assert!(cleaned.chars().all(|c| c == '\n' || visible(c) == Some(c)), "{cleaned:?}");
+            assert!(cleaned.contains("é 中"), "{cleaned}");
+        }
     }
 }

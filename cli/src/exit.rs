@@ -85,6 +85,10 @@ impl From<posse::Error> for Failure {
             Error::Store(posse::store::StoreError::NotFound(_)) => {
                 Failure::usage(message).hint("`posse runs list` shows the runs there are")
             }
+            Error::Store(posse::store::StoreError::Unusable { .. }) => {
+                Failure { code: Code::Store, message, hint: None }
+                    .hint("--db names another database; `posse config` shows which one is used")
+            }
             Error::Store(_) => Failure { code: Code::Store, message, hint: None },
             Error::NotNow { .. } | Error::ShuttingDown => Failure::internal(message),
         }
@@ -98,11 +102,5 @@ const NO_MODEL: &str = "set ANTHROPIC_API_KEY to a key; --model, or `model` in y
 impl From<posse::config::ConfigError> for Failure {
     fn from(error: posse::config::ConfigError) -> Self {
         Failure::usage(error.to_string())
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Failure::internal(error.to_string())
     }
 }

@@ -7,15 +7,18 @@ mod environment;
 mod exit;
 #[cfg(feature = "failpoints")]
 mod failpoints;
+mod paint;
 mod print;
 mod screen;
 mod signals;
+mod terminal;
 mod view;
 
 use args::{Arguments, Command};
 use clap::Parser;
 use environment::Environment;
 use exit::Failure;
+use print::Tell;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -23,7 +26,11 @@ fn main() -> ExitCode {
     let launcher = posse::launch::init();
     #[cfg(feature = "failpoints")]
     failpoints::arm();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(error),
+    };
+    let tell = if arguments.global.json { Tell::Json } else { Tell::Words };
     let environment = Environment::read();
     let workers = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let result = match workers {
@@ -38,10 +45,25 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code.into(),
         Err(failure) => {
-            print::failure(&failure);
+            print::failure(&failure, tell);
             failure.code.into()
         }
     }
+}
+
+/// Says what is wrong with the command line, or what it asks for: help, the version.
+fn usage(error: clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    if error.use_stderr() && wants_json {
+        let text = error.to_string();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let failure = Failure::usage(message).hint("`posse help` shows how it is used");
+        print::failure(&failure, Tell::Json);
+        return failure.code.into();
+    }
+    // The text goes where it belongs; if it cannot, there is nobody to tell.
+    let _ = error.print();
+    if error.use_stderr() { exit::Code::Usage.into() } else { exit::Code::Done.into() }
 }
 
 async fn dispatch(
@@ -57,6 +79,6 @@ async fn dispatch(
         Command::Config => commands::config::run(&common),
         Command::Demo(options) => commands::demo::run(common, options).await,
         Command::FakeModel(options) => commands::fake_model::run(common, options).await,
-        Command::Completions { shell } => commands::completions::run(shell),
+        Command::Completions { shell } => commands::completions::run(&common, shell),
     }
 }

@@ -1,61 +1,86 @@
 //! Printing. Data goes to standard output, everything about it to standard error.
+//!
+//! A reader that is gone (`| head`) ends the output silently; any other failure to write data is
+//! an error, for whoever asked would take an empty answer for the whole.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the one place that prints")]
-
-use crate::exit::Failure;
+use crate::clean::{clean, clean_json};
+use crate::exit::{Code, Failure};
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 
 /// Prints a line of data.
-pub fn line(text: impl std::fmt::Display) {
-    // A reader that is gone (`| head`) ends the output, not with a panic.
-    let _ = writeln!(io::stdout(), "{text}");
+pub fn line(text: impl std::fmt::Display) -> Result<(), Failure> {
+    written(writeln!(io::stdout(), "{text}"))
 }
 
 /// Prints data without a line break, at once.
-pub fn piece(text: &str) {
+pub fn piece(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Prints a line about what happens.
 pub fn note(text: impl std::fmt::Display) {
+    // Nobody to tell that nobody can be told.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Prints to standard error without a line break, at once.
 pub fn note_piece(text: &str) {
     let mut out = io::stderr();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// A value as one line of JSON that a terminal does not act on.
+pub fn json_text(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map(clean_json).map_err(not_json)
 }
 
 /// Prints a value as one line of JSON.
-pub fn json(value: &impl Serialize) {
-    match serde_json::to_string(value) {
-        Ok(text) => line(text),
-        Err(error) => note(format!("error: cannot write JSON: {error}")),
-    }
+pub fn json(value: &impl Serialize) -> Result<(), Failure> {
+    line(json_text(value)?)
 }
 
 /// Prints a value as JSON for people.
-pub fn json_pretty(value: &impl Serialize) {
-    match serde_json::to_string_pretty(value) {
-        Ok(text) => line(text),
-        Err(error) => note(format!("error: cannot write JSON: {error}")),
-    }
+pub fn json_pretty(value: &impl Serialize) -> Result<(), Failure> {
+    line(serde_json::to_string_pretty(value).map(clean_json).map_err(not_json)?)
+}
+
+/// How a failure is told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tell {
+    Words,
+    Json,
 }
 
 /// Prints why the command could not do what it was asked.
-pub fn failure(failure: &Failure) {
-    eprintln!("error: {}", crate::clean::clean(&failure.message));
-    if let Some(hint) = &failure.hint {
-        eprintln!("  hint: {hint}");
+pub fn failure(failure: &Failure, tell: Tell) {
+    let message = clean(&failure.message);
+    let hint = failure.hint.as_deref().map(clean);
+    if tell == Tell::Json {
+        let value = serde_json::json!({"error": message, "hint": hint, "code": failure.code as u8});
+        note(value);
+        return;
+    }
+    match failure.code {
+        Code::Interrupted => note(message),
+        _ => note(format!("error: {message}")),
+    }
+    if let Some(hint) = hint {
+        note(format!("  hint: {hint}"));
     }
 }
 
-/// Prints clap's kind of long text, such as completions.
-pub fn raw(bytes: &[u8]) {
-    print!("{}", String::from_utf8_lossy(bytes));
+fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::internal(format!("cannot write to standard output: {error}"))
+                .hint("a run's answer is kept: `posse runs show RUN` prints it again"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn not_json(error: serde_json::Error) -> Failure {
+    Failure::internal(format!("cannot write JSON: {error}"))
 }

@@ -1,62 +1,92 @@
 //! A run while it happens: live on a terminal, plain lines when piped.
 
 use crate::clean::{clean, clean_line};
+use crate::exit::Failure;
+use crate::paint::Paint;
 use crate::print;
+use crate::terminal::{self, fitted};
 use crate::view;
 use posse::Update;
 use posse::protocol::{
-    Delta, Ending, Event, Limit, Message, Outcome, Part, Record, RunStarted, Sender, ToolCall,
-    Usage,
+    Delta, Ending, Event, Message, Outcome, Part, Record, RunStarted, Sender, ToolCall,
+    ToolFinished, Usage,
 };
 use std::io::IsTerminal;
 use std::time::Instant;
+
+/// What is printed besides results and errors.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Volume {
+    /// What happens, as it happens.
+    Usual,
+    /// Nothing.
+    Quiet,
+}
 
 /// Where what the agent says goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Speech {
     /// To standard output, as it comes: a person reads it there.
     Live,
-    /// Nowhere but in the final answer.
+    /// To standard output, when the turn is over.
     AtTheEnd,
 }
 
 pub struct Screen {
-    quiet: bool,
+    volume: Volume,
     speech: Speech,
     paint: Paint,
+    /// Standard error is a terminal, and a status line is wanted.
+    live: bool,
     /// A status line stands on the terminal and must be taken away before anything else.
     status: Option<String>,
-    live: bool,
     began: Instant,
-    calls: Vec<(ToolCall, Instant)>,
+    /// Calls that have no result yet.
+    calls: Vec<ToolCall>,
     /// The cursor stands behind text.
     mid_line: bool,
-    /// The text of the present reply has been shown as it came.
-    spoken: bool,
-    last_shown: String,
-    pub usage: Usage,
-    pub turns: u64,
-    pub tool_calls: u64,
+    /// What was shown of the present reply as it came.
+    said: String,
+    /// The last text of the agent.
+    last_text: String,
+    /// The last text has been shown on standard output.
+    shown: bool,
+    usage: Usage,
+    turns: u64,
+    tool_calls: u64,
 }
 
 impl Screen {
-    pub fn new(quiet: bool, no_color: bool) -> Self {
+    pub fn new(volume: Volume, no_color: bool) -> Self {
         let out = std::io::stdout().is_terminal();
         let err = std::io::stderr().is_terminal();
+        let usual = volume == Volume::Usual;
         Screen {
-            quiet,
-            speech: if out && !quiet { Speech::Live } else { Speech::AtTheEnd },
+            volume,
+            speech: if out && usual { Speech::Live } else { Speech::AtTheEnd },
             paint: Paint { on: err && !no_color },
+            live: err && usual,
             status: None,
-            live: err && !quiet,
             began: Instant::now(),
             calls: Vec::new(),
             mid_line: false,
-            spoken: false,
-            last_shown: String::new(),
+            said: String::new(),
+            last_text: String::new(),
+            shown: true,
             usage: Usage::default(),
             turns: 0,
             tool_calls: 0,
+        }
+    }
+
+    /// Learns from an event of the past what those to come refer to.
+    pub fn recall(&mut self, record: &Record) {
+        match &record.event {
+            Event::ModelReplied(replied) => {
+                self.calls.extend(replied.message.tool_calls().cloned());
+            }
+            Event::ToolFinished(finished) => self.calls.retain(|call| call.id != finished.call),
+            _ => {}
         }
     }
 
@@ -69,12 +99,21 @@ impl Screen {
 
     fn delta(&mut self, delta: &Delta) {
         match delta {
-            Delta::Text { text } if self.speech == Speech::Live => self.speak(text),
+            Delta::Text { text } if self.speech == Speech::Live => {
+                self.said.push_str(text);
+                self.speak(text);
+            }
             Delta::Text { .. } => self.set_status("writing"),
             Delta::Thinking { .. } => self.set_status("thinking"),
-            Delta::ToolProgress { text, .. } => {
+            Delta::ToolProgress { call, text } => {
                 if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
-                    self.set_status(&clean_line(line, 60));
+                    let call = self.calls.iter().find(|known| known.id == *call);
+                    let name = call.map_or("tool", |call| &call.name);
+                    self.set_status(&format!(
+                        "{}: {}",
+                        clean_line(name, 32),
+                        clean_line(line, 200)
+                    ));
                 }
             }
         }
@@ -91,112 +130,131 @@ impl Screen {
                 self.usage += replied.usage;
                 self.replied(&replied.message);
             }
-            Event::ModelFailed(failed) => {
-                self.usage += failed.usage;
-                self.note(&self.paint.red(&format!("! {}", clean_line(&failed.reason, 300))));
-            }
+            Event::ModelFailed(failed) => self.usage += failed.usage,
             Event::ToolStarted(started) => {
                 self.tool_calls += 1;
-                let name = started.tool.clone();
-                self.set_status(&format!("running {name}"));
+                let call = self.calls.iter().find(|call| call.id == started.call);
+                let described = call.map_or_else(|| clean_line(&started.tool, 64), describe);
+                self.set_status(&described);
             }
-            Event::ToolFinished(finished) => {
-                let position = self.calls.iter().position(|(call, _)| call.id == finished.call);
-                let call = position.map(|position| self.calls.remove(position).0);
-                let described = call.as_ref().map_or(String::new(), describe);
-                let mark = match (finished.ending, finished.output.is_error) {
-                    (Ending::Returned, false) => self.paint.green("●"),
-                    _ => self.paint.red("●"),
-                };
-                let took = match finished.took_ms {
-                    0..100 => String::new(),
-                    ms => self.paint.dim(&format!(" {}", view::duration(ms))),
-                };
-                let failed = match (finished.ending, finished.output.is_error) {
-                    (Ending::Returned, false) => String::new(),
-                    _ => {
-                        let text = clean_line(&finished.output.joined_text(), 160);
-                        format!("\n  {}", self.paint.dim(&text))
-                    }
-                };
-                self.note(&format!("{mark} {described}{took}{failed}"));
-            }
+            Event::ToolFinished(finished) => self.tool_finished(finished),
             Event::ToolPending(pending) => {
-                let text = format!("… waits for {}", clean_line(&pending.waits_for, 120));
-                self.note(&self.paint.dim(&text));
+                self.remark(&format!("… waits for {}", clean_line(&pending.waits_for, 120)));
             }
             Event::Compacted(compacted) => {
                 self.usage += compacted.usage;
-                self.note(&self.paint.dim("◇ the beginning of the conversation was summarised"));
+                self.remark("◇ the beginning of the conversation was summarised");
             }
             Event::MessageReceived(received) => {
                 if let Sender::LimitNear(limit) = &received.from {
-                    self.note(
-                        &self.paint.dim(&format!("◇ told that it nears its {}", name_of(*limit))),
-                    );
+                    self.remark(&format!("◇ told that it nears its limit of {limit}"));
                 }
             }
             Event::CancelRequested(request) => {
-                let text = format!("◇ {} asked it to stop", clean_line(&request.by, 60));
-                self.note(&self.paint.dim(&text));
+                self.remark(&format!("◇ {} asked it to stop", clean_line(&request.by, 60)));
             }
             Event::RunFinished(_) | Event::Archived(_) | Event::TimePassed(_) => {}
         }
     }
 
     fn started(&mut self, record: &Record, started: &RunStarted) {
-        let line = format!(
-            "{} · {} · run {}",
-            clean_line(started.agent.name.as_str(), 64),
-            clean_line(&started.model, 80),
-            record.run.short()
-        );
-        self.note(&self.paint.dim(&line));
+        let (agent, model) = (clean_line(started.agent.name.as_str(), 64), &started.model);
+        self.remark(&format!("{agent} · {} · run {}", clean_line(model, 80), record.run.short()));
     }
 
     fn replied(&mut self, message: &Message) {
-        for call in message.tool_calls() {
-            self.calls.push((call.clone(), Instant::now()));
-        }
-        let text = message.text();
-        if self.speech == Speech::Live && !self.spoken && !text.trim().is_empty() {
-            self.speak(&text);
-        }
-        self.last_shown = text;
-        self.spoken = false;
-        self.end_line();
-        if self.speech == Speech::AtTheEnd && message.tool_calls().next().is_some() {
-            let texts = message.parts.iter().filter_map(|part| match part {
-                Part::Text(text) => Some(text.text.trim()),
+        self.calls.extend(message.tool_calls().cloned());
+        let texts: Vec<&str> = message
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(text) => Some(text.text.as_str()),
                 _ => None,
-            });
-            for text in texts.filter(|text| !text.is_empty()) {
-                self.note(&self.paint.dim(&clean_line(text, 200)));
+            })
+            .collect();
+        let said = std::mem::take(&mut self.said);
+        match self.speech {
+            // A slow terminal may have missed pieces, and a watcher in another process gets none.
+            Speech::Live => match texts.concat().strip_prefix(said.as_str()) {
+                Some("") => {}
+                Some(rest) if !said.is_empty() => self.speak(rest),
+                _ if texts.concat().trim().is_empty() => {}
+                _ => {
+                    self.end_line();
+                    self.speak(&texts.join("\n"));
+                }
+            },
+            Speech::AtTheEnd if message.tool_calls().next().is_some() => {
+                for text in texts.iter().filter(|text| !text.trim().is_empty()) {
+                    self.remark(&clean_line(text, 200));
+                }
             }
+            Speech::AtTheEnd => {}
         }
+        if !message.text().trim().is_empty() {
+            self.last_text = message.text();
+            self.shown = self.speech == Speech::Live;
+        }
+        self.pause();
+    }
+
+    fn tool_finished(&mut self, finished: &ToolFinished) {
+        let position = self.calls.iter().position(|call| call.id == finished.call);
+        let call = position.map(|position| self.calls.remove(position));
+        let described = call.as_ref().map_or_else(|| "a call".to_owned(), describe);
+        let took = match finished.took_ms {
+            0..100 => String::new(),
+            ms => format!(" {}", view::duration(ms)),
+        };
+        let columns = self.columns().saturating_sub(2 + took.len());
+        let described = fitted(&described, columns);
+        let took = self.paint.dim(&took);
+        if finished.ending == Ending::Returned && !finished.output.is_error {
+            self.note(&format!("{} {described}{took}", self.paint.green("●")));
+            return;
+        }
+        let why = clean_line(&finished.output.joined_text(), 400);
+        let why = fitted(&why, self.columns().saturating_sub(2));
+        let (mark, why) = (self.paint.red("●"), self.paint.dim(&why));
+        self.note(&format!("{mark} {described}{took}\n  {why}"));
+    }
+
+    /// How long a line may be.
+    fn columns(&self) -> usize {
+        if self.live { terminal::width() } else { 160 }
     }
 
     fn speak(&mut self, text: &str) {
         self.clear_status();
-        print::piece(&clean(text));
+        // What cannot be shown now is in the log.
+        let _ = print::piece(&clean(text));
         self.mid_line = !text.ends_with('\n');
-        self.spoken = true;
     }
 
     fn end_line(&mut self) {
         if std::mem::take(&mut self.mid_line) {
-            print::piece("\n");
+            let _ = print::piece("\n");
         }
+    }
+
+    /// Makes room for a line that is printed past the screen.
+    pub fn pause(&mut self) {
+        self.clear_status();
+        self.end_line();
     }
 
     /// Prints a line about what happens.
     pub fn note(&mut self, line: &str) {
-        if self.quiet {
+        if self.volume == Volume::Quiet {
             return;
         }
-        self.clear_status();
-        self.end_line();
+        self.pause();
         print::note(line);
+    }
+
+    /// The same, in the background.
+    pub fn remark(&mut self, line: &str) {
+        self.note(&self.paint.dim(line));
     }
 
     /// Puts a line at the end of the terminal that the next output takes away.
@@ -204,16 +262,18 @@ impl Screen {
         if !self.live || self.mid_line {
             return;
         }
-        self.clear_status();
-        let seconds = view::duration(self.began.elapsed().as_millis() as u64);
-        let line = self.paint.dim(&format!("  {text} · {seconds}"));
-        print::note_piece(&line);
+        let seconds = view::seconds(self.began.elapsed());
+        // A line that fills the last column would wrap, and could not be taken away whole; nor
+        // could one that leaves no room for the `^C` that a terminal shows.
+        let room = terminal::width().saturating_sub(seconds.len() + 8);
+        let line = format!("  {} · {seconds}", fitted(text, room));
+        print::note_piece(&format!("\r{}\x1b[K", self.paint.dim(&line)));
         self.status = Some(text.to_owned());
     }
 
     /// Shows how time goes by.
     pub fn tick(&mut self) {
-        if let Some(text) = self.status.clone() {
+        if let Some(text) = self.status.take() {
             self.set_status(&text);
         }
     }
@@ -224,45 +284,51 @@ impl Screen {
         }
     }
 
-    /// Ends a turn of a session.
-    pub fn end_turn(&mut self) {
-        self.clear_status();
-        self.end_line();
+    /// The last text of the agent.
+    pub fn last_text(&self) -> &str {
+        &self.last_text
+    }
+
+    /// Ends a turn of a session, showing the answer if it has not been shown.
+    pub fn end_turn(&mut self) -> Result<(), Failure> {
+        self.pause();
+        if !std::mem::replace(&mut self.shown, true) {
+            print::line(clean(&self.last_text))?;
+        }
+        Ok(())
     }
 
     /// Shows how the run ended, and the answer if it has not been shown.
-    pub fn finish(&mut self, outcome: &Outcome) {
-        self.clear_status();
-        self.end_line();
-        let shown = self.speech == Speech::Live && self.last_shown == outcome.text();
+    pub fn finish(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+        self.pause();
+        let shown = self.shown && self.last_text == outcome.text();
         if !shown && !outcome.text().is_empty() {
-            print::line(clean(outcome.text()));
+            print::line(clean(outcome.text()))?;
+        }
+        self.shown = true;
+        if self.volume == Volume::Quiet {
+            if !outcome.is_completed() {
+                print::note(clean_line(&outcome.to_string(), 600));
+            }
+            return Ok(());
         }
         let spent = format!(
-            "{} turns · {} tool calls · {} in / {} out · {} · {}",
-            self.turns,
-            self.tool_calls,
+            "{} · {} · {} in / {} out · {} · {}",
+            view::count(self.turns, "turn"),
+            view::count(self.tool_calls, "tool call"),
             view::tokens(self.usage.all_input_tokens()),
             view::tokens(self.usage.output_tokens),
             self.usage.cost,
             view::duration(self.began.elapsed().as_millis() as u64),
         );
-        let line = match outcome {
-            Outcome::Completed { .. } => self.paint.dim(&format!("✓ {spent}")),
-            other => {
-                let how = self.paint.red(&format!("✗ {}", clean_line(&other.to_string(), 600)));
-                format!("{how}\n{}", self.paint.dim(&format!("  {spent}")))
-            }
-        };
-        self.note(&line);
-        if self.quiet && !outcome.is_completed() {
-            print::note(clean_line(&outcome.to_string(), 600));
+        if outcome.is_completed() {
+            self.remark(&format!("✓ {spent}"));
+        } else {
+            self.note(&self.paint.red(&format!("✗ {}", clean_line(&outcome.to_string(), 600))));
+            self.remark(&format!("  {spent}"));
         }
+        Ok(())
     }
-}
-
-fn name_of(limit: Limit) -> String {
-    format!("limit of {limit}")
 }
 
 /// A call in one line: the tool and what it is about.
@@ -279,31 +345,4 @@ pub fn describe(call: &ToolCall) -> String {
             _ => String::new(),
         });
     format!("{} {}", clean_line(&call.name, 64), clean_line(&about, 100)).trim_end().to_owned()
-}
-
-/// Colours, when wanted.
-#[derive(Clone, Copy)]
-struct Paint {
-    on: bool,
-}
-
-impl Paint {
-    fn with(self, code: &str, text: &str) -> String {
-        match self.on {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
-        }
-    }
-
-    fn dim(self, text: &str) -> String {
-        self.with("2", text)
-    }
-
-    fn red(self, text: &str) -> String {
-        self.with("31", text)
-    }
-
-    fn green(self, text: &str) -> String {
-        self.with("32", text)
-    }
 }

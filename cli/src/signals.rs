@@ -1,30 +1,54 @@
 //! Ctrl-C, SIGTERM, SIGHUP.
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use crate::exit::Failure;
+use std::fmt;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A signal that asks this process to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    Interrupt,
+    Terminate,
+    Hangup,
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Signal::Interrupt => "Ctrl-C",
+            Signal::Terminate => "SIGTERM",
+            Signal::Hangup => "SIGHUP",
+        })
+    }
+}
 
 /// The signals that ask this process to stop.
 pub struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
 }
 
 impl Signals {
     /// Begins to listen: from now on none of them kills the process.
-    pub fn listen() -> std::io::Result<Self> {
+    pub fn listen() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind)
+                .map_err(|error| Failure::internal(format!("cannot listen for signals: {error}")))
+        };
         Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
         })
     }
 
     /// The next of them.
-    pub async fn next(&mut self) -> &'static str {
+    pub async fn next(&mut self) -> Signal {
         tokio::select! {
-            _ = self.interrupt.recv() => "Ctrl-C",
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.hangup.recv() => "SIGHUP",
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = self.terminate.recv() => Signal::Terminate,
+            _ = self.hangup.recv() => Signal::Hangup,
         }
     }
 }

@@ -1,6 +1,5 @@
 //! What is printed as JSON, and words for numbers.
 
-use posse::protocol::{Event, Outcome, Record};
 use posse::{RunRow, Status};
 use serde::Serialize;
 
@@ -56,8 +55,8 @@ impl RunView {
         }
     }
 
-    pub fn with_text(self, outcome: &Outcome) -> Self {
-        RunView { text: Some(outcome.text().to_owned()), ..self }
+    pub fn with_text(self, text: &str) -> Self {
+        RunView { text: Some(text.to_owned()), ..self }
     }
 }
 
@@ -87,6 +86,20 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
+/// A duration in whole seconds, for a clock that ticks.
+pub fn seconds(duration: std::time::Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds => self::duration(seconds * 1000),
+    }
+}
+
+/// A number of things, such as `1 turn` or `2 turns`.
+pub fn count(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
+}
+
 /// A number of tokens in one short word.
 pub fn tokens(count: u64) -> String {
     match count {
@@ -94,12 +107,4 @@ pub fn tokens(count: u64) -> String {
         1000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
         _ => format!("{:.1}M", count as f64 / 1e6),
     }
-}
-
-/// The end of a run in its log, if it has ended.
-pub fn outcome_in(records: &[Record]) -> Option<&Outcome> {
-    records.iter().rev().find_map(|record| match &record.event {
-        Event::RunFinished(finished) => Some(&finished.outcome),
-        _ => None,
-    })
 }

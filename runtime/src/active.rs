@@ -21,18 +21,24 @@ impl Stopping {
     }
 }
 
+/// A run that this process executes.
+struct Executed {
+    epoch: u64,
+    stopping: Stopping,
+}
+
 #[derive(Default)]
 pub(crate) struct Active {
-    runs: Mutex<HashMap<RunId, Stopping>>,
+    runs: Mutex<HashMap<RunId, Executed>>,
     waiters: Mutex<HashMap<RunId, Vec<oneshot::Sender<Outcome>>>>,
     /// Who waits for a run to be let go, whether it ended or not.
     leaving: Mutex<HashMap<RunId, Vec<oneshot::Sender<()>>>>,
 }
 
 impl Active {
-    pub(crate) fn enter(&self, run: RunId) -> Stopping {
+    pub(crate) fn enter(&self, run: RunId, epoch: u64) -> Stopping {
         let stopping = Stopping::default();
-        lock(&self.runs).insert(run, stopping.clone());
+        lock(&self.runs).insert(run, Executed { epoch, stopping: stopping.clone() });
         stopping
     }
 
@@ -57,13 +63,18 @@ impl Active {
         lock(&self.runs).contains_key(&run)
     }
 
+    /// The epoch of this process's claim to `run`, while it executes it.
+    pub(crate) fn epoch(&self, run: RunId) -> Option<u64> {
+        lock(&self.runs).get(&run).map(|executed| executed.epoch)
+    }
+
     pub(crate) fn count(&self) -> usize {
         lock(&self.runs).len()
     }
 
     pub(crate) fn stop(&self, run: RunId) {
-        if let Some(stopping) = lock(&self.runs).get(&run) {
-            stopping.set();
+        if let Some(executed) = lock(&self.runs).get(&run) {
+            executed.stopping.set();
         }
     }
 

@@ -55,6 +55,8 @@ impl RunHandle {
         let mut ended = self.inner.workbench.active.wait_for_end(self.run);
         let mut tail = self.inner.store.watch(self.run);
         loop {
+            // The end may have been told just before somebody waited for it.
+            let left = self.inner.workbench.active.wait_for_leave(self.run);
             tail.mark_unchanged();
             let here = self.inner.workbench.active.contains(self.run);
             if !here && let Some(outcome) = self.outcome_now().await? {
@@ -72,6 +74,7 @@ impl RunHandle {
                     }
                     ended = self.inner.workbench.active.wait_for_end(self.run);
                 }
+                _ = left => {}
                 moved = elsewhere => if moved.is_err() { return Err(Error::ShuttingDown) },
             }
         }
@@ -88,7 +91,7 @@ impl RunHandle {
     pub async fn at_rest(&self) -> Result<RunRow, Error> {
         loop {
             let left = self.inner.workbench.active.wait_for_leave(self.run);
-            let here = self.is_executed_here();
+            let here = self.inner.workbench.active.contains(self.run);
             if !here {
                 let row = self.row().await?;
                 if !row.runnable && row.owner.is_none() {
@@ -102,9 +105,10 @@ impl RunHandle {
         }
     }
 
-    /// True while this process executes the run.
-    pub fn is_executed_here(&self) -> bool {
-        self.inner.workbench.active.contains(self.run)
+    /// The epoch of this process's claim, while it executes the run. When the run's row shows a
+    /// later one, another process has taken the run over.
+    pub fn executed_here(&self) -> Option<u64> {
+        self.inner.workbench.active.epoch(self.run)
     }
 
     async fn row(&self) -> Result<RunRow, Error> {

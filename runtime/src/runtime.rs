@@ -123,7 +123,8 @@ impl Runtime {
         }
         match self.inner.supervisor.launch(events).await {
             Ok(run) => Ok(self.handle(run)),
-            Err(StoreError::KeyTaken { run, .. }) => Ok(self.handle(run)),
+            // Asked for again, it goes on, even where unfinished runs wait to be resumed.
+            Err(StoreError::KeyTaken { run, .. }) => Ok(self.resume(run)),
             Err(error) => Err(error.into()),
         }
     }

@@ -215,7 +215,7 @@ impl Shared {
     fn execute(self: &Arc<Self>, assignment: Assignment, permit: OwnedSemaphorePermit) {
         let shared = self.clone();
         let run = assignment.run;
-        let stopping = self.workbench.active.enter(run);
+        let stopping = self.workbench.active.enter(run, assignment.epoch);
         let task = async move {
             shared.workbench.execute(&shared.store, assignment, stopping, &shared.stop).await;
             shared.workbench.active.leave(run);

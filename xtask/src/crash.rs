@@ -1,10 +1,163 @@
-//! Crash cycles.
+//! Crash cycles: builds the binary with fail-points, has the harness of the testkit kill it, and
+//! prints what came of it.
+
+#![expect(clippy::print_stdout, reason = "a chore tells people what it does")]
+
+use clap::Args;
+use posse_testkit::crash::{Campaign, Cycle, Ended, Point, at_point, long, point, quick};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
 /// Options of crash cycles
-#[derive(clap::Args)]
-pub struct Crash {}
+#[derive(Args)]
+pub struct Crash {
+    /// Every fail-point, and some random kills [default]
+    #[arg(long, conflicts_with_all = ["cycles", "point"])]
+    quick: bool,
+    /// This many cycles, at fail-points and at random moments
+    #[arg(long, value_name = "N")]
+    cycles: Option<usize>,
+    /// Only at this fail-point
+    #[arg(long, value_name = "NAME", value_parser = known_point)]
+    point: Option<&'static Point>,
+    /// All that chance depends on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Only the cycle with this number, as a failure names it
+    #[arg(long, value_name = "N")]
+    only: Option<usize>,
+    /// Cycles at the same time
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    jobs: usize,
+    /// Test this binary, built with `--features failpoints`, in place of a new one
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+}
+
+fn known_point(name: &str) -> Result<&'static Point, String> {
+    point(name).ok_or_else(|| "there is no fail-point of that name".to_owned())
+}
+
+/// Cycles at one fail-point whose number nobody set.
+const AT_POINT: usize = 10;
+
 impl Crash {
     pub fn run(self) -> ExitCode {
-        ExitCode::SUCCESS
+        match self.play() {
+            Ok(code) => code,
+            Err(reason) => {
+                println!("cannot run crash cycles: {reason}");
+                ExitCode::FAILURE
+            }
+        }
     }
+
+    fn play(self) -> Result<ExitCode, String> {
+        let folder = tempfile::Builder::new().prefix("posse-crash-").tempdir();
+        let folder = folder.map_err(|error| format!("no folder to work in: {error}"))?;
+        let binary = folder.path().join("posse");
+        match &self.binary {
+            Some(given) => copy(given, &binary)?,
+            None => build(&binary)?,
+        }
+        let cycles = self.cycles();
+        let total = cycles.len();
+        println!("{total} cycles, seed {}, {} at a time", self.seed, self.jobs);
+        let campaign = Campaign {
+            binary,
+            folder: folder.path().to_owned(),
+            seed: self.seed,
+            jobs: self.jobs,
+            cycles,
+        };
+        // One thread: what it starts dies with it.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let mut done = 0;
+        let report = runtime.block_on(campaign.play(|ended| {
+            done += 1;
+            self.tell(ended);
+            if done % 100 == 0 {
+                println!("{done} of {total}");
+            }
+        }));
+        print!("{report}");
+        if report.failed > 0 {
+            // What is to be looked at stays.
+            println!("kept: {}", folder.keep().display());
+        }
+        println!("{} passed, {} failed", report.cycles - report.failed, report.failed);
+        Ok(if report.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn cycles(&self) -> Vec<Cycle> {
+        let mut cycles = match (self.point, self.cycles) {
+            (Some(point), count) => at_point(point, count.unwrap_or(AT_POINT)),
+            (None, Some(count)) => long(count, self.seed),
+            (None, None) => quick(),
+        };
+        cycles.retain(|cycle| self.only.is_none_or(|only| only == cycle.number));
+        cycles
+    }
+
+    /// One line a failure.
+    fn tell(&self, ended: &Ended) {
+        let Some(first) = ended.violations.first() else { return };
+        let more = match ended.violations.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        let cycle = &ended.cycle;
+        println!(
+            "FAILED cycle {} (seed {}, scenario {}, kill {}): {first}{more}; see {}",
+            cycle.number,
+            self.seed,
+            cycle.scenario,
+            cycle.kill,
+            ended.folder.display()
+        );
+    }
+}
+
+/// Builds the binary with fail-points and takes a copy: the next build of anyone replaces it.
+fn build(to: &Path) -> Result<(), String> {
+    #[expect(clippy::disallowed_methods, reason = "a chore runs cargo")]
+    let mut cargo = std::process::Command::new("cargo");
+    let arguments = [
+        "build",
+        "--quiet",
+        "--package",
+        "posse-cli",
+        "--features",
+        "failpoints",
+        "--message-format",
+        "json",
+    ];
+    cargo.args(arguments).stderr(std::process::Stdio::inherit());
+    let built = cargo.output().map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !built.status.success() {
+        return Err("the binary cannot be built".to_owned());
+    }
+    let messages = String::from_utf8_lossy(&built.stdout);
+    let mut artifacts = messages.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        message["executable"].as_str().map(PathBuf::from)
+    });
+    let binary = artifacts.next_back().ok_or("cargo does not say where the binary is")?;
+    copy(&binary, to)
+}
+
+/// Copies a binary that has fail-points.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let cannot = |error: std::io::Error| format!("{}: {error}", from.display());
+    let bytes = std::fs::read(from).map_err(cannot)?;
+    let mark = b"POSSE_FAILPOINT";
+    if !bytes.windows(mark.len()).any(|window| window == mark) {
+        return Err(format!(
+            "{} has no fail-points: build it with `--features failpoints`",
+            from.display()
+        ));
+    }
+    // With its permissions; written by nobody, so that it can be executed at once.
+    std::fs::copy(from, to).map(|_| ()).map_err(cannot)
 }

@@ -1,7 +1,8 @@
-//! Chores of the repository, as programs: benchmarks, crash cycles, tidy.
+//! Chores of the repository, as programs: benchmarks, crash cycles, pictures, tidy.
 
 mod bench;
 mod crash;
+mod picture;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -21,7 +22,9 @@ enum Chore {
     Bench(bench::Bench),
     /// Kill the real binary at every fail-point and at random times, and check what is left
     Crash(crash::Crash),
-    /// Check what the compiler does not: the code map, sizes, licences
+    /// Turn a terminal's screen, from standard input, into an SVG picture
+    Picture(picture::Picture),
+    /// Check what the compiler does not: the code map, sizes, licences, links
     Tidy(tidy::Tidy),
 }
 
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
     match Arguments::parse().chore {
         Chore::Bench(bench) => bench.run(),
         Chore::Crash(crash) => crash.run(),
+        Chore::Picture(picture) => picture.run(),
         Chore::Tidy(tidy) => tidy.run(),
     }
 }

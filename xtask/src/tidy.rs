@@ -1,4 +1,4 @@
-//! Checks what the compiler does not: the code map, test files, sizes, licences.
+//! Checks what the compiler does not: the code map, test files, sizes, licences, links.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,7 @@ impl Tidy {
         sizes(&root, &mut problems);
         packages(&root, &mut problems);
         licences(&root, &mut problems);
+        links(&root, &mut problems);
         for problem in &problems {
             say(problem);
         }
@@ -55,7 +56,6 @@ fn code_map(root: &Path, problems: &mut Vec<String>) {
             let covered = map.contains(&format!("`{module}`"))
                 || Path::new(&module)
                     .ancestors()
-                    .skip(1)
                     .any(|folder| map.contains(&format!("`{}/`", folder.display())));
             if !covered {
                 problems.push(format!("ARCHITECTURE.md: the code map does not name `{module}`"));
@@ -150,19 +150,52 @@ fn is_allowed(licence: &str, allowed: &BTreeSet<String>) -> bool {
     plain.split(" OR ").any(all)
 }
 
+/// Every link of a document to a file of the repository finds it.
+fn links(root: &Path, problems: &mut Vec<String>) {
+    let top = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut documents: Vec<PathBuf> = top.filter(|path| is_named(path, "md")).collect();
+    documents.extend(files(&root.join("docs"), "md"));
+    for document in documents {
+        let text = read(&document, problems);
+        let folder = document.parent().unwrap_or(root);
+        for target in link_targets(&text) {
+            if !folder.join(target).exists() {
+                let name = document.strip_prefix(root).unwrap_or(&document).display();
+                problems.push(format!("{name}: there is no `{target}` to link to"));
+            }
+        }
+    }
+}
+
+/// The files that a Markdown text links to, blocks of code left out.
+fn link_targets(text: &str) -> impl Iterator<Item = &str> {
+    let prose = text.split("```").step_by(2);
+    let targets = prose.flat_map(|part| part.split("](").skip(1));
+    let targets = targets.filter_map(|rest| rest.split([')', '#', ' ']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://"))
+}
+
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let Ok(entries) = std::fs::read_dir(folder) else { return files };
+    files(folder, "rs")
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir(folder) else { return found };
     for entry in entries.flatten() {
         let path = entry.path();
         if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
+            found.extend(files(&path, extension));
+        } else if is_named(&path, extension) {
+            found.push(path);
         }
     }
-    files.sort();
-    files
+    found.sort();
+    found
+}
+
+fn is_named(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
 }
 
 fn read(path: &Path, problems: &mut Vec<String>) -> String {
@@ -175,6 +208,12 @@ fn read(path: &Path, problems: &mut Vec<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_to_files_are_found_outside_of_code() {
+        let text = "[a](one.md) [b](two/three.md#part) [c](#here) [d](https://x.y/z)\n```\n[e](no)\n```\n![f](f.svg)";
+        assert_eq!(link_targets(text).collect::<Vec<_>>(), ["one.md", "two/three.md", "f.svg"]);
+    }
 
     #[test]
     fn licences_are_read_as_they_are_written() {

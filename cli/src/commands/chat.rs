@@ -1,115 +1,149 @@
 //! `posse chat`: a session, line by line.
 
+mod lines;
+
+use super::follow::{Followed, Followee, Form, Until, Viewer};
 use super::{Common, Pickup, folder, spec};
 use crate::args::ChatOptions;
+use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
-use crate::screen::Screen;
-use crate::signals::Signals;
-use posse::protocol::{CancelScope, Event, Seq, Stop};
-use posse::{Events, RunHandle, Runtime, Update};
-use rustyline::error::ReadlineError;
-use rustyline::history::FileHistory;
-use rustyline::{Config, Editor};
-use std::io::IsTerminal;
-use std::path::PathBuf;
-use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use crate::signals::Signal;
+use crate::terminal::Restore;
+use lines::{Line, Lines};
+use posse::config::Config;
+use posse::protocol::{CancelScope, Seq};
+use posse::store::Filter;
+use posse::{RunRow, Runtime};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 
-const HELP: &str = "Type what you want; the agent answers. Ctrl-C interrupts what it does, Ctrl-D \
-leaves. /help shows this, /quit leaves. The session is kept: `posse chat --resume` goes on with it.";
+const HELP: &str = "\
+Type what you want; the agent answers.
+  Ctrl-C   interrupts what it does
+  Ctrl-D   leaves; so does /quit
+  /help    shows this
+The session is kept: `posse chat --resume` goes on with it.";
 
 pub async fn run(common: Common, options: ChatOptions) -> Result<Code, Failure> {
     let folder = folder(options.agent.cwd.as_ref())?;
     let config = common.config(&folder)?;
-    let mut signals = Signals::listen()?;
-    let mut screen = Screen::new(common.global.quiet, common.environment.no_color);
+    let form = if common.global.json { Form::StreamJson } else { Form::Screen };
+    let mut viewer = Viewer::new(&common, form)?;
+    let _restore = Restore::later();
     let runtime = common.runtime(&config, Pickup::Named).await?;
-    let session = match open(&runtime, &options, &config, &folder).await {
-        Ok(session) => session,
-        Err(failure) => {
-            runtime.shutdown().await;
-            return Err(failure);
+    let result = async {
+        let mut session = open(&runtime, &options, &config, &folder, &mut viewer).await?;
+        let lines = Lines::open(history(&common));
+        let code = converse(&runtime, &mut session, lines, &mut viewer).await?;
+        let row = runtime.find(&session.run.id().to_string()).await?;
+        if !row.title.is_empty() {
+            let again = format!("`posse chat --resume {}` goes on with this", row.id.short());
+            viewer.screen.remark(&again);
         }
-    };
-    let history = common.environment.data_folder.as_ref().map(|folder| folder.join("history"));
-    let result = converse(&runtime, session, history, &mut screen, &mut signals).await;
-    runtime.shutdown().await;
+        Ok(code)
+    }
+    .await;
+    viewer.close(&runtime).await;
     result
 }
 
-/// Where a conversation stands.
-struct Session {
-    run: RunHandle,
-    events: Events,
-    /// A turn was under way when the session was resumed.
-    busy: bool,
+/// Where the lines that were typed are kept.
+fn history(common: &Common) -> Option<PathBuf> {
+    let folder = common.environment.data_folder.as_ref()?;
+    // Without it there is no history, which is no reason not to talk.
+    let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    Some(folder.join("history"))
 }
 
 async fn open(
     runtime: &Runtime,
     options: &ChatOptions,
-    config: &posse::config::Config,
-    folder: &std::path::Path,
-) -> Result<Session, Failure> {
-    let Some(id) = &options.resume else {
+    config: &Config,
+    folder: &Path,
+    viewer: &mut Viewer,
+) -> Result<Followee, Failure> {
+    let Some(wanted) = &options.resume else {
         let mut spec = spec(&options.agent, config, folder, None)?;
         spec.session = true;
         let run = runtime.start(spec).await?;
-        return Ok(Session { events: run.events(Seq::ZERO), run, busy: false });
+        return Ok(Followee::new(run, Seq::ZERO));
     };
-    let row = runtime.find(id).await?;
+    let row = match wanted {
+        Some(id) => runtime.find(id).await?,
+        None => latest(runtime, folder).await?,
+    };
+    let short = row.id.short();
     if !row.session {
-        return Err(Failure::usage(format!("run {} is not a chat", row.id.short()))
-            .hint(format!("`posse runs resume {} \"…\"` goes on with it", row.id)));
+        return Err(Failure::usage(format!("run {short} is not a chat"))
+            .hint(format!("`posse runs resume {short} \"…\"` goes on with it")));
     }
-    let run = runtime.resume(row.id);
-    print::note(format!("going on with: {}", crate::clean::clean_line(&row.title, 100)));
-    Ok(Session { events: run.events(row.last_seq), run, busy: row.runnable })
+    let title = clean_line(&row.title, 100);
+    viewer.screen.remark(&format!("going on with {short}: {title}"));
+    Ok(Followee::new(runtime.resume(row.id), row.last_seq))
+}
+
+/// The newest session in this folder.
+async fn latest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
+    let workspace = Some(folder.display().to_string());
+    let filter = Filter { workspace, limit: 10_000, ..Filter::default() };
+    let rows = runtime.list(&filter).await?;
+    let said = |row: &RunRow| row.session && !row.title.is_empty() && row.damaged.is_none();
+    rows.into_iter().find(said).ok_or_else(|| {
+        Failure::usage(format!("there is no chat in {} yet", folder.display()))
+            .hint("`posse chat` begins one; `posse runs list` shows those elsewhere")
+    })
 }
 
 async fn converse(
     runtime: &Runtime,
-    mut session: Session,
-    history: Option<PathBuf>,
-    screen: &mut Screen,
-    signals: &mut Signals,
+    session: &mut Followee,
+    mut lines: Lines,
+    viewer: &mut Viewer,
 ) -> Result<Code, Failure> {
-    let mut lines = Lines::open(history);
     let id = session.run.id();
-    if session.busy {
-        turn(runtime, &mut session, screen, signals).await?;
+    // A new session says what it is; a resumed one may be in the middle of a turn.
+    if turn(runtime, session, viewer).await? == Turn::Leave {
+        return Ok(Code::Interrupted);
     }
     loop {
-        let line = match lines.next(signals).await? {
+        let line = match lines.next(&mut viewer.signals).await? {
             Line::Text(line) => line,
             Line::Interrupted => {
                 print::note("(Ctrl-D or /quit leaves)");
                 continue;
             }
-            Line::End => break,
+            Line::End => return Ok(Code::Done),
+            Line::Unreadable(reason) => {
+                return Err(Failure::usage(format!("cannot read the input: {reason}")));
+            }
             Line::Killed => return Ok(Code::Interrupted),
         };
         match line.trim() {
             "" => continue,
-            "/quit" | "/exit" => break,
+            "/quit" | "/exit" => return Ok(Code::Done),
             "/help" => {
                 print::note(HELP);
                 continue;
             }
-            command if command.starts_with('/') && !command.contains(' ') => {
+            command if is_command(command) => {
                 print::note(format!("there is no {command}; /help shows what there is"));
                 continue;
             }
             _ => {}
         }
         runtime.send(id, line).await?;
-        if turn(runtime, &mut session, screen, signals).await? == Turn::Leave {
+        if turn(runtime, session, viewer).await? == Turn::Leave {
             return Ok(Code::Interrupted);
         }
     }
-    print::note(format!("`posse chat --resume {}` goes on with this session", id.short()));
-    Ok(Code::Done)
+}
+
+/// True for what looks like a command of ours, and not like a path or a sentence.
+fn is_command(line: &str) -> bool {
+    line.strip_prefix('/').is_some_and(|word| {
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
+    })
 }
 
 #[derive(PartialEq)]
@@ -121,142 +155,35 @@ enum Turn {
 /// Shows a turn until the session waits again. Ctrl-C interrupts the turn, other signals leave.
 async fn turn(
     runtime: &Runtime,
-    session: &mut Session,
-    screen: &mut Screen,
-    signals: &mut Signals,
+    session: &mut Followee,
+    viewer: &mut Viewer,
 ) -> Result<Turn, Failure> {
-    let mut ticks = tokio::time::interval(Duration::from_millis(200));
+    let mut interrupted = false;
     loop {
-        let update = tokio::select! {
-            update = session.events.next() => update,
-            _ = ticks.tick() => { screen.tick(); continue; }
-            signal = signals.next() => {
-                if signal != "Ctrl-C" {
-                    return Ok(Turn::Leave);
+        match viewer.follow(runtime, session, Until::Rest).await? {
+            Followed::Rests(_) => break,
+            Followed::Ended(outcome) => {
+                if !outcome.is_completed() && viewer.form == Form::Screen {
+                    viewer.screen.end_turn()?;
+                    print::note(format!("✗ {}", clean_line(&outcome.to_string(), 600)));
                 }
-                // Nothing to interrupt any more is fine.
-                let _ = runtime.cancel(session.run.id(), "the user", CancelScope::Turn).await;
-                continue;
+                break;
             }
-        };
-        let Some(update) = update else { return Ok(Turn::Over) };
-        let update = update?;
-        screen.show(&update);
-        let Update::Event(record) = &update else { continue };
-        let over = match &record.event {
-            Event::ModelReplied(replied) => replied.message.tool_calls().next().is_none(),
-            Event::ModelFailed(failed) => failed.kind == posse::protocol::FailureKind::Cancelled,
-            Event::RunFinished(finished) => {
-                if !finished.outcome.is_completed() {
-                    screen.note(&crate::clean::clean_line(&finished.outcome.to_string(), 400));
-                }
-                true
+            Followed::Signal(Signal::Interrupt) if interrupted => {
+                viewer.screen.remark("still stopping; Ctrl-D leaves when it has");
             }
-            _ => false,
-        };
-        let stopped = matches!(&record.event, Event::ModelReplied(replied) if replied.stop == Stop::Cancelled);
-        if over || stopped || session_waits(runtime, session).await? {
-            screen.end_turn();
-            return Ok(Turn::Over);
-        }
-    }
-}
-
-/// True when the session has been put to rest without a last word: a turn cut short in a tool.
-async fn session_waits(runtime: &Runtime, session: &Session) -> Result<bool, Failure> {
-    if runtime.executing() > 0 {
-        return Ok(false);
-    }
-    let row = runtime.find(&session.run.id().to_string()).await?;
-    Ok(!row.runnable)
-}
-
-enum Line {
-    Text(String),
-    /// Ctrl-C at the prompt.
-    Interrupted,
-    /// Ctrl-D, or the end of the input.
-    End,
-    /// A signal other than Ctrl-C.
-    Killed,
-}
-
-/// Lines from a person, or from a pipe. Read on a thread of their own, because reading blocks.
-struct Lines {
-    wanted: mpsc::Sender<oneshot::Sender<Line>>,
-}
-
-impl Lines {
-    fn open(history: Option<PathBuf>) -> Self {
-        let (wanted, mut requests) = mpsc::channel::<oneshot::Sender<Line>>(1);
-        std::thread::spawn(move || {
-            let mut source = Source::open(history);
-            while let Some(reply) = requests.blocking_recv() {
-                if reply.send(source.read()).is_err() {
-                    break;
+            Followed::Signal(Signal::Interrupt) => {
+                interrupted = true;
+                let id = session.run.id();
+                tokio::select! {
+                    // Nothing to interrupt any more is fine.
+                    _ = runtime.cancel(id, "the user", CancelScope::Turn) => {}
+                    _ = viewer.signals.next() => return Ok(Turn::Leave),
                 }
             }
-        });
-        Lines { wanted }
-    }
-
-    async fn next(&mut self, signals: &mut Signals) -> Result<Line, Failure> {
-        let (reply, line) = oneshot::channel();
-        let gone = || Failure::internal("the input is gone");
-        self.wanted.send(reply).await.map_err(|_| gone())?;
-        let mut line = line;
-        loop {
-            tokio::select! {
-                line = &mut line => return line.map_err(|_| gone()),
-                signal = signals.next() => if signal != "Ctrl-C" { return Ok(Line::Killed) },
-            }
+            Followed::Signal(_) => return Ok(Turn::Leave),
         }
     }
-}
-
-enum Source {
-    Editor(Box<Editor<(), FileHistory>>, Option<PathBuf>),
-    Pipe(std::io::Lines<std::io::BufReader<std::io::Stdin>>),
-}
-
-impl Source {
-    fn open(history: Option<PathBuf>) -> Self {
-        use std::io::BufRead;
-        let pipe = || Source::Pipe(std::io::BufReader::new(std::io::stdin()).lines());
-        if !std::io::stdin().is_terminal() {
-            return pipe();
-        }
-        let config = Config::builder().auto_add_history(true).max_history_size(1_000);
-        let editor = config.map(|config| Editor::<(), FileHistory>::with_config(config.build()));
-        match editor {
-            Ok(Ok(mut editor)) => {
-                if let Some(path) = &history {
-                    // No history yet is fine.
-                    let _ = editor.load_history(path);
-                }
-                Source::Editor(Box::new(editor), history)
-            }
-            _ => pipe(),
-        }
-    }
-
-    fn read(&mut self) -> Line {
-        match self {
-            Source::Pipe(lines) => match lines.next() {
-                Some(Ok(line)) => Line::Text(line),
-                _ => Line::End,
-            },
-            Source::Editor(editor, history) => match editor.readline("› ") {
-                Ok(line) => {
-                    if let Some(path) = history {
-                        // Rustyline makes the file readable by its owner only.
-                        let _ = editor.save_history(path);
-                    }
-                    Line::Text(line)
-                }
-                Err(ReadlineError::Interrupted) => Line::Interrupted,
-                Err(_) => Line::End,
-            },
-        }
-    }
+    viewer.end_turn()?;
+    Ok(Turn::Over)
 }

@@ -1,6 +1,7 @@
 //! `posse config`: the settings in force and where each came from.
 
 use super::{Common, folder};
+use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
 use posse::config::{AutoResume, Setting};
@@ -18,7 +19,10 @@ pub fn run(common: &Common) -> Result<Code, Failure> {
     let database = common.database()?;
     let database_origin = if common.global.db.is_some() { "--db" } else { "default" };
     row("database", json!(database.display().to_string()), &database_origin);
-    row("model", json!(config.model.value), &config.model.origin);
+    match (&config.model.value, common.default_model()) {
+        (None, Some(model)) => row("model", json!(model), &"default with ANTHROPIC_API_KEY"),
+        (model, _) => row("model", json!(model), &config.model.origin),
+    }
     row("agent", json!(config.agent.value.as_str()), &config.agent.origin);
     row("max_concurrent", json!(config.max_concurrent.value), &config.max_concurrent.origin);
     let recovery = match config.recovery.value {
@@ -60,22 +64,23 @@ pub fn run(common: &Common) -> Result<Code, Failure> {
             "settings": settings,
             "user_file": sources.user,
             "project_file": sources.project,
-        }));
+        }))?;
         return Ok(Code::Done);
     }
     let width = rows.iter().map(|(key, _, _)| key.len()).max().unwrap_or(0);
     for (key, value, origin) in rows {
         let value = match value {
             Value::Null => "–".to_owned(),
-            Value::String(text) => text,
+            Value::String(text) => clean_line(&text, 200),
             other => other.to_string(),
         };
-        print::line(format!("{key:width$}  {value}  ({origin})"));
+        print::line(format!("{key:width$}  {value:24}  ({origin})"))?;
     }
-    for (name, path) in
-        [("your settings", sources.user), ("the project's settings", sources.project)]
-    {
-        if let Some(path) = path {
+    let files = [("your settings", sources.user), ("the project's settings", sources.project)];
+    for (name, path) in files {
+        if let Some(path) = path
+            && !common.global.quiet
+        {
             let state = if path.exists() { "read" } else { "not there" };
             print::note(format!("{name}: {} ({state})", path.display()));
         }

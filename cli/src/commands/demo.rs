@@ -1,10 +1,10 @@
 //! `posse demo`: a scripted agent at work on the user's folder, on the fake model.
 
-use super::follow::Form;
-use super::{Common, Pickup, folder, run as run_command};
+use super::follow::{Form, Viewer};
+use super::run::{follow_to_end, unfinished};
+use super::{Common, Pickup, folder};
 use crate::args::DemoOptions;
 use crate::exit::{Code, Failure};
-use crate::signals::Signals;
 use posse::RunSpec;
 use posse_testkit::{FakeModel, Script};
 
@@ -28,21 +28,25 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
     }
     let config = posse::config::Config::default();
     let form = if common.global.json { Form::Json } else { Form::Screen };
-    let mut signals = Signals::listen()?;
-    let mut screen = run_command::screen(&common, form);
+    let mut viewer = Viewer::new(&common, form)?;
     let runtime = common.runtime(&config, Pickup::Folder(folder.clone())).await?;
-    let unfinished = run_command::unfinished(&runtime, &folder).await?;
-    let run = match unfinished.first() {
-        Some(run) => {
-            screen.note("an earlier demo was interrupted here; it goes on where it stopped");
-            runtime.resume(*run)
-        }
-        None => {
-            let agent = config.agent.value.clone();
-            let spec =
-                RunSpec { model: Some(MODEL.to_owned()), ..RunSpec::new(agent, PROMPT, &folder) };
-            runtime.start(spec).await?
-        }
-    };
-    run_command::finish(&runtime, &run, Vec::new(), form, &mut screen, &mut signals).await
+    let result = async {
+        let run = match unfinished(&runtime, &config, &folder).await?.first() {
+            Some(run) => {
+                let again = "an earlier demo was interrupted here; it goes on where it stopped";
+                viewer.screen.remark(again);
+                runtime.resume(*run)
+            }
+            None => {
+                let agent = config.agent.value.clone();
+                let spec = RunSpec::new(agent, PROMPT, &folder);
+                runtime.start(RunSpec { model: Some(MODEL.to_owned()), ..spec }).await?
+            }
+        };
+        follow_to_end(&runtime, &run, &mut viewer).await
+    }
+    .await;
+    viewer.close(&runtime).await;
+    fake.shutdown().await;
+    result
 }

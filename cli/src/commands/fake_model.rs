@@ -5,6 +5,7 @@ use crate::args::FakeModelOptions;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::signals::Signals;
+use crate::view;
 use posse_testkit::{FakeModel, Script};
 
 pub async fn run(common: Common, options: FakeModelOptions) -> Result<Code, Failure> {
@@ -23,16 +24,20 @@ pub async fn run(common: Common, options: FakeModelOptions) -> Result<Code, Fail
         .await
         .map_err(|error| Failure::usage(format!("cannot listen on {}: {error}", options.listen)))?;
     if common.global.json {
-        print::json(&serde_json::json!({"url": fake.url()}));
+        print::json(&serde_json::json!({"url": fake.url()}))?;
     } else {
-        print::line(fake.url());
-        print::note(format!(
-            "serving {path}; use it with ANTHROPIC_BASE_URL={} ANTHROPIC_API_KEY=any; Ctrl-C ends it",
-            fake.url()
-        ));
+        print::line(fake.url())?;
+        if !common.global.quiet {
+            print::note(format!(
+                "serving {path}; use it with ANTHROPIC_BASE_URL={} ANTHROPIC_API_KEY=any; Ctrl-C ends it",
+                fake.url()
+            ));
+        }
     }
     signals.next().await;
-    print::note(format!("{} requests", fake.count()));
+    if !common.global.quiet {
+        print::note(view::count(fake.count() as u64, "request"));
+    }
     fake.shutdown().await;
     Ok(Code::Done)
 }

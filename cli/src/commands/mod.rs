@@ -62,7 +62,7 @@ impl Common {
     }
 
     /// The model when nothing names one: that of the key in the environment.
-    fn default_model(&self) -> Option<String> {
+    pub fn default_model(&self) -> Option<String> {
         let key = self.environment.keys.anthropic_api_key.as_ref();
         key.map(|_| "anthropic/claude-sonnet-4-5".to_owned())
     }
@@ -96,7 +96,10 @@ impl Common {
 pub fn folder(cwd: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     let folder = match cwd {
         Some(folder) => folder.clone(),
-        None => std::env::current_dir()?,
+        None => std::env::current_dir().map_err(|error| {
+            Failure::usage(format!("cannot work in the current folder: {error}"))
+                .hint("it may have been removed; go to another, or name one with --cwd")
+        })?,
     };
     folder
         .canonicalize()

@@ -1,15 +1,14 @@
 //! `posse run`: one task, one answer.
 
-use super::follow::{Followed, Form, conclude, follow, shut_down};
+use super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
 use super::{Common, Pickup, folder, spec};
 use crate::args::RunOptions;
 use crate::exit::{Code, Failure};
-use crate::print;
-use crate::screen::Screen;
-use crate::signals::Signals;
+use crate::view;
+use posse::config::{AutoResume, Config};
 use posse::protocol::Seq;
 use posse::store::{Filter, Unfinished};
-use posse::{RunHandle, RunId, Runtime, Status};
+use posse::{RunHandle, RunId, RunRow, Runtime, Status};
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 
@@ -27,67 +26,53 @@ pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
         (_, true) => Form::StreamJson,
         _ => Form::Screen,
     };
-    let mut signals = Signals::listen()?;
-    let mut screen = screen(&common, form);
+    let mut viewer = Viewer::new(&common, form)?;
     let runtime = common.runtime(&config, Pickup::Folder(folder.clone())).await?;
-    let others = unfinished(&runtime, &folder).await?;
-    let started = runtime.start(spec).await;
-    let run = match started {
-        Ok(run) => run,
-        Err(error) => {
-            runtime.shutdown().await;
-            return Err(error.into());
-        }
-    };
-    announce(&mut screen, &others, run.id());
-    finish(&runtime, &run, others, form, &mut screen, &mut signals).await
+    let result = async {
+        let mut others = unfinished(&runtime, &config, &folder).await?;
+        let run = runtime.start(spec).await?;
+        // A key may have found a run that nobody executes.
+        let run = runtime.resume(run.id());
+        announce(&mut viewer, &others, run.id());
+        let code = follow_to_end(&runtime, &run, &mut viewer).await?;
+        // Some may have been taken up unseen, between the opening and the look.
+        others.extend(unfinished(&runtime, &config, &folder).await?);
+        wait_for_others(&runtime, others, run.id(), &mut viewer).await;
+        Ok(code)
+    }
+    .await;
+    viewer.close(&runtime).await;
+    result
 }
 
-pub fn screen(common: &Common, form: Form) -> Screen {
-    Screen::new(common.global.quiet || form != Form::Screen, common.environment.no_color)
-}
-
-/// Follows `run` to its end, then waits for the runs that were found unfinished.
-pub async fn finish(
+/// Follows `run` to its end. After a signal the runtime is shut down.
+pub async fn follow_to_end(
     runtime: &Runtime,
     run: &RunHandle,
-    others: Vec<RunId>,
-    form: Form,
-    screen: &mut Screen,
-    signals: &mut Signals,
+    viewer: &mut Viewer,
 ) -> Result<Code, Failure> {
-    let followed = follow(run, Seq::ZERO, form, screen, signals).await;
-    let outcome = match followed {
-        Ok(Followed::Ended(outcome)) => outcome,
-        Ok(Followed::Signal(signal)) => {
-            shut_down(runtime, signals, screen, signal).await;
-            print::note(format!(
-                "run {} is kept: `posse runs resume {}` goes on with it",
-                run.id().short(),
-                run.id()
-            ));
-            return Ok(Code::Interrupted);
+    match viewer.follow(runtime, &mut Followee::new(run.clone(), Seq::ZERO), Until::Rest).await? {
+        Followed::Ended(outcome) => viewer.conclude(runtime, run, &outcome).await,
+        Followed::Rests(row) => {
+            viewer.screen.note(&format!("run {} waits; see `posse runs show`", row.id.short()));
+            Ok(Code::Done)
         }
-        Err(failure) => {
-            runtime.shutdown().await;
-            return Err(failure);
+        Followed::Signal(signal) => {
+            viewer.shut_down(runtime, signal).await;
+            Err(interrupted(run, signal))
         }
-    };
-    let code = conclude(runtime, run, &outcome, form, screen).await?;
-    wait_for_others(runtime, &others, run.id(), screen, signals).await;
-    shut_down_quietly(runtime, signals).await;
-    Ok(code)
-}
-
-async fn shut_down_quietly(runtime: &Runtime, signals: &mut Signals) {
-    tokio::select! {
-        () = runtime.shutdown() => {}
-        _ = signals.next() => {}
     }
 }
 
-/// Runs that were interrupted in this folder and go on now.
-pub async fn unfinished(runtime: &Runtime, folder: &Path) -> Result<Vec<RunId>, Failure> {
+/// Runs in this folder that were interrupted and go on now.
+pub async fn unfinished(
+    runtime: &Runtime,
+    config: &Config,
+    folder: &Path,
+) -> Result<Vec<RunId>, Failure> {
+    if config.recovery.value == AutoResume::Wait {
+        return Ok(Vec::new());
+    }
     let filter = Filter {
         workspace: Some(folder.display().to_string()),
         unfinished: Unfinished::Only,
@@ -95,33 +80,49 @@ pub async fn unfinished(runtime: &Runtime, folder: &Path) -> Result<Vec<RunId>, 
         ..Filter::default()
     };
     let rows = runtime.list(&filter).await?;
-    let resumed = |status: Status| matches!(status, Status::Interrupted | Status::Queued);
-    Ok(rows.into_iter().filter(|row| resumed(row.status)).map(|row| row.id).collect())
+    let resumed = |row: &RunRow| match row.status {
+        Status::Interrupted | Status::Queued => true,
+        _ => runtime.handle(row.id).executed_here().is_some(),
+    };
+    Ok(rows.into_iter().filter(resumed).map(|row| row.id).collect())
 }
 
-fn announce(screen: &mut Screen, others: &[RunId], new: RunId) {
+fn announce(viewer: &mut Viewer, others: &[RunId], new: RunId) {
     let others: Vec<String> = others.iter().filter(|run| **run != new).map(RunId::short).collect();
     if !others.is_empty() {
-        screen
-            .note(&format!("going on with unfinished runs in this folder: {}", others.join(", ")));
+        let runs = if others.len() == 1 { "run" } else { "runs" };
+        let others = others.join(", ");
+        viewer.screen.remark(&format!("going on with unfinished {runs} in this folder: {others}"));
     }
 }
 
+/// Waits for runs that were found unfinished, until a signal comes.
 async fn wait_for_others(
     runtime: &Runtime,
-    others: &[RunId],
+    mut others: Vec<RunId>,
     own: RunId,
-    screen: &mut Screen,
-    signals: &mut Signals,
+    viewer: &mut Viewer,
 ) {
-    for other in others.iter().filter(|run| **run != own) {
-        let handle = runtime.handle(*other);
-        tokio::select! {
-            outcome = handle.outcome() => if let Ok(outcome) = outcome {
-                screen.note(&format!("run {}: {}", other.short(), crate::clean::clean_line(&outcome.to_string(), 200)));
-            },
-            _ = signals.next() => return,
-        }
+    others.sort();
+    others.dedup();
+    others.retain(|run| *run != own);
+    let busy = others.iter().filter(|run| runtime.handle(**run).executed_here().is_some()).count();
+    if busy > 0 {
+        let runs = view::count(busy as u64, "other run");
+        viewer.screen.remark(&format!("waiting for {runs}; Ctrl-C leaves, they are kept"));
+    }
+    for other in others {
+        let handle = runtime.handle(other);
+        let rested = tokio::select! {
+            rested = handle.at_rest() => rested,
+            _ = viewer.signals.next() => return,
+        };
+        let Ok(row) = rested else { continue };
+        let line = match row.outcome {
+            Some(_) => crate::clean::clean_line(&row.outcome_line, 200),
+            None => row.status.to_string(),
+        };
+        viewer.screen.remark(&format!("run {}: {line}", other.short()));
     }
 }
 
@@ -137,16 +138,15 @@ fn prompt(options: &RunOptions) -> Result<String, Failure> {
         }
         (Some(_), None) => read_prompt(std::io::stdin(), "standard input")?,
         (None, None) if piped => read_prompt(std::io::stdin(), "standard input")?,
-        (None, None) => {
-            return Err(Failure::usage("there is nothing to do")
-                .hint("say what to do: posse run \"what does this project do?\""));
-        }
+        (None, None) => return Err(Failure::usage("there is nothing to do").hint(SAY)),
     };
     if text.trim().is_empty() {
-        return Err(Failure::usage("the prompt is empty").hint("say what to do"));
+        return Err(Failure::usage("the prompt is empty").hint(SAY));
     }
     Ok(text)
 }
+
+const SAY: &str = "say what to do: posse run \"what does this project do?\"";
 
 fn read_prompt(from: impl Read, name: &str) -> Result<String, Failure> {
     let mut bytes = Vec::new();
@@ -154,7 +154,8 @@ fn read_prompt(from: impl Read, name: &str) -> Result<String, Failure> {
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
     if bytes.len() as u64 > MAX_PROMPT {
-        return Err(Failure::usage(format!("the prompt in {name} is larger than 4 MiB")));
+        return Err(Failure::usage(format!("the prompt in {name} is larger than 4 MiB"))
+            .hint("put it into a file in the folder, and name that file in the prompt"));
     }
     String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("the prompt in {name} is not valid UTF-8")))

@@ -112,6 +112,24 @@ async fn with_recovery_off_a_run_waits_for_resume() {
 }
 
 #[tokio::test]
+async fn with_recovery_off_a_run_goes_on_when_it_is_started_again_by_its_key() {
+    let gate = Gate::new();
+    let script = Script::always(Reply::text("done").held_by(&gate));
+    let mut bench =
+        Bench::with(script, |config| RuntimeConfig { recovery: Recovery::Wait, ..config }).await;
+    let nightly =
+        |bench: &Bench| posse::RunSpec { key: Some("nightly".into()), ..bench.spec("go") };
+    let first = bench.runtime.start(nightly(&bench)).await.unwrap();
+    within(gate.wait_for_held(1)).await.unwrap();
+    bench.runtime.shutdown().await;
+    gate.open();
+    bench.reopen().await;
+    let again = bench.runtime.start(nightly(&bench)).await.unwrap();
+    assert_eq!(again.id(), first.id());
+    assert!(within(again.outcome()).await.unwrap().is_completed());
+}
+
+#[tokio::test]
 async fn recovery_in_a_folder_leaves_other_folders_alone() {
     let gate = Gate::new();
     let script = Script::always(Reply::text("done").held_by(&gate));

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a cycle left behind.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// Runs whose ids were printed.
-    pub acknowledged: BTreeSet<String>,
+    /// Every line of JSON that was printed. A run is acknowledged once its id was.
+    pub printed: Vec<Value>,
     /// How many runs there should be.
     pub expected_runs: usize,
     /// The log of every run there is.
@@ -64,16 +64,38 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
 }
 
 fn check_runs(evidence: &Evidence, found: &mut Vec<Violation>) {
-    let there: BTreeSet<&str> = evidence.logs.iter().map(|log| log.run.as_str()).collect();
-    for run in &evidence.acknowledged {
-        if !there.contains(run.as_str()) {
-            found.push(Violation::of(Promise::NoRunLost, format!("run {run} is gone")));
-        }
-    }
     if evidence.logs.len() != evidence.expected_runs {
         let detail =
             format!("{} runs where {} belong", evidence.logs.len(), evidence.expected_runs);
         found.push(Violation::of(Promise::NoRunLost, detail));
+    }
+    let logs: BTreeMap<&str, &RunLog> =
+        evidence.logs.iter().map(|log| (log.run.as_str(), log)).collect();
+    let mut gone = BTreeSet::new();
+    for line in &evidence.printed {
+        let Some(run) = line["run"].as_str() else { continue };
+        match logs.get(run) {
+            Some(log) => check_printed(log, line, found),
+            None => _ = gone.insert(run),
+        }
+    }
+    for run in gone {
+        found.push(Violation::of(Promise::NoRunLost, format!("run {run} is gone")));
+    }
+}
+
+/// Nothing is shown before it is stored: what was printed of a run must be in its log.
+fn check_printed(log: &RunLog, line: &Value, found: &mut Vec<Violation>) {
+    let stored = if let Some(position) = line["seq"].as_u64() {
+        let index = usize::try_from(position).unwrap_or(usize::MAX).wrapping_sub(1);
+        log.records.get(index) == Some(line)
+    } else if line["outcome"]["kind"].is_string() {
+        log.events().any(|event| event["outcome"] == line["outcome"])
+    } else {
+        true
+    };
+    if !stored {
+        found.push(Violation::of(Promise::ShownIsStored, format!("not in the log: {line}")));
     }
 }
 
@@ -257,6 +279,10 @@ impl<'a> Reading<'a> {
         if outcome != right {
             let detail = format!("ended as {} at {position}, not as {right}", event["outcome"]);
             self.break_promise(Promise::RightOutcome, detail);
+        }
+        if outcome == "completed" && self.last_message > self.seen {
+            let detail = format!("ended without an answer to event {}", self.last_message);
+            self.break_promise(Promise::MessageOnce, detail);
         }
         self.outcome = Some(outcome);
     }

@@ -19,7 +19,7 @@ pub(crate) async fn leftovers(folder: &Path) -> Vec<String> {
 }
 
 /// Processes whose environment or arguments name `folder`.
-pub(crate) fn living(folder: &Path) -> Vec<String> {
+fn living(folder: &Path) -> Vec<String> {
     let mark = folder.as_os_str().as_encoded_bytes();
     let names = |bytes: &[u8]| bytes.windows(mark.len()).any(|window| window == mark);
     let mut found = Vec::new();

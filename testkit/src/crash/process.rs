@@ -29,8 +29,8 @@ pub(crate) struct Death {
 pub(crate) enum Moment {
     /// So long after the start.
     After(Duration),
-    /// When so many lines have been printed.
-    Line(usize),
+    /// When so many stored events have been printed.
+    Event(usize),
 }
 
 /// What a process is told to die by.
@@ -110,15 +110,19 @@ impl Posse {
     }
 
     /// Runs a command to its end.
-    pub(crate) async fn run(&self, arguments: &[&str], input: &str, death: Death) -> io::Result<Exit> {
+    pub(crate) async fn run(
+        &self,
+        arguments: &[&str],
+        input: &str,
+        death: Death,
+    ) -> io::Result<Exit> {
         let began = Instant::now();
         let mut child = self.command(arguments, &death).spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
             // A process that dies before it reads does not need it.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
-        let said = watch(&mut child, &death).await;
-        let (status, stdout, stderr) = said?;
+        let (status, stdout, stderr) = watch(&mut child, &death).await?;
         let arguments = arguments.iter().map(|&text| text.to_owned()).collect();
         let exit = Exit { arguments, death, status, stdout, stderr, took: began.elapsed() };
         if let Ok(mut history) = self.history.lock() {
@@ -200,11 +204,15 @@ async fn watch(child: &mut Child, death: &Death) -> io::Result<Said> {
     let mut stderr = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let read_out = async {
         let mut lines = BufReader::new(stdout);
-        let mut count = 0;
-        while lines.read_line(&mut out).await.unwrap_or(0) > 0 {
-            count += 1;
-            if let Some((Moment::Line(at), blow)) = death.blow
-                && at == count
+        let mut events = 0;
+        let mut line = String::new();
+        while lines.read_line(&mut line).await.unwrap_or(0) > 0 {
+            // Deltas name no run.
+            events += usize::from(line.starts_with("{\"run\""));
+            out.push_str(&line);
+            line.clear();
+            if let Some((Moment::Event(at), blow)) = death.blow
+                && at == events
             {
                 strike(blow);
             }

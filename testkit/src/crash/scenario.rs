@@ -1,12 +1,13 @@
 //! The scenarios: what is asked of posse before, while and after it is killed.
 
-use super::stage::{Acted, Halt, Stage};
 use super::process::{Blow, Death, Moment};
+use super::stage::{Acted, Again, Halt, Stage};
 use super::violation::Promise;
 use std::fmt;
+use std::time::Duration;
 
 /// What posse is used for in a cycle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scenario {
     /// One run that uses every kind of tool over several turns.
     Tools,
@@ -18,6 +19,8 @@ pub enum Scenario {
     Chat,
     /// A run that is cancelled from another process while a command sleeps.
     Cancel,
+    /// A run that is told something from another process while it is at work.
+    Steering,
     /// Three processes with a run each, on one database, with one slot each.
     Crowd,
     /// Two runs whose process was killed before; the one that goes on with them is killed.
@@ -27,12 +30,13 @@ pub enum Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 8] = [
+pub const SCENARIOS: [Scenario; 9] = [
     Scenario::Tools,
     Scenario::Compaction,
     Scenario::Reopening,
     Scenario::Chat,
     Scenario::Cancel,
+    Scenario::Steering,
     Scenario::Crowd,
     Scenario::Recovery,
     Scenario::Shutdown,
@@ -46,6 +50,7 @@ impl fmt::Display for Scenario {
             Scenario::Reopening => "reopening",
             Scenario::Chat => "chat",
             Scenario::Cancel => "cancel",
+            Scenario::Steering => "steering",
             Scenario::Crowd => "crowd",
             Scenario::Recovery => "recovery",
             Scenario::Shutdown => "shutdown",
@@ -70,15 +75,28 @@ impl Scenario {
     pub(crate) fn messages(self) -> Vec<String> {
         match self {
             Scenario::Reopening => vec![SECOND.to_owned(), THIRD.to_owned()],
+            Scenario::Steering => vec![SECOND.to_owned()],
             Scenario::Chat => CHAT.iter().map(|&line| line.to_owned()).collect(),
             _ => Vec::new(),
         }
     }
 
+    /// About how long its first command takes when nobody disturbs it: random kills fall in it.
+    pub(crate) fn horizon(self) -> Duration {
+        Duration::from_millis(match self {
+            Scenario::Tools | Scenario::Recovery | Scenario::Shutdown | Scenario::Steering => 700,
+            Scenario::Crowd => 900,
+            Scenario::Cancel => 250,
+            Scenario::Compaction | Scenario::Reopening | Scenario::Chat => 400,
+        })
+    }
+
     /// Settings of the user.
     pub(crate) fn settings(self) -> &'static str {
         match self {
-            Scenario::Crowd | Scenario::Recovery => "max_concurrent = 1\n",
+            Scenario::Crowd => "max_concurrent = 1\n",
+            // So that the second process does not go on with the run of the first.
+            Scenario::Recovery => "max_concurrent = 1\nrecovery = \"wait\"\n",
             _ => "",
         }
     }
@@ -90,6 +108,7 @@ impl Scenario {
             Scenario::Reopening => reopen(stage).await?,
             Scenario::Chat => chat(stage).await?,
             Scenario::Cancel => cancel(stage).await?,
+            Scenario::Steering => steer(stage).await?,
             Scenario::Crowd => crowd(stage).await?,
             Scenario::Recovery => recover(stage).await?,
             Scenario::Shutdown => shut_down(stage).await?,
@@ -101,6 +120,8 @@ impl Scenario {
 const SECOND: &str = "and now the second part";
 const THIRD: &str = "and the third";
 const CHAT: [&str; 2] = ["the first line of a chat", "the second line of a chat"];
+
+const RESUME_ALL: [&str; 4] = ["runs", "resume", "--all", "--json"];
 
 fn run_command<'a>(key: &'a str, prompt: &'a str) -> [&'a str; 7] {
     ["run", "--stream-json", "--model", "sonnet", "--key", key, prompt]
@@ -115,7 +136,7 @@ async fn start(stage: &mut Stage, task: &str) -> Result<(), Halt> {
             return Ok(());
         }
         if stage.random.one_in(2) {
-            stage.act(&["runs", "resume", "--all"], "", &[0, 1]).await?;
+            stage.act(&RESUME_ALL, "", &[0, 1]).await?;
         }
     }
     Err(stage.give_up(Promise::InTime, format!("{prompt} was not done in {ATTEMPTS} attempts")))
@@ -127,7 +148,12 @@ async fn settle(stage: &mut Stage) -> Result<(), Halt> {
         if stage.rows().await?.iter().all(|row| row.rests()) {
             return Ok(());
         }
-        stage.act(&["runs", "resume", "--all"], "", &[0, 1]).await?;
+        // Now and then two processes at once, which must share the work.
+        if stage.random.one_in(3) {
+            stage.act_together([&RESUME_ALL, &RESUME_ALL], &[0, 1]).await?;
+        } else {
+            stage.act(&RESUME_ALL, "", &[0, 1]).await?;
+        }
     }
     let detail = format!("runs are unfinished after {ATTEMPTS} attempts to resume them");
     Err(stage.give_up(Promise::NoRunStuck, detail))
@@ -139,39 +165,49 @@ async fn only_run(stage: &mut Stage) -> Result<Option<String>, Halt> {
 }
 
 async fn reopen(stage: &mut Stage) -> Result<(), Halt> {
-    start(stage, "a").await?;
+    if stage.kill_is_planned() {
+        // What matters here comes after the first end.
+        stage.ask(&run_command("a", "task-a")).await?;
+    } else {
+        start(stage, "a").await?;
+    }
     let Some(run) = only_run(stage).await? else {
         return Err(stage.give_up(Promise::NoRunLost, "the run that ended is gone"));
     };
-    for _ in 0..ATTEMPTS {
-        if stage.log(&run).await?.heard(SECOND) > 0 {
-            break;
-        }
-        stage.act(&["runs", "send", &run, SECOND, "--json"], "", &[0]).await?;
-    }
+    say(stage, &run, &["runs", "send", &run, SECOND, "--json"], SECOND).await?;
     settle(stage).await?;
+    say(stage, &run, &["runs", "resume", &run, THIRD], THIRD).await
+}
+
+/// Runs the command that says `text`, again and again until it was taken: once it has said so,
+/// or, when nobody could say so, once it is in the log.
+async fn say(stage: &mut Stage, run: &str, command: &[&str], text: &str) -> Result<(), Halt> {
     for _ in 0..ATTEMPTS {
-        if stage.log(&run).await?.heard(THIRD) > 0 {
-            break;
+        let acted = stage.act(command, "", &[0]).await?;
+        if acted == Acted::Done || stage.log(run).await?.heard(text) > 0 {
+            return Ok(());
         }
-        stage.act(&["runs", "resume", &run, THIRD], "", &[0]).await?;
     }
-    Ok(())
+    Err(stage.give_up(Promise::InTime, format!("{text:?} was not taken")))
 }
 
 async fn chat(stage: &mut Stage) -> Result<(), Halt> {
+    let mut unsaid = CHAT.to_vec();
     for _ in 0..ATTEMPTS {
-        let session = stage.rows().await?.pop();
-        let Some(session) = session else {
-            stage.act(&["chat", "--model", "sonnet"], &CHAT.join("\n"), &[0]).await?;
-            continue;
+        let session = only_run(stage).await?;
+        if let Some(session) = &session {
+            let log = stage.log(session).await?;
+            unsaid.retain(|line| log.heard(line) == 0);
+        }
+        let acted = match &session {
+            Some(_) if unsaid.is_empty() => return Ok(()),
+            Some(run) => stage.act(&["chat", "--resume", run], &unsaid.join("\n"), &[0]).await?,
+            None => stage.act(&["chat", "--model", "sonnet"], &unsaid.join("\n"), &[0]).await?,
         };
-        let log = stage.log(&session.run).await?;
-        let unsaid: Vec<&str> = CHAT.into_iter().filter(|line| log.heard(line) == 0).collect();
-        if unsaid.is_empty() {
+        // What was taken and is not in the log is not said again: it is missed in the end.
+        if acted == Acted::Done {
             return Ok(());
         }
-        stage.act(&["chat", "--resume", &session.run], &unsaid.join("\n"), &[0]).await?;
     }
     Err(stage.give_up(Promise::InTime, "the chat did not come to its end"))
 }
@@ -179,7 +215,8 @@ async fn chat(stage: &mut Stage) -> Result<(), Halt> {
 async fn cancel(stage: &mut Stage) -> Result<(), Halt> {
     for _ in 0..ATTEMPTS {
         let Some(run) = stage.rows().await?.pop() else {
-            stage.run_and_cancel(&run_command("a", "task-a")).await?;
+            let verb = |run: &str| ["runs", "cancel", run, "--json"].map(str::to_owned).to_vec();
+            stage.act_beside(&run_command("a", "task-a"), verb, Again::IfCut).await?;
             continue;
         };
         if run.rests() {
@@ -190,11 +227,24 @@ async fn cancel(stage: &mut Stage) -> Result<(), Halt> {
     Err(stage.give_up(Promise::InTime, "the run could not be cancelled"))
 }
 
+async fn steer(stage: &mut Stage) -> Result<(), Halt> {
+    let verb = |run: &str| ["runs", "send", run, SECOND, "--json"].map(str::to_owned).to_vec();
+    stage.act_beside(&run_command("a", "task-a"), verb, Again::Never).await?;
+    start(stage, "a").await?;
+    let Some(run) = only_run(stage).await? else {
+        return Err(stage.give_up(Promise::NoRunLost, "the run that ended is gone"));
+    };
+    if stage.log(&run).await?.heard(SECOND) == 0 && !stage.has_printed("sent") {
+        say(stage, &run, &["runs", "send", &run, SECOND, "--json"], SECOND).await?;
+    }
+    Ok(())
+}
+
 async fn crowd(stage: &mut Stage) -> Result<(), Halt> {
     let tasks = ["a", "b", "c"];
     let prompts = tasks.map(|task| format!("task-{task}"));
     let [a, b, c] = [0, 1, 2].map(|index| run_command(tasks[index], &prompts[index]));
-    stage.act_together([&a, &b, &c]).await?;
+    stage.act_together([&a, &b, &c], &[0]).await?;
     for task in tasks {
         start(stage, task).await?;
     }
@@ -210,7 +260,10 @@ async fn recover(stage: &mut Stage) -> Result<(), Halt> {
             return Err(stage.give_up(Promise::PointReached, detail));
         }
     }
-    settle(stage).await?;
+    // Either by command, or by asking for the same again.
+    if stage.kill_is_planned() || stage.random.one_in(2) {
+        settle(stage).await?;
+    }
     for task in ["a", "b"] {
         start(stage, task).await?;
     }
@@ -218,11 +271,9 @@ async fn recover(stage: &mut Stage) -> Result<(), Halt> {
 }
 
 async fn shut_down(stage: &mut Stage) -> Result<(), Halt> {
-    let line = stage.line_for_a_signal();
-    let death = Death {
-        blow: Some((Moment::Line(line), Blow::Terminate)),
-        ..stage.next_death_at_a_point()
-    };
+    let event = stage.event_for_a_signal();
+    let blow = Some((Moment::Event(event), Blow::Terminate));
+    let death = Death { blow, ..stage.next_death_at_a_point() };
     stage.act_under(&run_command("a", "task-a"), death).await?;
     start(stage, "a").await
 }

@@ -20,13 +20,19 @@ pub(crate) const END: &str = "the end\n";
 /// The script of `scenario`.
 pub(crate) fn script(scenario: Scenario) -> Script {
     match scenario {
+        // What is said to a run at its very end takes another turn.
+        Scenario::Steering => tools(Script::new(), "task-a", "")
+            .rule(Rule::when(When::any().turn(5)).reply(paced(Reply::text("That too.")))),
         Scenario::Tools | Scenario::Shutdown => tools(Script::new(), "task-a", ""),
         Scenario::Recovery => tools(tools(Script::new(), "task-a", ""), "task-b", "b"),
         Scenario::Crowd => ["a", "b", "c"].iter().fold(Script::new(), |script, name| {
             script.conversation(
                 Conversation::when(When::any().first_user_contains(&format!("task-{name}")))
                     .reply(paced(bash(Reply::text("First."), &format!("fx-{name}1."))))
-                    .reply(paced(bash(write(Reply::empty(), &format!("fx-{name}2.")), &format!("fx-{name}3."))))
+                    .reply(paced(bash(
+                        write(Reply::empty(), &format!("fx-{name}2.")),
+                        &format!("fx-{name}3."),
+                    )))
                     .reply(paced(Reply::text("Done."))),
             )
         }),
@@ -57,7 +63,9 @@ pub(crate) fn script(scenario: Scenario) -> Script {
 
 /// Files the workspace begins with.
 pub(crate) fn furnish(scenario: Scenario, workspace: &Path) -> io::Result<()> {
-    std::fs::write(workspace.join("seed.txt"), "one\nmark\nthree\n")?;
+    for seed in ["seed.txt", "seedb.txt"] {
+        std::fs::write(workspace.join(seed), "one\nmark\nthree\n")?;
+    }
     if scenario == Scenario::Compaction {
         let line = "something long enough to fill the window soon\n";
         std::fs::write(workspace.join("big.txt"), line.repeat(1_700))?;
@@ -72,7 +80,7 @@ pub(crate) fn nonces(scenario: Scenario) -> Vec<String> {
         names.iter().flat_map(each).collect()
     };
     match scenario {
-        Scenario::Tools | Scenario::Shutdown => of(&[""], 4),
+        Scenario::Tools | Scenario::Shutdown | Scenario::Steering => of(&[""], 4),
         Scenario::Recovery => of(&["", "b"], 4),
         Scenario::Crowd => of(&["a", "b", "c"], 3),
         Scenario::Compaction | Scenario::Chat => of(&[""], 2),
@@ -84,10 +92,9 @@ pub(crate) fn nonces(scenario: Scenario) -> Vec<String> {
 /// Every tool that changes something, and reads side by side.
 fn tools(script: Script, task: &str, name: &str) -> Script {
     let fx = |number: u32| format!("fx-{name}{number}.");
-    let written = format!("{}whole", fx(2));
+    let written = file(&fx(2));
     // Each run its own file: two that edit one would refuse each other.
     let seed = format!("seed{name}.txt");
-    let prepare = json!({"command": format!("[ -e {seed} ] || cp seed.txt {seed}")});
     let edit = json!({
         "file_path": seed,
         "old_string": "mark",
@@ -96,8 +103,7 @@ fn tools(script: Script, task: &str, name: &str) -> Script {
     let read = |path: &str| json!({"file_path": path});
     script.conversation(
         Conversation::when(When::any().first_user_contains(task))
-            .reply(paced(write(bash(Reply::text("I begin."), &fx(1)), &fx(2))
-                .and_tool_call("Bash", prepare)))
+            .reply(paced(write(bash(Reply::text("I begin."), &fx(1)), &fx(2))))
             .reply(paced(
                 Reply::empty()
                     .and_tool_call("Read", read(&seed))
@@ -144,6 +150,11 @@ fn bash(reply: Reply, nonce: &str) -> Reply {
 }
 
 fn write(reply: Reply, nonce: &str) -> Reply {
-    let content: Value = format!("{nonce}\n{}{END}", "filling\n".repeat(400)).into();
-    reply.and_tool_call("Write", json!({"file_path": format!("{nonce}whole"), "content": content}))
+    let content: Value = format!("{nonce}\n{}{END}", "filling\n".repeat(30)).into();
+    reply.and_tool_call("Write", json!({"file_path": file(nonce), "content": content}))
+}
+
+/// The file that a call writes, by a name that does not hold its nonce.
+fn file(nonce: &str) -> String {
+    format!("{}whole", nonce.replace("fx-", "file-"))
 }

@@ -5,8 +5,8 @@ use super::log::RunLog;
 use super::process::{Blow, Death, Exit, Moment, Posse};
 use super::random::Random;
 use super::violation::{Promise, Violation};
+use futures_util::future::join_all;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,6 +20,15 @@ pub(crate) enum Acted {
     Cut,
 }
 
+/// What happens when the second of two processes dies before it has done its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It is started again at once: the first would not end without.
+    IfCut,
+    /// Nothing.
+    Never,
+}
+
 /// There is no point in going on: the reason is among the violations.
 #[derive(Debug)]
 pub(crate) struct Halt;
@@ -27,12 +36,13 @@ pub(crate) struct Halt;
 pub(crate) struct Stage {
     pub(crate) posse: Posse,
     pub(crate) random: Random,
-    pub(crate) acknowledged: BTreeSet<String>,
+    /// Every line of JSON that was printed.
+    pub(crate) printed: Vec<Value>,
     pub(crate) violations: Vec<Violation>,
     /// Processes that were stopped as planned.
     pub(crate) hits: u32,
-    /// How long the first command took.
-    pub(crate) first: Option<Duration>,
+    /// Someone died at the planned fail-point.
+    pub(crate) reached: bool,
     kill: Kill,
     /// Random kills that are still to come.
     left: u64,
@@ -54,8 +64,8 @@ impl Row {
     }
 }
 
-/// A run is listened to for at most about this many lines.
-const LINES: u64 = 40;
+/// About how many events a run has.
+const EVENTS: u64 = 28;
 
 impl Stage {
     pub(crate) fn new(posse: Posse, kill: Kill, mut random: Random, horizon: Duration) -> Self {
@@ -63,10 +73,10 @@ impl Stage {
         Stage {
             posse,
             random,
-            acknowledged: BTreeSet::new(),
+            printed: Vec::new(),
             violations: Vec::new(),
             hits: 0,
-            first: None,
+            reached: false,
             kill,
             left,
             horizon,
@@ -95,28 +105,31 @@ impl Stage {
         self.note(exit, &[0])
     }
 
-    /// Runs three commands side by side, each under a death of its own.
-    pub(crate) async fn act_together(&mut self, commands: [&[&str]; 3]) -> Result<(), Halt> {
-        let [first, second, third] = commands.map(|command| self.next_death(command));
+    /// Runs commands side by side, each under a death of its own.
+    pub(crate) async fn act_together<const N: usize>(
+        &mut self,
+        commands: [&[&str]; N],
+        codes: &[i32],
+    ) -> Result<(), Halt> {
+        let deaths = commands.map(|command| self.next_death(command));
         let posse = &self.posse;
-        let [a, b, c] = commands;
-        let (a, b, c) = tokio::join!(
-            posse.run(a, "", first),
-            posse.run(b, "", second),
-            posse.run(c, "", third)
-        );
-        for exit in [a, b, c] {
-            self.note(exit, &[0])?;
+        let work = commands.into_iter().zip(deaths);
+        let work = work.map(|(command, death)| posse.run(command, "", death));
+        for exit in join_all(work).await {
+            self.note(exit, codes)?;
         }
         Ok(())
     }
 
-    /// Runs a command whose first tool call never ends, and cancels its run from outside.
-    pub(crate) async fn run_and_cancel(&mut self, command: &[&str]) -> Result<(), Halt> {
-        let (first, second) = match self.kill {
-            Kill::Point { .. } => (Death::default(), self.next_death(&["runs", "cancel"])),
-            _ => (self.next_death(command), self.next_death(&["runs", "cancel"])),
-        };
+    /// Runs `command` and, once a tool of its run is at work, `verb` of `posse runs` on that run
+    /// from another process. `again` says what happens when that process dies first.
+    pub(crate) async fn act_beside(
+        &mut self,
+        command: &[&str],
+        verb: impl Fn(&str) -> Vec<String>,
+        again: Again,
+    ) -> Result<(), Halt> {
+        let (first, second) = (self.next_death(command), self.next_death(&["runs"]));
         let ended = AtomicBool::new(false);
         let posse = &self.posse;
         let ledger = posse.workspace().join("ledger");
@@ -125,18 +138,29 @@ impl Stage {
             ended.store(true, Ordering::SeqCst);
             exit
         };
-        let cancel = async {
+        let beside = async {
             while !ended.load(Ordering::SeqCst) && !ledger.exists() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            let listed = posse.run(&LIST, "", Death::default()).await.ok()?;
-            let run = rows(&listed.stdout)?.pop().filter(|row| !row.rests())?;
-            Some(posse.run(&["runs", "cancel", &run.run, "--json"], "", second).await)
+            let listed = posse.run(&LIST, "", Death::default()).await;
+            let rows = listed.ok().and_then(|listed| rows(&listed.stdout)).unwrap_or_default();
+            let Some(row) = rows.iter().find(|row| !row.rests()) else { return Vec::new() };
+            let verb = verb(&row.run);
+            let verb: Vec<&str> = verb.iter().map(String::as_str).collect();
+            let mut exits = vec![posse.run(&verb, "", second).await];
+            let cut = exits.iter().flatten().any(Exit::was_cut);
+            if again == Again::IfCut && cut && !ended.load(Ordering::SeqCst) {
+                exits.push(posse.run(&verb, "", Death::default()).await);
+            }
+            exits
         };
-        let (work, cancel) = tokio::join!(work, cancel);
+        let (work, exits) = tokio::join!(work, beside);
         self.note(work, &[0, 3])?;
-        if let Some(cancel) = cancel {
-            self.note(cancel, &[0])?;
+        let mut codes: &[i32] = &[0];
+        for exit in exits {
+            self.note(exit, codes)?;
+            // If the first was taken before its process died, the run may have ended since.
+            codes = &[0, 1];
         }
         Ok(())
     }
@@ -162,6 +186,11 @@ impl Stage {
         self.note(exit, &[0]).map(|_| text)
     }
 
+    /// Someone has printed a line of JSON with this field.
+    pub(crate) fn has_printed(&self, field: &str) -> bool {
+        self.printed.iter().any(|line| !line[field].is_null())
+    }
+
     /// Records a violation after which there is no point in going on.
     pub(crate) fn give_up(&mut self, promise: Promise, detail: impl Into<String>) -> Halt {
         self.violations.push(Violation::of(promise, detail));
@@ -176,8 +205,8 @@ impl Stage {
                 return Err(self.give_up(Promise::RightExit, format!("cannot run posse: {error}")));
             }
         };
-        self.first = self.first.or(Some(exit.took));
-        self.acknowledge(&exit.stdout);
+        let complete = exit.stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        self.printed.extend(complete.filter_map(|line| serde_json::from_str(line).ok()));
         let command = || format!("posse {}", exit.arguments.join(" "));
         if let Some(line) = exit.stderr.lines().find(|line| line.contains("panicked at")) {
             let detail = format!("{}: {line}", command());
@@ -188,6 +217,7 @@ impl Stage {
         }
         if exit.was_cut() {
             self.hits += 1;
+            self.reached |= exit.was_killed() && exit.death.point == self.planned();
             return Ok(Acted::Cut);
         }
         if exit.code().is_some_and(|code| codes.contains(&code)) {
@@ -198,26 +228,15 @@ impl Stage {
         Err(self.give_up(Promise::RightExit, detail))
     }
 
-    /// A run is acknowledged once its id was printed.
-    fn acknowledge(&mut self, stdout: &str) {
-        let complete = stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        for line in complete {
-            let value: Value = serde_json::from_str(line).unwrap_or_default();
-            if let Some(run) = value["run"].as_str() {
-                self.acknowledged.insert(run.to_owned());
-            }
-        }
-    }
-
     fn next_death(&mut self, arguments: &[&str]) -> Death {
         if self.left == 0 {
             return self.next_death_at_a_point();
         }
         self.left -= 1;
         let blow = if self.random.one_in(8) { Blow::Terminate } else { Blow::Kill };
-        let by_line = arguments.contains(&"--stream-json") && self.random.one_in(2);
-        let moment = if by_line {
-            Moment::Line(1 + self.random.below(LINES) as usize)
+        let by_event = arguments.contains(&"--stream-json") && self.random.one_in(2);
+        let moment = if by_event {
+            Moment::Event(1 + self.random.below(EVENTS) as usize)
         } else {
             let micros = u64::try_from(self.horizon.as_micros()).unwrap_or(u64::MAX);
             Moment::After(Duration::from_micros(self.random.below(micros)))
@@ -227,12 +246,39 @@ impl Stage {
 
     /// The planned fail-point, unless someone has died of it already.
     pub(crate) fn next_death_at_a_point(&self) -> Death {
-        let point = match &self.kill {
-            Kill::Point { name, pass } if self.hits == self.planned() => {
+        Death { point: self.planned().filter(|_| !self.reached), blow: None }
+    }
+
+    /// Someone is to die at a fail-point.
+    pub(crate) fn kill_is_planned(&self) -> bool {
+        self.planned().is_some()
+    }
+
+    fn planned(&self) -> Option<String> {
+        match &self.kill {
+            Kill::Point { name, pass } | Kill::Perhaps { name, pass } => {
                 Some(format!("{name}:{pass}"))
             }
-            _ => None,
-        };
-        Death { point, blow: None }
+            Kill::Nothing | Kill::Random => None,
+        }
     }
+
+    /// An event after which a run is well under way.
+    pub(crate) fn event_for_a_signal(&mut self) -> usize {
+        match self.kill {
+            Kill::Random => 1 + self.random.below(EVENTS) as usize,
+            _ => 6,
+        }
+    }
+}
+
+const LIST: [&str; 5] = ["runs", "list", "--json", "--limit", "100"];
+
+fn rows(text: &str) -> Option<Vec<Row>> {
+    let rows: Vec<Value> = serde_json::from_str(text).ok()?;
+    let row = |row: &Value| {
+        let text = |field: &str| row[field].as_str().map(str::to_owned);
+        Some(Row { run: text("run")?, status: text("status")? })
+    };
+    rows.iter().map(row).collect()
 }

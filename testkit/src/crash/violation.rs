@@ -3,10 +3,12 @@
 use std::fmt;
 
 /// A promise of the runtime that the harness looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Promise {
     /// A run whose id was printed is there afterwards, and only once.
     NoRunLost,
+    /// What was shown of a run is in its log.
+    ShownIsStored,
     /// Every run ends, or waits for its user.
     NoRunStuck,
     /// A run ends as its log says it must.
@@ -23,7 +25,7 @@ pub enum Promise {
     OrderedLog,
     /// What is about to be done is stored before it is done.
     IntentFirst,
-    /// A message that was taken is in the log exactly once.
+    /// A message that was taken is in the log exactly once, and is answered.
     MessageOnce,
     /// The database opens and every hash is right.
     SoundDatabase,
@@ -42,8 +44,9 @@ pub enum Promise {
 }
 
 /// All promises, in the order of the summary.
-pub const PROMISES: [Promise; 17] = [
+pub const PROMISES: [Promise; 18] = [
     Promise::NoRunLost,
+    Promise::ShownIsStored,
     Promise::NoRunStuck,
     Promise::RightOutcome,
     Promise::EffectAtMostOnce,
@@ -66,6 +69,7 @@ impl fmt::Display for Promise {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Promise::NoRunLost => "no acknowledged run lost",
+            Promise::ShownIsStored => "nothing shown before stored",
             Promise::NoRunStuck => "no run stuck",
             Promise::RightOutcome => "the right outcome",
             Promise::EffectAtMostOnce => "tool effects at most once",
@@ -74,7 +78,7 @@ impl fmt::Display for Promise {
             Promise::NothingAfterEnd => "nothing after the end",
             Promise::OrderedLog => "ordered log",
             Promise::IntentFirst => "intent stored before effect",
-            Promise::MessageOnce => "messages taken exactly once",
+            Promise::MessageOnce => "messages taken once, answered",
             Promise::SoundDatabase => "sound database",
             Promise::ValidRequests => "valid requests to the model",
             Promise::NoPanic => "no panic",

@@ -4,6 +4,7 @@
 
 mod client;
 mod conversations;
+mod crash;
 mod demo;
 mod files;
 mod gates;

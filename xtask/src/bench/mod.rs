@@ -1,13 +1,96 @@
-//! Benchmarks.
+//! Benchmarks: programs that print ratios against a raw client or a bare store that was measured
+//! in the same run. Machines are noisy, so nothing here asserts a time.
+//!
+//! Whatever is measured for its time or memory runs in a process of its own, which is this binary
+//! again with a hidden command.
+
+mod appends;
+mod claim;
+mod client;
+mod fill;
+mod line;
+mod load;
+mod memory;
+mod meter;
+mod process;
+mod raw;
+mod recovery;
+mod requests;
+mod runs;
+mod serve;
+mod spine;
+mod start;
+mod talk;
+mod turns;
+
+use std::error::Error;
 use std::process::ExitCode;
+
+/// What can go wrong here is only ever shown.
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
 /// What to measure
 #[derive(clap::Subcommand)]
 pub enum Bench {
     /// The spine: runs, memory, start, appends, recovery, long transcripts
-    Spine,
+    Spine(spine::Spine),
+    /// A process that a benchmark starts
+    #[command(subcommand, hide = true)]
+    Part(Part),
 }
+
+/// The processes that benchmarks start.
+#[derive(clap::Subcommand)]
+pub enum Part {
+    /// The fake model
+    Serve(serve::Serve),
+    /// Many conversations by a raw client
+    Raw(raw::Raw),
+    /// The same conversations by runs
+    Load(load::Load),
+    /// A few long conversations by runs
+    Talk(talk::Talk),
+    /// The requests of long conversations by a raw client
+    TalkRaw(talk::TalkRaw),
+    /// Fills a database with runs, and dies
+    Fill(fill::Fill),
+    /// Claims what is unfinished in a database, and dies
+    Claim(claim::Claim),
+}
+
 impl Bench {
     pub fn run(self) -> ExitCode {
-        ExitCode::SUCCESS
+        let result = match self {
+            Bench::Spine(spine) => spine.run(),
+            Bench::Part(part) => part.run(),
+        };
+        match result {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                line::note(&format!("error: {error}"));
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+impl Part {
+    fn run(self) -> Result<()> {
+        meter::allow_open_files();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let result = runtime.block_on(async {
+            match self {
+                Part::Serve(serve) => serve.run().await,
+                Part::Raw(raw) => raw.run().await,
+                Part::Load(load) => load.run().await,
+                Part::Talk(talk) => talk.run().await,
+                Part::TalkRaw(talk) => talk.run().await,
+                Part::Fill(fill) => fill.run().await,
+                Part::Claim(claim) => claim.run().await,
+            }
+        });
+        // A read of standard input may still wait on its thread.
+        runtime.shutdown_background();
+        result
     }
 }

@@ -1,0 +1,69 @@
+//! `posse runs log`.
+
+use super::super::Common;
+use super::PAGE;
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use crate::print;
+use crate::screen::describe;
+use crate::terminal;
+use crate::view;
+use posse::Runtime;
+use posse::protocol::{Event, Record, Seq};
+
+pub async fn run(
+    common: &Common,
+    runtime: &Runtime,
+    run: &str,
+    after: u64,
+) -> Result<Code, Failure> {
+    let row = runtime.find(run).await?;
+    let mut after = Seq(after);
+    let columns = terminal::table_width().unwrap_or(usize::MAX);
+    loop {
+        let page = runtime.read(row.id, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(Code::Done) };
+        after = last.seq;
+        for record in &page {
+            match common.global.json {
+                true => print::json(record)?,
+                false => print::line(terminal::fitted(&line(record), columns))?,
+            }
+        }
+    }
+}
+
+/// An event in one line.
+fn line(record: &Record) -> String {
+    let time = view::timestamp(record.at);
+    let time = time.get(11..19).unwrap_or_default();
+    let detail = clean_line(&detail(&record.event), 140);
+    let line = format!("{:>4}  {time}  {:16}  {detail}", record.seq, record.event.kind());
+    line.trim_end().to_owned()
+}
+
+fn detail(event: &Event) -> String {
+    match event {
+        Event::RunStarted(started) => format!("{} on {}", started.agent.name, started.model),
+        Event::MessageReceived(received) => received.message.text(),
+        Event::ModelCalled(called) => {
+            let (input, output) = (called.reserved.input_tokens, called.reserved.output_tokens);
+            format!("up to {} tokens in, {} out", view::tokens(input), view::tokens(output))
+        }
+        Event::ModelReplied(replied) => {
+            let calls: Vec<String> = replied.message.tool_calls().map(describe).collect();
+            let text = replied.message.text();
+            let apart = if text.is_empty() || calls.is_empty() { "" } else { " → " };
+            format!("{text}{apart}{}", calls.join("; "))
+        }
+        Event::ModelFailed(failed) => failed.reason.clone(),
+        Event::ToolStarted(started) => started.tool.clone(),
+        Event::ToolPending(pending) => format!("waits for {}", pending.waits_for),
+        Event::ToolFinished(finished) => finished.output.joined_text(),
+        Event::TimePassed(passed) => view::duration(passed.worked_ms),
+        Event::Compacted(compacted) => compacted.summary.clone(),
+        Event::CancelRequested(request) => format!("by {}", request.by),
+        Event::RunFinished(finished) => finished.outcome.to_string(),
+        Event::Archived(_) => String::new(),
+    }
+}

@@ -1,0 +1,128 @@
+//! `posse runs resume`: goes on with one run, or with all that are unfinished.
+
+use super::super::Common;
+use super::super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
+use super::PAGE;
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use crate::print;
+use crate::view::RunView;
+use posse::protocol::Seq;
+use posse::store::{Filter, Unfinished};
+use posse::{RunRow, Runtime, Status};
+use serde_json::json;
+
+pub async fn one(
+    common: &Common,
+    runtime: &Runtime,
+    run: &str,
+    text: Option<String>,
+) -> Result<Code, Failure> {
+    let row = runtime.find(run).await?;
+    refuse(&row, text.is_some())?;
+    let form = if common.global.json { Form::Json } else { Form::Screen };
+    let mut viewer = Viewer::new(common, form)?;
+    recall(runtime, &row, &mut viewer).await?;
+    if let Some(text) = text {
+        runtime.send(row.id, text).await?;
+    }
+    let mut followee = Followee::new(runtime.resume(row.id), row.last_seq);
+    let code = match viewer.follow(runtime, &mut followee, Until::Rest).await? {
+        Followed::Ended(outcome) => viewer.conclude(runtime, &followee.run, &outcome).await?,
+        Followed::Rests(row) => rests(&row, &mut viewer)?,
+        Followed::Signal(signal) => {
+            viewer.shut_down(runtime, signal).await;
+            return Err(interrupted(&followee.run, signal));
+        }
+    };
+    viewer.close(runtime).await;
+    Ok(code)
+}
+
+/// Tells that the turn of a session is over.
+fn rests(row: &RunRow, viewer: &mut Viewer) -> Result<Code, Failure> {
+    if viewer.form == Form::Json {
+        print::json_pretty(&RunView::of(row).with_text(viewer.screen.last_text()))?;
+        return Ok(Code::Done);
+    }
+    viewer.screen.end_turn()?;
+    let short = row.id.short();
+    viewer.screen.remark(&format!("run {short} waits; `posse chat --resume {short}` goes on"));
+    Ok(Code::Done)
+}
+
+/// Refuses to resume what cannot go on as it is.
+fn refuse(row: &RunRow, has_text: bool) -> Result<(), Failure> {
+    let short = row.id.short();
+    match row.status {
+        Status::Damaged => {
+            let reason = row.damaged.as_deref().unwrap_or_default();
+            let message = format!("run {} is damaged: {reason}", row.id);
+            Err(Failure { code: Code::Store, message, hint: None }
+                .hint("the other runs are not affected; start it anew with `posse run`"))
+        }
+        Status::Running if !has_text => {
+            Err(Failure::internal(format!("run {short} is being executed now"))
+                .hint(format!("`posse runs watch {short}` follows it")))
+        }
+        Status::Finished | Status::Waiting if !has_text && !row.runnable => {
+            Err(Failure::usage(format!("run {short} has nothing to do"))
+                .hint(format!("say what: posse runs resume {short} \"…\"")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Lets the screen know what the events to come refer to.
+async fn recall(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<(), Failure> {
+    let mut after = Seq::ZERO;
+    loop {
+        let page = runtime.read(row.id, after, PAGE).await?;
+        for record in page.iter().take_while(|record| record.seq <= row.last_seq) {
+            viewer.screen.recall(record);
+        }
+        match page.last() {
+            Some(last) if last.seq < row.last_seq => after = last.seq,
+            _ => return Ok(()),
+        }
+    }
+}
+
+pub async fn all(common: &Common, runtime: &Runtime) -> Result<Code, Failure> {
+    let filter = Filter { unfinished: Unfinished::Only, limit: 100_000, ..Filter::default() };
+    let rows = runtime.list(&filter).await?;
+    let mut viewer = Viewer::new(common, Form::Json)?;
+    let mut code = Code::Done;
+    for row in rows.iter().filter(|row| row.runnable && row.damaged.is_none()) {
+        let handle = runtime.handle(row.id);
+        let row = tokio::select! {
+            rested = handle.at_rest() => rested?,
+            signal = viewer.signals.next() => {
+                viewer.shut_down(runtime, signal).await;
+                return Err(interrupted(&handle, signal));
+            }
+        };
+        if row.outcome.as_deref().is_some_and(|outcome| outcome != "completed") {
+            code = Code::Failed;
+        }
+        tell(common, runtime, &row).await?;
+    }
+    viewer.close(runtime).await;
+    Ok(code)
+}
+
+/// Tells how a run stands now that it rests.
+async fn tell(common: &Common, runtime: &Runtime, row: &RunRow) -> Result<(), Failure> {
+    let outcome = match row.outcome {
+        Some(_) => Some(runtime.handle(row.id).outcome().await?),
+        None => None,
+    };
+    if common.global.json {
+        return print::json(&json!({"run": row.id, "status": row.status, "outcome": outcome}));
+    }
+    let line = match &outcome {
+        Some(outcome) => clean_line(&outcome.to_string(), 200),
+        None => row.status.to_string(),
+    };
+    print::line(format!("{}  {line}", row.id.short()))
+}

@@ -1,0 +1,24 @@
+//! `posse runs watch`: what happens to a run, wherever it is executed.
+
+use super::super::Common;
+use super::super::follow::{Followed, Followee, Form, Until, Viewer};
+use crate::exit::{Code, Failure};
+use posse::protocol::Seq;
+use posse::{Runtime, Status};
+
+pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
+    let row = runtime.find(run).await?;
+    let form = if common.global.json { Form::StreamJson } else { Form::Screen };
+    let mut viewer = Viewer::new(common, form)?;
+    let short = row.id.short();
+    if matches!(row.status, Status::Interrupted | Status::Queued) {
+        let nobody = format!("nobody executes run {short} now; `posse runs resume {short}` does");
+        viewer.screen.remark(&nobody);
+    }
+    let mut followee = Followee::new(runtime.handle(row.id), Seq::ZERO);
+    match viewer.follow(runtime, &mut followee, Until::End).await? {
+        Followed::Ended(outcome) => viewer.conclude(runtime, &followee.run, &outcome).await,
+        Followed::Rests(_) => Ok(Code::Done),
+        Followed::Signal(_) => Ok(Code::Interrupted),
+    }
+}

@@ -1,0 +1,76 @@
+//! The terminal: how wide it is, what fits, and leaving it as it was found.
+
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use std::io;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Columns when the terminal does not say.
+const USUAL: usize = 80;
+/// Columns that are used of a terminal that claims fewer.
+const NARROWEST: usize = 20;
+
+/// Columns of the terminal that standard error is.
+pub fn width() -> usize {
+    match tcgetwinsize(io::stderr()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).max(NARROWEST),
+        _ => USUAL,
+    }
+}
+
+/// Columns of the terminal that standard output is, if it is one: what a line of a table may fill.
+pub fn table_width() -> Option<usize> {
+    let size = tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col).max(NARROWEST))
+}
+
+/// `text`, which is one line, cut so that it fills at most `columns`.
+pub fn fitted(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 0;
+    for character in text.chars() {
+        let width = character.width().unwrap_or(0);
+        if used + width + 1 > columns {
+            break;
+        }
+        used += width;
+        out.push(character);
+    }
+    out.truncate(out.trim_end().len());
+    out.push('…');
+    out
+}
+
+/// Puts the terminal back as it was when this is dropped: a line editor on another thread may
+/// not have the time to do so.
+pub struct Restore(Option<Termios>);
+
+impl Restore {
+    pub fn later() -> Self {
+        Restore(tcgetattr(io::stdin()).ok())
+    }
+}
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        if let Some(found) = &self.0 {
+            // A terminal that is gone needs nothing.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_by_columns_not_by_characters() {
+        assert_eq!(fitted("short", 10), "short");
+        assert_eq!(fitted("a longer line", 9), "a longer…");
+        assert_eq!(fitted("日本語の文章", 7), "日本語…");
+        assert_eq!(fitted("e\u{301}e\u{301}e\u{301}", 3), "e\u{301}e\u{301}e\u{301}");
+    }
+}

@@ -1,0 +1,133 @@
+//! `posse chat` through pipes.
+
+use crate::world::{LONG, World, bash, gone};
+use posse_testkit::{Gate, Reply, Rule, Script, When};
+use rustix::process::Signal;
+use serde_json::json;
+
+fn talkative() -> Script {
+    Script::always(Reply::text("{{turn}}: {{last_user}}"))
+}
+
+#[tokio::test]
+async fn each_line_is_answered_in_order_until_the_input_ends() {
+    let world = World::new(talkative()).await;
+    let exit = world.feed(&["chat"], "one\n\n  \ntwo\r\nthree").await.expect(0);
+    assert_eq!(exit.out, "0: one\n1: two\n2: three\n");
+    assert!(exit.err.contains("` goes on with this"), "{}", exit.err);
+    let messages = world.fake.requests()[2].body["messages"].as_array().unwrap().len();
+    assert_eq!(messages, 5, "one conversation");
+    assert_eq!(world.list().await[0]["status"], "waiting");
+}
+
+#[tokio::test]
+async fn commands_are_not_sent_and_paths_are() {
+    let world = World::new(talkative()).await;
+    let exit =
+        world.feed(&["chat"], "/help\n/nonsense\n/etc/hosts\n/quit\nnever\n").await.expect(0);
+    assert_eq!(exit.out, "0: /etc/hosts\n");
+    assert!(exit.err.contains("Ctrl-C   interrupts what it does"), "{}", exit.err);
+    assert!(exit.err.contains("there is no /nonsense; /help shows"), "{}", exit.err);
+}
+
+#[tokio::test]
+async fn quiet_prints_only_the_answers() {
+    let world = World::new(talkative()).await;
+    let exit = world.feed(&["chat", "-q"], "one\n").await.expect(0);
+    assert_eq!((exit.out.as_str(), exit.err.as_str()), ("0: one\n", ""));
+}
+
+#[tokio::test]
+async fn json_is_a_line_for_every_event_and_delta() {
+    let world = World::new(talkative()).await;
+    let exit = world.feed(&["chat", "--json"], "one\ntwo\n").await.expect(0);
+    let replies =
+        exit.lines().iter().filter(|line| line["event"]["type"] == "model_replied").count();
+    assert_eq!((replies, exit.err.as_str()), (2, ""));
+}
+
+#[tokio::test]
+async fn a_turn_with_tools_ends_when_the_session_waits_again() {
+    let world = World::new(Script::turns([
+        Reply::text("First.").and_tool_call("Bash", json!({"command": "echo a >> ledger"})),
+        bash("echo b >> ledger"),
+        Reply::text("Both."),
+        Reply::text("Again."),
+    ]))
+    .await;
+    let exit = world.feed(&["chat"], "go\nand again\n").await.expect(0);
+    assert_eq!(exit.out, "Both.\nAgain.\n");
+    assert_eq!(world.read("ledger"), "a\nb\n");
+    assert!(exit.err.contains("● Bash echo a >> ledger"), "{}", exit.err);
+}
+
+#[tokio::test]
+async fn a_turn_that_fails_is_told_and_the_session_goes_on() {
+    let world = World::new(
+        Script::new()
+            .rule(Rule::when(When::any()).reply(Reply::error(400, "not today")).once())
+            .rule(Rule::when(When::any()).reply(Reply::text("fine"))),
+    )
+    .await;
+    let exit = world.feed(&["chat"], "one\ntwo\n").await.expect(0);
+    assert_eq!(exit.out, "fine\n");
+    assert_eq!(exit.err.matches("not today").count(), 1, "{}", exit.err);
+}
+
+#[tokio::test]
+async fn resume_goes_on_with_the_conversation() {
+    let world = World::new(talkative()).await;
+    world.feed(&["chat"], "one\n").await.expect(0);
+    let run = world.only_run().await;
+    let exit = world.feed(&["chat", "--resume", &run[18..]], "two\n").await.expect(0);
+    assert_eq!(exit.out, "1: two\n");
+    assert!(exit.err.contains(": one\n"), "its first line is its title: {}", exit.err);
+    let exit = world.feed(&["chat", "--resume"], "three\n").await.expect(0);
+    assert_eq!(exit.out, "2: three\n", "the newest in the folder");
+    assert_eq!(world.only_run().await, run);
+}
+
+#[tokio::test]
+async fn what_cannot_be_resumed_is_refused() {
+    let world = World::new(talkative()).await;
+    let none = world.feed(&["chat", "--resume"], "x\n").await.expect(2);
+    assert!(none.err.contains("there is no chat in") && none.err.contains("hint: "));
+    let run = world.run(&["run", "--json", "x"]).await.expect(0).json();
+    let run = run["run"].as_str().unwrap();
+    let exit = world.feed(&["chat", "--resume", run], "x\n").await.expect(2);
+    assert!(exit.err.contains("is not a chat") && exit.err.contains("posse runs resume"));
+    let both = world.feed(&["chat", "--resume", run, "--model", "haiku"], "").await.expect(2);
+    assert!(both.err.contains("cannot be used with"), "{}", both.err);
+}
+
+#[tokio::test]
+async fn terminate_leaves_in_the_middle_of_a_turn_which_goes_on_later() {
+    let world = World::new(Script::turns([bash(LONG), Reply::text("after all")])).await;
+    let mut chat = world.start_with_input(&["chat"]);
+    chat.type_line("go").await;
+    let pid = world.lines_in("pid", 1).await;
+    chat.signal(Signal::TERM);
+    chat.end().await.expect(130);
+    gone(&pid).await;
+    let exit = world.feed(&["chat", "--resume"], "").await.expect(0);
+    assert_eq!(exit.out, "after all\n");
+    assert_eq!(world.read("ledger"), "began\n");
+}
+
+#[tokio::test]
+async fn interrupt_stops_the_turn_and_the_next_line_is_answered() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .rule(Rule::when(When::any().last_user_contains("brief")).reply(Reply::text("short")))
+        .rule(Rule::when(When::any()).reply(Reply::text("long").held_by(&gate)));
+    let world = World::new(script).await;
+    let mut chat = world.start_with_input(&["chat"]);
+    chat.type_line("talk").await;
+    gate.wait_for_held(1).await.unwrap();
+    chat.signal(Signal::INT);
+    chat.notes("the user asked it to stop").await;
+    chat.type_line("be brief").await;
+    chat.says("short").await;
+    let exit = chat.end().await.expect(0);
+    assert_eq!(exit.out, "short\n");
+}

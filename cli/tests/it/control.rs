@@ -1,0 +1,103 @@
+//! `posse runs send`, `cancel` and `resume` on runs that nobody executes.
+
+use crate::world::{World, bash};
+use posse_testkit::{Gate, Reply, Script};
+use rustix::process::Signal;
+
+/// A run that was killed while it waited for the model.
+async fn interrupted(gate: &Gate) -> (World, String) {
+    let reply = Reply::text("You said: {{last_user}}");
+    let world = World::new(Script::always(reply.held_by(gate))).await;
+    let running = world.start(&["run", "first"]);
+    gate.wait_for_held(1).await.unwrap();
+    running.signal(Signal::KILL);
+    running.end().await;
+    let run = world.only_run().await;
+    (world, run)
+}
+
+#[tokio::test]
+async fn what_is_sent_to_an_interrupted_run_is_kept_for_it() {
+    let gate = Gate::new();
+    let (world, run) = interrupted(&gate).await;
+    let sent = world.run(&["runs", "send", &run, "second"]).await.expect(0);
+    assert!(sent.err.contains("nobody executes it now: `posse runs resume"), "{}", sent.err);
+    gate.open();
+    let exit = world.run(&["runs", "resume", &run]).await.expect(0);
+    assert_eq!(exit.out, "You said: first\nsecond\n");
+}
+
+#[tokio::test]
+async fn an_interrupted_run_is_ended_by_whoever_cancels_it() {
+    let gate = Gate::new();
+    let (world, run) = interrupted(&gate).await;
+    let requests = world.fake.count();
+    let cancel = world.run(&["runs", "cancel", &run]).await.expect(0);
+    assert!(cancel.err.contains("cancelled by the user"), "{}", cancel.err);
+    assert_eq!(world.list().await[0]["outcome"], "cancelled");
+    assert_eq!(world.fake.count(), requests, "the model was not asked again");
+    let again = world.run(&["runs", "cancel", &run]).await.expect(1);
+    assert!(again.err.contains("has ended"), "{}", again.err);
+}
+
+#[tokio::test]
+async fn a_finished_run_goes_on_with_what_is_said_to_it() {
+    let world = World::new(Script::turns([
+        Reply::text("one"),
+        bash("echo more >> ledger"),
+        Reply::text("two: {{last_user}}"),
+        Reply::text("three: {{last_user}}"),
+    ]))
+    .await;
+    world.run(&["run", "first"]).await.expect(0);
+    let run = world.only_run().await;
+    let exit = world.run(&["runs", "resume", &run, "go on"]).await.expect(0);
+    assert_eq!(exit.out, "two: go on\n");
+    assert!(!exit.err.contains("one"), "only what is new: {}", exit.err);
+    let sent = world.run(&["runs", "send", &run, "and on", "--json"]).await.expect(0);
+    assert_eq!(sent.json()["sent"], true);
+    let exit = world.run(&["runs", "resume", &run, "--json"]).await.expect(0).json();
+    assert_eq!(exit["text"], "three: and on");
+    assert_eq!(exit["turns"], 4);
+    let empty = world.run(&["runs", "send", &run, " "]).await.expect(2);
+    assert!(empty.err.contains("the message is empty"), "{}", empty.err);
+}
+
+#[tokio::test]
+async fn resuming_a_session_returns_when_its_turn_is_over() {
+    let gate = Gate::new();
+    let script = Script::turns([
+        Reply::text("hello"),
+        Reply::text("again"),
+        bash("true").held_by(&gate),
+        Reply::text("at last"),
+    ]);
+    let world = World::new(script).await;
+    world.feed(&["chat"], "hi\n").await.expect(0);
+    let run = world.only_run().await;
+    let exit = world.run(&["runs", "resume", &run, "more"]).await.expect(0);
+    assert_eq!(exit.out, "again\n");
+    assert!(exit.err.contains("waits; `posse chat --resume"), "{}", exit.err);
+
+    let running = world.start(&["runs", "resume", &run, "once more"]);
+    gate.wait_for_held(1).await.unwrap();
+    running.signal(Signal::KILL);
+    running.end().await;
+    gate.open();
+    let exit = world.run(&["runs", "resume", &run, "--json"]).await.expect(0).json();
+    assert_eq!((&exit["text"], &exit["status"]), (&"at last".into(), &"waiting".into()));
+}
+
+#[tokio::test]
+async fn resume_all_does_not_wait_for_sessions_to_end() {
+    let gate = Gate::new();
+    let world = World::new(Script::always(Reply::text("hm").held_by(&gate))).await;
+    let mut chat = world.start_with_input(&["chat"]);
+    chat.type_line("hello").await;
+    gate.wait_for_held(1).await.unwrap();
+    chat.signal(Signal::KILL);
+    chat.end().await;
+    gate.open();
+    let exit = world.run(&["runs", "resume", "--all"]).await.expect(0);
+    assert!(exit.out.trim().ends_with("  waiting"), "{}", exit.out);
+}

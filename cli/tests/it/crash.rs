@@ -1,0 +1,123 @@
+//! kill -9 at any moment: the next process goes on, and repeats nothing.
+
+use crate::world::{LONG, World, bash, gone};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
+use rustix::process::Signal;
+
+/// A run that is in the middle of a Bash call; then, told that it was interrupted, ends.
+async fn killed_in_a_command() -> World {
+    let script = Script::new()
+        .conversation(
+            Conversation::when(When::any().first_user_contains("long"))
+                .reply(bash("echo first >> ledger"))
+                .reply(bash(LONG))
+                .reply(Reply::text("It was: {{last_tool_result}}")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("the other answer")));
+    let world = World::new(script).await;
+    let running = world.start(&["run", "something long"]);
+    let pid = world.lines_in("pid", 1).await;
+    running.signal(Signal::KILL);
+    assert_eq!(running.end().await.code, None);
+    gone(&pid).await;
+    world
+}
+
+#[tokio::test]
+async fn a_killed_run_is_listed_as_interrupted_and_its_command_is_gone() {
+    let world = killed_in_a_command().await;
+    let list = world.run(&["runs", "list"]).await.expect(0);
+    assert!(list.out.contains("  interrupted  "), "{}", list.out);
+    assert_eq!(world.list().await[0]["status"], "interrupted");
+}
+
+#[tokio::test]
+async fn the_next_run_in_the_folder_goes_on_with_it_by_itself() {
+    let world = killed_in_a_command().await;
+    let exit = world.run(&["run", "something else"]).await.expect(0);
+    assert_eq!(exit.out, "the other answer\n");
+    assert!(exit.err.lines().any(|line| line.ends_with(": completed")), "{}", exit.err);
+    let list = world.list().await;
+    assert!(list.iter().all(|run| run["outcome"] == "completed"), "{list:#?}");
+    assert_eq!(world.read("ledger"), "first\nbegan\n", "nothing was repeated");
+}
+
+#[tokio::test]
+async fn resume_goes_on_with_it_and_tells_what_became_of_the_call() {
+    let world = killed_in_a_command().await;
+    let run = world.only_run().await;
+    let exit = world.run(&["runs", "resume", &run[18..]]).await.expect(0);
+    assert!(exit.out.starts_with("It was: interrupted: the process that ran this call died"));
+    assert!(exit.err.contains("● Bash echo began >> ledger"), "{}", exit.err);
+    assert_eq!(world.read("ledger"), "first\nbegan\n", "nothing was repeated");
+    let requests = world.fake.count();
+    let again = world.run(&["runs", "resume", &run]).await.expect(2);
+    assert!(again.err.contains("has nothing to do") && again.err.contains("hint: say what"));
+    assert_eq!(world.fake.count(), requests);
+}
+
+#[tokio::test]
+async fn a_run_elsewhere_does_not_touch_it_and_resume_all_does() {
+    let world = killed_in_a_command().await;
+    let elsewhere = world.folder.path().to_str().unwrap().to_owned();
+    world.run(&["run", "--cwd", &elsewhere, "x"]).await.expect(0);
+    assert!(world.list().await[1]["outcome"].is_null());
+    let exit = world.run(&["runs", "resume", "--all", "--json"]).await.expect(0);
+    assert_eq!(exit.lines().len(), 1);
+    assert_eq!(exit.lines()[0]["outcome"]["kind"], "completed");
+}
+
+#[tokio::test]
+async fn with_recovery_set_to_wait_it_waits() {
+    let world = killed_in_a_command().await;
+    let config = world.home().join("config/posse");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("config.toml"), "recovery = \"wait\"\n").unwrap();
+    let exit = world.run(&["run", "something else"]).await.expect(0);
+    assert!(!exit.err.contains("unfinished"), "{}", exit.err);
+    assert!(world.list().await[1]["outcome"].is_null());
+}
+
+#[tokio::test]
+async fn a_run_killed_during_a_model_call_asks_again_and_nothing_else_twice() {
+    let gate = Gate::new();
+    let script = Script::turns([
+        bash("echo once >> ledger"),
+        Reply::text("the end").held_after_deltas(1, &gate),
+    ]);
+    let world = World::new(script).await;
+    let running = world.start(&["run", "x"]);
+    gate.wait_for_held(1).await.unwrap();
+    running.signal(Signal::KILL);
+    running.end().await;
+    assert_eq!(world.list().await[0]["status"], "interrupted");
+    gate.open();
+    let run = world.only_run().await;
+    let exit = world.run(&["runs", "resume", &run]).await.expect(0);
+    assert_eq!(exit.out, "the end\n");
+    assert_eq!(world.read("ledger"), "once\n");
+    assert_eq!(world.fake.count(), 3, "the call that was cut, and that one again");
+    let verify = world.run(&["runs", "verify"]).await.expect(0);
+    assert!(verify.err.contains("0 damaged"), "{}", verify.err);
+}
+
+#[tokio::test]
+async fn a_chat_that_was_killed_does_not_hold_up_a_run_in_its_folder() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .rule(
+            Rule::when(When::any().last_user_contains("talk"))
+                .reply(Reply::text("well").held_by(&gate)),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("done")));
+    let world = World::new(script).await;
+    let mut running = world.start_with_input(&["chat"]);
+    running.type_line("talk").await;
+    gate.wait_for_held(1).await.unwrap();
+    running.signal(Signal::KILL);
+    running.end().await;
+    gate.open();
+    let exit = world.run(&["run", "x"]).await.expect(0);
+    assert_eq!(exit.out, "done\n");
+    assert!(exit.err.contains(": waiting"), "{}", exit.err);
+}

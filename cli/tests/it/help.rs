@@ -1,0 +1,43 @@
+//! The help of every command, so that changes to it are seen.
+
+use crate::world::World;
+
+#[tokio::test]
+async fn help_reads_well() {
+    let world = World::saying("x").await;
+    let commands = [
+        "",
+        "run",
+        "chat",
+        "runs",
+        "runs list",
+        "runs show",
+        "runs log",
+        "runs watch",
+        "runs send",
+        "runs cancel",
+        "runs resume",
+        "runs verify",
+        "runs export",
+        "config",
+        "demo",
+        "fake-model",
+        "completions",
+    ];
+    let mut all = String::new();
+    for command in commands {
+        let mut arguments: Vec<&str> = command.split_whitespace().collect();
+        arguments.push("--help");
+        let exit = world.run(&arguments).await.expect(0);
+        assert_eq!(exit.err, "");
+        all.push_str(&format!("$ posse {}\n{}\n", arguments.join(" "), exit.out));
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[tokio::test]
+async fn without_a_command_the_help_is_shown_as_bad_usage() {
+    let world = World::saying("x").await;
+    let exit = world.run(&[]).await.expect(2);
+    assert!(exit.err.contains("Usage: posse") && exit.err.contains("Commands:"), "{}", exit.err);
+}

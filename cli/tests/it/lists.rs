@@ -1,0 +1,132 @@
+//! `posse runs list`, `show` and `log`.
+
+use crate::world::{World, bash};
+use posse_testkit::{Reply, Rule, Script, When};
+use serde_json::Value;
+
+fn titles(list: &[Value]) -> Vec<&str> {
+    list.iter().map(|run| run["title"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn before_there_is_a_database_there_is_nothing_and_none_is_made() {
+    let world = World::saying("x").await;
+    let list = world.run(&["runs", "list"]).await.expect(0);
+    assert_eq!(
+        (list.out.as_str(), list.err.as_str()),
+        ("", "no runs yet; `posse run \"…\"` starts one\n")
+    );
+    assert_eq!(
+        world.run(&["runs", "list", "--json"]).await.expect(0).json(),
+        serde_json::json!([])
+    );
+    let verify = world.run(&["runs", "verify", "--json"]).await.expect(0);
+    assert_eq!(verify.json()["runs"], 0);
+    let show = world.run(&["runs", "show", "abcd"]).await.expect(2);
+    assert!(show.err.contains("there are no runs yet") && show.err.contains("hint: "));
+    assert!(!world.database().exists());
+}
+
+#[tokio::test]
+async fn runs_are_listed_newest_first_filtered_and_in_pages() {
+    let script = Script::new()
+        .rule(Rule::when(When::any().last_user_contains("fail")).reply(Reply::error(400, "no")))
+        .rule(Rule::when(When::any()).reply(Reply::text("fine")));
+    let world = World::new(script).await;
+    let elsewhere = world.folder.path().to_str().unwrap().to_owned();
+    for title in ["one", "two", "three"] {
+        world.run(&["run", title]).await.expect(0);
+    }
+    world.run(&["run", "--cwd", &elsewhere, "four"]).await.expect(0);
+    world.run(&["run", "fail now"]).await.expect(1);
+    let all = world.list().await;
+    assert_eq!(titles(&all), ["fail now", "four", "three", "two", "one"]);
+
+    let there = world.run(&["runs", "list", "--json", "--cwd", &elsewhere]).await.expect(0);
+    assert_eq!(titles(there.json().as_array().unwrap()), ["four"]);
+    let open = world.run(&["runs", "list", "--json", "--unfinished"]).await.expect(0);
+    assert_eq!(open.json(), serde_json::json!([]));
+
+    let page = world.run(&["runs", "list", "--limit", "2"]).await.expect(0);
+    assert_eq!(page.out.lines().count(), 2);
+    let before = page.err.trim().rsplit(' ').next().unwrap().to_owned();
+    assert_eq!(page.err, format!("older ones: --before {before}\n"));
+    let next = world.run(&["runs", "list", "--json", "--before", &before]).await.expect(0);
+    assert_eq!(titles(next.json().as_array().unwrap()), ["three", "two", "one"]);
+
+    let lines = world.run(&["runs", "list"]).await.expect(0).out;
+    let column = |word: &str| lines.lines().find_map(|line| line.find(word)).unwrap();
+    assert_eq!(column("failed"), column("completed"), "{lines}");
+    assert_eq!(column("fail now"), column("three"), "{lines}");
+    assert!(!lines.lines().any(|line| line.ends_with(' ')), "{lines:?}");
+}
+
+#[tokio::test]
+async fn show_tells_what_there_is_to_know_and_the_answer() {
+    let world =
+        World::new(Script::turns([bash("echo hi"), Reply::text("The answer.\nSecond.")])).await;
+    world.run(&["run", "say hi"]).await.expect(0);
+    let run = world.only_run().await;
+    let short = &run[18..];
+    let show = world.run(&["runs", "show", short]).await.expect(0);
+    for line in [
+        format!("run         {run}"),
+        "status      completed".to_owned(),
+        "agent       general-purpose".to_owned(),
+        "task        say hi".to_owned(),
+        format!("folder      {}", world.work().display()),
+    ] {
+        assert!(show.out.lines().any(|shown| shown == line), "{line}: {}", show.out);
+    }
+    assert!(show.out.contains("spent       2 turns, 1 tool call, "), "{}", show.out);
+    assert!(show.out.ends_with("\n\nThe answer.\nSecond.\n"), "{}", show.out);
+    let json = world.run(&["runs", "show", "--json", &run[..20]]).await.expect(0).json();
+    assert_eq!(json["text"], "The answer.\nSecond.");
+}
+
+#[tokio::test]
+async fn log_prints_an_event_a_line() {
+    let world = World::new(Script::turns([bash("echo hi"), Reply::text("done")])).await;
+    world.run(&["run", "say hi"]).await.expect(0);
+    let run = world.only_run().await;
+    let log = world.run(&["runs", "log", &run]).await.expect(0).out;
+    let kinds: Vec<&str> =
+        log.lines().map(|line| line.split_whitespace().nth(2).unwrap()).collect();
+    let wanted = [
+        "run_started",
+        "message_received",
+        "model_called",
+        "model_replied",
+        "tool_started",
+        "tool_finished",
+        "model_called",
+        "model_replied",
+        "run_finished",
+    ];
+    assert_eq!(kinds, wanted);
+    assert!(log.contains("Bash echo hi") && log.contains("  completed"), "{log}");
+    let rest = world.run(&["runs", "log", &run, "--after", "7", "--json"]).await.expect(0).lines();
+    assert_eq!(rest.len(), 2);
+    assert_eq!(rest[0]["seq"], 8);
+}
+
+#[tokio::test]
+async fn a_run_that_is_not_there_is_named_with_what_to_do() {
+    let world = World::saying("x").await;
+    world.run(&["run", "x"]).await.expect(0);
+    let long = "0".repeat(26);
+    for (text, says) in [
+        ("zzzzzz", "no run fits `zzzzzz`"),
+        ("ab", "at least four"),
+        (&long, "there is no run 000"),
+    ] {
+        for verb in ["show", "log", "watch", "cancel", "export", "verify", "resume"] {
+            let exit = world.run(&["runs", verb, text]).await.expect(2);
+            assert!(
+                exit.err.contains(says) && exit.err.contains("posse runs list"),
+                "{verb}: {}",
+                exit.err
+            );
+        }
+    }
+}

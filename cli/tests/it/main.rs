@@ -1,0 +1,32 @@
+//! The `posse` binary as its users meet it: through pipes, signals and a terminal.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
+
+mod chat;
+mod cleaning;
+mod codes;
+mod control;
+mod crash;
+mod help;
+mod lists;
+mod prompt;
+mod records;
+mod run;
+mod secrets;
+mod settings;
+mod sharing;
+mod signals;
+mod terminal;
+mod tmux;
+mod world;
+
+#[test]
+fn every_file_beside_this_one_is_a_module_of_it() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let main = std::fs::read_to_string(folder.join("main.rs")).unwrap();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(module) = name.strip_suffix(".rs") else { continue };
+        assert!(module == "main" || main.contains(&format!("mod {module};")), "{name}");
+    }
+}

@@ -1,0 +1,89 @@
+//! `posse runs verify` and `export`.
+
+use crate::world::{World, bash, mode};
+use posse_protocol::Record;
+use posse_testkit::{Reply, Script};
+use sqlx::{Connection, Executor, SqliteConnection};
+
+/// Changes the database behind the back of everyone.
+pub async fn sql(world: &World, statement: &str) {
+    let path = format!("sqlite://{}", world.database().display());
+    let mut connection = SqliteConnection::connect(&path).await.unwrap();
+    connection.execute(sqlx::AssertSqlSafe(statement)).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+async fn two_runs() -> World {
+    let world = World::new(Script::turns([bash("echo hi"), Reply::text("done")])).await;
+    world.run(&["run", "first"]).await.expect(0);
+    world.run(&["run", "second"]).await.expect(0);
+    world
+}
+
+async fn run_called(world: &World, title: &str) -> String {
+    let list = world.list().await;
+    let run = list.iter().find(|run| run["title"] == title).unwrap();
+    run["run"].as_str().unwrap().to_owned()
+}
+
+async fn check(change: impl Fn(&str) -> String, event: u64) {
+    let world = two_runs().await;
+    world.run(&["runs", "verify"]).await.expect(0);
+    let (first, second) = (run_called(&world, "first").await, run_called(&world, "second").await);
+    sql(&world, &change(&first)).await;
+    let exit = world.run(&["runs", "verify"]).await.expect(6);
+    assert!(exit.out.starts_with(&format!("{first}  damaged: ")), "{}", exit.out);
+    assert!(exit.out.contains(&format!("event {event} ")), "{}", exit.out);
+    assert_eq!(exit.out.lines().count(), 1);
+    assert!(exit.err.contains("2 runs, ") && exit.err.ends_with("1 damaged\n"), "{}", exit.err);
+    let json = world.run(&["runs", "verify", "--json", &first]).await.expect(6).json();
+    assert_eq!(json["damaged"][0]["event"], event, "{json}");
+    world.run(&["runs", "verify", &second]).await.expect(0);
+    world.run(&["runs", "export", &second]).await.expect(0);
+    let export = world.run(&["runs", "export", &first]).await.expect(6);
+    assert!(export.err.contains("damaged"), "{}", export.err);
+    let resume = world.run(&["runs", "resume", &first, "go on"]).await.expect(6);
+    assert!(resume.err.contains("is damaged") && resume.err.contains("hint: "), "{}", resume.err);
+    let list = world.run(&["runs", "list"]).await.expect(0).out;
+    assert!(list.contains("damaged") && list.contains("completed"), "{list}");
+    world.run(&["run", "third"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_changed_event_is_named_and_other_runs_are_fine() {
+    let change = |run: &str| {
+        format!(
+            "UPDATE events SET body = replace(body, 'hi', 'ho') WHERE run = '{run}' AND seq = 6"
+        )
+    };
+    check(change, 6).await;
+}
+
+#[tokio::test]
+async fn a_lost_event_is_named() {
+    check(|run| format!("DELETE FROM events WHERE run = '{run}' AND seq = 4"), 4).await;
+}
+
+#[tokio::test]
+async fn export_writes_records_that_parse_and_a_file_for_its_owner_only() {
+    let world = two_runs().await;
+    let run = run_called(&world, "first").await;
+    let exit = world.run(&["runs", "export", &run]).await.expect(0);
+    let records: Vec<Record> =
+        exit.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records.len(), 9);
+    assert!(records.iter().all(|record| record.run.to_string() == run));
+    let path = world.write("log.jsonl", "what was there before and is longer than nothing");
+    let to_file = world.run(&["runs", "export", &run, "-o", "log.jsonl"]).await.expect(0);
+    assert_eq!(
+        (to_file.out.as_str(), to_file.err.as_str()),
+        ("", "9 events written to log.jsonl\n")
+    );
+    assert_eq!(world.read("log.jsonl"), exit.out);
+    assert_eq!(mode(&path), 0o600);
+    let json = world.run(&["runs", "export", &run, "-o", "new.jsonl", "--json"]).await.expect(0);
+    assert_eq!(json.json()["events"], 9);
+    assert_eq!(mode(&world.work().join("new.jsonl")), 0o600);
+    let nowhere = world.run(&["runs", "export", &run, "-o", "no/where"]).await.expect(1);
+    assert!(nowhere.err.contains("cannot write no/where: No such file"), "{}", nowhere.err);
+}

@@ -1,0 +1,135 @@
+//! `posse config`, `completions`, `fake-model` and `--version`.
+
+use crate::world::{World, started};
+use rustix::process::Signal;
+use serde_json::json;
+
+fn user_file(world: &World, text: &str) -> std::path::PathBuf {
+    let folder = world.home().join("config/posse");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), text).unwrap();
+    folder.join("config.toml")
+}
+
+#[tokio::test]
+async fn config_shows_each_value_and_where_it_came_from() {
+    let world = World::saying("x").await;
+    let user = user_file(&world, "model = \"haiku\"\nmax_concurrent = 3\n[limits]\ncost = 2.5\n");
+    let project = world.write("posse.toml", "model = \"opus\"\n[limits]\nturns = 7\n");
+    let config = world.run(&["config", "--json"]).await.expect(0).json();
+    let settings = &config["settings"];
+    assert_eq!(settings["model"], json!({"value": "opus", "origin": project}));
+    assert_eq!(settings["max_concurrent"], json!({"value": 3, "origin": user}));
+    assert_eq!(settings["limits.turns"], json!({"value": 7, "origin": project}));
+    assert_eq!(settings["limits.cost"], json!({"value": 2.5, "origin": user}));
+    assert_eq!(settings["recovery"], json!({"value": "continue", "origin": "default"}));
+    assert_eq!(settings["ANTHROPIC_API_KEY"], json!({"value": "set", "origin": "environment"}));
+    assert_eq!(settings["database"]["value"], json!(world.database()));
+    let text = world.run(&["config"]).await.expect(0);
+    assert!(!text.out.contains("sk-test") && !text.err.contains("sk-test"));
+    let line = text.out.lines().find(|line| line.starts_with("limits.turns")).unwrap();
+    assert!(line.contains(" 7 ") && line.ends_with(&format!("({})", project.display())), "{line}");
+    assert!(text.err.contains(&format!("your settings: {} (read)", user.display())));
+}
+
+#[tokio::test]
+async fn the_model_that_a_key_brings_is_named() {
+    let world = World::saying("x").await;
+    let config = world.run(&["config", "--json"]).await.expect(0).json();
+    assert_eq!(config["settings"]["model"]["value"], "anthropic/claude-sonnet-4-5");
+    let mut command = world.command(&["config"]);
+    command.env_remove("ANTHROPIC_API_KEY");
+    let config = started(command).end().await.expect(0).out;
+    assert!(config.contains("ANTHROPIC_API_KEY     not set "), "{config}");
+}
+
+#[tokio::test]
+async fn a_project_may_not_set_what_belongs_to_the_user() {
+    let world = World::saying("x").await;
+    for line in ["max_concurrent = 99", "recovery = \"wait\"", "durability = \"process\""] {
+        world.write("posse.toml", line);
+        let key = line.split(' ').next().unwrap();
+        for arguments in [&["config"][..], &["run", "x"]] {
+            let exit = world.run(arguments).await.expect(2);
+            assert!(exit.err.contains(&format!("a project may not set `{key}`")), "{}", exit.err);
+            assert!(exit.err.contains("config/posse/config.toml"), "{}", exit.err);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_settings_file_that_cannot_be_read_names_its_line() {
+    let world = World::saying("x").await;
+    for (text, says) in [
+        ("model = \"a\"\nmodel = ", "line 2"),
+        ("[limits]\n\nturn = 3\n", "line 3"),
+        ("[limits]\ntime = \"soon\"\n", "`soon` is not a duration"),
+        ("[limits]\ncost = -1\n", "cost"),
+    ] {
+        let path = world.write("posse.toml", text);
+        let exit = world.run(&["config"]).await.expect(2);
+        assert!(exit.err.contains(path.to_str().unwrap()), "{}", exit.err);
+        assert!(exit.err.contains(says), "{says}: {}", exit.err);
+    }
+}
+
+#[tokio::test]
+async fn limits_of_the_settings_hold_and_flags_stand_above_them() {
+    let world = World::new(posse_testkit::Script::always(crate::world::bash("true"))).await;
+    world.write("posse.toml", "[limits]\nturns = 1\n");
+    let exit = world.run(&["run", "--json", "x"]).await.expect(5);
+    assert_eq!(exit.json()["turns"], 1);
+    let exit = world.run(&["run", "--json", "--max-turns", "3", "x"]).await.expect(5);
+    assert_eq!(exit.json()["turns"], 3);
+}
+
+#[tokio::test]
+async fn completions_are_there_for_every_shell() {
+    let world = World::saying("x").await;
+    for (shell, holds) in
+        [("bash", "_posse()"), ("zsh", "#compdef posse"), ("fish", "complete -c posse")]
+    {
+        let exit = world.run(&["completions", shell]).await.expect(0);
+        assert!(exit.out.contains(holds) && exit.out.contains("max-turns"), "{shell}");
+        assert_eq!(exit.err, "");
+        let json = world.run(&["completions", shell, "--json"]).await.expect(0).json();
+        assert_eq!(json["script"], exit.out);
+    }
+    world.run(&["completions", "csh"]).await.expect(2);
+}
+
+#[tokio::test]
+async fn the_version_is_that_of_the_package() {
+    let world = World::saying("x").await;
+    let exit = world.run(&["--version"]).await.expect(0);
+    assert_eq!(exit.out, format!("posse {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[tokio::test]
+async fn the_fake_model_serves_a_script_to_another_posse() {
+    let world = World::saying("not this one").await;
+    world.write("script.toml", "[[rule]]\n[[rule.reply]]\ntext = \"from the script\"\n");
+    let fake = world.start(&["fake-model", "--script", "script.toml", "--json"]);
+    fake.says("\n").await;
+    let url: serde_json::Value = serde_json::from_str(&fake.said()).unwrap();
+    let mut command = world.command(&["run", "x"]);
+    command.env("ANTHROPIC_BASE_URL", url["url"].as_str().unwrap());
+    assert_eq!(started(command).end().await.expect(0).out, "from the script\n");
+    fake.signal(Signal::TERM);
+    let exit = fake.end().await.expect(0);
+    assert!(exit.err.contains("1 request"), "{}", exit.err);
+}
+
+#[tokio::test]
+async fn a_script_that_cannot_be_played_names_its_line() {
+    let world = World::saying("x").await;
+    world.write("bad.toml", "[[rule]]\n\n[[rule.reply]]\ntxt = \"typo\"\n");
+    let exit = world.run(&["fake-model", "--script", "bad.toml"]).await.expect(2);
+    assert!(exit.err.contains("bad.toml: line "), "{}", exit.err);
+    let exit = world.run(&["fake-model", "--script", "nowhere.toml"]).await.expect(2);
+    assert!(exit.err.contains("cannot read nowhere.toml"), "{}", exit.err);
+    world.write("good.toml", "[[rule]]\n[[rule.reply]]\ntext = \"x\"\n");
+    let listen = ["fake-model", "--script", "good.toml", "--listen", "0.0.0.0:0"];
+    let exit = world.run(&listen).await.expect(2);
+    assert!(exit.err.contains("not a loopback address") && exit.err.contains("hint: "));
+}

@@ -1,0 +1,133 @@
+//! Several processes on one database.
+
+use crate::world::{World, bash, eventually, gone, started};
+use posse_testkit::{Gate, Reply, Script};
+use rustix::process::Signal;
+
+#[tokio::test]
+async fn two_processes_each_execute_their_own_run_once() {
+    let gate = Gate::new();
+    let script = Script::turns([
+        bash("echo '{{last_user}}' >> ledger").held_by(&gate),
+        Reply::text("done: {{last_user}}"),
+    ]);
+    let world = World::new(script).await;
+    let one = world.start(&["run", "first"]);
+    let two = world.start(&["run", "second"]);
+    gate.wait_for_held(2).await.unwrap();
+    let list = world.list().await;
+    assert!(list.len() == 2 && list.iter().all(|run| run["status"] == "running"), "{list:#?}");
+    gate.open();
+    assert_eq!(one.end().await.expect(0).out, "done: first\n");
+    assert_eq!(two.end().await.expect(0).out, "done: second\n");
+    let mut ledger: Vec<String> = world.read("ledger").lines().map(str::to_owned).collect();
+    ledger.sort();
+    assert_eq!(ledger, ["first", "second"]);
+    assert_eq!(world.fake.count(), 4);
+}
+
+#[tokio::test]
+async fn the_same_key_in_two_processes_at_once_is_one_run() {
+    let gate = Gate::new();
+    let world = World::new(Script::always(Reply::text("once").held_by(&gate))).await;
+    let one = world.start(&["run", "--key", "k", "x"]);
+    gate.wait_for_held(1).await.unwrap();
+    let two = world.start(&["run", "--key", "k", "x"]);
+    two.notes(" · run ").await;
+    gate.open();
+    assert_eq!(one.end().await.expect(0).out, "once\n");
+    assert_eq!(two.end().await.expect(0).out, "once\n");
+    assert_eq!(world.fake.count(), 1);
+}
+
+#[tokio::test]
+async fn a_stopped_owner_loses_its_run_and_says_so_when_it_wakes() {
+    let gate = Gate::new();
+    let script = Script::turns([
+        bash("echo once >> ledger"),
+        bash("echo twice >> ledger").held_by(&gate),
+        Reply::text("the end"),
+    ]);
+    let world = World::new(script).await;
+    let owner = world.start(&["run", "x"]);
+    gate.wait_for_held(1).await.unwrap();
+    owner.signal(Signal::STOP);
+    let run = world.only_run().await;
+    let early = world.run(&["runs", "resume", &run]).await.expect(1);
+    assert!(early.err.contains("is being executed now") && early.err.contains("runs watch"));
+    eventually("the end of the lease", async || {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        world.list().await[0]["status"] != "running"
+    })
+    .await;
+    let second = world.start(&["runs", "resume", &run]);
+    gate.wait_for_held(2).await.unwrap();
+    owner.signal(Signal::CONT);
+    owner.notes("another process has taken over run").await;
+    gate.open();
+    assert_eq!(second.end().await.expect(0).out, "the end\n");
+    let owner = owner.end().await.expect(0);
+    assert_eq!(owner.out, "the end\n", "it followed the run there");
+    assert_eq!(owner.err.matches("taken over").count(), 1, "{}", owner.err);
+    assert_eq!(world.read("ledger"), "once\ntwice\n", "each effect once");
+    world.run(&["runs", "verify"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_second_process_watches_live() {
+    let gate = Gate::new();
+    let script = Script::turns([bash("echo seen"), Reply::text("the end").held_by(&gate)]);
+    let world = World::new(script).await;
+    let owner = world.start(&["run", "x"]);
+    gate.wait_for_held(1).await.unwrap();
+    let run = world.only_run().await;
+    let watcher = world.start(&["runs", "watch", &run]);
+    let json = world.start(&["runs", "watch", &run, "--json"]);
+    watcher.notes("● Bash echo seen").await;
+    json.says("tool_finished").await;
+    gate.open();
+    owner.end().await.expect(0);
+    let watched = watcher.end().await.expect(0);
+    assert_eq!(watched.out, "the end\n");
+    let lines = json.end().await.expect(0).lines();
+    assert_eq!(lines.first().unwrap()["event"]["type"], "run_started");
+    assert_eq!(lines.last().unwrap()["event"]["type"], "run_finished");
+}
+
+#[tokio::test]
+async fn a_running_run_reads_what_is_sent_before_its_next_step() {
+    let gate = Gate::new();
+    let script =
+        Script::turns([bash("true").held_by(&gate), Reply::text("You said: {{last_user}}")]);
+    let world = World::new(script).await;
+    let owner = world.start(&["run", "x"]);
+    gate.wait_for_held(1).await.unwrap();
+    let run = world.only_run().await;
+    let sent = world.run(&["runs", "send", &run, "be brief"]).await.expect(0);
+    assert!(sent.err.contains("reads it before its next step"), "{}", sent.err);
+    gate.open();
+    assert_eq!(owner.end().await.expect(0).out, "You said: be brief\n");
+}
+
+#[tokio::test]
+async fn cancelling_reaches_a_run_in_another_process_and_its_command() {
+    let world = World::new(Script::turns([bash(crate::world::LONG)])).await;
+    let owner = world.start(&["run", "--json", "x"]);
+    let pid = world.lines_in("pid", 1).await;
+    let run = world.only_run().await;
+    let cancel = world.run(&["runs", "cancel", &run, "--json"]).await.expect(0);
+    assert_eq!(cancel.json()["outcome"]["kind"], "cancelled");
+    assert_eq!(owner.end().await.expect(3).json()["outcome"], "cancelled");
+    gone(&pid).await;
+}
+
+#[tokio::test]
+async fn two_processes_may_make_the_database_at_once() {
+    let world = World::saying("fine").await;
+    let running: Vec<_> = (0..6).map(|_| started(world.command(&["run", "-q", "x"]))).collect();
+    for one in running {
+        assert_eq!(one.end().await.expect(0).out, "fine\n");
+    }
+    assert_eq!(world.list().await.len(), 6);
+    assert_eq!(world.fake.count(), 6);
+}

@@ -1,0 +1,83 @@
+//! A real terminal: tmux, on a socket of its own.
+
+use crate::world::{World, eventually};
+use std::process::Stdio;
+use tokio::process::Command;
+
+pub struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    /// Opens a terminal of this size with a shell in the world's folder; `None` without tmux,
+    /// which leaves what needs a terminal untested.
+    pub async fn open(world: &World, columns: u16, rows: u16) -> Option<Terminal> {
+        let there = Command::new("tmux").arg("-V").stdout(Stdio::null()).status().await;
+        if !there.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        let socket = world.folder.path().join("tmux").display().to_string();
+        let mut command = Command::new("tmux");
+        command
+            .args(["-S", &socket, "-f", "/dev/null", "new-session", "-d"])
+            .args(["-x", &columns.to_string(), "-y", &rows.to_string()])
+            .arg("bash --noprofile --norc")
+            .current_dir(world.work())
+            .env_clear()
+            .envs(world.environment())
+            .env("TERM", "xterm-256color")
+            .env("LANG", "C.UTF-8");
+        assert!(command.status().await.unwrap().success());
+        let terminal = Terminal { socket };
+        let binary = env!("CARGO_BIN_EXE_posse");
+        terminal
+            .enter(&format!("PS1='$ '; posse() {{ {binary} \"$@\"; }}; clear; echo ready"))
+            .await;
+        terminal.shows("ready\n$").await;
+        terminal.enter("clear").await;
+        Some(terminal)
+    }
+
+    async fn tmux(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        let output = command.args(["-S", &self.socket]).args(arguments).output().await.unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Presses a key, in tmux's words: `C-c`, `Up`.
+    pub async fn press(&self, key: &str) {
+        self.tmux(&["send-keys", key]).await;
+    }
+
+    /// Types a line.
+    pub async fn enter(&self, line: &str) {
+        self.tmux(&["send-keys", "-l", line]).await;
+        self.press("Enter").await;
+    }
+
+    /// What the terminal shows, without empty lines at its end.
+    pub async fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"]).await.trim_end().to_owned()
+    }
+
+    /// Waits until the terminal shows this.
+    pub async fn shows(&self, part: &str) -> String {
+        let mut screen = String::new();
+        let began = std::time::Instant::now();
+        eventually(part, async || {
+            screen = self.screen().await;
+            assert!(began.elapsed().as_secs() < 30, "no {part:?} in:\n{screen}");
+            screen.contains(part)
+        })
+        .await;
+        screen
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let mut command = std::process::Command::new("tmux");
+        let _ = command.args(["-S", &self.socket, "kill-server"]).stderr(Stdio::null()).status();
+    }
+}

@@ -1,0 +1,187 @@
+//! Many cycles, several at a time: which, in what order, and what came of them all.
+
+use super::cycle::{Cycle, Ended, Ground};
+use super::points::{CROSSINGS, POINTS, Point};
+use super::random::Random;
+use super::scenario::{SCENARIOS, Scenario};
+use super::violation::{PROMISES, Promise};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// What is done to posse in a cycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kill {
+    /// Nothing: the scenario must work by itself.
+    Nothing,
+    /// It dies at this fail-point, the n-th time it is passed.
+    Point {
+        /// Which.
+        name: &'static str,
+        /// The n-th time.
+        pass: u32,
+    },
+    /// The same where nobody knows whether it is passed so often, or at all.
+    Perhaps {
+        /// Which.
+        name: &'static str,
+        /// The n-th time.
+        pass: u32,
+    },
+    /// Signals at random moments.
+    Random,
+}
+
+impl fmt::Display for Kill {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kill::Nothing => out.write_str("none"),
+            Kill::Point { name, pass } | Kill::Perhaps { name, pass } => {
+                write!(out, "{name}:{pass}")
+            }
+            Kill::Random => out.write_str("random"),
+        }
+    }
+}
+
+/// Which cycles are played, and where.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The binary, built with fail-points.
+    pub binary: PathBuf,
+    /// An existing folder that cycles make theirs in.
+    pub folder: PathBuf,
+    /// All that chance depends on.
+    pub seed: u64,
+    /// Cycles at the same time.
+    pub jobs: usize,
+    /// The cycles, in their order.
+    pub cycles: Vec<Cycle>,
+}
+
+/// Random cycles of the short form. One makes one to three kills.
+const QUICK_RANDOM: usize = 50;
+
+/// Every scenario undisturbed, every fail-point at its passes, and some random kills.
+pub fn quick() -> Vec<Cycle> {
+    let calm = SCENARIOS.iter().map(|&scenario| (scenario, Kill::Nothing));
+    let passes = |point: &'static Point| {
+        (1..=point.passes).map(|pass| (point.scenario, Kill::Point { name: point.name, pass }))
+    };
+    let crossings =
+        CROSSINGS.iter().map(|&(name, scenario)| (scenario, Kill::Point { name, pass: 1 }));
+    let points = POINTS.iter().flat_map(passes).chain(crossings);
+    let random = SCENARIOS.iter().cycle().take(QUICK_RANDOM).map(|&s| (s, Kill::Random));
+    number(calm.chain(points).chain(random))
+}
+
+/// `count` cycles: the scenarios undisturbed, then in turn every fail-point where it is sure to
+/// be passed, some fail-point anywhere, and random kills.
+pub fn long(count: usize, seed: u64) -> Vec<Cycle> {
+    let calm = SCENARIOS.iter().map(|&scenario| (scenario, Kill::Nothing));
+    let mut random = Random::of(seed, usize::MAX);
+    let others = (0..).map(move |index: usize| {
+        let scenario = SCENARIOS[random.below(SCENARIOS.len() as u64) as usize];
+        let sure = &POINTS[index / 3 % POINTS.len()];
+        let pass = 1 + random.below(u64::from(sure.passes)) as u32;
+        let some = &POINTS[random.below(POINTS.len() as u64) as usize];
+        match index % 3 {
+            0 => (sure.scenario, Kill::Point { name: sure.name, pass }),
+            1 => (scenario, Kill::Perhaps { name: some.name, pass: 1 + random.below(5) as u32 }),
+            _ => (scenario, Kill::Random),
+        }
+    });
+    number(calm.chain(others).take(count))
+}
+
+/// `count` cycles at one fail-point.
+pub fn at_point(point: &'static Point, count: usize) -> Vec<Cycle> {
+    let pass = |index: usize| 1 + (index as u32) % point.passes;
+    let kill = |index| (point.scenario, Kill::Point { name: point.name, pass: pass(index) });
+    number((0..count).map(kill))
+}
+
+fn number(cycles: impl Iterator<Item = (Scenario, Kill)>) -> Vec<Cycle> {
+    let numbered = cycles.enumerate();
+    numbered.map(|(number, (scenario, kill))| Cycle { number, scenario, kill }).collect()
+}
+
+/// What came of a campaign.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Cycles that were played.
+    pub cycles: usize,
+    /// Cycles in which something was wrong.
+    pub failed: usize,
+    /// Cycles with a kill at a fail-point.
+    pub at_points: usize,
+    /// Processes that were stopped as planned.
+    pub hits: u32,
+    /// How often each promise was broken.
+    pub violations: HashMap<Promise, usize>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Campaign {
+    /// Plays all cycles, and tells `progress` of each as it ends.
+    ///
+    /// Must be called on a runtime of one thread that lives as long as this process: children
+    /// die with the thread that started them.
+    pub async fn play(self, mut progress: impl FnMut(&Ended)) -> Report {
+        let began = Instant::now();
+        let ground =
+            Ground { binary: self.binary.clone(), folder: self.folder.clone(), seed: self.seed };
+        let mut waiting: VecDeque<Cycle> = self.cycles.into();
+        let mut playing = JoinSet::new();
+        let mut report = Report::default();
+        loop {
+            while playing.len() < self.jobs.max(1)
+                && let Some(cycle) = waiting.pop_front()
+            {
+                playing.spawn(cycle.play(ground.clone()));
+            }
+            let Some(ended) = playing.join_next().await else { break };
+            let Ok(ended) = ended else {
+                // A cycle that panicked is one that failed.
+                report.cycles += 1;
+                report.failed += 1;
+                continue;
+            };
+            report.count(&ended);
+            progress(&ended);
+        }
+        report.took = began.elapsed();
+        report
+    }
+}
+
+impl Report {
+    fn count(&mut self, ended: &Ended) {
+        self.cycles += 1;
+        self.failed += usize::from(!ended.violations.is_empty());
+        let at_point = matches!(ended.cycle.kill, Kill::Point { .. } | Kill::Perhaps { .. });
+        self.at_points += usize::from(at_point);
+        self.hits += ended.hits;
+        for violation in &ended.violations {
+            *self.violations.entry(violation.promise).or_default() += 1;
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "{:32} {:>7}", "cycles", self.cycles)?;
+        writeln!(out, "{:32} {:>7}", "  of them at a fail-point", self.at_points)?;
+        writeln!(out, "{:32} {:>7}", "processes stopped as planned", self.hits)?;
+        writeln!(out, "{:32} {:>7.1}", "seconds", self.took.as_secs_f64())?;
+        writeln!(out, "violations of")?;
+        for promise in PROMISES {
+            let count = self.violations.get(&promise).copied().unwrap_or_default();
+            writeln!(out, "  {:30} {count:>7}", promise.to_string())?;
+        }
+        Ok(())
+    }
+}

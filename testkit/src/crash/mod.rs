@@ -1,0 +1,26 @@
+//! The crash harness: kills the real binary at named points and at random moments, starts it
+//! again until everything has ended, and compares what its log says with what can be seen from
+//! outside: files, processes, exit codes, requests to the model.
+//!
+//! It knows the binary by its command line alone, and must never look into its database.
+
+mod campaign;
+mod check;
+mod cycle;
+mod leftovers;
+mod log;
+mod points;
+mod process;
+mod random;
+mod scenario;
+mod script;
+mod stage;
+mod violation;
+
+pub use campaign::{Campaign, Kill, Report, at_point, long, quick};
+pub use check::{Effect, Evidence, check};
+pub use cycle::{Cycle, Ended};
+pub use log::RunLog;
+pub use points::{POINTS, Point, names_in, point};
+pub use scenario::{SCENARIOS, Scenario};
+pub use violation::{PROMISES, Promise, Violation};

@@ -1,0 +1,115 @@
+//! Every fail-point there is, and the scenario that is sure to pass it. A test compares this
+//! list with the sources, so that none is forgotten.
+
+use super::scenario::Scenario;
+
+/// A place in the code where a test build can be told to die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Its name, dotted: place, thing, moment.
+    pub name: &'static str,
+    /// Who passes it.
+    pub scenario: Scenario,
+    /// How often one process of the scenario is sure to pass it: once, or at least twice.
+    pub passes: u32,
+}
+
+const fn once(name: &'static str, scenario: Scenario) -> Point {
+    Point { name, scenario, passes: 1 }
+}
+
+const fn twice(name: &'static str, scenario: Scenario) -> Point {
+    Point { name, scenario, passes: 2 }
+}
+
+/// Every fail-point.
+pub const POINTS: [Point; 46] = [
+    // A process opens the database.
+    once("store.migrate.step", Scenario::Tools),
+    once("store.migrate.after", Scenario::Tools),
+    once("store.presence.announced", Scenario::Tools),
+    once("store.reserve.taken", Scenario::Tools),
+    // A transaction.
+    twice("store.begin.after", Scenario::Tools),
+    once("store.renew", Scenario::Tools),
+    twice("store.events.written", Scenario::Tools),
+    twice("store.runs.written", Scenario::Tools),
+    twice("store.commit.before", Scenario::Tools),
+    twice("store.commit.after", Scenario::Tools),
+    twice("store.claim.written", Scenario::Recovery),
+    once("store.dead.freed", Scenario::Recovery),
+    once("store.depart.begun", Scenario::Tools),
+    once("store.depart.left", Scenario::Tools),
+    // A run from its start to its end.
+    once("run.create.before", Scenario::Tools),
+    once("run.create.after", Scenario::Tools),
+    twice("run.claimed", Scenario::Recovery),
+    twice("journal.record.before", Scenario::Tools),
+    twice("journal.record.after", Scenario::Tools),
+    once("run.parked", Scenario::Chat),
+    once("run.stopped", Scenario::Shutdown),
+    once("run.finished", Scenario::Tools),
+    once("run.left", Scenario::Tools),
+    // The loop.
+    twice("loop.model.called", Scenario::Tools),
+    twice("loop.model.replied", Scenario::Tools),
+    twice("loop.tool.started", Scenario::Tools),
+    twice("loop.tool.returned", Scenario::Tools),
+    twice("loop.tool.finished", Scenario::Tools),
+    once("loop.calls.answered", Scenario::Recovery),
+    once("loop.compact.called", Scenario::Compaction),
+    once("loop.compact.replied", Scenario::Compaction),
+    once("loop.finish.before", Scenario::Tools),
+    // What others say to a run.
+    once("message.append.before", Scenario::Reopening),
+    once("message.append.after", Scenario::Reopening),
+    once("cancel.append.before", Scenario::Cancel),
+    once("cancel.append.after", Scenario::Cancel),
+    // Tools.
+    twice("tool.read.opened", Scenario::Compaction),
+    twice("tool.write.temp_created", Scenario::Tools),
+    twice("tool.write.temp_written", Scenario::Tools),
+    twice("tool.write.renamed", Scenario::Tools),
+    twice("tool.write.synced", Scenario::Tools),
+    twice("tool.launch.spawned", Scenario::Tools),
+    twice("tool.launch.ordered", Scenario::Tools),
+    twice("tool.launch.exited", Scenario::Tools),
+    // The process ends in order.
+    once("shutdown.begun", Scenario::Tools),
+    once("shutdown.drained", Scenario::Tools),
+];
+
+/// Points that other scenarios are sure to pass too, where dying means something else there.
+pub(crate) const CROSSINGS: [(&str, Scenario); 15] = [
+    // The owner of a run that is being cancelled.
+    ("tool.launch.exited", Scenario::Cancel),
+    ("loop.tool.returned", Scenario::Cancel),
+    ("loop.finish.before", Scenario::Cancel),
+    ("run.finished", Scenario::Cancel),
+    // A run whose transcript begins with a summary.
+    ("loop.finish.before", Scenario::Compaction),
+    // A run that was reopened, and a session.
+    ("loop.tool.started", Scenario::Reopening),
+    ("loop.tool.started", Scenario::Chat),
+    ("loop.model.replied", Scenario::Chat),
+    // A run that is told something while it is at work.
+    ("message.append.before", Scenario::Steering),
+    ("message.append.after", Scenario::Steering),
+    ("loop.finish.before", Scenario::Steering),
+    // Beside others.
+    ("run.create.after", Scenario::Crowd),
+    ("store.commit.before", Scenario::Crowd),
+    ("store.migrate.step", Scenario::Crowd),
+    // While ending in order.
+    ("shutdown.drained", Scenario::Shutdown),
+];
+
+/// The point with this name.
+pub fn point(name: &str) -> Option<&'static Point> {
+    POINTS.iter().find(|point| point.name == name)
+}
+
+/// The names of the fail-points in a source text.
+pub fn names_in(source: &str) -> impl Iterator<Item = &str> {
+    source.split("fail_point!(\"").skip(1).filter_map(|rest| rest.split('"').next())
+}

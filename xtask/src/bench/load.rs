@@ -1,0 +1,89 @@
+//! Many runs at once: each reads three files, one a turn, and answers.
+
+use super::Result;
+use super::line::say;
+use super::meter::{Cost, Meter};
+use super::process::next_order;
+use posse::store::Filter;
+use posse::{Keys, Outcome, RunSpec, Runtime, RuntimeConfig};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// Executes many runs at once
+#[derive(clap::Args)]
+pub struct Load {
+    /// The base URL
+    #[arg(long)]
+    url: String,
+    /// The database
+    #[arg(long)]
+    db: PathBuf,
+    /// The folder with the files
+    #[arg(long)]
+    workspace: PathBuf,
+    /// How many at once
+    #[arg(long)]
+    runs: usize,
+}
+
+/// What many runs came to.
+#[derive(Serialize, Deserialize)]
+pub struct Loaded {
+    pub cost: Cost,
+    /// Runs whose `outcome()` was a completion.
+    pub completed: usize,
+    /// Runs that the store says are completed.
+    pub stored: usize,
+}
+
+/// A runtime on `database` whose model is at `url`.
+pub fn config(database: &Path, url: &str, max_concurrent: usize) -> RuntimeConfig {
+    let keys = Keys {
+        anthropic_api_key: Some("any".to_owned().into()),
+        anthropic_base_url: Some(url.to_owned()),
+    };
+    RuntimeConfig {
+        model: Some("anthropic/claude-sonnet-4-5".to_owned()),
+        max_concurrent,
+        shutdown_after: Duration::from_secs(5),
+        ..RuntimeConfig::new(database, keys)
+    }
+}
+
+/// A run in `workspace`.
+pub fn spec(workspace: &Path) -> Result<RunSpec> {
+    let prompt = "Read the three files and say whether all is there.";
+    Ok(RunSpec::new("general-purpose".parse()?, prompt, workspace))
+}
+
+impl Load {
+    pub async fn run(self) -> Result<()> {
+        let runtime = Runtime::open(config(&self.db, &self.url, self.runs)).await?;
+        let spec = spec(&self.workspace)?;
+        say("\"ready\"");
+        next_order().await?;
+        let meter = Meter::start();
+        let mut tasks = JoinSet::new();
+        for _ in 0..self.runs {
+            let (runtime, spec) = (runtime.clone(), spec.clone());
+            tasks.spawn(async move { runtime.start(spec).await?.outcome().await });
+        }
+        let mut completed = 0;
+        while let Some(done) = tasks.join_next().await {
+            match done?? {
+                Outcome::Completed { .. } => completed += 1,
+                other => return Err(format!("a run ended otherwise: {other}").into()),
+            }
+        }
+        let cost = meter.read();
+        let all = Filter { limit: self.runs + 1, ..Filter::default() };
+        let rows = runtime.list(&all).await?;
+        let ended = rows.iter().filter(|row| row.outcome.as_deref() == Some("completed"));
+        let stored = ended.count();
+        runtime.shutdown().await;
+        say(&serde_json::to_string(&Loaded { cost, completed, stored })?);
+        Ok(())
+    }
+}
