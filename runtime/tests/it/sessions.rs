@@ -30,7 +30,7 @@ async fn each_line_is_a_turn_and_an_idle_session_is_not_in_memory() {
             |event: &Event| matches!(event, Event::ModelReplied(r) if r.message.text() == reply);
         bench.until(&run, said).await;
         at_rest(&bench, &run).await;
-        assert_eq!(bench.runtime.executing(), 0);
+        eventually(async || bench.runtime.executing() == 0).await;
     }
     let last = bench.fake.requests()[2].body["messages"].as_array().unwrap().len();
     assert_eq!(last, 5, "the whole conversation");
