@@ -40,7 +40,10 @@ pub enum JournalError {
     /// Another process owns the run now: stop at once.
     #[error("another process owns the run")]
     NotOwner,
-    /// The log itself failed.
+    /// The log was changed, or part of it is missing: stop at once.
+    #[error("{0}")]
+    Damaged(String),
+    /// The log cannot be written or read now.
     #[error("{0}")]
     Failed(String),
 }

@@ -3,6 +3,7 @@
 use crate::desk::{Desk, Watched};
 use crate::run::Agent;
 use crate::step::{Bounds, keep_tokens};
+use crate::transcript::Transcript;
 use crate::{
     Answer, DeltaSink, Journal, JournalError, ModelError, Reply, Request, ToolContext, compact,
     dispatch,
@@ -10,9 +11,10 @@ use crate::{
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use posse_protocol::{
-    CallId, Compacted, Delta, Ending, Event, Extra, FailureKind, Limit, Message, MessageReceived,
-    ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Purpose, Role, RunFinished, Sender, Seq,
-    Stop, ToolCall, ToolFinished, ToolOutput, ToolPending, ToolSpec, ToolStarted, Usage,
+    CallId, Compacted, Delta, Ending, Event, Extra, FailureKind, Limit, Limits, Message,
+    MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Purpose, Role,
+    RunFinished, Sender, Seq, Stop, ToolCall, ToolFinished, ToolOutput, ToolPending, ToolSpec,
+    ToolStarted, Usage,
 };
 use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
@@ -232,18 +234,22 @@ impl<'a> Shift<'a> {
         let mut reserved =
             Usage { input_tokens: input, output_tokens: max_tokens, ..Usage::default() };
         reserved.cost = self.bounds.model.price.of(&reserved);
-        self.begin_model_call(Purpose::Compaction, reserved).await?;
-        fail::fail_point!("loop.compact.called");
-        let mut messages = all.clone();
-        messages.push(Arc::new(Message::user(compact::REQUEST)));
-        let result = self.ask(self.request(messages, max_tokens), &|_| {}).await?;
-        fail::fail_point!("loop.compact.replied");
-        let (summary, by_model, usage) = match result {
-            Ok(reply) if !reply.message.text().trim().is_empty() => {
-                (reply.message.text(), true, reply.usage)
+        let (summary, by_model, usage) = if may_spend(transcript, &self.bounds.limits, &reserved) {
+            self.begin_model_call(Purpose::Compaction, reserved).await?;
+            fail::fail_point!("loop.compact.called");
+            let mut messages = all.clone();
+            messages.push(Arc::new(Message::user(compact::REQUEST)));
+            let result = self.ask(self.request(messages, max_tokens), &|_| {}).await?;
+            fail::fail_point!("loop.compact.replied");
+            match result {
+                Ok(reply) if !reply.message.text().trim().is_empty() => {
+                    (reply.message.text(), true, reply.usage)
+                }
+                Ok(reply) => (compact::extract(&all), false, reply.usage),
+                Err(error) => (compact::extract(&all), false, charge(&error, reserved)),
             }
-            Ok(reply) => (compact::extract(&all), false, reply.usage),
-            Err(_) => (compact::extract(&all), false, Usage::default()),
+        } else {
+            (compact::extract(&all), false, Usage::default())
         };
         let worked_ms = self.desk.worked_ms();
         self.desk.note(Event::Compacted(Box::new(Compacted {
@@ -288,18 +294,34 @@ fn spoken_so_far(spoken: String, reserved: Usage) -> Reply {
     }
 }
 
+/// What a call that failed is charged: what was under way may be billed, as it was reserved.
+fn charge(error: &ModelError, reserved: Usage) -> Usage {
+    match error {
+        ModelError::Cancelled
+        | ModelError::Cut { .. }
+        | ModelError::Stalled { .. }
+        | ModelError::Malformed { .. } => reserved,
+        _ => Usage::default(),
+    }
+}
+
 fn failed(error: &ModelError, reserved: Usage, worked_ms: u64) -> Event {
-    let (kind, usage) = match error {
-        ModelError::ContextOverflow { .. } => (FailureKind::ContextOverflow, Usage::default()),
-        // What was under way may be billed: it is charged as it was reserved.
-        ModelError::Cancelled => (FailureKind::Cancelled, reserved),
-        ModelError::Cut { .. } | ModelError::Stalled { .. } | ModelError::Malformed { .. } => {
-            (FailureKind::Other, reserved)
-        }
-        _ => (FailureKind::Other, Usage::default()),
+    let usage = charge(error, reserved);
+    let kind = match error {
+        ModelError::ContextOverflow { .. } => FailureKind::ContextOverflow,
+        ModelError::Cancelled => FailureKind::Cancelled,
+        _ => FailureKind::Other,
     };
     let reason = error.to_string();
     Event::ModelFailed(ModelFailed { kind, reason, usage, worked_ms, extra: Extra::default() })
+}
+
+/// True when a call that spends `reserved` at most keeps within the limits.
+fn may_spend(transcript: &Transcript, limits: &Limits, reserved: &Usage) -> bool {
+    let after = transcript.spent.usage + *reserved;
+    limits.input_tokens.is_none_or(|limit| after.all_input_tokens() <= limit)
+        && limits.output_tokens.is_none_or(|limit| after.output_tokens <= limit)
+        && limits.cost.is_none_or(|limit| after.cost <= limit)
 }
 
 /// Tokens of what every request carries besides the transcript, estimated on the high side.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use posse_protocol::{CallId, Delta, Grant, RunId, ToolOutput, ToolSpec};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -68,8 +68,11 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// A table of `tools`. Where two claim the same name, the first keeps it.
-    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+    /// A table of `tools`. Where two claim the same name, the first has it and the other is left
+    /// out.
+    pub fn new(mut tools: Vec<Arc<dyn Tool>>) -> Self {
+        let mut names = HashSet::new();
+        tools.retain(|tool| names.insert(tool.spec().name.clone()));
         let mut index = HashMap::new();
         for (position, tool) in tools.iter().enumerate() {
             index.entry(tool.spec().name.clone()).or_insert(position);

@@ -274,8 +274,10 @@ impl Transcript {
     fn begin_leg(&mut self) {
         self.spent = Spent::default();
         self.phase.leg_began_ms = self.phase.worked_ms;
-        self.phase.finished = None;
-        self.phase.cancelled = None;
+        // A run that was told to stop and has not ended yet still stops.
+        if self.phase.finished.take().is_some() {
+            self.phase.cancelled = None;
+        }
         self.phase.failure = None;
         self.phase.last_stop = None;
         self.phase.over = None;

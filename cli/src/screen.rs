@@ -47,6 +47,9 @@ pub struct Screen {
     mid_line: bool,
     /// What was shown of the present reply as it came.
     said: String,
+    /// Bytes of text that was shown with its reply and whose pieces are still to come: stored
+    /// events may overtake them.
+    owed: usize,
     /// The last text of the agent.
     last_text: String,
     /// The last text has been shown on standard output.
@@ -71,6 +74,7 @@ impl Screen {
             calls: Vec::new(),
             mid_line: false,
             said: String::new(),
+            owed: 0,
             last_text: String::new(),
             shown: true,
             usage: Usage::default(),
@@ -99,10 +103,7 @@ impl Screen {
 
     fn delta(&mut self, delta: &Delta) {
         match delta {
-            Delta::Text { text } if self.speech == Speech::Live => {
-                self.said.push_str(text);
-                self.speak(text);
-            }
+            Delta::Text { text } if self.speech == Speech::Live => self.hear(text),
             Delta::Text { .. } => self.set_status("writing"),
             Delta::Thinking { .. } => self.set_status("thinking"),
             Delta::ToolProgress { call, text } => {
@@ -117,6 +118,16 @@ impl Screen {
                 }
             }
         }
+    }
+
+    /// Shows a piece of the present reply.
+    fn hear(&mut self, text: &str) {
+        let late = self.owed.min(text.len());
+        self.owed -= late;
+        // Pieces are cut as they were sent: one is late as a whole, or not at all.
+        let Some(text) = text.get(late..).filter(|text| !text.is_empty()) else { return };
+        self.said.push_str(text);
+        self.speak(text);
     }
 
     fn event(&mut self, record: &Record) {
@@ -173,17 +184,21 @@ impl Screen {
             })
             .collect();
         let said = std::mem::take(&mut self.said);
+        let whole = texts.concat();
         match self.speech {
             // A slow terminal may have missed pieces, and a watcher in another process gets none.
-            Speech::Live => match texts.concat().strip_prefix(said.as_str()) {
-                Some("") => {}
-                Some(rest) if !said.is_empty() => self.speak(rest),
-                _ if texts.concat().trim().is_empty() => {}
-                _ => {
-                    self.end_line();
-                    self.speak(&texts.join("\n"));
+            Speech::Live => {
+                self.owed = whole.len().saturating_sub(said.len());
+                match whole.strip_prefix(said.as_str()) {
+                    Some("") => {}
+                    Some(rest) if !said.is_empty() => self.speak(rest),
+                    _ if whole.trim().is_empty() => {}
+                    _ => {
+                        self.end_line();
+                        self.speak(&texts.join("\n"));
+                    }
                 }
-            },
+            }
             Speech::AtTheEnd if message.tool_calls().next().is_some() => {
                 for text in texts.iter().filter(|text| !text.trim().is_empty()) {
                     self.remark(&clean_line(text, 200));

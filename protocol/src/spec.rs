@@ -14,7 +14,7 @@ pub struct AgentSpec {
     /// Its system prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instructions: String,
-    /// Names of the tools it may call; `None` is all, empty is none.
+    /// Names of the tools it may call; `None` is all. A list without any is refused at start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// The model it wants, as `vendor/name`.

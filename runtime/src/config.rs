@@ -1,6 +1,7 @@
 //! Settings: defaults, the user's file, the project's file. Later layers win, and every value
 //! knows where it came from. Reads files that it is pointed to; never the environment.
 
+use crate::agents::AgentCatalog;
 use posse_protocol::{AgentName, AgentSpec, Extra, Limits, Usd};
 use posse_store::Durability;
 use serde::Deserialize;
@@ -143,6 +144,9 @@ pub struct Sources {
     pub project: Option<PathBuf>,
 }
 
+/// What an agent may use that a project brings along: nobody has said that the project is trusted.
+const READ_ONLY: [&str; 4] = ["Read", "Glob", "Grep", "List"];
+
 /// The largest settings file that is read.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -202,7 +206,7 @@ impl Config {
         if let Some(path) = &sources.project
             && let Some(file) = read(path)?
         {
-            refuse_what_is_not_for_projects(&file, path, sources)?;
+            refuse_what_is_not_for_projects(&file, path, sources, &config)?;
             config.apply(file, path, &Origin::Project(path.clone()))?;
         }
         Ok(config)
@@ -223,12 +227,13 @@ impl Config {
             return Err(invalid("`max_concurrent` must be at least 1".to_owned()));
         }
         let limits = file.limits.check().map_err(invalid)?;
-        set_some(&mut self.limits.turns, limits.turns, origin);
-        set_some(&mut self.limits.tool_calls, limits.tool_calls, origin);
-        set_some(&mut self.limits.input_tokens, limits.input_tokens, origin);
-        set_some(&mut self.limits.output_tokens, limits.output_tokens, origin);
-        set_some(&mut self.limits.cost, limits.cost, origin);
-        set_some(&mut self.limits.wall_ms, limits.wall_ms, origin);
+        // The user's file comes first, so what a project sets can only be stricter.
+        narrow(&mut self.limits.turns, limits.turns, origin);
+        narrow(&mut self.limits.tool_calls, limits.tool_calls, origin);
+        narrow(&mut self.limits.input_tokens, limits.input_tokens, origin);
+        narrow(&mut self.limits.output_tokens, limits.output_tokens, origin);
+        narrow(&mut self.limits.cost, limits.cost, origin);
+        narrow(&mut self.limits.wall_ms, limits.wall_ms, origin);
         for (name, agent) in file.agents {
             let limits = agent
                 .limits
@@ -292,6 +297,18 @@ fn set_some<T>(setting: &mut Setting<Option<T>>, value: Option<T>, origin: &Orig
     }
 }
 
+/// Sets what is not set, or stricter than what is.
+fn narrow<T: PartialOrd>(setting: &mut Setting<Option<T>>, value: Option<T>, origin: &Origin) {
+    let stricter = match (&setting.value, &value) {
+        (_, None) => false,
+        (None, Some(_)) => true,
+        (Some(known), Some(new)) => new < known,
+    };
+    if stricter {
+        *setting = Setting { value, origin: origin.clone() };
+    }
+}
+
 fn read(path: &Path) -> Result<Option<File>, ConfigError> {
     let unreadable = |reason: String| ConfigError::Unreadable { path: path.to_owned(), reason };
     match std::fs::metadata(path) {
@@ -314,7 +331,29 @@ fn refuse_what_is_not_for_projects(
     file: &File,
     path: &Path,
     sources: &Sources,
+    known: &Config,
 ) -> Result<(), ConfigError> {
+    let invalid = |reason: String| ConfigError::Invalid { path: path.to_owned(), reason };
+    let built_in = AgentCatalog::built_in();
+    for (name, agent) in &file.agents {
+        let same = |other: &AgentName| other.as_str().eq_ignore_ascii_case(name.as_str());
+        if built_in.iter().any(|agent| same(&agent.name))
+            || known.agents.iter().any(|agent| same(&agent.value.name))
+        {
+            return Err(invalid(format!(
+                "a project may not take the place of the agent `{name}`; give its agent another name"
+            )));
+        }
+        let wanted = agent.tools.as_deref().unwrap_or_default();
+        let beyond = wanted.iter().find(|tool| !READ_ONLY.contains(&tool.as_str()));
+        if agent.tools.is_none() || beyond.is_some() {
+            return Err(invalid(format!(
+                "[agents.{name}]: an agent of a project may only look: name its tools, of {}; \
+                 an agent that may do more belongs into your own settings",
+                READ_ONLY.join(", ")
+            )));
+        }
+    }
     let reserved = [
         ("max_concurrent", file.max_concurrent.is_some()),
         ("recovery", file.recovery.is_some()),
@@ -377,6 +416,59 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    /// Loads a user's and a project's file with these texts.
+    fn load(user: &str, project: &str) -> Result<Config, ConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            Some(path)
+        };
+        let sources =
+            Sources { user: write("config.toml", user), project: write("posse.toml", project) };
+        Config::load(&sources)
+    }
+
+    #[test]
+    fn later_files_win_and_values_know_where_they_came_from() {
+        let config = load("model = \"sonnet\"\nmax_concurrent = 4", "model = \"haiku\"").unwrap();
+        assert_eq!(config.model.value.as_deref(), Some("haiku"));
+        assert!(matches!(config.model.origin, Origin::Project(_)));
+        assert!(matches!(config.max_concurrent.origin, Origin::User(_)));
+        assert_eq!(config.agent.origin, Origin::Default);
+    }
+
+    #[test]
+    fn a_project_can_only_make_limits_stricter() {
+        let config = load(
+            "[limits]\nturns = 10\ncost = 1.0",
+            "[limits]\nturns = 50\ncost = 0.5\ntime = \"5m\"",
+        );
+        let limits = config.unwrap().limits.limits();
+        assert_eq!(limits.turns, Some(10));
+        assert_eq!(limits.cost, Some(Usd::from_dollars(0.5)));
+        assert_eq!(limits.wall_ms, Some(300_000));
+    }
+
+    #[test]
+    fn a_project_cannot_grant_more_than_looking() {
+        let agent = |name: &str, tools: &str| {
+            format!("[agents.{name}]\ndescription = \"d\"\ninstructions = \"i\"\n{tools}")
+        };
+        assert!(load("", &agent("scout", "tools = [\"Read\", \"Grep\"]")).is_ok());
+        for (user, project, expected) in [
+            (String::new(), agent("scout", "tools = [\"Bash\"]"), "may only look"),
+            (String::new(), agent("scout", ""), "may only look"),
+            (String::new(), agent("Explore", "tools = [\"Read\"]"), "take the place"),
+            (agent("mine", ""), agent("mine", "tools = [\"Read\"]"), "take the place"),
+            (String::new(), "recovery = \"wait\"".to_owned(), "may not set `recovery`"),
+            (String::new(), "base_url = \"http://x\"".to_owned(), "unknown field"),
+        ] {
+            let error = load(&user, &project).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("posse.toml"), "{error}");
+        }
+    }
 
     #[test]
     fn durations_are_read_as_people_write_them() {

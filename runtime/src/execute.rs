@@ -5,14 +5,17 @@ use crate::error::Error;
 use crate::feed::Feed;
 use crate::journal::RunJournal;
 use crate::runtime::RuntimeConfig;
-use posse_agent::{Agent, Ended, JournalError, Tool, Toolbox};
+use futures_util::FutureExt;
+use posse_agent::{Agent, Ended, JournalError, Tool, Toolbox, Transcript};
 use posse_model::Models;
 use posse_protocol::{Delta, Event, Extra, Outcome, Record, RunFinished, RunId, RunStarted, Seq};
 use posse_store::{Ownership, Store, StoreError};
 use posse_tools::Workspace;
 use posse_tools::launch::Launcher;
 use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// What runs are executed with.
@@ -81,7 +84,7 @@ impl Workbench {
         assignment: Assignment,
         stopping: Stopping,
         stop: &CancellationToken,
-    ) {
+    ) -> Left {
         let run = assignment.run;
         let mut journal = RunJournal::new(store.clone(), run, assignment.epoch, stopping);
         let mut first = assignment.fresh.as_ref().and_then(|records| records.first().cloned());
@@ -89,8 +92,20 @@ impl Workbench {
             journal = journal.with_fresh(records);
         }
         loop {
-            if self.work(store, run, &journal, first.take(), stop).await == Next::Leave {
-                break;
+            let work = self.work(store, run, &journal, first.take(), stop);
+            let next = AssertUnwindSafe(work).catch_unwind().await;
+            match next {
+                Ok(Next::Leave(left)) => return left,
+                Ok(Next::Again) => {}
+                // The store cannot be used now; the run is paused until it can, or until shutdown.
+                Ok(Next::Later) => tokio::select! {
+                    () = tokio::time::sleep(STORE_RETRY) => {}
+                    () = stop.cancelled() => return Left::AtRest,
+                },
+                // A panic in one run is that run's end, not the end of the others.
+                Err(_) => {
+                    return self.fail(run, store, &journal, "posse failed inside itself").await;
+                }
             }
         }
     }
@@ -108,20 +123,24 @@ impl Workbench {
             Some(record) => Ok(Some(record)),
             None => store.read(run, Seq::ZERO, 1).await.map(|mut records| records.pop()),
         };
-        // A log that cannot be read is not executed; the store has marked it if it is damaged.
-        let Ok(Some(Record { event: Event::RunStarted(started), .. })) = first else {
-            return Next::Leave;
+        let started = match first {
+            Ok(Some(Record { event: Event::RunStarted(started), .. })) => started,
+            Err(StoreError::Unusable { .. } | StoreError::Full) => return Next::Later,
+            // A log that cannot be read is not executed; the store has marked it as damaged.
+            _ => return Next::Leave(Left::AtRest),
         };
         let (agent, session) = match self.agent(run, &started) {
             Ok(agent) => (agent, started.session),
-            Err(error) => return self.fail(run, journal, &error).await,
+            Err(error) => {
+                return Next::Leave(self.fail(run, store, journal, &error.to_string()).await);
+            }
         };
         let ended = posse_agent::run(&agent, journal, stop).await;
         match ended {
             Ok(Ended::Finished(outcome)) => {
                 fail::fail_point!("run.finished");
                 self.active.ended(run, &outcome);
-                Next::Leave
+                Next::Leave(Left::Ended)
             }
             Ok(Ended::Waiting { seen }) => {
                 let released = journal.hand_over(Vec::new(), Some(seen), Ownership::Waiting).await;
@@ -131,20 +150,18 @@ impl Workbench {
                 }
                 match released {
                     Err(StoreError::Moved { .. }) => Next::Again,
-                    _ => Next::Leave,
+                    Err(StoreError::Unusable { .. }) => Next::Later,
+                    _ => Next::Leave(Left::AtRest),
                 }
             }
             Ok(Ended::Stopped) => {
                 // If it cannot be released now, closing the store or the end of the process does.
                 let _ = journal.hand_over(Vec::new(), None, Ownership::Queued).await;
                 fail::fail_point!("run.stopped");
-                Next::Leave
+                Next::Leave(Left::AtRest)
             }
-            Err(JournalError::NotOwner) => Next::Leave,
-            Err(error) => {
-                let reason = Error::InvalidInput(format!("the log failed: {error}"));
-                self.fail(run, journal, &reason).await
-            }
+            Err(JournalError::NotOwner | JournalError::Damaged(_)) => Next::Leave(Left::AtRest),
+            Err(JournalError::Moved | JournalError::Failed(_)) => Next::Later,
         }
     }
 
@@ -167,19 +184,29 @@ impl Workbench {
         })
     }
 
-    /// Ends a run that cannot be executed here.
-    async fn fail(&self, run: RunId, journal: &RunJournal, error: &Error) -> Next {
-        let outcome = Outcome::Failed {
-            reason: format!("{error}; mend that, then `posse runs resume {run}`"),
-            partial: String::new(),
+    /// Ends a run that cannot be executed here, keeping what there is of its result.
+    async fn fail(
+        &self,
+        run: RunId,
+        store: &Arc<dyn Store>,
+        journal: &RunJournal,
+        reason: &str,
+    ) -> Left {
+        let Ok(records) = store.read(run, Seq::ZERO, usize::MAX).await else {
+            return Left::AtRest;
         };
-        let finished =
-            RunFinished { outcome: outcome.clone(), worked_ms: 0, extra: Extra::default() };
+        let transcript = Transcript::of(&records);
+        let outcome = Outcome::Failed {
+            reason: format!("{reason}; mend that, then `posse runs resume {run} \"go on\"`"),
+            partial: transcript.last_text().to_owned(),
+        };
+        let worked_ms = transcript.worked_ms();
+        let finished = RunFinished { outcome: outcome.clone(), worked_ms, extra: Extra::default() };
         let event = vec![Event::RunFinished(finished)];
         if journal.hand_over(event, None, Ownership::Waiting).await.is_ok() {
             self.active.ended(run, &outcome);
         }
-        Next::Leave
+        Left::Ended
     }
 
     fn park(&self, run: RunId, tools: Toolbox) {
@@ -197,13 +224,26 @@ impl Workbench {
     }
 }
 
-#[derive(PartialEq)]
+/// How a run was left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It has ended.
+    Ended,
+    /// It has not ended, and is not executed here now.
+    AtRest,
+}
+
 enum Next {
     /// Something was appended: look again.
     Again,
+    /// The store cannot be used now.
+    Later,
     /// Nothing more to do here.
-    Leave,
+    Leave(Left),
 }
+
+/// How long a run waits before it tries a store again that could not be used.
+const STORE_RETRY: Duration = Duration::from_secs(1);
 
 /// What the agent is told before anything else. Depends on the first event alone, so that every
 /// request of the run begins with the same bytes.

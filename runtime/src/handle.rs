@@ -47,7 +47,8 @@ impl RunHandle {
         }
     }
 
-    /// Waits for the run to end. A session ends only when it is cancelled or fails.
+    /// Waits for the run to end. A session ends only when it is cancelled, fails
+    /// or reaches a limit.
     ///
     /// # Errors
     /// When there is no such run, or the store fails.

@@ -113,6 +113,9 @@ fn journal_error(error: StoreError) -> JournalError {
     match error {
         StoreError::Moved { .. } => JournalError::Moved,
         StoreError::NotOwner(_) | StoreError::Closed => JournalError::NotOwner,
+        StoreError::Damaged { .. } | StoreError::Newer(_) => {
+            JournalError::Damaged(error.to_string())
+        }
         other => JournalError::Failed(other.to_string()),
     }
 }

@@ -9,7 +9,8 @@
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let keys = Keys { anthropic_api_key: Some("sk-…".into()), ..Keys::default() };
-//! let runtime = Runtime::open(RuntimeConfig::new("runs.db", keys)).await?;
+//! let config = RuntimeConfig { model: Some("sonnet".into()), ..RuntimeConfig::new("runs.db", keys) };
+//! let runtime = Runtime::open(config).await?;
 //! let spec = RunSpec::new("general-purpose".parse()?, "What does this project do?", ".");
 //! let run = runtime.start(spec).await?;
 //! println!("{}", run.outcome().await?.text());

@@ -30,6 +30,8 @@ pub struct RuntimeConfig {
     pub keys: Keys,
     /// The model of runs and agents that name none, as `vendor/name`.
     pub model: Option<String>,
+    /// How far runs may go when neither they nor their agent say.
+    pub limits: Limits,
     /// The agents there are.
     pub agents: AgentCatalog,
     /// Tools of the host, beside the built-in ones.
@@ -52,6 +54,7 @@ impl RuntimeConfig {
             durability: Durability::Power,
             keys,
             model: None,
+            limits: Limits::default(),
             agents: AgentCatalog::built_in(),
             tools: Vec::new(),
             launcher: None,
@@ -277,9 +280,18 @@ impl Runtime {
             .flatten()
             .next()
             .ok_or(Error::NoModel)?;
-        let model = self.inner.workbench.models.resolve(model)?.info().id.clone();
+        let model = self.inner.workbench.models.resolve(model)?;
+        let limits = merged(&spec.limits, &merged(&agent.limits, &config.limits));
+        let info = model.info();
+        if limits.cost.is_some() && info.price.output == 0 {
+            return Err(Error::InvalidInput(format!(
+                "the price of {} is not known, so a limit of cost cannot be kept; leave the limit \
+                 out, or limit turns, tokens or time instead",
+                info.id
+            )));
+        }
+        let model = info.id.clone();
         let grant = self.inner.workbench.grant(&agent, workspace)?;
-        let limits = merged(&spec.limits, &agent.limits);
         let (session, key) = (spec.session, spec.key.clone());
         Ok(RunStarted { agent, model, grant, limits, session, key, extra: Extra::default() })
     }
@@ -328,9 +340,11 @@ impl Workbench {
                             known.join(", ")
                         ))
                     })?;
-                    tools.push(tool.spec().name.clone());
+                    let name = &tool.spec().name;
+                    if !tools.contains(name) {
+                        tools.push(name.clone());
+                    }
                 }
-                tools.dedup();
                 tools
             }
         };

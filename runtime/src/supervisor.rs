@@ -2,7 +2,7 @@
 //!
 //! The only place of this crate that starts tasks. Each is tracked, and awaited at shutdown.
 
-use crate::execute::{Assignment, Workbench};
+use crate::execute::{Assignment, Left, Workbench};
 use crate::runtime::{Recovery, RuntimeConfig};
 use posse_protocol::{Event, Record, RunId, SCHEMA_VERSION, Seq};
 use posse_store::{Append, Guard, Ownership, Reserve, Store, StoreError, Wanted};
@@ -31,6 +31,8 @@ struct Shared {
     backlog: AtomicBool,
     nudge: Notify,
     stop: CancellationToken,
+    /// No run is executed here any more.
+    drained: CancellationToken,
     running: Mutex<JoinSet<()>>,
 }
 
@@ -65,6 +67,7 @@ impl Supervisor {
             backlog: AtomicBool::new(true),
             nudge: Notify::new(),
             stop: CancellationToken::new(),
+            drained: CancellationToken::new(),
             running: Mutex::default(),
         });
         let tasks = TaskTracker::new();
@@ -92,9 +95,7 @@ impl Supervisor {
             (None, true) => Ownership::Queued,
             (None, false) => Ownership::Waiting,
         };
-        if permit.is_none() {
-            self.adopt(run);
-        }
+        self.shared.remember(run);
         fail::fail_point!("run.create.before");
         let append = Append {
             run,
@@ -121,10 +122,7 @@ impl Supervisor {
 
     /// Makes this process execute `run` whenever it has something to do.
     pub(crate) fn adopt(&self, run: RunId) {
-        if !matches!(self.shared.recovery, Scope::All) {
-            let mut adopted = self.shared.adopted.lock().unwrap_or_else(PoisonError::into_inner);
-            adopted.insert(run);
-        }
+        self.shared.remember(run);
         self.shared.nudge.notify_one();
     }
 
@@ -132,7 +130,6 @@ impl Supervisor {
     pub(crate) async fn shutdown(&self, within: Duration) {
         fail::fail_point!("shutdown.begun");
         self.shared.stop.cancel();
-        self.tasks.wait().await;
         let mut running = std::mem::take(
             &mut *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner),
         );
@@ -140,6 +137,13 @@ impl Supervisor {
         if tokio::time::timeout(within, all).await.is_err() {
             running.shutdown().await;
         }
+        self.shared.drained.cancel();
+        self.tasks.wait().await;
+        // What was claimed while the others were awaited stops at its first step.
+        let mut late = std::mem::take(
+            &mut *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        while late.join_next().await.is_some() {}
         fail::fail_point!("shutdown.drained");
     }
 }
@@ -150,6 +154,13 @@ fn spawn(tasks: &TaskTracker, task: impl Future<Output = ()> + Send + 'static) {
 }
 
 impl Shared {
+    /// From now on `run` is this process's to execute, until it ends.
+    fn remember(&self, run: RunId) {
+        if !matches!(self.recovery, Scope::All) {
+            self.adopted.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
+        }
+    }
+
     /// Claims what is to be done while there are slots.
     async fn claim_runs(self: Arc<Self>) {
         let mut ready = self.store.ready();
@@ -217,7 +228,12 @@ impl Shared {
         let run = assignment.run;
         let stopping = self.workbench.active.enter(run, assignment.epoch);
         let task = async move {
-            shared.workbench.execute(&shared.store, assignment, stopping, &shared.stop).await;
+            let bench = &shared.workbench;
+            let left = bench.execute(&shared.store, assignment, stopping, &shared.stop).await;
+            if left == Left::Ended {
+                let mut adopted = shared.adopted.lock().unwrap_or_else(PoisonError::into_inner);
+                adopted.remove(&run);
+            }
             shared.workbench.active.leave(run);
             fail::fail_point!("run.left");
             drop(permit);
@@ -233,7 +249,7 @@ impl Shared {
     async fn keep_lease(self: Arc<Self>, every: Duration) {
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = self.drained.cancelled() => return,
                 () = tokio::time::sleep(every) => {}
             }
             // A lease that cannot be renewed is lost in time: then every append is refused.

@@ -91,6 +91,18 @@ fn a_reopened_run_has_a_new_allowance() {
 }
 
 #[test]
+fn a_cancel_request_is_not_undone_by_a_message() {
+    let mut world = World::new(true, Limits::default());
+    let seen = world.transcript.seq();
+    world.model_reply(seen, &mut Dice::new(&[]));
+    assert_eq!(world.next(), Step::Wait);
+    let (by, scope) = ("someone".to_owned(), CancelScope::Run);
+    world.push(Event::CancelRequested(CancelRequested { by, scope, extra: Extra::default() }));
+    world.say("wait, one more thing");
+    assert!(matches!(world.next(), Step::Finish(Outcome::Cancelled { .. })), "{:?}", world.next());
+}
+
+#[test]
 fn a_call_that_never_came_back_is_charged_as_reserved() {
     let mut world = World::new(false, Limits::default());
     let reserved = Usage { input_tokens: 70, output_tokens: 30, cost: Usd(9), ..Usage::default() };

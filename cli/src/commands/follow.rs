@@ -82,6 +82,8 @@ impl Viewer {
         let mut rest = std::pin::pin!(run.at_rest());
         let mut looking = true;
         let mut rested: Option<RunRow> = None;
+        // Each turn of a session is a claim of its own.
+        followee.claim = None;
         let mut ticks = tokio::time::interval(Duration::from_millis(200));
         let mut checks = tokio::time::interval(Duration::from_secs(1));
         loop {

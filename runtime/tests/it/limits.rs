@@ -53,6 +53,37 @@ async fn money_is_never_overspent() {
 }
 
 #[tokio::test]
+async fn a_limit_of_cost_is_refused_where_the_price_is_not_known() {
+    let bench = Bench::new(busy()).await;
+    let limits = Limits { cost: Some(Usd::from_dollars(1.0)), ..Limits::default() };
+    let model = Some("anthropic/brand-new".to_owned());
+    let error = bench.runtime.start(RunSpec { limits, model, ..bench.spec("go") }).await;
+    let error = error.map(|run| run.id()).unwrap_err().to_string();
+    assert!(error.contains("the price of anthropic/brand-new is not known"), "{error}");
+}
+
+#[tokio::test]
+async fn the_run_comes_before_the_agent_and_the_agent_before_the_settings() {
+    let script = Script::always(Reply::text("done"));
+    let bench = Bench::with(script, |mut config| {
+        let mut agent = config.agents.find(&"explore".parse().unwrap()).unwrap().clone();
+        agent.limits.turns = Some(20);
+        config.agents.set(agent);
+        config.limits = Limits { turns: Some(40), tool_calls: Some(7), ..Limits::default() };
+        config
+    })
+    .await;
+    for (asked, expected) in [(None, 20), (Some(30), 30)] {
+        let limits = Limits { turns: asked, ..Limits::default() };
+        let agent = "explore".parse().unwrap();
+        let run = bench.runtime.start(RunSpec { limits, agent, ..bench.spec("go") }).await.unwrap();
+        let log = bench.log(run.id()).await;
+        let Event::RunStarted(started) = &log[0].event else { panic!("{log:?}") };
+        assert_eq!((started.limits.turns, started.limits.tool_calls), (Some(expected), Some(7)));
+    }
+}
+
+#[tokio::test]
 async fn time_interrupts_a_model_call() {
     let gate = Gate::new();
     let script = Script::always(Reply::text("so far").held_after_deltas(1, &gate));

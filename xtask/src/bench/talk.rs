@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Sizes of a transcript at which a turn is looked at, in messages, and how many turns before
 /// and after are looked at with it.
-pub const SIZES: [(usize, usize); 4] = [(10, 4), (100, 10), (300, 10), (1_000, 10)];
+pub const SIZES: [(usize, usize); 4] = [(10, 4), (100, 10), (300, 10), (1_000, 11)];
 /// What each call returns.
 const RESULT_BYTES: usize = 400;
 

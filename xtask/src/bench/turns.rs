@@ -9,9 +9,9 @@ use super::talk::{SIZES, Turn};
 use std::time::Duration;
 
 /// Requests of each size that the raw client makes.
-const REQUESTS: usize = 50;
+const REQUESTS: usize = 200;
 /// Long runs of one round.
-const RUNS: usize = 3;
+const RUNS: usize = 8;
 
 pub fn measure(effort: Effort) -> Result<()> {
     let mut rounds = Vec::new();
@@ -52,12 +52,12 @@ fn per_megabyte(turn: &Turn, cpu: &Samples) -> String {
     format!("{}/MB", seconds(cpu.median() / (turn.bytes / 1e6)))
 }
 
-/// What another byte costs between the two largest sizes, against what it costs before them: 1
+/// What another byte costs between the two largest sizes, against what it costs up to there: 1
 /// when cost is linear in bytes, about 4 if it were quadratic.
 fn growth(turns: &[Turn]) -> f64 {
     let slope = |from: &Turn, to: &Turn| (to.cpu - from.cpu) / (to.bytes - from.bytes);
     match turns {
-        [_, second, third, fourth] => slope(third, fourth) / slope(second, third),
+        [first, _, third, fourth] => slope(third, fourth) / slope(first, third),
         _ => f64::NAN,
     }
 }

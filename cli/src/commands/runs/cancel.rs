@@ -11,7 +11,9 @@ use serde_json::json;
 pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
     runtime.cancel(row.id, "the user", CancelScope::Run).await?;
-    let outcome = runtime.handle(row.id).outcome().await?;
+    let handle = runtime.handle(row.id);
+    handle.at_rest().await?;
+    let outcome = handle.outcome().await?;
     if common.global.json {
         print::json(&json!({"run": row.id, "outcome": outcome}))?;
     } else if !common.global.quiet {
