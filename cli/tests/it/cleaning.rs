@@ -78,7 +78,7 @@ async fn of_settings_that_a_project_brings_along() {
     let world = World::saying("x").await;
     world.write(
         "posse.toml",
-        "[agents.a]\ndescription = \"x \\u001b[2J \\u009b \\u202e\"\ninstructions = \"x\"\n",
+        "[agents.a]\ndescription = \"x \\u001b[2J \\u009b \\u202e\"\ninstructions = \"x\"\ntools = [\"Read\"]\n",
     );
     is_clean(&world.run(&["config"]).await.expect(0));
     is_clean(&world.run(&["config", "--json"]).await.expect(0));

@@ -1,13 +1,16 @@
 //! `posse runs send`, `cancel` and `resume` on runs that nobody executes.
 
 use crate::world::{World, bash};
-use posse_testkit::{Gate, Reply, Script};
+use posse_testkit::{Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
+use std::time::Duration;
 
-/// A run that was killed while it waited for the model.
-async fn interrupted(gate: &Gate) -> (World, String) {
-    let reply = Reply::text("You said: {{last_user}}");
-    let world = World::new(Script::always(reply.held_by(gate))).await;
+/// A run that was killed while it waited for the model, which is asked again with this reply.
+async fn interrupted(then: Reply) -> (World, String) {
+    let gate = Gate::new();
+    let held = Rule::when(When::any()).reply(Reply::text("never").held_by(&gate)).once();
+    let then = Rule::when(When::any()).reply(then);
+    let world = World::new(Script::new().rule(held).rule(then)).await;
     let running = world.start(&["run", "first"]);
     gate.wait_for_held(1).await.unwrap();
     running.signal(Signal::KILL);
@@ -18,19 +21,18 @@ async fn interrupted(gate: &Gate) -> (World, String) {
 
 #[tokio::test]
 async fn what_is_sent_to_an_interrupted_run_is_kept_for_it() {
-    let gate = Gate::new();
-    let (world, run) = interrupted(&gate).await;
+    let (world, run) = interrupted(Reply::text("You said: {{last_user}}")).await;
     let sent = world.run(&["runs", "send", &run, "second"]).await.expect(0);
     assert!(sent.err.contains("nobody executes it now: `posse runs resume"), "{}", sent.err);
-    gate.open();
     let exit = world.run(&["runs", "resume", &run]).await.expect(0);
     assert_eq!(exit.out, "You said: first\nsecond\n");
 }
 
 #[tokio::test]
 async fn an_interrupted_run_is_ended_by_whoever_cancels_it() {
-    let gate = Gate::new();
-    let (world, run) = interrupted(&gate).await;
+    // Slow, so that it cannot answer before the request to stop is stored.
+    let slow = Reply::text("too late").latency(Duration::from_secs(3));
+    let (world, run) = interrupted(slow).await;
     let cancel = world.run(&["runs", "cancel", &run]).await.expect(0);
     assert!(cancel.err.contains("cancelled by the user"), "{}", cancel.err);
     assert_eq!(world.list().await[0]["outcome"], "cancelled");

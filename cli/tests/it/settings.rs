@@ -58,6 +58,17 @@ async fn a_project_may_not_set_what_belongs_to_the_user() {
 }
 
 #[tokio::test]
+async fn an_agent_of_a_project_may_only_look() {
+    let world = World::saying("x").await;
+    let agent = "[agents.helper]\ndescription = \"d\"\ninstructions = \"i\"\n";
+    world.write("posse.toml", &format!("{agent}tools = [\"Bash\"]\n"));
+    let exit = world.run(&["run", "--agent", "helper", "x"]).await.expect(2);
+    assert!(exit.err.contains("[agents.helper]: an agent of a project may only look"));
+    world.write("posse.toml", &format!("{agent}tools = [\"Read\"]\n"));
+    world.run(&["run", "--agent", "helper", "x"]).await.expect(0);
+}
+
+#[tokio::test]
 async fn a_settings_file_that_cannot_be_read_names_its_line() {
     let world = World::saying("x").await;
     for (text, says) in [

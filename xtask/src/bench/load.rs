@@ -28,6 +28,10 @@ pub struct Load {
     runs: usize,
 }
 
+/// By then a runtime has looked for runs that others left. New ones wait for that, which is part
+/// of another figure.
+const SETTLED: Duration = Duration::from_millis(300);
+
 /// What many runs came to.
 #[derive(Serialize, Deserialize)]
 pub struct Loaded {
@@ -62,6 +66,7 @@ impl Load {
     pub async fn run(self) -> Result<()> {
         let runtime = Runtime::open(config(&self.db, &self.url, self.runs)).await?;
         let spec = spec(&self.workspace)?;
+        tokio::time::sleep(SETTLED).await;
         say("\"ready\"");
         next_order().await?;
         let meter = Meter::start();
