@@ -27,6 +27,9 @@ pub(crate) struct Desk<'a> {
     worked_before_ms: u64,
 }
 
+/// How often someone has asked to stop.
+pub(crate) type Interrupts = u32;
+
 /// How something that was watched ended.
 pub(crate) enum Watched<T> {
     /// By itself, possibly after having been told to stop.
@@ -52,6 +55,11 @@ impl<'a> Desk<'a> {
     /// Time at work so far, in milliseconds.
     pub(crate) fn worked_ms(&self) -> u64 {
         self.worked_before_ms + self.opened.elapsed().as_millis() as u64
+    }
+
+    /// How often someone has asked to stop so far.
+    pub(crate) fn interrupts(&self) -> Interrupts {
+        self.transcript.phase.interrupts
     }
 
     /// Folds `event` and keeps it to be stored with the next [`Desk::store`].

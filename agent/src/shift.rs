@@ -1,6 +1,6 @@
 //! The moves of the loop: calling the model, running tools, compacting, finishing.
 
-use crate::desk::{Desk, Watched};
+use crate::desk::{Desk, Interrupts, Watched};
 use crate::run::Agent;
 use crate::step::{Bounds, keep_tokens};
 use crate::transcript::Transcript;
@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use posse_protocol::{
     CallId, Compacted, Delta, Ending, Event, Extra, FailureKind, Limit, Limits, Message,
-    MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Purpose, Role,
+    MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price, Purpose, Role,
     RunFinished, Sender, Seq, Stop, ToolCall, ToolFinished, ToolOutput, ToolPending, ToolSpec,
     ToolStarted, Usage,
 };
@@ -64,6 +64,7 @@ impl<'a> Shift<'a> {
         max_tokens: u64,
         reserved: Usage,
     ) -> Result<(), JournalError> {
+        let before = self.desk.interrupts();
         self.begin_model_call(Purpose::Turn, reserved).await?;
         fail::fail_point!("loop.model.called");
         let seen = self.desk.transcript.seq();
@@ -77,14 +78,15 @@ impl<'a> Shift<'a> {
             (self.agent.deltas)(delta);
         };
         let request = self.request(self.desk.transcript.messages(), max_tokens);
-        let result = self.ask(request, &listen).await?;
+        let result = self.ask(request, &listen, before).await?;
         fail::fail_point!("loop.model.replied");
         let spoken = spoken.into_inner().unwrap_or_default();
         let worked_ms = self.desk.worked_ms();
         let event = match result {
             Ok(reply) => replied(seen, reply, worked_ms),
             Err(ModelError::Cancelled) if !spoken.trim().is_empty() => {
-                replied(seen, spoken_so_far(spoken, reserved), worked_ms)
+                let price = self.agent.model.info().price;
+                replied(seen, spoken_so_far(spoken, reserved, price), worked_ms)
             }
             Err(error) => failed(&error, reserved, worked_ms),
         };
@@ -108,12 +110,16 @@ impl<'a> Shift<'a> {
         Request { system, messages, tools, max_tokens }
     }
 
-    /// Makes a request, watching for cancel requests and the end of the time.
+    /// Makes a request, watching for cancel requests since `before` and the end of the time.
     async fn ask(
         &mut self,
         request: Request,
         deltas: DeltaSink<'_>,
+        before: Interrupts,
     ) -> Result<Result<Reply, ModelError>, JournalError> {
+        if self.desk.interrupts() > before {
+            return Ok(Err(ModelError::Cancelled));
+        }
         let token = CancellationToken::new();
         let work = self.agent.model.call(request, deltas, &token);
         Ok(match self.desk.watch(&self.bounds, &token, work).await? {
@@ -133,11 +139,11 @@ impl<'a> Shift<'a> {
                 }
             }
         }
-        let interrupts = self.desk.transcript.phase.interrupts;
+        let before = self.desk.interrupts();
         for group in dispatch::groups(runnable) {
-            self.run_group(group).await?;
+            self.run_group(group, before).await?;
             let late = self.desk.worked_ms() >= self.wall_end_ms();
-            if late || self.desk.transcript.phase.interrupts > interrupts {
+            if late || self.desk.interrupts() > before {
                 break;
             }
         }
@@ -154,6 +160,7 @@ impl<'a> Shift<'a> {
     async fn run_group(
         &mut self,
         group: Vec<(ToolCall, &Arc<dyn crate::Tool>)>,
+        before: Interrupts,
     ) -> Result<(), JournalError> {
         for (call, tool) in &group {
             let spec = tool.spec();
@@ -168,6 +175,11 @@ impl<'a> Shift<'a> {
         fail::fail_point!("loop.tool.started");
         let token = CancellationToken::new();
         let mut open: Vec<CallId> = group.iter().map(|(call, _)| call.id.clone()).collect();
+        if self.desk.interrupts() > before {
+            // Someone asked to stop while that was stored: nothing has begun yet.
+            self.answer(open, Ending::Stopped, "cancelled before it began");
+            return Ok(());
+        }
         let mut running: FuturesUnordered<_> = group
             .into_iter()
             .map(|(call, tool)| {
@@ -235,11 +247,12 @@ impl<'a> Shift<'a> {
             Usage { input_tokens: input, output_tokens: max_tokens, ..Usage::default() };
         reserved.cost = self.bounds.model.price.of(&reserved);
         let (summary, by_model, usage) = if may_spend(transcript, &self.bounds.limits, &reserved) {
+            let before = self.desk.interrupts();
             self.begin_model_call(Purpose::Compaction, reserved).await?;
             fail::fail_point!("loop.compact.called");
             let mut messages = all.clone();
             messages.push(Arc::new(Message::user(compact::REQUEST)));
-            let result = self.ask(self.request(messages, max_tokens), &|_| {}).await?;
+            let result = self.ask(self.request(messages, max_tokens), &|_| {}, before).await?;
             fail::fail_point!("loop.compact.replied");
             match result {
                 Ok(reply) if !reply.message.text().trim().is_empty() => {
@@ -284,12 +297,14 @@ fn replied(seen: Seq, reply: Reply, worked_ms: u64) -> Event {
 }
 
 /// What a model had said when it was stopped, charged by estimate.
-fn spoken_so_far(spoken: String, reserved: Usage) -> Reply {
-    let output_tokens = (spoken.len() / 3) as u64 + 1;
+fn spoken_so_far(spoken: String, reserved: Usage, price: Price) -> Reply {
+    let output_tokens = ((spoken.len() / 3) as u64 + 1).min(reserved.output_tokens);
+    let mut usage = Usage { output_tokens, ..reserved };
+    usage.cost = price.of(&usage);
     Reply {
         message: Message::new(Role::Assistant, vec![Part::text(spoken)]),
         stop: Stop::Cancelled,
-        usage: Usage { output_tokens: output_tokens.min(reserved.output_tokens), ..reserved },
+        usage,
         request_id: None,
     }
 }

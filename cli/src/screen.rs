@@ -8,7 +8,7 @@ use crate::terminal::{self, fitted};
 use crate::view;
 use posse::Update;
 use posse::protocol::{
-    Delta, Ending, Event, Message, Outcome, Part, Record, RunStarted, Sender, ToolCall,
+    Delta, Ending, Event, Message, Outcome, Part, Purpose, Record, RunStarted, Sender, ToolCall,
     ToolFinished, Usage,
 };
 use std::io::IsTerminal;
@@ -55,6 +55,8 @@ pub struct Screen {
     /// The last text has been shown on standard output.
     shown: bool,
     usage: Usage,
+    /// What a model call may spend that has not come back.
+    reserved: Usage,
     turns: u64,
     tool_calls: u64,
 }
@@ -78,6 +80,7 @@ impl Screen {
             last_text: String::new(),
             shown: true,
             usage: Usage::default(),
+            reserved: Usage::default(),
             turns: 0,
             tool_calls: 0,
         }
@@ -130,18 +133,26 @@ impl Screen {
         self.speak(text);
     }
 
+    /// A model call came to its end, or never will: what it spent counts.
+    fn settle(&mut self, spent: Usage) {
+        self.reserved = Usage::default();
+        self.usage += spent;
+    }
+
     fn event(&mut self, record: &Record) {
         match &record.event {
             Event::RunStarted(started) => self.started(record, started),
-            Event::ModelCalled(_) => {
-                self.turns += 1;
+            Event::ModelCalled(called) => {
+                self.settle(self.reserved);
+                self.reserved = called.reserved;
+                self.turns += u64::from(called.purpose == Purpose::Turn);
                 self.set_status("waiting for the model");
             }
             Event::ModelReplied(replied) => {
-                self.usage += replied.usage;
+                self.settle(replied.usage);
                 self.replied(&replied.message);
             }
-            Event::ModelFailed(failed) => self.usage += failed.usage,
+            Event::ModelFailed(failed) => self.settle(failed.usage),
             Event::ToolStarted(started) => {
                 self.tool_calls += 1;
                 let call = self.calls.iter().find(|call| call.id == started.call);
@@ -153,7 +164,7 @@ impl Screen {
                 self.remark(&format!("… waits for {}", clean_line(&pending.waits_for, 120)));
             }
             Event::Compacted(compacted) => {
-                self.usage += compacted.usage;
+                self.settle(compacted.usage);
                 self.remark("◇ the beginning of the conversation was summarised");
             }
             Event::MessageReceived(received) => {

@@ -16,6 +16,7 @@ use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// What runs are executed with.
@@ -129,7 +130,7 @@ impl Workbench {
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
         };
-        let (agent, session) = match self.agent(run, &started) {
+        let (agent, session) = match self.agent(run, &started, store.watch(run)) {
             Ok(agent) => (agent, started.session),
             Err(error) => {
                 return Next::Leave(self.fail(run, store, journal, &error.to_string()).await);
@@ -165,7 +166,12 @@ impl Workbench {
         }
     }
 
-    fn agent(&self, run: RunId, started: &RunStarted) -> Result<Agent, Error> {
+    fn agent(
+        &self,
+        run: RunId,
+        started: &RunStarted,
+        tail: watch::Receiver<Seq>,
+    ) -> Result<Agent, Error> {
         let model = self.models.resolve(&started.model)?;
         let workspace = &started.grant.workspace;
         let tools = match self.unpark(run) {
@@ -180,7 +186,7 @@ impl Workbench {
             tools,
             grant: started.grant.clone(),
             limits: started.limits.clone(),
-            deltas: Arc::new(move |delta: Delta| feed.send(run, delta)),
+            deltas: Arc::new(move |delta: Delta| feed.send(run, *tail.borrow(), delta)),
         })
     }
 

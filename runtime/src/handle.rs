@@ -42,6 +42,7 @@ impl RunHandle {
             page: VecDeque::new(),
             tail: self.inner.store.watch(self.run),
             deltas: Some(self.inner.workbench.feed.subscribe(self.run)),
+            held: None,
             unread: true,
             ended: false,
         }
@@ -146,7 +147,9 @@ pub struct Events {
     after: Seq,
     page: VecDeque<Record>,
     tail: watch::Receiver<Seq>,
-    deltas: Option<broadcast::Receiver<Delta>>,
+    deltas: Option<broadcast::Receiver<(Seq, Delta)>>,
+    /// A delta, and the events that must be delivered before it.
+    held: Option<(Seq, Delta)>,
     /// The log may hold more than was delivered.
     unread: bool,
     ended: bool,
@@ -154,8 +157,15 @@ pub struct Events {
 
 impl Events {
     /// The next update; `None` once the end of the run has been delivered.
+    ///
+    /// Deltas stand where they came: after the events stored before them, before those stored
+    /// after them.
     pub async fn next(&mut self) -> Option<Result<Update, Error>> {
         loop {
+            self.take_delta();
+            if let Some((_, delta)) = self.held.take_if(|(tail, _)| *tail <= self.after) {
+                return Some(Ok(Update::Delta(delta)));
+            }
             if let Some(record) = self.page.pop_front() {
                 return Some(Ok(self.deliver(record)));
             }
@@ -175,9 +185,7 @@ impl Events {
             if self.ended {
                 return None;
             }
-            if let Some(delta) = self.quiet().await {
-                return Some(Ok(Update::Delta(delta)));
-            }
+            self.quiet().await;
         }
     }
 
@@ -187,23 +195,34 @@ impl Events {
         Update::Event(Box::new(record))
     }
 
-    /// Waits until something is stored, or returns a delta that came before.
-    async fn quiet(&mut self) -> Option<Delta> {
-        let Some(deltas) = &mut self.deltas else {
+    /// Takes the next delta that is there, if none is held.
+    fn take_delta(&mut self) {
+        while self.held.is_none()
+            && let Some(deltas) = &mut self.deltas
+        {
+            match deltas.try_recv() {
+                Ok(delta) => self.held = Some(delta),
+                Err(broadcast::error::TryRecvError::Lagged(_)) => {}
+                Err(broadcast::error::TryRecvError::Empty) => return,
+                Err(broadcast::error::TryRecvError::Closed) => self.deltas = None,
+            }
+        }
+    }
+
+    /// Waits until something is stored or a delta comes.
+    async fn quiet(&mut self) {
+        let Some(deltas) = self.deltas.as_mut().filter(|_| self.held.is_none()) else {
+            // An error means that the store is gone; the next read says so.
             let _ = self.tail.changed().await;
-            return None;
+            self.unread = true;
+            return;
         };
         tokio::select! {
-            // Stored events first: what a delta belongs to has been delivered by then.
-            biased;
-            _ = self.tail.changed() => None,
+            _ = self.tail.changed() => self.unread = true,
             delta = deltas.recv() => match delta {
-                Ok(delta) => Some(delta),
-                Err(broadcast::error::RecvError::Lagged(_)) => None,
-                Err(broadcast::error::RecvError::Closed) => {
-                    self.deltas = None;
-                    None
-                }
+                Ok(delta) => self.held = Some(delta),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => self.deltas = None,
             },
         }
     }

@@ -12,7 +12,7 @@ use posse_protocol::{
     MessageReceived, Record, RunId, RunSpec, RunStarted, Seq, ToolFinished, ToolOutput,
 };
 use posse_store::{
-    Append, Durability, Filter, Guard, Options, Reserve, RunRow, SqliteStore, Store, StoreError,
+    Append, Durability, Filter, Options, Reserve, RunRow, SqliteStore, Store, StoreError,
 };
 use posse_tools::launch::Launcher;
 use std::path::{Path, PathBuf};
@@ -163,7 +163,6 @@ impl Runtime {
     /// # Errors
     /// When there is no such run, or it has ended.
     pub async fn cancel(&self, run: RunId, by: &str, scope: CancelScope) -> Result<(), Error> {
-        self.inner.supervisor.adopt(run);
         if scope == CancelScope::Run {
             self.inner.workbench.active.stop(run);
         }
@@ -171,10 +170,11 @@ impl Runtime {
         let request =
             Event::CancelRequested(CancelRequested { by, scope, extra: Extra::default() });
         let append = Append { reserve: Reserve::Use, ..Append::by_anyone(run, request) };
-        debug_assert_eq!(append.guard, Guard::Anyone);
         fail::fail_point!("cancel.append.before");
         self.inner.store.append(vec![append]).await?;
         fail::fail_point!("cancel.append.after");
+        // Only now: whoever takes the run up must find the request in its log.
+        self.inner.supervisor.adopt(run);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use super::run::{follow_to_end, unfinished};
 use super::{Common, Pickup, folder};
 use crate::args::DemoOptions;
 use crate::exit::{Code, Failure};
-use posse::RunSpec;
+use posse::{RunSpec, Seq};
 use posse_testkit::{FakeModel, Script};
 
 /// The model's name on the wire; the script answers to any.
@@ -29,21 +29,27 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
     let config = posse::config::Config::default();
     let form = if common.global.json { Form::Json } else { Form::Screen };
     let mut viewer = Viewer::new(&common, form)?;
-    let runtime = common.runtime(&config, Pickup::Folder(folder.clone())).await?;
+    let runtime = common.runtime(&config, Pickup::Named).await?;
     let result = async {
-        let run = match unfinished(&runtime, &config, &folder).await?.first() {
+        let (run, after) = match unfinished(&runtime, &config, &folder).await?.first() {
             Some(run) => {
-                let again = "an earlier demo was interrupted here; it goes on where it stopped";
-                viewer.screen.remark(again);
-                runtime.resume(*run)
+                let row = runtime.find(&run.to_string()).await?;
+                viewer.screen.remark(&format!(
+                    "an earlier demo was interrupted here, after {} tool calls; run {} goes on \
+                     where it stopped",
+                    row.tool_calls,
+                    run.short()
+                ));
+                (runtime.resume(*run), row.last_seq)
             }
             None => {
                 let agent = config.agent.value.clone();
                 let spec = RunSpec::new(agent, PROMPT, &folder);
-                runtime.start(RunSpec { model: Some(MODEL.to_owned()), ..spec }).await?
+                let spec = RunSpec { model: Some(MODEL.to_owned()), ..spec };
+                (runtime.start(spec).await?, Seq::ZERO)
             }
         };
-        follow_to_end(&runtime, &run, &mut viewer).await
+        follow_to_end(&runtime, &run, after, &mut viewer).await
     }
     .await;
     viewer.close(&runtime).await;

@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::exit::Failure;
 use posse::config::{AutoResume, Config, Sources};
 use posse::launch::Launcher;
-use posse::protocol::{Extra, Usd};
+use posse::protocol::Usd;
 use posse::{AgentCatalog, Limits, Recovery, RunSpec, Runtime, RuntimeConfig};
 use std::path::{Path, PathBuf};
 
@@ -74,7 +74,10 @@ impl Common {
             agents.set(agent.value.clone());
         }
         let environment = self.environment.for_processes.clone();
+        // Without a key nothing can go on here: what was interrupted is left as it is.
+        let has_key = self.environment.keys.anthropic_api_key.is_some();
         let recovery = match (pickup, config.recovery.value) {
+            (Pickup::Folder(_) | Pickup::All, _) if !has_key => Recovery::Wait,
             (Pickup::All, _) => Recovery::Continue,
             (Pickup::Folder(folder), AutoResume::Continue) => Recovery::ContinueIn(folder),
             (Pickup::Folder(_), AutoResume::Wait) | (Pickup::Named, _) => Recovery::Wait,
@@ -82,6 +85,7 @@ impl Common {
         let runtime = RuntimeConfig {
             durability: config.durability.value,
             model: config.model.value.clone().or_else(|| self.default_model()),
+            limits: config.limits.limits(),
             agents,
             launcher: Some(self.launcher.clone().with_environment(environment)),
             max_concurrent: config.max_concurrent.value,
@@ -117,13 +121,11 @@ pub fn spec(
         Some(name) => name.parse().map_err(|error| Failure::usage(format!("{error}")))?,
         None => config.agent.value.clone(),
     };
-    let set = config.limits.limits();
     let limits = Limits {
-        turns: options.max_turns.or(set.turns),
-        cost: options.max_cost.map(Usd::from_dollars).or(set.cost),
-        wall_ms: options.timeout.or(set.wall_ms),
-        extra: Extra::default(),
-        ..set
+        turns: options.max_turns,
+        cost: options.max_cost.map(Usd::from_dollars),
+        wall_ms: options.timeout,
+        ..Limits::default()
     };
     Ok(RunSpec { prompt, model: options.model.clone(), limits, ..RunSpec::new(agent, "", folder) })
 }

@@ -34,7 +34,7 @@ pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
         // A key may have found a run that nobody executes.
         let run = runtime.resume(run.id());
         announce(&mut viewer, &others, run.id());
-        let code = follow_to_end(&runtime, &run, &mut viewer).await?;
+        let code = follow_to_end(&runtime, &run, Seq::ZERO, &mut viewer).await?;
         // Some may have been taken up unseen, between the opening and the look.
         others.extend(unfinished(&runtime, &config, &folder).await?);
         wait_for_others(&runtime, others, run.id(), &mut viewer).await;
@@ -45,13 +45,14 @@ pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
     result
 }
 
-/// Follows `run` to its end. After a signal the runtime is shut down.
+/// Follows `run` from after `after` to its end. After a signal the runtime is shut down.
 pub async fn follow_to_end(
     runtime: &Runtime,
     run: &RunHandle,
+    after: Seq,
     viewer: &mut Viewer,
 ) -> Result<Code, Failure> {
-    match viewer.follow(runtime, &mut Followee::new(run.clone(), Seq::ZERO), Until::Rest).await? {
+    match viewer.follow(runtime, &mut Followee::new(run.clone(), after), Until::Rest).await? {
         Followed::Ended(outcome) => viewer.conclude(runtime, run, &outcome).await,
         Followed::Rests(row) => {
             viewer.screen.note(&format!("run {} waits; see `posse runs show`", row.id.short()));
