@@ -64,7 +64,6 @@ pub(crate) struct Spent {
     pub(crate) turns: u32,
     pub(crate) tool_calls: u32,
     pub(crate) usage: Usage,
-    pub(crate) worked_ms: u64,
     /// Limits the agent has been told about.
     pub(crate) told: Vec<Limit>,
 }
@@ -415,7 +414,6 @@ impl Transcript {
 
     fn worked(&mut self, worked_ms: u64) {
         self.phase.worked_ms = self.phase.worked_ms.max(worked_ms);
-        self.spent.worked_ms = self.leg_ms();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::ops::{Add, AddAssign, Sub};
+use std::ops::{Add, AddAssign};
 
 /// Money, in billionths of a US dollar: fine enough for one token of the cheapest model.
 #[derive(
@@ -101,20 +101,6 @@ impl Add for Usage {
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Usage) {
         *self = *self + other;
-    }
-}
-
-impl Sub for Usage {
-    type Output = Usage;
-    /// The difference, field by field, nothing where `other` is larger.
-    fn sub(self, other: Usage) -> Usage {
-        Usage {
-            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
-            cache_read_tokens: self.cache_read_tokens.saturating_sub(other.cache_read_tokens),
-            cache_write_tokens: self.cache_write_tokens.saturating_sub(other.cache_write_tokens),
-            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
-            cost: self.cost.saturating_sub(other.cost),
-        }
     }
 }
 
