@@ -5,7 +5,7 @@
 //! pending calls) commutes with what the owner appends, because a reply names what it had seen.
 
 use posse_protocol::{
-    CancelRequested, CancelScope, Compacted, Ending, Event, FailureKind, Limit, Message,
+    CallId, CancelRequested, CancelScope, Compacted, Ending, Event, FailureKind, Limit, Message,
     MessageReceived, ModelReplied, Outcome, Part, Purpose, Record, Role, RunStarted, Sender, Seq,
     Stop, ToolCall, ToolFinished, ToolResult, Usage,
 };
@@ -204,6 +204,17 @@ impl Transcript {
         &self.last_text
     }
 
+    /// Who asked the run to stop, if someone did and it has not ended since.
+    pub fn cancelled_by(&self) -> Option<&str> {
+        self.phase.cancelled.as_deref()
+    }
+
+    /// The calls of the last reply that have no result yet.
+    pub fn open_calls(&self) -> impl Iterator<Item = &CallId> {
+        let open = |call: &&Call| !matches!(call.state, CallState::Answered(_));
+        self.calls.iter().filter(open).map(|call| &call.call.id)
+    }
+
     /// What the model is to see next: all it has seen and said, the results of its last calls,
     /// and what was said to it since.
     pub fn messages(&self) -> Vec<Arc<Message>> {
@@ -390,7 +401,7 @@ impl Transcript {
         self.calls.iter().all(|call| matches!(call.state, CallState::Answered(_)))
     }
 
-    fn open_call(&mut self, id: &posse_protocol::CallId) -> Option<&mut Call> {
+    fn open_call(&mut self, id: &CallId) -> Option<&mut Call> {
         self.calls
             .iter_mut()
             .find(|call| call.call.id == *id && !matches!(call.state, CallState::Answered(_)))

@@ -63,6 +63,11 @@ impl Failure {
         Failure { code: Code::Failed, message: message.into(), hint: None }
     }
 
+    /// There is no key, and one is needed.
+    pub fn without_key(message: impl Into<String>) -> Self {
+        Failure::usage(message).hint(NO_MODEL)
+    }
+
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Failure { hint: Some(hint.into()), ..self }
     }

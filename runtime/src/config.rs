@@ -239,6 +239,10 @@ impl Config {
                 .limits
                 .check()
                 .map_err(|reason| invalid(format!("in [agents.{name}.limits]: {reason}")))?;
+            let limits = match origin {
+                Origin::Project(_) => stricter(limits, &self.limits.limits()),
+                _ => limits,
+            };
             let value = AgentSpec {
                 name: name.clone(),
                 description: agent.description,
@@ -294,6 +298,22 @@ fn set<T>(setting: &mut Setting<T>, value: Option<T>, origin: &Origin) {
 fn set_some<T>(setting: &mut Setting<Option<T>>, value: Option<T>, origin: &Origin) {
     if value.is_some() {
         *setting = Setting { value, origin: origin.clone() };
+    }
+}
+
+/// The stricter of two in each limit.
+fn stricter(one: Limits, other: &Limits) -> Limits {
+    fn least<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
+        one.into_iter().chain(other).min()
+    }
+    Limits {
+        turns: least(one.turns, other.turns),
+        tool_calls: least(one.tool_calls, other.tool_calls),
+        input_tokens: least(one.input_tokens, other.input_tokens),
+        output_tokens: least(one.output_tokens, other.output_tokens),
+        cost: least(one.cost, other.cost),
+        wall_ms: least(one.wall_ms, other.wall_ms),
+        extra: one.extra,
     }
 }
 
@@ -449,6 +469,12 @@ mod tests {
         assert_eq!(limits.turns, Some(10));
         assert_eq!(limits.cost, Some(Usd::from_dollars(0.5)));
         assert_eq!(limits.wall_ms, Some(300_000));
+
+        let project = "[agents.scout]\ndescription = \"d\"\ninstructions = \"i\"\ntools = [\"Read\"]\n\
+                       [agents.scout.limits]\ncost = 1000.0\nturns = 3";
+        let config = load("[limits]\ncost = 2.0\nturns = 5", project).unwrap();
+        let limits = &config.agents[0].value.limits;
+        assert_eq!((limits.cost, limits.turns), (Some(Usd::from_dollars(2.0)), Some(3)));
     }
 
     #[test]

@@ -8,7 +8,10 @@ use crate::runtime::RuntimeConfig;
 use futures_util::FutureExt;
 use posse_agent::{Agent, Ended, JournalError, Tool, Toolbox, Transcript};
 use posse_model::Models;
-use posse_protocol::{Delta, Event, Extra, Outcome, Record, RunFinished, RunId, RunStarted, Seq};
+use posse_protocol::{
+    Delta, Ending, Event, Extra, Outcome, Record, RunFinished, RunId, RunStarted, Seq,
+    ToolFinished, ToolOutput,
+};
 use posse_store::{Ownership, Store, StoreError};
 use posse_tools::Workspace;
 use posse_tools::launch::Launcher;
@@ -202,14 +205,29 @@ impl Workbench {
             return Left::AtRest;
         };
         let transcript = Transcript::of(&records);
-        let outcome = Outcome::Failed {
-            reason: format!("{reason}; mend that, then `posse runs resume {run} \"go on\"`"),
-            partial: transcript.last_text().to_owned(),
+        let partial = transcript.last_text().to_owned();
+        let outcome = match transcript.cancelled_by() {
+            Some(by) => Outcome::Cancelled { by: by.to_owned(), partial },
+            None => Outcome::Failed {
+                reason: format!("{reason}; mend that, then `posse runs resume {run} \"go on\"`"),
+                partial,
+            },
         };
         let worked_ms = transcript.worked_ms();
+        let unanswered = transcript.open_calls().map(|call| {
+            Event::ToolFinished(ToolFinished {
+                call: call.clone(),
+                output: ToolOutput::error("stopped: the run could not go on"),
+                ending: Ending::Stopped,
+                took_ms: 0,
+                worked_ms,
+                extra: Extra::default(),
+            })
+        });
+        let mut events: Vec<Event> = unanswered.collect();
         let finished = RunFinished { outcome: outcome.clone(), worked_ms, extra: Extra::default() };
-        let event = vec![Event::RunFinished(finished)];
-        if journal.hand_over(event, None, Ownership::Waiting).await.is_ok() {
+        events.push(Event::RunFinished(finished));
+        if journal.hand_over(events, None, Ownership::Waiting).await.is_ok() {
             self.active.ended(run, &outcome);
         }
         Left::Ended

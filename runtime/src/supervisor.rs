@@ -64,7 +64,7 @@ impl Supervisor {
             slots: Arc::new(Semaphore::new(config.max_concurrent.max(1))),
             recovery,
             adopted: Mutex::default(),
-            backlog: AtomicBool::new(true),
+            backlog: AtomicBool::new(false),
             nudge: Notify::new(),
             stop: CancellationToken::new(),
             drained: CancellationToken::new(),

@@ -61,6 +61,11 @@ impl Common {
         Ok(Config::load(&self.sources(folder))?)
     }
 
+    /// Whether any model can be had.
+    pub fn has_key(&self) -> bool {
+        self.environment.keys.anthropic_api_key.is_some()
+    }
+
     /// The model when nothing names one: that of the key in the environment.
     pub fn default_model(&self) -> Option<String> {
         let key = self.environment.keys.anthropic_api_key.as_ref();
@@ -75,9 +80,8 @@ impl Common {
         }
         let environment = self.environment.for_processes.clone();
         // Without a key nothing can go on here: what was interrupted is left as it is.
-        let has_key = self.environment.keys.anthropic_api_key.is_some();
         let recovery = match (pickup, config.recovery.value) {
-            (Pickup::Folder(_) | Pickup::All, _) if !has_key => Recovery::Wait,
+            (Pickup::Folder(_) | Pickup::All, _) if !self.has_key() => Recovery::Wait,
             (Pickup::All, _) => Recovery::Continue,
             (Pickup::Folder(folder), AutoResume::Continue) => Recovery::ContinueIn(folder),
             (Pickup::Folder(_), AutoResume::Wait) | (Pickup::Named, _) => Recovery::Wait,

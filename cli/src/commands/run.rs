@@ -29,8 +29,9 @@ pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
     let mut viewer = Viewer::new(&common, form)?;
     let runtime = common.runtime(&config, Pickup::Folder(folder.clone())).await?;
     let result = async {
-        let mut others = unfinished(&runtime, &config, &folder).await?;
+        // First of all the run itself: the look at others can wait, a person does not like to.
         let run = runtime.start(spec).await?;
+        let mut others = unfinished(&runtime, &config, &folder).await?;
         // A key may have found a run that nobody executes.
         let run = runtime.resume(run.id());
         announce(&mut viewer, &others, run.id());

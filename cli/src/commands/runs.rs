@@ -25,6 +25,9 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     if !common.database()?.exists() {
         return nothing_yet(&common, &verb);
     }
+    if matches!(verb, RunsVerb::Resume { .. }) && !common.has_key() {
+        return Err(Failure::without_key("a run cannot go on without a model"));
+    }
     let pickup = match verb {
         RunsVerb::Resume { all: true, .. } => Pickup::All,
         _ => Pickup::Named,

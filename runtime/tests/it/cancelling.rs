@@ -110,3 +110,20 @@ async fn a_cancel_request_survives_the_death_of_the_process() {
     assert!(matches!(outcome, Outcome::Cancelled { .. }), "{outcome:?}");
     assert_eq!(bench.fake.count(), 1, "no model call for that");
 }
+
+#[tokio::test]
+async fn an_interrupted_run_can_be_cancelled_where_its_model_cannot_be_had() {
+    let script = Script::always(Reply::tool_call("endless", json!({})));
+    let mut bench = Bench::with(script, endless).await;
+    let run = bench.start("go").await;
+    bench.until(&run, |event| matches!(event, Event::ToolStarted(_))).await;
+    bench.runtime.shutdown().await;
+    bench.config.keys.anthropic_api_key = None;
+    bench.config.recovery = Recovery::Wait;
+    bench.reopen().await;
+    bench.runtime.cancel(run.id(), "the test", CancelScope::Run).await.unwrap();
+    let outcome = within(bench.runtime.handle(run.id()).outcome()).await.unwrap();
+    assert!(matches!(outcome, Outcome::Cancelled { .. }), "{outcome:?}");
+    let answered = |kinds: &[&str]| kinds.iter().filter(|kind| **kind == "tool_finished").count();
+    assert_eq!(answered(&bench.kinds(run.id()).await), 1, "every call is answered");
+}
