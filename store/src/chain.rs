@@ -4,7 +4,6 @@ use crate::StoreError;
 use crate::row::StoredEvent;
 use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 /// What stands before the first event: the run's own id, so that logs cannot be swapped.
 pub(crate) fn seed(run: RunId) -> String {
@@ -90,9 +89,7 @@ pub(crate) fn check(
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(out, "{byte:02x}");
-    }
-    out
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }

@@ -7,6 +7,7 @@
 use super::codec::{bind_event, bind_run, run_row, worker_row};
 use super::engine_error;
 use super::presence::Presence;
+use super::text::{RowTexts, bare};
 use super::work::{Answers, Work};
 use crate::append::{Append, Appended, Guard};
 use crate::row::{RunRow, StoredEvent};
@@ -32,6 +33,8 @@ pub(super) struct Ledger {
     registered: bool,
     /// Another process has written, and watchers do not know yet.
     outside: bool,
+    insert_events: RowTexts,
+    save_runs: RowTexts,
 }
 
 /// What a transaction did.
@@ -74,10 +77,17 @@ impl Ledger {
         path: String,
         presence: Arc<Presence>,
     ) -> Result<Self, StoreError> {
-        let rows = HashMap::new();
-        let (data_version, registered, outside) = (0, false, false);
-        let mut ledger =
-            Ledger { connection, path, presence, rows, data_version, registered, outside };
+        let mut ledger = Ledger {
+            connection,
+            path,
+            presence,
+            rows: HashMap::new(),
+            data_version: 0,
+            registered: false,
+            outside: false,
+            insert_events: RowTexts::new(sql::insert_events),
+            save_runs: RowTexts::new(sql::save_runs),
+        };
         ledger.data_version = ledger.read_data_version().await?;
         Ok(ledger)
     }
@@ -195,7 +205,7 @@ impl Ledger {
         let mut wanted = wanted.into_iter();
         while wanted.len() > 0 {
             let count = piece(wanted.len());
-            let mut query = sqlx::query(AssertSqlSafe(text(count)));
+            let mut query = sqlx::query(AssertSqlSafe(bare(&text(count))));
             for one in wanted.by_ref().take(count) {
                 query = query.bind(one);
             }
@@ -282,7 +292,7 @@ impl Ledger {
     ) -> Result<Vec<SqliteRow>, StoreError> {
         let workspace = wanted.workspace.is_some();
         let shape = Shape { ids: runs.len(), workspace, ..Shape::default() };
-        let mut query = sqlx::query(AssertSqlSafe(sql::claimable(shape)));
+        let mut query = sqlx::query(AssertSqlSafe(bare(&sql::claimable(shape))));
         query = query.bind(i64::from(SCHEMA_VERSION));
         for run in runs {
             query = query.bind(run.to_string());
@@ -349,7 +359,7 @@ impl Ledger {
         let mut events = std::mem::take(&mut group.events).into_iter();
         while events.len() > 0 {
             let count = piece(events.len());
-            let mut query = sqlx::query(AssertSqlSafe(sql::insert_events(count)));
+            let mut query = sqlx::query(AssertSqlSafe(self.insert_events.get(count)));
             for event in events.by_ref().take(count) {
                 query = bind_event(query, event);
             }
@@ -360,7 +370,7 @@ impl Ledger {
         let mut rest = rows.as_slice();
         while !rest.is_empty() {
             let (now, later) = rest.split_at(piece(rest.len()));
-            let mut query = sqlx::query(AssertSqlSafe(sql::save_runs(now.len())));
+            let mut query = sqlx::query(AssertSqlSafe(self.save_runs.get(now.len())));
             for row in now {
                 query = bind_run(query, row);
             }

@@ -9,6 +9,7 @@ mod migrate;
 mod presence;
 mod reader;
 mod reserve;
+mod text;
 mod work;
 mod writer;
 

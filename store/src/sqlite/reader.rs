@@ -3,6 +3,7 @@
 use super::codec::{event_row, run_row, tail_row, to_sql, worker_row};
 use super::engine_error;
 use super::presence::Presence;
+use super::text::bare;
 use super::work::Request;
 use crate::sql::{self, Shape};
 use crate::{Filter, RunRow, StoreError, Unfinished, chain};
@@ -106,7 +107,7 @@ impl Reader {
             before: filter.before.is_some(),
             unfinished: filter.unfinished == Unfinished::Only,
         };
-        let mut query = sqlx::query(AssertSqlSafe(sql::list(shape)));
+        let mut query = sqlx::query(AssertSqlSafe(bare(&sql::list(shape))));
         let texts = [
             filter.id.map(|id| id.to_string()),
             filter.workspace.clone(),
