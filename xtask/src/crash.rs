@@ -11,7 +11,7 @@ use std::process::ExitCode;
 /// Options of crash cycles
 #[derive(Args)]
 pub struct Crash {
-    /// Every fail-point, and some random kills [default]
+    /// Every fail-point, and some random kills: the default
     #[arg(long, conflicts_with_all = ["cycles", "point"])]
     quick: bool,
     /// This many cycles, at fail-points and at random moments
