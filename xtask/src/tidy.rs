@@ -119,7 +119,7 @@ fn licences(root: &Path, problems: &mut Vec<String>) {
         .collect();
     #[expect(clippy::disallowed_methods, reason = "a chore that asks cargo")]
     let output = std::process::Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--locked", "--offline"])
+        .args(["metadata", "--format-version=1", "--locked"])
         .output();
     let metadata =
         output.ok().and_then(|out| serde_json::from_slice::<serde_json::Value>(&out.stdout).ok());
