@@ -12,6 +12,7 @@ mod desk;
 mod dispatch;
 mod journal;
 mod model;
+mod patience;
 mod run;
 mod shift;
 mod step;
@@ -20,6 +21,7 @@ mod transcript;
 
 pub use journal::{Expect, Journal, JournalError};
 pub use model::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
+pub use patience::Patience;
 pub use posse_protocol as protocol;
 pub use run::{Agent, Ended, run};
 pub use step::{Bounds, Step, next_step};

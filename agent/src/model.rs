@@ -1,7 +1,8 @@
 //! What the loop needs of a model.
 
 use async_trait::async_trait;
-use posse_protocol::{Delta, Message, Price, Stop, ToolSpec, Usage};
+use posse_protocol::{Delta, Effort, Message, Price, RateLimits, Stop, ToolSpec, Usage};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,10 @@ pub struct Request {
     pub tools: Arc<[ToolSpec]>,
     /// Tokens the reply may have.
     pub max_tokens: u64,
+    /// How hard to think, if someone said so.
+    pub effort: Option<Effort>,
+    /// The JSON Schema that the final answer is to follow.
+    pub output_schema: Option<Arc<Value>>,
 }
 
 /// What a model said.
@@ -46,6 +51,10 @@ pub struct Reply {
     pub usage: Usage,
     /// The provider's name for the request.
     pub request_id: Option<String>,
+    /// The tier the provider served it from, in its words.
+    pub service_tier: Option<String>,
+    /// What the provider says is left of its rate limits.
+    pub rate_limits: Option<RateLimits>,
 }
 
 /// A model: one request in, deltas while it speaks, and then exactly one reply or one error.
@@ -85,6 +94,8 @@ pub enum ModelError {
     Overloaded {
         /// Which model.
         model: String,
+        /// When to try again, if it said so.
+        after: Option<Duration>,
         /// The provider's words.
         reason: String,
     },

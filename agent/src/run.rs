@@ -5,8 +5,9 @@
 
 use crate::shift::Shift;
 use crate::step::{Step, next_step};
-use crate::{Journal, JournalError, Model, Toolbox};
-use posse_protocol::{Delta, Grant, Limits, Outcome, RunId, Seq};
+use crate::{Journal, JournalError, Model, Patience, Toolbox};
+use posse_protocol::{Delta, Effort, Grant, Limits, Outcome, RunId, Seq};
+use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +19,14 @@ pub struct Agent {
     pub system: Arc<str>,
     /// Its model.
     pub model: Arc<dyn Model>,
+    /// The models to go on with, in this order, when that one cannot be had.
+    pub fallbacks: Vec<Arc<dyn Model>>,
+    /// How long it puts up with a provider in trouble.
+    pub patience: Patience,
+    /// How hard its model is to think.
+    pub effort: Option<Effort>,
+    /// The JSON Schema of its final answer.
+    pub output_schema: Option<Arc<Value>>,
     /// Every tool there is.
     pub tools: Toolbox,
     /// What it may call of them.
@@ -61,8 +70,10 @@ pub async fn run(
             return Ok(Ended::Stopped);
         }
         match next_step(&shift.desk.transcript, &shift.bounds) {
-            Step::CallModel { max_tokens, reserved } => {
-                shift.call_model(max_tokens, reserved).await?;
+            Step::CallModel { max_tokens, reserved, after_ms } => {
+                if shift.wait_for_provider(after_ms, stop).await? {
+                    shift.call_model(max_tokens, reserved).await?;
+                }
             }
             Step::CallTools(calls) => shift.call_tools(calls).await?,
             Step::Answer { calls, ending, why } => shift.answer(calls, ending, &why),

@@ -1,28 +1,31 @@
 //! The moves of the loop: calling the model, running tools, compacting, finishing.
 
 use crate::desk::{Desk, Interrupts, Watched};
+use crate::patience::Trouble;
 use crate::run::Agent;
 use crate::step::{Bounds, keep_tokens};
 use crate::transcript::Transcript;
 use crate::{
-    Answer, DeltaSink, Journal, JournalError, ModelError, Reply, Request, ToolContext, compact,
-    dispatch,
+    Answer, DeltaSink, Journal, JournalError, Model, ModelError, Reply, Request, ToolContext,
+    compact, dispatch,
 };
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use posse_protocol::{
     CallId, Compacted, Delta, Ending, Event, Extra, FailureKind, Limit, Limits, Message,
-    MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price, Purpose, Role,
-    RunFinished, Sender, Seq, Stop, ToolCall, ToolFinished, ToolOutput, ToolPending, ToolSpec,
-    ToolStarted, Usage,
+    MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price, Purpose, Remedy,
+    Role, RunFinished, Sender, Seq, Stop, ToolCall, ToolFinished, ToolOutput, ToolPending,
+    ToolSpec, ToolStarted, Usage,
 };
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// One call of [`crate::run`] at work.
 pub(crate) struct Shift<'a> {
     agent: &'a Agent,
+    model: &'a Arc<dyn Model>,
     tools: Arc<[ToolSpec]>,
     pub(crate) bounds: Bounds,
     pub(crate) desk: Desk<'a>,
@@ -34,12 +37,14 @@ impl<'a> Shift<'a> {
         journal: &'a dyn Journal,
     ) -> Result<Self, JournalError> {
         let tools = agent.tools.offered(&agent.grant);
+        let desk = Desk::open(journal).await?;
+        let model = model_of(agent, &desk.transcript);
         let bounds = Bounds {
             limits: agent.limits.clone(),
-            model: agent.model.info().clone(),
+            model: model.info().clone(),
             overhead_tokens: overhead_tokens(&agent.system, &tools),
         };
-        Ok(Shift { agent, tools, bounds, desk: Desk::open(journal).await? })
+        Ok(Shift { agent, model, tools, bounds, desk })
     }
 
     /// Answers calls without running them.
@@ -57,6 +62,29 @@ impl<'a> Shift<'a> {
             message: Message::user(text),
             extra: Extra::default(),
         }));
+    }
+
+    /// Waits until the provider may be called again. Returns whether it may be: something else
+    /// may have come up.
+    pub(crate) async fn wait_for_provider(
+        &mut self,
+        after_ms: u64,
+        stop: &CancellationToken,
+    ) -> Result<bool, JournalError> {
+        if after_ms == 0 {
+            return Ok(true);
+        }
+        self.desk.store().await?;
+        let token = CancellationToken::new();
+        let pause = tokio::time::sleep(Duration::from_millis(after_ms));
+        let work = async {
+            tokio::select! {
+                () = pause => true,
+                () = stop.cancelled() => false,
+                () = token.cancelled() => false,
+            }
+        };
+        Ok(matches!(self.desk.watch(&self.bounds, &token, work).await?, Watched::Ended(true)))
     }
 
     pub(crate) async fn call_model(
@@ -85,13 +113,34 @@ impl<'a> Shift<'a> {
         let event = match result {
             Ok(reply) => replied(seen, reply, worked_ms),
             Err(ModelError::Cancelled) if !spoken.trim().is_empty() => {
-                let price = self.agent.model.info().price;
+                let price = self.bounds.model.price;
                 replied(seen, spoken_so_far(spoken, reserved, price), worked_ms)
             }
-            Err(error) => failed(&error, reserved, worked_ms),
+            Err(error) => failed(&error, reserved, self.remedy(&error), worked_ms),
         };
         self.desk.note(event);
+        self.model = model_of(self.agent, &self.desk.transcript);
+        if self.bounds.model.id != self.model.info().id {
+            self.bounds.model = self.model.info().clone();
+        }
         Ok(())
+    }
+
+    /// What is to be done about a call that failed.
+    fn remedy(&self, error: &ModelError) -> Option<Remedy> {
+        let phase = &self.desk.transcript.phase;
+        let waited = Duration::from_millis(phase.waited_ms);
+        let trouble = Trouble { run: self.agent.run, retries: phase.retries, waited };
+        if let Some(wait) = self.agent.patience.wait_after(error, trouble) {
+            return Some(Remedy::Retry { after_ms: wait.as_millis() as u64 });
+        }
+        if matches!(error, ModelError::Cancelled | ModelError::ContextOverflow { .. }) {
+            return None;
+        }
+        let models = std::iter::once(&self.agent.model).chain(&self.agent.fallbacks);
+        let mut after = models.skip_while(|model| model.info().id != self.bounds.model.id);
+        let model = after.nth(1)?.info().id.clone();
+        Some(Remedy::Fallback { model })
     }
 
     /// Stores that a request is about to be made.
@@ -106,8 +155,14 @@ impl<'a> Shift<'a> {
     }
 
     fn request(&self, messages: Vec<Arc<Message>>, max_tokens: u64) -> Request {
-        let (system, tools) = (self.agent.system.clone(), self.tools.clone());
-        Request { system, messages, tools, max_tokens }
+        Request {
+            system: self.agent.system.clone(),
+            messages,
+            tools: self.tools.clone(),
+            max_tokens,
+            effort: self.agent.effort,
+            output_schema: self.agent.output_schema.clone(),
+        }
     }
 
     /// Makes a request, watching for cancel requests since `before` and the end of the time.
@@ -121,7 +176,7 @@ impl<'a> Shift<'a> {
             return Ok(Err(ModelError::Cancelled));
         }
         let token = CancellationToken::new();
-        let work = self.agent.model.call(request, deltas, &token);
+        let work = self.model.call(request, deltas, &token);
         Ok(match self.desk.watch(&self.bounds, &token, work).await? {
             Watched::Ended(result) => result,
             Watched::Dropped => Err(ModelError::Cancelled),
@@ -252,7 +307,9 @@ impl<'a> Shift<'a> {
             fail::fail_point!("loop.compact.called");
             let mut messages = all.clone();
             messages.push(Arc::new(Message::user(compact::REQUEST)));
-            let result = self.ask(self.request(messages, max_tokens), &|_| {}, before).await?;
+            // A summary is prose, whatever the answer must look like.
+            let request = Request { output_schema: None, ..self.request(messages, max_tokens) };
+            let result = self.ask(request, &|_| {}, before).await?;
             fail::fail_point!("loop.compact.replied");
             match result {
                 Ok(reply) if !reply.message.text().trim().is_empty() => {
@@ -291,9 +348,17 @@ fn replied(seen: Seq, reply: Reply, worked_ms: u64) -> Event {
         stop: reply.stop,
         usage: reply.usage,
         request_id: reply.request_id,
+        service_tier: reply.service_tier,
+        rate_limits: reply.rate_limits,
         worked_ms,
         extra: Extra::default(),
     }))
+}
+
+/// The model in use.
+fn model_of<'a>(agent: &'a Agent, transcript: &Transcript) -> &'a Arc<dyn Model> {
+    let in_use = |model: &&Arc<dyn Model>| transcript.model() == Some(model.info().id.as_str());
+    agent.fallbacks.iter().find(in_use).unwrap_or(&agent.model)
 }
 
 /// What a model had said when it was stopped, charged by estimate.
@@ -306,6 +371,8 @@ fn spoken_so_far(spoken: String, reserved: Usage, price: Price) -> Reply {
         stop: Stop::Cancelled,
         usage,
         request_id: None,
+        service_tier: None,
+        rate_limits: None,
     }
 }
 
@@ -320,15 +387,15 @@ fn charge(error: &ModelError, reserved: Usage) -> Usage {
     }
 }
 
-fn failed(error: &ModelError, reserved: Usage, worked_ms: u64) -> Event {
+fn failed(error: &ModelError, reserved: Usage, remedy: Option<Remedy>, worked_ms: u64) -> Event {
     let usage = charge(error, reserved);
     let kind = match error {
         ModelError::ContextOverflow { .. } => FailureKind::ContextOverflow,
         ModelError::Cancelled => FailureKind::Cancelled,
         _ => FailureKind::Other,
     };
-    let reason = error.to_string();
-    Event::ModelFailed(ModelFailed { kind, reason, usage, worked_ms, extra: Extra::default() })
+    let (reason, extra) = (error.to_string(), Extra::default());
+    Event::ModelFailed(ModelFailed { kind, reason, usage, remedy, worked_ms, extra })
 }
 
 /// True when a call that spends `reserved` at most keeps within the limits.

@@ -24,6 +24,8 @@ pub enum Step {
         max_tokens: u64,
         /// What the call may spend at most.
         reserved: Usage,
+        /// How long to wait for the provider before it.
+        after_ms: u64,
     },
     /// Run these calls.
     CallTools(Vec<ToolCall>),
@@ -244,7 +246,7 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     let mut reserved = Usage { input_tokens: input, output_tokens: max_tokens, ..Usage::default() };
     let dearer = posse_protocol::Price { input: price.input.max(price.cache_write), ..*price };
     reserved.cost = dearer.of(&reserved);
-    Step::CallModel { max_tokens, reserved }
+    Step::CallModel { max_tokens, reserved, after_ms: transcript.phase.wait_ms }
 }
 
 fn may_compact(transcript: &Transcript, bounds: &Bounds) -> bool {

@@ -6,8 +6,8 @@
 
 use posse_protocol::{
     CallId, CancelRequested, CancelScope, Compacted, Ending, Event, FailureKind, Limit, Message,
-    MessageReceived, ModelReplied, Outcome, Part, Purpose, Record, Role, RunStarted, Sender, Seq,
-    Stop, ToolCall, ToolFinished, ToolResult, Usage,
+    MessageReceived, ModelReplied, Outcome, Part, Purpose, Record, Remedy, Role, RunStarted,
+    Sender, Seq, Stop, ToolCall, ToolFinished, ToolResult, Usage,
 };
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ pub struct Transcript {
     usage: Usage,
     last_text: String,
     weight: Weight,
+    /// The model that took the place of the run's own.
+    fallback: Option<String>,
 }
 
 /// A message in its place, and the position of the reply it is, if it is one.
@@ -82,6 +84,14 @@ pub(crate) struct Phase {
     pub(crate) over: Option<Limit>,
     /// Cancel requests so far.
     pub(crate) interrupts: u32,
+    /// Calls that failed since the last reply and are made again.
+    pub(crate) retries: u32,
+    /// Milliseconds waited for the provider since the last reply.
+    pub(crate) waited_ms: u64,
+    /// Milliseconds to wait before the next call of the model.
+    pub(crate) wait_ms: u64,
+    /// The next call is one that failed, made again.
+    again: bool,
     /// What an unanswered model call may have cost.
     reserved: Option<Usage>,
     /// Compacted since the last reply: doing it again would change nothing.
@@ -124,16 +134,20 @@ impl Transcript {
             Event::ModelCalled(called) => {
                 self.charge_unanswered();
                 self.phase.reserved = Some(called.reserved);
-                if called.purpose == Purpose::Turn {
+                let again = std::mem::take(&mut self.phase.again);
+                self.phase.wait_ms = 0;
+                if called.purpose == Purpose::Turn && !again {
                     self.spent.turns += 1;
                 }
             }
             Event::ModelReplied(replied) => self.reply(seq, replied),
             Event::ModelFailed(failed) => {
                 self.settle(failed.usage, failed.worked_ms);
-                // A call that we stopped is no failure of the run: what stopped it decides.
-                if failed.kind != FailureKind::Cancelled {
-                    self.phase.failure = Some((failed.kind, failed.reason.clone()));
+                match &failed.remedy {
+                    Some(remedy) => self.mend(remedy),
+                    // A call that we stopped is no failure of the run: what stopped it decides.
+                    None if failed.kind == FailureKind::Cancelled => {}
+                    None => self.phase.failure = Some((failed.kind, failed.reason.clone())),
                 }
             }
             Event::ToolStarted(started) => {
@@ -172,6 +186,11 @@ impl Transcript {
     /// How the run began.
     pub fn started(&self) -> Option<&RunStarted> {
         self.started.as_deref()
+    }
+
+    /// The model in use, as `vendor/name`: the run's own, or the one that took its place.
+    pub fn model(&self) -> Option<&str> {
+        self.fallback.as_deref().or(self.started.as_ref().map(|started| started.model.as_str()))
     }
 
     /// How the run ended, unless it has been reopened.
@@ -281,8 +300,33 @@ impl Transcript {
         self.inbox.push((seq, Arc::new(received.message.clone())));
     }
 
+    /// What is done about a call that failed.
+    fn mend(&mut self, remedy: &Remedy) {
+        self.phase.again = true;
+        match remedy {
+            Remedy::Retry { after_ms } => {
+                self.phase.retries += 1;
+                self.phase.wait_ms = *after_ms;
+                self.phase.waited_ms = self.phase.waited_ms.saturating_add(*after_ms);
+            }
+            Remedy::Fallback { model } => {
+                self.forget_trouble();
+                self.phase.again = true;
+                self.fallback = Some(model.clone());
+            }
+        }
+    }
+
+    /// The provider is all right, or it is another one.
+    fn forget_trouble(&mut self) {
+        (self.phase.retries, self.phase.waited_ms, self.phase.wait_ms) = (0, 0, 0);
+        self.phase.again = false;
+    }
+
     fn begin_leg(&mut self) {
         self.spent = Spent::default();
+        self.forget_trouble();
+        self.fallback = None;
         self.phase.leg_began_ms = self.phase.worked_ms;
         // A run that was told to stop and has not ended yet still stops.
         if self.phase.finished.take().is_some() {
@@ -294,6 +338,7 @@ impl Transcript {
     }
 
     fn reply(&mut self, seq: Seq, replied: &ModelReplied) {
+        self.forget_trouble();
         self.settle(replied.usage, replied.worked_ms);
         if let Some(results) = self.results() {
             self.push(results, None);
@@ -444,6 +489,8 @@ pub(crate) fn weigh(parts: &[Part]) -> usize {
                     Part::ToolResult(result) => 64 + weigh(&result.parts),
                     // Providers count pictures by their area: about 1,600 tokens at the most.
                     Part::Image { .. } => 1_600 * BYTES_PER_TOKEN,
+                    // By the page, of which nothing is known: a third of its bytes is on the high side.
+                    Part::Document { data, .. } => data.len(),
                     Part::Opaque { value, .. } => weigh_value(value),
                 }
         })

@@ -10,6 +10,8 @@ pub struct RunView {
     pub status: Status,
     pub outcome: Option<String>,
     pub outcome_line: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
     pub agent: String,
     pub model: String,
     pub title: String,
@@ -36,7 +38,8 @@ impl RunView {
             run: row.id.to_string(),
             status: row.status,
             outcome: row.outcome.clone(),
-            outcome_line: ended.then(|| row.outcome_line.clone()),
+            outcome_line: ended.then(|| row.note.clone()),
+            waits_for: (!ended && !row.note.is_empty()).then(|| row.note.clone()),
             agent: row.agent.clone(),
             model: row.model.clone(),
             title: row.title.clone(),

@@ -20,8 +20,8 @@ pub const MAX_REASON_CHARS: usize = 500;
 pub enum Kind {
     /// Fewer requests are wanted; perhaps after this time.
     RateLimited(Option<Duration>),
-    /// The provider is in trouble.
-    Overloaded,
+    /// The provider is in trouble; perhaps for this time.
+    Overloaded(Option<Duration>),
     /// This request will always be refused.
     Rejected,
     /// The key is not accepted.
@@ -78,7 +78,7 @@ impl Fault {
         let reason = shorten(&words, MAX_REASON_CHARS.saturating_sub(hint.len())) + &hint;
         match self.kind {
             Kind::RateLimited(after) => ModelError::RetryAfter { model, after, reason },
-            Kind::Overloaded => ModelError::Overloaded { model, reason },
+            Kind::Overloaded(after) => ModelError::Overloaded { model, after, reason },
             Kind::Rejected => ModelError::Rejected { model, reason },
             Kind::Unauthorised => ModelError::Unauthorised { model, reason },
             Kind::ContextOverflow => ModelError::ContextOverflow { model, reason },
@@ -97,7 +97,7 @@ impl Fault {
             429 => Kind::RateLimited(retry_after),
             413 => Kind::ContextOverflow,
             400 if is_overflow(&words) => Kind::ContextOverflow,
-            408 | 500.. => Kind::Overloaded,
+            408 | 500.. => Kind::Overloaded(retry_after),
             _ => Kind::Rejected,
         };
         let hint = match status {
@@ -112,7 +112,7 @@ impl Fault {
     /// The fault that an error event in a stream tells of, by the provider's `kind` of error.
     pub fn of_error_event(kind: &str, message: &str) -> Self {
         let found = match kind {
-            "overloaded_error" | "api_error" | "timeout_error" => Kind::Overloaded,
+            "overloaded_error" | "api_error" | "timeout_error" => Kind::Overloaded(None),
             "rate_limit_error" => Kind::RateLimited(None),
             "authentication_error" | "permission_error" => Kind::Unauthorised,
             "request_too_large" => Kind::ContextOverflow,

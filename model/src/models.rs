@@ -5,7 +5,7 @@
 use crate::catalog::{self, ANTHROPIC, Vendor};
 use crate::http::{self, Http};
 use crate::remote::Remote;
-use crate::wire::anthropic;
+use crate::wire::{Dialect, Wire, anthropic};
 use posse_agent::{Model, ModelInfo};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
@@ -141,6 +141,8 @@ impl Models {
                 price: properties.price,
             },
             name: name.to_owned(),
+            wire: Wire::Anthropic,
+            dialect: Dialect::default(),
             url: endpoint(vendor, self.keys.anthropic_base_url.as_deref())?,
             headers: headers(vendor, &key)?,
             key,

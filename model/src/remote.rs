@@ -5,7 +5,7 @@
 use crate::fault::{Fault, Kind, Subject};
 use crate::http::{self, Http, Watchdog};
 use crate::sse::Events;
-use crate::wire::{Progress, anthropic};
+use crate::wire::{Dialect, Progress, Target, Wire};
 use async_trait::async_trait;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
 use reqwest::Response;
@@ -23,6 +23,8 @@ pub(crate) struct Remote {
     pub(crate) info: ModelInfo,
     /// What the provider calls it.
     pub(crate) name: String,
+    pub(crate) wire: Wire,
+    pub(crate) dialect: Dialect,
     pub(crate) url: Url,
     /// Sent with each request; the key among them is marked as sensitive.
     pub(crate) headers: HeaderMap,
@@ -64,13 +66,16 @@ impl Remote {
         deltas: DeltaSink<'_>,
     ) -> Result<(Reply, Response), Fault> {
         let mut watchdog = Watchdog::new(self.stall);
-        let body = anthropic::encode(&request, &self.name)
+        let target = Target { model: &self.name, dialect: &self.dialect };
+        let body = self
+            .wire
+            .encode(&request, target)
             .map_err(|error| Fault::new(Kind::Rejected, error.to_string()))?;
         drop(request);
         let answer = watchdog.watch(self.http.post(&self.url, &self.headers, body)).await??;
         let mut response = http::expect_events(answer).await?;
         let mut events = Events::default();
-        let mut decoder = anthropic::Decoder::default();
+        let mut decoder = self.wire.decoder();
         let mut received = 0;
         while let Some(chunk) = watchdog.watch(http::chunk(&mut response)).await?? {
             received += chunk.len();

@@ -1,9 +1,36 @@
 //! Wire formats: pure codecs between a transcript and the bytes of a provider.
 //!
-//! A wire writes a request and reads the events of a reply. It does no I/O, knows no vendor's
-//! address, and loses nothing: what a provider sent goes back as it was and in its order.
+//! A wire writes a request and reads a reply, as a stream of events or whole. It does no I/O,
+//! knows no vendor's address, and loses nothing: what a provider sent goes back as it was and in
+//! its order, to the same wire.
 
 pub mod anthropic;
+mod dialect;
+
+pub use dialect::{CallIds, Dialect, EffortStyle, OutputCap};
+
+use crate::fault::Fault;
+use crate::sse::Event;
+use posse_agent::{DeltaSink, Reply, Request};
+use posse_protocol::Price;
+use serde::Deserialize;
+
+/// A wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wire {
+    /// Anthropic Messages.
+    Anthropic,
+}
+
+/// Which model a request is for, and how its provider speaks the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// What the provider calls the model.
+    pub model: &'a str,
+    /// The provider's ways.
+    pub dialect: &'a Dialect,
+}
 
 /// What an event did to the reply that is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,4 +41,67 @@ pub enum Progress {
     Moved,
     /// The reply is complete.
     Complete,
+}
+
+/// The request cannot be written as JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("the request cannot be written as JSON: {0}")]
+pub struct EncodeError(#[from] serde_json::Error);
+
+/// Puts one reply together, from the events of a stream or from one document.
+pub trait Decode: Send {
+    /// Takes the next event. What it shows goes to `deltas` at once.
+    ///
+    /// # Errors
+    /// When the event is an error of the provider, or not what the wire says. The decoder is of
+    /// no further use then.
+    fn event(&mut self, event: &Event<'_>, deltas: DeltaSink<'_>) -> Result<Progress, Fault>;
+
+    /// Takes a whole reply, from a provider that does not stream.
+    ///
+    /// # Errors
+    /// When it is an error of the provider, or not what the wire says.
+    fn document(&mut self, body: &[u8], deltas: DeltaSink<'_>) -> Result<(), Fault>;
+
+    /// The reply, once it is complete. Its cost is what its tokens cost at `price`.
+    ///
+    /// A tool call whose arguments are not JSON is in it, with the raw text as a string for
+    /// arguments, so that the model can be told. A call that was cut off is not.
+    ///
+    /// # Errors
+    /// When the stream has ended before the reply was complete.
+    fn finish(self: Box<Self>, price: &Price) -> Result<Reply, Fault>;
+}
+
+impl Wire {
+    /// What it is called in stored messages and opaque parts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Wire::Anthropic => anthropic::NAME,
+        }
+    }
+
+    /// The path of the endpoint below the base URL, for the model the provider calls `model`.
+    pub fn path(self, _model: &str) -> String {
+        match self {
+            Wire::Anthropic => anthropic::PATH.to_owned(),
+        }
+    }
+
+    /// The body of a request. The same request gives the same bytes.
+    ///
+    /// # Errors
+    /// When a value has no JSON form.
+    pub fn encode(self, request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
+        match self {
+            Wire::Anthropic => anthropic::encode(request, target),
+        }
+    }
+
+    /// A decoder for one reply.
+    pub fn decoder(self) -> Box<dyn Decode> {
+        match self {
+            Wire::Anthropic => Box::new(anthropic::Decoder::default()),
+        }
+    }
 }

@@ -4,6 +4,7 @@ use crate::{
     AgentSpec, CallId, Extra, Grant, Limit, Limits, Message, Outcome, RunId, Seq, ToolOutput, Usage,
 };
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The version of the stored form that this build writes, and the newest it reads.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -71,6 +72,9 @@ pub struct RunStarted {
     pub agent: AgentSpec,
     /// The model it was resolved to, as `vendor/name`.
     pub model: String,
+    /// The models to go on with, in this order, when that one cannot be had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<String>,
     /// What it may do.
     pub grant: Grant,
     /// How far it may go.
@@ -176,11 +180,60 @@ pub struct ModelReplied {
     /// The provider's name for the request, for support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// The tier the provider served it from, in its words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<String>,
+    /// What the provider says is left of its rate limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limits: Option<RateLimits>,
     /// Time at work so far, in milliseconds.
     pub worked_ms: u64,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// What is left of a provider's rate limits after a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RateLimits {
+    /// Requests that may still be made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_left: Option<u64>,
+    /// Tokens that may still be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_left: Option<u64>,
+    /// Milliseconds until the scarcer of the two is full again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resets_in_ms: Option<u64>,
+}
+
+/// What a run does about a model call that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Remedy {
+    /// The same call again, after so many milliseconds.
+    Retry {
+        /// How long to wait.
+        after_ms: u64,
+    },
+    /// The same call to another model, which the run then keeps to.
+    Fallback {
+        /// Which, as `vendor/name`.
+        model: String,
+    },
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Remedy::Retry { after_ms } if *after_ms < 1_000 => f.write_str("tries again at once"),
+            Remedy::Retry { after_ms } => {
+                write!(f, "tries again in {} s", after_ms.div_ceil(1_000))
+            }
+            Remedy::Fallback { model } => write!(f, "goes on with {model}"),
+        }
+    }
 }
 
 /// What kind of failure a model call ended with.
@@ -205,6 +258,9 @@ pub struct ModelFailed {
     /// What it cost all the same.
     #[serde(default)]
     pub usage: Usage,
+    /// What is done about it; nothing when the failure stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
     /// Time at work so far, in milliseconds.
     pub worked_ms: u64,
     /// Fields of a later version.

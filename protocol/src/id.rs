@@ -28,6 +28,11 @@ impl RunId {
         RunId(Uuid::from_u128(bits))
     }
 
+    /// Its 128 bits.
+    pub const fn as_u128(&self) -> u128 {
+        self.0.as_u128()
+    }
+
     /// The last eight characters, enough for a person to tell runs apart.
     pub fn short(&self) -> String {
         self.to_string()[RUN_ID_LEN - 8..].to_owned()

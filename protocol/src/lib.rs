@@ -29,6 +29,6 @@ pub use id::{AgentName, CallId, InvalidName, InvalidRunId, RunId, Seq, WorkerId}
 pub use limits::{Limit, Limits};
 pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 pub use outcome::{Outcome, Status};
-pub use spec::{AgentSpec, RunSpec};
+pub use spec::{AgentSpec, Effort, RunSpec};
 pub use tool::{Effect, ToolOutput, ToolSpec};
 pub use usage::{Price, Usage, Usd};

@@ -21,6 +21,10 @@ pub struct Message {
     pub role: Role,
     /// What was said. The order is the provider's and is kept.
     pub parts: Vec<Part>,
+    /// The wire format it came over, if a model said it: what only that provider understands
+    /// (signatures, fields Posse does not know) goes back over the same wire, and over no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<String>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -34,7 +38,13 @@ impl Message {
 
     /// A message of the given parts.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {
-        Message { role, parts, extra: Extra::default() }
+        Message { role, parts, wire: None, extra: Extra::default() }
+    }
+
+    /// A message of a model, as it came over `wire`.
+    pub fn from_model(wire: &str, parts: Vec<Part>) -> Self {
+        let wire = Some(wire.to_owned());
+        Message { role: Role::Assistant, parts, wire, extra: Extra::default() }
     }
 
     /// All text parts, one after the other with a line break between them.
@@ -81,6 +91,15 @@ pub enum Part {
     Image {
         /// For example `image/png`.
         media_type: String,
+        /// Base 64.
+        data: String,
+    },
+    /// A document that the model reads as it is, such as a PDF.
+    Document {
+        /// For example `application/pdf`.
+        media_type: String,
+        /// What it is called.
+        name: String,
         /// Base 64.
         data: String,
     },
@@ -143,7 +162,7 @@ pub struct ToolCall {
 pub struct ToolResult {
     /// Which call.
     pub call: CallId,
-    /// Text and images.
+    /// Text, images and documents.
     pub parts: Vec<Part>,
     /// The call did not do what was asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -20,12 +20,53 @@ pub struct AgentSpec {
     /// The model it wants, as `vendor/name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The models to go on with when that one cannot be had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<String>,
+    /// How hard the model is to think.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// The JSON Schema that its final answer follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<serde_json::Value>,
     /// How far it may go.
     #[serde(default)]
     pub limits: Limits,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl AgentSpec {
+    /// An agent of which nothing but its name is said.
+    pub fn new(name: AgentName) -> Self {
+        AgentSpec {
+            name,
+            description: String::new(),
+            instructions: String::new(),
+            tools: None,
+            model: None,
+            fallbacks: Vec::new(),
+            effort: None,
+            output_schema: None,
+            limits: Limits::default(),
+            extra: Extra::default(),
+        }
+    }
+}
+
+/// How hard a model is to think before it answers. What it means is the vendor's affair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// Hardly.
+    Low,
+    /// As much as is usual.
+    Medium,
+    /// Well.
+    High,
+    /// As hard as it can.
+    Max,
 }
 
 /// What to start.
@@ -37,8 +78,15 @@ pub struct RunSpec {
     pub prompt: Option<String>,
     /// The folder to work in.
     pub workspace: std::path::PathBuf,
-    /// The model, in place of the agent's own.
+    /// The model, in place of the agent's own and its fallbacks.
     pub model: Option<String>,
+    /// The models to go on with when that one cannot be had; the agent's own if there are none
+    /// and no model is given here.
+    pub fallbacks: Vec<String>,
+    /// How hard the model is to think, in place of what the agent says.
+    pub effort: Option<Effort>,
+    /// The JSON Schema of the answer, in place of the agent's own.
+    pub output_schema: Option<serde_json::Value>,
     /// Limits, each in place of the agent's own where it is set.
     pub limits: Limits,
     /// Ends each turn waiting for the next message instead of finishing.
@@ -59,6 +107,9 @@ impl RunSpec {
             prompt: Some(prompt.into()),
             workspace: workspace.into(),
             model: None,
+            fallbacks: Vec::new(),
+            effort: None,
+            output_schema: None,
             limits: Limits::default(),
             session: false,
             key: None,

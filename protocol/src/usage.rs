@@ -68,6 +68,9 @@ pub struct Usage {
     pub cache_write_tokens: u64,
     /// Tokens received, reasoning included.
     pub output_tokens: u64,
+    /// Those of the tokens received that were reasoning, where the provider tells.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reasoning_tokens: u64,
     /// What it cost; nothing when the price is not known.
     pub cost: Usd,
 }
@@ -93,6 +96,7 @@ impl Add for Usage {
             cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
             cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
             cost: self.cost + other.cost,
         }
     }

@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example is its own host")]
 
-use posse::protocol::{AgentSpec, Effect, Extra, ToolOutput, ToolSpec};
+use posse::protocol::{AgentSpec, Effect, ToolOutput, ToolSpec};
 use posse::{
     AgentCatalog, Answer, Keys, Limits, RunSpec, Runtime, RuntimeConfig, Tool, ToolContext,
 };
@@ -58,13 +58,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut agents = AgentCatalog::built_in();
     agents.set(AgentSpec {
-        name: "weather".parse()?,
         description: "Answers questions about the weather".to_owned(),
         instructions: "You answer questions about the weather, briefly.".to_owned(),
         tools: Some(vec!["temperature".to_owned()]),
         model: Some("haiku".to_owned()),
         limits: Limits { turns: Some(5), ..Limits::default() },
-        extra: Extra::default(),
+        ..AgentSpec::new("weather".parse()?)
     });
     let database = std::env::temp_dir().join(format!("posse-example-{}.db", std::process::id()));
     let runtime = Runtime::open(RuntimeConfig {

@@ -1,7 +1,7 @@
 //! The agents there are.
 
 use crate::error::Error;
-use posse_protocol::{AgentName, AgentSpec, Extra, Limits};
+use posse_protocol::{AgentName, AgentSpec};
 
 /// Agents by name. Names match whatever the case.
 #[derive(Clone, Debug)]
@@ -38,13 +38,10 @@ impl AgentCatalog {
     ) {
         let Ok(name) = name.parse::<AgentName>() else { return };
         self.set(AgentSpec {
-            name,
             description: description.to_owned(),
             instructions: instructions.trim().to_owned(),
             tools,
-            model: None,
-            limits: Limits::default(),
-            extra: Extra::default(),
+            ..AgentSpec::new(name)
         });
     }
 

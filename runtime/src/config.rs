@@ -244,13 +244,12 @@ impl Config {
                 _ => limits,
             };
             let value = AgentSpec {
-                name: name.clone(),
                 description: agent.description,
                 instructions: agent.instructions,
                 tools: agent.tools,
                 model: agent.model,
                 limits,
-                extra: Extra::default(),
+                ..AgentSpec::new(name.clone())
             };
             self.agents.retain(|known| known.value.name != name);
             self.agents.push(Setting { value, origin: origin.clone() });

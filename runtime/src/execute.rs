@@ -6,7 +6,7 @@ use crate::feed::Feed;
 use crate::journal::RunJournal;
 use crate::runtime::RuntimeConfig;
 use futures_util::FutureExt;
-use posse_agent::{Agent, Ended, JournalError, Tool, Toolbox, Transcript};
+use posse_agent::{Agent, Ended, JournalError, Patience, Tool, Toolbox, Transcript};
 use posse_model::Models;
 use posse_protocol::{
     Delta, Ending, Event, Extra, Outcome, Record, RunFinished, RunId, RunStarted, Seq,
@@ -27,6 +27,7 @@ pub(crate) struct Workbench {
     pub(crate) models: Models,
     pub(crate) active: Active,
     pub(crate) feed: Arc<Feed>,
+    patience: Patience,
     launcher: Option<Launcher>,
     host_tools: Vec<Arc<dyn Tool>>,
     workspaces: Mutex<HashMap<String, Weak<Workspace>>>,
@@ -51,6 +52,7 @@ impl Workbench {
             models,
             active: Active::default(),
             feed: Arc::default(),
+            patience: config.patience,
             launcher: config.launcher.clone(),
             host_tools: config.tools.clone(),
             workspaces: Mutex::default(),
@@ -176,6 +178,8 @@ impl Workbench {
         tail: watch::Receiver<Seq>,
     ) -> Result<Agent, Error> {
         let model = self.models.resolve(&started.model)?;
+        // One that cannot be had any more is no reason to stop: it may never be needed.
+        let fallbacks = started.fallbacks.iter().filter_map(|name| self.models.resolve(name).ok());
         let workspace = &started.grant.workspace;
         let tools = match self.unpark(run) {
             Some(tools) => tools,
@@ -186,6 +190,10 @@ impl Workbench {
             run,
             system: system_prompt(started).into(),
             model,
+            fallbacks: fallbacks.collect(),
+            patience: self.patience,
+            effort: started.agent.effort,
+            output_schema: started.agent.output_schema.clone().map(Arc::new),
             tools,
             grant: started.grant.clone(),
             limits: started.limits.clone(),

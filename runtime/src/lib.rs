@@ -37,7 +37,7 @@ pub use agents::AgentCatalog;
 pub use error::Error;
 pub use feed::Update;
 pub use handle::{Events, RunHandle};
-pub use posse_agent::{Answer, Model, Tool, ToolContext, Transcript};
+pub use posse_agent::{Answer, Model, Patience, Tool, ToolContext, Transcript};
 pub use posse_model::{Keys, ResolveError};
 pub use posse_protocol as protocol;
 pub use posse_protocol::{AgentName, AgentSpec, Limits, Outcome, RunId, RunSpec, Seq, Status};

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::execute::Workbench;
 use crate::handle::RunHandle;
 use crate::supervisor::Supervisor;
-use posse_agent::Tool;
+use posse_agent::{Patience, Tool};
 use posse_model::{Keys, Models};
 use posse_protocol::{
     AgentSpec, CallId, CancelRequested, CancelScope, Ending, Event, Extra, Grant, Limits,
@@ -30,6 +30,12 @@ pub struct RuntimeConfig {
     pub keys: Keys,
     /// The model of runs and agents that name none, as `vendor/name`.
     pub model: Option<String>,
+    /// The models to go on with when that one cannot be had.
+    pub fallbacks: Vec<String>,
+    /// How long runs put up with a provider in trouble.
+    pub patience: Patience,
+    /// How long a reply may make no progress before it is given up.
+    pub stall: Duration,
     /// How far runs may go when neither they nor their agent say.
     pub limits: Limits,
     /// The agents there are.
@@ -54,6 +60,9 @@ impl RuntimeConfig {
             durability: Durability::Power,
             keys,
             model: None,
+            fallbacks: Vec::new(),
+            patience: Patience::default(),
+            stall: posse_model::Options::default().stall,
             limits: Limits::default(),
             agents: AgentCatalog::built_in(),
             tools: Vec::new(),
@@ -99,7 +108,7 @@ impl Runtime {
             Options { durability: config.durability, ..Options::new(config.database.clone()) };
         let lease = options.lease;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
-        let models = Models::new(config.keys.clone(), posse_model::Options::default());
+        let models = Models::new(config.keys.clone(), posse_model::Options { stall: config.stall });
         let workbench = Arc::new(Workbench::new(&config, models));
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
         Ok(Runtime { inner: Arc::new(Inner { store, workbench, supervisor, config }) })
@@ -273,14 +282,22 @@ impl Runtime {
     /// Decides everything about a run before anything is stored.
     fn prepare(&self, spec: &RunSpec) -> Result<RunStarted, Error> {
         let config = &self.inner.config;
-        let agent = config.agents.find(&spec.agent)?.clone();
+        let mut agent = config.agents.find(&spec.agent)?.clone();
         let workspace = canonical_folder(&spec.workspace)?;
-        let model = [&spec.model, &agent.model, &config.model]
-            .into_iter()
-            .flatten()
-            .next()
-            .ok_or(Error::NoModel)?;
-        let model = self.inner.workbench.models.resolve(model)?;
+        let (spec_effort, spec_schema) = (spec.effort, spec.output_schema.clone());
+        agent.effort = spec_effort.or(agent.effort);
+        agent.output_schema = spec_schema.or(agent.output_schema.take());
+        let wanted = [
+            (&spec.model, &spec.fallbacks),
+            (&agent.model, &agent.fallbacks),
+            (&config.model, &config.fallbacks),
+        ];
+        let named = wanted.into_iter().find_map(|(model, more)| Some((model.as_ref()?, more)));
+        let (model, fallbacks) = named.ok_or(Error::NoModel)?;
+        let models = &self.inner.workbench.models;
+        let model = models.resolve(model)?;
+        let fallbacks = fallbacks.iter().map(|name| Ok(models.resolve(name)?.info().id.clone()));
+        let fallbacks = fallbacks.collect::<Result<Vec<String>, Error>>()?;
         let limits = merged(&spec.limits, &merged(&agent.limits, &config.limits));
         let info = model.info();
         if limits.cost.is_some() && info.price.output == 0 {
@@ -293,7 +310,8 @@ impl Runtime {
         let model = info.id.clone();
         let grant = self.inner.workbench.grant(&agent, workspace)?;
         let (session, key) = (spec.session, spec.key.clone());
-        Ok(RunStarted { agent, model, grant, limits, session, key, extra: Extra::default() })
+        let extra = Extra::default();
+        Ok(RunStarted { agent, model, fallbacks, grant, limits, session, key, extra })
     }
 }
 

@@ -5,7 +5,9 @@
 use crate::append::{Append, Guard, Ownership};
 use crate::chain;
 use crate::error::StoreError;
-use posse_protocol::{Event, Purpose, RunId, SCHEMA_VERSION, Seq, Status, Usage, Usd, WorkerId};
+use posse_protocol::{
+    Event, Purpose, Remedy, RunId, SCHEMA_VERSION, Seq, Status, Usage, Usd, WorkerId,
+};
 
 /// A run at a glance.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +46,8 @@ pub struct RunRow {
     pub ready_at: u64,
     /// How it ended, in one word.
     pub outcome: Option<String>,
-    /// How it ended, in one line.
-    pub outcome_line: String,
+    /// How it ended, or what it waits for, in one line; empty when it is at work.
+    pub note: String,
     /// Put away.
     pub archived: bool,
     /// Model calls, but for those that only wrote a summary.
@@ -129,7 +131,7 @@ impl RunRow {
             runnable: false,
             ready_at: at,
             outcome: None,
-            outcome_line: String::new(),
+            note: String::new(),
             archived: false,
             turns: 0,
             tool_calls: 0,
@@ -252,6 +254,10 @@ impl RunRow {
     }
 
     fn project(&mut self, event: &Event, at: u64) {
+        let waited_for = match event {
+            Event::TimePassed(_) | Event::CancelRequested(_) | Event::Archived(_) => String::new(),
+            _ => std::mem::take(&mut self.note),
+        };
         match event {
             Event::RunStarted(started) => {
                 self.agent = started.agent.name.to_string();
@@ -265,28 +271,35 @@ impl RunRow {
                     self.title = one_line(&received.message.text());
                 }
                 self.outcome = None;
-                self.outcome_line.clear();
                 self.wake(at);
             }
             Event::ModelCalled(called) => {
                 self.settle(self.reserved);
                 self.reserved = called.reserved.into();
-                if called.purpose == Purpose::Turn {
+                // A call that failed and is made again is the same turn.
+                if called.purpose == Purpose::Turn && waited_for.is_empty() {
                     self.turns += 1;
                 }
             }
             Event::ModelReplied(replied) => self.settle(replied.usage.into()),
-            Event::ModelFailed(failed) => self.settle(failed.usage.into()),
+            Event::ModelFailed(failed) => {
+                self.settle(failed.usage.into());
+                let remedy = failed.remedy.as_ref().map(Remedy::to_string);
+                self.note = remedy.map_or(String::new(), |remedy| {
+                    one_line(&format!("{remedy}: {}", failed.reason))
+                });
+            }
             Event::Compacted(compacted) => self.settle(compacted.usage.into()),
             Event::ToolStarted(_) => self.tool_calls += 1,
             Event::ToolFinished(_) | Event::CancelRequested(_) => self.wake(at),
             Event::RunFinished(finished) => {
                 self.settle(self.reserved);
                 self.outcome = Some(finished.outcome.kind().to_owned());
-                self.outcome_line = one_line(&finished.outcome.to_string());
+                self.note = one_line(&finished.outcome.to_string());
             }
             Event::Archived(_) => self.archived = true,
-            Event::ToolPending(_) | Event::TimePassed(_) => {}
+            Event::ToolPending(pending) => self.note = one_line(&pending.waits_for),
+            Event::TimePassed(_) => {}
         }
     }
 

@@ -4,7 +4,7 @@
 /// Columns of `runs`, in the order in which rows are written and read.
 pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, session, key, \
     created_at, updated_at, last_seq, last_hash, version, epoch, owner, runnable, ready_at, \
-    outcome, outcome_line, archived, turns, tool_calls, input_tokens, output_tokens, cost, \
+    outcome, note, archived, turns, tool_calls, input_tokens, output_tokens, cost, \
     reserved_input, reserved_output, reserved_cost, damaged";
 
 /// How many columns `RUN_COLUMNS` has.
@@ -22,7 +22,7 @@ pub(crate) const MIGRATIONS: &[&str] = &["
         created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, last_seq BIGINT NOT NULL,
         last_hash TEXT NOT NULL, version BIGINT NOT NULL, epoch BIGINT NOT NULL, owner TEXT,
         runnable BIGINT NOT NULL, ready_at BIGINT NOT NULL, outcome TEXT,
-        outcome_line TEXT NOT NULL, archived BIGINT NOT NULL, turns BIGINT NOT NULL,
+        note TEXT NOT NULL, archived BIGINT NOT NULL, turns BIGINT NOT NULL,
         tool_calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL,
         cost BIGINT NOT NULL, reserved_input BIGINT NOT NULL, reserved_output BIGINT NOT NULL,
         reserved_cost BIGINT NOT NULL, damaged TEXT

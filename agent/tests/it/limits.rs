@@ -8,8 +8,8 @@ use posse_agent::protocol::*;
 fn play(limits: Limits) -> (Outcome, Vec<Limit>, World) {
     let mut world = World::new(false, limits);
     world.bounds.model.context_window = 1_000_000;
-    // 5: reply; 2: two calls; then for each call: 0 repeatable, and 7: it returns.
-    let rolls: Vec<u8> = [5, 2, 0, 0, 7, 7].into_iter().cycle().take(6_000).collect();
+    // 8: reply; 2: two calls; then for each call: 0 repeatable, and 7: it returns.
+    let rolls: Vec<u8> = [8, 2, 0, 0, 7, 7].into_iter().cycle().take(6_000).collect();
     let mut dice = Dice::new(&rolls);
     for _ in 0..3_000 {
         if let Step::Done(outcome) = world.next() {

@@ -41,18 +41,10 @@ pub struct World {
 
 impl World {
     pub fn new(session: bool, limits: Limits) -> Self {
-        let agent = AgentSpec {
-            name: "a".parse().unwrap(),
-            description: String::new(),
-            instructions: String::new(),
-            tools: None,
-            model: None,
-            limits: Limits::default(),
-            extra: Extra::default(),
-        };
         let started = RunStarted {
-            agent,
+            agent: AgentSpec::new("a".parse().unwrap()),
             model: "test/model".into(),
+            fallbacks: vec!["test/other".into()],
             grant: Grant::default(),
             limits: limits.clone(),
             session,
@@ -142,11 +134,15 @@ impl World {
         let purpose = Purpose::Turn;
         self.push(Event::ModelCalled(ModelCalled { reserved, purpose, extra: Extra::default() }));
         let seen = self.transcript.seq();
-        match dice.roll(10) {
+        let again = Remedy::Retry { after_ms: 10 };
+        let other = Remedy::Fallback { model: "test/other".into() };
+        match dice.roll(12) {
             None | Some(0) => {} // died
-            Some(1) => self.model_failed(FailureKind::Cancelled),
-            Some(2) => self.model_failed(FailureKind::ContextOverflow),
-            Some(3) => self.model_failed(FailureKind::Other),
+            Some(1) => self.model_failed(FailureKind::Cancelled, None),
+            Some(2) => self.model_failed(FailureKind::ContextOverflow, None),
+            Some(3) => self.model_failed(FailureKind::Other, None),
+            Some(5) => self.model_failed(FailureKind::Other, Some(again)),
+            Some(6) => self.model_failed(FailureKind::Other, Some(other)),
             Some(4) => {
                 self.say("while you think");
                 self.model_reply(seen, dice);
@@ -155,11 +151,18 @@ impl World {
         }
     }
 
-    fn model_failed(&mut self, kind: FailureKind) {
+    pub fn model_failed(&mut self, kind: FailureKind, remedy: Option<Remedy>) {
         let worked_ms = self.worked();
         let (reason, usage) = ("no".to_owned(), Usage::default());
         let extra = Extra::default();
-        self.push(Event::ModelFailed(ModelFailed { kind, reason, usage, worked_ms, extra }));
+        self.push(Event::ModelFailed(ModelFailed {
+            kind,
+            reason,
+            usage,
+            remedy,
+            worked_ms,
+            extra,
+        }));
     }
 
     pub fn model_reply(&mut self, seen: Seq, dice: &mut Dice<'_>) {
@@ -182,6 +185,8 @@ impl World {
             stop,
             usage,
             request_id: None,
+            service_tier: None,
+            rate_limits: None,
             worked_ms: self.worked(),
             extra: Extra::default(),
         })));

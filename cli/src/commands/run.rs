@@ -121,7 +121,7 @@ async fn wait_for_others(
         };
         let Ok(row) = rested else { continue };
         let line = match row.outcome {
-            Some(_) => crate::clean::clean_line(&row.outcome_line, 200),
+            Some(_) => crate::clean::clean_line(&row.note, 200),
             None => row.status.to_string(),
         };
         viewer.screen.remark(&format!("run {}: {line}", other.short()));

@@ -13,7 +13,7 @@ mod decode;
 mod encode;
 
 pub use decode::Decoder;
-pub use encode::{EncodeError, encode};
+pub use encode::encode;
 
 /// What this wire is called in [`Part::Opaque`](posse_protocol::Part::Opaque).
 pub const NAME: &str = "anthropic";

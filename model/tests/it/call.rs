@@ -1,8 +1,8 @@
 //! Calls over real sockets.
 
-use crate::encode::request;
+use crate::anthropic::encode::request;
+use crate::anthropic::transcripts::{PLAIN, RICH, RICH_CONTENT};
 use crate::server::{KEY, STREAM_HEAD, Server, Step, answer, begun, chunk, model_at, streamed};
-use crate::transcripts::{PLAIN, RICH, RICH_CONTENT};
 use posse_agent::{Model, ModelError, Reply};
 use posse_protocol::{Delta, Message, Role, Stop, Usd};
 use serde_json::Value;

@@ -29,7 +29,7 @@ fn answers_are_told_apart_by_their_status() {
         check(status, "no", Kind::Rejected);
     }
     for status in [408, 500, 502, 503, 504, 529] {
-        check(status, "Overloaded", Kind::Overloaded);
+        check(status, "Overloaded", Kind::Overloaded(None));
     }
     check(429, "slow down", Kind::RateLimited(None));
     check(413, "Request exceeds the maximum size", Kind::ContextOverflow);

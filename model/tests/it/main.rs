@@ -1,16 +1,12 @@
 //! Tests of the model crate: codecs as pure functions, calls over real sockets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
+mod anthropic;
 mod call;
-mod decode;
-mod encode;
 mod fault;
-mod properties;
-mod replay;
 mod resolve;
 mod server;
 mod sse;
-mod transcripts;
 
 #[test]
 fn no_test_file_is_forgotten() {

@@ -1,7 +1,7 @@
 //! From names to models.
 
 use posse_model::{Keys, Models, Options};
-use posse_protocol::{Price, Usage, Usd};
+use posse_protocol::{Price, Usage};
 use std::sync::Arc;
 
 const KEY: &str = "sk-ant-secret";
@@ -50,7 +50,7 @@ fn prices_are_billionths_of_a_dollar_for_one_token() {
         cache_read_tokens: million,
         cache_write_tokens: million,
         output_tokens: million,
-        cost: Usd::ZERO,
+        ..Usage::default()
     };
     let cost = |price: Price| price.of(&usage).dollars();
     let check = |name: &str, dollars: f64| {

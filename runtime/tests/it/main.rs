@@ -8,6 +8,7 @@ mod compacting;
 mod durability;
 mod full_disk;
 mod limits;
+mod provider;
 mod queueing;
 mod runs;
 mod sessions;

@@ -11,18 +11,12 @@ use posse_protocol::{
 
 pub(super) fn started(workspace: &str, key: Option<&str>) -> Result<Event, Fault> {
     let name = "tester".parse().map_err(|_| Fault("`tester` names no agent".to_owned()))?;
-    let agent = AgentSpec {
-        name,
-        description: String::new(),
-        instructions: "Do as you are told.".to_owned(),
-        tools: None,
-        model: None,
-        limits: Limits::default(),
-        extra: Extra::default(),
-    };
+    let agent =
+        AgentSpec { instructions: "Do as you are told.".to_owned(), ..AgentSpec::new(name) };
     Ok(Event::RunStarted(Box::new(RunStarted {
         agent,
         model: "test/model".to_owned(),
+        fallbacks: Vec::new(),
         grant: Grant { workspace: workspace.to_owned(), ..Grant::default() },
         limits: Limits::default(),
         session: false,
@@ -65,6 +59,8 @@ pub(super) fn replied(tokens: u64) -> Event {
         stop: Stop::End,
         usage: usage(tokens),
         request_id: None,
+        service_tier: None,
+        rate_limits: None,
         worked_ms: 1,
         extra: Extra::default(),
     }))
@@ -75,6 +71,7 @@ pub(super) fn failed(tokens: u64) -> Event {
         kind: FailureKind::Other,
         reason: "it did not answer".to_owned(),
         usage: usage(tokens),
+        remedy: None,
         worked_ms: 1,
         extra: Extra::default(),
     })

@@ -29,7 +29,7 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(i64::from(row.runnable))
         .bind(to_sql(row.ready_at))
         .bind(row.outcome.clone())
-        .bind(row.outcome_line.clone())
+        .bind(row.note.clone())
         .bind(i64::from(row.archived))
         .bind(to_sql(row.turns))
         .bind(to_sql(row.tool_calls))
@@ -103,7 +103,7 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
         runnable: number(14)? != 0,
         ready_at: number(15)?,
         outcome: maybe(16)?,
-        outcome_line: text(17)?,
+        note: text(17)?,
         archived: number(18)? != 0,
         turns: number(19)?,
         tool_calls: number(20)?,

@@ -88,6 +88,7 @@ pub fn started() -> Vec<Event> {
         Event::RunStarted(Box::new(RunStarted {
             agent,
             model: "anthropic/claude-sonnet-4-5".to_owned(),
+            fallbacks: Vec::new(),
             grant: Grant {
                 tools: vec!["Read".to_owned()],
                 workspace: "/work".to_owned(),
@@ -135,6 +136,8 @@ fn interrupted() -> Vec<Event> {
         stop: Stop::ToolUse,
         usage,
         request_id: None,
+        service_tier: None,
+        rate_limits: None,
         worked_ms: 1,
         extra: Extra::default(),
     })));

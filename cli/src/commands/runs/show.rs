@@ -31,7 +31,10 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
 
 fn facts(row: &RunRow) -> Vec<(&'static str, String)> {
     let status = match (&row.outcome, &row.damaged) {
-        (Some(_), None) => clean_line(&row.outcome_line, 400),
+        (Some(_), None) => clean_line(&row.note, 400),
+        (None, None) if !row.note.is_empty() => {
+            format!("{}: {}", row.status, clean_line(&row.note, 400))
+        }
         _ => row.status.to_string(),
     };
     let spent = format!(

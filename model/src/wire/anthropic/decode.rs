@@ -3,12 +3,13 @@
 //! Deltas, of which there are many, are read into borrowed fields; only block starts and what
 //! nobody knows become JSON values.
 
+use super::NAME;
 use super::block::{Block, LastCall, malformed};
 use crate::fault::{Fault, Kind, shorten};
 use crate::sse::Event;
-use crate::wire::Progress;
+use crate::wire::{Decode, Progress};
 use posse_agent::{DeltaSink, Reply};
-use posse_protocol::{Delta, Message, Part, Price, Role, Stop, Usage};
+use posse_protocol::{Delta, Message, Part, Price, Stop, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -24,6 +25,7 @@ pub struct Decoder {
     blocks: Vec<Block>,
     stop_reason: Option<String>,
     usage: Usage,
+    service_tier: Option<String>,
 }
 
 #[derive(Default, PartialEq)]
@@ -49,6 +51,29 @@ struct MessageStart {
 struct MessageHead {
     id: Option<String>,
     usage: Option<Counts>,
+}
+
+/// A reply that is no stream.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Document {
+    Message {
+        id: Option<String>,
+        content: Vec<Map<String, Value>>,
+        stop_reason: Option<String>,
+        usage: Option<Counts>,
+    },
+    Error {
+        error: OwnedError,
+    },
+}
+
+#[derive(Deserialize)]
+struct OwnedError {
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(default)]
+    message: String,
 }
 
 #[derive(Deserialize)]
@@ -109,6 +134,7 @@ struct Counts {
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     output_tokens: Option<u64>,
+    service_tier: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -125,13 +151,8 @@ struct ErrorDetail<'a> {
     message: Cow<'a, str>,
 }
 
-impl Decoder {
-    /// Takes the next event. What it shows goes to `deltas` at once.
-    ///
-    /// # Errors
-    /// When the event is an error of the provider, or not what the wire says. The decoder is of
-    /// no further use then.
-    pub fn event(&mut self, event: &Event<'_>, deltas: DeltaSink<'_>) -> Result<Progress, Fault> {
+impl Decode for Decoder {
+    fn event(&mut self, event: &Event<'_>, deltas: DeltaSink<'_>) -> Result<Progress, Fault> {
         if self.state == State::Complete {
             return Ok(Progress::Complete);
         }
@@ -166,15 +187,23 @@ impl Decoder {
         Ok(Progress::Moved)
     }
 
-    /// The reply, once it is complete. Its cost is what its tokens cost at `price`; its request
-    /// id is the provider's id of the message.
-    ///
-    /// A tool call whose arguments are not JSON is in it, with the raw text as a string for
-    /// arguments, so that the model can be told. A call that was cut off is not.
-    ///
-    /// # Errors
-    /// When the stream has ended before the reply was complete.
-    pub fn finish(self, price: &Price) -> Result<Reply, Fault> {
+    fn document(&mut self, body: &[u8], deltas: DeltaSink<'_>) -> Result<(), Fault> {
+        match read("the reply", body)? {
+            Document::Error { error } => Err(Fault::of_error_event(&error.kind, &error.message)),
+            Document::Message { id, content, stop_reason, usage } => {
+                self.message_start(MessageStart { message: MessageHead { id, usage } })?;
+                for (index, content_block) in content.into_iter().enumerate() {
+                    self.block_start(BlockStart { index, content_block }, deltas)?;
+                    self.open_block(index)?.stop();
+                }
+                self.stop_reason = stop_reason;
+                self.state = State::Complete;
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>, price: &Price) -> Result<Reply, Fault> {
         match self.state {
             State::Complete => {}
             State::BeforeStart => return Err(Fault::new(Kind::Cut, "it ended before it began")),
@@ -197,10 +226,13 @@ impl Decoder {
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let stop = stop.unwrap_or(if calls { Stop::ToolUse } else { Stop::End });
         let usage = Usage { cost: price.of(&self.usage), ..self.usage };
-        let message = Message::new(Role::Assistant, parts);
-        Ok(Reply { message, stop, usage, request_id: self.message_id })
+        let message = Message::from_model(NAME, parts);
+        let (service_tier, rate_limits) = (self.service_tier, None);
+        Ok(Reply { message, stop, usage, request_id: self.message_id, service_tier, rate_limits })
     }
+}
 
+impl Decoder {
     fn message_start(&mut self, start: MessageStart) -> Result<(), Fault> {
         if self.state != State::BeforeStart {
             return Err(malformed("a second message_start"));
@@ -297,6 +329,9 @@ impl Decoder {
         raise(&mut self.usage.cache_write_tokens, counts.cache_creation_input_tokens);
         raise(&mut self.usage.cache_read_tokens, counts.cache_read_input_tokens);
         raise(&mut self.usage.output_tokens, counts.output_tokens);
+        if counts.service_tier.is_some() {
+            self.service_tier = counts.service_tier;
+        }
     }
 
     fn open_block(&mut self, index: usize) -> Result<&mut Block, Fault> {

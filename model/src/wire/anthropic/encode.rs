@@ -5,6 +5,7 @@
 //! therefore still a mark, and each turn reads what the one before has written.
 
 use super::NAME;
+use crate::wire::{EncodeError, Target};
 use posse_agent::Request;
 use posse_protocol::{Extra, Message, Part, Role, ToolSpec};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -14,12 +15,7 @@ use std::sync::Arc;
 /// Turns of the user that get a mark. With the one on system or tools: the four a request may have.
 const MARKED_TURNS: usize = 3;
 
-/// The request cannot be written as JSON.
-#[derive(Debug, thiserror::Error)]
-#[error("the request cannot be written as JSON: {0}")]
-pub struct EncodeError(serde_json::Error);
-
-/// The body of a request to the model that the provider calls `name`.
+/// The body of a request.
 ///
 /// The same request gives the same bytes. Messages of the same role in a row become one, results
 /// of tools come first in it. Left out are: text without a visible character, reasoning without a
@@ -29,13 +25,13 @@ pub struct EncodeError(serde_json::Error);
 ///
 /// # Errors
 /// When a value has no JSON form.
-pub fn encode(request: &Request, name: &str) -> Result<Vec<u8>, EncodeError> {
-    serde_json::to_vec(&Body { request, name }).map_err(EncodeError)
+pub fn encode(request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
+    Ok(serde_json::to_vec(&Body { request, target })?)
 }
 
 struct Body<'a> {
     request: &'a Request,
-    name: &'a str,
+    target: Target<'a>,
 }
 
 impl Serialize for Body<'_> {
@@ -43,7 +39,7 @@ impl Serialize for Body<'_> {
         let request = self.request;
         let system = Some(&*request.system).filter(|text| is_visible(text));
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("model", self.name)?;
+        map.serialize_entry("model", self.target.model)?;
         map.serialize_entry("max_tokens", &request.max_tokens)?;
         map.serialize_entry("stream", &true)?;
         if !request.tools.is_empty() {
@@ -181,6 +177,7 @@ fn is_sendable(part: &Part, role: Role) -> bool {
         (Part::Text(text), _) => is_visible(&text.text),
         (Part::Opaque { wire, value }, _) => wire == NAME && value.is_object(),
         (Part::Image { .. } | Part::ToolResult(_), role) => role == Role::User,
+        (Part::Document { .. }, role) => role == Role::User,
         (Part::ToolCall(_), role) => role == Role::Assistant,
         (Part::Thinking(thinking), role) => role == Role::Assistant && thinking.signature.is_some(),
     }
@@ -274,6 +271,11 @@ impl Serialize for Block<'_> {
                 map.serialize_entry("type", "image")?;
                 map.serialize_entry("source", &Source { r#type: "base64", media_type, data })?;
             }
+            Part::Document { media_type, name, data } => {
+                map.serialize_entry("type", "document")?;
+                map.serialize_entry("source", &Source { r#type: "base64", media_type, data })?;
+                map.serialize_entry("title", name)?;
+            }
             Part::Opaque { .. } => {}
         }
         self.mark.write(&mut map)?;
@@ -317,7 +319,7 @@ impl<'a> ResultContent<'a> {
     fn blocks(&self) -> impl Iterator<Item = Block<'a>> {
         let taken = self.0.iter().filter(|part| match part {
             Part::Text(text) => is_visible(&text.text),
-            Part::Image { .. } => true,
+            Part::Image { .. } | Part::Document { .. } => true,
             _ => false,
         });
         taken.map(|part| Block { part, role: Role::User, mark: Mark::Unset })

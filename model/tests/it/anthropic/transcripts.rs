@@ -3,8 +3,8 @@
 use posse_agent::Reply;
 use posse_model::fault::Fault;
 use posse_model::sse::Events;
-use posse_model::wire::Progress;
 use posse_model::wire::anthropic::Decoder;
+use posse_model::wire::{Decode, Progress};
 use posse_protocol::{Delta, Price};
 use std::sync::Mutex;
 
@@ -180,7 +180,7 @@ pub fn read_chunks<'a>(
     let shown = Mutex::new(Vec::new());
     let show = |delta| shown.lock().unwrap().push(delta);
     let mut events = Events::default();
-    let mut decoder = Decoder::default();
+    let mut decoder = Box::new(Decoder::default());
     let read = || {
         for chunk in chunks {
             events.push(chunk);

@@ -1,7 +1,7 @@
 //! Requests from transcripts.
 
 use posse_agent::Request;
-use posse_model::wire::anthropic::encode;
+use posse_model::wire::{Dialect, Target, anthropic};
 use posse_protocol::{
     Effect, Extra, Message, Part, Role, Thinking, ToolCall, ToolResult, ToolSpec,
 };
@@ -15,12 +15,20 @@ pub fn request(messages: Vec<Message>) -> Request {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Arc::new([]),
         max_tokens: 1_000,
+        effort: None,
+        output_schema: None,
     }
+}
+
+/// The bytes of a request to a plain provider.
+pub fn encode(request: &Request) -> Vec<u8> {
+    let target = Target { model: "claude-test", dialect: &Dialect::default() };
+    anthropic::encode(request, target).unwrap()
 }
 
 /// The body of a request, as JSON.
 pub fn body_of(request: &Request) -> Value {
-    serde_json::from_slice(&encode(request, "claude-test").unwrap()).unwrap()
+    serde_json::from_slice(&encode(request)).unwrap()
 }
 
 /// The paths of all cache marks, in order.
@@ -128,9 +136,9 @@ fn a_whole_request_has_these_bytes() {
         r#"{"type":"text","text":"no\nsuch file"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}],"#,
         r#""cache_control":{"type":"ephemeral"}}]}]}"#,
     );
-    let bytes = encode(&request, "claude-test").unwrap();
+    let bytes = encode(&request);
     assert_eq!(String::from_utf8(bytes.clone()).unwrap(), expected);
-    assert_eq!(encode(&request.clone(), "claude-test").unwrap(), bytes);
+    assert_eq!(encode(&request.clone()), bytes);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Replies from streams.
 
-use crate::transcripts::{PLAIN, RICH, read, read_chunks, reply_of, stream};
+use super::transcripts::{PLAIN, RICH, read, read_chunks, reply_of, stream};
 use posse_model::fault::Kind;
 use posse_protocol::{Delta, Part, Stop, Usage, Usd};
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ fn a_reply_has_its_usage_cost_stop_and_id() {
         cache_write_tokens: 340,
         output_tokens: 89,
         cost,
+        ..Usage::default()
     };
     assert_eq!(reply.usage, expected);
 }
@@ -147,8 +148,8 @@ fn errors_inside_a_stream_are_told_apart_by_their_type() {
         let error = json!({"type": "error", "error": {"type": kind, "message": message}});
         check_fault(&[START, TEXT_0, &error.to_string()], expected, message);
     };
-    check("overloaded_error", "Overloaded", Kind::Overloaded);
-    check("api_error", "Internal server error", Kind::Overloaded);
+    check("overloaded_error", "Overloaded", Kind::Overloaded(None));
+    check("api_error", "Internal server error", Kind::Overloaded(None));
     check("rate_limit_error", "slow down", Kind::RateLimited(None));
     check("authentication_error", "invalid x-api-key", Kind::Unauthorised);
     check("permission_error", "not yours", Kind::Unauthorised);

@@ -1,7 +1,7 @@
 //! What a provider sent goes back as it was.
 
-use crate::encode::{body_of, request};
-use crate::transcripts::{RICH, RICH_CONTENT, read, reply_of};
+use super::encode::{body_of, request};
+use super::transcripts::{RICH, RICH_CONTENT, read, reply_of};
 use posse_protocol::{CallId, Extra, Message, Part, Role, ToolResult};
 use serde_json::{Value, json};
 

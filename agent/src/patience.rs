@@ -1,0 +1,135 @@
+//! How long a run puts up with its provider: whether a failed call is made again, and when.
+//!
+//! Pure. Runs that fail together must not come back together, so the waits are spread; by the
+//! run's id and not by chance, so that the same log gives the same wait.
+
+use crate::ModelError;
+use posse_protocol::RunId;
+use std::time::Duration;
+
+/// How long a run puts up with its provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Calls made again, between two replies.
+    pub retries: u32,
+    /// The wait before the first of them. Each later one doubles it.
+    pub first_wait: Duration,
+    /// The longest of the doubled waits.
+    pub longest_wait: Duration,
+    /// All waits together, between two replies. A provider that asks for more is given up.
+    pub total_wait: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience {
+            retries: 8,
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(60),
+            total_wait: Duration::from_secs(600),
+        }
+    }
+}
+
+/// What has been put up with since the last reply.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trouble {
+    pub(crate) run: RunId,
+    pub(crate) retries: u32,
+    pub(crate) waited: Duration,
+}
+
+/// Replies that make no sense, or stop coming, are asked for again this often at most: each may
+/// be paid for, and the next is likely to be the same.
+const COSTLY_RETRIES: u32 = 2;
+
+impl Patience {
+    /// How long to wait before the call that failed with `error` is made again; `None` when it
+    /// should not be.
+    pub(crate) fn wait_after(&self, error: &ModelError, trouble: Trouble) -> Option<Duration> {
+        let (retries, asked) = match error {
+            ModelError::RetryAfter { after, .. } | ModelError::Overloaded { after, .. } => {
+                (self.retries, *after)
+            }
+            ModelError::Unreachable { .. } | ModelError::Cut { .. } => (self.retries, None),
+            ModelError::Stalled { .. } | ModelError::Malformed { .. } => {
+                (self.retries.min(COSTLY_RETRIES), None)
+            }
+            ModelError::Rejected { .. }
+            | ModelError::Unauthorised { .. }
+            | ModelError::ContextOverflow { .. }
+            | ModelError::Cancelled => return None,
+        };
+        if trouble.retries >= retries {
+            return None;
+        }
+        let doubled = self.first_wait.saturating_mul(1 << trouble.retries.min(20));
+        let own = doubled.min(self.longest_wait);
+        let share = share(trouble);
+        // Between half and all of our own wait; a little more than what the provider asked for.
+        let wait = match asked {
+            Some(asked) => asked + own.min(asked / 4).mul_f64(share),
+            None => own.mul_f64(0.5 + share / 2.0),
+        };
+        (trouble.waited + wait <= self.total_wait).then_some(wait)
+    }
+}
+
+/// A number from 0 to 1 that differs from run to run and from retry to retry.
+fn share(trouble: Trouble) -> f64 {
+    let seed = trouble.run.as_u128() ^ u128::from(trouble.retries) << 64;
+    // The finaliser of SplitMix64: every bit of the seed reaches every bit of the number.
+    let mut mixed = (seed as u64) ^ (seed >> 64) as u64;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    (mixed >> 11) as f64 / (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overloaded(after: Option<u64>) -> ModelError {
+        let after = after.map(Duration::from_secs);
+        ModelError::Overloaded { model: "m".to_owned(), after, reason: "busy".to_owned() }
+    }
+
+    fn trouble(run: u128, retries: u32, waited: u64) -> Trouble {
+        Trouble { run: RunId::from_u128(run), retries, waited: Duration::from_secs(waited) }
+    }
+
+    #[test]
+    fn waits_double_are_spread_and_end() {
+        let patience = Patience::default();
+        for retries in 0..8 {
+            let own = Duration::from_millis(500 << retries).min(Duration::from_secs(60));
+            let wait = patience.wait_after(&overloaded(None), trouble(1, retries, 0));
+            assert!(wait.is_some_and(|wait| wait >= own / 2 && wait <= own), "{retries}: {wait:?}");
+        }
+        assert_eq!(patience.wait_after(&overloaded(None), trouble(1, 8, 0)), None);
+        let waits = (0..100).map(|run| patience.wait_after(&overloaded(None), trouble(run, 3, 0)));
+        let distinct: std::collections::HashSet<_> = waits.collect();
+        assert!(distinct.len() > 90, "{}", distinct.len());
+    }
+
+    #[test]
+    fn the_provider_s_wish_is_kept_within_what_may_be_waited() {
+        let patience = Patience::default();
+        let wait = patience.wait_after(&overloaded(Some(20)), trouble(1, 0, 0));
+        let wanted = Duration::from_secs(20);
+        assert!(wait.is_some_and(|wait| wait >= wanted && wait <= wanted * 5 / 4), "{wait:?}");
+        assert_eq!(patience.wait_after(&overloaded(Some(601)), trouble(1, 0, 0)), None);
+        assert_eq!(patience.wait_after(&overloaded(Some(20)), trouble(1, 1, 590)), None);
+    }
+
+    #[test]
+    fn what_trying_again_cannot_mend_is_not_tried_again() {
+        let (model, reason) = ("m".to_owned(), "no".to_owned());
+        let rejected = ModelError::Rejected { model, reason };
+        assert_eq!(Patience::default().wait_after(&rejected, trouble(1, 0, 0)), None);
+        let garbled = ModelError::Malformed { model: "m".to_owned(), reason: "?".to_owned() };
+        assert!(Patience::default().wait_after(&garbled, trouble(1, 1, 0)).is_some());
+        assert_eq!(Patience::default().wait_after(&garbled, trouble(1, 2, 0)), None);
+    }
+}
