@@ -21,9 +21,9 @@ mod transcript;
 
 pub use journal::{Expect, Journal, JournalError};
 pub use model::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
-pub use patience::Patience;
+pub use patience::{Patience, Waits};
 pub use posse_protocol as protocol;
 pub use run::{Agent, Ended, run};
-pub use step::{Bounds, Step, next_step};
+pub use step::{Bounds, Step, closing_answers, next_step};
 pub use tool::{Answer, Tool, ToolContext, Toolbox};
 pub use transcript::Transcript;

@@ -18,6 +18,17 @@ pub struct Patience {
     pub longest_wait: Duration,
     /// All waits together, between two replies. A provider that asks for more is given up.
     pub total_wait: Duration,
+    /// Whether they are really waited.
+    pub waits: Waits,
+}
+
+/// What becomes of the waits before a call is made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// They are waited.
+    Kept,
+    /// They are decided on and counted, and take no time: nobody is there to be spared.
+    Skipped,
 }
 
 impl Default for Patience {
@@ -27,6 +38,7 @@ impl Default for Patience {
             first_wait: Duration::from_millis(500),
             longest_wait: Duration::from_secs(60),
             total_wait: Duration::from_secs(600),
+            waits: Waits::Kept,
         }
     }
 }

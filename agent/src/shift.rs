@@ -1,9 +1,9 @@
 //! The moves of the loop: calling the model, running tools, compacting, finishing.
 
 use crate::desk::{Desk, Interrupts, Watched};
-use crate::patience::Trouble;
+use crate::patience::{Trouble, Waits};
 use crate::run::Agent;
-use crate::step::{Bounds, keep_tokens};
+use crate::step::{Bounds, keep_tokens, reservation};
 use crate::transcript::Transcript;
 use crate::{
     Answer, DeltaSink, Journal, JournalError, Model, ModelError, Reply, Request, ToolContext,
@@ -12,7 +12,7 @@ use crate::{
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use posse_protocol::{
-    CallId, Compacted, Delta, Ending, Event, Extra, FailureKind, Limit, Limits, Message,
+    CallId, Compacted, Delta, Effect, Ending, Event, Extra, FailureKind, Limit, Limits, Message,
     MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price, Purpose, Remedy,
     Role, RunFinished, Sender, Seq, Stop, ToolCall, ToolFinished, ToolOutput, ToolPending,
     ToolSpec, ToolStarted, Usage,
@@ -21,6 +21,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// What the model is told of a call that was dropped.
+const NOT_ENDED: &str =
+    "stopped: it did not end when told to; whether it had its effect is not known";
+
+/// How long looking may take before the reply that asked for it is stored.
+const SOON: Duration = Duration::from_millis(10);
 
 /// One call of [`crate::run`] at work.
 pub(crate) struct Shift<'a> {
@@ -71,7 +78,7 @@ impl<'a> Shift<'a> {
         after_ms: u64,
         stop: &CancellationToken,
     ) -> Result<bool, JournalError> {
-        if after_ms == 0 {
+        if after_ms == 0 || self.agent.patience.waits == Waits::Skipped {
             return Ok(true);
         }
         self.desk.store().await?;
@@ -93,7 +100,7 @@ impl<'a> Shift<'a> {
         reserved: Usage,
     ) -> Result<(), JournalError> {
         let before = self.desk.interrupts();
-        self.begin_model_call(Purpose::Turn, reserved).await?;
+        self.begin_model_call(Purpose::Turn, reserved.clone()).await?;
         fail::fail_point!("loop.model.called");
         let seen = self.desk.transcript.seq();
         let spoken = Mutex::new(String::new());
@@ -132,15 +139,14 @@ impl<'a> Shift<'a> {
         let waited = Duration::from_millis(phase.waited_ms);
         let trouble = Trouble { run: self.agent.run, retries: phase.retries, waited };
         if let Some(wait) = self.agent.patience.wait_after(error, trouble) {
-            return Some(Remedy::Retry { after_ms: wait.as_millis() as u64 });
+            return Some(Remedy::retry(wait.as_millis() as u64));
         }
         if matches!(error, ModelError::Cancelled | ModelError::ContextOverflow { .. }) {
             return None;
         }
         let models = std::iter::once(&self.agent.model).chain(&self.agent.fallbacks);
         let mut after = models.skip_while(|model| model.info().id != self.bounds.model.id);
-        let model = after.nth(1)?.info().id.clone();
-        Some(Remedy::Fallback { model })
+        Some(Remedy::fallback(&after.nth(1)?.info().id))
     }
 
     /// Stores that a request is about to be made.
@@ -226,7 +232,15 @@ impl<'a> Shift<'a> {
                 extra: Extra::default(),
             }));
         }
-        self.desk.store().await?;
+        // Looking has no effect, so it need not wait for the disk: what it saw is stored with the
+        // next request, in one commit, unless it takes long.
+        let looks =
+            |tool: &dyn crate::Tool| tool.spec().effect == Effect::Read && tool.spec().idempotent;
+        let mut unstored = group.iter().all(|(_, tool)| looks(&***tool));
+        let soon = Instant::now() + SOON;
+        if !unstored {
+            self.desk.store().await?;
+        }
         fail::fail_point!("loop.tool.started");
         let token = CancellationToken::new();
         let mut open: Vec<CallId> = group.iter().map(|(call, _)| call.id.clone()).collect();
@@ -253,11 +267,23 @@ impl<'a> Shift<'a> {
             })
             .collect();
         while !open.is_empty() {
-            let next = self.desk.watch(&self.bounds, &token, running.next()).await?;
+            let next = if unstored {
+                tokio::select! {
+                    biased;
+                    next = running.next() => Watched::Ended(next),
+                    () = tokio::time::sleep_until(soon) => {
+                        unstored = false;
+                        self.desk.store().await?;
+                        continue;
+                    }
+                }
+            } else {
+                self.desk.watch(&self.bounds, &token, running.next()).await?
+            };
             fail::fail_point!("loop.tool.returned");
             let Watched::Ended(Some((id, answer, took_ms))) = next else {
                 for id in open.drain(..) {
-                    let output = ToolOutput::error("stopped: it did not end when told to");
+                    let output = ToolOutput::error(NOT_ENDED);
                     self.finish_call(id, output, Ending::Stopped, 0);
                 }
                 return Ok(());
@@ -275,7 +301,7 @@ impl<'a> Shift<'a> {
                     extra: Extra::default(),
                 })),
             }
-            if !open.is_empty() {
+            if !open.is_empty() && !unstored {
                 self.desk.store().await?;
                 fail::fail_point!("loop.tool.finished");
             }
@@ -296,14 +322,13 @@ impl<'a> Shift<'a> {
         let transcript = &self.desk.transcript;
         let before = transcript.compactable_before(keep).unwrap_or(transcript.seq().next());
         let all = transcript.messages();
-        let input = transcript.context_tokens() + self.bounds.overhead_tokens;
+        let request = tokens(compact::REQUEST.len());
+        let input = transcript.context_tokens() + self.bounds.overhead_tokens + request;
         let max_tokens = self.bounds.model.max_output.min(4_096);
-        let mut reserved =
-            Usage { input_tokens: input, output_tokens: max_tokens, ..Usage::default() };
-        reserved.cost = self.bounds.model.price.of(&reserved);
+        let reserved = reservation(&self.bounds.model.price, input, max_tokens);
         let (summary, by_model, usage) = if may_spend(transcript, &self.bounds.limits, &reserved) {
             let before = self.desk.interrupts();
-            self.begin_model_call(Purpose::Compaction, reserved).await?;
+            self.begin_model_call(Purpose::Compaction, reserved.clone()).await?;
             fail::fail_point!("loop.compact.called");
             let mut messages = all.clone();
             messages.push(Arc::new(Message::user(compact::REQUEST)));
@@ -363,7 +388,7 @@ fn model_of<'a>(agent: &'a Agent, transcript: &Transcript) -> &'a Arc<dyn Model>
 
 /// What a model had said when it was stopped, charged by estimate.
 fn spoken_so_far(spoken: String, reserved: Usage, price: Price) -> Reply {
-    let output_tokens = ((spoken.len() / 3) as u64 + 1).min(reserved.output_tokens);
+    let output_tokens = (tokens(spoken.len()) + 1).min(reserved.output_tokens);
     let mut usage = Usage { output_tokens, ..reserved };
     usage.cost = price.of(&usage);
     Reply {
@@ -400,7 +425,7 @@ fn failed(error: &ModelError, reserved: Usage, remedy: Option<Remedy>, worked_ms
 
 /// True when a call that spends `reserved` at most keeps within the limits.
 fn may_spend(transcript: &Transcript, limits: &Limits, reserved: &Usage) -> bool {
-    let after = transcript.spent.usage + *reserved;
+    let after = transcript.leg_usage() + reserved;
     limits.input_tokens.is_none_or(|limit| after.all_input_tokens() <= limit)
         && limits.output_tokens.is_none_or(|limit| after.output_tokens <= limit)
         && limits.cost.is_none_or(|limit| after.cost <= limit)
@@ -410,6 +435,11 @@ fn may_spend(transcript: &Transcript, limits: &Limits, reserved: &Usage) -> bool
 fn overhead_tokens(system: &str, tools: &[ToolSpec]) -> u64 {
     let schemas = tools
         .iter()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len() + 40);
-    ((system.len() + schemas.sum::<usize>()) / 3) as u64
+        .map(|tool| tool.name.len() + tool.description.len() + tool.schema.text().len() + 40);
+    tokens(system.len() + schemas.sum::<usize>())
+}
+
+/// Tokens of so many bytes of text, estimated on the high side.
+fn tokens(bytes: usize) -> u64 {
+    (bytes / 3) as u64
 }

@@ -2,7 +2,9 @@
 
 use crate::ModelInfo;
 use crate::transcript::{Call, CallState, Transcript};
-use posse_protocol::{CallId, Ending, FailureKind, Limit, Limits, Outcome, Stop, ToolCall, Usage};
+use posse_protocol::{
+    CallId, Ending, FailureKind, Limit, Limits, Outcome, Price, Stop, ToolCall, Usage,
+};
 
 /// How far a run may go, and what its model takes and costs.
 #[derive(Clone, Debug)]
@@ -63,6 +65,12 @@ const MIN_REPLY_TOKENS: u64 = 64;
 const REPORT_TOKENS: u64 = 256;
 /// What the model is told of a call that was stopped by a person.
 const CANCELLED: &str = "cancelled before it finished";
+/// What the model is told of a call that had begun when its process died.
+const INTERRUPTED: &str = "interrupted: the process that ran this call died before its result was \
+     recorded. Whether it had its effect is not known; look before you try again.";
+/// Why a run fails whose model would not answer.
+const REFUSED: &str =
+    "the model refused to answer; say differently what is wanted, or use another model";
 
 /// Decides the next move. Pure: the same log decides the same, wherever and whenever.
 pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
@@ -75,11 +83,11 @@ pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
     }
     let partial = || transcript.last_text().to_owned();
     if let Some(by) = &phase.cancelled {
-        let outcome = Outcome::Cancelled { by: by.clone(), partial: partial() };
+        let outcome = Outcome::cancelled(by, partial());
         return stop_calls(transcript, CANCELLED, Step::Finish(outcome));
     }
     if let Some(limit_ms) = bounds.limits.wall_ms.filter(|limit| transcript.leg_ms() >= *limit) {
-        let outcome = Outcome::TimedOut { limit_ms, partial: partial() };
+        let outcome = Outcome::timed_out(limit_ms, partial());
         return stop_calls(transcript, "stopped: the run is out of time", Step::Finish(outcome));
     }
     if let Some((kind, reason)) = &phase.failure {
@@ -87,7 +95,7 @@ pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
         if overflow && may_compact(transcript, bounds) {
             return Step::Compact;
         }
-        return Step::Finish(Outcome::Failed { reason: reason.clone(), partial: partial() });
+        return Step::Finish(Outcome::failed(reason, partial()));
     }
     if let Some(step) = open_calls(transcript, bounds) {
         return step;
@@ -99,58 +107,51 @@ pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
         return Step::Wait;
     }
     Step::Finish(match &phase.last_stop {
-        Some(Stop::MaxTokens) => {
-            Outcome::Stopped { limit: Limit::OutputTokens, partial: partial() }
-        }
-        Some(Stop::Refusal) => Outcome::Failed {
-            reason:
-                "the model refused to answer; say differently what is wanted, or use another model"
-                    .to_owned(),
-            partial: partial(),
-        },
-        _ => Outcome::Completed { output: partial() },
+        Some(Stop::MaxTokens) => Outcome::stopped(Limit::OutputTokens, partial()),
+        Some(Stop::Refusal) => Outcome::failed(REFUSED, partial()),
+        _ => Outcome::completed(partial()),
     })
 }
 
-/// `then`, after every open call has been answered with `why`.
-fn stop_calls(transcript: &Transcript, why: &str, then: Step) -> Step {
-    let open: Vec<CallId> = transcript
-        .calls
-        .iter()
-        .filter(|call| is_open(call))
-        .map(|call| call.call.id.clone())
-        .collect();
-    if open.is_empty() {
-        return then;
-    }
-    Step::Answer { calls: open, ending: Ending::Stopped, why: why.to_owned() }
+/// How each open call is answered when none of them will run any more: as stopped, for the reason
+/// `why`, but as interrupted if it may have had its effect.
+pub fn closing_answers<'a>(
+    transcript: &Transcript,
+    why: &'a str,
+) -> impl Iterator<Item = (CallId, Ending, &'a str)> {
+    transcript.calls.iter().filter(|call| call.is_open()).map(move |call| {
+        let (ending, why) = match call.may_have_had_its_effect() {
+            true => (Ending::Interrupted, INTERRUPTED),
+            false => (Ending::Stopped, why),
+        };
+        (call.call.id.clone(), ending, why)
+    })
 }
 
-fn is_open(call: &Call) -> bool {
-    !matches!(call.state, CallState::Answered(_))
+/// `then`, after every open call has been answered: those of one ending in one step.
+fn stop_calls(transcript: &Transcript, why: &str, then: Step) -> Step {
+    let mut answers = closing_answers(transcript, why);
+    let Some((first, ending, why)) = answers.next() else { return then };
+    let alike = answers.filter(|(_, other, _)| *other == ending).map(|(call, ..)| call);
+    let calls = std::iter::once(first).chain(alike).collect();
+    Step::Answer { calls, ending, why: why.to_owned() }
 }
 
 /// What the open calls of the last reply want, if any is open.
 fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
-    let ids = |wanted: &dyn Fn(&CallState) -> bool| -> Vec<CallId> {
-        let calls = transcript.calls.iter().filter(|call| wanted(&call.state));
+    let ids = |wanted: &dyn Fn(&Call) -> bool| -> Vec<CallId> {
+        let calls = transcript.calls.iter().filter(|call| wanted(call));
         calls.map(|call| call.call.id.clone()).collect()
     };
-    let abandoned = ids(&|state| *state == CallState::Abandoned);
+    let lost = ids(&Call::may_have_had_its_effect);
+    if !lost.is_empty() {
+        let why = INTERRUPTED.to_owned();
+        return Some(Step::Answer { calls: lost, ending: Ending::Interrupted, why });
+    }
+    let abandoned = ids(&|call| matches!(call.state, CallState::Abandoned { .. }));
     if !abandoned.is_empty() {
         let why = CANCELLED.to_owned();
         return Some(Step::Answer { calls: abandoned, ending: Ending::Stopped, why });
-    }
-    let lost = ids(&|state| *state == CallState::Started { repeatable: false });
-    if !lost.is_empty() {
-        return Some(Step::Answer {
-            calls: lost,
-            ending: Ending::Interrupted,
-            why:
-                "interrupted: the process that ran this call died before its result was recorded. \
-                  Whether it had its effect is not known; look before you try again."
-                    .to_owned(),
-        });
     }
     let mut runnable: Vec<ToolCall> = transcript
         .calls
@@ -159,13 +160,13 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
         .map(|call| call.call.clone())
         .collect();
     if runnable.is_empty() {
-        return transcript.calls.iter().any(is_open).then_some(Step::Wait);
+        return transcript.calls.iter().any(Call::is_open).then_some(Step::Wait);
     }
     if let Some(limit) = bounds.limits.tool_calls {
         // A call that runs again after a crash was counted when it first started.
         let left = limit.saturating_sub(transcript.spent.tool_calls) as usize;
         let mut fresh = 0;
-        let asked = ids(&|state| *state == CallState::Asked);
+        let asked = ids(&|call| call.state == CallState::Asked);
         runnable.retain(|call| {
             fresh += usize::from(asked.contains(&call.id));
             !asked.contains(&call.id) || fresh <= left
@@ -184,10 +185,9 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
 /// What to do now that the model has something to answer.
 fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     let spent = &transcript.spent;
+    let used = transcript.leg_usage();
     let limits = &bounds.limits;
-    let stopped = |limit| {
-        Step::Finish(Outcome::Stopped { limit, partial: transcript.last_text().to_owned() })
-    };
+    let stopped = |limit| Step::Finish(Outcome::stopped(limit, transcript.last_text()));
     if limits.turns.is_some_and(|limit| spent.turns >= limit) {
         return stopped(Limit::Turns);
     }
@@ -203,14 +203,14 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     }
     if limits
         .input_tokens
-        .is_some_and(|limit| spent.usage.all_input_tokens().saturating_add(input) > limit)
+        .is_some_and(|limit| used.all_input_tokens().saturating_add(input) > limit)
     {
         return stopped(Limit::InputTokens);
     }
     // Until the agent has been told, room for one more reply is kept back, so that it can report.
     let mut max_tokens = bounds.model.max_output;
     if let Some(limit) = limits.output_tokens {
-        let left = limit.saturating_sub(spent.usage.output_tokens);
+        let left = limit.saturating_sub(used.output_tokens);
         if left < MIN_REPLY_TOKENS.min(limit) || left == 0 {
             return stopped(Limit::OutputTokens);
         }
@@ -225,8 +225,8 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     if let Some(limit) = limits.cost
         && price.output > 0
     {
-        let left = limit.saturating_sub(spent.usage.cost).0;
-        let sent = input.saturating_mul(price.input.max(price.cache_write));
+        let left = limit.saturating_sub(used.cost).0;
+        let sent = input.saturating_mul(dearer_input(price));
         let affordable = left.saturating_sub(sent) / price.output;
         if affordable < MIN_REPLY_TOKENS {
             return stopped(Limit::Cost);
@@ -242,11 +242,20 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     if let Some(limit) = near(transcript, bounds, input) {
         return tell(transcript, bounds, limit);
     }
-    // Reserved at the dearer of the two prices for input: the provider decides which applies.
-    let mut reserved = Usage { input_tokens: input, output_tokens: max_tokens, ..Usage::default() };
-    let dearer = posse_protocol::Price { input: price.input.max(price.cache_write), ..*price };
-    reserved.cost = dearer.of(&reserved);
+    let reserved = reservation(price, input, max_tokens);
     Step::CallModel { max_tokens, reserved, after_ms: transcript.phase.wait_ms }
+}
+
+/// What a call that sends `input` tokens and receives at most `output` may spend. Input counts at
+/// the dearer of its two prices: the provider decides which applies.
+pub(crate) fn reservation(price: &Price, input: u64, output: u64) -> Usage {
+    let mut reserved = Usage { input_tokens: input, output_tokens: output, ..Usage::default() };
+    reserved.cost = Price { input: dearer_input(price), ..*price }.of(&reserved);
+    reserved
+}
+
+fn dearer_input(price: &Price) -> u64 {
+    price.input.max(price.cache_write)
 }
 
 fn may_compact(transcript: &Transcript, bounds: &Bounds) -> bool {
@@ -261,9 +270,10 @@ pub(crate) fn keep_tokens(bounds: &Bounds) -> u64 {
 /// The first limit that is near and has not been told yet.
 fn near(transcript: &Transcript, bounds: &Bounds, next_input: u64) -> Option<Limit> {
     let spent = &transcript.spent;
+    let used = transcript.leg_usage();
     let limits = &bounds.limits;
     let most = |used: u64, limit: u64| used.saturating_mul(5) >= limit.saturating_mul(4);
-    let sent = spent.usage.all_input_tokens().saturating_add(next_input);
+    let sent = used.all_input_tokens().saturating_add(next_input);
     let near = [
         (Limit::Turns, limits.turns.is_some_and(|limit| limit > 1 && limit - spent.turns == 1)),
         (
@@ -281,9 +291,9 @@ fn near(transcript: &Transcript, bounds: &Bounds, next_input: u64) -> Option<Lim
         ),
         (
             Limit::OutputTokens,
-            limits.output_tokens.is_some_and(|limit| most(spent.usage.output_tokens, limit)),
+            limits.output_tokens.is_some_and(|limit| most(used.output_tokens, limit)),
         ),
-        (Limit::Cost, limits.cost.is_some_and(|limit| most(spent.usage.cost.0, limit.0))),
+        (Limit::Cost, limits.cost.is_some_and(|limit| most(used.cost.0, limit.0))),
         (
             Limit::WallTime,
             limits.wall_ms.is_some_and(|limit| transcript.leg_ms() >= wall_near_ms(limit)),
@@ -297,6 +307,7 @@ fn near(transcript: &Transcript, bounds: &Bounds, next_input: u64) -> Option<Lim
 /// Tells the agent that it nears `limit`.
 fn tell(transcript: &Transcript, bounds: &Bounds, limit: Limit) -> Step {
     let spent = &transcript.spent;
+    let usage = transcript.leg_usage();
     let limits = &bounds.limits;
     let seconds = |ms: u64| format!("{} s", ms / 1000);
     let number = |of: Option<u64>| of.unwrap_or_default().to_string();
@@ -305,13 +316,9 @@ fn tell(transcript: &Transcript, bounds: &Bounds, limit: Limit) -> Step {
         Limit::ToolCalls => {
             (spent.tool_calls.to_string(), number(limits.tool_calls.map(u64::from)))
         }
-        Limit::InputTokens => {
-            (spent.usage.all_input_tokens().to_string(), number(limits.input_tokens))
-        }
-        Limit::OutputTokens => {
-            (spent.usage.output_tokens.to_string(), number(limits.output_tokens))
-        }
-        Limit::Cost => (spent.usage.cost.to_string(), limits.cost.unwrap_or_default().to_string()),
+        Limit::InputTokens => (usage.all_input_tokens().to_string(), number(limits.input_tokens)),
+        Limit::OutputTokens => (usage.output_tokens.to_string(), number(limits.output_tokens)),
+        Limit::Cost => (usage.cost.to_string(), limits.cost.unwrap_or_default().to_string()),
         Limit::WallTime => (seconds(transcript.leg_ms()), seconds(limits.wall_ms.unwrap_or(0))),
     };
     let text = format!(

@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use posse_protocol::{CallId, Delta, Grant, RunId, ToolOutput, ToolSpec};
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -61,33 +60,31 @@ impl ToolContext {
 }
 
 /// Tools by name and alias.
+///
+/// There are few of them and one is made for each run, so that looking through the list costs
+/// less than an index would.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
-    index: HashMap<String, usize>,
 }
 
 impl Toolbox {
     /// A table of `tools`. Where two claim the same name, the first has it and the other is left
     /// out.
-    pub fn new(mut tools: Vec<Arc<dyn Tool>>) -> Self {
-        let mut names = HashSet::new();
-        tools.retain(|tool| names.insert(tool.spec().name.clone()));
-        let mut index = HashMap::new();
-        for (position, tool) in tools.iter().enumerate() {
-            index.entry(tool.spec().name.clone()).or_insert(position);
-        }
-        for (position, tool) in tools.iter().enumerate() {
-            for alias in tool.aliases() {
-                index.entry((*alias).to_owned()).or_insert(position);
+    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        let mut kept: Vec<Arc<dyn Tool>> = Vec::with_capacity(tools.len());
+        for tool in tools {
+            if kept.iter().all(|known| known.spec().name != tool.spec().name) {
+                kept.push(tool);
             }
         }
-        Toolbox { tools, index }
+        Toolbox { tools: kept }
     }
 
     /// The tool that answers to `name`, whether granted or not.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.index.get(name).map(|position| &self.tools[*position])
+        let named = self.tools.iter().find(|tool| tool.spec().name == name);
+        named.or_else(|| self.tools.iter().find(|tool| tool.aliases().contains(&name)))
     }
 
     /// The tools that `grant` allows, in their order: what the model is offered.

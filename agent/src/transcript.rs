@@ -7,7 +7,7 @@
 use posse_protocol::{
     CallId, CancelRequested, CancelScope, Compacted, Ending, Event, FailureKind, Limit, Message,
     MessageReceived, ModelReplied, Outcome, Part, Purpose, Record, Remedy, Role, RunStarted,
-    Sender, Seq, Stop, ToolCall, ToolFinished, ToolResult, Usage,
+    Sender, Seq, Stop, ToolCall, ToolFinished, ToolResult, ToolStarted, Usage,
 };
 use std::sync::Arc;
 
@@ -55,9 +55,26 @@ pub(crate) enum CallState {
     /// Someone else will append the result.
     Pending,
     /// The turn that asked for it was stopped.
-    Abandoned,
+    Abandoned {
+        /// It had begun, and may have had its effect.
+        begun: bool,
+    },
     /// Answered.
     Answered(ToolResult),
+}
+
+impl Call {
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.state, CallState::Answered(_))
+    }
+
+    /// It had begun, it may not run again, and no result came: what became of it is not known.
+    pub(crate) fn may_have_had_its_effect(&self) -> bool {
+        matches!(
+            self.state,
+            CallState::Started { repeatable: false } | CallState::Abandoned { begun: true }
+        )
+    }
 }
 
 /// What was spent since the run was last set to work.
@@ -133,7 +150,7 @@ impl Transcript {
             Event::MessageReceived(received) => self.receive(seq, received),
             Event::ModelCalled(called) => {
                 self.charge_unanswered();
-                self.phase.reserved = Some(called.reserved);
+                self.phase.reserved = Some(called.reserved.clone());
                 let again = std::mem::take(&mut self.phase.again);
                 self.phase.wait_ms = 0;
                 if called.purpose == Purpose::Turn && !again {
@@ -142,7 +159,7 @@ impl Transcript {
             }
             Event::ModelReplied(replied) => self.reply(seq, replied),
             Event::ModelFailed(failed) => {
-                self.settle(failed.usage, failed.worked_ms);
+                self.settle(&failed.usage, failed.worked_ms);
                 match &failed.remedy {
                     Some(remedy) => self.mend(remedy),
                     // A call that we stopped is no failure of the run: what stopped it decides.
@@ -150,15 +167,7 @@ impl Transcript {
                     None => self.phase.failure = Some((failed.kind, failed.reason.clone())),
                 }
             }
-            Event::ToolStarted(started) => {
-                let asked = |call: &&mut Call| {
-                    call.call.id == started.call && call.state == CallState::Asked
-                };
-                if let Some(call) = self.calls.iter_mut().find(asked) {
-                    call.state = CallState::Started { repeatable: started.repeatable };
-                    self.spent.tool_calls += 1;
-                }
-            }
+            Event::ToolStarted(started) => self.start(started),
             Event::ToolPending(pending) => {
                 if let Some(call) = self.open_call(&pending.call) {
                     call.state = CallState::Pending;
@@ -200,7 +209,12 @@ impl Transcript {
 
     /// What the whole run has cost, unanswered model calls as they were reserved.
     pub fn usage(&self) -> Usage {
-        self.usage + self.phase.reserved.unwrap_or_default()
+        with_reserved(&self.usage, &self.phase)
+    }
+
+    /// What was spent since the run was last set to work, an unanswered model call as reserved.
+    pub(crate) fn leg_usage(&self) -> Usage {
+        with_reserved(&self.spent.usage, &self.phase)
     }
 
     /// Time at work so far, in milliseconds.
@@ -230,8 +244,7 @@ impl Transcript {
 
     /// The calls of the last reply that have no result yet.
     pub fn open_calls(&self) -> impl Iterator<Item = &CallId> {
-        let open = |call: &&Call| !matches!(call.state, CallState::Answered(_));
-        self.calls.iter().filter(open).map(|call| &call.call.id)
+        self.calls.iter().filter(|call| call.is_open()).map(|call| &call.call.id)
     }
 
     /// What the model is to see next: all it has seen and said, the results of its last calls,
@@ -304,12 +317,12 @@ impl Transcript {
     fn mend(&mut self, remedy: &Remedy) {
         self.phase.again = true;
         match remedy {
-            Remedy::Retry { after_ms } => {
+            Remedy::Retry { after_ms, .. } => {
                 self.phase.retries += 1;
                 self.phase.wait_ms = *after_ms;
                 self.phase.waited_ms = self.phase.waited_ms.saturating_add(*after_ms);
             }
-            Remedy::Fallback { model } => {
+            Remedy::Fallback { model, .. } => {
                 self.forget_trouble();
                 self.phase.again = true;
                 self.fallback = Some(model.clone());
@@ -339,7 +352,7 @@ impl Transcript {
 
     fn reply(&mut self, seq: Seq, replied: &ModelReplied) {
         self.forget_trouble();
-        self.settle(replied.usage, replied.worked_ms);
+        self.settle(&replied.usage, replied.worked_ms);
         if let Some(results) = self.results() {
             self.push(results, None);
         }
@@ -359,7 +372,7 @@ impl Transcript {
             .map(|call| Call { call: call.clone(), state: CallState::Asked })
             .collect();
         self.push(replied.message.clone(), Some(seq));
-        let usage = replied.usage;
+        let usage = &replied.usage;
         let counted = usage.all_input_tokens().saturating_add(usage.output_tokens);
         self.weight.measured = (counted > 0).then_some(counted);
         self.weight.since = self.inbox.iter().map(|(_, message)| weigh(&message.parts)).sum();
@@ -373,6 +386,19 @@ impl Transcript {
         self.phase.last_stop = Some(replied.stop.clone());
     }
 
+    /// A call that runs again after a crash was counted when it first started.
+    fn start(&mut self, started: &ToolStarted) {
+        let waits = |call: &&mut Call| {
+            call.call.id == started.call
+                && matches!(call.state, CallState::Asked | CallState::Started { .. })
+        };
+        let call = self.calls.iter_mut().filter(waits);
+        if let Some(call) = call.min_by_key(|call| call.state != CallState::Asked) {
+            self.spent.tool_calls += u32::from(call.state == CallState::Asked);
+            call.state = CallState::Started { repeatable: started.repeatable };
+        }
+    }
+
     fn interrupt(&mut self, request: &CancelRequested) {
         self.phase.interrupts += 1;
         if request.scope == CancelScope::Run || !self.is_session() {
@@ -380,10 +406,8 @@ impl Transcript {
             return;
         }
         self.phase.awake = false;
-        for call in &mut self.calls {
-            if !matches!(call.state, CallState::Answered(_)) {
-                call.state = CallState::Abandoned;
-            }
+        for call in self.calls.iter_mut().filter(|call| call.is_open()) {
+            call.state = CallState::Abandoned { begun: call.may_have_had_its_effect() };
         }
     }
 
@@ -405,7 +429,7 @@ impl Transcript {
     }
 
     fn compact(&mut self, compacted: &Compacted) {
-        self.settle(compacted.usage, compacted.worked_ms);
+        self.settle(&compacted.usage, compacted.worked_ms);
         let kept = self.entries.iter().position(|entry| entry.reply == Some(compacted.before));
         let kept = kept.unwrap_or(self.entries.len());
         let tail = self.entries.split_off(kept);
@@ -443,17 +467,15 @@ impl Transcript {
     }
 
     fn calls_done(&self) -> bool {
-        self.calls.iter().all(|call| matches!(call.state, CallState::Answered(_)))
+        !self.calls.iter().any(Call::is_open)
     }
 
     fn open_call(&mut self, id: &CallId) -> Option<&mut Call> {
-        self.calls
-            .iter_mut()
-            .find(|call| call.call.id == *id && !matches!(call.state, CallState::Answered(_)))
+        self.calls.iter_mut().find(|call| call.call.id == *id && call.is_open())
     }
 
     /// A model call came to its end: what was reserved for it returns.
-    fn settle(&mut self, usage: Usage, worked_ms: u64) {
+    fn settle(&mut self, usage: &Usage, worked_ms: u64) {
         self.phase.reserved = None;
         self.usage += usage;
         self.spent.usage += usage;
@@ -463,13 +485,21 @@ impl Transcript {
     /// The process died during a model call: it is charged as reserved.
     fn charge_unanswered(&mut self) {
         if let Some(reserved) = self.phase.reserved.take() {
-            self.usage += reserved;
-            self.spent.usage += reserved;
+            self.usage += &reserved;
+            self.spent.usage += &reserved;
         }
     }
 
     fn worked(&mut self, worked_ms: u64) {
         self.phase.worked_ms = self.phase.worked_ms.max(worked_ms);
+    }
+}
+
+fn with_reserved(usage: &Usage, phase: &Phase) -> Usage {
+    let usage = usage.clone();
+    match &phase.reserved {
+        Some(reserved) => usage + reserved,
+        None => usage,
     }
 }
 

@@ -1,7 +1,9 @@
 //! The command line: names, help, values. No logic.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use posse::protocol::Effort;
 use std::path::PathBuf;
 
 /// Runs LLM agents on your files, durably
@@ -30,12 +32,13 @@ First steps:
   posse demo                                an agent at work, without a key
   posse run \"what does this project do?\"    one task, one answer
   posse chat                                line by line
+  posse models                              which models can be used now
   posse runs list                           what there is, and what is unfinished
 
 Environment:
-  ANTHROPIC_API_KEY     the key for models of Anthropic
-  ANTHROPIC_BASE_URL    where to send requests instead
-  NO_COLOR              no colours
+  ANTHROPIC_API_KEY, OPENAI_API_KEY, …      keys; `posse models` names the one of each vendor
+  ANTHROPIC_BASE_URL, OPENAI_BASE_URL, …    where to send requests instead
+  NO_COLOR                                  no colours
 
 Exit codes:
   0    completed                 4    timed out
@@ -68,6 +71,8 @@ pub enum Command {
     /// List, follow and control runs
     #[command(subcommand)]
     Runs(RunsVerb),
+    /// List the models there are, those that can be used now first
+    Models(ModelsOptions),
     /// Show the settings in force and where each came from
     Config,
     /// Watch a scripted agent work on this folder, without a key
@@ -86,9 +91,13 @@ pub struct AgentOptions {
     /// Which agent [default: general-purpose]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Which model, as vendor/name or a short name such as `sonnet`
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
+    /// Which model, as vendor/name or a short name such as `sonnet`; after a comma, those to go
+    /// on with when it cannot be had
+    #[arg(long, value_name = "MODEL", value_delimiter = ',')]
+    pub model: Vec<String>,
+    /// How hard the model is to think
+    #[arg(long, value_name = "EFFORT", value_parser = efforts())]
+    pub effort: Option<Effort>,
     /// Stop after this many model calls
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_turns: Option<u32>,
@@ -104,6 +113,16 @@ pub struct AgentOptions {
 }
 
 #[derive(Args)]
+pub struct CassetteOptions {
+    /// Record what is said to the model and what it answers into this file, keys left out
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+    /// Take the model's answers from this recording, offline; fail at the first request that differs
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<PathBuf>,
+}
+
+#[derive(Args)]
 pub struct RunOptions {
     /// What to do; `-`, or nothing when piped, reads it from standard input
     #[arg(conflicts_with = "prompt_file")]
@@ -116,18 +135,43 @@ pub struct RunOptions {
     /// Print every event and delta as a line of JSON while it happens
     #[arg(long, conflicts_with = "json")]
     pub stream_json: bool,
+    /// Hold the answer to the JSON Schema in this file
+    #[arg(long, value_name = "FILE")]
+    pub output_schema: Option<PathBuf>,
     /// Start only if no run has this key; otherwise follow that run
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["record", "replay"])]
     pub key: Option<String>,
+    #[command(flatten)]
+    pub cassette: CassetteOptions,
 }
 
 #[derive(Args)]
 pub struct ChatOptions {
     /// Go on with this session [default: the newest in the folder]
-    #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with_all = ["agent", "model", "max_turns", "max_cost", "timeout"])]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with_all = ["agent", "model", "effort", "max_turns", "max_cost", "timeout", "record", "replay"])]
     pub resume: Option<Option<String>>,
     #[command(flatten)]
     pub agent: AgentOptions,
+    #[command(flatten)]
+    pub cassette: CassetteOptions,
+}
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ModelsOptions {
+    /// Only models whose name or short name holds this
+    pub filter: Option<String>,
+    #[command(subcommand)]
+    pub verb: Option<ModelsVerb>,
+}
+
+#[derive(Subcommand)]
+pub enum ModelsVerb {
+    /// Call a model once and say how it went
+    Test {
+        /// Which model, as vendor/name or a short name
+        model: String,
+    },
 }
 
 #[derive(Args)]
@@ -223,6 +267,15 @@ pub struct ListOptions {
     /// Only runs older than this one: the next page
     #[arg(long, value_name = "RUN")]
     pub before: Option<String>,
+}
+
+fn efforts() -> impl TypedValueParser<Value = Effort> {
+    PossibleValuesParser::new(["low", "medium", "high", "max"]).map(|word| match word.as_str() {
+        "low" => Effort::Low,
+        "medium" => Effort::Medium,
+        "high" => Effort::High,
+        _ => Effort::Max,
+    })
 }
 
 fn dollars(text: &str) -> Result<f64, String> {

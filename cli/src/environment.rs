@@ -1,13 +1,14 @@
-//! What the environment says: keys, folders, the terminal. Read once, here and nowhere else.
+//! What the environment says: keys, folders, the terminal. Read here and nowhere else.
 
 #![expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 
-use posse::Keys;
 use posse::launch::{self, Environment as ProcessEnvironment};
+use posse::{Catalog, Keys};
 use std::path::PathBuf;
 
 pub struct Environment {
-    pub keys: Keys,
+    /// Where the user is at home.
+    pub home_folder: Option<PathBuf>,
     /// Settings of the user.
     pub config_folder: Option<PathBuf>,
     /// Databases, history.
@@ -20,21 +21,26 @@ pub struct Environment {
 
 impl Environment {
     pub fn read() -> Self {
-        let text = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let folder = |name: &str| text(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = folder("HOME");
         let under_home = |path: &str| home.as_ref().map(|home| home.join(path));
         let config = folder("XDG_CONFIG_HOME").or_else(|| under_home(".config"));
         let data = folder("XDG_DATA_HOME").or_else(|| under_home(".local/share"));
         Environment {
-            keys: Keys {
-                anthropic_api_key: text("ANTHROPIC_API_KEY").map(Into::into),
-                anthropic_base_url: text("ANTHROPIC_BASE_URL"),
-            },
             config_folder: config.map(|folder| folder.join("posse")),
             data_folder: data.map(|folder| folder.join("posse")),
             no_color: text("NO_COLOR").is_some() || text("TERM").as_deref() == Some("dumb"),
             for_processes: launch::allowed_environment(std::env::vars_os()),
+            home_folder: home,
         }
     }
+
+    /// The keys and addresses that `catalog` asks for.
+    pub fn keys(&self, catalog: &Catalog) -> Keys {
+        Keys::collect(catalog, text)
+    }
+}
+
+fn text(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }

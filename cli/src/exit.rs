@@ -63,11 +63,6 @@ impl Failure {
         Failure { code: Code::Failed, message: message.into(), hint: None }
     }
 
-    /// There is no key, and one is needed.
-    pub fn without_key(message: impl Into<String>) -> Self {
-        Failure::usage(message).hint(NO_MODEL)
-    }
-
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Failure { hint: Some(hint.into()), ..self }
     }
@@ -78,7 +73,6 @@ impl From<posse::Error> for Failure {
         use posse::Error;
         let message = error.to_string();
         match error {
-            Error::NoModel => Failure::usage("no model is set").hint(NO_MODEL),
             Error::Model(posse::ResolveError::MissingKey { .. }) => {
                 Failure::usage(message).hint(NO_MODEL)
             }
@@ -101,8 +95,14 @@ impl From<posse::Error> for Failure {
 }
 
 /// What to do without a key.
-const NO_MODEL: &str = "set ANTHROPIC_API_KEY to a key; --model, or `model` in your settings \
-(`posse config` shows where), chooses the model. To see Posse at work without a key: `posse demo`";
+const NO_MODEL: &str = "`posse models` shows which models can be used now; `--model offline/planner` \
+needs no key";
+
+impl From<posse::ResolveError> for Failure {
+    fn from(error: posse::ResolveError) -> Self {
+        posse::Error::Model(error).into()
+    }
+}
 
 impl From<posse::config::ConfigError> for Failure {
     fn from(error: posse::config::ConfigError) -> Self {

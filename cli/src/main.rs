@@ -76,12 +76,13 @@ async fn dispatch(
     environment: Environment,
     launcher: posse::launch::Launcher,
 ) -> Result<exit::Code, Failure> {
-    let common = commands::Common { global: arguments.global, environment, launcher };
+    let common = commands::Common { global: arguments.global, environment, launcher, keys: None };
     match arguments.command {
         Command::Run(options) => commands::run::run(common, options).await,
         Command::Chat(options) => commands::chat::run(common, options).await,
         Command::Runs(verb) => commands::runs::run(common, verb).await,
-        Command::Config => commands::config::run(&common),
+        Command::Models(options) => commands::models::run(common, options).await,
+        Command::Config => commands::config::run(&common).await,
         Command::Demo(options) => commands::demo::run(common, options).await,
         Command::FakeModel(options) => commands::fake_model::run(common, options).await,
         Command::Completions { shell } => commands::completions::run(&common, shell),

@@ -21,6 +21,10 @@ impl Paint {
         self.with("31", text)
     }
 
+    pub fn yellow(self, text: &str) -> String {
+        self.with("33", text)
+    }
+
     pub fn green(self, text: &str) -> String {
         self.with("32", text)
     }

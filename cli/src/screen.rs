@@ -8,8 +8,8 @@ use crate::terminal::{self, fitted};
 use crate::view;
 use posse::Update;
 use posse::protocol::{
-    Delta, Ending, Event, Message, Outcome, Part, Purpose, Record, RunStarted, Sender, ToolCall,
-    ToolFinished, Usage,
+    Delta, Ending, Event, Message, ModelFailed, Outcome, Part, Purpose, Record, Remedy, RunStarted,
+    Sender, ToolCall, ToolFinished, Usage,
 };
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -38,6 +38,12 @@ pub struct Screen {
     paint: Paint,
     /// Standard error is a terminal, and a status line is wanted.
     live: bool,
+    /// Which model, and why, when the one who starts the run knows.
+    why: Option<(String, String)>,
+    /// The model in use.
+    model: String,
+    /// Why the last call of the present turn failed.
+    trouble: String,
     /// A status line stands on the terminal and must be taken away before anything else.
     status: Option<String>,
     began: Instant,
@@ -71,6 +77,9 @@ impl Screen {
             speech: if out && usual { Speech::Live } else { Speech::AtTheEnd },
             paint: Paint { on: err && !no_color },
             live: err && usual,
+            why: None,
+            model: String::new(),
+            trouble: String::new(),
             status: None,
             began: Instant::now(),
             calls: Vec::new(),
@@ -93,6 +102,13 @@ impl Screen {
                 self.calls.extend(replied.message.tool_calls().cloned());
             }
             Event::ToolFinished(finished) => self.calls.retain(|call| call.id != finished.call),
+            Event::RunStarted(started) => self.model = started.model.clone(),
+            Event::ModelFailed(ModelFailed {
+                remedy: Some(Remedy::Fallback { model, .. }),
+                ..
+            }) => {
+                self.model = model.clone();
+            }
             _ => {}
         }
     }
@@ -134,7 +150,7 @@ impl Screen {
     }
 
     /// A model call came to its end, or never will: what it spent counts.
-    fn settle(&mut self, spent: Usage) {
+    fn settle(&mut self, spent: &Usage) {
         self.reserved = Usage::default();
         self.usage += spent;
     }
@@ -143,16 +159,21 @@ impl Screen {
         match &record.event {
             Event::RunStarted(started) => self.started(record, started),
             Event::ModelCalled(called) => {
-                self.settle(self.reserved);
-                self.reserved = called.reserved;
+                let unanswered = std::mem::take(&mut self.reserved);
+                self.settle(&unanswered);
+                self.reserved = called.reserved.clone();
                 self.turns += u64::from(called.purpose == Purpose::Turn);
                 self.set_status("waiting for the model");
             }
             Event::ModelReplied(replied) => {
-                self.settle(replied.usage);
+                self.settle(&replied.usage);
+                self.trouble.clear();
                 self.replied(&replied.message);
             }
-            Event::ModelFailed(failed) => self.settle(failed.usage),
+            Event::ModelFailed(failed) => {
+                self.settle(&failed.usage);
+                self.model_failed(failed);
+            }
             Event::ToolStarted(started) => {
                 self.tool_calls += 1;
                 let call = self.calls.iter().find(|call| call.id == started.call);
@@ -164,7 +185,7 @@ impl Screen {
                 self.remark(&format!("… waits for {}", clean_line(&pending.waits_for, 120)));
             }
             Event::Compacted(compacted) => {
-                self.settle(compacted.usage);
+                self.settle(&compacted.usage);
                 self.remark("◇ the beginning of the conversation was summarised");
             }
             Event::MessageReceived(received) => {
@@ -179,9 +200,38 @@ impl Screen {
         }
     }
 
+    /// Remembers why the run that is about to start has the model it has.
+    pub fn because(&mut self, model: &str, why: String) {
+        self.why = Some((model.to_owned(), why));
+    }
+
     fn started(&mut self, record: &Record, started: &RunStarted) {
-        let (agent, model) = (clean_line(started.agent.name.as_str(), 64), &started.model);
-        self.remark(&format!("{agent} · {} · run {}", clean_line(model, 80), record.run.short()));
+        let agent = clean_line(started.agent.name.as_str(), 64);
+        let model = clean_line(&started.model, 80);
+        // A run that was found by its key may have another model than one would have now.
+        let why = self.why.take().filter(|(model, _)| *model == started.model);
+        let why = why.map_or_else(String::new, |(_, why)| format!(" ({})", clean_line(&why, 120)));
+        self.remark(&format!("{agent} · {model}{why} · run {}", record.run.short()));
+        self.model = started.model.clone();
+    }
+
+    /// Says what becomes of a model call that failed. One that ends the run is told at its end.
+    fn model_failed(&mut self, failed: &ModelFailed) {
+        let Some(remedy) = &failed.remedy else { return };
+        // Made again, it is still the same turn.
+        self.turns = self.turns.saturating_sub(1);
+        let why = match self.trouble == failed.reason {
+            true => "the same again".to_owned(),
+            false => clean_line(&failed.reason, 300),
+        };
+        self.trouble.clone_from(&failed.reason);
+        let line = format!("◇ {why}; {}", clean_line(&remedy.to_string(), 120));
+        self.note(&self.paint.yellow(&line));
+        if let Remedy::Fallback { model, .. } = remedy {
+            self.model = model.clone();
+        }
+        let model = clean_line(&self.model, 80);
+        self.set_status(&format!("waits for {model}"));
     }
 
     fn replied(&mut self, message: &Message) {

@@ -5,7 +5,7 @@
 
 use crate::sse::TooLong;
 use posse_agent::ModelError;
-use serde::Deserialize;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -36,6 +36,21 @@ pub enum Kind {
     Cut,
     /// The reply is not what the wire format says.
     Malformed,
+}
+
+impl Kind {
+    /// What a `status` other than success means, with the words that came with it.
+    pub(crate) fn of_status(status: u16, retry_after: Option<Duration>, words: &str) -> Self {
+        match status {
+            401 | 403 => Kind::Unauthorised,
+            400 if words.contains("API key not valid") => Kind::Unauthorised,
+            429 => Kind::RateLimited(retry_after),
+            413 => Kind::ContextOverflow,
+            400 | 422 if is_overflow(words) => Kind::ContextOverflow,
+            408 | 500.. => Kind::Overloaded(retry_after),
+            _ => Kind::Rejected,
+        }
+    }
 }
 
 /// A failed call, before it is known for which model it is told.
@@ -92,13 +107,10 @@ impl Fault {
     /// The fault that an answer with `status` other than success and this `body` tells of.
     pub fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let words = error_message(body);
-        let kind = match status {
-            401 | 403 => Kind::Unauthorised,
-            429 => Kind::RateLimited(retry_after),
-            413 => Kind::ContextOverflow,
-            400 if is_overflow(&words) => Kind::ContextOverflow,
-            408 | 500.. => Kind::Overloaded(retry_after),
-            _ => Kind::Rejected,
+        let retry_after = retry_after.or_else(|| retry_delay(body));
+        let kind = match is_quota_spent(body) {
+            true => Kind::Rejected,
+            false => Kind::of_status(status, retry_after, &words),
         };
         let hint = match status {
             300..=399 => "; redirects are not followed: set the base URL to the final address",
@@ -131,28 +143,61 @@ impl From<TooLong> for Fault {
 
 /// The message of an error document, or the body itself when it is none.
 fn error_message(body: &[u8]) -> Cow<'_, str> {
-    #[derive(Deserialize)]
-    struct Document {
-        error: Detail,
-    }
-    #[derive(Deserialize)]
-    struct Detail {
-        message: String,
-    }
-    match serde_json::from_slice::<Document>(body) {
-        Ok(document) => Cow::Owned(document.error.message),
-        Err(_) => String::from_utf8_lossy(body),
-    }
+    let document = serde_json::from_slice::<Value>(first_of_list(body)).unwrap_or_default();
+    let words = error_words(&document["error"]).or_else(|| error_words(&document));
+    words.map_or_else(|| String::from_utf8_lossy(body), Cow::Owned)
+}
+
+/// The words of an error, which is a text or an object with a `message`; a router adds those of
+/// the provider behind it.
+pub(crate) fn error_words(error: &Value) -> Option<String> {
+    let message = error.as_str().or_else(|| error["message"].as_str())?;
+    Some(match error["metadata"]["raw"].as_str() {
+        Some(raw) => format!("{message}: {raw}"),
+        None => message.to_owned(),
+    })
+}
+
+/// What is inside the brackets of a list of one: Gemini sends some errors as such a list.
+fn first_of_list(body: &[u8]) -> &[u8] {
+    let inner = body.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
+    inner.unwrap_or(body)
+}
+
+/// The wait that the details of an error document ask for, as Gemini does, at most
+/// [`MAX_RETRY_AFTER`].
+fn retry_delay(body: &[u8]) -> Option<Duration> {
+    let document: Value = serde_json::from_slice(first_of_list(body)).ok()?;
+    let details = document.get("error")?.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    retry_after(delay.strip_suffix('s')?, None, 0)
+}
+
+/// True when the account has nothing left to spend, which waiting does not mend. OpenAI gives it
+/// the status of a limited rate.
+fn is_quota_spent(body: &[u8]) -> bool {
+    let document: Value = serde_json::from_slice(body).unwrap_or_default();
+    let spent = |key: &str| document["error"][key] == "insufficient_quota";
+    spent("code") || spent("type")
 }
 
 /// True when the words say that the transcript is too long.
-fn is_overflow(words: &str) -> bool {
-    const SIGNS: [&str; 5] = [
+pub(crate) fn is_overflow(words: &str) -> bool {
+    const SIGNS: &[&str] = &[
         "prompt is too long",
         "input is too long",
         "context limit",
         "context window",
         "context length",
+        "context size",
+        "maximum prompt length",
+        "model token limit",
+        "range of input length",
+        "prompt exceeds max length",
+        "reduce the length of the messages",
+        "tokens + `max_new_tokens`",
+        "exceeds the maximum number of tokens",
+        "payload size exceeds",
     ];
     let words = words.to_lowercase();
     SIGNS.iter().any(|sign| words.contains(sign))

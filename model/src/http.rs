@@ -1,73 +1,102 @@
-//! The one HTTP client of the process, and reading from it under watch.
+//! The one way to a provider over HTTP, and reading from it under watch.
 //!
-//! Owns connections, TLS, timeouts and the watchdog. Knows no wire format; follows no redirect
-//! and uses no proxy of the environment, so a key goes only where it was meant to go.
+//! Owns connections, timeouts and the watchdog; a cassette hears or speaks here. Knows no wire
+//! format; follows no redirect and uses no proxy of the environment, so a key goes only where it
+//! was meant to go.
 
+mod facts;
+mod pool;
+mod response;
+
+pub(crate) use facts::{rate_limits, request_id};
+pub(crate) use response::Response;
+
+use crate::cassette::{Cassette, Take};
 use crate::fault::{self, Fault, Kind};
-use bytes::Bytes;
+use pool::{CONNECT_TIMEOUT, Pool};
 use reqwest::header::{self, HeaderMap};
-use reqwest::{Client, Method, Request, Response};
-use rustls::ClientConfig;
-use rustls_platform_verifier::BuilderVerifierExt;
+use reqwest::{Method, Request};
 use std::error::Error;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, Sleep};
 use url::Url;
-
-/// How long a connection may take to come about.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How much of the body of an error is read, and for how long.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What some send beside or in place of `Retry-After`.
+const RETRY_AFTER_MS: header::HeaderName = header::HeaderName::from_static("retry-after-ms");
+
+/// How long a reply may take, however steadily it comes.
+const LONGEST_REPLY: Duration = Duration::from_secs(2 * 3600);
+
 /// How long to wait for the end of a body whose last event has come.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The shared HTTP client: cheap to make, cheap to clone, connections in one pool.
+/// The way out: cheap to make, cheap to clone, connections in one pool.
 ///
 /// What costs time, the system's root certificates above all, is loaded at the first request
 /// that needs it. A plain `http://` base URL never does.
 #[derive(Clone, Default)]
 pub(crate) struct Http {
-    clients: Arc<Clients>,
+    pool: Arc<Pool>,
+    cassette: Option<Cassette>,
 }
 
-#[derive(Default)]
-struct Clients {
-    plain: OnceLock<Result<Client, String>>,
-    secure: OnceLock<Result<Client, String>>,
-}
-
-/// A new client with its own pool. One per process is right.
+/// A new way out with its own pool. One per process is right.
 pub(crate) fn client() -> Http {
     Http::default()
 }
 
 impl Http {
-    fn client_for(&self, url: &Url) -> Result<&Client, Fault> {
-        let client = match url.scheme() {
-            "http" => self.clients.plain.get_or_init(|| build(plain_tls())),
-            _ => self.clients.secure.get_or_init(|| build(system_tls())),
-        };
-        client.as_ref().map_err(|reason| {
-            Fault::new(Kind::Unreachable, format!("the HTTP client cannot be made: {reason}"))
-        })
+    /// The same, with everything that is posted recorded or taken from a recording.
+    pub(crate) fn with_cassette(self, cassette: Cassette) -> Self {
+        Http { cassette: Some(cassette), ..self }
     }
 
-    /// Sends `body` and returns the answer when its head has come, whatever its status.
+    /// What is recorded or played.
+    pub(crate) fn cassette(&self) -> Option<&Cassette> {
+        self.cassette.as_ref()
+    }
+
+    /// Sends `body`, which is of `wire`, and returns the answer when its head has come, whatever
+    /// its status.
     pub(crate) async fn post(
         &self,
+        wire: &'static str,
         url: &Url,
         headers: &HeaderMap,
         body: Vec<u8>,
     ) -> Result<Response, Fault> {
+        let take = match &self.cassette {
+            None => None,
+            Some(Cassette::Recording(recording)) => Some(recording.begin(url, wire, &body)?),
+            Some(Cassette::Replay(replay)) => {
+                let (status, headers, playback) = replay.answer(url, wire, &body)?;
+                return Ok(Response::played(status, headers, playback));
+            }
+        };
         let mut request = Request::new(Method::POST, url.clone());
         *request.headers_mut() = headers.clone();
         *request.body_mut() = Some(body.into());
-        self.client_for(url)?.execute(request).await.map_err(|error| {
+        self.send(request, take).await
+    }
+
+    /// Asks for what is at `url` and returns the answer when its head has come.
+    pub(crate) async fn get(&self, url: &Url, headers: &HeaderMap) -> Result<Response, Fault> {
+        let mut request = Request::new(Method::GET, url.clone());
+        *request.headers_mut() = headers.clone();
+        self.send(request, None).await
+    }
+
+    async fn send(&self, request: Request, mut take: Option<Take>) -> Result<Response, Fault> {
+        let url = request.url().clone();
+        let (client, seat) = self.pool.client_for(&url)?;
+        let sent = client.execute(request).await;
+        let sent = sent.map_err(|error| {
             let host = url.host_str().unwrap_or_default();
             let port = url.port_or_known_default().unwrap_or_default();
             let reason = match error.is_connect() && error.is_timeout() {
@@ -79,46 +108,17 @@ impl Http {
                 reason: format!("{host}:{port}: {reason}"),
                 hint: "; check the network and the base URL",
             }
-        })
+        });
+        match sent {
+            Ok(response) => Ok(Response::live(response, seat, take)),
+            Err(fault) => {
+                if let Some(take) = &mut take {
+                    take.failed(&fault);
+                }
+                Err(fault)
+            }
+        }
     }
-}
-
-fn build(tls: Result<ClientConfig, rustls::Error>) -> Result<Client, String> {
-    let mut tls = tls.map_err(|error| error.to_string())?;
-    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Client::builder()
-        .tls_backend_preconfigured(tls)
-        // Over HTTP/2 all calls would share one connection, and those beyond its limit of
-        // streams (often 100) would wait for others that take minutes.
-        .http1_only()
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .no_proxy()
-        // Nothing is asked for compressed: events are small and must not wait in a compressor.
-        .gzip(false)
-        .referer(false)
-        .tcp_nodelay(true)
-        .connect_timeout(CONNECT_TIMEOUT)
-        .user_agent(concat!("posse/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| root_cause(&error))
-}
-
-fn tls_builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, rustls::Error>
-{
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()
-}
-
-/// TLS that trusts what the system trusts.
-fn system_tls() -> Result<ClientConfig, rustls::Error> {
-    Ok(tls_builder()?.with_platform_verifier()?.with_no_client_auth())
-}
-
-/// TLS that trusts nobody, for a client that never speaks it.
-fn plain_tls() -> Result<ClientConfig, rustls::Error> {
-    let nobody = rustls::RootCertStore::empty();
-    Ok(tls_builder()?.with_root_certificates(nobody).with_no_client_auth())
 }
 
 /// What lies at the bottom of an error; the layers above it only repeat where it passed.
@@ -130,33 +130,36 @@ fn root_cause(error: &dyn Error) -> String {
     cause.to_string()
 }
 
-/// Turns an answer that is no event stream into the fault it tells of.
-pub(crate) async fn expect_events(mut response: Response) -> Result<Response, Fault> {
+/// What a success brings.
+pub(crate) enum Answer {
+    /// Events, or what may well be some: not everybody says so.
+    Events(Response),
+    /// A whole reply, from a provider that does not stream.
+    Document(Response),
+}
+
+/// Tells what a success brings, or turns the answer into the fault it tells of.
+pub(crate) async fn expect_reply(mut response: Response) -> Result<Answer, Fault> {
     let status = response.status();
     if !status.is_success() {
         let retry_after = retry_after(response.headers());
         let body = error_body(&mut response).await;
         return Err(Fault::of_status(status.as_u16(), retry_after, &body));
     }
-    let media_type = text_of(response.headers(), header::CONTENT_TYPE);
     let encoding = text_of(response.headers(), header::CONTENT_ENCODING);
     let unasked = encoding.filter(|encoding| !encoding.eq_ignore_ascii_case("identity"));
-    let reason = match (media_type, unasked) {
-        (_, Some(encoding)) => format!("it is compressed with {encoding}, which nobody asked for"),
-        (Some(media_type), _) if !is_event_stream(media_type) => {
-            let media_type = media_type.to_owned();
+    let media_type = text_of(response.headers(), header::CONTENT_TYPE).unwrap_or_default();
+    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let reason = match (unasked, &*essence) {
+        (Some(encoding), _) => format!("it is compressed with {encoding}, which nobody asked for"),
+        (None, "application/json") => return Ok(Answer::Document(response)),
+        (None, "text/html") => {
             let body = error_body(&mut response).await;
-            let body = String::from_utf8_lossy(&body);
-            format!("it is {media_type} instead of an event stream: {body}")
+            format!("it is a page for people: {}", String::from_utf8_lossy(&body))
         }
-        _ => return Ok(response),
+        (None, _) => return Ok(Answer::Events(response)),
     };
     Err(Fault { kind: Kind::Malformed, reason, hint: "; check the base URL" })
-}
-
-fn is_event_stream(media_type: &str) -> bool {
-    let essence = media_type.split(';').next().unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case("text/event-stream")
 }
 
 fn text_of(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
@@ -166,6 +169,10 @@ fn text_of(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = now.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+    let milliseconds = text_of(headers, RETRY_AFTER_MS).and_then(|value| value.parse::<f64>().ok());
+    if let Some(milliseconds) = milliseconds {
+        return fault::retry_after(&(milliseconds / 1000.0).to_string(), None, now);
+    }
     let value = text_of(headers, header::RETRY_AFTER)?;
     fault::retry_after(value, text_of(headers, header::DATE), now)
 }
@@ -187,9 +194,16 @@ async fn error_body(response: &mut Response) -> Vec<u8> {
     body
 }
 
-/// The next bytes of the body; `None` at its end.
-pub(crate) async fn chunk(response: &mut Response) -> Result<Option<Bytes>, Fault> {
-    response.chunk().await.map_err(|error| Fault::new(Kind::Cut, root_cause(&error)))
+/// The whole body, which may have `limit` bytes.
+pub(crate) async fn body(mut response: Response, limit: usize) -> Result<Vec<u8>, Fault> {
+    let mut body = Vec::new();
+    while let Some(bytes) = response.chunk().await? {
+        body.extend_from_slice(&bytes);
+        if body.len() > limit {
+            return Err(Fault::new(Kind::Malformed, format!("it is larger than {limit} bytes")));
+        }
+    }
+    Ok(body)
 }
 
 /// Reads a body to its end, so that its connection can be used again. Gives up soon.
@@ -201,6 +215,7 @@ pub(crate) async fn drain(mut response: Response) {
 /// Notices that a stream makes no progress.
 pub(crate) struct Watchdog {
     patience: Duration,
+    began_at: Instant,
     progress_at: Instant,
     timer: Pin<Box<Sleep>>,
 }
@@ -209,7 +224,8 @@ impl Watchdog {
     /// Barks when nothing has moved for `patience`, counted from now.
     pub(crate) fn new(patience: Duration) -> Self {
         let timer = Box::pin(tokio::time::sleep(patience));
-        Watchdog { patience, progress_at: Instant::now(), timer }
+        let now = Instant::now();
+        Watchdog { patience, began_at: now, progress_at: now, timer }
     }
 
     /// Notes that something has moved.
@@ -220,10 +236,15 @@ impl Watchdog {
 
     /// Fails when nothing has moved for too long, even though bytes may have come.
     pub(crate) fn check(&self) -> Result<(), Fault> {
-        match self.progress_at.elapsed() < self.patience {
-            true => Ok(()),
-            false => Err(Fault::new(Kind::Stalled(self.patience), "")),
+        let now = Instant::now();
+        if now - self.progress_at >= self.patience {
+            return Err(Fault::new(Kind::Stalled(self.patience), ""));
         }
+        if now - self.began_at >= LONGEST_REPLY {
+            let reason = format!("not complete after {} minutes", LONGEST_REPLY.as_secs() / 60);
+            return Err(Fault::new(Kind::Malformed, reason));
+        }
+        Ok(())
     }
 
     /// Waits for `future`, but no longer than patience lasts.

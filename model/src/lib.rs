@@ -6,12 +6,19 @@
 //!
 //! This crate knows nothing of tools' code, runs or stores, and reads no environment.
 
+mod cassette;
 pub mod catalog;
 pub mod fault;
 mod http;
 mod models;
+pub mod offline;
 mod remote;
+mod sight;
 pub mod sse;
 pub mod wire;
 
-pub use models::{Keys, Models, Options, ResolveError};
+pub use cassette::{Against, Cassette, CassetteError, Difference, Places, Recording, Replay};
+pub use catalog::Catalog;
+pub use models::{
+    Abilities, Choice, Keys, Models, Offer, Options, ResolveError, Trial, Why, try_out,
+};

@@ -2,29 +2,32 @@
 //!
 //! Owns the keys. Is given them; never looks for them.
 
-use crate::catalog::{self, ANTHROPIC, Vendor};
+mod choice;
+mod endpoint;
+mod error;
+mod keys;
+mod recorded;
+mod servers;
+mod trial;
+
+pub use choice::{Choice, Why};
+pub use error::ResolveError;
+pub use keys::Keys;
+pub use trial::{Offer, Trial, try_out};
+
+use crate::catalog::{Catalog, Found, OFFLINE_VENDOR, Vendor};
 use crate::http::{self, Http};
+use crate::offline::{self, Offline};
 use crate::remote::Remote;
-use crate::wire::{Dialect, Wire, anthropic};
+use crate::sight::Sight;
+use endpoint::Endpoint;
 use posse_agent::{Model, ModelInfo};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
-use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use url::Url;
 
 /// Models that are kept once resolved. Names beyond that still work.
 const MAX_KEPT: usize = 256;
-
-/// What is needed to reach providers, as the caller found it.
-#[derive(Clone, Debug, Default)]
-pub struct Keys {
-    /// The value of `ANTHROPIC_API_KEY`.
-    pub anthropic_api_key: Option<SecretString>,
-    /// The value of `ANTHROPIC_BASE_URL`: where to send requests instead of Anthropic.
-    pub anthropic_base_url: Option<String>,
-}
 
 /// How models are called.
 #[derive(Clone, Copy, Debug)]
@@ -39,76 +42,38 @@ impl Default for Options {
     }
 }
 
-/// All models that can be reached with some keys. They share one HTTP client.
+/// What can be asked of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// It calls tools.
+    pub tools: bool,
+    /// Its answer can be held to a JSON Schema.
+    pub output_schema: bool,
+    /// What it costs is known; nothing, perhaps.
+    pub priced: bool,
+}
+
+/// All models of a catalog that can be reached with some keys. They share one HTTP client.
 pub struct Models {
+    catalog: Catalog,
     keys: Keys,
     options: Options,
     http: Http,
     kept: Mutex<HashMap<String, Arc<dyn Model>>>,
 }
 
-/// Why a name gives no model.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResolveError {
-    /// What stands before the `/` is no vendor.
-    #[error("`{name}`: there is no vendor `{vendor}`; known vendors: {known}")]
-    UnknownVendor {
-        /// What was asked for.
-        name: String,
-        /// The part before the `/`.
-        vendor: String,
-        /// The vendors there are.
-        known: String,
-    },
-    /// A name without a vendor that is no known model either.
-    #[error(
-        "`{name}` is not a known model; write it as `vendor/name` (known vendors: {known}) or use one of {aliases}"
-    )]
-    UnknownModel {
-        /// What was asked for.
-        name: String,
-        /// The vendors there are.
-        known: String,
-        /// The short names there are.
-        aliases: String,
-    },
-    /// There is no key for the vendor.
-    #[error("`{name}` needs a key, and there is none; set {variable}")]
-    MissingKey {
-        /// What was asked for.
-        name: String,
-        /// Where the key is expected.
-        variable: &'static str,
-    },
-    /// The key cannot be a key.
-    #[error(
-        "the key in {variable} has characters that cannot be sent, such as a line break; set {variable} to the key alone"
-    )]
-    UnusableKey {
-        /// Where the key came from.
-        variable: &'static str,
-    },
-    /// The base URL is none.
-    #[error("{variable} is not a usable URL: {reason}; set it to something like {example}")]
-    UnusableUrl {
-        /// Where the URL came from.
-        variable: &'static str,
-        /// What is wrong with it.
-        reason: String,
-        /// What it could be.
-        example: &'static str,
-    },
-}
-
 impl Models {
-    /// The models that `keys` give access to. Costs nothing until one is called.
-    pub fn new(keys: Keys, options: Options) -> Self {
-        Models { keys, options, http: http::client(), kept: Mutex::default() }
+    /// The models of `catalog` that `keys` give access to. Costs nothing until one is called.
+    pub fn new(catalog: Catalog, keys: Keys, options: Options) -> Self {
+        Models { catalog, keys, options, http: http::client(), kept: Mutex::default() }
     }
 
-    /// The model called `name`: `vendor/name`, a vendor's name that tells its vendor
-    /// (`claude-…`), or a short name (`sonnet`, `opus`, `haiku`).
+    /// What is known of vendors and models.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The model called `name`: a short name, `vendor/name`, or a name that tells its vendor.
     ///
     /// # Errors
     /// When there is no such vendor, or no usable key or base URL for it.
@@ -117,90 +82,83 @@ impl Models {
         if let Some(model) = kept.get(name) {
             return Ok(Arc::clone(model));
         }
-        let model: Arc<dyn Model> = Arc::new(self.make(name)?);
+        let model: Arc<dyn Model> = match is_offline(name) {
+            true => Arc::new(Offline::new()),
+            false => Arc::new(self.make(name)?),
+        };
         if kept.len() < MAX_KEPT {
             kept.insert(name.to_owned(), Arc::clone(&model));
         }
         Ok(model)
     }
 
+    /// What the model called `name` can do, whether it can be reached or not.
+    ///
+    /// # Errors
+    /// When there is no such vendor.
+    pub fn abilities(&self, name: &str) -> Result<Abilities, ResolveError> {
+        if is_offline(name) {
+            return Ok(Abilities { tools: true, output_schema: false, priced: true });
+        }
+        if let Some(recorded) = self.recorded(name) {
+            return Ok(recorded?.abilities());
+        }
+        let Found { properties, dialect, .. } = self.catalog.find(name)?;
+        Ok(Abilities {
+            tools: properties.tools,
+            output_schema: dialect.output_schema,
+            priced: properties.price.is_some(),
+        })
+    }
+
+    /// Whether `vendor` can be asked: there is a key if it needs one, and its address is usable.
+    ///
+    /// # Errors
+    /// When it cannot, with what to do about it.
+    pub fn check(&self, vendor: &Vendor) -> Result<(), ResolveError> {
+        Endpoint::of(vendor, &self.keys, &vendor.name).map(drop)
+    }
+
+    /// Where `vendor` is asked, without what may be secret about it.
+    ///
+    /// # Errors
+    /// When its address is not usable.
+    pub fn address(&self, vendor: &Vendor) -> Result<String, ResolveError> {
+        Ok(servers::address(&endpoint::base_url(vendor, &self.keys)?))
+    }
+
     fn make(&self, asked: &str) -> Result<Remote, ResolveError> {
-        let (vendor, name) = parse(asked)?;
-        let entry = vendor.find(name);
-        let name = entry.filter(|entry| entry.alias == name).map_or(name, |entry| entry.name);
-        let properties = entry.map_or(catalog::UNKNOWN, |entry| entry.properties);
-        let key = self.keys.anthropic_api_key.clone();
-        let key = key.filter(|key| !key.expose_secret().is_empty()).ok_or_else(|| {
-            ResolveError::MissingKey { name: asked.to_owned(), variable: vendor.key_variable }
-        })?;
+        if let Some(recorded) = self.recorded(asked) {
+            return self.replayed(recorded?);
+        }
+        let found = self.catalog.find(asked)?;
+        let mut endpoint = Endpoint::of(found.vendor, &self.keys, asked)?;
+        endpoint.add_headers(found.wire().headers(&found.dialect));
+        self.record(&found, &endpoint);
+        let id = found.id();
+        let Found { vendor, name, properties, dialect, .. } = found;
         Ok(Remote {
             info: ModelInfo {
-                id: format!("{}/{name}", vendor.name),
-                context_window: properties.context_window,
+                id,
+                context_window: properties.window,
                 max_output: properties.max_output,
-                price: properties.price,
+                price: properties.price.map(|dated| dated.price).unwrap_or_default(),
             },
-            name: name.to_owned(),
-            wire: Wire::Anthropic,
-            dialect: Dialect::default(),
-            url: endpoint(vendor, self.keys.anthropic_base_url.as_deref())?,
-            headers: headers(vendor, &key)?,
-            key,
-            key_source: vendor.key_variable,
+            url: endpoint.url(&vendor.wire.path(&name)),
+            name,
+            wire: vendor.wire,
+            dialect,
+            sight: Sight { images: properties.images, documents: properties.documents },
+            headers: endpoint.headers,
+            key: endpoint.key,
+            key_source: endpoint.key_source,
             http: self.http.clone(),
             stall: self.options.stall,
         })
     }
 }
 
-/// Splits a name into its vendor and what the vendor calls it.
-fn parse(asked: &str) -> Result<(&'static Vendor, &str), ResolveError> {
-    let vendor = &ANTHROPIC;
-    let known = || vendor.name.to_owned();
-    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
-    match asked.split_once('/') {
-        Some((prefix, name)) if prefix == vendor.name && is_name(name) => Ok((vendor, name)),
-        Some((prefix, _)) if prefix != vendor.name => Err(ResolveError::UnknownVendor {
-            name: asked.to_owned(),
-            vendor: prefix.to_owned(),
-            known: known(),
-        }),
-        None if vendor.find(asked).is_some() => Ok((vendor, asked)),
-        None if asked.starts_with(vendor.name_prefix) && is_name(asked) => Ok((vendor, asked)),
-        _ => Err(ResolveError::UnknownModel {
-            name: asked.to_owned(),
-            known: known(),
-            aliases: vendor.models.iter().map(|entry| entry.alias).collect::<Vec<_>>().join(", "),
-        }),
-    }
-}
-
-/// Where requests go: the wire's path below the base URL.
-fn endpoint(vendor: &Vendor, base_url: Option<&str>) -> Result<Url, ResolveError> {
-    let unusable = |reason: String| ResolveError::UnusableUrl {
-        variable: vendor.base_url_variable,
-        reason,
-        example: vendor.base_url,
-    };
-    let base_url = base_url.map(str::trim).filter(|text| !text.is_empty());
-    let mut url =
-        Url::parse(base_url.unwrap_or(vendor.base_url)).map_err(|e| unusable(e.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(unusable(format!("its scheme is `{}`, not http or https", url.scheme())));
-    }
-    let path = format!("{}{}", url.path().trim_end_matches('/'), anthropic::PATH);
-    url.set_path(&path);
-    Ok(url)
-}
-
-fn headers(vendor: &Vendor, key: &SecretString) -> Result<HeaderMap, ResolveError> {
-    let mut key = HeaderValue::from_str(key.expose_secret())
-        .map_err(|_| ResolveError::UnusableKey { variable: vendor.key_variable })?;
-    key.set_sensitive(true);
-    let mut headers = HeaderMap::with_capacity(8);
-    headers.insert("x-api-key", key);
-    headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-    Ok(headers)
+/// True for the model that needs neither vendor nor key.
+fn is_offline(name: &str) -> bool {
+    name == offline::ID || name == OFFLINE_VENDOR
 }

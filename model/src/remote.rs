@@ -3,20 +3,26 @@
 //! Makes one attempt and says how it ended; trying again is somebody else's business.
 
 use crate::fault::{Fault, Kind, Subject};
-use crate::http::{self, Http, Watchdog};
+use crate::http::{self, Answer, Http, Response, Watchdog};
+use crate::sight::Sight;
 use crate::sse::Events;
 use crate::wire::{Dialect, Progress, Target, Wire};
 use async_trait::async_trait;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
-use reqwest::Response;
+use posse_protocol::{CallId, Message, Part};
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 /// The most bytes the body of one reply may have.
 const MAX_REPLY_BYTES: usize = 32 << 20;
+
+/// How much is shown of a body that holds no event.
+const MAX_BEGINNING: usize = 500;
 
 /// A model that is called over HTTP.
 pub(crate) struct Remote {
@@ -25,12 +31,13 @@ pub(crate) struct Remote {
     pub(crate) name: String,
     pub(crate) wire: Wire,
     pub(crate) dialect: Dialect,
+    pub(crate) sight: Sight,
     pub(crate) url: Url,
     /// Sent with each request; the key among them is marked as sensitive.
     pub(crate) headers: HeaderMap,
     pub(crate) key: SecretString,
     /// Where the key came from, for people.
-    pub(crate) key_source: &'static str,
+    pub(crate) key_source: String,
     pub(crate) http: Http,
     /// How long a stream may make no progress.
     pub(crate) stall: Duration,
@@ -49,6 +56,7 @@ impl Model for Remote {
         cancel: &CancellationToken,
     ) -> Result<Reply, ModelError> {
         request.max_tokens = request.max_tokens.clamp(1, self.info.max_output);
+        self.sight.adapt(&mut request);
         let ended = cancel.run_until_cancelled(self.converse(request, deltas)).await;
         let (reply, response) = ended
             .ok_or(ModelError::Cancelled)?
@@ -71,40 +79,127 @@ impl Remote {
             .wire
             .encode(&request, target)
             .map_err(|error| Fault::new(Kind::Rejected, error.to_string()))?;
-        drop(request);
-        let answer = watchdog.watch(self.http.post(&self.url, &self.headers, body)).await??;
-        let mut response = http::expect_events(answer).await?;
+        let said = request.messages;
+        let posted = self.http.post(self.wire.name(), &self.url, &self.headers, body);
+        let answer = watchdog.watch(posted).await??;
+        let (mut reply, response) = match http::expect_reply(answer).await? {
+            Answer::Events(response) => self.read_events(response, watchdog, deltas).await?,
+            Answer::Document(response) => self.read_document(response, watchdog, deltas).await?,
+        };
+        reply.request_id = http::request_id(response.headers()).or(reply.request_id);
+        reply.rate_limits = http::rate_limits(response.headers());
+        tell_calls_apart(&mut reply.message, &said)?;
+        Ok((reply, response))
+    }
+
+    async fn read_events(
+        &self,
+        mut response: Response,
+        mut watchdog: Watchdog,
+        deltas: DeltaSink<'_>,
+    ) -> Result<(Reply, Response), Fault> {
         let mut events = Events::default();
         let mut decoder = self.wire.decoder();
         let mut received = 0;
-        while let Some(chunk) = watchdog.watch(http::chunk(&mut response)).await?? {
+        // How a body begins that holds no event: it may tell what it is instead.
+        let mut beginning = Vec::new();
+        let mut begun = false;
+        while let Some(chunk) = watchdog.watch(response.chunk()).await?? {
             received += chunk.len();
-            if received > MAX_REPLY_BYTES {
-                let reason = format!("it is larger than {} MiB", MAX_REPLY_BYTES >> 20);
-                return Err(Fault::new(Kind::Malformed, reason));
+            check_size(received)?;
+            if !begun {
+                let room = MAX_BEGINNING.saturating_sub(beginning.len());
+                beginning.extend_from_slice(&chunk[..chunk.len().min(room)]);
             }
             events.push(&chunk);
             while let Some(event) = events.next()? {
+                begun = true;
                 match decoder.event(&event, deltas)? {
                     Progress::None => {}
                     Progress::Moved => watchdog.moved(),
                     Progress::Complete => {
-                        let mut reply = decoder.finish(&self.info.price)?;
-                        reply.request_id = request_id(&response).or(reply.request_id);
-                        return Ok((reply, response));
+                        return Ok((decoder.finish(&self.info.price)?, response));
                     }
                 }
             }
             watchdog.check()?;
         }
+        if !begun && is_foreign(&beginning) {
+            let reason = format!("it holds no event: {}", String::from_utf8_lossy(&beginning));
+            return Err(Fault { kind: Kind::Malformed, reason, hint: "; check the base URL" });
+        }
+        decoder.finish(&self.info.price).map(|reply| (reply, response))
+    }
+
+    /// Reads a whole reply. Its bytes count as progress as little as those of a stream.
+    async fn read_document(
+        &self,
+        mut response: Response,
+        mut watchdog: Watchdog,
+        deltas: DeltaSink<'_>,
+    ) -> Result<(Reply, Response), Fault> {
+        let mut body = Vec::new();
+        while let Some(chunk) = watchdog.watch(response.chunk()).await?? {
+            check_size(body.len() + chunk.len())?;
+            body.extend_from_slice(&chunk);
+            watchdog.check()?;
+        }
+        let mut decoder = self.wire.decoder();
+        decoder.document(&body, deltas)?;
         decoder.finish(&self.info.price).map(|reply| (reply, response))
     }
 
     fn subject(&self) -> Subject<'_> {
-        Subject { model: &self.info.id, key: self.key.expose_secret(), key_source: self.key_source }
+        Subject {
+            model: &self.info.id,
+            key: self.key.expose_secret(),
+            key_source: &self.key_source,
+        }
     }
 }
 
-fn request_id(response: &Response) -> Option<String> {
-    response.headers().get("request-id")?.to_str().ok().map(str::to_owned)
+/// Gives each tool call an id that no other call of the transcript has, since a provider refuses a
+/// transcript in which two are alike, whoever made them so. One without a name can only be asked
+/// for again.
+fn tell_calls_apart(message: &mut Message, said: &[Arc<Message>]) -> Result<(), Fault> {
+    let new = message.parts.iter_mut().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call),
+        _ => None,
+    });
+    let mut new = new.peekable();
+    if new.peek().is_none() {
+        return Ok(());
+    }
+    let old = said.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call.id.clone()),
+        _ => None,
+    });
+    let mut taken: HashSet<CallId> = old.collect();
+    for call in new {
+        if call.name.trim().is_empty() {
+            return Err(Fault::new(Kind::Malformed, "a tool call has no name"));
+        }
+        if !taken.insert(call.id.clone()) {
+            let others = (2..).map(|number: u64| CallId(format!("{}_{number}", call.id.0)));
+            if let Some(free) = others.into_iter().find(|id| taken.insert(id.clone())) {
+                call.id = free;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// True for the beginning of a body that is something other than a stream of events.
+fn is_foreign(beginning: &[u8]) -> bool {
+    const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
+    let beginning = beginning.trim_ascii_start();
+    !beginning.is_empty() && !FIELDS.iter().any(|field| beginning.starts_with(field))
+}
+
+fn check_size(bytes: usize) -> Result<(), Fault> {
+    if bytes <= MAX_REPLY_BYTES {
+        return Ok(());
+    }
+    let reason = format!("it is larger than {} MiB", MAX_REPLY_BYTES >> 20);
+    Err(Fault::new(Kind::Malformed, reason))
 }

@@ -6,21 +6,31 @@
 
 pub mod anthropic;
 mod dialect;
+pub mod gemini;
+pub mod openai_chat;
+pub mod openai_responses;
+mod turns;
 
-pub use dialect::{CallIds, Dialect, EffortStyle, OutputCap};
+pub use dialect::{CallIds, Dialect, EffortStyle, Gemini, OutputCap, TopEffort};
 
 use crate::fault::Fault;
 use crate::sse::Event;
 use posse_agent::{DeltaSink, Reply, Request};
 use posse_protocol::Price;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A wire format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wire {
     /// Anthropic Messages.
     Anthropic,
+    /// OpenAI Chat Completions.
+    OpenaiChat,
+    /// OpenAI Responses.
+    OpenaiResponses,
+    /// Gemini generateContent.
+    Gemini,
 }
 
 /// Which model a request is for, and how its provider speaks the wire.
@@ -78,13 +88,28 @@ impl Wire {
     pub fn name(self) -> &'static str {
         match self {
             Wire::Anthropic => anthropic::NAME,
+            Wire::OpenaiChat => openai_chat::NAME,
+            Wire::OpenaiResponses => openai_responses::NAME,
+            Wire::Gemini => gemini::NAME,
         }
     }
 
-    /// The path of the endpoint below the base URL, for the model the provider calls `model`.
-    pub fn path(self, _model: &str) -> String {
+    /// The path of the endpoint below the base URL, with its query if there is one, for the model
+    /// the provider calls `model`.
+    pub fn path(self, model: &str) -> String {
         match self {
             Wire::Anthropic => anthropic::PATH.to_owned(),
+            Wire::OpenaiChat => openai_chat::PATH.to_owned(),
+            Wire::OpenaiResponses => openai_responses::PATH.to_owned(),
+            Wire::Gemini => gemini::path(model),
+        }
+    }
+
+    /// Headers that a request in this dialect needs besides those of its vendor.
+    pub fn headers(self, dialect: &Dialect) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Wire::Anthropic => anthropic::headers(dialect),
+            _ => &[],
         }
     }
 
@@ -95,6 +120,9 @@ impl Wire {
     pub fn encode(self, request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
         match self {
             Wire::Anthropic => anthropic::encode(request, target),
+            Wire::OpenaiChat => openai_chat::encode(request, target),
+            Wire::OpenaiResponses => openai_responses::encode(request, target),
+            Wire::Gemini => gemini::encode(request, target),
         }
     }
 
@@ -102,6 +130,9 @@ impl Wire {
     pub fn decoder(self) -> Box<dyn Decode> {
         match self {
             Wire::Anthropic => Box::new(anthropic::Decoder::default()),
+            Wire::OpenaiChat => Box::new(openai_chat::Decoder::default()),
+            Wire::OpenaiResponses => Box::new(openai_responses::Decoder::default()),
+            Wire::Gemini => Box::new(gemini::Decoder::default()),
         }
     }
 }

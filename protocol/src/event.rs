@@ -194,7 +194,7 @@ pub struct ModelReplied {
 }
 
 /// What is left of a provider's rate limits after a call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RateLimits {
     /// Requests that may still be made.
@@ -206,6 +206,9 @@ pub struct RateLimits {
     /// Milliseconds until the scarcer of the two is full again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resets_in_ms: Option<u64>,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// What a run does about a model call that failed.
@@ -216,22 +219,42 @@ pub enum Remedy {
     Retry {
         /// How long to wait.
         after_ms: u64,
+        /// Fields of a later version.
+        #[serde(flatten)]
+        extra: Extra,
     },
     /// The same call to another model, which the run then keeps to.
     Fallback {
         /// Which, as `vendor/name`.
         model: String,
+        /// Fields of a later version.
+        #[serde(flatten)]
+        extra: Extra,
     },
+}
+
+impl Remedy {
+    /// The same call again, after so many milliseconds.
+    pub fn retry(after_ms: u64) -> Self {
+        Remedy::Retry { after_ms, extra: Extra::default() }
+    }
+
+    /// The same call to `model`, which the run then keeps to.
+    pub fn fallback(model: impl Into<String>) -> Self {
+        Remedy::Fallback { model: model.into(), extra: Extra::default() }
+    }
 }
 
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Remedy::Retry { after_ms } if *after_ms < 1_000 => f.write_str("tries again at once"),
-            Remedy::Retry { after_ms } => {
+            Remedy::Retry { after_ms, .. } if *after_ms < 1_000 => {
+                f.write_str("tries again at once")
+            }
+            Remedy::Retry { after_ms, .. } => {
                 write!(f, "tries again in {} s", after_ms.div_ceil(1_000))
             }
-            Remedy::Fallback { model } => write!(f, "goes on with {model}"),
+            Remedy::Fallback { model, .. } => write!(f, "goes on with {model}"),
         }
     }
 }
@@ -421,6 +444,9 @@ pub struct Record {
     pub version: u32,
     /// The fact.
     pub event: Event,
+    /// Fields of a later version, in a record that was exported.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// A stored event that cannot be used.
@@ -470,7 +496,7 @@ impl Record {
             seq,
             source,
         })?;
-        Ok(Record { run, seq, at, version, event })
+        Ok(Record { run, seq, at, version, event, extra: Extra::default() })
     }
 }
 
@@ -478,35 +504,95 @@ impl Record {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
-    /// Parses `body`, writes it back, and expects the same document.
-    fn check_round_trip(body: &str) {
-        let run = RunId::from_u128(7);
-        let record = Record::decode(run, Seq(1), 0, 1, body).unwrap();
-        let before: serde_json::Value = serde_json::from_str(body).unwrap();
-        assert_eq!(serde_json::to_value(&record.event).unwrap(), before);
+    /// One event of each kind, with every field and every struct that is ever stored.
+    const EVENTS: [&str; 15] = [
+        r#"{"type":"run_started","agent":{"name":"code","limits":{"turns":3,"wall_ms":9}},
+            "model":"anthropic/x","grant":{"tools":["Read"],"workspace":"/w"},"limits":{"cost":5}}"#,
+        r#"{"type":"message_received","from":"user",
+            "message":{"role":"user","parts":[{"type":"text","text":"hi"}]}}"#,
+        r#"{"type":"model_called","reserved":{"input_tokens":1,"output_tokens":2,"cost":3},
+            "purpose":"turn"}"#,
+        r#"{"type":"model_replied","seen":3,"message":{"role":"assistant","wire":"anthropic","parts":[
+            {"type":"text","text":"hi"},{"type":"thinking","text":"","signature":"x"},
+            {"type":"tool_call","id":"c","name":"Read","input":{"b":1,"a":2}}]},"stop":"end",
+            "usage":{"input_tokens":1,"cache_read_tokens":4,"output_tokens":2,"cost":3},
+            "rate_limits":{"requests_left":1},"worked_ms":9}"#,
+        r#"{"type":"model_failed","kind":"other","reason":"no","usage":{"input_tokens":0,
+            "output_tokens":0,"cost":0},"remedy":{"retry":{"after_ms":1}},"worked_ms":9}"#,
+        r#"{"type":"model_failed","kind":"other","reason":"no","usage":{"input_tokens":0,
+            "output_tokens":0,"cost":0},"remedy":{"fallback":{"model":"a/b"}},"worked_ms":9}"#,
+        r#"{"type":"tool_started","call":"c","tool":"Read","repeatable":true}"#,
+        r#"{"type":"tool_pending","call":"c","waits_for":"a person"}"#,
+        r#"{"type":"tool_finished","call":"c","output":{"parts":[{"type":"tool_result","call":"d",
+            "parts":[],"is_error":true}],"is_error":true},"ending":"returned","took_ms":0,
+            "worked_ms":0}"#,
+        r#"{"type":"time_passed","worked_ms":1}"#,
+        r#"{"type":"compacted","before":2,"summary":"s","by_model":true,"usage":{"input_tokens":0,
+            "output_tokens":0,"cost":0},"worked_ms":9}"#,
+        r#"{"type":"cancel_requested","by":"me","scope":"turn"}"#,
+        r#"{"type":"run_finished","outcome":{"kind":"completed","output":"o"},"worked_ms":9}"#,
+        r#"{"type":"run_finished","outcome":{"kind":"stopped","limit":"turns","partial":"p"},
+            "worked_ms":9}"#,
+        r#"{"type":"archived"}"#,
+    ];
+
+    /// Puts a field that no version knows into `value` and every object in it. What is between a
+    /// call's braces is the model's; and the one field of a remedy says which it is.
+    fn add_unknown_fields(value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(add_unknown_fields),
+            Value::Object(fields) => {
+                let inner = fields.iter_mut().filter(|(name, _)| *name != "input");
+                inner.for_each(|(_, field)| add_unknown_fields(field));
+                if !fields.contains_key("retry") && !fields.contains_key("fallback") {
+                    fields.insert("later".to_owned(), json!({"a": [1, null]}));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn record_of(event: &str) -> Value {
+        let event: Value = serde_json::from_str(event).unwrap();
+        json!({"run": RunId::from_u128(7), "seq": 1, "at": 0, "version": 1, "event": event})
+    }
+
+    /// Reads `before`, writes it back, and expects the same document.
+    fn check_round_trip(before: &Value) {
+        let record: Record = serde_json::from_value(before.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&record).unwrap(), *before);
     }
 
     #[test]
     fn unknown_fields_survive_at_every_level() {
-        check_round_trip(
-            r#"{"type":"model_replied","seen":3,"message":{"role":"assistant","parts":[
-                {"type":"text","text":"hi","citations":[1]},
-                {"type":"thinking","text":"","signature":"x","budget":2},
-                {"type":"tool_call","id":"c","name":"Read","input":{"b":1,"a":2},"caller":{"kind":"direct"}},
-                {"type":"opaque","wire":"anthropic","value":{"type":"server_tool_use","z":1}}],
-                "mood":"good"},"stop":"end",
-                "usage":{"input_tokens":1,"output_tokens":2,"cost":3},"worked_ms":9,"later":{"a":[1]}}"#,
-        );
-        check_round_trip(
-            r#"{"type":"run_started","agent":{"name":"code","limits":{"turns":3,"knees":2},"hat":"red"},
-                "model":"anthropic/x","grant":{"tools":["Read"],"workspace":"/w","network":"off"},
-                "limits":{"cost":5},"mood":1}"#,
-        );
-        check_round_trip(
-            r#"{"type":"tool_finished","call":"c","output":{"parts":[],"is_error":true,"new":1},
-                "ending":"returned","took_ms":0,"worked_ms":0,"more":null}"#,
-        );
+        for event in EVENTS {
+            let mut record = record_of(event);
+            check_round_trip(&record);
+            add_unknown_fields(&mut record);
+            check_round_trip(&record);
+        }
+        for outcome in [
+            Outcome::completed("o"),
+            Outcome::failed("r", "p"),
+            Outcome::cancelled("me", "p"),
+            Outcome::timed_out(5, "p"),
+            Outcome::stopped(Limit::Cost, "p"),
+        ] {
+            let mut outcome = serde_json::to_value(outcome).unwrap();
+            add_unknown_fields(&mut outcome);
+            let back: Outcome = serde_json::from_value(outcome.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&back).unwrap(), outcome);
+        }
+    }
+
+    #[test]
+    fn a_sum_of_usage_claims_no_unknown_field() {
+        let one: Usage = serde_json::from_value(json!({"input_tokens": 2, "later": 1})).unwrap();
+        assert!(!one.extra.is_empty());
+        let sum = one.clone() + &one;
+        assert_eq!((sum.input_tokens, sum.extra.is_empty()), (4, true));
     }
 
     #[test]

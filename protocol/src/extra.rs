@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Unknown fields of a stored or received object, in their order. One word when empty.
 ///
 /// Used with `#[serde(flatten)]` in every stored struct.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extra(Option<Box<Map<String, Value>>>);
 
 impl Extra {

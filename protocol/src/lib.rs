@@ -2,8 +2,8 @@
 //!
 //! A **run** is one execution of an agent. Its whole state is an append-only log of
 //! [`Event`]s; everything that is shown or decided is a view of that log. This crate names
-//! those events and the things in them, once, for every other crate, the command line, the
-//! HTTP API and the files that `posse runs export` writes.
+//! those events and the things in them, once, for every other crate, the command line and the
+//! files that `posse runs export` writes.
 //!
 //! Stored data is versioned: a [`Record`] carries the [`SCHEMA_VERSION`] it was written with.
 //! A newer version is refused ([`Record::decode`]); fields this version does not know are kept
@@ -30,5 +30,5 @@ pub use limits::{Limit, Limits};
 pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 pub use outcome::{Outcome, Status};
 pub use spec::{AgentSpec, Effort, RunSpec};
-pub use tool::{Effect, ToolOutput, ToolSpec};
+pub use tool::{Effect, Schema, ToolOutput, ToolSpec};
 pub use usage::{Price, Usage, Usd};

@@ -1,6 +1,6 @@
 //! How runs end, and where they stand.
 
-use crate::Limit;
+use crate::{Extra, Limit};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -14,6 +14,9 @@ pub enum Outcome {
     Completed {
         /// The answer.
         output: String,
+        /// Fields of a later version.
+        #[serde(flatten)]
+        extra: Extra,
     },
     /// The run could not go on.
     Failed {
@@ -22,6 +25,9 @@ pub enum Outcome {
         /// The last text before it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
+        /// Fields of a later version.
+        #[serde(flatten)]
+        extra: Extra,
     },
     /// Someone asked it to stop.
     Cancelled {
@@ -30,6 +36,9 @@ pub enum Outcome {
         /// The last text before it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
+        /// Fields of a later version.
+        #[serde(flatten)]
+        extra: Extra,
     },
     /// It worked longer than it may.
     TimedOut {
@@ -38,6 +47,9 @@ pub enum Outcome {
         /// The last text before it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
+        /// Fields of a later version.
+        #[serde(flatten)]
+        extra: Extra,
     },
     /// It reached another limit.
     Stopped {
@@ -46,10 +58,40 @@ pub enum Outcome {
         /// The last text before it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
+        /// Fields of a later version.
+        #[serde(flatten)]
+        extra: Extra,
     },
 }
 
 impl Outcome {
+    /// The agent gave its answer, `output`.
+    pub fn completed(output: impl Into<String>) -> Self {
+        Outcome::Completed { output: output.into(), extra: Extra::default() }
+    }
+
+    /// The run could not go on for `reason`; `partial` was the last text.
+    pub fn failed(reason: impl Into<String>, partial: impl Into<String>) -> Self {
+        let (reason, partial) = (reason.into(), partial.into());
+        Outcome::Failed { reason, partial, extra: Extra::default() }
+    }
+
+    /// `by` asked it to stop; `partial` was the last text.
+    pub fn cancelled(by: impl Into<String>, partial: impl Into<String>) -> Self {
+        let (by, partial) = (by.into(), partial.into());
+        Outcome::Cancelled { by, partial, extra: Extra::default() }
+    }
+
+    /// It worked longer than `limit_ms`; `partial` was the last text.
+    pub fn timed_out(limit_ms: u64, partial: impl Into<String>) -> Self {
+        Outcome::TimedOut { limit_ms, partial: partial.into(), extra: Extra::default() }
+    }
+
+    /// It reached `limit`; `partial` was the last text.
+    pub fn stopped(limit: Limit, partial: impl Into<String>) -> Self {
+        Outcome::Stopped { limit, partial: partial.into(), extra: Extra::default() }
+    }
+
     /// One word for lists and filters.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -64,7 +106,7 @@ impl Outcome {
     /// The answer, or what there was of it.
     pub fn text(&self) -> &str {
         match self {
-            Outcome::Completed { output } => output,
+            Outcome::Completed { output, .. } => output,
             Outcome::Failed { partial, .. }
             | Outcome::Cancelled { partial, .. }
             | Outcome::TimedOut { partial, .. }
@@ -133,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_never_called_completed() {
-        let stopped = Outcome::Stopped { limit: Limit::Turns, partial: "half".into() };
+        let stopped = Outcome::stopped(Limit::Turns, "half");
         assert_eq!(stopped.kind(), "stopped");
         assert_eq!(stopped.text(), "half");
         assert!(!stopped.is_completed());

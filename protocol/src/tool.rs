@@ -1,8 +1,11 @@
 //! What a tool says about itself and what it returns.
 
 use crate::{Extra, Part};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// What a tool does to the world. Decides what may run side by side, what a read-only agent
 /// may call, and what may run again after a crash.
@@ -28,6 +31,57 @@ impl Effect {
     }
 }
 
+/// A JSON schema. Cheap to clone, and written only once however many requests carry it.
+#[derive(Clone, Debug)]
+pub struct Schema(Arc<Written>);
+
+#[derive(Debug)]
+struct Written {
+    value: Value,
+    text: Box<RawValue>,
+}
+
+impl Schema {
+    /// The schema as it is sent.
+    pub fn text(&self) -> &str {
+        self.0.text.get()
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(value: Value) -> Self {
+        // A value always has a JSON form; its keys are strings.
+        let text =
+            serde_json::value::to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Schema(Arc::new(Written { value, text }))
+    }
+}
+
+impl Deref for Schema {
+    type Target = Value;
+    fn deref(&self) -> &Value {
+        &self.0.value
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.value == other.0.value
+    }
+}
+
+impl Serialize for Schema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.text.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Schema::from)
+    }
+}
+
 /// A tool as the model and the dispatcher see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
@@ -36,7 +90,7 @@ pub struct ToolSpec {
     /// What it is for and when not to use it.
     pub description: String,
     /// JSON schema of the arguments.
-    pub schema: Value,
+    pub schema: Schema,
     /// What it does to the world.
     pub effect: Effect,
     /// Calling it twice has the effect of calling it once, so an interrupted call may run again.

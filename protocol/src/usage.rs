@@ -1,5 +1,6 @@
 //! What was spent: tokens and money.
 
+use crate::Extra;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign};
@@ -55,7 +56,7 @@ impl fmt::Display for Usd {
 }
 
 /// Tokens and money of one model call, or the sum over several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
     /// Tokens sent and not served from the provider's cache.
@@ -73,6 +74,9 @@ pub struct Usage {
     pub reasoning_tokens: u64,
     /// What it cost; nothing when the price is not known.
     pub cost: Usd,
+    /// Fields of a later version. A sum has none: what they count is not known.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -88,23 +92,24 @@ impl Usage {
     }
 }
 
-impl Add for Usage {
-    type Output = Usage;
-    fn add(self, other: Usage) -> Usage {
-        Usage {
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
-            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
-            cost: self.cost + other.cost,
-        }
+impl AddAssign<&Usage> for Usage {
+    fn add_assign(&mut self, other: &Usage) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.input_tokens, other.input_tokens);
+        add(&mut self.cache_read_tokens, other.cache_read_tokens);
+        add(&mut self.cache_write_tokens, other.cache_write_tokens);
+        add(&mut self.output_tokens, other.output_tokens);
+        add(&mut self.reasoning_tokens, other.reasoning_tokens);
+        self.cost += other.cost;
+        self.extra = Extra::default();
     }
 }
 
-impl AddAssign for Usage {
-    fn add_assign(&mut self, other: Usage) {
-        *self = *self + other;
+impl Add<&Usage> for Usage {
+    type Output = Usage;
+    fn add(mut self, other: &Usage) -> Usage {
+        self += other;
+        self
     }
 }
 

@@ -5,18 +5,18 @@
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example is its own host")]
 
 use posse::protocol::{Event, Seq};
-use posse::{Keys, RunSpec, Runtime, RuntimeConfig, Update};
+use posse::{Catalog, Keys, RunSpec, Runtime, RuntimeConfig, Update};
 use std::error::Error;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let keys = Keys {
-        anthropic_api_key: std::env::var("ANTHROPIC_API_KEY").ok().map(Into::into),
-        anthropic_base_url: std::env::var("ANTHROPIC_BASE_URL").ok(),
+    let keys = Keys::collect(&Catalog::built_in(), |name| std::env::var(name).ok());
+    // Where runs are kept; an example keeps them no longer than it runs.
+    let folder = tempfile::tempdir()?;
+    let config = RuntimeConfig {
+        model: Some("sonnet".to_owned()),
+        ..RuntimeConfig::new(folder.path().join("runs.db"), keys)
     };
-    let database = std::env::temp_dir().join(format!("posse-example-{}.db", std::process::id()));
-    let config =
-        RuntimeConfig { model: Some("sonnet".to_owned()), ..RuntimeConfig::new(&database, keys) };
 
     let first = Runtime::open(config.clone()).await?;
     let spec =
@@ -37,6 +37,5 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let outcome = second.handle(run.id()).outcome().await?;
     println!("{outcome}: {}", outcome.text());
     second.shutdown().await;
-    std::fs::remove_file(database)?;
     Ok(())
 }

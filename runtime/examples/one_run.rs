@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example is its own host")]
 
 use posse::protocol::{Delta, Event, Seq};
-use posse::{Keys, RunSpec, Runtime, RuntimeConfig, Update, launch};
+use posse::{Catalog, Keys, RunSpec, Runtime, RuntimeConfig, Update, launch};
 use std::error::Error;
 use std::io::Write;
 
@@ -17,16 +17,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 async fn run(launcher: launch::Launcher) -> Result<(), Box<dyn Error>> {
     let prompt = std::env::args().nth(1).unwrap_or("What is in this folder?".to_owned());
-    let keys = Keys {
-        anthropic_api_key: std::env::var("ANTHROPIC_API_KEY").ok().map(Into::into),
-        anthropic_base_url: std::env::var("ANTHROPIC_BASE_URL").ok(),
-    };
-    let database = std::env::temp_dir().join(format!("posse-example-{}.db", std::process::id()));
+    let keys = Keys::collect(&Catalog::built_in(), |name| std::env::var(name).ok());
+    // Where runs are kept; an example keeps them no longer than it runs.
+    let folder = tempfile::tempdir()?;
     let environment = launch::allowed_environment(std::env::vars_os());
     let runtime = Runtime::open(RuntimeConfig {
         model: Some("sonnet".to_owned()),
         launcher: Some(launcher.with_environment(environment)),
-        ..RuntimeConfig::new(&database, keys)
+        ..RuntimeConfig::new(folder.path().join("runs.db"), keys)
     })
     .await?;
 
@@ -48,6 +46,5 @@ async fn run(launcher: launch::Launcher) -> Result<(), Box<dyn Error>> {
         }
     }
     runtime.shutdown().await;
-    std::fs::remove_file(database)?;
     Ok(())
 }

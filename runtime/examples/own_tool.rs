@@ -6,7 +6,7 @@
 
 use posse::protocol::{AgentSpec, Effect, ToolOutput, ToolSpec};
 use posse::{
-    AgentCatalog, Answer, Keys, Limits, RunSpec, Runtime, RuntimeConfig, Tool, ToolContext,
+    AgentCatalog, Answer, Catalog, Keys, Limits, RunSpec, Runtime, RuntimeConfig, Tool, ToolContext,
 };
 use serde_json::{Value, json};
 use std::error::Error;
@@ -27,7 +27,8 @@ impl Thermometer {
                     "type": "object",
                     "properties": {"city": {"type": "string"}},
                     "required": ["city"]
-                }),
+                })
+                .into(),
                 effect: Effect::Read,
                 idempotent: true,
             },
@@ -52,10 +53,7 @@ impl Tool for Thermometer {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let keys = Keys {
-        anthropic_api_key: std::env::var("ANTHROPIC_API_KEY").ok().map(Into::into),
-        anthropic_base_url: std::env::var("ANTHROPIC_BASE_URL").ok(),
-    };
+    let keys = Keys::collect(&Catalog::built_in(), |name| std::env::var(name).ok());
     let mut agents = AgentCatalog::built_in();
     agents.set(AgentSpec {
         description: "Answers questions about the weather".to_owned(),
@@ -65,17 +63,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
         limits: Limits { turns: Some(5), ..Limits::default() },
         ..AgentSpec::new("weather".parse()?)
     });
-    let database = std::env::temp_dir().join(format!("posse-example-{}.db", std::process::id()));
+    // Where runs are kept; an example keeps them no longer than it runs.
+    let folder = tempfile::tempdir()?;
     let runtime = Runtime::open(RuntimeConfig {
         agents,
         tools: vec![Arc::new(Thermometer::new())],
-        ..RuntimeConfig::new(&database, keys)
+        ..RuntimeConfig::new(folder.path().join("runs.db"), keys)
     })
     .await?;
-    let spec = RunSpec::new("weather".parse()?, "How warm is it in Lisbon?", std::env::temp_dir());
+    let spec = RunSpec::new("weather".parse()?, "How warm is it in Lisbon?", folder.path());
     let outcome = runtime.start(spec).await?.outcome().await?;
     println!("{outcome}: {}", outcome.text());
     runtime.shutdown().await;
-    std::fs::remove_file(database)?;
     Ok(())
 }

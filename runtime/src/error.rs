@@ -20,9 +20,6 @@ pub enum Error {
     /// The model cannot be had.
     #[error(transparent)]
     Model(#[from] posse_model::ResolveError),
-    /// No model was named, and none is the agent's or the configuration's.
-    #[error("no model is set")]
-    NoModel,
     /// The folder cannot be worked in.
     #[error("cannot work in {path}: {reason}")]
     Workspace {

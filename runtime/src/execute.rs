@@ -3,14 +3,13 @@
 use crate::active::{Active, Stopping};
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::journal::RunJournal;
+use crate::journal::{Birth, RunJournal};
 use crate::runtime::RuntimeConfig;
 use futures_util::FutureExt;
-use posse_agent::{Agent, Ended, JournalError, Patience, Tool, Toolbox, Transcript};
+use posse_agent::{Agent, Ended, Journal, JournalError, Patience, Tool, Toolbox, Transcript};
 use posse_model::Models;
 use posse_protocol::{
-    Delta, Ending, Event, Extra, Outcome, Record, RunFinished, RunId, RunStarted, Seq,
-    ToolFinished, ToolOutput,
+    Delta, Event, Extra, Outcome, RunFinished, RunId, RunStarted, Seq, ToolFinished, ToolOutput,
 };
 use posse_store::{Ownership, Store, StoreError};
 use posse_tools::Workspace;
@@ -42,8 +41,8 @@ const PARKED: usize = 32;
 pub(crate) struct Assignment {
     pub(crate) run: RunId,
     pub(crate) epoch: u64,
-    /// The log, if the run was only just made.
-    pub(crate) fresh: Option<Vec<Record>>,
+    /// What the run is made of, if it is not stored yet.
+    pub(crate) birth: Option<Birth>,
 }
 
 impl Workbench {
@@ -93,9 +92,10 @@ impl Workbench {
     ) -> Left {
         let run = assignment.run;
         let mut journal = RunJournal::new(store.clone(), run, assignment.epoch, stopping);
-        let mut first = assignment.fresh.as_ref().and_then(|records| records.first().cloned());
-        if let Some(records) = assignment.fresh {
-            journal = journal.with_fresh(records);
+        let mut first = None;
+        if let Some(birth) = assignment.birth {
+            first = birth.events.first().cloned();
+            journal = journal.with_birth(birth);
         }
         loop {
             let work = self.work(store, run, &journal, first.take(), stop);
@@ -110,7 +110,7 @@ impl Workbench {
                 },
                 // A panic in one run is that run's end, not the end of the others.
                 Err(_) => {
-                    return self.fail(run, store, &journal, "posse failed inside itself").await;
+                    return self.fail(run, &journal, "posse failed inside itself").await;
                 }
             }
         }
@@ -122,15 +122,18 @@ impl Workbench {
         store: &Arc<dyn Store>,
         run: RunId,
         journal: &RunJournal,
-        first: Option<Record>,
+        first: Option<Event>,
         stop: &CancellationToken,
     ) -> Next {
         let first = match first {
-            Some(record) => Ok(Some(record)),
-            None => store.read(run, Seq::ZERO, 1).await.map(|mut records| records.pop()),
+            Some(event) => Ok(Some(event)),
+            None => {
+                let records = store.read(run, Seq::ZERO, 1).await;
+                records.map(|mut records| records.pop().map(|record| record.event))
+            }
         };
         let started = match first {
-            Ok(Some(Record { event: Event::RunStarted(started), .. })) => started,
+            Ok(Some(Event::RunStarted(started))) => started,
             Err(StoreError::Unusable { .. } | StoreError::Full) => return Next::Later,
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
@@ -138,7 +141,7 @@ impl Workbench {
         let (agent, session) = match self.agent(run, &started, store.watch(run)) {
             Ok(agent) => (agent, started.session),
             Err(error) => {
-                return Next::Leave(self.fail(run, store, journal, &error.to_string()).await);
+                return Next::Leave(self.fail(run, journal, &error.to_string()).await);
             }
         };
         let ended = posse_agent::run(&agent, journal, stop).await;
@@ -202,31 +205,26 @@ impl Workbench {
     }
 
     /// Ends a run that cannot be executed here, keeping what there is of its result.
-    async fn fail(
-        &self,
-        run: RunId,
-        store: &Arc<dyn Store>,
-        journal: &RunJournal,
-        reason: &str,
-    ) -> Left {
-        let Ok(records) = store.read(run, Seq::ZERO, usize::MAX).await else {
+    async fn fail(&self, run: RunId, journal: &RunJournal, reason: &str) -> Left {
+        let Ok(records) = journal.read_after(Seq::ZERO).await else {
             return Left::AtRest;
         };
         let transcript = Transcript::of(&records);
         let partial = transcript.last_text().to_owned();
         let outcome = match transcript.cancelled_by() {
-            Some(by) => Outcome::Cancelled { by: by.to_owned(), partial },
-            None => Outcome::Failed {
-                reason: format!("{reason}; mend that, then `posse runs resume {run} \"go on\"`"),
+            Some(by) => Outcome::cancelled(by, partial),
+            None => Outcome::failed(
+                format!("{reason}; mend that, then `posse runs resume {run} \"go on\"`"),
                 partial,
-            },
+            ),
         };
         let worked_ms = transcript.worked_ms();
-        let unanswered = transcript.open_calls().map(|call| {
+        let answers = posse_agent::closing_answers(&transcript, "stopped: the run could not go on");
+        let unanswered = answers.map(|(call, ending, why)| {
             Event::ToolFinished(ToolFinished {
-                call: call.clone(),
-                output: ToolOutput::error("stopped: the run could not go on"),
-                ending: Ending::Stopped,
+                call,
+                output: ToolOutput::error(why),
+                ending,
                 took_ms: 0,
                 worked_ms,
                 extra: Extra::default(),

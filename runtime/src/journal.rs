@@ -3,11 +3,11 @@
 use crate::active::Stopping;
 use async_trait::async_trait;
 use posse_agent::{Expect, Journal, JournalError};
-use posse_protocol::{Event, Record, RunId, Seq};
+use posse_protocol::{Event, Extra, Record, RunId, SCHEMA_VERSION, Seq};
 use posse_store::{Append, Guard, Ownership, Reserve, Store, StoreError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// How often an append is tried again while the disk is full.
 const FULL_RETRY: Duration = Duration::from_millis(500);
@@ -18,18 +18,32 @@ pub(crate) struct RunJournal {
     epoch: u64,
     tail: watch::Receiver<Seq>,
     stopping: Stopping,
-    /// The log of a run that was only just made, so that it need not be read.
+    /// The log of a run that is not stored yet, so that it need not be read.
     fresh: Mutex<Option<Vec<Record>>>,
+    birth: Mutex<Option<Birth>>,
 }
+
+/// A run that is not stored yet: it is made together with the first thing it does, in one commit.
+pub(crate) struct Birth {
+    pub(crate) events: Vec<Event>,
+    /// Hears that the run is stored, or why it is not.
+    pub(crate) told: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// The epoch of a run whose first owner is the one who made it.
+pub(crate) const FIRST_EPOCH: u64 = 1;
 
 impl RunJournal {
     pub(crate) fn new(store: Arc<dyn Store>, run: RunId, epoch: u64, stopping: Stopping) -> Self {
         let tail = store.watch(run);
-        RunJournal { store, run, epoch, tail, stopping, fresh: Mutex::default() }
+        let (fresh, birth) = (Mutex::default(), Mutex::default());
+        RunJournal { store, run, epoch, tail, stopping, fresh, birth }
     }
 
-    pub(crate) fn with_fresh(self, records: Vec<Record>) -> Self {
-        RunJournal { fresh: Mutex::new(Some(records)), ..self }
+    /// The journal of a run that is yet to be stored.
+    pub(crate) fn with_birth(self, birth: Birth) -> Self {
+        let fresh = Mutex::new(Some(records(self.run, &birth.events)));
+        RunJournal { fresh, birth: Mutex::new(Some(birth)), ..self }
     }
 
     /// Appends `events` and says who owns the run then.
@@ -39,6 +53,11 @@ impl RunJournal {
         last: Option<Seq>,
         then: Ownership,
     ) -> Result<Seq, StoreError> {
+        let birth = self.birth.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(birth) = birth {
+            return self.create(birth, events, then).await;
+        }
+        let events: Arc<[Event]> = events.into();
         loop {
             let stopping = self.stopping.is_set();
             let append = Append {
@@ -54,6 +73,30 @@ impl RunJournal {
                 // The run pauses until there is space, or until someone stops it.
                 Err(StoreError::Full) if !stopping => self.wait_for_space().await,
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Stores the run with `events`, the first it records.
+    async fn create(
+        &self,
+        birth: Birth,
+        events: Vec<Event>,
+        then: Ownership,
+    ) -> Result<Seq, StoreError> {
+        let Birth { events: mut all, told } = birth;
+        let first = Seq(all.len() as u64 + 1);
+        all.extend(events);
+        let created = create(&*self.store, self.run, all, then).await;
+        // Whoever asked for the run may have gone: it is stored all the same.
+        match created {
+            Ok(()) => {
+                let _ = told.send(Ok(()));
+                Ok(first)
+            }
+            Err(error) => {
+                let _ = told.send(Err(error));
+                Err(StoreError::NotOwner(self.run))
             }
         }
     }
@@ -107,6 +150,32 @@ impl Journal for RunJournal {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// Stores a new run.
+pub(crate) async fn create(
+    store: &dyn Store,
+    run: RunId,
+    events: Vec<Event>,
+    then: Ownership,
+) -> Result<(), StoreError> {
+    let (events, guard) = (events.into(), Guard::Create(then));
+    fail::fail_point!("run.create.before");
+    store.append(vec![Append { run, events, guard, reserve: Reserve::Leave }]).await?;
+    fail::fail_point!("run.create.after");
+    Ok(())
+}
+
+/// `events` as the beginning of a log.
+fn records(run: RunId, events: &[Event]) -> Vec<Record> {
+    let numbered = events.iter().cloned().zip(1..);
+    let version = SCHEMA_VERSION;
+    numbered
+        .map(|(event, seq)| {
+            let extra = Extra::default();
+            Record { run, seq: Seq(seq), at: 0, version, event, extra }
+        })
+        .collect()
 }
 
 fn journal_error(error: StoreError) -> JournalError {

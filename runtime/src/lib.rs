@@ -8,7 +8,7 @@
 //! use posse::{Keys, Runtime, RuntimeConfig, RunSpec};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let keys = Keys { anthropic_api_key: Some("sk-…".into()), ..Keys::default() };
+//! let keys = Keys::default().with("ANTHROPIC_API_KEY", "sk-…");
 //! let config = RuntimeConfig { model: Some("sonnet".into()), ..RuntimeConfig::new("runs.db", keys) };
 //! let runtime = Runtime::open(config).await?;
 //! let spec = RunSpec::new("general-purpose".parse()?, "What does this project do?", ".");
@@ -31,17 +31,35 @@ mod feed;
 mod handle;
 mod journal;
 mod runtime;
+mod selection;
 mod supervisor;
+mod verify;
 
 pub use agents::AgentCatalog;
 pub use error::Error;
 pub use feed::Update;
 pub use handle::{Events, RunHandle};
-pub use posse_agent::{Answer, Model, Patience, Tool, ToolContext, Transcript};
-pub use posse_model::{Keys, ResolveError};
+pub use posse_agent::{Answer, Model, ModelError, Patience, Tool, ToolContext, Transcript, Waits};
+pub use posse_model as model;
+pub use posse_model::{Catalog, Keys, ResolveError};
 pub use posse_protocol as protocol;
 pub use posse_protocol::{AgentName, AgentSpec, Limits, Outcome, RunId, RunSpec, Seq, Status};
 pub use posse_store as store;
 pub use posse_store::RunRow;
 pub use posse_tools::launch;
 pub use runtime::{Recovery, Runtime, RuntimeConfig};
+pub use selection::{NamedBy, Selection};
+pub use verify::{Damage, Verified};
+
+/// The Rust in the guides is compiled, and run where it can be.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../docs/guides/embed.md")]
+    struct Embed;
+    #[doc = include_str!("../../docs/guides/own-tools.md")]
+    struct OwnTools;
+    #[doc = include_str!("../../docs/guides/fake-model.md")]
+    struct FakeModel;
+}

@@ -3,21 +3,23 @@
 use crate::agents::AgentCatalog;
 use crate::error::Error;
 use crate::execute::Workbench;
-use crate::handle::RunHandle;
+use crate::handle::{Events, RunHandle};
+use crate::selection;
 use crate::supervisor::Supervisor;
-use posse_agent::{Patience, Tool};
-use posse_model::{Keys, Models};
+use posse_agent::{Patience, Tool, Transcript, Waits};
+use posse_model::{Cassette, Catalog, Choice, Keys, Models};
 use posse_protocol::{
-    AgentSpec, CallId, CancelRequested, CancelScope, Ending, Event, Extra, Grant, Limits,
+    AgentSpec, CallId, CancelRequested, CancelScope, Effort, Ending, Event, Extra, Grant, Limits,
     MessageReceived, Record, RunId, RunSpec, RunStarted, Seq, ToolFinished, ToolOutput,
 };
 use posse_store::{
-    Append, Durability, Filter, Options, Reserve, RunRow, SqliteStore, Store, StoreError,
+    Append, Durability, Filter, Guard, Options, Reserve, RunRow, SqliteStore, Store, StoreError,
 };
 use posse_tools::launch::Launcher;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// How a runtime is set up.
 #[derive(Clone)]
@@ -28,14 +30,21 @@ pub struct RuntimeConfig {
     pub durability: Durability,
     /// What is needed to reach models.
     pub keys: Keys,
-    /// The model of runs and agents that name none, as `vendor/name`.
+    /// The vendors and models there are.
+    pub catalog: Catalog,
+    /// The model of runs and agents that name none, as `vendor/name`. Without it, what can be had
+    /// here is taken; see [`Runtime::choice`].
     pub model: Option<String>,
     /// The models to go on with when that one cannot be had.
     pub fallbacks: Vec<String>,
+    /// How hard models are to think when neither the run nor its agent says.
+    pub effort: Option<Effort>,
     /// How long runs put up with a provider in trouble.
     pub patience: Patience,
     /// How long a reply may make no progress before it is given up.
     pub stall: Duration,
+    /// What is said to models is recorded here, or taken from here in place of the network.
+    pub cassette: Option<Cassette>,
     /// How far runs may go when neither they nor their agent say.
     pub limits: Limits,
     /// The agents there are.
@@ -44,7 +53,7 @@ pub struct RuntimeConfig {
     pub tools: Vec<Arc<dyn Tool>>,
     /// Starts processes. Without it there is no shell.
     pub launcher: Option<Launcher>,
-    /// Runs executed at the same time; more wait in order.
+    /// Runs executed at the same time; more wait in order. That is the runtime's one lane.
     pub max_concurrent: usize,
     /// What becomes of unfinished runs that this runtime finds.
     pub recovery: Recovery,
@@ -59,10 +68,13 @@ impl RuntimeConfig {
             database: database.into(),
             durability: Durability::Power,
             keys,
+            catalog: Catalog::built_in(),
             model: None,
             fallbacks: Vec::new(),
+            effort: None,
             patience: Patience::default(),
             stall: posse_model::Options::default().stall,
+            cassette: None,
             limits: Limits::default(),
             agents: AgentCatalog::built_in(),
             tools: Vec::new(),
@@ -88,7 +100,7 @@ pub enum Recovery {
 /// Executes runs. Cheap to clone; the last clone does not stop it, [`Runtime::shutdown`] does.
 #[derive(Clone)]
 pub struct Runtime {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 pub(crate) struct Inner {
@@ -96,6 +108,8 @@ pub(crate) struct Inner {
     pub(crate) workbench: Arc<Workbench>,
     supervisor: Supervisor,
     config: RuntimeConfig,
+    /// The model that is taken when nobody names one, once that was looked for.
+    choice: OnceCell<Choice>,
 }
 
 impl Runtime {
@@ -103,15 +117,23 @@ impl Runtime {
     ///
     /// # Errors
     /// When the database cannot be used.
-    pub async fn open(config: RuntimeConfig) -> Result<Self, Error> {
+    pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
         let options =
             Options { durability: config.durability, ..Options::new(config.database.clone()) };
         let lease = options.lease;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
-        let models = Models::new(config.keys.clone(), posse_model::Options { stall: config.stall });
+        let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
+        let mut models = Models::new(catalog, keys, posse_model::Options { stall: config.stall });
+        if let Some(cassette) = &config.cassette {
+            models = models.with_cassette(cassette.clone());
+            if cassette.replay().is_some() {
+                config.patience.waits = Waits::Skipped;
+            }
+        }
         let workbench = Arc::new(Workbench::new(&config, models));
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
-        Ok(Runtime { inner: Arc::new(Inner { store, workbench, supervisor, config }) })
+        let choice = OnceCell::new();
+        Ok(Runtime { inner: Arc::new(Inner { store, workbench, supervisor, config, choice }) })
     }
 
     /// Starts a run and returns at once. Nothing is stored unless everything about it is sound.
@@ -119,7 +141,25 @@ impl Runtime {
     /// # Errors
     /// When the agent, model, folder or prompt cannot be used, or the store refuses.
     pub async fn start(&self, spec: RunSpec) -> Result<RunHandle, Error> {
-        let started = self.prepare(&spec)?;
+        self.begin(RunId::new(), spec).await
+    }
+
+    /// Starts a run like [`Runtime::start`] and listens to it from its first moment on, so that
+    /// whoever shows it misses no delta.
+    ///
+    /// # Errors
+    /// As [`Runtime::start`].
+    pub async fn start_and_watch(&self, spec: RunSpec) -> Result<(RunHandle, Events), Error> {
+        let run = RunId::new();
+        let events = self.handle(run).events(Seq::ZERO);
+        let started = self.begin(run, spec).await?;
+        // Its key may have found a run that was there before.
+        let events = if started.id() == run { events } else { started.events(Seq::ZERO) };
+        Ok((started, events))
+    }
+
+    async fn begin(&self, run: RunId, spec: RunSpec) -> Result<RunHandle, Error> {
+        let started = self.prepare(&spec).await?;
         let mut events = vec![Event::RunStarted(Box::new(started))];
         match spec.prompt {
             Some(prompt) if prompt.trim().is_empty() => {
@@ -133,8 +173,8 @@ impl Runtime {
                 ));
             }
         }
-        match self.inner.supervisor.launch(events).await {
-            Ok(run) => Ok(self.handle(run)),
+        match self.inner.supervisor.launch(run, events).await {
+            Ok(()) => Ok(self.handle(run)),
             // Asked for again, it goes on, even where unfinished runs wait to be resumed.
             Err(StoreError::KeyTaken { run, .. }) => Ok(self.resume(run)),
             Err(error) => Err(error.into()),
@@ -187,21 +227,47 @@ impl Runtime {
         Ok(())
     }
 
-    /// Gives the result of a call whose tool answered that it would come later.
+    /// Gives the result of a call whose tool answered that it would come later. It may come
+    /// before that answer is stored.
     ///
     /// # Errors
-    /// When there is no such run, or it has ended.
+    /// When there is no such run, or the call is not open: its last reply did not make it, or it
+    /// has its result already. Of two answers one is stored, and the other is refused.
     pub async fn answer(&self, run: RunId, call: CallId, output: ToolOutput) -> Result<(), Error> {
-        self.inner.supervisor.adopt(run);
         let finished = Event::ToolFinished(ToolFinished {
-            call,
+            call: call.clone(),
             output,
             ending: Ending::Returned,
             took_ms: 0,
             worked_ms: 0,
             extra: Extra::default(),
         });
-        self.inner.store.append(vec![Append::by_anyone(run, finished)]).await?;
+        let mut transcript = Transcript::default();
+        let mut answered = false;
+        loop {
+            for record in self.read(run, transcript.seq(), usize::MAX).await? {
+                transcript.apply(record.seq, &record.event);
+                answered |= matches!(&record.event, Event::ToolFinished(it) if it.call == call);
+            }
+            if !transcript.open_calls().any(|open| *open == call) {
+                let why = if answered { ANSWERED } else { NOT_ASKED };
+                let call: String = call.0.chars().take(80).collect();
+                return Err(Error::InvalidInput(format!(
+                    "call `{call}` of run {run} cannot be answered: {why}"
+                )));
+            }
+            // What is appended meanwhile may be another answer: then look again.
+            let guard = Guard::Anyone { last: Some(transcript.seq()) };
+            let append = Append { guard, ..Append::by_anyone(run, finished.clone()) };
+            match self.inner.store.append(vec![append]).await {
+                Err(StoreError::Moved { .. }) => {}
+                stored => {
+                    stored?;
+                    break;
+                }
+            }
+        }
+        self.inner.supervisor.adopt(run);
         Ok(())
     }
 
@@ -279,41 +345,43 @@ impl Runtime {
         self.inner.store.close().await;
     }
 
+    /// The model that is taken when nobody names one: of the first vendor there is a key for,
+    /// else of the first local server that answers, else the one that works offline. Looked for
+    /// once.
+    pub async fn choice(&self) -> &Choice {
+        self.inner.choice.get_or_init(|| self.models().choose()).await
+    }
+
+    /// The models there are.
+    pub fn models(&self) -> &Models {
+        &self.inner.workbench.models
+    }
+
+    pub(crate) fn config(&self) -> &RuntimeConfig {
+        &self.inner.config
+    }
+
     /// Decides everything about a run before anything is stored.
-    fn prepare(&self, spec: &RunSpec) -> Result<RunStarted, Error> {
+    async fn prepare(&self, spec: &RunSpec) -> Result<RunStarted, Error> {
         let config = &self.inner.config;
         let mut agent = config.agents.find(&spec.agent)?.clone();
         let workspace = canonical_folder(&spec.workspace)?;
-        let (spec_effort, spec_schema) = (spec.effort, spec.output_schema.clone());
-        agent.effort = spec_effort.or(agent.effort);
-        agent.output_schema = spec_schema.or(agent.output_schema.take());
-        let wanted = [
-            (&spec.model, &spec.fallbacks),
-            (&agent.model, &agent.fallbacks),
-            (&config.model, &config.fallbacks),
-        ];
-        let named = wanted.into_iter().find_map(|(model, more)| Some((model.as_ref()?, more)));
-        let (model, fallbacks) = named.ok_or(Error::NoModel)?;
-        let models = &self.inner.workbench.models;
-        let model = models.resolve(model)?;
-        let fallbacks = fallbacks.iter().map(|name| Ok(models.resolve(name)?.info().id.clone()));
-        let fallbacks = fallbacks.collect::<Result<Vec<String>, Error>>()?;
+        agent.effort = spec.effort.or(agent.effort).or(config.effort);
+        agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());
         let limits = merged(&spec.limits, &merged(&agent.limits, &config.limits));
-        let info = model.info();
-        if limits.cost.is_some() && info.price.output == 0 {
-            return Err(Error::InvalidInput(format!(
-                "the price of {} is not known, so a limit of cost cannot be kept; leave the limit \
-                 out, or limit turns, tokens or time instead",
-                info.id
-            )));
-        }
-        let model = info.id.clone();
+        let selection = self.selected(spec, &agent).await?;
+        selection::check(&selection, self.models(), &agent, &limits)?;
+        let (model, fallbacks) = (selection.model, selection.fallbacks);
         let grant = self.inner.workbench.grant(&agent, workspace)?;
         let (session, key) = (spec.session, spec.key.clone());
         let extra = Extra::default();
         Ok(RunStarted { agent, model, fallbacks, grant, limits, session, key, extra })
     }
 }
+
+/// Why a call cannot be answered.
+const ANSWERED: &str = "it has its result already";
+const NOT_ASKED: &str = "the last reply of the agent does not make it; `posse runs log` shows them";
 
 /// How many of the newest runs a short id is looked for among.
 const RECENT: usize = 10_000;

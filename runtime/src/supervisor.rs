@@ -3,17 +3,21 @@
 //! The only place of this crate that starts tasks. Each is tracked, and awaited at shutdown.
 
 use crate::execute::{Assignment, Left, Workbench};
+use crate::journal::{Birth, FIRST_EPOCH, create};
 use crate::runtime::{Recovery, RuntimeConfig};
-use posse_protocol::{Event, Record, RunId, SCHEMA_VERSION, Seq};
-use posse_store::{Append, Guard, Ownership, Reserve, Store, StoreError, Wanted};
+use posse_protocol::{Event, RunId};
+use posse_store::{Ownership, Store, StoreError, Wanted};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// How long a new runtime waits before it looks for unfinished runs.
+const FIRST_LOOK: Duration = Duration::from_millis(10);
 
 pub(crate) struct Supervisor {
     shared: Arc<Shared>,
@@ -23,6 +27,7 @@ pub(crate) struct Supervisor {
 struct Shared {
     store: Arc<dyn Store>,
     workbench: Arc<Workbench>,
+    /// The runtime's one lane: who finds no slot waits in the store, in order.
     slots: Arc<Semaphore>,
     recovery: Scope,
     /// Runs that this process was asked to execute, whatever the scope.
@@ -78,46 +83,31 @@ impl Supervisor {
     }
 
     /// Stores a new run and executes it: at once if there is a slot and nothing waits before it.
-    pub(crate) async fn launch(&self, events: Vec<Event>) -> Result<RunId, StoreError> {
+    pub(crate) async fn launch(&self, run: RunId, events: Vec<Event>) -> Result<(), StoreError> {
         let shared = &self.shared;
         if shared.stop.is_cancelled() {
             return Err(StoreError::Closed);
         }
-        let run = RunId::new();
         let free = !shared.backlog.load(Ordering::Acquire);
         let has_work = events.len() > 1;
         let permit = match free && has_work {
             true => shared.slots.clone().try_acquire_owned().ok(),
             false => None,
         };
-        let then = match (&permit, has_work) {
-            (Some(_), _) => Ownership::Mine,
-            (None, true) => Ownership::Queued,
-            (None, false) => Ownership::Waiting,
-        };
-        self.shared.remember(run);
-        fail::fail_point!("run.create.before");
-        let append = Append {
-            run,
-            events: events.clone(),
-            guard: Guard::Create(then),
-            reserve: Reserve::Leave,
-        };
-        let appended = shared.store.append(vec![append]).await?;
-        fail::fail_point!("run.create.after");
-        let epoch = appended.first().map_or(0, |at| at.epoch);
-        match permit {
-            Some(permit) => {
-                let fresh = Some(records(run, events));
-                shared.execute(Assignment { run, epoch, fresh }, permit);
-            }
-            None if has_work => {
-                shared.backlog.store(true, Ordering::Release);
-                shared.nudge.notify_one();
-            }
-            None => {}
+        shared.remember(run);
+        if let Some(permit) = permit {
+            let (told, born) = oneshot::channel();
+            let birth = Some(Birth { events, told });
+            shared.execute(Assignment { run, epoch: FIRST_EPOCH, birth }, permit);
+            return born.await.map_err(|_| StoreError::Closed)?;
         }
-        Ok(run)
+        let then = if has_work { Ownership::Queued } else { Ownership::Waiting };
+        create(&*shared.store, run, events, then).await?;
+        if has_work {
+            shared.backlog.store(true, Ordering::Release);
+            shared.nudge.notify_one();
+        }
+        Ok(())
     }
 
     /// Makes this process execute `run` whenever it has something to do.
@@ -164,6 +154,13 @@ impl Shared {
     /// Claims what is to be done while there are slots.
     async fn claim_runs(self: Arc<Self>) {
         let mut ready = self.store.ready();
+        // Whoever opens a runtime to start a run is served first, in the same commit in which this
+        // worker makes itself known.
+        tokio::select! {
+            () = self.stop.cancelled() => return,
+            () = self.nudge.notified() => {}
+            () = tokio::time::sleep(FIRST_LOOK) => {}
+        }
         loop {
             ready.mark_unchanged();
             self.fill_slots().await;
@@ -196,7 +193,7 @@ impl Shared {
             let last = claimed.len() < free;
             for claim in claimed {
                 let Ok(permit) = self.slots.clone().acquire_owned().await else { return };
-                let assignment = Assignment { run: claim.row.id, epoch: claim.epoch, fresh: None };
+                let assignment = Assignment { run: claim.row.id, epoch: claim.epoch, birth: None };
                 self.execute(assignment, permit);
             }
             if last {
@@ -256,18 +253,4 @@ impl Shared {
             let _ = self.store.renew().await;
         }
     }
-}
-
-/// The log of a run that was only just made.
-fn records(run: RunId, events: Vec<Event>) -> Vec<Record> {
-    let numbered = events.into_iter().enumerate();
-    numbered
-        .map(|(index, event)| Record {
-            run,
-            seq: Seq(index as u64 + 1),
-            at: 0,
-            version: SCHEMA_VERSION,
-            event,
-        })
-        .collect()
 }

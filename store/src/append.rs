@@ -1,6 +1,8 @@
 //! What a store is asked to add to logs, and on which conditions.
 
+use crate::error::StoreError;
 use posse_protocol::{Event, RunId, Seq};
+use std::sync::Arc;
 
 /// Events for one run, appended together. A batch of these is appended whole or not at all.
 #[derive(Clone, Debug)]
@@ -8,7 +10,7 @@ pub struct Append {
     /// Which run.
     pub run: RunId,
     /// What to append, in order. May be empty when only ownership changes.
-    pub events: Vec<Event>,
+    pub events: Arc<[Event]>,
     /// What must hold.
     pub guard: Guard,
     /// May be written to the space kept in reserve when the disk is full.
@@ -29,8 +31,12 @@ pub enum Guard {
         /// What becomes of the claim.
         then: Ownership,
     },
-    /// Nothing, except that the run has not ended, or that the event may follow the end.
-    Anyone,
+    /// The run has not ended, or the event may follow the end; and, if given, this is the run's
+    /// last event.
+    Anyone {
+        /// The last event that the appender knows.
+        last: Option<Seq>,
+    },
 }
 
 /// Who owns a run after an append.
@@ -64,9 +70,38 @@ pub struct Appended {
     pub epoch: u64,
 }
 
+impl Guard {
+    /// The last event that the appender expects.
+    pub(crate) fn last(&self) -> Option<Seq> {
+        match self {
+            Guard::Create(_) => None,
+            Guard::Owner { last, .. } | Guard::Anyone { last } => *last,
+        }
+    }
+}
+
+/// An append whose events are written out, by whoever asks: the one writer has enough to do.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) append: Append,
+    /// The JSON of each event.
+    pub(crate) bodies: Vec<Arc<str>>,
+}
+
+impl Draft {
+    pub(crate) fn new(append: Append) -> Result<Self, StoreError> {
+        let write = |event: &Event| serde_json::to_string(event).map(Arc::from);
+        let bodies = append.events.iter().map(write).collect::<Result<_, _>>();
+        let bodies =
+            bodies.map_err(|_| StoreError::Misplaced("an event that cannot be written as JSON"))?;
+        Ok(Draft { append, bodies })
+    }
+}
+
 impl Append {
     /// An append that anyone may make.
     pub fn by_anyone(run: RunId, event: Event) -> Self {
-        Append { run, events: vec![event], guard: Guard::Anyone, reserve: Reserve::Leave }
+        let guard = Guard::Anyone { last: None };
+        Append { run, events: Arc::new([event]), guard, reserve: Reserve::Leave }
     }
 }

@@ -101,6 +101,7 @@ const CASES: &[(&str, Case)] = cases! {
         others_append_no_steps
         an_end_is_followed_only_by_a_message_or_archiving
         an_owner_learns_that_its_log_moved
+        others_learn_that_a_log_moved
         a_finish_gives_up_the_claim
         a_waiting_run_is_claimable_when_something_is_appended
         a_queued_run_is_claimable_at_once;

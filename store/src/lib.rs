@@ -14,6 +14,7 @@ mod chain;
 mod clock;
 pub mod conformance;
 mod error;
+mod projection;
 mod row;
 mod sql;
 mod sqlite;
@@ -21,6 +22,7 @@ mod sqlite;
 pub use append::{Append, Appended, Guard, Ownership, Reserve};
 pub use clock::{Clock, MachineClock};
 pub use error::StoreError;
+pub use projection::Projection;
 pub use row::{RunRow, Spent};
 pub use sqlite::{Durability, Options, SqliteStore};
 
@@ -40,6 +42,10 @@ pub trait Store: Send + Sync {
 
     /// The runs that `filter` selects.
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError>;
+
+    /// The runs of which there are events and no row, by the names they are stored under. There are
+    /// none unless someone changed the store behind its back.
+    async fn orphans(&self) -> Result<Vec<String>, StoreError>;
 
     /// Takes ownership of runs that have something to do and no living owner, the longest
     /// waiting first.

@@ -2,12 +2,13 @@
 //!
 //! [`RunRow::admit`] is the law of appending. It is pure, so that every store obeys the same one.
 
-use crate::append::{Append, Guard, Ownership};
+use crate::append::{Draft, Guard, Ownership};
 use crate::chain;
 use crate::error::StoreError;
 use posse_protocol::{
     Event, Purpose, Remedy, RunId, SCHEMA_VERSION, Seq, Status, Usage, Usd, WorkerId,
 };
+use std::sync::Arc;
 
 /// A run at a glance.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,8 +84,8 @@ impl Spent {
     }
 }
 
-impl From<Usage> for Spent {
-    fn from(usage: Usage) -> Self {
+impl From<&Usage> for Spent {
+    fn from(usage: &Usage) -> Self {
         Spent {
             // A provider may report any number; a sum must not stop the writer.
             input_tokens: usage
@@ -104,7 +105,7 @@ pub(crate) struct StoredEvent {
     pub seq: Seq,
     pub at: u64,
     pub version: u32,
-    pub body: String,
+    pub body: Arc<str>,
     pub hash: String,
 }
 
@@ -112,7 +113,7 @@ pub(crate) struct StoredEvent {
 const LINE: usize = 200;
 
 impl RunRow {
-    fn new(id: RunId, at: u64) -> Self {
+    pub(crate) fn new(id: RunId, at: u64) -> Self {
         RunRow {
             id,
             agent: String::new(),
@@ -170,10 +171,11 @@ impl RunRow {
     /// the new events are then.
     pub(crate) fn admit(
         row: Option<&RunRow>,
-        append: &Append,
+        draft: &Draft,
         worker: WorkerId,
         at: u64,
     ) -> Result<(RunRow, Vec<StoredEvent>), StoreError> {
+        let append = &draft.append;
         let run = append.run;
         let mut next = match (&append.guard, row) {
             (Guard::Create(_), Some(_)) => return Err(StoreError::Exists(run)),
@@ -194,25 +196,25 @@ impl RunRow {
         if let Some(reason) = &next.damaged {
             return Err(StoreError::Damaged { run, seq: next.last_seq, reason: reason.clone() });
         }
-        if let Guard::Owner { epoch, last, .. } = append.guard {
-            if next.owner != Some(worker) || next.epoch != epoch {
-                return Err(StoreError::NotOwner(run));
-            }
-            if last.is_some_and(|last| last != next.last_seq) {
-                return Err(StoreError::Moved { run, last: next.last_seq });
-            }
+        if let Guard::Owner { epoch, .. } = append.guard
+            && (next.owner != Some(worker) || next.epoch != epoch)
+        {
+            return Err(StoreError::NotOwner(run));
+        }
+        if append.guard.last().is_some_and(|last| last != next.last_seq) {
+            return Err(StoreError::Moved { run, last: next.last_seq });
         }
         let mut stored = Vec::with_capacity(append.events.len());
-        for event in &append.events {
-            if append.guard == Guard::Anyone && !is_open_to_anyone(event) {
+        for (event, body) in append.events.iter().zip(&draft.bodies) {
+            if matches!(append.guard, Guard::Anyone { .. }) && !is_open_to_anyone(event) {
                 return Err(StoreError::NotOwner(run));
             }
             next.check_place(event)?;
-            stored.push(next.push(event, at)?);
+            stored.push(next.push(event, body.clone(), at));
         }
         match append.guard {
             Guard::Create(then) | Guard::Owner { then, .. } => next.hand_over(then, worker, at),
-            Guard::Anyone => {}
+            Guard::Anyone { .. } => {}
         }
         if next.outcome.is_some() || next.archived {
             (next.owner, next.runnable) = (None, false);
@@ -240,9 +242,7 @@ impl RunRow {
         }
     }
 
-    fn push(&mut self, event: &Event, at: u64) -> Result<StoredEvent, StoreError> {
-        let body = serde_json::to_string(event)
-            .map_err(|_| StoreError::Misplaced("an event that cannot be written as JSON"))?;
+    fn push(&mut self, event: &Event, body: Arc<str>, at: u64) -> StoredEvent {
         let seq = self.last_seq.next();
         let hash = chain::link(&self.last_hash, seq, at, SCHEMA_VERSION, &body);
         self.last_seq = seq;
@@ -250,10 +250,12 @@ impl RunRow {
         self.updated_at = at;
         self.version = self.version.max(SCHEMA_VERSION);
         self.project(event, at);
-        Ok(StoredEvent { run: self.id, seq, at, version: SCHEMA_VERSION, body, hash })
+        StoredEvent { run: self.id, seq, at, version: SCHEMA_VERSION, body, hash }
     }
 
-    fn project(&mut self, event: &Event, at: u64) {
+    /// What an event changes in the row. A pure function of the log: [`crate::Projection`] makes the
+    /// row again from it, so whoever changes what is stored here migrates the rows there are.
+    pub(crate) fn project(&mut self, event: &Event, at: u64) {
         let waited_for = match event {
             Event::TimePassed(_) | Event::CancelRequested(_) | Event::Archived(_) => String::new(),
             _ => std::mem::take(&mut self.note),
@@ -275,21 +277,21 @@ impl RunRow {
             }
             Event::ModelCalled(called) => {
                 self.settle(self.reserved);
-                self.reserved = called.reserved.into();
+                self.reserved = (&called.reserved).into();
                 // A call that failed and is made again is the same turn.
                 if called.purpose == Purpose::Turn && waited_for.is_empty() {
                     self.turns += 1;
                 }
             }
-            Event::ModelReplied(replied) => self.settle(replied.usage.into()),
+            Event::ModelReplied(replied) => self.settle((&replied.usage).into()),
             Event::ModelFailed(failed) => {
-                self.settle(failed.usage.into());
+                self.settle((&failed.usage).into());
                 let remedy = failed.remedy.as_ref().map(Remedy::to_string);
                 self.note = remedy.map_or(String::new(), |remedy| {
                     one_line(&format!("{remedy}: {}", failed.reason))
                 });
             }
-            Event::Compacted(compacted) => self.settle(compacted.usage.into()),
+            Event::Compacted(compacted) => self.settle((&compacted.usage).into()),
             Event::ToolStarted(_) => self.tool_calls += 1,
             Event::ToolFinished(_) | Event::CancelRequested(_) => self.wake(at),
             Event::RunFinished(finished) => {

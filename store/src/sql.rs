@@ -12,7 +12,7 @@ pub(crate) const RUN_WIDTH: usize = 28;
 
 /// Columns of `events`.
 const EVENT_COLUMNS: &str = "run, seq, at, version, body, hash";
-const EVENT_WIDTH: usize = 6;
+pub(crate) const EVENT_WIDTH: usize = 6;
 
 /// The schema, one migration an entry; statements are split at `;`.
 pub(crate) const MIGRATIONS: &[&str] = &["
@@ -55,6 +55,9 @@ pub(crate) const EVENTS_FROM: &str = "SELECT seq, at, version, body, hash FROM e
 pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged FROM runs \
     WHERE id = $1";
 
+pub(crate) const ORPHANS: &str = "SELECT DISTINCT run FROM events \
+    WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = events.run) ORDER BY run";
+
 /// `count` placeholders in parentheses, from `$first` on.
 fn placeholders(first: usize, count: usize) -> String {
     let list: Vec<String> = (first..first + count).map(|index| format!("${index}")).collect();
@@ -66,12 +69,19 @@ fn rows_of(width: usize, count: usize) -> String {
     rows.join(", ")
 }
 
-/// Inserts `count` events.
-pub(crate) fn insert_events(count: usize) -> String {
-    format!("INSERT INTO events ({EVENT_COLUMNS}) VALUES {}", rows_of(EVENT_WIDTH, count))
+/// `count` rows, of which those that begin with NULL do not count: a few statements serve any
+/// number of rows.
+fn given_rows(width: usize, count: usize) -> String {
+    let rows = rows_of(width, count);
+    format!("SELECT * FROM (VALUES {rows}) AS given WHERE given.column1 IS NOT NULL")
 }
 
-/// Writes `count` rows of runs, new or known.
+/// Inserts up to `count` events.
+pub(crate) fn insert_events(count: usize) -> String {
+    format!("INSERT INTO events ({EVENT_COLUMNS}) {}", given_rows(EVENT_WIDTH, count))
+}
+
+/// Writes up to `count` rows of runs, new or known.
 pub(crate) fn save_runs(count: usize) -> String {
     let updates: Vec<String> = RUN_COLUMNS
         .split(", ")
@@ -80,8 +90,8 @@ pub(crate) fn save_runs(count: usize) -> String {
         .map(|column| format!("{column} = excluded.{column}"))
         .collect();
     format!(
-        "INSERT INTO runs ({RUN_COLUMNS}) VALUES {} ON CONFLICT (id) DO UPDATE SET {}",
-        rows_of(RUN_WIDTH, count),
+        "INSERT INTO runs ({RUN_COLUMNS}) {} ON CONFLICT (id) DO UPDATE SET {}",
+        given_rows(RUN_WIDTH, count),
         updates.join(", ")
     )
 }
@@ -162,7 +172,8 @@ mod tests {
 
     /// Every statement a store runs, apart from the engine's own pragmas and transactions.
     fn all() -> Vec<String> {
-        let fixed = [WORKERS, WORKER_SAVE, WORKER_DELETE, DISOWN, MARK_DAMAGED, EVENTS_FROM, TAIL];
+        let fixed =
+            [WORKERS, WORKER_SAVE, WORKER_DELETE, DISOWN, MARK_DAMAGED, EVENTS_FROM, TAIL, ORPHANS];
         let mut all: Vec<String> = fixed.map(str::to_owned).to_vec();
         for count in [1, 2, 64] {
             all.extend(

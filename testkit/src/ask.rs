@@ -1,10 +1,17 @@
 //! A request to a model as scripts see it: the same for every wire format.
 
+use crate::fault::Wire;
+use crate::http::Request;
+use serde_json::Value;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// What a request asks, borrowed from its body.
 #[derive(Debug)]
 pub(crate) struct Ask<'a> {
+    pub(crate) wire: Wire,
+    /// With its query.
+    pub(crate) path: &'a str,
     pub(crate) model: &'a str,
     pub(crate) system: Vec<&'a str>,
     pub(crate) messages: Vec<Said<'a>>,
@@ -13,6 +20,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: &'a str,
     /// The number of assistant messages in the transcript.
     pub(crate) turn: usize,
+    /// The body as a tree, made when first a rule looks into it.
+    tree: OnceCell<Value>,
 }
 
 /// One message of the transcript.
@@ -33,7 +42,29 @@ pub(crate) enum Role {
     Assistant,
 }
 
-impl Ask<'_> {
+impl<'a> Ask<'a> {
+    /// A request about which nothing is known yet but where it came to.
+    pub(crate) fn new(wire: Wire, request: &'a Request, body: &'a str) -> Self {
+        Ask {
+            wire,
+            path: &request.target,
+            model: "",
+            system: Vec::new(),
+            messages: Vec::new(),
+            tools: Vec::new(),
+            headers: &request.headers,
+            body,
+            turn: 0,
+            tree: OnceCell::new(),
+        }
+    }
+
+    /// The value at this JSON pointer of the body.
+    pub(crate) fn field(&self, pointer: &str) -> Option<&Value> {
+        let read = || serde_json::from_str(self.body).unwrap_or_default();
+        self.tree.get_or_init(read).pointer(pointer)
+    }
+
     /// The text of the first user message that has text.
     pub(crate) fn first_user(&self) -> Cow<'_, str> {
         self.messages.iter().find(|said| said.is_user_text()).map_or(Cow::Borrowed(""), Said::text)
@@ -64,6 +95,11 @@ impl Ask<'_> {
 }
 
 impl Said<'_> {
+    /// A message that says nothing yet.
+    pub(crate) fn nothing(role: Role) -> Self {
+        Said { role, texts: Vec::new(), results: Vec::new(), calls: Vec::new() }
+    }
+
     fn is_user_text(&self) -> bool {
         self.role == Role::User && !self.texts.is_empty()
     }

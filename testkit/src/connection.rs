@@ -1,15 +1,17 @@
 //! One connection: reads requests, has them answered, and puts the answers on the wire at their
-//! pace. Watches for a client that leaves while its reply waits.
+//! pace, spoilt where a fault wants it. Watches for a client that leaves while its reply waits.
 
+use crate::fault::{Draft, Ending, Fault, Move, Plan, Scene, Wire};
 use crate::gate::Gate;
 use crate::http::{
-    After, BodyWanted, EventKind, Events, Framing, Payload, ReadError, Reader, Response, Version,
-    begin_chunked, encode, end_chunked, push_chunk,
+    After, BodyWanted, EventKind, Events, Framing, Payload, ReadError, Reader, Request, Response,
+    Version, begin_chunked, encode, end_chunked, push_chunk,
 };
 use crate::ledger::Ledger;
-use crate::script::Book;
+use crate::script::{Book, Reply};
 use crate::wire;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,6 +30,25 @@ pub(crate) struct Performance {
     pub(crate) token_delay: Duration,
     pub(crate) held_by: Option<Gate>,
     pub(crate) held_after: Option<(usize, Gate)>,
+    pub(crate) fault: Option<&'static Fault>,
+}
+
+impl Performance {
+    /// The response at the pace of the reply, with the reply's headers and its fault.
+    pub(crate) fn new(reply: &Reply, mut response: Response) -> Self {
+        for (name, value) in &reply.headers {
+            response.headers.retain(|(set, _)| set != name);
+            response.headers.push((name.clone(), value.clone()));
+        }
+        Performance {
+            response,
+            latency: reply.latency,
+            token_delay: reply.token_delay,
+            held_by: reply.held_by.clone(),
+            held_after: reply.held_after.clone(),
+            fault: reply.faulty(),
+        }
+    }
 }
 
 impl From<Response> for Performance {
@@ -38,8 +59,18 @@ impl From<Response> for Performance {
             token_delay: Duration::ZERO,
             held_by: None,
             held_after: None,
+            fault: None,
         }
     }
+}
+
+/// What all connections of a server share.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) book: Book,
+    pub(crate) ledger: Arc<Ledger>,
+    /// Where redirects lead to, if the script has faults.
+    pub(crate) elsewhere: Option<SocketAddr>,
 }
 
 /// The client left before its reply was complete.
@@ -52,7 +83,8 @@ impl From<io::Error> for Gone {
 }
 
 /// Answers requests until the client leaves or may not go on.
-pub(crate) async fn serve(stream: TcpStream, book: &Book, ledger: &Ledger) {
+pub(crate) async fn serve(stream: TcpStream, stage: &Stage) {
+    let Stage { book, ledger, elsewhere } = stage;
     ledger.connect();
     // Without it the pieces of a slow stream would wait for each other. A socket that refuses is
     // closed already, which the first read finds out.
@@ -60,6 +92,13 @@ pub(crate) async fn serve(stream: TcpStream, book: &Book, ledger: &Ledger) {
     let mut connection = Connection { stream };
     let mut reader = Reader::default();
     loop {
+        if book.may_leave_unread()
+            && connection.hears().await
+            && let Some(ending) = book.leaves_unread()
+        {
+            connection.end(ending).await;
+            return;
+        }
         let request = match reader.request(&mut connection.stream).await {
             Ok(request) => Arc::new(request),
             Err(ReadError::Closed) => return,
@@ -70,20 +109,48 @@ pub(crate) async fn serve(stream: TcpStream, book: &Book, ledger: &Ledger) {
         };
         let framing = request.framing;
         let in_flight = ledger.arrive(&request);
-        let performance = wire::answer(&request, book, in_flight.number);
-        if performance.response.status == 400 {
-            ledger.refuse();
-        }
+        let wire::Answer { performance, note } = wire::answer(&request, book, in_flight.number);
+        ledger.note(in_flight.number, note);
+        let spoilt = performance.fault.map(|fault| (fault, scene(&request, *elsewhere)));
         // A reply can be long under way; what was asked need not be kept for that.
         drop(request);
-        if connection.perform(performance, framing).await.is_err() {
+        let performed = match spoilt {
+            None => connection.perform(performance, framing).await.map(|()| Ending::KeepOpen),
+            Some((fault, scene)) => connection.misperform(performance, fault, scene).await,
+        };
+        let Ok(ending) = performed else {
             ledger.abandon();
             return;
-        }
+        };
         drop(in_flight);
+        if ending != Ending::KeepOpen {
+            connection.end(ending).await;
+            return;
+        }
         if framing.after == After::Close {
             return;
         }
+    }
+}
+
+/// Takes requests that should not have come, and says so.
+pub(crate) async fn turn_away(mut stream: TcpStream, ledger: &Ledger) {
+    ledger.connect();
+    let mut reader = Reader::default();
+    if let Ok(request) = reader.request(&mut stream).await {
+        let request = Arc::new(request);
+        let _in_flight = ledger.arrive(&request);
+        let response = wire::refusal(404, "nothing is served here: a redirect led astray");
+        Connection { stream }.refuse(response).await;
+    }
+}
+
+fn scene(request: &Request, elsewhere: Option<SocketAddr>) -> Scene {
+    Scene {
+        wire: Wire::at(request.path()),
+        target: request.target.clone(),
+        framing: request.framing,
+        elsewhere,
     }
 }
 
@@ -93,7 +160,8 @@ struct Connection {
 
 impl Connection {
     async fn perform(&mut self, performance: Performance, framing: Framing) -> Result<(), Gone> {
-        let Performance { response, latency, token_delay, held_by, held_after } = performance;
+        let Performance { response, latency, token_delay, held_by, held_after, fault: _ } =
+            performance;
         self.pause(latency).await?;
         if let Some(gate) = held_by {
             self.hold(&gate).await?;
@@ -112,6 +180,56 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Does what a fault makes of a performance, and returns what is to become of the connection.
+    async fn misperform(
+        &mut self,
+        performance: Performance,
+        fault: &Fault,
+        scene: Scene,
+    ) -> Result<Ending, Gone> {
+        self.pause(performance.latency).await?;
+        if let Some(gate) = performance.held_by {
+            self.hold(&gate).await?;
+        }
+        let Plan { moves, ending } = fault.plan(Draft::new(performance.response, scene));
+        for part in moves {
+            match part {
+                Move::Send(bytes) => self.stream.write_all(&bytes).await?,
+                Move::Drip(bytes, pause) => {
+                    for byte in bytes {
+                        self.stream.write_all(&[byte]).await?;
+                        // Without a pause, others still get their turn to read it.
+                        tokio::task::yield_now().await;
+                        self.pause(pause).await?;
+                    }
+                }
+                Move::Flood(bytes, pause) => loop {
+                    self.stream.write_all(&bytes).await?;
+                    self.pause(pause).await?;
+                },
+                Move::Silence => {
+                    self.left().await;
+                    return Err(Gone);
+                }
+            }
+        }
+        Ok(ending)
+    }
+
+    /// Ends the connection in this way.
+    async fn end(&mut self, ending: Ending) {
+        match ending {
+            // A socket that refuses is gone already.
+            Ending::Reset => drop(self.stream.set_zero_linger()),
+            Ending::KeepOpen | Ending::Close => self.close().await,
+        }
+    }
+
+    /// Returns when the client has sent something; false when it left.
+    async fn hears(&self) -> bool {
+        matches!(self.stream.peek(&mut [0]).await, Ok(1..))
     }
 
     async fn stream_events(
@@ -184,6 +302,11 @@ impl Connection {
         if self.perform(response.into(), framing).await.is_err() {
             return;
         }
+        self.close().await;
+    }
+
+    /// Closes the connection in an orderly way.
+    async fn close(&mut self) {
         // Closing over unread bytes would reset the connection, and the client could lose the
         // answer while it still sends.
         let discard = async {

@@ -1,43 +1,26 @@
 //! What the server has seen: requests, connections, and how many are under way.
 
+use crate::captured::Captured;
+use crate::counts::Counts;
 use crate::http::Request;
 use crate::script::Capture;
 use crate::signal::{TimedOut, wait_for};
-use serde_json::Value;
+use crate::wire::Note;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// A request as it arrived.
-#[derive(Clone, Debug)]
-pub struct Captured {
-    /// Its place among all requests, counted from 1.
-    pub number: usize,
-    /// The HTTP method.
-    pub method: String,
-    /// The path, with its query.
-    pub path: String,
-    /// Names in lower case, and values, in their order.
-    pub headers: Vec<(String, String)>,
-    /// The body as JSON; null when it is none.
-    pub body: Value,
-    /// The body, byte for byte.
-    pub raw: Vec<u8>,
-}
-
-impl Captured {
-    /// The first value of the header with this name.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let named = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
-        named.map(|(_, value)| value.as_str())
-    }
-}
+/// Reasons for refusing that are kept; a client that errs once errs often.
+const REASONS: usize = 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     capture: Capture,
     /// Kept as they came: what nobody looks at need not be parsed again.
-    requests: Mutex<Vec<Arc<Request>>>,
+    requests: Mutex<Vec<Kept>>,
+    counts: Mutex<Counts>,
+    /// Why requests were refused, the first of them.
+    reasons: Mutex<Vec<String>>,
     arrived: AtomicUsize,
     in_flight: AtomicUsize,
     peak: AtomicUsize,
@@ -45,6 +28,13 @@ pub(crate) struct Ledger {
     refused: AtomicUsize,
     connections: AtomicUsize,
     changed: Notify,
+}
+
+/// A request, and how it was answered once it is.
+#[derive(Clone, Debug)]
+struct Kept {
+    request: Arc<Request>,
+    note: Option<Note>,
 }
 
 impl Ledger {
@@ -59,8 +49,8 @@ impl Ledger {
         let number = match self.capture {
             Capture::Discard => self.arrived.fetch_add(1, Ordering::SeqCst),
             Capture::Keep => {
-                let mut requests = self.lock();
-                requests.push(request.clone());
+                let mut requests = locked(&self.requests);
+                requests.push(Kept { request: request.clone(), note: None });
                 // Counted under the lock, so that numbers follow the order of the list.
                 self.arrived.fetch_add(1, Ordering::SeqCst)
             }
@@ -77,21 +67,37 @@ impl Ledger {
         self.abandoned.fetch_add(1, Ordering::SeqCst);
     }
 
-    pub(crate) fn refuse(&self) {
-        self.refused.fetch_add(1, Ordering::SeqCst);
+    /// Notes how request `number` is answered.
+    pub(crate) fn note(&self, number: usize, note: Note) {
+        if note.status == Some(400) {
+            self.refused.fetch_add(1, Ordering::SeqCst);
+        }
+        locked(&self.counts).add(&note);
+        if let Some(reason) = &note.refused {
+            let mut reasons = locked(&self.reasons);
+            if reasons.len() < REASONS {
+                reasons.push(format!("request {number}: {reason}"));
+            }
+        }
+        if self.capture == Capture::Keep
+            && let Some(kept) = locked(&self.requests).get_mut(number - 1)
+        {
+            kept.note = Some(note);
+        }
     }
 
     pub(crate) fn requests(&self) -> Vec<Captured> {
-        let requests = self.lock().clone();
-        let captured = requests.iter().enumerate().map(|(index, request)| Captured {
-            number: index + 1,
-            method: request.method.clone(),
-            path: request.target.clone(),
-            headers: request.headers.clone(),
-            body: serde_json::from_slice(&request.body).unwrap_or_default(),
-            raw: request.body.clone(),
-        });
-        captured.collect()
+        let requests = locked(&self.requests).clone();
+        let captured = requests.into_iter().enumerate();
+        captured.map(|(index, kept)| Captured::new(index + 1, kept.request, kept.note)).collect()
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        locked(&self.counts).clone()
+    }
+
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        locked(&self.reasons).clone()
     }
 
     pub(crate) fn arrived(&self) -> usize {
@@ -126,11 +132,11 @@ impl Ledger {
         wait_for("requests in flight", 0, &self.changed, || self.in_flight(), |seen| seen == 0)
             .await
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Request>>> {
-        // A push cannot leave the list half done, so a poisoned lock is as good as any.
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing here can be left half done, so a poisoned lock is as good as any.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A request under way.

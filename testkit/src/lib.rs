@@ -1,5 +1,5 @@
-//! The fake model server: it speaks a provider's wire format over real HTTP and answers from a
-//! script, so that an agent can be tested, shown and measured without a key.
+//! The fake model server: it speaks the wire formats of providers over real HTTP and answers from
+//! a script, so that an agent can be tested, shown and measured without a key.
 //!
 //! It must never be a dependency of a shipped library, read the environment, or reach out to the
 //! network: it only listens.
@@ -7,20 +7,31 @@
 #![warn(missing_docs)]
 
 mod ask;
+mod cache;
+mod captured;
 mod connection;
+mod counts;
 pub mod crash;
 mod fake_model;
+mod fault;
 mod gate;
+mod hash;
 mod http;
+mod issued;
 mod json;
 mod ledger;
+mod memory;
+mod prompt;
 mod script;
+mod seal;
 mod signal;
 mod spoken;
 mod wire;
 
+pub use captured::Captured;
+pub use counts::Counts;
 pub use fake_model::{FakeModel, StartError};
+pub use fault::{Expectation, Failure, Fault, Needs, UnknownFault, Wire};
 pub use gate::Gate;
-pub use ledger::Captured;
 pub use script::{Conversation, Reply, Rule, Script, ScriptError, Usage, When};
 pub use signal::{DEADLINE, TimedOut};

@@ -1,7 +1,12 @@
 //! A reply with the request's words filled in: what is said, before any wire format.
 
 use crate::ask::Ask;
+use crate::cache::Charge;
+use crate::fault::Wire;
+use crate::prompt::tokens;
 use crate::script::{Block, Usage};
+use crate::seal;
+use std::borrow::Cow;
 
 /// What the fake model says to one request.
 pub(crate) struct Spoken<'a> {
@@ -14,25 +19,87 @@ pub(crate) enum SpokenBlock<'a> {
     Text(String),
     Thinking {
         text: String,
-        signature: &'a str,
+        signature: Cow<'a, str>,
     },
     /// `input` is JSON text.
     ToolCall {
-        id: String,
+        id: CallId<'a>,
         name: &'a str,
         input: String,
     },
-    /// JSON text.
+    /// The JSON text of an object.
     Raw(String),
 }
 
-/// The usage of a reply, complete.
+/// What a tool call is known by.
+pub(crate) enum CallId<'a> {
+    /// The script says so.
+    Given(&'a str),
+    /// It follows from the place.
+    MadeUp(String),
+}
+
+impl CallId<'_> {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            CallId::Given(id) => id,
+            CallId::MadeUp(id) => id,
+        }
+    }
+}
+
+/// The usage of a reply, complete. The tokens of the prompt are those of `input`, `cache_write`
+/// and `cache_read` together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tokens {
     pub(crate) input: u64,
-    pub(crate) output: u64,
-    pub(crate) cache_creation: u64,
     pub(crate) cache_read: u64,
+    pub(crate) cache_write: u64,
+    /// The part of `cache_write` that is kept for an hour.
+    pub(crate) cache_write_for_an_hour: u64,
+    pub(crate) output: u64,
+    /// The part of `output` that is thinking.
+    pub(crate) reasoning: u64,
+}
+
+impl Tokens {
+    /// The whole prompt.
+    pub(crate) fn prompt(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
+    /// Prompt and reply.
+    pub(crate) fn total(&self) -> u64 {
+        self.prompt().saturating_add(self.output)
+    }
+
+    fn new(claimed: &Usage, charge: Charge, written: u64, thought: u64) -> Self {
+        let output = claimed.output_tokens.unwrap_or(written);
+        let reasoning = claimed.reasoning_tokens.unwrap_or(thought).min(output);
+        let Usage { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, .. } =
+            *claimed;
+        let claims = [input_tokens, cache_creation_input_tokens, cache_read_input_tokens];
+        if claims.iter().all(Option::is_none) {
+            return Tokens {
+                input: charge.fresh,
+                cache_read: charge.read,
+                cache_write: charge.written,
+                cache_write_for_an_hour: charge.written_for_an_hour,
+                output,
+                reasoning,
+            };
+        }
+        // A script that says what was read says all of it: what it leaves out was not cached.
+        let whole = charge.fresh + charge.read + charge.written;
+        Tokens {
+            input: input_tokens.unwrap_or(whole),
+            cache_read: cache_read_input_tokens.unwrap_or_default(),
+            cache_write: cache_creation_input_tokens.unwrap_or_default(),
+            cache_write_for_an_hour: 0,
+            output,
+            reasoning,
+        }
+    }
 }
 
 impl<'a> Spoken<'a> {
@@ -41,6 +108,7 @@ impl<'a> Spoken<'a> {
         blocks: &'a [Block],
         stop_reason: Option<&'a str>,
         usage: &Usage,
+        charge: Charge,
     ) -> Self {
         let mut calls = 0;
         let blocks: Vec<SpokenBlock<'a>> = blocks
@@ -48,24 +116,27 @@ impl<'a> Spoken<'a> {
             .map(|block| match block {
                 Block::Text(text) => SpokenBlock::Text(text.fill(ask)),
                 Block::Thinking { text, signature } => {
-                    SpokenBlock::Thinking { text: text.fill(ask), signature }
+                    let text = text.fill(ask);
+                    let own = signature.as_deref().map(Cow::Borrowed);
+                    let signature = own.unwrap_or_else(|| Cow::Owned(seal::of(&text)));
+                    SpokenBlock::Thinking { text, signature }
                 }
                 Block::ToolCall { id, name, input } => {
                     let index = calls;
                     calls += 1;
-                    let id = id.clone().unwrap_or_else(|| call_id(ask, index));
+                    let id = match id {
+                        Some(id) => CallId::Given(id),
+                        None => CallId::MadeUp(call_id(ask, index)),
+                    };
                     SpokenBlock::ToolCall { id, name, input: input.fill(ask) }
                 }
                 Block::Raw(block) => SpokenBlock::Raw(block.to_string()),
             })
             .collect();
         let characters: usize = blocks.iter().map(SpokenBlock::characters).sum();
-        let usage = Tokens {
-            input: usage.input_tokens.unwrap_or_else(|| a_quarter_of(ask.body.len())),
-            output: usage.output_tokens.unwrap_or_else(|| a_quarter_of(characters)),
-            cache_creation: usage.cache_creation_input_tokens.unwrap_or_default(),
-            cache_read: usage.cache_read_input_tokens.unwrap_or_default(),
-        };
+        let thinks = |block: &&SpokenBlock<'_>| matches!(block, SpokenBlock::Thinking { .. });
+        let thought: usize = blocks.iter().filter(thinks).map(SpokenBlock::characters).sum();
+        let usage = Tokens::new(usage, charge, tokens(characters), tokens(thought));
         Spoken { blocks, stop_reason, usage }
     }
 
@@ -88,15 +159,15 @@ impl SpokenBlock<'_> {
 /// An id that follows from the place in the conversation, so that a repeated request gets the
 /// same one. Where a compacted transcript kept a call of the same place, it is told apart.
 fn call_id(ask: &Ask<'_>, index: usize) -> String {
-    let plain = format!("toolu_{}_{index}", ask.turn);
+    let prefix = match ask.wire {
+        Wire::Anthropic => "toolu",
+        _ => "call",
+    };
+    let plain = format!("{prefix}_{}_{index}", ask.turn);
     let taken = |id: &str| ask.messages.iter().any(|said| said.calls.contains(&id));
     if !taken(&plain) {
         return plain;
     }
     let others = (1..).map(|attempt: u64| format!("{plain}_{attempt}"));
     others.into_iter().find(|id| !taken(id)).unwrap_or(plain)
-}
-
-fn a_quarter_of(count: usize) -> u64 {
-    u64::try_from(count.div_ceil(4)).unwrap_or(u64::MAX)
 }

@@ -138,7 +138,7 @@ pub(crate) fn spec(name: &str, description: &str, effect: Effect, schema: Value)
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
-        schema,
+        schema: schema.into(),
         effect,
         idempotent: effect == Effect::Read,
     }

@@ -42,6 +42,19 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
+/// Makes a second process of this one and returns its number; in the second, returns none.
+///
+/// For a process without threads only.
+#[expect(unsafe_code, reason = "neither the standard library nor rustix offers it")]
+pub(crate) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: without other threads every lock is free in the second process, so that it may do
+    // all that the first may.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        child => Ok(Pid::from_raw(child)),
+    }
+}
+
 /// Has the kernel kill this process when `parent` dies. Fails when it is dead already.
 pub(crate) fn die_with(parent: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -51,6 +64,14 @@ pub(crate) fn die_with(parent: Pid) -> io::Result<()> {
 /// A descriptor that becomes readable when the process ends.
 pub(crate) fn watch_exit(process: Pid) -> io::Result<OwnedFd> {
     Ok(pidfd_open(process, PidfdFlags::empty())?)
+}
+
+/// A descriptor that becomes readable when the parent ends. If this process is stopped then, it
+/// goes on. Fails when the parent is dead already.
+pub(crate) fn watch_parent(parent: Pid) -> io::Result<OwnedFd> {
+    set_parent_process_death_signal(Some(Signal::CONT))?;
+    let watch = watch_exit(parent)?;
+    if getppid() == Some(parent) { Ok(watch) } else { Err(Errno::CHILD.into()) }
 }
 
 /// Sees to it that a program started from here inherits nothing but 0, 1 and 2.

@@ -4,22 +4,22 @@ use crate::world::{Dice, World};
 use posse_agent::protocol::*;
 use posse_agent::{Step, Transcript, next_step};
 use proptest::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 fn limits() -> impl Strategy<Value = Limits> {
     let maybe = |range: std::ops::Range<u32>| proptest::option::weighted(0.3, range);
-    (maybe(1..8), maybe(1..8), maybe(200..4_000), maybe(50..900), maybe(1..400)).prop_map(
-        |(turns, tool_calls, tokens, output, wall)| Limits {
-            turns,
-            tool_calls,
-            input_tokens: tokens.map(u64::from),
-            output_tokens: output.map(u64::from),
-            cost: None,
-            wall_ms: wall.map(u64::from),
-            extra: Extra::default(),
-        },
-    )
+    let work = (maybe(1..8), maybe(1..8), maybe(1..400));
+    let spending = (maybe(200..4_000), maybe(50..900), maybe(1_000..40_000));
+    (work, spending).prop_map(|((turns, tool_calls, wall), (input, output, cost))| Limits {
+        turns,
+        tool_calls,
+        input_tokens: input.map(u64::from),
+        output_tokens: output.map(u64::from),
+        cost: cost.map(|cost| Usd(cost.into())),
+        wall_ms: wall.map(u64::from),
+        extra: Extra::default(),
+    })
 }
 
 fn worlds() -> impl Strategy<Value = World> {
@@ -88,28 +88,70 @@ proptest! {
         prop_assert!(answers.values().all(|count| *count == 1), "{:?}", answers);
     }
 
+    /// Of the calls that nobody runs any more, those that had begun for good are interrupted and
+    /// the others are stopped.
     #[test]
-    fn nothing_follows_a_finish_but_a_message(world in worlds()) {
-        for pair in world.records.windows(2) {
-            if matches!(pair[0].event, Event::RunFinished(_)) {
-                prop_assert!(matches!(pair[1].event, Event::MessageReceived(_)));
-            }
-        }
-        for end in 1..=world.records.len() {
-            let transcript = Transcript::of(&world.records[..end]);
-            if matches!(world.records[end - 1].event, Event::RunFinished(_)) {
-                prop_assert!(matches!(next_step(&transcript, &world.bounds), Step::Done(_)));
+    fn no_call_that_may_have_had_its_effect_is_called_stopped(world in worlds()) {
+        let mut begun: HashSet<&CallId> = HashSet::new();
+        for record in &world.records {
+            match &record.event {
+                Event::ToolStarted(started) if !started.repeatable => _ = begun.insert(&started.call),
+                Event::ToolPending(pending) => _ = begun.remove(&pending.call),
+                Event::ToolFinished(finished) => match finished.ending {
+                    Ending::Stopped => prop_assert!(!begun.contains(&finished.call)),
+                    Ending::Interrupted => prop_assert!(begun.contains(&finished.call)),
+                    _ => {}
+                },
+                _ => {}
             }
         }
     }
 
     #[test]
+    fn nothing_follows_a_finish_but_a_message_or_an_archiving(world in worlds()) {
+        let mut transcript = Transcript::default();
+        for (index, record) in world.records.iter().enumerate() {
+            transcript.apply(record.seq, &record.event);
+            let next = world.records.get(index + 1).map(|record| &record.event);
+            match record.event {
+                Event::RunFinished(_) => prop_assert!(
+                    matches!(next, None | Some(Event::MessageReceived(_) | Event::Archived(_))),
+                    "{:?}",
+                    next
+                ),
+                Event::Archived(_) => prop_assert_eq!(next, None),
+                _ => continue,
+            }
+            prop_assert!(matches!(next_step(&transcript, &world.bounds), Step::Done(_)));
+        }
+    }
+
+    /// Each time it is set to work, by a message, it may spend as much again and no more.
+    #[test]
+    fn no_run_spends_more_than_it_may(world in worlds()) {
+        let Limits { cost, output_tokens, .. } = world.bounds.limits;
+        let mut transcript = Transcript::default();
+        let mut allowances = 0;
+        for record in &world.records {
+            transcript.apply(record.seq, &record.event);
+            let from_user = matches!(&record.event, Event::MessageReceived(m) if m.from == Sender::User);
+            allowances += u64::from(from_user);
+            let usage = transcript.usage();
+            prop_assert!(cost.is_none_or(|limit| usage.cost.0 <= limit.0 * allowances));
+            prop_assert!(output_tokens.is_none_or(|limit| usage.output_tokens <= limit * allowances));
+        }
+    }
+
+    /// A prefix of what is read back is the prefix, read back.
+    #[test]
     fn any_prefix_serialised_and_read_back_decides_the_same(world in worlds()) {
-        for end in (1..=world.records.len()).step_by(3) {
-            let there = &world.records[..end];
-            let text = serde_json::to_string(there).unwrap();
-            let back: Vec<Record> = serde_json::from_str(&text).unwrap();
-            let (one, other) = (Transcript::of(there), Transcript::of(&back));
+        let text = serde_json::to_string(&world.records).unwrap();
+        let back: Vec<Record> = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(back.len(), world.records.len());
+        let (mut one, mut other) = (Transcript::default(), Transcript::default());
+        for (record, same) in world.records.iter().zip(&back) {
+            one.apply(record.seq, &record.event);
+            other.apply(same.seq, &same.event);
             prop_assert_eq!(next_step(&one, &world.bounds), next_step(&other, &world.bounds));
             prop_assert_eq!(one.messages(), other.messages());
         }
@@ -178,7 +220,7 @@ impl RoleAndText for Arc<Message> {
 #[test]
 fn after_archiving_nothing_is_done() {
     let mut world = World::new(false, Limits::default());
-    let outcome = Outcome::Completed { output: String::new() };
+    let outcome = Outcome::completed("");
     world.push(Event::RunFinished(RunFinished { outcome, worked_ms: 0, extra: Extra::default() }));
     world.push(Event::Archived(Archived::default()));
     assert!(matches!(world.next(), Step::Done(_)));

@@ -29,7 +29,7 @@ fn play(limits: Limits) -> (Outcome, Vec<Limit>, World) {
 fn check(limits: Limits, expected: Limit) -> World {
     let (outcome, told, world) = play(limits);
     match outcome {
-        Outcome::Stopped { limit, partial } => {
+        Outcome::Stopped { limit, partial, .. } => {
             assert_eq!(limit, expected);
             assert!(partial.starts_with("text "), "the partial result is kept: {partial}");
         }
@@ -108,7 +108,7 @@ fn a_call_that_never_came_back_is_charged_as_reserved() {
     let reserved = Usage { input_tokens: 70, output_tokens: 30, cost: Usd(9), ..Usage::default() };
     let called = || {
         Event::ModelCalled(ModelCalled {
-            reserved,
+            reserved: reserved.clone(),
             purpose: Purpose::Turn,
             extra: Extra::default(),
         })
@@ -119,4 +119,17 @@ fn a_call_that_never_came_back_is_charged_as_reserved() {
     let seen = world.transcript.seq();
     world.model_reply(seen, &mut Dice::new(&[]));
     assert_eq!(world.transcript.usage().cost, Usd(109));
+}
+
+#[test]
+fn what_an_unanswered_call_may_have_cost_is_not_spent_again() {
+    let limit = Usd(20_000);
+    let mut world = World::new(false, Limits { cost: Some(limit), ..Limits::default() });
+    while let Step::CallModel { reserved, .. } = world.next() {
+        // The process dies during the call, every time.
+        let (purpose, extra) = (Purpose::Turn, Extra::default());
+        world.push(Event::ModelCalled(ModelCalled { reserved, purpose, extra }));
+        assert!(world.transcript.usage().cost <= limit, "{:?}", world.transcript.usage());
+    }
+    assert!(matches!(world.next(), Step::Tell { limit: Limit::Cost, .. }), "{:?}", world.next());
 }

@@ -5,4 +5,5 @@
 
 mod fold;
 mod limits;
+mod stopping;
 mod world;

@@ -66,7 +66,7 @@ impl World {
         let seq = Seq(self.records.len() as u64 + 1);
         self.transcript.apply(seq, &event);
         let run = RunId::from_u128(1);
-        self.records.push(Record { run, seq, at: 0, version: 1, event });
+        self.records.push(Record { run, seq, at: 0, version: 1, event, extra: Extra::default() });
         seq
     }
 
@@ -82,20 +82,25 @@ impl World {
         self.records.len() as u64 * 10
     }
 
-    /// Lets the dice decide what happens next. Returns whether something did.
+    /// Lets the dice decide what happens next. Returns whether something did: nothing follows an
+    /// archiving.
     pub fn play(&mut self, dice: &mut Dice<'_>) -> bool {
+        if matches!(self.records.last(), Some(Record { event: Event::Archived(_), .. })) {
+            return false;
+        }
         let Some(roll) = dice.roll(12) else { return false };
         let ended = matches!(self.next(), Step::Done(_));
         match roll {
             0 => self.say("and another thing"),
             1 if !ended => self.cancel(CancelScope::Turn),
             2 if !ended && dice.roll(4) == Some(0) => self.cancel(CancelScope::Run),
+            3 if ended => _ = self.push(Event::Archived(Archived::default())),
             _ => return self.step(dice),
         }
         true
     }
 
-    fn cancel(&mut self, scope: CancelScope) {
+    pub fn cancel(&mut self, scope: CancelScope) {
         let by = "someone".to_owned();
         self.push(Event::CancelRequested(CancelRequested { by, scope, extra: Extra::default() }));
     }
@@ -134,8 +139,8 @@ impl World {
         let purpose = Purpose::Turn;
         self.push(Event::ModelCalled(ModelCalled { reserved, purpose, extra: Extra::default() }));
         let seen = self.transcript.seq();
-        let again = Remedy::Retry { after_ms: 10 };
-        let other = Remedy::Fallback { model: "test/other".into() };
+        let again = Remedy::retry(10);
+        let other = Remedy::fallback("test/other");
         match dice.roll(12) {
             None | Some(0) => {} // died
             Some(1) => self.model_failed(FailureKind::Cancelled, None),
@@ -166,8 +171,17 @@ impl World {
     }
 
     pub fn model_reply(&mut self, seen: Seq, dice: &mut Dice<'_>) {
+        self.reply(seen, dice.roll(4).unwrap_or(0).into());
+    }
+
+    /// A reply to all there is, with so many calls.
+    pub fn reply_with_calls(&mut self, calls: usize) {
+        self.reply(self.transcript.seq(), calls);
+    }
+
+    fn reply(&mut self, seen: Seq, calls: usize) {
         let mut parts = vec![Part::text(format!("text {}", self.records.len()))];
-        for _ in 0..dice.roll(4).unwrap_or(0) {
+        for _ in 0..calls {
             self.calls += 1;
             parts.push(Part::ToolCall(ToolCall {
                 id: CallId(format!("call-{}", self.calls)),
@@ -194,24 +208,14 @@ impl World {
 
     fn run_tools(&mut self, calls: &[ToolCall], dice: &mut Dice<'_>) {
         for call in calls {
-            let repeatable = dice.roll(2) == Some(0);
-            self.push(Event::ToolStarted(ToolStarted {
-                call: call.id.clone(),
-                tool: "Read".into(),
-                repeatable,
-                extra: Extra::default(),
-            }));
+            self.start_call(call.id.clone(), dice.roll(2) == Some(0));
         }
         // Results come in any order, some never.
         let mut open: Vec<&ToolCall> = calls.iter().collect();
         while let Some(call) = open.pop() {
             match dice.roll(8) {
                 None | Some(0) => return, // died
-                Some(1) => {
-                    let waits_for = "someone".to_owned();
-                    let (call, extra) = (call.id.clone(), Extra::default());
-                    self.push(Event::ToolPending(ToolPending { call, waits_for, extra }));
-                }
+                Some(1) => self.leave_pending(call.id.clone()),
                 Some(2) => {
                     self.say("while a tool runs");
                     open.insert(0, call);
@@ -225,7 +229,17 @@ impl World {
         }
     }
 
-    fn finish_call(&mut self, call: CallId, ending: Ending, output: ToolOutput) {
+    pub fn start_call(&mut self, call: CallId, repeatable: bool) {
+        let (tool, extra) = ("Read".to_owned(), Extra::default());
+        self.push(Event::ToolStarted(ToolStarted { call, tool, repeatable, extra }));
+    }
+
+    pub fn leave_pending(&mut self, call: CallId) {
+        let (waits_for, extra) = ("someone".to_owned(), Extra::default());
+        self.push(Event::ToolPending(ToolPending { call, waits_for, extra }));
+    }
+
+    pub fn finish_call(&mut self, call: CallId, ending: Ending, output: ToolOutput) {
         let worked_ms = self.worked();
         let extra = Extra::default();
         let finished = ToolFinished { call, output, ending, took_ms: 1, worked_ms, extra };

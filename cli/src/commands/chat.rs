@@ -2,8 +2,9 @@
 
 mod lines;
 
+use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer};
-use super::{Common, Pickup, folder, spec};
+use super::{Common, folder, reason, spec};
 use crate::args::ChatOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
@@ -31,11 +32,13 @@ pub async fn run(common: Common, options: ChatOptions) -> Result<Code, Failure> 
     let form = if common.global.json { Form::StreamJson } else { Form::Screen };
     let mut viewer = Viewer::new(&common, form)?;
     let _restore = Restore::later();
-    let runtime = common.runtime(&config, Pickup::Named).await?;
+    let mut deck = Deck::open(&options.cassette, &folder, &common.environment)?;
+    let runtime = common.runtime_with(&config, deck.cassette()).await?;
     let result = async {
+        deck.announce(&mut viewer.screen);
         let mut session = open(&runtime, &options, &config, &folder, &mut viewer).await?;
         let lines = Lines::open(history(&common));
-        let code = converse(&runtime, &mut session, lines, &mut viewer).await?;
+        let code = converse(&runtime, &mut session, lines, &mut viewer, &deck).await?;
         let row = runtime.find(&session.run.id().to_string()).await?;
         if !row.title.is_empty() {
             let again = format!("`posse chat --resume {}` goes on with this", row.id.short());
@@ -45,7 +48,7 @@ pub async fn run(common: Common, options: ChatOptions) -> Result<Code, Failure> 
     }
     .await;
     viewer.close(&runtime).await;
-    result
+    deck.close(result, &mut viewer.screen)
 }
 
 /// Where the lines that were typed are kept.
@@ -66,6 +69,9 @@ async fn open(
     let Some(wanted) = &options.resume else {
         let mut spec = spec(&options.agent, config, folder, None)?;
         spec.session = true;
+        let selection = runtime.select(&spec).await?;
+        let why = reason(&selection, &spec, config);
+        viewer.screen.because(&selection.model, why);
         let run = runtime.start(spec).await?;
         return Ok(Followee::new(run, Seq::ZERO));
     };
@@ -78,8 +84,10 @@ async fn open(
         return Err(Failure::usage(format!("run {short} is not a chat"))
             .hint(format!("`posse runs resume {short} \"…\"` goes on with it")));
     }
+    runtime.check_model(&row.model)?;
     let title = clean_line(&row.title, 100);
     viewer.screen.remark(&format!("going on with {short}: {title}"));
+    viewer.recall(runtime, &row).await?;
     Ok(Followee::new(runtime.resume(row.id), row.last_seq))
 }
 
@@ -100,6 +108,7 @@ async fn converse(
     session: &mut Followee,
     mut lines: Lines,
     viewer: &mut Viewer,
+    deck: &Deck,
 ) -> Result<Code, Failure> {
     let id = session.run.id();
     // A new session says what it is; a resumed one may be in the middle of a turn.
@@ -136,6 +145,7 @@ async fn converse(
         if turn(runtime, session, viewer).await? == Turn::Leave {
             return Ok(Code::Interrupted);
         }
+        deck.check()?;
     }
 }
 

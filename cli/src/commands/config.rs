@@ -5,10 +5,11 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
 use posse::config::{AutoResume, Setting};
+use posse::model::catalog::Source;
 use posse::store::Durability;
 use serde_json::{Value, json};
 
-pub fn run(common: &Common) -> Result<Code, Failure> {
+pub async fn run(common: &Common) -> Result<Code, Failure> {
     let folder = folder(None)?;
     let config = common.config(&folder)?;
     let sources = common.sources(&folder);
@@ -19,10 +20,16 @@ pub fn run(common: &Common) -> Result<Code, Failure> {
     let database = common.database()?;
     let database_origin = if common.global.db.is_some() { "--db" } else { "default" };
     row("database", json!(database.display().to_string()), &database_origin);
-    match (&config.model.value, common.default_model()) {
-        (None, Some(model)) => row("model", json!(model), &"default with ANTHROPIC_API_KEY"),
-        (model, _) => row("model", json!(model), &config.model.origin),
+    let models = common.models(&config);
+    match &config.model.value[..] {
+        [] => {
+            let choice = models.choose().await;
+            row("model", json!(choice.model), &choice.why);
+        }
+        [model] => row("model", json!(model), &config.model.origin),
+        several => row("model", json!(several), &config.model.origin),
     }
+    row("effort", json!(config.effort.value), &config.effort.origin);
     row("agent", json!(config.agent.value.as_str()), &config.agent.origin);
     row("max_concurrent", json!(config.max_concurrent.value), &config.max_concurrent.origin);
     let recovery = match config.recovery.value {
@@ -44,16 +51,36 @@ pub fn run(common: &Common) -> Result<Code, Failure> {
     row("limits.cost", json!(cost), &limits.cost.origin);
     let time = limits.wall_ms.value.map(crate::view::duration);
     row("limits.time", json!(time), &limits.wall_ms.origin);
+    let patience = &config.patience;
+    row("patience.retries", json!(patience.retries.value), &patience.retries.origin);
+    row(
+        "patience.first_wait_ms",
+        json!(patience.first_wait_ms.value),
+        &patience.first_wait_ms.origin,
+    );
+    let longest = &patience.longest_wait_ms;
+    row("patience.longest_wait_ms", json!(longest.value), &longest.origin);
+    row("patience.total_wait_s", json!(patience.total_wait_s.value), &patience.total_wait_s.origin);
+    row("patience.stall_ms", json!(patience.stall_ms.value), &patience.stall_ms.origin);
+    let catalog = &config.catalog;
+    for vendor in catalog.value.vendors().iter().filter(|vendor| vendor.source == Source::User) {
+        row(&format!("vendors.{}", vendor.name), json!(vendor.base_url), &catalog.origin);
+    }
     for agent in &config.agents {
         let Setting { value, origin } = agent;
         row(&format!("agents.{}", value.name), json!(value.description), origin);
     }
-    let key = match common.environment.keys.anthropic_api_key {
-        Some(_) => "set",
-        None => "not set",
-    };
-    row("ANTHROPIC_API_KEY", json!(key), &"environment");
-    row("ANTHROPIC_BASE_URL", json!(common.environment.keys.anthropic_base_url), &"environment");
+    let keys = common.keys(&config);
+    for vendor in catalog.value.vendors() {
+        for variable in vendor.key_variables.iter().filter(|name| keys.has(name)) {
+            row(variable, json!("set"), &"environment");
+        }
+        let addresses = vendor.base_url_variables.iter().chain(&vendor.host_variable);
+        for variable in addresses.filter(|name| keys.has(name)) {
+            let address = models.address(vendor).unwrap_or_else(|error| error.to_string());
+            row(variable, json!(address), &"environment");
+        }
+    }
 
     if common.global.json {
         let settings: serde_json::Map<String, Value> = rows
@@ -72,6 +99,10 @@ pub fn run(common: &Common) -> Result<Code, Failure> {
         let value = match value {
             Value::Null => "–".to_owned(),
             Value::String(text) => clean_line(&text, 200),
+            Value::Array(several) => {
+                let several: Vec<&str> = several.iter().filter_map(Value::as_str).collect();
+                clean_line(&several.join(", "), 200)
+            }
             other => other.to_string(),
         };
         print::line(format!("{key:width$}  {value:24}  ({origin})"))?;

@@ -1,11 +1,11 @@
 //! `posse demo`: a scripted agent at work on the user's folder, on the fake model.
 
-use super::follow::{Form, Viewer};
+use super::follow::{Followee, Form, Viewer};
 use super::run::{follow_to_end, unfinished};
-use super::{Common, Pickup, folder};
+use super::{Common, folder};
 use crate::args::DemoOptions;
 use crate::exit::{Code, Failure};
-use posse::{RunSpec, Seq};
+use posse::RunSpec;
 use posse_testkit::{FakeModel, Script};
 
 /// The model's name on the wire; the script answers to any.
@@ -17,10 +17,8 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
     let fake = FakeModel::start(Script::demo())
         .await
         .map_err(|error| Failure::internal(format!("the fake model does not start: {error}")))?;
-    common.environment.keys = posse::Keys {
-        anthropic_api_key: Some("demo".into()),
-        anthropic_base_url: Some(fake.url()),
-    };
+    let keys = posse::Keys::default().with("ANTHROPIC_API_KEY", "demo");
+    common.keys = Some(keys.with("ANTHROPIC_BASE_URL", fake.url()));
     if common.global.db.is_none() {
         // Apart from real runs: their models are not to be had here.
         let database = common.database()?;
@@ -29,27 +27,29 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
     let config = posse::config::Config::default();
     let form = if common.global.json { Form::Json } else { Form::Screen };
     let mut viewer = Viewer::new(&common, form)?;
-    let runtime = common.runtime(&config, Pickup::Named).await?;
+    let runtime = common.runtime(&config).await?;
     let result = async {
-        let (run, after) = match unfinished(&runtime, &config, &folder).await?.first() {
-            Some(run) => {
-                let row = runtime.find(&run.to_string()).await?;
+        let mut followee = match unfinished(&runtime, &folder).await?.first() {
+            Some(row) => {
+                let run = row.id;
                 viewer.screen.remark(&format!(
                     "an earlier demo was interrupted here, after {} tool calls; run {} goes on \
                      where it stopped",
                     row.tool_calls,
                     run.short()
                 ));
-                (runtime.resume(*run), row.last_seq)
+                viewer.recall(&runtime, row).await?;
+                Followee::new(runtime.resume(run), row.last_seq)
             }
             None => {
                 let agent = config.agent.value.clone();
                 let spec = RunSpec::new(agent, PROMPT, &folder);
                 let spec = RunSpec { model: Some(MODEL.to_owned()), ..spec };
-                (runtime.start(spec).await?, Seq::ZERO)
+                let (run, events) = runtime.start_and_watch(spec).await?;
+                Followee::started(run, events)
             }
         };
-        follow_to_end(&runtime, &run, after, &mut viewer).await
+        follow_to_end(&runtime, &mut followee, &mut viewer).await
     }
     .await;
     viewer.close(&runtime).await;

@@ -1,6 +1,7 @@
 //! Following runs until they end or rest, or until a signal asks to stop.
 
 use super::Common;
+use super::runs::PAGE;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::screen::{Screen, Volume};
@@ -54,6 +55,11 @@ impl Followee {
     pub fn new(run: RunHandle, after: Seq) -> Self {
         Followee { events: run.events(after), run, shown: after, claim: None }
     }
+
+    /// Follows a run that was only just started, and `events` of it from its beginning on.
+    pub fn started(run: RunHandle, events: Events) -> Self {
+        Followee { events, run, shown: Seq::ZERO, claim: None }
+    }
 }
 
 /// Shows runs, and hears signals meanwhile.
@@ -69,6 +75,22 @@ impl Viewer {
         let volume = if quiet { Volume::Quiet } else { Volume::Usual };
         let screen = Screen::new(volume, common.environment.no_color);
         Ok(Viewer { form, screen, signals: Signals::listen()? })
+    }
+
+    /// Lets the screen know what those events refer to that come after `row`, the run as it is
+    /// found.
+    pub async fn recall(&mut self, runtime: &Runtime, row: &RunRow) -> Result<(), Failure> {
+        let mut after = Seq::ZERO;
+        loop {
+            let page = runtime.read(row.id, after, PAGE).await?;
+            for record in page.iter().take_while(|record| record.seq <= row.last_seq) {
+                self.screen.recall(record);
+            }
+            match page.last() {
+                Some(last) if last.seq < row.last_seq => after = last.seq,
+                _ => return Ok(()),
+            }
+        }
     }
 
     /// Shows a run until then, or until a signal comes. May be called again to go on.

@@ -1,21 +1,26 @@
 //! One file a command.
 
+mod cassette;
 pub mod chat;
 pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod fake_model;
 mod follow;
+pub mod models;
 pub mod run;
 pub mod runs;
 
 use crate::args::{AgentOptions, Global};
 use crate::environment::Environment;
 use crate::exit::Failure;
-use posse::config::{AutoResume, Config, Sources};
+use posse::config::{Config, Sources};
 use posse::launch::Launcher;
+use posse::model::{Cassette, Models, Options};
 use posse::protocol::Usd;
-use posse::{AgentCatalog, Limits, Recovery, RunSpec, Runtime, RuntimeConfig};
+use posse::{
+    AgentCatalog, Keys, Limits, NamedBy, Recovery, RunSpec, Runtime, RuntimeConfig, Selection,
+};
 use std::path::{Path, PathBuf};
 
 /// What every command has.
@@ -23,16 +28,8 @@ pub struct Common {
     pub global: Global,
     pub environment: Environment,
     pub launcher: Launcher,
-}
-
-/// Which unfinished runs a command goes on with by itself.
-pub enum Pickup {
-    /// Those in this folder, if the settings say so.
-    Folder(PathBuf),
-    /// All.
-    All,
-    /// Only those it is told to.
-    Named,
+    /// In place of those of the environment.
+    pub keys: Option<Keys>,
 }
 
 impl Common {
@@ -61,40 +58,52 @@ impl Common {
         Ok(Config::load(&self.sources(folder))?)
     }
 
-    /// Whether any model can be had.
-    pub fn has_key(&self) -> bool {
-        self.environment.keys.anthropic_api_key.is_some()
+    /// The keys that the vendors of `config` ask for.
+    pub fn keys(&self, config: &Config) -> Keys {
+        match &self.keys {
+            Some(keys) => keys.clone(),
+            None => self.environment.keys(&config.catalog.value),
+        }
     }
 
-    /// The model when nothing names one: that of the key in the environment.
-    pub fn default_model(&self) -> Option<String> {
-        let key = self.environment.keys.anthropic_api_key.as_ref();
-        key.map(|_| "anthropic/claude-sonnet-4-5".to_owned())
+    /// The models there are, without a runtime.
+    pub fn models(&self, config: &Config) -> Models {
+        let options = Options { stall: config.patience.stall() };
+        Models::new(config.catalog.value.clone(), self.keys(config), options)
     }
 
-    /// Opens the runtime.
-    pub async fn runtime(&self, config: &Config, pickup: Pickup) -> Result<Runtime, Failure> {
+    /// Opens the runtime. It goes on with no run by itself: the command says with which.
+    pub async fn runtime(&self, config: &Config) -> Result<Runtime, Failure> {
+        self.runtime_with(config, None).await
+    }
+
+    /// The same, with a cassette.
+    pub async fn runtime_with(
+        &self,
+        config: &Config,
+        cassette: Option<Cassette>,
+    ) -> Result<Runtime, Failure> {
         let mut agents = AgentCatalog::built_in();
         for agent in &config.agents {
             agents.set(agent.value.clone());
         }
         let environment = self.environment.for_processes.clone();
-        // Without a key nothing can go on here: what was interrupted is left as it is.
-        let recovery = match (pickup, config.recovery.value) {
-            (Pickup::Folder(_) | Pickup::All, _) if !self.has_key() => Recovery::Wait,
-            (Pickup::All, _) => Recovery::Continue,
-            (Pickup::Folder(folder), AutoResume::Continue) => Recovery::ContinueIn(folder),
-            (Pickup::Folder(_), AutoResume::Wait) | (Pickup::Named, _) => Recovery::Wait,
-        };
+        let mut models = config.model.value.iter().cloned();
         let runtime = RuntimeConfig {
             durability: config.durability.value,
-            model: config.model.value.clone().or_else(|| self.default_model()),
+            catalog: config.catalog.value.clone(),
+            model: models.next(),
+            fallbacks: models.collect(),
+            effort: config.effort.value,
+            patience: config.patience.patience(),
+            stall: config.patience.stall(),
             limits: config.limits.limits(),
             agents,
             launcher: Some(self.launcher.clone().with_environment(environment)),
             max_concurrent: config.max_concurrent.value,
-            recovery,
-            ..RuntimeConfig::new(self.database()?, self.environment.keys.clone())
+            recovery: Recovery::Wait,
+            cassette,
+            ..RuntimeConfig::new(self.database()?, self.keys(config))
         };
         Ok(Runtime::open(runtime).await?)
     }
@@ -131,5 +140,18 @@ pub fn spec(
         wall_ms: options.timeout,
         ..Limits::default()
     };
-    Ok(RunSpec { prompt, model: options.model.clone(), limits, ..RunSpec::new(agent, "", folder) })
+    let mut models = options.model.iter().cloned();
+    let (model, fallbacks) = (models.next(), models.collect());
+    let effort = options.effort;
+    Ok(RunSpec { prompt, model, fallbacks, effort, limits, ..RunSpec::new(agent, "", folder) })
+}
+
+/// Why a run has its model, in words for people.
+pub fn reason(selection: &Selection, spec: &RunSpec, config: &Config) -> String {
+    match &selection.named_by {
+        NamedBy::Spec => "--model".to_owned(),
+        NamedBy::Agent => format!("agent {}", spec.agent),
+        NamedBy::Config => config.model.origin.to_string(),
+        NamedBy::Choice(why) => why.to_string(),
+    }
 }

@@ -1,14 +1,16 @@
 //! `posse run`: one task, one answer.
 
+use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
-use super::{Common, Pickup, folder, spec};
+use super::{Common, folder, reason, spec};
 use crate::args::RunOptions;
+use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::view;
 use posse::config::{AutoResume, Config};
-use posse::protocol::Seq;
 use posse::store::{Filter, Unfinished};
-use posse::{RunHandle, RunId, RunRow, Runtime, Status};
+use posse::{RunId, RunRow, Runtime, Status};
+use serde_json::Value;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 
@@ -18,42 +20,53 @@ const MAX_PROMPT: u64 = 4 << 20;
 pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
     let prompt = prompt(&options)?;
     let folder = folder(options.agent.cwd.as_ref())?;
-    let config = common.config(&folder)?;
+    let mut config = common.config(&folder)?;
     let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
     spec.key = options.key.clone();
+    spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;
     let form = match (common.global.json, options.stream_json) {
         (true, _) => Form::Json,
         (_, true) => Form::StreamJson,
         _ => Form::Screen,
     };
     let mut viewer = Viewer::new(&common, form)?;
-    let runtime = common.runtime(&config, Pickup::Folder(folder.clone())).await?;
+    let mut deck = Deck::open(&options.cassette, &folder, &common.environment)?;
+    if deck.is_used() {
+        config.recovery.value = AutoResume::Wait;
+    }
+    let runtime = common.runtime_with(&config, deck.cassette()).await?;
     let result = async {
+        deck.announce(&mut viewer.screen);
+        let selection = runtime.select(&spec).await?;
+        let why = reason(&selection, &spec, &config);
+        viewer.screen.because(&selection.model, why);
         // First of all the run itself: the look at others can wait, a person does not like to.
-        let run = runtime.start(spec).await?;
-        let mut others = unfinished(&runtime, &config, &folder).await?;
+        let (run, events) = runtime.start_and_watch(spec).await?;
+        let (mut others, left) = take_up(&runtime, &config, &folder, run.id()).await?;
         // A key may have found a run that nobody executes.
         let run = runtime.resume(run.id());
-        announce(&mut viewer, &others, run.id());
-        let code = follow_to_end(&runtime, &run, Seq::ZERO, &mut viewer).await?;
-        // Some may have been taken up unseen, between the opening and the look.
-        others.extend(unfinished(&runtime, &config, &folder).await?);
-        wait_for_others(&runtime, others, run.id(), &mut viewer).await;
+        announce(&mut viewer, &others, left);
+        let mut followee = Followee::started(run.clone(), events);
+        let code = follow_to_end(&runtime, &mut followee, &mut viewer).await?;
+        // Others may have been interrupted meanwhile.
+        others.extend(take_up(&runtime, &config, &folder, run.id()).await?.0);
+        wait_for_others(&runtime, others, &mut viewer).await;
         Ok(code)
     }
     .await;
     viewer.close(&runtime).await;
-    result
+    deck.close(result, &mut viewer.screen)
 }
 
-/// Follows `run` from after `after` to its end. After a signal the runtime is shut down.
+/// Follows a run to its end. After a signal the runtime is shut down.
 pub async fn follow_to_end(
     runtime: &Runtime,
-    run: &RunHandle,
-    after: Seq,
+    followee: &mut Followee,
     viewer: &mut Viewer,
 ) -> Result<Code, Failure> {
-    match viewer.follow(runtime, &mut Followee::new(run.clone(), after), Until::Rest).await? {
+    let followed = viewer.follow(runtime, followee, Until::Rest).await?;
+    let run = &followee.run;
+    match followed {
         Followed::Ended(outcome) => viewer.conclude(runtime, run, &outcome).await,
         Followed::Rests(row) => {
             viewer.screen.note(&format!("run {} waits; see `posse runs show`", row.id.short()));
@@ -66,15 +79,32 @@ pub async fn follow_to_end(
     }
 }
 
-/// Runs in this folder that were interrupted and go on now.
-pub async fn unfinished(
+/// Goes on with runs in this folder, other than `own`, that were interrupted. Returns them, and
+/// why others are left as they are: their model cannot be had here.
+async fn take_up(
     runtime: &Runtime,
     config: &Config,
     folder: &Path,
-) -> Result<Vec<RunId>, Failure> {
+    own: RunId,
+) -> Result<(Vec<RunId>, Vec<String>), Failure> {
+    let (mut taken, mut left) = (Vec::new(), Vec::new());
     if config.recovery.value == AutoResume::Wait {
-        return Ok(Vec::new());
+        return Ok((taken, left));
     }
+    for row in unfinished(runtime, folder).await?.iter().filter(|row| row.id != own) {
+        match runtime.check_model(&row.model) {
+            Ok(()) => taken.push(runtime.resume(row.id).id()),
+            Err(error) => {
+                let why = clean_line(&error.to_string(), 200);
+                left.push(format!("run {} waits: {why}", row.id.short()));
+            }
+        }
+    }
+    Ok((taken, left))
+}
+
+/// Runs in this folder that nobody executes, or that are executed here.
+pub async fn unfinished(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, Failure> {
     let filter = Filter {
         workspace: Some(folder.display().to_string()),
         unfinished: Unfinished::Only,
@@ -86,11 +116,14 @@ pub async fn unfinished(
         Status::Interrupted | Status::Queued => true,
         _ => runtime.handle(row.id).executed_here().is_some(),
     };
-    Ok(rows.into_iter().filter(resumed).map(|row| row.id).collect())
+    Ok(rows.into_iter().filter(resumed).collect())
 }
 
-fn announce(viewer: &mut Viewer, others: &[RunId], new: RunId) {
-    let others: Vec<String> = others.iter().filter(|run| **run != new).map(RunId::short).collect();
+fn announce(viewer: &mut Viewer, others: &[RunId], left: Vec<String>) {
+    for line in left {
+        viewer.screen.remark(&line);
+    }
+    let others: Vec<String> = others.iter().map(RunId::short).collect();
     if !others.is_empty() {
         let runs = if others.len() == 1 { "run" } else { "runs" };
         let others = others.join(", ");
@@ -99,15 +132,9 @@ fn announce(viewer: &mut Viewer, others: &[RunId], new: RunId) {
 }
 
 /// Waits for runs that were found unfinished, until a signal comes.
-async fn wait_for_others(
-    runtime: &Runtime,
-    mut others: Vec<RunId>,
-    own: RunId,
-    viewer: &mut Viewer,
-) {
+async fn wait_for_others(runtime: &Runtime, mut others: Vec<RunId>, viewer: &mut Viewer) {
     others.sort();
     others.dedup();
-    others.retain(|run| *run != own);
     let busy = others.iter().filter(|run| runtime.handle(**run).executed_here().is_some()).count();
     if busy > 0 {
         let runs = view::count(busy as u64, "other run");
@@ -121,7 +148,7 @@ async fn wait_for_others(
         };
         let Ok(row) = rested else { continue };
         let line = match row.outcome {
-            Some(_) => crate::clean::clean_line(&row.note, 200),
+            Some(_) => clean_line(&row.note, 200),
             None => row.status.to_string(),
         };
         viewer.screen.remark(&format!("run {}: {line}", other.short()));
@@ -146,6 +173,32 @@ fn prompt(options: &RunOptions) -> Result<String, Failure> {
         return Err(Failure::usage("the prompt is empty").hint(SAY));
     }
     Ok(text)
+}
+
+/// The largest schema that is read.
+const MAX_SCHEMA: u64 = 1 << 20;
+
+/// The JSON Schema in the file at `path`.
+fn schema(path: &Path) -> Result<Value, Failure> {
+    let name = path.display();
+    let wrong = |reason: String| {
+        Failure::usage(format!("{name} is no JSON Schema: {reason}"))
+            .hint("it holds an object such as {\"type\": \"object\", \"properties\": {…}}")
+    };
+    let file = std::fs::File::open(path)
+        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    let mut text = String::new();
+    file.take(MAX_SCHEMA + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    if text.len() as u64 > MAX_SCHEMA {
+        return Err(wrong("it is larger than 1 MiB".to_owned()));
+    }
+    match serde_json::from_str(&text) {
+        Ok(schema @ Value::Object(_)) => Ok(schema),
+        Ok(_) => Err(wrong("it is not an object".to_owned())),
+        Err(error) => Err(wrong(error.to_string())),
+    }
 }
 
 const SAY: &str = "say what to do: posse run \"what does this project do?\"";

@@ -10,7 +10,7 @@ mod show;
 mod verify;
 mod watch;
 
-use super::{Common, Pickup, folder};
+use super::{Common, folder};
 use crate::args::RunsVerb;
 use crate::exit::{Code, Failure};
 use crate::print;
@@ -18,21 +18,14 @@ use posse::Runtime;
 use serde_json::json;
 
 /// Events of a page.
-const PAGE: usize = 500;
+pub(super) const PAGE: usize = 500;
 
 pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     let config = common.config(&folder(None)?)?;
     if !common.database()?.exists() {
         return nothing_yet(&common, &verb);
     }
-    if matches!(verb, RunsVerb::Resume { .. }) && !common.has_key() {
-        return Err(Failure::without_key("a run cannot go on without a model"));
-    }
-    let pickup = match verb {
-        RunsVerb::Resume { all: true, .. } => Pickup::All,
-        _ => Pickup::Named,
-    };
-    let runtime = common.runtime(&config, pickup).await?;
+    let runtime = common.runtime(&config).await?;
     let result = act(&common, &runtime, verb).await;
     runtime.shutdown().await;
     result

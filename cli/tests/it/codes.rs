@@ -32,7 +32,7 @@ async fn a_wrong_command_line_is_bad_usage() {
     check(script(), &["run", "--agent", "nobody", "x"], 2, &["nobody", "general-purpose, explore"])
         .await;
     check(script(), &["run", "--agent", "no body!", "x"], 2, &["no body!"]).await;
-    check(script(), &["run", "--model", "gpt-9", "x"], 2, &["gpt-9", "sonnet"]).await;
+    check(script(), &["run", "--model", "rocket-9", "x"], 2, &["rocket-9", "sonnet"]).await;
     check(script(), &["run", "--model", "nobody/x", "x"], 2, &["vendor `nobody`"]).await;
     check(script(), &["run", "--timeout", "soon", "x"], 2, &["soon", "90s"]).await;
     check(script(), &["run", "--max-cost", "-1", "x"], 2, &["-1"]).await;
@@ -43,14 +43,17 @@ async fn a_wrong_command_line_is_bad_usage() {
 }
 
 #[tokio::test]
-async fn without_a_key_it_says_what_to_set() {
+async fn without_the_key_of_the_model_that_was_named_it_says_what_to_set() {
     let world = World::saying("never").await;
-    for arguments in [&["run", "x"][..], &["run", "--model", "sonnet", "x"], &["chat"]] {
-        let mut command = world.command(arguments);
-        command.env_remove("ANTHROPIC_API_KEY");
-        let exit = started(command).end().await.expect(2);
-        assert!(exit.err.contains("set ANTHROPIC_API_KEY"), "{}", exit.err);
-        assert!(exit.err.contains("posse demo"), "{}", exit.err);
+    for arguments in [&["run", "x"][..], &["chat"], &["models", "test"]] {
+        for (model, variable) in [("sonnet", "ANTHROPIC_API_KEY"), ("gpt", "OPENAI_API_KEY")] {
+            let named = if arguments[0] == "models" { vec![model] } else { vec!["--model", model] };
+            let mut command = world.command(&[arguments, &named].concat());
+            command.env_remove("ANTHROPIC_API_KEY");
+            let exit = started(command).end().await.expect(2);
+            assert!(exit.err.contains(&format!("set {variable}")), "{}", exit.err);
+            assert!(exit.err.contains("`posse models` shows which"), "{}", exit.err);
+        }
     }
     assert!(world.list().await.is_empty(), "nothing was stored");
 }

@@ -1,6 +1,6 @@
 //! kill -9 at any moment: the next process goes on, and repeats nothing.
 
-use crate::world::{LONG, World, bash, gone};
+use crate::world::{LONG, World, bash, gone, started};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
 
@@ -54,6 +54,44 @@ async fn resume_goes_on_with_it_and_tells_what_became_of_the_call() {
     let again = world.run(&["runs", "resume", &run]).await.expect(2);
     assert!(again.err.contains("has nothing to do") && again.err.contains("hint: say what"));
     assert_eq!(world.fake.count(), requests);
+}
+
+#[tokio::test]
+async fn a_demo_that_was_killed_goes_on_and_shows_which_call_was_interrupted() {
+    let world = World::saying("never asked").await;
+    // The last tool of the demo asks git, which here never answers.
+    let git = world.folder.path().join("bin/git");
+    std::fs::create_dir(git.parent().unwrap()).unwrap();
+    std::fs::write(&git, "#!/bin/sh\necho $$ > pid\nexec sleep 600\n").unwrap();
+    std::fs::set_permissions(&git, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", git.parent().unwrap().display());
+    let demo = || {
+        let mut command = world.command(&["demo"]);
+        command.env("PATH", &path);
+        started(command)
+    };
+    let running = demo();
+    let pid = world.lines_in("pid", 1).await;
+    running.signal(Signal::KILL);
+    running.end().await;
+    gone(&pid).await;
+    let exit = demo().end().await.expect(0);
+    assert!(exit.err.contains("goes on where it stopped"), "{}", exit.err);
+    assert!(exit.err.contains("● Bash git log --oneline -5"), "{}", exit.err);
+    assert!(!exit.err.contains("● a call"), "{}", exit.err);
+}
+
+#[tokio::test]
+async fn a_chat_that_was_killed_goes_on_and_shows_which_call_was_interrupted() {
+    let world = World::new(Script::turns([bash(LONG), Reply::text("I see")])).await;
+    let mut running = world.start_with_input(&["chat"]);
+    running.type_line("talk").await;
+    let pid = world.lines_in("pid", 1).await;
+    running.signal(Signal::KILL);
+    running.end().await;
+    gone(&pid).await;
+    let exit = world.feed(&["chat", "--resume"], "").await.expect(0);
+    assert!(exit.err.contains("● Bash echo began >> ledger"), "{}", exit.err);
 }
 
 #[tokio::test]

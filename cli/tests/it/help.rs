@@ -19,6 +19,8 @@ async fn help_reads_well() {
         "runs resume",
         "runs verify",
         "runs export",
+        "models",
+        "models test",
         "config",
         "demo",
         "fake-model",

@@ -64,6 +64,47 @@ async fn a_lost_event_is_named() {
     check(|run| format!("DELETE FROM events WHERE run = '{run}' AND seq = 4"), 4).await;
 }
 
+/// A change to the row of a run: the log is whole, and `verify` says what does not fit.
+async fn check_row(change: &str, expected: &str) {
+    let world = two_runs().await;
+    let (first, second) = (run_called(&world, "first").await, run_called(&world, "second").await);
+    sql(&world, &change.replace("RUN", &format!("'{first}'"))).await;
+    for arguments in [&["runs", "verify"][..], &["runs", "verify", &first]] {
+        let exit = world.run(arguments).await.expect(6);
+        assert_eq!(exit.out, format!("{first}  damaged: {expected}\n"), "{change}");
+    }
+    let json = world.run(&["runs", "verify", "--json"]).await.expect(6).json();
+    assert_eq!(json["runs"], 2);
+    assert_eq!(json["damaged"][0]["run"], first.as_str());
+    assert!(json["damaged"][0]["event"].is_null(), "{json}");
+    world.run(&["runs", "verify", &second]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_falsified_row_is_named() {
+    let differs = |column: &str| format!("its row does not fit its log: `{column}` was changed");
+    let change = "UPDATE runs SET outcome = 'failed' WHERE id = RUN";
+    check_row(change, &differs("outcome")).await;
+    check_row("UPDATE runs SET cost = cost + 1 WHERE id = RUN", &differs("cost")).await;
+    check_row("UPDATE runs SET note = 'all is well' WHERE id = RUN", &differs("note")).await;
+}
+
+#[tokio::test]
+async fn a_deleted_row_is_found_by_the_events_it_leaves() {
+    let missing = "its row is missing, and its events are still there";
+    check_row("DELETE FROM runs WHERE id = RUN", missing).await;
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_named() {
+    let world = two_runs().await;
+    let first = run_called(&world, "first").await;
+    sql(&world, &format!("UPDATE runs SET turns = 'x' WHERE id = '{first}'")).await;
+    let exit = world.run(&["runs", "verify"]).await.expect(6);
+    let expected = format!("{first}  damaged: its row cannot be read");
+    assert!(exit.out.starts_with(&expected), "{}", exit.out);
+}
+
 #[tokio::test]
 async fn export_writes_records_that_parse_and_a_file_for_its_owner_only() {
     let world = two_runs().await;

@@ -18,7 +18,8 @@ async fn the_answer_goes_to_standard_output_and_progress_to_standard_error() {
     assert_eq!(exit.out, "There is nothing here.\n");
     let lines: Vec<&str> = exit.err.lines().collect();
     assert_eq!(lines.len(), 4, "{lines:#?}");
-    assert!(lines[0].starts_with("general-purpose · anthropic/claude-sonnet-4-5 · run "));
+    let first = "general-purpose · anthropic/claude-sonnet-5-5 (ANTHROPIC_API_KEY is set) · run ";
+    assert!(lines[0].starts_with(first), "{}", lines[0]);
     assert_eq!(lines[1..3], ["I look first.", "● List ."]);
     assert!(lines[3].starts_with("✓ 2 turns · 1 tool call · "), "{}", lines[3]);
     assert!(!exit.err.contains('\x1b') && !exit.err.contains('\r'), "{:?}", exit.err);
@@ -71,7 +72,7 @@ async fn json_is_one_object_with_the_run_and_its_answer() {
         "outcome": "completed",
         "outcome_line": "completed",
         "agent": "general-purpose",
-        "model": "anthropic/claude-sonnet-4-5",
+        "model": "anthropic/claude-sonnet-5-5",
         "title": "what is here?",
         "workspace": world.work(),
         "session": false,

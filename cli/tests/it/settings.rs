@@ -36,19 +36,29 @@ async fn config_shows_each_value_and_where_it_came_from() {
 async fn the_model_that_a_key_brings_is_named() {
     let world = World::saying("x").await;
     let config = world.run(&["config", "--json"]).await.expect(0).json();
-    assert_eq!(config["settings"]["model"]["value"], "anthropic/claude-sonnet-4-5");
+    let model = &config["settings"]["model"];
+    assert_eq!(model["value"], "anthropic/claude-sonnet-5-5");
+    assert_eq!(model["origin"], "ANTHROPIC_API_KEY is set");
     let mut command = world.command(&["config"]);
-    command.env_remove("ANTHROPIC_API_KEY");
+    command.env_remove("ANTHROPIC_API_KEY").env("GROQ_API_KEY", "gsk-very-secret");
     let config = started(command).end().await.expect(0).out;
-    assert!(config.contains("ANTHROPIC_API_KEY     not set "), "{config}");
+    assert!(config.contains("groq/openai/gpt-oss-120b") && !config.contains("very-secret"));
+    assert!(!config.contains("ANTHROPIC_API_KEY"), "{config}");
 }
 
 #[tokio::test]
 async fn a_project_may_not_set_what_belongs_to_the_user() {
     let world = World::saying("x").await;
-    for line in ["max_concurrent = 99", "recovery = \"wait\"", "durability = \"process\""] {
+    for (line, key) in [
+        ("max_concurrent = 99", "max_concurrent"),
+        ("recovery = \"wait\"", "recovery"),
+        ("durability = \"process\"", "durability"),
+        ("[patience]\nretries = 99", "patience"),
+        ("[vendors.anthropic]\nbase_url = \"http://127.0.0.1:9\"", "vendors"),
+        ("[models.\"anthropic/x\"]\nwindow = 9", "models"),
+        ("[aliases]\nsonnet = \"groq/x\"", "aliases"),
+    ] {
         world.write("posse.toml", line);
-        let key = line.split(' ').next().unwrap();
         for arguments in [&["config"][..], &["run", "x"]] {
             let exit = world.run(arguments).await.expect(2);
             assert!(exit.err.contains(&format!("a project may not set `{key}`")), "{}", exit.err);

@@ -1,11 +1,15 @@
 //! A real terminal: tmux, on a socket of its own.
 
 use crate::world::{World, eventually};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 use tokio::process::Command;
 
 pub struct Terminal {
     socket: String,
+    folder: PathBuf,
 }
 
 impl Terminal {
@@ -14,6 +18,7 @@ impl Terminal {
     pub async fn open(world: &World, columns: u16, rows: u16) -> Option<Terminal> {
         let there = Command::new("tmux").arg("-V").stdout(Stdio::null()).status().await;
         if !there.is_ok_and(|status| status.success()) {
+            skipped("posse-cli: what needs a terminal (there is no tmux)");
             return None;
         }
         let socket = world.folder.path().join("tmux").display().to_string();
@@ -26,9 +31,11 @@ impl Terminal {
             .env_clear()
             .envs(world.environment())
             .env("TERM", "xterm-256color")
-            .env("LANG", "C.UTF-8");
+            .env("LANG", "C.UTF-8")
+            // A shell that is told to go writes its history then.
+            .env("HISTFILE", "");
         assert!(command.status().await.unwrap().success());
-        let terminal = Terminal { socket };
+        let terminal = Terminal { socket, folder: world.folder.path().canonicalize().unwrap() };
         let binary = env!("CARGO_BIN_EXE_posse");
         terminal
             .enter(&format!("PS1='$ '; posse() {{ {binary} \"$@\"; }}; clear; echo ready"))
@@ -76,8 +83,30 @@ impl Terminal {
 }
 
 impl Drop for Terminal {
+    /// Who still works in the world's folder would write into it while it is removed.
     fn drop(&mut self) {
         let mut command = std::process::Command::new("tmux");
         let _ = command.args(["-S", &self.socket, "kill-server"]).stderr(Stdio::null()).status();
+        let began = Instant::now();
+        while is_in_use(&self.folder) && began.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
+}
+
+/// Tells `./test` what is not tested here, which it repeats at its end.
+#[allow(clippy::print_stdout, clippy::disallowed_methods)]
+fn skipped(what: &str) {
+    println!("SKIPPED: {what}");
+    if let Some(list) = std::env::var_os("POSSE_TEST_SKIPPED") {
+        let mut list = std::fs::File::options().create(true).append(true).open(list).unwrap();
+        writeln!(list, "{what}").unwrap();
+    }
+}
+
+/// True while a process works in the folder: the server, its shell, what that started.
+fn is_in_use(folder: &Path) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+    let works_in = |process: std::fs::DirEntry| std::fs::read_link(process.path().join("cwd")).ok();
+    processes.flatten().filter_map(works_in).any(|place| place.starts_with(folder))
 }

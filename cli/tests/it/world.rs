@@ -12,6 +12,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::task::JoinHandle;
 
+/// An address at which nothing listens.
+pub const NOWHERE: &str = "http://127.0.0.1:1/v1";
+
 /// The longest anything here may take.
 pub const LONGEST: Duration = Duration::from_secs(60);
 
@@ -170,6 +173,11 @@ impl World {
             ("XDG_CONFIG_HOME", below("config")),
             ("ANTHROPIC_API_KEY", "sk-test".to_owned()),
             ("ANTHROPIC_BASE_URL", self.fake.url()),
+            // What runs on the machine of whoever tests is not asked.
+            ("OLLAMA_BASE_URL", NOWHERE.to_owned()),
+            ("LMSTUDIO_BASE_URL", NOWHERE.to_owned()),
+            ("LLAMACPP_BASE_URL", NOWHERE.to_owned()),
+            ("VLLM_BASE_URL", NOWHERE.to_owned()),
         ]
     }
 

@@ -1,10 +1,10 @@
 //! What differs between providers that speak the same wire: data, read from the catalog.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A provider's ways within its wire. The default suits a plain provider of each wire.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Dialect {
     /// How it is told how hard to think.
     pub effort: EffortStyle,
@@ -20,6 +20,20 @@ pub struct Dialect {
     pub call_ids: CallIds,
     /// It takes cache marks of Anthropic's kind (OpenAI Chat).
     pub cache_marks: bool,
+    /// What it calls the greatest effort, where efforts have names.
+    pub top_effort: TopEffort,
+    /// It gives `reasoning_details` and wants them back; others refuse the field (OpenAI Chat).
+    pub reasoning_details: bool,
+    /// It puts `extra_content` into tool calls and wants it back; others refuse the field (OpenAI
+    /// Chat).
+    pub extra_content: bool,
+    /// It wants a word of the assistant between the results of tools and the user's next message
+    /// (OpenAI Chat).
+    pub assistant_after_results: bool,
+    /// It thinks unasked, and ties its reasoning to all that came before it (Anthropic).
+    pub bound_thinking: bool,
+    /// Which rules hold for it (Gemini).
+    pub gemini: Gemini,
 }
 
 impl Default for Dialect {
@@ -32,12 +46,18 @@ impl Default for Dialect {
             stream_usage: true,
             call_ids: CallIds::Any,
             cache_marks: false,
+            top_effort: TopEffort::High,
+            reasoning_details: false,
+            extra_content: false,
+            assistant_after_results: false,
+            bound_thinking: false,
+            gemini: Gemini::Two,
         }
     }
 }
 
 /// How a model is told how hard to think.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffortStyle {
     /// Not at all.
@@ -58,7 +78,7 @@ pub enum EffortStyle {
 }
 
 /// What the cap on output tokens is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutputCap {
     /// `max_tokens`.
@@ -68,11 +88,33 @@ pub enum OutputCap {
 }
 
 /// What ids of tool calls a provider takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallIds {
     /// Any.
     Any,
     /// Exactly nine letters and digits.
     NineAlphanumeric,
+}
+
+/// What a provider calls the greatest effort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TopEffort {
+    /// `high`: it has no other.
+    High,
+    /// `xhigh`.
+    Xhigh,
+    /// `max`.
+    Max,
+}
+
+/// Which rules of Gemini hold for a model: those of its second generation, or those since its third.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gemini {
+    /// It takes no schema for the answer beside tools, and no pictures inside results.
+    Two,
+    /// It takes both, and refuses calls without a signature.
+    Three,
 }

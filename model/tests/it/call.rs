@@ -181,7 +181,7 @@ async fn an_answer_that_is_no_event_stream_is_malformed() {
         assert!(matches!(error, ModelError::Malformed { .. }), "{error:?}");
         assert!(error.to_string().contains(words), "{error}");
     };
-    check("content-type: text/html\r\n", "it is text/html instead of an event stream: <h1>").await;
+    check("content-type: text/html\r\n", "it is a page for people: <h1>").await;
     check("content-encoding: gzip\r\n", "compressed with gzip").await;
 }
 

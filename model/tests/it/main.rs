@@ -3,7 +3,12 @@
 
 mod anthropic;
 mod call;
+mod catalog;
+mod choice;
 mod fault;
+mod gemini;
+mod openai_chat;
+mod openai_responses;
 mod resolve;
 mod server;
 mod sse;

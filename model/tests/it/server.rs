@@ -1,7 +1,7 @@
 //! A tiny HTTP/1.1 server on a real socket that answers as it is told.
 
 use posse_agent::Model;
-use posse_model::{Keys, Models, Options};
+use posse_model::{Catalog, Keys, Models, Options};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -76,9 +76,9 @@ impl Server {
 
 /// A model that is served at `url`.
 pub fn model_at(url: &str, stall: Duration) -> Arc<dyn Model> {
-    let keys =
-        Keys { anthropic_api_key: Some(KEY.into()), anthropic_base_url: Some(url.to_owned()) };
-    Models::new(keys, Options { stall }).resolve("sonnet").unwrap()
+    let keys = Keys::default().with("ANTHROPIC_API_KEY", KEY).with("ANTHROPIC_BASE_URL", url);
+    let models = Models::new(Catalog::built_in(), keys, Options { stall });
+    models.resolve("claude-sonnet-4-5").unwrap()
 }
 
 async fn serve(
@@ -116,7 +116,8 @@ async fn read_request(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Ve
     loop {
         if let Some(end) = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&buffer[..end]).to_lowercase();
-            let (_, length) = head.split_once("content-length: ")?;
+            // What only asks has no body.
+            let length = head.split_once("content-length: ").map_or("0", |(_, length)| length);
             let length: usize = length.lines().next()?.trim().parse().ok()?;
             let total = end + 4 + length;
             if buffer.len() >= total {

@@ -23,8 +23,9 @@ impl Bench {
         let fake = FakeModel::start(script).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
-        let keys =
-            Keys { anthropic_api_key: Some("test".into()), anthropic_base_url: Some(fake.url()) };
+        let keys = Keys::default()
+            .with("ANTHROPIC_API_KEY", "test")
+            .with("ANTHROPIC_BASE_URL", fake.url());
         let base = RuntimeConfig::new(folder.path().join("runs.db"), keys);
         let config = adjust(RuntimeConfig {
             model: Some("anthropic/claude-sonnet-4-5".into()),

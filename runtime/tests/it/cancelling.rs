@@ -1,8 +1,8 @@
 //! Stopping: at once, whatever is under way, and never without an answer to every call.
 
 use crate::bench::{Bench, eventually, within};
-use posse::protocol::{CancelScope, Ending, Event, Outcome};
-use posse::{Answer, Error, Recovery, RuntimeConfig, Tool, ToolContext};
+use posse::protocol::{CancelScope, Delta, Ending, Event, Outcome, Seq};
+use posse::{Answer, Error, Recovery, RuntimeConfig, Tool, ToolContext, Update};
 use posse_testkit::{Gate, Reply, Script};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn endless(config: RuntimeConfig) -> RuntimeConfig {
     let tool = Endless(posse::protocol::ToolSpec {
         name: "endless".into(),
         description: "never ends".into(),
-        schema: json!({"type": "object"}),
+        schema: json!({"type": "object"}).into(),
         effect: posse::protocol::Effect::Execute,
         idempotent: false,
     });
@@ -39,10 +39,14 @@ async fn cancel_reaches_a_streaming_model_call_and_keeps_what_was_said() {
     let script = Script::always(Reply::text("half of a long answer").held_after_deltas(2, &gate));
     let bench = Bench::new(script).await;
     let run = bench.start("go").await;
+    let mut events = run.events(Seq::ZERO);
     within(gate.wait_for_held(1)).await.unwrap();
+    // What the model said may still be on its way.
+    let is_text = |update: &Update| matches!(update, Update::Delta(Delta::Text { .. }));
+    within(async { while !is_text(&events.next().await.unwrap().unwrap()) {} }).await;
     bench.runtime.cancel(run.id(), "the test", CancelScope::Run).await.unwrap();
     match within(run.outcome()).await.unwrap() {
-        Outcome::Cancelled { by, partial } => {
+        Outcome::Cancelled { by, partial, .. } => {
             assert_eq!(by, "the test");
             assert!("half of a long answer".starts_with(&partial) && !partial.is_empty());
         }
@@ -118,7 +122,7 @@ async fn an_interrupted_run_can_be_cancelled_where_its_model_cannot_be_had() {
     let run = bench.start("go").await;
     bench.until(&run, |event| matches!(event, Event::ToolStarted(_))).await;
     bench.runtime.shutdown().await;
-    bench.config.keys.anthropic_api_key = None;
+    bench.config.keys = posse::Keys::default();
     bench.config.recovery = Recovery::Wait;
     bench.reopen().await;
     bench.runtime.cancel(run.id(), "the test", CancelScope::Run).await.unwrap();

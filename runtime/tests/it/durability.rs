@@ -1,8 +1,10 @@
 //! Runs outlive the runtime that began them.
 
 use crate::bench::{Bench, eventually, within};
-use posse::protocol::{Ending, Event, Outcome};
-use posse::{Answer, Error, Recovery, Runtime, RuntimeConfig, Status, Tool, ToolContext};
+use posse::protocol::{CancelScope, Ending, Event, Outcome};
+use posse::{
+    Answer, Error, Recovery, RunHandle, Runtime, RuntimeConfig, Status, Tool, ToolContext,
+};
 use posse_testkit::{Gate, Reply, Script};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -23,7 +25,7 @@ async fn a_run_goes_on_by_itself_in_the_next_runtime_and_repeats_no_finished_cal
     gate.open();
     bench.reopen().await;
     let outcome = within(bench.runtime.handle(run.id()).outcome()).await.unwrap();
-    assert_eq!(outcome, Outcome::Completed { output: "never mind".into() });
+    assert_eq!(outcome, Outcome::completed("never mind"));
     assert_eq!(std::fs::metadata(bench.work().join("a.txt")).unwrap().modified().unwrap(), written);
     let kinds = bench.kinds(run.id()).await;
     assert_eq!(kinds.iter().filter(|kind| **kind == "tool_started").count(), 1);
@@ -49,12 +51,13 @@ impl Tool for Blocked {
     }
 }
 
-async fn interrupted_call(idempotent: bool) -> (Ending, String, usize) {
+/// A run whose process ends while its only call, of `tool`, is under way.
+async fn ended_in_a_call(idempotent: bool) -> (Bench, RunHandle, Arc<Blocked>) {
     let tool = Arc::new(Blocked {
         spec: posse::protocol::ToolSpec {
             name: "blocked".into(),
             description: "blocks".into(),
-            schema: json!({"type": "object"}),
+            schema: json!({"type": "object"}).into(),
             effect: posse::protocol::Effect::Execute,
             idempotent,
         },
@@ -62,21 +65,59 @@ async fn interrupted_call(idempotent: bool) -> (Ending, String, usize) {
     });
     let script = Script::turns([Reply::tool_call("blocked", json!({})), Reply::text("done")]);
     let shared = tool.clone();
-    let mut bench =
-        Bench::with(script, |config| RuntimeConfig { tools: vec![shared], ..config }).await;
+    let bench = Bench::with(script, |config| RuntimeConfig { tools: vec![shared], ..config }).await;
     let run = bench.start("go").await;
     bench.until(&run, |event| matches!(event, Event::ToolStarted(_))).await;
     eventually(async || tool.calls.load(Ordering::SeqCst) == 1).await;
     bench.runtime.shutdown().await;
-    bench.reopen().await;
-    within(bench.runtime.handle(run.id()).outcome()).await.unwrap();
+    (bench, run, tool)
+}
+
+/// How the only call of a run was answered.
+async fn answer_of(bench: &Bench, run: &RunHandle) -> (Ending, String) {
     let log = bench.log(run.id()).await;
     let finished = log.iter().find_map(|record| match &record.event {
-        Event::ToolFinished(finished) => Some(finished.clone()),
+        Event::ToolFinished(finished) => Some(finished),
         _ => None,
     });
     let finished = finished.unwrap();
-    (finished.ending, finished.output.joined_text(), tool.calls.load(Ordering::SeqCst))
+    (finished.ending, finished.output.joined_text())
+}
+
+async fn interrupted_call(idempotent: bool) -> (Ending, String, usize) {
+    let (mut bench, run, tool) = ended_in_a_call(idempotent).await;
+    bench.reopen().await;
+    within(bench.runtime.handle(run.id()).outcome()).await.unwrap();
+    let (ending, text) = answer_of(&bench, &run).await;
+    (ending, text, tool.calls.load(Ordering::SeqCst))
+}
+
+/// Ends the run in some other way than by going on; its call is not told to have been stopped.
+async fn check_interrupted(bench: &Bench, run: &RunHandle, tool: &Blocked) -> Outcome {
+    let outcome = within(bench.runtime.handle(run.id()).outcome()).await.unwrap();
+    let (ending, text) = answer_of(bench, run).await;
+    assert_eq!((ending, tool.calls.load(Ordering::SeqCst)), (Ending::Interrupted, 1));
+    assert!(text.contains("Whether it had its effect is not known"), "{text}");
+    outcome
+}
+
+#[tokio::test]
+async fn an_interrupted_call_of_a_run_that_is_cancelled_may_have_had_its_effect() {
+    let (mut bench, run, tool) = ended_in_a_call(false).await;
+    bench.config.recovery = Recovery::Wait;
+    bench.reopen().await;
+    bench.runtime.cancel(run.id(), "a person", CancelScope::Run).await.unwrap();
+    let outcome = check_interrupted(&bench, &run, &tool).await;
+    assert!(matches!(outcome, Outcome::Cancelled { .. }), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn an_interrupted_call_of_a_run_that_cannot_go_on_may_have_had_its_effect() {
+    let (mut bench, run, tool) = ended_in_a_call(false).await;
+    bench.config.keys = posse::Keys::default();
+    bench.reopen().await;
+    let outcome = check_interrupted(&bench, &run, &tool).await;
+    assert!(matches!(outcome, Outcome::Failed { .. }), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -196,7 +237,7 @@ async fn a_model_that_cannot_be_had_any_more_fails_the_run_with_what_to_do() {
     let run = bench.start("go").await;
     within(gate.wait_for_held(1)).await.unwrap();
     bench.runtime.shutdown().await;
-    bench.config.keys.anthropic_api_key = None;
+    bench.config.keys = posse::Keys::default();
     bench.reopen().await;
     match within(bench.runtime.handle(run.id()).outcome()).await.unwrap() {
         Outcome::Failed { reason, .. } => {

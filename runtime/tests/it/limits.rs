@@ -25,7 +25,7 @@ async fn check(limits: Limits, script: Script) -> (Outcome, Bench) {
 #[tokio::test]
 async fn turns() {
     let (outcome, bench) = check(Limits { turns: Some(3), ..Limits::default() }, busy()).await;
-    assert_eq!(outcome, Outcome::Stopped { limit: Limit::Turns, partial: "working".into() });
+    assert_eq!(outcome, Outcome::stopped(Limit::Turns, "working"));
     assert_eq!(bench.fake.count(), 3);
     let last = bench.fake.requests()[2].body["messages"].to_string();
     assert!(last.contains("close to your limit of turns"), "{last}");
@@ -40,7 +40,7 @@ async fn an_agent_that_reports_when_told_completes() {
         )
         .rule(Rule::when(When::any()).reply(Reply::tool_call("List", json!({}))));
     let (outcome, _) = check(Limits { turns: Some(4), ..Limits::default() }, script).await;
-    assert_eq!(outcome, Outcome::Completed { output: "a report".into() });
+    assert_eq!(outcome, Outcome::completed("a report"));
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn time_interrupts_a_model_call() {
     let limits = Limits { wall_ms: Some(300), ..Limits::default() };
     let run = bench.runtime.start(RunSpec { limits, ..bench.spec("go") }).await.unwrap();
     match within(run.outcome()).await.unwrap() {
-        Outcome::TimedOut { limit_ms: 300, partial } => assert!(!partial.is_empty()),
+        Outcome::TimedOut { limit_ms: 300, partial, .. } => assert!(!partial.is_empty()),
         other => panic!("{other:?}"),
     }
 }

@@ -11,5 +11,6 @@ mod limits;
 mod provider;
 mod queueing;
 mod runs;
+mod selection;
 mod sessions;
 mod tools;

@@ -87,7 +87,7 @@ async fn a_message_during_a_call_is_read_before_the_next_step() {
     bench.runtime.send(run.id(), "blue").await.unwrap();
     gate.open();
     let outcome = within(run.outcome()).await.unwrap();
-    assert_eq!(outcome, Outcome::Completed { output: "blue it is".into() });
+    assert_eq!(outcome, Outcome::completed("blue it is"));
     let messages = bench.fake.requests()[1].body["messages"].to_string();
     let (first, blue) = (messages.find("first").unwrap(), messages.find("blue").unwrap());
     assert!(first < blue, "{messages}");
@@ -165,7 +165,7 @@ async fn a_failing_model_is_a_failed_outcome_with_the_partial_result() {
     let bench = Bench::new(script).await;
     let run = bench.start("go").await;
     match within(run.outcome()).await.unwrap() {
-        Outcome::Failed { reason, partial } => {
+        Outcome::Failed { reason, partial, .. } => {
             assert!(reason.contains("no such thing"), "{reason}");
             assert_eq!(partial, "so far so good");
         }

@@ -24,7 +24,7 @@ fn host_tool(name: &str, effect: Effect, meet: Option<usize>, act: Act) -> Arc<H
     let spec = ToolSpec {
         name: name.to_owned(),
         description: "of the host".to_owned(),
-        schema: json!({"type": "object"}),
+        schema: json!({"type": "object"}).into(),
         effect,
         idempotent: false,
     };
@@ -108,15 +108,92 @@ async fn a_pending_call_holds_no_slot_and_goes_on_when_it_is_answered() {
     assert!(sent.contains("late") && sent.contains("later"), "{sent}");
 }
 
+/// A run whose two calls of `ask` pend.
+async fn two_pending() -> (Bench, posse::RunHandle) {
+    let act: Act = Box::new(|_| Answer::Pending { waits_for: "a person".into() });
+    let tool = host_tool("ask", Effect::Delegate, None, act);
+    let bench = Bench::with(calls("ask", 2), with(vec![tool])).await;
+    let run = bench.start("go").await;
+    bench.until(&run, |event| matches!(event, Event::ToolPending(_))).await;
+    (bench, run)
+}
+
+fn call(index: usize) -> CallId {
+    CallId(format!("toolu_0_{index}"))
+}
+
+async fn results_of(bench: &Bench, run: &posse::RunHandle, call: &CallId) -> usize {
+    let log = bench.log(run.id()).await;
+    let result = |event: &Event| matches!(event, Event::ToolFinished(it) if it.call == *call);
+    log.iter().filter(|record| result(&record.event)).count()
+}
+
+#[track_caller]
+fn check_invalid(answer: Result<(), posse::Error>, parts: &[&str]) {
+    match answer {
+        Err(posse::Error::InvalidInput(text)) => {
+            assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn only_an_open_call_can_be_answered() {
+    let (bench, run) = two_pending().await;
+    let answer = async |call: CallId| {
+        bench.runtime.answer(run.id(), call, ToolOutput::text("an answer")).await
+    };
+    check_invalid(answer(CallId("made up".into())).await, &["`made up`", "does not make it"]);
+    answer(call(0)).await.unwrap();
+    check_invalid(answer(call(0)).await, &["`toolu_0_0`", "has its result already"]);
+    answer(call(1)).await.unwrap();
+    assert!(within(run.outcome()).await.unwrap().is_completed());
+    check_invalid(answer(call(1)).await, &["`toolu_0_1`", "has its result already"]);
+    assert_eq!(bench.kinds(run.id()).await.last(), Some(&"run_finished"), "nothing was woken");
+    let nobody = bench.runtime.answer(posse::RunId::new(), call(0), ToolOutput::text("x")).await;
+    assert!(matches!(nobody, Err(posse::Error::Store(_))), "{nobody:?}");
+}
+
+#[tokio::test]
+async fn of_many_answers_at_once_one_is_stored() {
+    let (bench, run) = two_pending().await;
+    let second = posse::Runtime::open(bench.config.clone()).await.unwrap();
+    let answers = (0..20).map(|index| {
+        let runtime = if index % 2 == 0 { &bench.runtime } else { &second };
+        runtime.answer(run.id(), call(0), ToolOutput::text(format!("answer {index}")))
+    });
+    let answers = futures_util::future::join_all(answers).await;
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
+    for refused in answers.into_iter().filter(Result::is_err) {
+        check_invalid(refused, &["has its result already"]);
+    }
+    assert_eq!(results_of(&bench, &run, &call(0)).await, 1);
+    second.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_answer_may_come_before_its_call_is_known_to_wait() {
+    let act: Act = Box::new(|_| Answer::Pending { waits_for: "a person".into() });
+    // The call goes on when the test stands at the barrier too.
+    let tool = host_tool("ask", Effect::Delegate, Some(2), act);
+    let bench = Bench::with(calls("ask", 1), with(vec![tool.clone()])).await;
+    let run = bench.start("go").await;
+    bench.until(&run, |event| matches!(event, Event::ToolStarted(_))).await;
+    bench.runtime.answer(run.id(), call(0), ToolOutput::text("early")).await.unwrap();
+    tool.meet.as_ref().unwrap().wait().await;
+    assert!(within(run.outcome()).await.unwrap().is_completed());
+    assert_eq!(results_of(&bench, &run, &call(0)).await, 1);
+    let sent = bench.fake.requests()[1].body["messages"][2].to_string();
+    assert!(sent.contains("early"), "{sent}");
+}
+
 /// One call that is refused: the model is told, the run goes on.
 async fn check_refused(reply: Reply, agent: &str, expected: &str) {
     let bench = Bench::new(Script::turns([reply, Reply::text("fine without")])).await;
     let spec = posse::RunSpec { agent: agent.parse().unwrap(), ..bench.spec("go") };
     let run = bench.runtime.start(spec).await.unwrap();
-    assert_eq!(
-        within(run.outcome()).await.unwrap(),
-        Outcome::Completed { output: "fine without".into() }
-    );
+    assert_eq!(within(run.outcome()).await.unwrap(), Outcome::completed("fine without"));
     let log = bench.log(run.id()).await;
     let refused = log.iter().find_map(|record| match &record.event {
         Event::ToolFinished(finished) => Some(finished.clone()),

@@ -103,7 +103,7 @@ pub(super) async fn a_row_counts_what_was_spent(subject: &dyn Subject) -> Verdic
     let store = subject.open("spent").await;
     let store = &*store;
     let run = create(store, "/w", Ownership::Mine).await?;
-    let spent = |tokens: u64| Spent::from(usage(tokens));
+    let spent = |tokens: u64| Spent::from(&usage(tokens));
     // What happens, what it sums up to, and what an unanswered call may have cost besides.
     let table = [
         (called(1_000, Purpose::Turn), spent(0), spent(1_000)),
@@ -140,9 +140,12 @@ pub(super) async fn a_row_counts_what_was_spent(subject: &dyn Subject) -> Verdic
 pub(super) async fn a_row_shows_its_run_at_a_glance(subject: &dyn Subject) -> Verdict {
     let store = subject.open("glance").await;
     let mut append_it = creation("/w", Ownership::Mine)?;
-    append_it.events = vec![started("/w", Some("glance"))?];
-    append_it.events.push(message(&format!("  Tell me\n all about {}", "it ".repeat(500))));
-    append_it.events.push(message("and more"));
+    append_it.events = [
+        started("/w", Some("glance"))?,
+        message(&format!("  Tell me\n all about {}", "it ".repeat(500))),
+        message("and more"),
+    ]
+    .into();
     let run = append_it.run;
     append(&*store, append_it).await?;
     append(&*store, step(run, 1, vec![finished()], Ownership::Mine)).await?;

@@ -2,14 +2,18 @@
 
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
-use crate::{Append, Guard, Ownership, StoreError};
+use crate::{Append, Guard, Ownership, Projection, StoreError};
 use futures_util::future::join_all;
 use posse_protocol::{Event, Purpose, RunId, Seq};
+
+use std::sync::Arc;
 
 pub(super) async fn what_is_appended_is_read_back(subject: &dyn Subject) -> Verdict {
     let store = subject.open("read back").await;
     let mut append = creation("/w", Ownership::Mine)?;
-    append.events.extend([
+    append.events = [
+        started("/w", None)?,
+        message("hello"),
         called(100, Purpose::Turn),
         replied(90),
         tool_started(),
@@ -24,17 +28,24 @@ pub(super) async fn what_is_appended_is_read_back(subject: &dyn Subject) -> Verd
         message(&"a long one, ünïcödé, \u{0} and \" too. ".repeat(10_000)),
         finished(),
         archived(),
-    ]);
+    ]
+    .into();
     let (run, events) = (append.run, append.events.clone());
     store.append(vec![append]).await?;
     for reader in [store, subject.open("read back").await] {
         let records = reader.read(run, Seq::ZERO, usize::MAX).await?;
         ensure!(records.len() == events.len(), "{} of {} events", records.len(), events.len());
-        for (record, event) in records.iter().zip(&events) {
+        for (record, event) in records.iter().zip(&*events) {
             ensure!(record.event == *event, "event {} came back changed", record.seq);
             ensure!(record.run == run, "event {} of another run", record.seq);
             ensure!(record.at > 0, "event {} has no time", record.seq);
         }
+        let mut projection = Projection::new(run);
+        records.iter().for_each(|record| projection.apply(record));
+        let difference = projection.difference(&row(&*reader, run).await?);
+        ensure!(difference.is_none(), "{difference:?} of the row does not follow from the log");
+        let orphans = reader.orphans().await?;
+        ensure!(orphans.is_empty(), "events without a row: {orphans:?}");
     }
     let missing = subject.open("read back").await.read(RunId::new(), Seq::ZERO, 1).await;
     ensure_refused!(missing, StoreError::NotFound(_));
@@ -46,7 +57,7 @@ pub(super) async fn positions_are_consecutive(subject: &dyn Subject) -> Verdict 
     let append = creation("/w", Ownership::Queued)?;
     let run = append.run;
     let more = Append::by_anyone(run, message("more"));
-    let nothing = Append { events: Vec::new(), ..more.clone() };
+    let nothing = Append { events: Arc::new([]), ..more.clone() };
     let table = [
         (vec![append], vec![(1, 2)]),
         (vec![more.clone(), more], vec![(3, 3), (4, 4)]),
@@ -65,7 +76,8 @@ pub(super) async fn positions_are_consecutive(subject: &dyn Subject) -> Verdict 
 pub(super) async fn a_log_is_read_in_pages(subject: &dyn Subject) -> Verdict {
     let store = subject.open("pages").await;
     let mut append = creation("/w", Ownership::Queued)?;
-    append.events.extend((3..=10).map(|index| message(&format!("message {index}"))));
+    let more = (3..=10).map(|index| message(&format!("message {index}")));
+    append.events = append.events.iter().cloned().chain(more).collect();
     let run = append.run;
     store.append(vec![append]).await?;
     let table: &[(u64, usize, std::ops::RangeInclusive<u64>)] = &[
@@ -191,7 +203,7 @@ pub(super) async fn a_run_is_created_once(subject: &dyn Subject) -> Verdict {
 pub(super) async fn a_log_begins_with_its_start_and_only_there(subject: &dyn Subject) -> Verdict {
     let store = subject.open("start").await;
     for events in [Vec::new(), vec![message("hello")]] {
-        let append = Append { events, ..creation("/w", Ownership::Queued)? };
+        let append = Append { events: events.into(), ..creation("/w", Ownership::Queued)? };
         ensure_refused!(store.append(vec![append]).await, StoreError::Misplaced(_));
     }
     let created = creation("/w", Ownership::Mine)?;

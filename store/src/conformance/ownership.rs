@@ -126,6 +126,22 @@ pub(super) async fn an_owner_learns_that_its_log_moved(subject: &dyn Subject) ->
     Ok(())
 }
 
+pub(super) async fn others_learn_that_a_log_moved(subject: &dyn Subject) -> Verdict {
+    let (mine, other) = (subject.open("passed").await, subject.open("passed").await);
+    let run = create(&*mine, "/w", Ownership::Mine).await?;
+    let answer = |last| {
+        let guard = Guard::Anyone { last: Some(last) };
+        Append { guard, ..Append::by_anyone(run, tool_finished()) }
+    };
+    let first = append(&*other, answer(Seq(2))).await?;
+    ensure!(first.last == Seq(3), "appended at {}", first.last);
+    for store in [&mine, &other] {
+        let second = append(&**store, answer(Seq(2))).await;
+        ensure_refused!(second, StoreError::Moved { last: Seq(3), .. });
+    }
+    Ok(())
+}
+
 pub(super) async fn a_finish_gives_up_the_claim(subject: &dyn Subject) -> Verdict {
     let store = subject.open("finish").await;
     let created = creation("/w", Ownership::Mine)?;

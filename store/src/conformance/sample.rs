@@ -9,6 +9,8 @@ use posse_protocol::{
     ToolFinished, ToolOutput, ToolPending, ToolStarted, Usage, Usd,
 };
 
+use std::sync::Arc;
+
 pub(super) fn started(workspace: &str, key: Option<&str>) -> Result<Event, Fault> {
     let name = "tester".parse().map_err(|_| Fault("`tester` names no agent".to_owned()))?;
     let agent =
@@ -121,7 +123,7 @@ pub(super) fn time_passed() -> Event {
 }
 
 pub(super) fn finished() -> Event {
-    let outcome = Outcome::Completed { output: "done".to_owned() };
+    let outcome = Outcome::completed("done");
     Event::RunFinished(RunFinished { outcome, worked_ms: 3, extra: Extra::default() })
 }
 
@@ -129,7 +131,7 @@ pub(super) fn finished() -> Event {
 pub(super) fn creation(workspace: &str, then: Ownership) -> Result<Append, Fault> {
     Ok(Append {
         run: RunId::new(),
-        events: vec![started(workspace, None)?, message("hello")],
+        events: Arc::new([started(workspace, None)?, message("hello")]),
         guard: Guard::Create(then),
         reserve: Reserve::Leave,
     })
@@ -137,7 +139,7 @@ pub(super) fn creation(workspace: &str, then: Ownership) -> Result<Append, Fault
 
 /// What makes a run with a key.
 pub(super) fn keyed(key: &str) -> Result<Append, Fault> {
-    let events = vec![started("/w", Some(key))?];
+    let events = Arc::new([started("/w", Some(key))?]);
     Ok(Append { events, ..creation("/w", Ownership::Queued)? })
 }
 
@@ -169,7 +171,7 @@ pub(super) async fn create_many(
 /// What the owner of `run` appends.
 pub(super) fn step(run: RunId, epoch: u64, events: Vec<Event>, then: Ownership) -> Append {
     let guard = Guard::Owner { epoch, last: None, then };
-    Append { run, events, guard, reserve: Reserve::Leave }
+    Append { run, events: events.into(), guard, reserve: Reserve::Leave }
 }
 
 /// Appends one thing and returns where it went.

@@ -52,6 +52,14 @@ pub(super) fn bind_event(query: Statement<'_>, event: StoredEvent) -> Statement<
         .bind(event.hash)
 }
 
+/// Leaves `count` columns empty.
+pub(super) fn bind_nothing(mut query: Statement<'_>, count: usize) -> Statement<'_> {
+    for _ in 0..count {
+        query = query.bind(None::<i64>);
+    }
+    query
+}
+
 /// The engine's numbers have a sign. What is larger than they hold is a count gone mad.
 pub(super) fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -122,7 +130,7 @@ pub(super) fn event_row(run: RunId, row: &SqliteRow) -> Option<StoredEvent> {
             seq: Seq(number(row, 0)?),
             at: number(row, 1)?,
             version: version(row, 2)?,
-            body: row.try_get(3)?,
+            body: row.try_get::<String, _>(3)?.into(),
             hash: row.try_get(4)?,
         })
     };

@@ -4,12 +4,12 @@
 //! Rows of runs are kept between transactions. That is sound because `PRAGMA data_version`, read
 //! inside the transaction, tells when another process has written: then they are dropped.
 
-use super::codec::{bind_event, bind_run, run_row, worker_row};
+use super::codec::{bind_event, bind_nothing, bind_run, run_row, worker_row};
 use super::engine_error;
 use super::presence::Presence;
-use super::text::{RowTexts, bare};
+use super::text::{Message, Texts, Then, bare, room_for};
 use super::work::{Answers, Work};
-use crate::append::{Append, Appended, Guard};
+use crate::append::{Append, Appended, Draft, Guard};
 use crate::row::{RunRow, StoredEvent};
 use crate::sql::{self, Shape};
 use crate::{Claimed, StoreError, Wanted};
@@ -33,8 +33,7 @@ pub(super) struct Ledger {
     registered: bool,
     /// Another process has written, and watchers do not know yet.
     outside: bool,
-    insert_events: RowTexts,
-    save_runs: RowTexts,
+    texts: Texts,
 }
 
 /// What a transaction did.
@@ -85,8 +84,7 @@ impl Ledger {
             data_version: 0,
             registered: false,
             outside: false,
-            insert_events: RowTexts::new(sql::insert_events),
-            save_runs: RowTexts::new(sql::save_runs),
+            texts: Texts::default(),
         };
         ledger.data_version = ledger.read_data_version().await?;
         Ok(ledger)
@@ -94,7 +92,7 @@ impl Ledger {
 
     /// Does all of `work`, each request as if it were alone, or nothing.
     pub(super) async fn transact(&mut self, work: &Work) -> Result<Done, Failure> {
-        self.execute("BEGIN IMMEDIATE").await.map_err(Failure::ToBegin)?;
+        self.begin().await.map_err(Failure::ToBegin)?;
         fail::fail_point!("store.begin.after");
         let mut group = Group::default();
         if let Err(error) = self.perform(work, &mut group).await {
@@ -114,7 +112,6 @@ impl Ledger {
     }
 
     async fn perform(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
-        self.notice_others().await?;
         self.register(work).await?;
         for (run, reason, _) in &work.damages {
             self.mark_damaged(*run, reason).await?;
@@ -124,27 +121,42 @@ impl Ledger {
             let result = self.admit(batch, group);
             group.answers.appended.push(result);
         }
-        self.write(group).await?;
-        if !work.claims.is_empty() {
-            self.free_runs_of_the_dead(group).await?;
+        if work.claims.is_empty() {
+            about_to_commit();
+            return self.write(group, Then::Commit).await;
         }
+        self.write(group, Then::GoOn).await?;
+        self.free_runs_of_the_dead(group).await?;
         for (wanted, _) in &work.claims {
             let claimed = self.claim(wanted, group).await?;
             group.answers.claimed.push(claimed);
         }
-        fail::fail_point!("store.commit.before");
+        about_to_commit();
         self.execute("COMMIT").await
+    }
+
+    /// Begins a transaction, and drops what memory holds if another process has written since.
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        let begun = sqlx::query("BEGIN IMMEDIATE; PRAGMA data_version");
+        let row = begun.fetch_one(&mut self.connection).await;
+        let version = row.and_then(|row| row.try_get(0)).map_err(|error| self.engine(error))?;
+        self.notice(version);
+        Ok(())
     }
 
     /// Drops what memory holds if another process has written since.
     async fn notice_others(&mut self) -> Result<(), StoreError> {
         let version = self.read_data_version().await?;
+        self.notice(version);
+        Ok(())
+    }
+
+    fn notice(&mut self, version: i64) {
         if version != self.data_version {
             self.forget();
             self.outside = true;
             self.data_version = version;
         }
-        Ok(())
     }
 
     async fn read_data_version(&mut self) -> Result<i64, StoreError> {
@@ -174,7 +186,8 @@ impl Ledger {
     async fn load(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
         let mut missing = BTreeSet::new();
         let mut keys = BTreeSet::new();
-        for append in work.appends.iter().flat_map(|(batch, _)| batch) {
+        let drafts = work.appends.iter().flat_map(|(batch, _)| batch);
+        for append in drafts.map(|draft| &draft.append) {
             keys.extend(key_of(append).map(str::to_owned));
             if !self.rows.contains_key(&append.run) {
                 missing.insert(append.run.to_string());
@@ -215,14 +228,15 @@ impl Ledger {
     }
 
     /// Decides on one batch: all of it, or a refusal that leaves its neighbours alone.
-    fn admit(&mut self, batch: &[Append], group: &mut Group) -> Result<Vec<Appended>, StoreError> {
+    fn admit(&mut self, batch: &[Draft], group: &mut Group) -> Result<Vec<Appended>, StoreError> {
         let at = self.presence.clock().wall_ms();
         let worker = self.presence.worker;
         let mut next: HashMap<RunId, RunRow> = HashMap::new();
         let mut keys: HashMap<String, RunId> = HashMap::new();
         let mut events = Vec::new();
         let mut answers = Vec::with_capacity(batch.len());
-        for append in batch {
+        for draft in batch {
+            let append = &draft.append;
             if let Some(key) = key_of(append) {
                 if let Some(run) = group.keys.get(key).or_else(|| keys.get(key)) {
                     return Err(StoreError::KeyTaken { key: key.to_owned(), run: *run });
@@ -231,7 +245,7 @@ impl Ledger {
             }
             let row = next.get(&append.run).or_else(|| self.rows.get(&append.run));
             let before = row.map_or(Seq::ZERO, |row| row.last_seq);
-            let (row, mut stored) = RunRow::admit(row, append, worker, at)?;
+            let (row, mut stored) = RunRow::admit(row, draft, worker, at)?;
             answers.push(Appended { first: before.next(), last: row.last_seq, epoch: row.epoch });
             events.append(&mut stored);
             next.insert(row.id, row);
@@ -280,7 +294,7 @@ impl Ledger {
             self.rows.insert(row.id, row.clone());
             claimed.push(Claimed { epoch: row.epoch, row });
         }
-        self.write(group).await?;
+        self.write(group, Then::GoOn).await?;
         fail::fail_point!("store.claim.written");
         Ok(claimed)
     }
@@ -355,29 +369,39 @@ impl Ledger {
     }
 
     /// Writes what the group has decided so far.
-    async fn write(&mut self, group: &mut Group) -> Result<(), StoreError> {
+    async fn write(&mut self, group: &mut Group, then: Then) -> Result<(), StoreError> {
         let mut events = std::mem::take(&mut group.events).into_iter();
-        while events.len() > 0 {
-            let count = piece(events.len());
-            let mut query = sqlx::query(AssertSqlSafe(self.insert_events.get(count)));
-            for event in events.by_ref().take(count) {
+        let rows: Vec<&RunRow> = group.dirty.iter().filter_map(|run| self.rows.get(run)).collect();
+        let mut rows = rows.as_slice();
+        loop {
+            let (taken_events, events_room) = room_for(events.len());
+            let (taken_rows, rows_room) = room_for(rows.len());
+            let last = taken_events == events.len() && taken_rows == rows.len();
+            // An event refers to no row, so that both may be cut anywhere.
+            let then = if last { then } else { Then::GoOn };
+            let message = Message { events: events_room, runs: rows_room, then };
+            if events_room + rows_room == 0 && then == Then::GoOn {
+                break;
+            }
+            let mut query = sqlx::query(AssertSqlSafe(self.texts.get(message)));
+            for event in events.by_ref().take(taken_events) {
                 query = bind_event(query, event);
             }
-            query.execute(&mut self.connection).await.map_err(|error| self.engine(error))?;
-            fail::fail_point!("store.events.written");
-        }
-        let rows: Vec<&RunRow> = group.dirty.iter().filter_map(|run| self.rows.get(run)).collect();
-        let mut rest = rows.as_slice();
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(piece(rest.len()));
-            let mut query = sqlx::query(AssertSqlSafe(self.save_runs.get(now.len())));
+            query = bind_nothing(query, (events_room - taken_events) * sql::EVENT_WIDTH);
+            let (now, later) = rows.split_at(taken_rows);
             for row in now {
                 query = bind_run(query, row);
             }
+            query = bind_nothing(query, (rows_room - taken_rows) * sql::RUN_WIDTH);
             let result = query.execute(&mut self.connection).await;
             result.map_err(|error| engine_error(error, &self.path))?;
-            fail::fail_point!("store.runs.written");
-            rest = later;
+            if then == Then::GoOn {
+                fail::fail_point!("store.rows.written");
+            }
+            rows = later;
+            if last {
+                break;
+            }
         }
         group.touched.append(&mut group.dirty);
         Ok(())
@@ -452,6 +476,10 @@ impl Ledger {
     fn engine(&self, error: sqlx::Error) -> StoreError {
         engine_error(error, &self.path)
     }
+}
+
+fn about_to_commit() {
+    fail::fail_point!("store.commit.before");
 }
 
 /// The key that `append` would take.

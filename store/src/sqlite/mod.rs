@@ -13,6 +13,7 @@ mod text;
 mod work;
 mod writer;
 
+use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
 use crate::{Append, Appended, Claimed, Filter, RunRow, Store, StoreError, Wanted};
 use async_trait::async_trait;
@@ -134,6 +135,7 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError> {
+        let batch = batch.into_iter().map(Draft::new).collect::<Result<_, _>>()?;
         self.ask(|reply| Request::Append { batch, reply }).await
     }
 
@@ -143,6 +145,10 @@ impl Store for SqliteStore {
 
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
         self.reader.list(filter).await
+    }
+
+    async fn orphans(&self) -> Result<Vec<String>, StoreError> {
+        self.reader.orphans().await
     }
 
     async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError> {

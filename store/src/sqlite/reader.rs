@@ -131,6 +131,11 @@ impl Reader {
         Ok(rows.iter().filter_map(run_row).map(status).collect())
     }
 
+    pub(super) async fn orphans(&self) -> Result<Vec<String>, StoreError> {
+        let rows = sqlx::query_scalar(sql::ORPHANS).fetch_all(&self.pool).await;
+        rows.map_err(|error| engine_error(error, &self.path))
+    }
+
     pub(super) async fn close(&self) {
         self.pool.close().await;
     }

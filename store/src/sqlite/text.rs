@@ -3,6 +3,8 @@
 //! To SQLite `$1` is a *name*, and the driver looks up the name of every parameter by a scan: a
 //! statement of many rows would cost the square of its parameters. A bare `?` has no name.
 
+use crate::sql;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// `sql` with `?` in place of `$1`, `$2`…, which stand in their order.
@@ -18,31 +20,58 @@ pub(super) fn bare(sql: &str) -> String {
     out
 }
 
-/// The texts of one statement for 1, 2, 4… rows, each made once.
-pub(super) struct RowTexts {
-    make: fn(usize) -> String,
-    by_power: Vec<Option<Arc<str>>>,
+/// Rows that one statement has room for. Few sizes, so that few statements are prepared; what is
+/// left empty costs little.
+const ROOMS: [usize; 5] = [1, 4, 16, 64, 256];
+
+/// The rows that the next statement takes of `left`, and the room it has for them.
+pub(super) fn room_for(left: usize) -> (usize, usize) {
+    let most = ROOMS[ROOMS.len() - 1];
+    let room = ROOMS.into_iter().find(|room| *room >= left).unwrap_or(most);
+    (left.min(room), if left == 0 { 0 } else { room })
 }
 
-impl RowTexts {
-    pub(super) fn new(make: fn(usize) -> String) -> Self {
-        RowTexts { make, by_power: Vec::new() }
-    }
+/// What one message to the engine does: it goes to another thread and back, so that everything
+/// that can be said at once is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Message {
+    /// Room for events.
+    pub(super) events: usize,
+    /// Room for rows of runs.
+    pub(super) runs: usize,
+    /// What follows.
+    pub(super) then: Then,
+}
 
-    /// The text for `rows` rows, a power of two.
-    pub(super) fn get(&mut self, rows: usize) -> Arc<str> {
-        let power = rows.trailing_zeros() as usize;
-        if self.by_power.len() <= power {
-            self.by_power.resize(power + 1, None);
-        }
-        self.by_power[power].get_or_insert_with(|| bare(&(self.make)(rows)).into()).clone()
+/// What follows the rows in a message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Then {
+    Commit,
+    GoOn,
+}
+
+/// The texts of messages, each made once.
+#[derive(Default)]
+pub(super) struct Texts(HashMap<Message, Arc<str>>);
+
+impl Texts {
+    pub(super) fn get(&mut self, message: Message) -> Arc<str> {
+        let make = || {
+            let statements = [
+                (message.events > 0).then(|| bare(&sql::insert_events(message.events))),
+                (message.runs > 0).then(|| bare(&sql::save_runs(message.runs))),
+                (message.then == Then::Commit).then(|| "COMMIT".to_owned()),
+            ];
+            let statements: Vec<String> = statements.into_iter().flatten().collect();
+            statements.join("; ").into()
+        };
+        self.0.entry(message).or_insert_with(make).clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql;
 
     #[test]
     fn placeholders_become_bare_and_stay_in_order() {
@@ -61,8 +90,19 @@ mod tests {
 
     #[test]
     fn each_text_is_made_once() {
-        let mut texts = RowTexts::new(sql::insert_events);
-        assert!(Arc::ptr_eq(&texts.get(8), &texts.get(8)));
-        assert_ne!(texts.get(8), texts.get(1));
+        let mut texts = Texts::default();
+        let mut text = |events, then| texts.get(Message { events, runs: 1, then });
+        assert!(Arc::ptr_eq(&text(4, Then::Commit), &text(4, Then::Commit)));
+        assert_ne!(text(4, Then::Commit), text(4, Then::GoOn));
+        assert!(text(4, Then::Commit).ends_with("; COMMIT"));
+    }
+
+    #[test]
+    fn there_is_room_for_every_row() {
+        for left in 0..2_000 {
+            let (taken, room) = room_for(left);
+            assert!(taken <= room && taken <= left && (taken > 0 || left == 0), "{left}");
+            assert!(taken == left || taken == 256, "{left}");
+        }
     }
 }

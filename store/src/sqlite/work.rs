@@ -1,14 +1,15 @@
 //! What the writer is asked to do, sorted for one transaction, and how everyone is answered.
 
-use crate::append::{Append, Appended, Guard, Ownership, Reserve};
+use crate::append::{Append, Appended, Draft, Guard, Ownership, Reserve};
 use crate::{Claimed, StoreError, Wanted};
 use posse_protocol::RunId;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) enum Request {
-    Append { batch: Vec<Append>, reply: Reply<Vec<Appended>> },
+    Append { batch: Vec<Draft>, reply: Reply<Vec<Appended>> },
     Claim { wanted: Wanted, reply: Reply<Vec<Claimed>> },
     GiveBack { claimed: Vec<Claimed> },
     Renew { reply: Reply<()> },
@@ -19,7 +20,7 @@ pub(super) enum Request {
 /// What is done in one transaction. Requests that wait side by side have no order among them.
 #[derive(Default)]
 pub(super) struct Work {
-    pub(super) appends: Vec<(Vec<Append>, Reply<Vec<Appended>>)>,
+    pub(super) appends: Vec<(Vec<Draft>, Reply<Vec<Appended>>)>,
     pub(super) claims: Vec<(Wanted, Reply<Vec<Claimed>>)>,
     pub(super) renewals: Vec<Reply<()>>,
     pub(super) damages: Vec<(RunId, String, Reply<()>)>,
@@ -59,8 +60,9 @@ impl Work {
         let give_back = |claimed: Claimed| {
             let guard = Guard::Owner { epoch: claimed.epoch, last: None, then: Ownership::Queued };
             let run = claimed.row.id;
-            let append = Append { run, events: Vec::new(), guard, reserve: Reserve::Use };
-            (vec![append], oneshot::channel().0)
+            let events = Arc::new([]);
+            let append = Append { run, events, guard, reserve: Reserve::Use };
+            (vec![Draft { append, bodies: Vec::new() }], oneshot::channel().0)
         };
         Work { appends: claimed.into_iter().map(give_back).collect(), ..Work::default() }
     }
@@ -108,7 +110,7 @@ impl Work {
             // Nobody can take over either: there is no space for that.
             let _ = reply.send(Ok(()));
         }
-        let is_urgent = |batch: &[Append]| batch.iter().any(|it| it.reserve == Reserve::Use);
+        let is_urgent = |batch: &[Draft]| batch.iter().any(|it| it.append.reserve == Reserve::Use);
         let (urgent, others) = self.appends.into_iter().partition(|(batch, _)| is_urgent(batch));
         Work { appends: others, ..self }.refuse(&StoreError::Full);
         Work { appends: urgent, ..Work::default() }

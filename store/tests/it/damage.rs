@@ -2,8 +2,9 @@
 
 use crate::sample::*;
 use posse_protocol::{RunId, Seq, Status};
-use posse_store::{Ownership, Store, StoreError};
+use posse_store::{Ownership, Projection, Store, StoreError};
 use proptest::prelude::*;
+use serde_json::json;
 
 /// Applies `change` to one of two runs of six events, and expects `read` to blame `bad`.
 /// In `change`, `A` and `B` stand for the runs.
@@ -107,6 +108,86 @@ async fn a_row_that_cannot_be_read_hides_no_other() {
         assert!(matches!(refused, Err(StoreError::Damaged { .. })), "{change}: {refused:?}");
         assert_eq!(ids(&claim(&store, 9).await), [good], "{change}");
     }
+}
+
+/// What a row says is made again from the log: any other value in a column is found.
+#[tokio::test]
+async fn a_row_that_says_something_else_than_its_log_is_found_out() {
+    let place = Place::new();
+    let store = place.open().await;
+    let run = create(&store, 3, Ownership::Mine).await;
+    let called = json!({
+        "type": "model_called", "reserved": {"input_tokens": 5, "output_tokens": 6, "cost": 7},
+    });
+    for event in [event(called), cancel(), finished()] {
+        store.append(vec![step(run, 1, event)]).await.unwrap();
+    }
+    say(&store, run, "again").await.unwrap();
+    let log = store.read(run, Seq::ZERO, usize::MAX).await.unwrap();
+    let difference = |row: &posse_store::RunRow| {
+        let mut projection = Projection::new(run);
+        log.iter().for_each(|record| projection.apply(record));
+        projection.difference(row)
+    };
+    assert_eq!(difference(&row(&store, run).await), None);
+    for (column, value) in [
+        ("agent", "'x'"),
+        ("model", "'x'"),
+        ("title", "'x'"),
+        ("workspace", "'/x'"),
+        ("session", "1"),
+        ("key", "'x'"),
+        ("created_at", "created_at - 1"),
+        ("updated_at", "updated_at + 1"),
+        ("outcome", "'completed'"),
+        ("note", "'x'"),
+        ("archived", "1"),
+        ("turns", "turns + 1"),
+        ("tool_calls", "99"),
+        ("input_tokens", "0"),
+        ("output_tokens", "0"),
+        ("cost", "0"),
+        ("reserved_input", "1"),
+        ("reserved_output", "1"),
+        ("reserved_cost", "1"),
+    ] {
+        let was: (String,) = sqlx::query_as(sqlx::AssertSqlSafe(format!(
+            "SELECT quote({column}) FROM runs WHERE id = '{run}'"
+        )))
+        .fetch_one(&mut connect(&place.file()).await)
+        .await
+        .unwrap();
+        place.tamper(&format!("UPDATE runs SET {column} = {value} WHERE id = '{run}'")).await;
+        assert_eq!(difference(&row(&store, run).await), Some(column));
+        place.tamper(&format!("UPDATE runs SET {column} = {} WHERE id = '{run}'", was.0)).await;
+        assert_eq!(difference(&row(&store, run).await), None, "{column}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_has_ended_is_nobodys_and_has_nothing_to_do() {
+    let place = Place::new();
+    let store = place.open().await;
+    let run = create(&store, 2, Ownership::Mine).await;
+    store.append(vec![step(run, 1, finished())]).await.unwrap();
+    let log = store.read(run, Seq::ZERO, usize::MAX).await.unwrap();
+    let mut projection = Projection::new(run);
+    log.iter().for_each(|record| projection.apply(record));
+    assert_eq!(projection.difference(&row(&store, run).await), None);
+    place.tamper(&format!("UPDATE runs SET runnable = 1 WHERE id = '{run}'")).await;
+    assert_eq!(projection.difference(&row(&store, run).await), Some("runnable"));
+}
+
+#[tokio::test]
+async fn events_without_a_row_are_found() {
+    let place = Place::new();
+    let store = place.open().await;
+    let (gone, kept) =
+        (create(&store, 4, Ownership::Queued).await, create(&store, 4, Ownership::Queued).await);
+    assert_eq!(store.orphans().await.unwrap(), Vec::<String>::new());
+    place.tamper(&format!("DELETE FROM runs WHERE id = '{gone}'")).await;
+    assert_eq!(store.orphans().await.unwrap(), [gone.to_string()]);
+    assert_eq!(read(&store, kept).await.unwrap(), 4);
 }
 
 #[tokio::test]

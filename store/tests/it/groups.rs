@@ -109,7 +109,7 @@ async fn a_worker_is_registered_even_if_its_first_write_failed() {
         .await;
     let store = place.open().await;
     let mut poisoned = creation(2, Ownership::Mine);
-    poisoned.events.push(message("poison"));
+    poisoned.events = poisoned.events.iter().cloned().chain([message("poison")]).collect();
     assert!(store.append(vec![poisoned]).await.is_err());
     let run = create(&store, 2, Ownership::Mine).await;
     let other = place.open().await;
@@ -176,7 +176,7 @@ async fn a_claim_nobody_waits_for_is_given_back() {
                 let epoch = row(&*store, run).await.epoch;
                 let guard =
                     posse_store::Guard::Owner { epoch, last: None, then: Ownership::Queued };
-                let back = Append { guard, events: Vec::new(), ..Append::by_anyone(run, cancel()) };
+                let back = Append { guard, events: [].into(), ..Append::by_anyone(run, cancel()) };
                 store.append(vec![back]).await.unwrap();
             }
             Err(aborted) => assert!(aborted.is_cancelled()),

@@ -46,7 +46,12 @@ pub fn finished() -> Event {
 pub fn creation(events: usize, then: Ownership) -> Append {
     let mut all = vec![started()];
     all.extend((2..=events).map(|index| message(&format!("event {index} of this run"))));
-    Append { run: RunId::new(), events: all, guard: Guard::Create(then), reserve: Reserve::Leave }
+    Append {
+        run: RunId::new(),
+        events: all.into(),
+        guard: Guard::Create(then),
+        reserve: Reserve::Leave,
+    }
 }
 
 /// Makes a run of so many events.
@@ -59,7 +64,7 @@ pub async fn create(store: &dyn Store, events: usize, then: Ownership) -> RunId 
 
 pub fn step(run: RunId, epoch: u64, event: Event) -> Append {
     let guard = Guard::Owner { epoch, last: None, then: Ownership::Mine };
-    Append { run, events: vec![event], guard, reserve: Reserve::Leave }
+    Append { run, events: [event].into(), guard, reserve: Reserve::Leave }
 }
 
 pub async fn say(store: &dyn Store, run: RunId, text: &str) -> Result<Seq, StoreError> {

@@ -23,7 +23,7 @@ const fn twice(name: &'static str, scenario: Scenario) -> Point {
 }
 
 /// Every fail-point.
-pub const POINTS: [Point; 46] = [
+pub const POINTS: [Point; 45] = [
     // A process opens the database.
     once("store.migrate.step", Scenario::Tools),
     once("store.migrate.after", Scenario::Tools),
@@ -32,8 +32,7 @@ pub const POINTS: [Point; 46] = [
     // A transaction.
     twice("store.begin.after", Scenario::Tools),
     once("store.renew", Scenario::Tools),
-    twice("store.events.written", Scenario::Tools),
-    twice("store.runs.written", Scenario::Tools),
+    once("store.rows.written", Scenario::Recovery),
     twice("store.commit.before", Scenario::Tools),
     twice("store.commit.after", Scenario::Tools),
     twice("store.claim.written", Scenario::Recovery),

@@ -6,7 +6,7 @@ mod response;
 
 pub(crate) use read::{ReadError, Reader};
 pub(crate) use response::{
-    EventKind, Events, Payload, Response, begin_chunked, encode, end_chunked, push_chunk,
+    EventKind, Events, Payload, Response, begin_chunked, encode, end_chunked, head, push_chunk,
 };
 
 /// The most bytes that the head of a request may have.

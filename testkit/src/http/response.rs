@@ -60,7 +60,7 @@ pub(crate) fn encode(
     body: &str,
     framing: Framing,
 ) -> Vec<u8> {
-    let mut out = head(status, headers, framing.after);
+    let mut out = head("HTTP/1.1", status, headers, framing.after);
     out.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
     if framing.body == BodyWanted::Yes {
         out.push_str(body);
@@ -74,7 +74,7 @@ pub(crate) fn begin_chunked(
     headers: &[(String, String)],
     framing: Framing,
 ) -> Vec<u8> {
-    let mut out = head(status, headers, framing.after);
+    let mut out = head("HTTP/1.1", status, headers, framing.after);
     if framing.version == Version::Http11 {
         out.push_str("transfer-encoding: chunked\r\n");
     }
@@ -100,9 +100,15 @@ pub(crate) fn end_chunked(out: &mut Vec<u8>, version: Version) {
     }
 }
 
-fn head(status: u16, headers: &[(String, String)], after: After) -> String {
+/// The head of a response but for what says how its body ends, and the blank line.
+pub(crate) fn head(
+    version: &str,
+    status: u16,
+    headers: &[(String, String)],
+    after: After,
+) -> String {
     let mut out = String::with_capacity(1024);
-    out.push_str(&format!("HTTP/1.1 {status} {}\r\n", phrase(status)));
+    out.push_str(&format!("{version} {status} {}\r\n", phrase(status)));
     for (name, value) in headers {
         out.push_str(name);
         out.push_str(": ");
@@ -118,6 +124,8 @@ fn head(status: u16, headers: &[(String, String)], after: After) -> String {
 fn phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",
+        204 => "No Content",
+        307 => "Temporary Redirect",
         400 => "Bad Request",
         401 => "Unauthorized",
         403 => "Forbidden",

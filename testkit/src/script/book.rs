@@ -1,17 +1,37 @@
 //! A script in use: chooses the reply to a request, and explains when there is none.
 
-use super::{Answers, Entry, Reply, Script};
+use super::{Answers, Block, Body, CacheSetting, Entry, KeyCheck, Reply, Script};
 use crate::ask::{Ask, Role, Said};
+use crate::cache::PromptCache;
+use crate::fault::{Ending, Fault};
+use crate::issued::Issued;
+use serde_json::Value;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many characters of a text, and how many rules, an explanation shows.
 const SHOWN_CHARACTERS: usize = 160;
 const SHOWN_RULES: usize = 12;
 
-/// The rules of a script, and how often each was used.
+/// What a server is called whose script names no model.
+const MODEL: &str = "fake-1";
+/// Members of raw blocks that sign what they stand in.
+const SIGNATURES: [&str; 4] =
+    ["signature", "encrypted_content", "thoughtSignature", "thought_signature"];
+
+/// The rules of a script, how often each was used, and what the server remembers.
 #[derive(Debug)]
 pub(crate) struct Book {
     pages: Vec<Page>,
+    models: Vec<String>,
+    keys: KeyCheck,
+    cache: Option<PromptCache>,
+    /// None where no reply has reasoning that could come back.
+    issued: Option<Issued>,
+    signatures: HashSet<String>,
+    /// Some connection may have to end before its request is read.
+    unread: bool,
+    faults: bool,
 }
 
 #[derive(Debug)]
@@ -22,14 +42,73 @@ struct Page {
 
 impl Book {
     /// Refuses a script that could not be played, and says why.
-    pub(crate) fn open(script: Script) -> Result<Self, String> {
-        for entry in &script.entries {
+    pub(crate) fn open(mut script: Script) -> Result<Self, String> {
+        let (mut faults, mut unread) = (false, false);
+        for entry in &mut script.entries {
             if let Some(problem) = entry.problem() {
                 return Err(format!("{}: {problem}", entry.label));
             }
+            for reply in entry.replies_mut() {
+                if let Some(fault) = reply.faulty() {
+                    fault.spoil_words(&mut reply.body);
+                    faults = true;
+                    unread |= fault.is_unread();
+                }
+            }
         }
         let page = |entry| Page { entry, used: AtomicU64::new(0) };
-        Ok(Book { pages: script.entries.into_iter().map(page).collect() })
+        let reasons = blocks(&script).any(may_reason);
+        Ok(Book {
+            models: models(&script),
+            keys: script.keys,
+            cache: match script.cache {
+                CacheSetting::From(minimum) => Some(PromptCache::new(minimum)),
+                CacheSetting::Off => None,
+            },
+            issued: reasons.then(Issued::new),
+            signatures: signatures(&script),
+            pages: script.entries.into_iter().map(page).collect(),
+            unread,
+            faults,
+        })
+    }
+
+    /// The models that the server lists.
+    pub(crate) fn models(&self) -> &[String] {
+        &self.models
+    }
+
+    pub(crate) fn keys(&self) -> KeyCheck {
+        self.keys
+    }
+
+    pub(crate) fn cache(&self) -> Option<&PromptCache> {
+        self.cache.as_ref()
+    }
+
+    pub(crate) fn issued(&self) -> Option<&Issued> {
+        self.issued.as_ref()
+    }
+
+    /// Whether the script itself has this signature.
+    pub(crate) fn has_signature(&self, signature: &str) -> bool {
+        self.signatures.contains(signature)
+    }
+
+    /// Whether some reply has a fault.
+    pub(crate) fn has_faults(&self) -> bool {
+        self.faults
+    }
+
+    /// Whether some connection may have to end before its request is read.
+    pub(crate) fn may_leave_unread(&self) -> bool {
+        self.unread
+    }
+
+    /// How the connection ends before its request is read, if the first entry that is not spent
+    /// is a rule that says so.
+    pub(crate) fn leaves_unread(&self) -> Option<Ending> {
+        self.pages.iter().find(|page| !page.is_spent())?.take_unread()
     }
 
     /// The reply of the first rule that fits and is not spent, or why there is none.
@@ -61,6 +140,30 @@ impl Book {
 }
 
 impl Page {
+    fn is_spent(&self) -> bool {
+        match &self.entry.answers {
+            Answers::ByTurn(_) => false,
+            Answers::InOrder { times, .. } => {
+                times.is_some_and(|times| self.used.load(Ordering::SeqCst) >= times)
+            }
+        }
+    }
+
+    /// What the reply that is due does before the request is read, counting the use.
+    fn take_unread(&self) -> Option<Ending> {
+        let Answers::InOrder { replies, times } = &self.entry.answers else { return None };
+        let ending = |used: u64| {
+            let due = replies.get(usize::try_from(used).unwrap_or(usize::MAX)).or(replies.last());
+            due.and_then(Reply::faulty).and_then(Fault::unread)
+        };
+        let next = |used: u64| {
+            let within = times.is_none_or(|times| used < times);
+            (within && ending(used).is_some()).then_some(used + 1)
+        };
+        let used = self.used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).ok()?;
+        ending(used)
+    }
+
     /// The reply that is due, counting the use.
     fn take(&self, turn: usize) -> Option<&Reply> {
         match &self.entry.answers {
@@ -87,6 +190,50 @@ impl Page {
             }
         }
     }
+}
+
+/// The models that the script lists and those its rules ask for, each once.
+fn models(script: &Script) -> Vec<String> {
+    let asked_for = script.entries.iter().filter_map(|entry| entry.when.named_model());
+    let mut models: Vec<String> = Vec::new();
+    for name in script.models.iter().map(String::as_str).chain(asked_for) {
+        if !models.iter().any(|known| known == name) {
+            models.push(name.to_owned());
+        }
+    }
+    if models.is_empty() {
+        models.push(MODEL.to_owned());
+    }
+    models
+}
+
+fn blocks(script: &Script) -> impl Iterator<Item = &Block> {
+    let replies = script.entries.iter().flat_map(Entry::replies);
+    replies.flat_map(|reply| match &reply.body {
+        Body::Message { blocks, .. } => blocks.as_slice(),
+        Body::Error { .. } => &[],
+    })
+}
+
+fn may_reason(block: &Block) -> bool {
+    matches!(block, Block::Thinking { .. } | Block::Raw(_))
+}
+
+fn signatures(script: &Script) -> HashSet<String> {
+    let mut found = HashSet::new();
+    for block in blocks(script) {
+        match block {
+            Block::Thinking { signature: Some(signature), .. } => {
+                found.insert(signature.clone());
+            }
+            Block::Raw(Value::Object(members)) => {
+                let signed = SIGNATURES.iter().filter_map(|key| members.get(*key)?.as_str());
+                found.extend(signed.map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 fn describe(said: &Said<'_>) -> String {

@@ -2,7 +2,8 @@
 //! error that names its line.
 
 use super::when::Place;
-use super::{Conversation, Reply, Rule, Script, Usage, When};
+use super::{CacheSetting, Conversation, KeyCheck, Reply, Rule, Script, Usage, When};
+use crate::fault::Wire;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,6 +23,12 @@ pub struct ScriptError {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptFile {
+    cache: Option<Spanned<bool>>,
+    cache_minimum: Option<u64>,
+    #[serde(default = "yes")]
+    keys: bool,
+    #[serde(default)]
+    models: Vec<String>,
     #[serde(default)]
     rule: Vec<Spanned<RuleFile>>,
     #[serde(default)]
@@ -53,6 +60,7 @@ struct ConversationFile {
 #[serde(deny_unknown_fields)]
 struct WhenFile {
     turn: Option<usize>,
+    wire: Option<Spanned<String>>,
     model: Option<String>,
     tool_offered: Option<String>,
     #[serde(default)]
@@ -69,6 +77,10 @@ struct WhenFile {
     system_matches: Option<Spanned<String>>,
     body_contains: Option<String>,
     body_matches: Option<Spanned<String>>,
+    path_contains: Option<String>,
+    path_matches: Option<Spanned<String>>,
+    #[serde(default)]
+    field: BTreeMap<Spanned<String>, Value>,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +100,7 @@ struct ReplyFile {
     headers: BTreeMap<String, String>,
     latency_ms: Option<u64>,
     token_delay_ms: Option<u64>,
+    fault: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -109,6 +122,10 @@ enum BlockFile {
     Raw(Value),
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn no_input() -> Value {
     Value::Object(serde_json::Map::new())
 }
@@ -118,14 +135,18 @@ impl Script {
     ///
     /// `[[rule]]` and `[[conversation]]` are tried in the order of the file. Both have a table
     /// `when` of matchers, named like the methods of [`When`] (`header` is a table of names and
-    /// parts), and `[[….reply]]` tables. A rule may have `times = n` or `once = true`. A reply
+    /// parts, `field` one of JSON pointers and values), and `[[….reply]]` tables. A rule may have `times = n` or `once = true`. A reply
     /// has
     /// - content: `text`, `thinking` (and its `signature`), `tool_calls = [{ name, input, id }]`,
     ///   sent as thinking, text, calls; or, in an order of one's own,
     ///   `blocks = [{ text = … }, { thinking = … }, { tool_call = { … } }, { raw = { … } }]`;
     ///   with it `stop_reason` and `usage = { input_tokens, output_tokens, … }`;
     /// - or an error: `status`, `error_type`, `message`;
-    /// - and either way `headers`, `latency_ms`, `token_delay_ms`.
+    /// - and either way `headers`, `latency_ms`, `token_delay_ms`, and `fault`, the name of one
+    ///   of [`Fault::all`](crate::Fault::all), which some need no content for.
+    ///
+    /// Above them may stand `models`, a list of names; `cache = false`, or `cache_minimum` in
+    /// tokens; and `keys = false` for a server that asks for none.
     ///
     /// ```
     /// let script = posse_testkit::Script::parse(r#"
@@ -160,7 +181,18 @@ impl Script {
         entries.sort_by_key(|(start, _)| *start);
 
         let reader = Reader { text };
-        let mut script = Script::new();
+        let mut script = Script { models: file.models, ..Script::new() };
+        match (file.cache, file.cache_minimum) {
+            (Some(cache), Some(_)) if !cache.get_ref() => {
+                return reader.refuse(&cache, "cache = false and cache_minimum exclude each other");
+            }
+            (Some(cache), _) if !cache.get_ref() => script.cache = CacheSetting::Off,
+            (_, Some(minimum)) => script.cache = CacheSetting::From(minimum),
+            _ => {}
+        }
+        if !file.keys {
+            script.keys = KeyCheck::Skipped;
+        }
         for (start, entry) in entries {
             let line = line_at(text, start);
             script = match entry {
@@ -212,6 +244,15 @@ impl Reader<'_> {
         if let Some(turn) = file.turn {
             when = when.turn(turn);
         }
+        if let Some(name) = &file.wire {
+            let wire = Wire::ALL.into_iter().find(|wire| wire.name() == name.get_ref());
+            let Some(wire) = wire else {
+                let known = Wire::ALL.map(Wire::name).join(", ");
+                let reason = format!("there is no wire {:?}; known are {known}", name.get_ref());
+                return self.refuse(name, &reason);
+            };
+            when = when.wire(wire);
+        }
         if let Some(model) = &file.model {
             when = when.model(model);
         }
@@ -228,6 +269,7 @@ impl Reader<'_> {
             (Place::AnyMessage, file.any_message_contains, file.any_message_matches),
             (Place::System, file.system_contains, file.system_matches),
             (Place::Body, file.body_contains, file.body_matches),
+            (Place::Path, file.path_contains, file.path_matches),
         ] {
             if let Some(part) = part {
                 when = when.contains(place, &part);
@@ -237,6 +279,12 @@ impl Reader<'_> {
                 if let Some(problem) = when.problem() {
                     return self.refuse(&pattern, &problem);
                 }
+            }
+        }
+        for (pointer, value) in file.field {
+            when = when.field(pointer.get_ref(), value);
+            if let Some(problem) = when.problem() {
+                return self.refuse(&pointer, &problem);
             }
         }
         Ok(when)
@@ -283,7 +331,7 @@ fn reply(file: ReplyFile) -> Result<Reply, String> {
         if file.error_type.is_some() || file.message.is_some() {
             return refuse("error_type and message belong to an error; give its status too");
         }
-        if !brings_content {
+        if !brings_content && file.fault.is_none() {
             return refuse("the reply says nothing; give text, thinking, tool_calls or blocks");
         }
         if brings_parts && file.blocks.is_some() {
@@ -317,6 +365,9 @@ fn reply(file: ReplyFile) -> Result<Reply, String> {
     };
     for (name, value) in file.headers {
         reply = reply.header(&name, &value);
+    }
+    if let Some(name) = &file.fault {
+        reply = reply.fault(name);
     }
     let milliseconds = |given: Option<u64>| Duration::from_millis(given.unwrap_or_default());
     Ok(reply.latency(milliseconds(file.latency_ms)).token_delay(milliseconds(file.token_delay_ms)))

@@ -14,6 +14,7 @@ pub(crate) use book::Book;
 pub use file::ScriptError;
 pub(crate) use reply::{Block, Body};
 pub use reply::{Reply, Usage};
+pub(crate) use template::Template;
 pub use when::When;
 
 /// What the fake model says to whom. The first rule that fits and is not spent answers.
@@ -41,6 +42,35 @@ pub use when::When;
 pub struct Script {
     pub(crate) entries: Vec<Entry>,
     pub(crate) capture: Capture,
+    pub(crate) cache: CacheSetting,
+    pub(crate) keys: KeyCheck,
+    /// Models that are listed besides those that rules name.
+    pub(crate) models: Vec<String>,
+}
+
+/// Tokens that a prompt must have to be cached, as on most real models.
+pub(crate) const CACHE_MINIMUM: u64 = 1024;
+
+/// Whether prompts are cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CacheSetting {
+    /// From this many tokens on.
+    From(u64),
+    Off,
+}
+
+impl Default for CacheSetting {
+    fn default() -> Self {
+        CacheSetting::From(CACHE_MINIMUM)
+    }
+}
+
+/// Whether a request must bring a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum KeyCheck {
+    #[default]
+    Needed,
+    Skipped,
 }
 
 /// Whether requests are kept to be looked at.
@@ -162,6 +192,30 @@ impl Script {
         self
     }
 
+    /// Caches no prompts: every token of every request counts as read anew.
+    pub fn without_cache(mut self) -> Self {
+        self.cache = CacheSetting::Off;
+        self
+    }
+
+    /// Caches prompts of this many tokens and more, in place of 1024.
+    pub fn cache_minimum(mut self, tokens: u64) -> Self {
+        self.cache = CacheSetting::From(tokens);
+        self
+    }
+
+    /// Answers requests without a key too, as a local server does.
+    pub fn without_keys(mut self) -> Self {
+        self.keys = KeyCheck::Skipped;
+        self
+    }
+
+    /// Adds a model to those that are listed. Models that rules ask for are listed anyway.
+    pub fn model(mut self, name: &str) -> Self {
+        self.models.push(name.to_owned());
+        self
+    }
+
     fn labelled_rule(mut self, label: String, rule: Rule) -> Self {
         let answers = Answers::InOrder { replies: rule.replies, times: rule.times };
         self.entries.push(Entry { label, when: rule.when, answers });
@@ -176,8 +230,14 @@ impl Script {
 }
 
 impl Entry {
-    fn replies(&self) -> &[Reply] {
+    pub(crate) fn replies(&self) -> &[Reply] {
         match &self.answers {
+            Answers::InOrder { replies, .. } | Answers::ByTurn(replies) => replies,
+        }
+    }
+
+    fn replies_mut(&mut self) -> &mut [Reply] {
+        match &mut self.answers {
             Answers::InOrder { replies, .. } | Answers::ByTurn(replies) => replies,
         }
     }
@@ -189,6 +249,15 @@ impl Entry {
         }
         if self.replies().is_empty() {
             return Some("it has no reply; give it at least one".to_owned());
+        }
+        let conditional = !self.when.is_any() || matches!(self.answers, Answers::ByTurn(_));
+        let mut faults = self.replies().iter().filter_map(Reply::faulty);
+        if let Some(unread) = faults.find(|fault| fault.is_unread()).filter(|_| conditional) {
+            return Some(format!(
+                "fault {} comes before the request is read; put it into a rule without conditions, \
+                 before all others",
+                unread.name()
+            ));
         }
         self.replies().iter().find_map(Reply::problem)
     }

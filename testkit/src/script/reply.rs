@@ -1,13 +1,11 @@
 //! Replies: what the fake model says, how slowly, and what holds it back.
 
 use super::template::Template;
+use crate::fault::{Fault, UnknownFault};
 use crate::gate::Gate;
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
-
-/// The signature of scripted thinking that brings none of its own.
-const SIGNATURE: &str = "ZmFrZS1zaWduYXR1cmU=";
 
 /// Headers that belong to the framing of a response, which a script must not contradict.
 const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "connection"];
@@ -25,6 +23,8 @@ pub struct Reply {
     pub(crate) token_delay: Duration,
     pub(crate) held_by: Option<Gate>,
     pub(crate) held_after: Option<(usize, Gate)>,
+    /// What goes wrong with it. A name that nobody knows is reported when the server starts.
+    fault: Option<Result<&'static Fault, UnknownFault>>,
 }
 
 #[derive(Clone, Debug)]
@@ -36,13 +36,22 @@ pub(crate) enum Body {
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
     Text(Template),
-    Thinking { text: Template, signature: String },
-    ToolCall { id: Option<String>, name: String, input: Template },
+    /// Without a signature, one is made up for the text.
+    Thinking {
+        text: Template,
+        signature: Option<String>,
+    },
+    ToolCall {
+        id: Option<String>,
+        name: String,
+        input: Template,
+    },
     Raw(Value),
 }
 
 /// Tokens that a reply claims to have cost. What is not given is computed: a token per four
-/// bytes of the request, a token per four characters of the reply, nothing cached.
+/// bytes of the prompt, or four characters of the reply. A claim about what was read replaces all
+/// that the emulated cache says: then, what is not given was not cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
@@ -54,6 +63,8 @@ pub struct Usage {
     pub cache_creation_input_tokens: Option<u64>,
     /// Tokens read from the cache.
     pub cache_read_input_tokens: Option<u64>,
+    /// The part of the tokens written that is thinking.
+    pub reasoning_tokens: Option<u64>,
 }
 
 impl Reply {
@@ -67,6 +78,7 @@ impl Reply {
             token_delay: Duration::ZERO,
             held_by: None,
             held_after: None,
+            fault: None,
         }
     }
 
@@ -105,16 +117,17 @@ impl Reply {
 
     /// Adds thinking, with a made-up signature.
     pub fn and_thinking(self, text: &str) -> Self {
-        self.and_signed_thinking(text, SIGNATURE)
+        self.and(Block::Thinking { text: Template::plain(text), signature: None })
     }
 
     /// Adds thinking with this signature.
     pub fn and_signed_thinking(self, text: &str, signature: &str) -> Self {
         let text = Template::plain(text);
-        self.and(Block::Thinking { text, signature: signature.to_owned() })
+        self.and(Block::Thinking { text, signature: Some(signature.to_owned()) })
     }
 
-    /// Adds a tool call. Its id follows from its place: `toolu_<turn>_<index among the calls>`.
+    /// Adds a tool call. Its id follows from its place: `toolu_<turn>_<index among the calls>`, or
+    /// `call_…` on the wires of OpenAI. On that of Gemini it has none.
     pub fn and_tool_call(self, name: &str, input: Value) -> Self {
         self.and(Block::ToolCall { id: None, name: name.to_owned(), input: Template::json(&input) })
     }
@@ -128,12 +141,15 @@ impl Reply {
         })
     }
 
-    /// Adds a block of any kind, sent as it is and without deltas.
+    /// Adds an object of any kind, sent as it is and without deltas: a content block of
+    /// Anthropic, an output item of OpenAI Responses, a part of Gemini. On OpenAI Chat, which has
+    /// nothing of that kind, its members become members of the message.
     pub fn and_raw(self, block: Value) -> Self {
         self.and(Block::Raw(block))
     }
 
-    /// Says this stop reason in place of `end_turn` or, where tools are called, `tool_use`.
+    /// Says this stop reason, in the wire's own word, in place of the usual one. On OpenAI
+    /// Responses it is why the response is incomplete, or `completed` or `failed`.
     pub fn stop_reason(mut self, reason: &str) -> Self {
         if let Body::Message { stop_reason, .. } = &mut self.body {
             *stop_reason = Some(reason.to_owned());
@@ -181,6 +197,23 @@ impl Reply {
         self
     }
 
+    /// Goes wrong in this way, one of [`Fault::all`]. The server refuses to start with a name
+    /// that is none of them.
+    pub fn fault(mut self, name: &str) -> Self {
+        self.fault = Some(Fault::named(name));
+        self
+    }
+
+    /// What goes wrong with it.
+    pub(crate) fn faulty(&self) -> Option<&'static Fault> {
+        self.fault.as_ref().and_then(|fault| fault.as_ref().ok().copied())
+    }
+
+    /// Whether it is sent as a stream of events, to a client that asked for one or did not.
+    pub(crate) fn streams(&self, asked: Option<bool>) -> bool {
+        (asked == Some(true)) != self.faulty().is_some_and(Fault::swaps_form)
+    }
+
     fn and(mut self, block: Block) -> Self {
         if let Body::Message { blocks, .. } = &mut self.body {
             blocks.push(block);
@@ -197,6 +230,21 @@ impl Reply {
             && !(400..600).contains(&status)
         {
             return Some(format!("status {status} is no HTTP error; give one from 400 to 599"));
+        }
+        if let Body::Message { blocks, .. } = &self.body
+            && let Some(Block::Raw(raw)) =
+                blocks.iter().find(|block| matches!(block, Block::Raw(raw) if !raw.is_object()))
+        {
+            return Some(format!("a raw block is an object, and {raw} is none"));
+        }
+        match &self.fault {
+            Some(Err(unknown)) => return Some(unknown.to_string()),
+            Some(Ok(fault)) => {
+                if let Some(problem) = fault.problem_with(self) {
+                    return Some(problem);
+                }
+            }
+            None => {}
         }
         self.headers.iter().find_map(|(name, value)| {
             let token =

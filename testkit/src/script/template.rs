@@ -44,6 +44,22 @@ impl Template {
         Template { pieces: split(&document.to_string()), quoting: Quoting::InsideJsonString }
     }
 
+    /// A template of text that is meant to be JSON, whether it is or not.
+    pub(crate) fn json_text(text: &str) -> Self {
+        Template { pieces: split(text), quoting: Quoting::InsideJsonString }
+    }
+
+    /// The text it was made from.
+    pub(crate) fn source(&self) -> String {
+        let name = |piece: &Piece| match piece {
+            Piece::Literal(text) => text.clone(),
+            Piece::LastUser => "{{last_user}}".to_owned(),
+            Piece::LastToolResult => "{{last_tool_result}}".to_owned(),
+            Piece::Turn => "{{turn}}".to_owned(),
+        };
+        self.pieces.iter().map(name).collect()
+    }
+
     pub(crate) fn fill(&self, ask: &Ask<'_>) -> String {
         let mut out = String::new();
         for piece in &self.pieces {

@@ -1,7 +1,9 @@
 //! Matchers: what must hold of a request for a rule to answer it.
 
 use crate::ask::{Ask, joined};
+use crate::fault::Wire;
 use regex::Regex;
+use serde_json::Value;
 use std::fmt;
 
 /// What a request must be like. All conditions must hold; without any, every request fits.
@@ -16,9 +18,12 @@ pub struct When {
 #[derive(Clone, Debug)]
 enum Condition {
     Turn(usize),
+    Wire(Wire),
     Model(String),
     Header(String, String),
     ToolOffered(String),
+    /// A JSON pointer, and what must be there.
+    Field(String, Value),
     Text(Place, Test),
 }
 
@@ -31,6 +36,7 @@ pub(crate) enum Place {
     AnyMessage,
     System,
     Body,
+    Path,
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +56,16 @@ impl When {
     /// The transcript holds this many assistant messages: 0 is the first call.
     pub fn turn(self, assistant_messages: usize) -> Self {
         self.and(Condition::Turn(assistant_messages))
+    }
+
+    /// The request speaks this wire format.
+    pub fn wire(self, wire: Wire) -> Self {
+        self.and(Condition::Wire(wire))
+    }
+
+    /// The body has exactly this value at a JSON pointer such as `/reasoning/effort`.
+    pub fn field(self, pointer: &str, value: Value) -> Self {
+        self.and(Condition::Field(pointer.to_owned(), value))
     }
 
     /// The model has exactly this name.
@@ -127,6 +143,24 @@ impl When {
         self.matches(Place::Body, pattern)
     }
 
+    /// The path, with its query, contains `part`.
+    pub fn path_contains(self, part: &str) -> Self {
+        self.contains(Place::Path, part)
+    }
+
+    /// The path, with its query, matches the regular expression.
+    pub fn path_matches(self, pattern: &str) -> Self {
+        self.matches(Place::Path, pattern)
+    }
+
+    /// The model it asks for, if it asks for one.
+    pub(crate) fn named_model(&self) -> Option<&str> {
+        self.conditions.iter().find_map(|condition| match condition {
+            Condition::Model(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
     pub(crate) fn contains(self, place: Place, part: &str) -> Self {
         self.and(Condition::Text(place, Test::Contains(part.to_owned())))
     }
@@ -142,8 +176,15 @@ impl When {
     fn and(mut self, condition: Condition) -> Self {
         self.conditions.push(condition);
         // Long texts are searched last: most rules already fail at the turn or the model.
-        self.conditions.sort_by_key(|condition| matches!(condition, Condition::Text(..)));
+        self.conditions.sort_by_key(|condition| {
+            matches!(condition, Condition::Text(..) | Condition::Field(..))
+        });
         self
+    }
+
+    /// Whether every request fits.
+    pub(crate) fn is_any(&self) -> bool {
+        self.conditions.is_empty()
     }
 
     /// The first condition that `ask` does not meet.
@@ -157,6 +198,10 @@ impl When {
             Condition::Text(place, Test::Broken(pattern, reason)) => {
                 Some(format!("{place}_matches = {pattern:?} is no regular expression: {reason}"))
             }
+            Condition::Field(pointer, _) if !pointer.starts_with('/') => Some(format!(
+                "field {pointer:?} is no JSON pointer; write the way to the value, such as \
+                 \"/reasoning/effort\""
+            )),
             _ => None,
         })
     }
@@ -166,6 +211,8 @@ impl Condition {
     fn holds(&self, ask: &Ask<'_>) -> bool {
         match self {
             Condition::Turn(turn) => ask.turn == *turn,
+            Condition::Wire(wire) => ask.wire == *wire,
+            Condition::Field(pointer, value) => ask.field(pointer) == Some(value),
             Condition::Model(name) => ask.model == name,
             Condition::ToolOffered(name) => ask.tools.iter().any(|tool| tool == name),
             Condition::Header(name, part) => {
@@ -177,6 +224,7 @@ impl Condition {
                 Place::LastToolResult => ask.new_results().any(|result| test.holds(&result)),
                 Place::System => test.holds(&joined(&ask.system)),
                 Place::Body => test.holds(ask.body),
+                Place::Path => test.holds(ask.path),
                 Place::AnyMessage => ask.messages.iter().any(|said| {
                     test.holds(&said.text())
                         || said.results.iter().any(|pieces| test.holds(&joined(pieces)))
@@ -201,6 +249,8 @@ impl fmt::Display for Condition {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Condition::Turn(turn) => write!(out, "turn = {turn}"),
+            Condition::Wire(wire) => write!(out, "wire = {:?}", wire.name()),
+            Condition::Field(pointer, value) => write!(out, "field {pointer:?} = {value}"),
             Condition::Model(name) => write!(out, "model = {name:?}"),
             Condition::ToolOffered(name) => write!(out, "tool_offered = {name:?}"),
             Condition::Header(name, part) => write!(out, "header {name} = {part:?}"),
@@ -226,6 +276,7 @@ impl fmt::Display for Place {
             Place::AnyMessage => "any_message",
             Place::System => "system",
             Place::Body => "body",
+            Place::Path => "path",
         })
     }
 }

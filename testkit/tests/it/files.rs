@@ -1,7 +1,8 @@
 //! Scripts as TOML files.
 
-use crate::client::{after, ask, says, start, text};
-use posse_testkit::Script;
+use crate::client::{after, ask, client, says, start, text};
+use crate::wires::{Form, Talk};
+use posse_testkit::{Script, Wire};
 use serde_json::json;
 
 #[tokio::test]
@@ -78,6 +79,45 @@ async fn a_file_says_what_a_builder_says() {
 }
 
 #[tokio::test]
+async fn a_file_can_tell_wires_paths_and_fields_apart() {
+    let script = Script::parse(
+        r#"
+        models = ["local-1"]
+        keys = false
+
+        [[rule]]
+        when = { wire = "openai-responses", field = { "/reasoning/effort" = "high", "/n" = 2 } }
+        reply = [{ text = "hard", usage = { output_tokens = 9, reasoning_tokens = 4 } }]
+
+        [[rule]]
+        when = { path_contains = "/vendor/", path_matches = "completions$" }
+        reply = [{ text = "vendor" }]
+
+        [[rule]]
+        when = { wire = "openai-responses" }
+        reply = [{ text = "soft" }]
+        "#,
+    )
+    .unwrap();
+    let fake = start(script).await;
+    let talk = Talk { key: String::new(), ..Talk::saying(Wire::OpenAiResponses, "x") };
+    assert_eq!(talk.heard(&fake).await.text, "soft");
+    let hard = talk.with("reasoning", json!({"effort": "high"})).with("n", json!(2));
+    let heard = hard.heard(&fake).await;
+    assert_eq!((heard.text.as_str(), heard.output, heard.reasoning), ("hard", 9, 4));
+    let talk = Talk::saying(Wire::OpenAiChat, "x");
+    let message = talk.error(&fake, 400).await;
+    let part = r#"wire = "openai-responses" does not hold"#;
+    assert!(
+        message.contains(part) && message.contains(r#"path_contains = "/vendor/""#),
+        "{message}"
+    );
+    let request = client().post(format!("{}/vendor/v1/chat/completions", fake.url()));
+    let response = request.body(talk.body(Form::Document).to_string()).send().await.unwrap();
+    assert!(response.text().await.unwrap().contains("vendor"));
+}
+
+#[tokio::test]
 async fn rules_and_conversations_are_tried_in_the_order_of_the_file() {
     let rule = "[[rule]]\nreply = [{ text = \"rule\" }]\n";
     let conversation = "[[conversation]]\nreply = [{ text = \"conversation\" }]\n";
@@ -143,8 +183,26 @@ fn a_contradiction_is_named_with_its_line() {
         3,
         "set by the server",
     );
+    check_refused(&reply("blocks = [{ raw = [1] }]"), 3, "a raw block is an object, and [1]");
+    check_refused("\ncache = false\ncache_minimum = 5\n", 2, "exclude each other");
     let rule = |keys: &str| format!("[[rule]]\n{keys}\nreply = [{{ text = \"x\" }}]\n");
+    let known = "known are anthropic, openai-chat, openai-responses, gemini";
+    check_refused(&rule("when = { wire = \"telegraph\" }"), 2, known);
+    check_refused(&rule("when = { field = { effort = 1 } }"), 2, "is no JSON pointer");
+    check_refused(&rule("when = { path_matches = \"(\" }"), 2, "no regular expression");
     check_refused(&rule("times = 0"), 2, "no rule");
     check_refused(&rule("times = 2\nonce = true"), 2, "exclude each other");
     check_refused(&rule("when = { system_matches = \"(\" }"), 2, "no regular expression");
+}
+
+#[test]
+fn the_scripts_of_the_guide_can_be_played() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/fake-model.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let blocks = guide.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let scripts: Vec<&str> = blocks.filter(|block| block.contains("[[")).collect();
+    assert_eq!(scripts.len(), 2);
+    for script in scripts {
+        Script::parse(script).unwrap();
+    }
 }

@@ -2,17 +2,29 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod caching;
+mod capture;
+mod chat;
 mod client;
 mod conversations;
 mod crash;
 mod demo;
+mod endpoints;
+mod fault;
 mod files;
 mod gates;
+mod gemini;
+mod grid;
 mod http;
 mod load;
 mod matching;
 mod messages;
+mod models;
+mod python;
+mod reasoning;
+mod responses;
 mod validation;
+mod wires;
 
 /// Every file beside this one is a module of this binary.
 #[test]

@@ -1,65 +1,17 @@
 //! Replies in both forms, and that the two say the same.
 
 use crate::client::{ask, body, client, events, post, says, start, streaming};
-use posse_testkit::{Reply, Script, Usage};
+use posse_testkit::{Reply, Script, Usage, Wire};
 use serde_json::{Value, json};
 
-/// Puts the message together that a stream tells in pieces.
 fn folded(text: &str) -> Value {
-    let events = events(text);
-    let mut message = Value::Null;
-    let mut inputs = String::new();
-    for (name, data) in &events {
-        assert_eq!(data["type"], name.as_str());
-        let index = data["index"].as_u64().map(|index| index as usize);
-        match name.as_str() {
-            "message_start" => message = data["message"].clone(),
-            "content_block_start" => {
-                let content = message["content"].as_array_mut().unwrap();
-                assert_eq!(index, Some(content.len()));
-                content.push(data["content_block"].clone());
-                inputs.clear();
-            }
-            "content_block_delta" => {
-                let block = &mut message["content"][index.unwrap()];
-                let delta = &data["delta"];
-                let mut append = |key: &str| {
-                    let piece = delta[key].as_str().unwrap();
-                    block[key] = json!(format!("{}{piece}", block[key].as_str().unwrap()));
-                };
-                match delta["type"].as_str().unwrap() {
-                    "text_delta" => append("text"),
-                    "thinking_delta" => append("thinking"),
-                    "signature_delta" => append("signature"),
-                    "input_json_delta" => inputs.push_str(delta["partial_json"].as_str().unwrap()),
-                    other => panic!("unexpected delta {other}"),
-                }
-            }
-            "content_block_stop" if !inputs.is_empty() => {
-                message["content"][index.unwrap()]["input"] =
-                    serde_json::from_str(&inputs).unwrap();
-            }
-            "message_delta" => {
-                for (key, value) in data["delta"].as_object().unwrap() {
-                    message[key] = value.clone();
-                }
-                message["usage"]["output_tokens"] = data["usage"]["output_tokens"].clone();
-            }
-            "content_block_stop" | "ping" | "message_stop" => {}
-            other => panic!("unexpected event {other}"),
-        }
-    }
-    assert_eq!(events.last().unwrap().0, "message_stop");
-    message
+    crate::wires::folded(Wire::Anthropic, text)
 }
 
 /// Checks that `reply` comes as `expected`, in both forms.
 async fn check(reply: Reply, expected: Value) {
     let fake = start(Script::always(reply)).await;
-    // Usage follows the length of the body: both ask for the form they want.
-    let mut plain = says("hello");
-    plain["stream"] = json!(null);
-    let (status, document) = ask(&fake, &plain).await;
+    let (status, document) = ask(&fake, &says("hello")).await;
     assert_eq!(status, 200);
     for (key, value) in expected.as_object().unwrap() {
         assert_eq!(&document[key], value, "{key} of {document}");
@@ -124,7 +76,7 @@ async fn blocks_keep_the_order_they_were_added_in() {
             {
                 "type": "thinking",
                 "thinking": "First I think for a while.",
-                "signature": "ZmFrZS1zaWduYXR1cmU=",
+                "signature": "ZmFrZS1zaWduYXR1cmU6QFOL3LFG5LMR",
             },
             redacted,
             {"type": "text", "text": "Then I speak."},
@@ -147,6 +99,7 @@ async fn stop_reason_and_usage_can_be_claimed() {
         output_tokens: Some(9),
         cache_creation_input_tokens: Some(11),
         cache_read_input_tokens: Some(13),
+        reasoning_tokens: Some(5),
     };
     check(
         Reply::text("cut of").stop_reason("max_tokens").usage(usage),
@@ -156,7 +109,13 @@ async fn stop_reason_and_usage_can_be_claimed() {
                 "input_tokens": 7,
                 "cache_creation_input_tokens": 11,
                 "cache_read_input_tokens": 13,
+                "cache_creation": {
+                    "ephemeral_5m_input_tokens": 11,
+                    "ephemeral_1h_input_tokens": 0,
+                },
                 "output_tokens": 9,
+                "output_tokens_details": {"thinking_tokens": 5},
+                "service_tier": "standard",
             },
         }),
     )
@@ -164,12 +123,16 @@ async fn stop_reason_and_usage_can_be_claimed() {
 }
 
 #[tokio::test]
-async fn usage_follows_the_bytes_asked_and_the_characters_said() {
-    let fake = start(Script::always(Reply::text("äöüäö"))).await;
-    let request = says("hello");
+async fn usage_follows_the_bytes_of_the_prompt_and_the_characters_said() {
+    let fake = start(Script::always(Reply::thinking("hmm").and_text("äöüäö"))).await;
+    let mut request = says("hello");
+    request["system"] = json!("be brief");
+    request["metadata"] = json!({"user_id": "is no part of the prompt"});
     let (_, document) = ask(&fake, &request).await;
-    assert_eq!(document["usage"]["input_tokens"], request.to_string().len().div_ceil(4));
+    let prompt = "be briefuserhello";
+    assert_eq!(document["usage"]["input_tokens"], prompt.len().div_ceil(4));
     assert_eq!(document["usage"]["output_tokens"], 2);
+    assert_eq!(document["usage"]["output_tokens_details"]["thinking_tokens"], 1);
 }
 
 #[tokio::test]

@@ -3,10 +3,12 @@
 //! A command never runs as a child of the host. It runs below a supervisor, which is the host's
 //! own executable started again (see `supervisor.rs`): when the host dies, or the call is
 //! dropped or cancelled, a pipe closes and the supervisor kills all that the command started.
+//! A guardian around it does so when the command has killed its supervisor.
 //! There is no state outside the values here: who holds no [`Launcher`] has no shell.
 
 mod command;
 mod environment;
+mod guardian;
 mod leash;
 mod output;
 mod supervisor;
@@ -123,7 +125,11 @@ impl Launcher {
         };
         let late = command.deadline.saturating_add(self.0.grace).saturating_add(LATE);
         let heard = listen(&mut process, &mut leash, &mut output, cancel, late).await;
-        let _ = process.wait().await;
+        // What a killed supervisor left is being killed now; nobody must have stopped that.
+        leash.cut();
+        if timeout(supervisor::CLEAN_UP + LATE, process.wait()).await.is_err() {
+            let _ = process.kill().await;
+        }
         leash.forget();
         fail::fail_point!("tool.launch.exited");
         finish(command, heard, output.capture)

@@ -3,8 +3,9 @@
 //! Its input is the leash: one order comes through it, and then nothing but its end, which
 //! means that the host let go or died. Its output takes one report; its error stream is where
 //! the command's output goes. It has no threads. It must never end before the last descendant
-//! of the command is dead, unless that cannot be killed.
+//! of the command is dead, unless that cannot be killed. It runs below a guardian.
 
+use super::guardian;
 use crate::linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -55,41 +56,58 @@ pub(super) enum Ending {
     },
 }
 
-/// The whole life of a supervisor.
+/// The whole life of a supervisor, and of its guardian.
 pub(super) fn main() -> ! {
-    let report = supervise().unwrap_or_else(|error| {
+    let ended = supervise().unwrap_or_else(|error| {
         let error = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
-        Report { ending: Ending::NotStarted { error }, leftovers: 0, survivors: 0 }
+        Some(Report::of(Ending::NotStarted { error }))
     });
     // Nobody listens when the host is dead.
-    if let Ok(report) = serde_json::to_vec(&report) {
+    if let Some(report) = ended.and_then(|report| serde_json::to_vec(&report).ok()) {
         let _ = io::stdout().write_all(&report).and_then(|()| io::stdout().flush());
     }
     exit(0)
 }
 
-fn supervise() -> io::Result<Report> {
+/// Returns what the host is to be told, if that can be known.
+fn supervise() -> io::Result<Option<Report>> {
     let order = match Order::read(io::stdin().lock()) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            return Ok(Report { ending: Ending::Released, leftovers: 0, survivors: 0 });
+            return Ok(Some(Report::of(Ending::Released)));
         }
         order => order?,
     };
+    let guardian = getpid();
     linux::adopt_orphans()?;
     linux::keep_descriptors_private()?;
     // Away from the host's terminal: an interrupt is for the host, which then lets go of us.
     let _ = setsid();
+    if let Some(supervisor) = linux::fork()? {
+        guardian::guard(supervisor);
+        return Ok(None);
+    }
+    // Apart from the guardian, so that no signal to a group reaches both.
+    let _ = setsid();
+    linux::adopt_orphans()?;
+    let guardian = linux::watch_parent(guardian)?;
     let command = start(&order)?;
-    let watched = watch(&order, command);
+    let watched = watch(&order, command, &guardian);
     // Whatever went wrong, the tree must go.
-    let mut reaper = Reaper { command, status: None };
+    let mut reaper = Reaper::of(command);
     let (leftovers, survivors) = reaper.kill_all();
     let ending = match watched? {
         Watched::Ended(status) => ending(status),
         Watched::TimedOut => Ending::TimedOut,
         Watched::Released => Ending::Released,
+        Watched::Unguarded => return Ok(None),
     };
-    Ok(Report { ending, leftovers, survivors })
+    Ok(Some(Report { ending, leftovers, survivors }))
+}
+
+impl Report {
+    fn of(ending: Ending) -> Report {
+        Report { ending, leftovers: 0, survivors: 0 }
+    }
 }
 
 impl Order {
@@ -141,13 +159,16 @@ enum Watched {
     Ended(WaitStatus),
     TimedOut,
     Released,
+    /// The guardian was killed.
+    Unguarded,
 }
 
-/// Waits for the command to end, for the deadline, or for the host to let go.
-fn watch(order: &Order, command: Pid) -> io::Result<Watched> {
+/// Waits for the command to end, for the deadline, for the host to let go, or for the guardian's
+/// death.
+fn watch(order: &Order, command: Pid, guardian: &OwnedFd) -> io::Result<Watched> {
     let exit = linux::watch_exit(command)?;
     let leash = io::stdin();
-    let mut reaper = Reaper { command, status: None };
+    let mut reaper = Reaper::of(command);
     let started = Instant::now();
     let mut asked_to_end = false;
     loop {
@@ -166,10 +187,17 @@ fn watch(order: &Order, command: Pid) -> io::Result<Watched> {
             ask_to_end()?;
             continue;
         }
-        let mut events = [PollFd::new(&leash, PollFlags::IN), PollFd::new(&exit, PollFlags::IN)];
+        let mut events = [
+            PollFd::new(&leash, PollFlags::IN),
+            PollFd::new(guardian, PollFlags::IN),
+            PollFd::new(&exit, PollFlags::IN),
+        ];
         wait_for(&mut events, left.min(REAP_INTERVAL))?;
         if !events[0].revents().is_empty() {
             return Ok(Watched::Released);
+        }
+        if !events[1].revents().is_empty() {
+            return Ok(Watched::Unguarded);
         }
     }
 }
@@ -183,7 +211,7 @@ fn ask_to_end() -> io::Result<()> {
     Ok(())
 }
 
-fn wait_for(events: &mut [PollFd<'_>], time: Duration) -> io::Result<()> {
+pub(super) fn wait_for(events: &mut [PollFd<'_>], time: Duration) -> io::Result<()> {
     let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
     match poll(events, Some(&time)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -198,24 +226,28 @@ fn ending(status: WaitStatus) -> Ending {
     }
 }
 
-/// Buries children: the command, and the orphans we adopted.
-struct Reaper {
-    command: Pid,
-    status: Option<WaitStatus>,
+/// Buries children: the one that we started, and the orphans we adopted.
+pub(super) struct Reaper {
+    child: Pid,
+    pub(super) status: Option<WaitStatus>,
 }
 
 /// Whether there is anyone left.
 #[derive(PartialEq, Eq)]
-enum Children {
+pub(super) enum Children {
     Some,
     None,
 }
 
 impl Reaper {
-    fn reap(&mut self) -> Children {
+    pub(super) fn of(child: Pid) -> Reaper {
+        Reaper { child, status: None }
+    }
+
+    pub(super) fn reap(&mut self) -> Children {
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((child, status))) if child == self.command => self.status = Some(status),
+                Ok(Some((child, status))) if child == self.child => self.status = Some(status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return Children::Some,
                 Err(_) => return Children::None,
@@ -225,7 +257,7 @@ impl Reaper {
 
     /// Kills until nobody is left. Returns how many there were, and how many could not be
     /// killed. Repeats, since a process may fork while we look; what it forks comes to us.
-    fn kill_all(&mut self) -> (u32, u32) {
+    pub(super) fn kill_all(&mut self) -> (u32, u32) {
         let started = Instant::now();
         let mut killed = HashSet::new();
         while self.reap() == Children::Some {

@@ -118,6 +118,9 @@ fn a_child_that_stops_its_supervisor_still_dies_when_cancelled() {
 fn a_child_that_stops_its_supervisor_still_dies_at_its_deadline() {
     let line = "kill -STOP $PPID; while :; do sleep 100; done; : MARKER";
     check(line, SHORT, Status::TimedOut);
+    let line = "while read key value; do [ $key = PPid: ] && guardian=$value; done \
+                < /proc/$PPID/status; kill -STOP $guardian $PPID; sleep 1000; : MARKER";
+    check(line, SHORT, Status::TimedOut);
 }
 
 #[test]
@@ -205,17 +208,52 @@ fn a_command_that_kills_by_its_own_text_does_not_hit_its_supervisor() {
     assert_eq!(processes_with(&marker), Vec::<i32>::new());
 }
 
-#[test]
-fn killing_the_supervisor_kills_the_command() {
-    let fixture = Fixture::new();
-    // The shell itself waits, for a writer that never comes; it has no child that could stay.
-    let command = command("mkfifo pipe; kill -KILL $PPID; read line < pipe");
-    let launcher = launcher();
-    let run = launcher.run(&fixture.workspace, &command, &fixture.cancel, &|_| {});
-    let error = fixture.runtime.block_on(run).unwrap_err();
+/// Runs a line that ends its own supervision after it has left a daemon, and expects that nothing
+/// is there any more when the call returns. `$guardian` is the parent of its parent.
+#[track_caller]
+fn check_unsupervised(end_it: &str) {
+    let marker = marker();
+    let line = format!(
+        "setsid {SLEEPER} > log & until grep -q up log; do sleep 0.01; done; \
+         while read key value; do [ $key = PPid: ] && guardian=$value; done < /proc/$PPID/status; \
+         {end_it}; while :; do sleep 100; done; : MARKER"
+    );
+    let error = run(&command(&line.replace("MARKER", &marker))).unwrap_err();
     assert!(matches!(error, LaunchError::Lost { .. }), "{error}");
-    let folder = fixture.workspace.path();
-    eventually("the command is gone", || processes_in(folder).is_empty());
+    assert_eq!(processes_with(&marker), Vec::<i32>::new());
+}
+
+#[test]
+fn killing_the_supervisor_leaves_nothing() {
+    check_unsupervised("kill -KILL $PPID");
+}
+
+#[test]
+fn killing_the_guardian_leaves_nothing() {
+    check_unsupervised("kill -KILL $guardian");
+}
+
+#[test]
+fn killing_a_group_never_reaches_both_supervisor_and_guardian() {
+    check_unsupervised("kill -KILL -- -$PPID");
+    check_unsupervised("kill -KILL -- -$guardian");
+}
+
+#[test]
+fn killing_one_while_the_other_is_stopped_leaves_nothing() {
+    // The stopped one goes on when the host lets go, which the deadline makes it do.
+    for (stopped, killed) in [("$guardian", "$PPID"), ("$PPID", "$guardian")] {
+        let marker = marker();
+        let line = format!(
+            "while read key value; do [ $key = PPid: ] && guardian=$value; done \
+             < /proc/$PPID/status; setsid sh -c 'echo up; sleep 1000; : {marker}' > log & \
+             until grep -q up log; do sleep 0.01; done; kill -STOP {stopped}; kill -KILL {killed}; \
+             while :; do sleep 100; done; : {marker}"
+        );
+        let error = run(&Command { deadline: SHORT, ..command(&line) }).unwrap_err();
+        assert!(matches!(error, LaunchError::Lost { .. }), "{error}");
+        assert_eq!(processes_with(&marker), Vec::<i32>::new(), "{stopped} {killed}");
+    }
 }
 
 #[test]

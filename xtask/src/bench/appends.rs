@@ -104,7 +104,7 @@ async fn grouped(path: &Path, writers: usize) -> Result<f64> {
     for runs in runs.chunks(256) {
         let create = |run: &RunId| Append {
             run: *run,
-            events: started(),
+            events: started().into(),
             guard: Guard::Create(Ownership::Mine),
             reserve: Reserve::Leave,
         };
@@ -118,7 +118,8 @@ async fn grouped(path: &Path, writers: usize) -> Result<f64> {
             let mut count: u64 = 0;
             while began.elapsed() < TIME {
                 let guard = Guard::Owner { epoch: 1, last: None, then: Ownership::Mine };
-                let append = Append { run, events: vec![event()], guard, reserve: Reserve::Leave };
+                let append =
+                    Append { run, events: [event()].into(), guard, reserve: Reserve::Leave };
                 store.append(vec![append]).await?;
                 count += 1;
             }

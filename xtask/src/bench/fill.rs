@@ -49,7 +49,7 @@ impl Fill {
 }
 
 async fn add(store: &Arc<SqliteStore>, count: usize, guard: Guard, log: Vec<Event>) -> Result<()> {
-    let log = Arc::new(log);
+    let log: Arc<[Event]> = log.into();
     let mut tasks: JoinSet<std::result::Result<(), StoreError>> = JoinSet::new();
     let mut left = count;
     while left > 0 {
@@ -64,7 +64,7 @@ async fn add(store: &Arc<SqliteStore>, count: usize, guard: Guard, log: Vec<Even
         tasks.spawn(async move {
             let create = |_| Append {
                 run: RunId::new(),
-                events: log.to_vec(),
+                events: log.clone(),
                 guard,
                 reserve: Reserve::Leave,
             };
@@ -107,7 +107,7 @@ pub fn started() -> Vec<Event> {
 /// The log of a run that has ended.
 fn finished() -> Vec<Event> {
     let mut log = started();
-    let outcome = Outcome::Completed { output: "All is there.".to_owned() };
+    let outcome = Outcome::completed("All is there.");
     log.push(Event::RunFinished(RunFinished { outcome, worked_ms: 1, extra: Extra::default() }));
     log
 }
@@ -118,7 +118,7 @@ fn interrupted() -> Vec<Event> {
     let usage = Usage { input_tokens: 500, output_tokens: 20, ..Usage::default() };
     let call = CallId("toolu_1".to_owned());
     log.push(Event::ModelCalled(ModelCalled {
-        reserved: usage,
+        reserved: usage.clone(),
         purpose: Purpose::Turn,
         extra: Extra::default(),
     }));

@@ -44,10 +44,7 @@ pub struct Loaded {
 
 /// A runtime on `database` whose model is at `url`.
 pub fn config(database: &Path, url: &str, max_concurrent: usize) -> RuntimeConfig {
-    let keys = Keys {
-        anthropic_api_key: Some("any".to_owned().into()),
-        anthropic_base_url: Some(url.to_owned()),
-    };
+    let keys = Keys::default().with("ANTHROPIC_API_KEY", "any").with("ANTHROPIC_BASE_URL", url);
     RuntimeConfig {
         model: Some("anthropic/claude-sonnet-4-5".to_owned()),
         max_concurrent,

@@ -71,7 +71,7 @@ impl Talk {
             spec: ToolSpec {
                 name: "Note".to_owned(),
                 description: "Notes something.".to_owned(),
-                schema: json!({"type": "object", "properties": {}}),
+                schema: json!({"type": "object", "properties": {}}).into(),
                 effect: Effect::Read,
                 idempotent: true,
             },

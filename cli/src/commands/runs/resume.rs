@@ -2,12 +2,10 @@
 
 use super::super::Common;
 use super::super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
-use super::PAGE;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::view::RunView;
-use posse::protocol::Seq;
 use posse::store::{Filter, Unfinished};
 use posse::{RunRow, Runtime, Status};
 use serde_json::json;
@@ -20,9 +18,10 @@ pub async fn one(
 ) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
     refuse(&row, text.is_some())?;
+    runtime.check_model(&row.model)?;
     let form = if common.global.json { Form::Json } else { Form::Screen };
     let mut viewer = Viewer::new(common, form)?;
-    recall(runtime, &row, &mut viewer).await?;
+    viewer.recall(runtime, &row).await?;
     if let Some(text) = text {
         runtime.send(row.id, text).await?;
     }
@@ -73,28 +72,24 @@ fn refuse(row: &RunRow, has_text: bool) -> Result<(), Failure> {
     }
 }
 
-/// Lets the screen know what the events to come refer to.
-async fn recall(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<(), Failure> {
-    let mut after = Seq::ZERO;
-    loop {
-        let page = runtime.read(row.id, after, PAGE).await?;
-        for record in page.iter().take_while(|record| record.seq <= row.last_seq) {
-            viewer.screen.recall(record);
-        }
-        match page.last() {
-            Some(last) if last.seq < row.last_seq => after = last.seq,
-            _ => return Ok(()),
-        }
-    }
-}
-
 pub async fn all(common: &Common, runtime: &Runtime) -> Result<Code, Failure> {
     let filter = Filter { unfinished: Unfinished::Only, limit: 100_000, ..Filter::default() };
     let rows = runtime.list(&filter).await?;
     let mut viewer = Viewer::new(common, Form::Json)?;
     let mut code = Code::Done;
-    for row in rows.iter().filter(|row| row.runnable && row.damaged.is_none()) {
-        let handle = runtime.handle(row.id);
+    let able = |row: &&RunRow| row.runnable && row.damaged.is_none();
+    let mut resumed = Vec::new();
+    for row in rows.iter().filter(able) {
+        match runtime.check_model(&row.model) {
+            Ok(()) => resumed.push(runtime.resume(row.id)),
+            Err(error) => {
+                code = Code::Failed;
+                let why = clean_line(&error.to_string(), 400);
+                print::note(format!("run {} waits: {why}", row.id.short()));
+            }
+        }
+    }
+    for handle in resumed {
         let row = tokio::select! {
             rested = handle.at_rest() => rested?,
             signal = viewer.signals.next() => {

@@ -1,14 +1,12 @@
-//! `posse runs verify`: checks that no event was changed or lost.
+//! `posse runs verify`: checks that no event and no run was changed or lost.
 
 use super::super::Common;
-use super::PAGE;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::view;
-use posse::protocol::Seq;
 use posse::store::{Filter, StoreError};
-use posse::{RunId, RunRow, Runtime};
+use posse::{Damage, Error, RunRow, Runtime};
 use serde_json::json;
 
 /// What was found.
@@ -16,48 +14,61 @@ use serde_json::json;
 struct Findings {
     runs: u64,
     events: u64,
-    damaged: Vec<(RunId, Seq, String)>,
+    /// What is wrong, with the name of the run.
+    damaged: Vec<(String, Damage)>,
 }
 
 pub async fn run(common: &Common, runtime: &Runtime, run: Option<&str>) -> Result<Code, Failure> {
     let mut findings = Findings::default();
     match run {
-        Some(run) => findings.check(runtime, &runtime.find(run).await?).await?,
-        None => {
-            let mut before = None;
-            loop {
-                let filter = Filter { before, limit: 1_000, ..Filter::default() };
-                let rows = runtime.list(&filter).await?;
-                let Some(last) = rows.last() else { break };
-                before = Some(last.id);
-                for row in &rows {
-                    findings.check(runtime, row).await?;
-                }
-            }
-        }
+        Some(run) => findings.check_one(runtime, run).await?,
+        None => findings.check_all(runtime).await?,
     }
     findings.tell(common)?;
     Ok(if findings.damaged.is_empty() { Code::Done } else { Code::Store })
 }
 
 impl Findings {
-    async fn check(&mut self, runtime: &Runtime, row: &RunRow) -> Result<(), Failure> {
-        self.runs += 1;
-        let mut after = Seq::ZERO;
+    async fn check_one(&mut self, runtime: &Runtime, run: &str) -> Result<(), Failure> {
+        match runtime.find(run).await {
+            Err(Error::Store(StoreError::NotFound(id)))
+                if runtime.orphans().await?.contains(&id.to_string()) =>
+            {
+                self.add_orphan(id.to_string());
+                Ok(())
+            }
+            row => self.check(runtime, &row?).await,
+        }
+    }
+
+    async fn check_all(&mut self, runtime: &Runtime) -> Result<(), Failure> {
+        let mut before = None;
         loop {
-            match runtime.read(row.id, after, PAGE).await {
-                Ok(page) => {
-                    let Some(last) = page.last() else { return Ok(()) };
-                    after = last.seq;
-                    self.events += page.len() as u64;
-                }
-                Err(posse::Error::Store(StoreError::Damaged { run, seq, reason })) => {
-                    self.damaged.push((run, seq, reason));
-                    return Ok(());
-                }
-                Err(error) => return Err(error.into()),
+            let filter = Filter { before, limit: 1_000, ..Filter::default() };
+            let rows = runtime.list(&filter).await?;
+            let Some(last) = rows.last() else { break };
+            before = Some(last.id);
+            for row in &rows {
+                self.check(runtime, row).await?;
             }
         }
+        runtime.orphans().await?.into_iter().for_each(|run| self.add_orphan(run));
+        Ok(())
+    }
+
+    async fn check(&mut self, runtime: &Runtime, row: &RunRow) -> Result<(), Failure> {
+        let verified = runtime.verify(row).await?;
+        self.runs += 1;
+        self.events += verified.events;
+        self.damaged.extend(verified.damage.map(|damage| (row.id.to_string(), damage)));
+        Ok(())
+    }
+
+    /// A run of which only events are left.
+    fn add_orphan(&mut self, run: String) {
+        self.runs += 1;
+        let reason = "its row is missing, and its events are still there".to_owned();
+        self.damaged.push((run, Damage { event: None, reason }));
     }
 
     fn tell(&self, common: &Common) -> Result<(), Failure> {
@@ -65,15 +76,18 @@ impl Findings {
             let damaged: Vec<_> = self
                 .damaged
                 .iter()
-                .map(|(run, seq, reason)| json!({"run": run, "event": seq, "reason": reason}))
+                .map(|(run, damage)| {
+                    json!({"run": run, "event": damage.event, "reason": damage.reason})
+                })
                 .collect();
             let (runs, events) = (self.runs, self.events);
             return print::json_pretty(
                 &json!({"runs": runs, "events": events, "damaged": damaged}),
             );
         }
-        for (run, _, reason) in &self.damaged {
-            print::line(format!("{run}  damaged: {}", clean_line(reason, 400)))?;
+        for (run, damage) in &self.damaged {
+            let (run, reason) = (clean_line(run, 64), clean_line(&damage.reason, 400));
+            print::line(format!("{run}  damaged: {reason}"))?;
         }
         if !common.global.quiet {
             let (runs, events) = (view::count(self.runs, "run"), view::count(self.events, "event"));

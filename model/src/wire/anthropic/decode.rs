@@ -5,12 +5,13 @@
 
 use super::NAME;
 use super::block::{Block, LastCall, malformed};
-use crate::fault::{Fault, Kind, shorten};
+use crate::fault::{Fault, Kind, error_words, shorten};
 use crate::sse::Event;
 use crate::wire::{Decode, Progress};
 use posse_agent::{DeltaSink, Reply};
-use posse_protocol::{Delta, Message, Part, Price, Stop, Usage};
+use posse_protocol::{Delta, Extra, Message, Part, Price, Stop, Usage};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -26,6 +27,8 @@ pub struct Decoder {
     stop_reason: Option<String>,
     usage: Usage,
     service_tier: Option<String>,
+    /// What was said about the reply: which reasoning was not taken back, why it was refused.
+    about: Map<String, Value>,
 }
 
 #[derive(Default, PartialEq)]
@@ -38,8 +41,9 @@ enum State {
 
 #[derive(Deserialize)]
 struct Typed<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(borrow, default, rename = "type")]
     kind: Cow<'a, str>,
+    error: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -51,29 +55,19 @@ struct MessageStart {
 struct MessageHead {
     id: Option<String>,
     usage: Option<Counts>,
+    input_transformations: Option<Vec<Value>>,
 }
 
-/// A reply that is no stream.
+/// A reply that is no stream, or an error.
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Document {
-    Message {
-        id: Option<String>,
-        content: Vec<Map<String, Value>>,
-        stop_reason: Option<String>,
-        usage: Option<Counts>,
-    },
-    Error {
-        error: OwnedError,
-    },
-}
-
-#[derive(Deserialize)]
-struct OwnedError {
-    #[serde(default, rename = "type")]
-    kind: String,
-    #[serde(default)]
-    message: String,
+struct Document {
+    id: Option<String>,
+    content: Option<Vec<Map<String, Value>>>,
+    stop_reason: Option<String>,
+    stop_details: Option<Value>,
+    usage: Option<Counts>,
+    input_transformations: Option<Vec<Value>>,
+    error: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -126,6 +120,7 @@ struct MessageDelta {
 #[derive(Deserialize)]
 struct Ending {
     stop_reason: Option<String>,
+    stop_details: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -134,21 +129,18 @@ struct Counts {
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     output_tokens: Option<u64>,
+    output_tokens_details: Option<OutputDetails>,
     service_tier: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct ErrorEvent<'a> {
-    #[serde(borrow)]
-    error: ErrorDetail<'a>,
+struct OutputDetails {
+    thinking_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
-struct ErrorDetail<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Cow<'a, str>,
-    #[serde(borrow, default)]
-    message: Cow<'a, str>,
+struct ErrorEvent {
+    error: Value,
 }
 
 impl Decode for Decoder {
@@ -159,7 +151,10 @@ impl Decode for Decoder {
         let data = &*event.data;
         // The name saves a look into the data; some proxies leave it out.
         let kind = match event.name {
-            b"" => Cow::Owned(read::<Typed<'_>>("an event", data)?.kind.into_owned().into_bytes()),
+            b"" => match read::<Typed<'_>>("an event", data)? {
+                Typed { kind, error: Some(_) } if kind.is_empty() => Cow::Borrowed(&b"error"[..]),
+                Typed { kind, .. } => Cow::Owned(kind.into_owned().into_bytes()),
+            },
             name => Cow::Borrowed(name),
         };
         match &*kind {
@@ -180,7 +175,7 @@ impl Decode for Decoder {
             }
             b"error" => {
                 let ErrorEvent { error } = read("an error event", data)?;
-                return Err(Fault::of_error_event(&error.kind, &error.message));
+                return Err(fault_of(&error));
             }
             _ => return Ok(Progress::None),
         }
@@ -188,19 +183,26 @@ impl Decode for Decoder {
     }
 
     fn document(&mut self, body: &[u8], deltas: DeltaSink<'_>) -> Result<(), Fault> {
-        match read("the reply", body)? {
-            Document::Error { error } => Err(Fault::of_error_event(&error.kind, &error.message)),
-            Document::Message { id, content, stop_reason, usage } => {
-                self.message_start(MessageStart { message: MessageHead { id, usage } })?;
-                for (index, content_block) in content.into_iter().enumerate() {
-                    self.block_start(BlockStart { index, content_block }, deltas)?;
-                    self.open_block(index)?.stop();
-                }
-                self.stop_reason = stop_reason;
-                self.state = State::Complete;
-                Ok(())
-            }
+        let document: Document = read("the reply", body)?;
+        if let Some(error) = document.error {
+            return Err(fault_of(&error));
         }
+        let Document { id, usage, input_transformations, .. } = document;
+        let content = document.content.ok_or_else(|| malformed("the reply has no content"))?;
+        // It has come to its end, so a provider that gives no reason was not cut off.
+        let calls =
+            content.iter().any(|block| block.get("type").is_some_and(|it| it == "tool_use"));
+        let usual = if calls { "tool_use" } else { "end_turn" };
+        let message = MessageHead { id, usage, input_transformations };
+        self.message_start(MessageStart { message })?;
+        for (index, content_block) in content.into_iter().enumerate() {
+            self.block_start(BlockStart { index, content_block }, deltas)?;
+            self.open_block(index)?.stop();
+        }
+        let stop_reason = Some(document.stop_reason.unwrap_or_else(|| usual.to_owned()));
+        self.end(Ending { stop_reason, stop_details: document.stop_details });
+        self.state = State::Complete;
+        Ok(())
     }
 
     fn finish(self: Box<Self>, price: &Price) -> Result<Reply, Fault> {
@@ -225,8 +227,10 @@ impl Decode for Decoder {
         let parts: Vec<Part> = parts.collect();
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let stop = stop.unwrap_or(if calls { Stop::ToolUse } else { Stop::End });
-        let usage = Usage { cost: price.of(&self.usage), ..self.usage };
-        let message = Message::from_model(NAME, parts);
+        let reasoning_tokens = self.usage.reasoning_tokens.min(self.usage.output_tokens);
+        let usage = Usage { cost: price.of(&self.usage), reasoning_tokens, ..self.usage };
+        let mut message = Message::from_model(NAME, parts);
+        message.extra = Extra::from(self.about);
         let (service_tier, rate_limits) = (self.service_tier, None);
         Ok(Reply { message, stop, usage, request_id: self.message_id, service_tier, rate_limits })
     }
@@ -240,6 +244,10 @@ impl Decoder {
         self.state = State::Open;
         self.message_id = start.message.id;
         self.count(start.message.usage);
+        let changes = start.message.input_transformations.unwrap_or_default();
+        if !changes.is_empty() {
+            self.about.insert("input_transformations".to_owned(), changes.into());
+        }
         Ok(())
     }
 
@@ -312,11 +320,20 @@ impl Decoder {
 
     fn message_delta(&mut self, delta: MessageDelta) -> Result<(), Fault> {
         self.check_open("message_delta")?;
-        if let Some(reason) = delta.delta.and_then(|ending| ending.stop_reason) {
-            self.stop_reason = Some(reason);
+        if let Some(ending) = delta.delta {
+            self.end(ending);
         }
         self.count(delta.usage);
         Ok(())
+    }
+
+    fn end(&mut self, ending: Ending) {
+        if ending.stop_reason.is_some() {
+            self.stop_reason = ending.stop_reason;
+        }
+        if let Some(details) = ending.stop_details {
+            self.about.insert("stop_details".to_owned(), details);
+        }
     }
 
     /// Takes counts, which are sums so far: a later one is never smaller, unless it was left out.
@@ -329,6 +346,8 @@ impl Decoder {
         raise(&mut self.usage.cache_write_tokens, counts.cache_creation_input_tokens);
         raise(&mut self.usage.cache_read_tokens, counts.cache_read_input_tokens);
         raise(&mut self.usage.output_tokens, counts.output_tokens);
+        let thinking = counts.output_tokens_details.and_then(|details| details.thinking_tokens);
+        raise(&mut self.usage.reasoning_tokens, thinking);
         if counts.service_tier.is_some() {
             self.service_tier = counts.service_tier;
         }
@@ -352,11 +371,18 @@ fn read<'a, T: Deserialize<'a>>(what: &str, data: &'a [u8]) -> Result<T, Fault> 
         .map_err(|error| malformed(format!("{what} cannot be read: {error}")))
 }
 
+/// The fault that an error of the provider tells of, whether it names its type or not.
+fn fault_of(error: &Value) -> Fault {
+    let kind = error["type"].as_str().unwrap_or("api_error");
+    Fault::of_error_event(kind, &error_words(error).unwrap_or_else(|| error.to_string()))
+}
+
 fn stop_of(reason: &str) -> Stop {
     match reason {
         "end_turn" | "stop_sequence" => Stop::End,
         "tool_use" => Stop::ToolUse,
-        "max_tokens" => Stop::MaxTokens,
+        // The window was full before the cap was reached: cut off all the same.
+        "max_tokens" | "model_context_window_exceeded" => Stop::MaxTokens,
         "refusal" => Stop::Refusal,
         other => Stop::Other(shorten(other, 100)),
     }

@@ -4,24 +4,25 @@
 //! there is none) and on the last three turns of the user. The last mark of the request before is
 //! therefore still a mark, and each turn reads what the one before has written.
 
-use super::NAME;
-use crate::wire::{EncodeError, Target};
+use super::content::{Content, contents, is_reasoning};
+use super::schema::strict;
+use crate::wire::turns::{Said, is_visible};
+use crate::wire::{Dialect, EffortStyle, EncodeError, Target, TopEffort};
 use posse_agent::Request;
-use posse_protocol::{Extra, Message, Part, Role, ToolSpec};
+use posse_protocol::{Effort, Part, Role, ToolSpec};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
-use std::sync::Arc;
 
-/// Turns of the user that get a mark. With the one on system or tools: the four a request may have.
-const MARKED_TURNS: usize = 3;
+/// The smallest number of tokens for thinking that the provider takes.
+const MIN_BUDGET: u64 = 1_024;
 
 /// The body of a request.
 ///
-/// The same request gives the same bytes. Messages of the same role in a row become one, results
-/// of tools come first in it. Left out are: text without a visible character, reasoning without a
-/// signature or with nothing after it, and opaque blocks of other wires; the provider would refuse
-/// the first three. Arguments that are not an object, which the wire does not allow either, go
-/// back as `{"raw_input": …}`.
+/// The same request gives the same bytes. Messages of the same role in a row become one; every call
+/// is followed by its result, and results come first. Left out are: text without a visible
+/// character, reasoning without a signature or with nothing after it, both of which the provider
+/// would refuse, and what only another provider understands. Arguments that are not an object,
+/// which the wire does not allow either, go back as `{"raw_input": …}`.
 ///
 /// # Errors
 /// When a value has no JSON form.
@@ -36,12 +37,20 @@ struct Body<'a> {
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let request = self.request;
+        let Body { request, target } = *self;
         let system = Some(&*request.system).filter(|text| is_visible(text));
+        let contents = contents(&request.messages);
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("model", self.target.model)?;
+        map.serialize_entry("model", target.model)?;
         map.serialize_entry("max_tokens", &request.max_tokens)?;
         map.serialize_entry("stream", &true)?;
+        if let Some(thinking) = Thinking::of(request, target.dialect, &contents) {
+            map.serialize_entry("thinking", &thinking)?;
+        }
+        let output = OutputConfig::of(request, target.dialect);
+        if output.effort.is_some() || output.format.is_some() {
+            map.serialize_entry("output_config", &output)?;
+        }
         if !request.tools.is_empty() {
             let mark = if system.is_none() { Mark::Set } else { Mark::Unset };
             map.serialize_entry("tools", &Tools { tools: &request.tools, mark })?;
@@ -49,20 +58,126 @@ impl Serialize for Body<'_> {
         if let Some(text) = system {
             map.serialize_entry("system", &[TextBlock { text, mark: Mark::Set }])?;
         }
-        map.serialize_entry("messages", &turns(&request.messages))?;
+        map.serialize_entry("messages", &contents)?;
         map.end()
+    }
+}
+
+/// How the model is told to think.
+#[derive(serde::Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    Enabled {
+        budget_tokens: u64,
+    },
+    Adaptive {
+        /// Later models keep their thoughts to themselves unless asked.
+        display: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        block_binding: Option<Binding>,
+    },
+}
+
+/// What becomes of reasoning that comes back after other words than it followed.
+#[derive(serde::Serialize)]
+struct Binding {
+    prefix_mismatch_behavior: &'static str,
+}
+
+impl Binding {
+    /// The provider drops it and goes on. Without this it refuses the request, and every run would
+    /// end there whose transcript was compacted or whose instructions have changed.
+    const LENIENT: Binding = Binding { prefix_mismatch_behavior: "drop_block" };
+}
+
+impl Thinking {
+    fn of(request: &Request, dialect: &Dialect, contents: &[Content<'_>]) -> Option<Thinking> {
+        match dialect.effort {
+            EffortStyle::ThinkingBudget => {
+                // Thoughts count as output: an answer must fit in beside them.
+                let budget_tokens = budget(request.effort?).min(request.max_tokens / 4 * 3);
+                let possible = budget_tokens >= MIN_BUDGET && !is_amid_unthought_calls(contents);
+                possible.then_some(Thinking::Enabled { budget_tokens })
+            }
+            EffortStyle::ThinkingLevel if request.effort.is_some() || dialect.bound_thinking => {
+                let block_binding = dialect.bound_thinking.then_some(Binding::LENIENT);
+                Some(Thinking::Adaptive { display: "summarized", block_binding })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// True when the model is amid calls that it made without thinking first, or that another model
+/// made. The provider would refuse a budget for thinking then; after the next answer it will not.
+fn is_amid_unthought_calls(contents: &[Content<'_>]) -> bool {
+    let last = contents.iter().rfind(|content| content.role == Role::Assistant);
+    last.is_some_and(|content| {
+        let is_call = |said: &Said<'_>| matches!(said, Said::Part { part: Part::ToolCall(_), .. });
+        let thought = match content.said.first() {
+            Some(Said::Part { part, .. }) => is_reasoning(part),
+            _ => false,
+        };
+        !thought && content.said.iter().any(is_call)
+    })
+}
+
+fn budget(effort: Effort) -> u64 {
+    match effort {
+        Effort::Low => 2_048,
+        Effort::Medium => 8_192,
+        Effort::High => 16_384,
+        Effort::Max => 31_999,
+    }
+}
+
+/// What is said about the answer.
+#[derive(serde::Serialize)]
+struct OutputConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+}
+
+#[derive(serde::Serialize)]
+struct Format {
+    r#type: &'static str,
+    schema: Value,
+}
+
+impl OutputConfig {
+    fn of(request: &Request, dialect: &Dialect) -> OutputConfig {
+        let by_level = dialect.effort == EffortStyle::ThinkingLevel;
+        let effort = request.effort.filter(|_| by_level).map(|effort| level(effort, dialect));
+        let schema = request.output_schema.as_deref().filter(|_| dialect.output_schema);
+        let schema = schema.and_then(strict);
+        OutputConfig {
+            effort,
+            format: schema.map(|schema| Format { r#type: "json_schema", schema }),
+        }
+    }
+}
+
+fn level(effort: Effort, dialect: &Dialect) -> &'static str {
+    match (effort, dialect.top_effort) {
+        (Effort::Low, _) => "low",
+        (Effort::Medium, _) => "medium",
+        (Effort::High, _) | (Effort::Max, TopEffort::High) => "high",
+        (Effort::Max, TopEffort::Xhigh) => "xhigh",
+        (Effort::Max, TopEffort::Max) => "max",
     }
 }
 
 /// Whether a block carries a cache mark.
 #[derive(Clone, Copy, PartialEq)]
-enum Mark {
+pub(super) enum Mark {
     Set,
     Unset,
 }
 
 impl Mark {
-    fn write<M: SerializeMap>(self, map: &mut M) -> Result<(), M::Error> {
+    pub(super) fn write<M: SerializeMap>(self, map: &mut M) -> Result<(), M::Error> {
         #[derive(serde::Serialize)]
         struct Ephemeral {
             r#type: &'static str,
@@ -107,9 +222,9 @@ impl Serialize for ToolBlock<'_> {
     }
 }
 
-struct TextBlock<'a> {
-    text: &'a str,
-    mark: Mark,
+pub(super) struct TextBlock<'a> {
+    pub(super) text: &'a str,
+    pub(super) mark: Mark,
 }
 
 impl Serialize for TextBlock<'_> {
@@ -119,215 +234,5 @@ impl Serialize for TextBlock<'_> {
         map.serialize_entry("text", self.text)?;
         self.mark.write(&mut map)?;
         map.end()
-    }
-}
-
-/// Messages of one role in a row, as the wire wants them: one message, only blocks it takes.
-struct Turn<'a> {
-    role: Role,
-    parts: Vec<&'a Part>,
-    /// Which part carries a cache mark.
-    marked: Option<usize>,
-}
-
-/// The transcript as turns, marks placed.
-fn turns(messages: &[Arc<Message>]) -> Vec<Turn<'_>> {
-    let mut turns: Vec<Turn<'_>> = Vec::with_capacity(messages.len());
-    for message in messages {
-        let role = message.role;
-        let parts = message.parts.iter().filter(|part| is_sendable(part, role));
-        let mut parts = parts.peekable();
-        if parts.peek().is_none() {
-            continue;
-        }
-        if turns.last().is_some_and(|turn| turn.role != role) {
-            close(&mut turns);
-        }
-        match turns.last_mut() {
-            Some(turn) if turn.role == role => turn.parts.extend(parts),
-            _ => turns.push(Turn { role, parts: parts.collect(), marked: None }),
-        }
-    }
-    close(&mut turns);
-    let of_user = turns.iter_mut().rev().filter(|turn| turn.role == Role::User);
-    for turn in of_user.take(MARKED_TURNS) {
-        turn.marked = turn.parts.iter().rposition(|part| !matches!(part, Part::Opaque { .. }));
-    }
-    turns
-}
-
-/// Brings the last turn, to which nothing will be added, into its final form.
-fn close(turns: &mut Vec<Turn<'_>>) {
-    let Some(turn) = turns.last_mut() else { return };
-    match turn.role {
-        Role::User => turn.parts.sort_by_key(|part| !matches!(part, Part::ToolResult(_))),
-        Role::Assistant => {
-            while turn.parts.last().is_some_and(|part| is_reasoning(part)) {
-                turn.parts.pop();
-            }
-            if turn.parts.is_empty() {
-                turns.pop();
-            }
-        }
-    }
-}
-
-fn is_sendable(part: &Part, role: Role) -> bool {
-    match (part, role) {
-        (Part::Text(text), _) => is_visible(&text.text),
-        (Part::Opaque { wire, value }, _) => wire == NAME && value.is_object(),
-        (Part::Image { .. } | Part::ToolResult(_), role) => role == Role::User,
-        (Part::Document { .. }, role) => role == Role::User,
-        (Part::ToolCall(_), role) => role == Role::Assistant,
-        (Part::Thinking(thinking), role) => role == Role::Assistant && thinking.signature.is_some(),
-    }
-}
-
-fn is_reasoning(part: &Part) -> bool {
-    match part {
-        Part::Thinking(_) => true,
-        Part::Opaque { value, .. } => value["type"] == "redacted_thinking",
-        _ => false,
-    }
-}
-
-fn is_visible(text: &str) -> bool {
-    !text.trim_start().is_empty()
-}
-
-impl Serialize for Turn<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        let role = match self.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        };
-        map.serialize_entry("role", role)?;
-        map.serialize_entry("content", &Blocks(self))?;
-        map.end()
-    }
-}
-
-struct Blocks<'a>(&'a Turn<'a>);
-
-impl Serialize for Blocks<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let turn = self.0;
-        serializer.collect_seq(turn.parts.iter().enumerate().map(|(position, part)| Block {
-            part,
-            role: turn.role,
-            mark: if turn.marked == Some(position) { Mark::Set } else { Mark::Unset },
-        }))
-    }
-}
-
-struct Block<'a> {
-    part: &'a Part,
-    role: Role,
-    mark: Mark,
-}
-
-impl Serialize for Block<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if let Part::Opaque { value, .. } = self.part {
-            return value.serialize(serializer);
-        }
-        let mut map = serializer.serialize_map(None)?;
-        match self.part {
-            Part::Text(text) => {
-                map.serialize_entry("type", "text")?;
-                map.serialize_entry("text", &text.text)?;
-                self.write_extra(&mut map, &text.extra, &["type", "text"])?;
-            }
-            Part::Thinking(thinking) => {
-                map.serialize_entry("type", "thinking")?;
-                map.serialize_entry("thinking", &thinking.text)?;
-                map.serialize_entry("signature", &thinking.signature)?;
-                let known = ["type", "thinking", "signature"];
-                self.write_extra(&mut map, &thinking.extra, &known)?;
-            }
-            Part::ToolCall(call) => {
-                map.serialize_entry("type", "tool_use")?;
-                map.serialize_entry("id", &call.id)?;
-                map.serialize_entry("name", &call.name)?;
-                match &call.input {
-                    Value::Object(input) => map.serialize_entry("input", input)?,
-                    other => map.serialize_entry("input", &RawInput { raw_input: other })?,
-                }
-                self.write_extra(&mut map, &call.extra, &["type", "id", "name", "input"])?;
-            }
-            Part::ToolResult(result) => {
-                map.serialize_entry("type", "tool_result")?;
-                map.serialize_entry("tool_use_id", &result.call)?;
-                if result.is_error {
-                    map.serialize_entry("is_error", &true)?;
-                }
-                let content = ResultContent(&result.parts);
-                if content.blocks().next().is_some() {
-                    map.serialize_entry("content", &content)?;
-                }
-            }
-            Part::Image { media_type, data } => {
-                map.serialize_entry("type", "image")?;
-                map.serialize_entry("source", &Source { r#type: "base64", media_type, data })?;
-            }
-            Part::Document { media_type, name, data } => {
-                map.serialize_entry("type", "document")?;
-                map.serialize_entry("source", &Source { r#type: "base64", media_type, data })?;
-                map.serialize_entry("title", name)?;
-            }
-            Part::Opaque { .. } => {}
-        }
-        self.mark.write(&mut map)?;
-        map.end()
-    }
-}
-
-impl Block<'_> {
-    /// Writes what the provider had put into the block, so only in blocks that came from it.
-    fn write_extra<M: SerializeMap>(
-        &self,
-        map: &mut M,
-        extra: &Extra,
-        known: &[&str],
-    ) -> Result<(), M::Error> {
-        if self.role == Role::Assistant {
-            for (key, value) in extra.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
-                map.serialize_entry(key, value)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-#[derive(serde::Serialize)]
-struct RawInput<'a> {
-    raw_input: &'a Value,
-}
-
-#[derive(serde::Serialize)]
-struct Source<'a> {
-    r#type: &'static str,
-    media_type: &'a str,
-    data: &'a str,
-}
-
-/// What is inside a tool result: text and images, nothing else.
-struct ResultContent<'a>(&'a [Part]);
-
-impl<'a> ResultContent<'a> {
-    fn blocks(&self) -> impl Iterator<Item = Block<'a>> {
-        let taken = self.0.iter().filter(|part| match part {
-            Part::Text(text) => is_visible(&text.text),
-            Part::Image { .. } | Part::Document { .. } => true,
-            _ => false,
-        });
-        taken.map(|part| Block { part, role: Role::User, mark: Mark::Unset })
-    }
-}
-
-impl Serialize for ResultContent<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.blocks())
     }
 }

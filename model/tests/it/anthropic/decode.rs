@@ -40,6 +40,8 @@ fn a_reply_has_its_usage_cost_stop_and_id() {
     let cost = Usd(12 * 3_000 + 340 * 3_750 + 5_600 * 300 + 89 * 15_000);
     assert_eq!(reply.stop, Stop::ToolUse);
     assert_eq!(reply.request_id.as_deref(), Some("msg_1"));
+    assert_eq!(reply.service_tier.as_deref(), Some("standard"));
+    assert_eq!(reply.message.wire.as_deref(), Some("anthropic"));
     let expected = Usage {
         input_tokens: 12,
         cache_read_tokens: 5_600,
@@ -91,6 +93,7 @@ fn stop_reasons_are_told_apart() {
     check("stop_sequence", Stop::End);
     check("tool_use", Stop::ToolUse);
     check("max_tokens", Stop::MaxTokens);
+    check("model_context_window_exceeded", Stop::MaxTokens);
     check("refusal", Stop::Refusal);
     check("pause_turn", Stop::Other("pause_turn".to_owned()));
 }
@@ -115,6 +118,8 @@ fn a_call_that_the_output_cap_cut_off_is_dropped() {
     assert_eq!(input_of(&["{\"path\":\"/etc"], "max_tokens"), None);
     assert_eq!(input_of(&[], "max_tokens"), None);
     assert_eq!(input_of(&["{\"path\":\"/etc"], "refusal"), None);
+    assert_eq!(input_of(&["{\"path\":\"/etc"], "model_context_window_exceeded"), None);
+    assert_eq!(input_of(&["{\"path\":\"/etc"], "pause_turn"), None);
     assert_eq!(input_of(&["{\"path\":\"/etc\"}"], "max_tokens"), Some(json!({"path": "/etc"})));
 }
 
@@ -160,9 +165,49 @@ fn errors_inside_a_stream_are_told_apart_by_their_type() {
 }
 
 #[test]
+fn errors_of_proxies_are_understood() {
+    let check = |data: &str, expected: Kind, words: &str| check_fault(&[data], expected, words);
+    let named = r#"{"error":{"type":"rate_limit_error","message":"slow down"}}"#;
+    check(named, Kind::RateLimited(None), "slow down");
+    check(r#"{"error":{"message":"gone"}}"#, Kind::Overloaded(None), "gone");
+    check(r#"{"error":"upstream is gone"}"#, Kind::Overloaded(None), "upstream is gone");
+    check(r#"{"type":"error","error":{"odd":1}}"#, Kind::Overloaded(None), "odd");
+    check(r#"{"type":"error"}"#, Kind::Malformed, "an error event cannot be read");
+}
+
+#[test]
+fn what_is_said_about_a_reply_stays_with_it() {
+    let dropped = json!([{"type": "thinking_dropped", "path": "messages.1.content.0",
+        "reason": "prefix_binding_mismatch"}]);
+    let details = json!({"type": "refusal", "category": "cyber"});
+    let start = json!({"type": "message_start", "message": {"input_transformations": dropped}});
+    let end = json!({"type": "message_delta",
+        "delta": {"stop_reason": "refusal", "stop_details": details}});
+    let reply = read(&stream(&[&start.to_string(), &end.to_string(), STOP])).unwrap();
+    let extra = serde_json::to_value(&reply.message.extra).unwrap();
+    assert_eq!(extra, json!({"input_transformations": dropped, "stop_details": details}));
+    let nothing = json!({"type": "message_start", "message": {"input_transformations": []}});
+    let reply = read(&stream(&[&nothing.to_string(), STOP])).unwrap();
+    assert!(reply.message.extra.is_empty());
+}
+
+#[test]
+fn reasoning_is_counted_as_a_part_of_the_output() {
+    let usage = |output: u64, thinking: u64| {
+        let details = json!({"thinking_tokens": thinking});
+        let counts = json!({"output_tokens": output, "output_tokens_details": details});
+        let end = json!({"type": "message_delta", "delta": {}, "usage": counts}).to_string();
+        read(&stream(&[START, &end, STOP])).unwrap().usage
+    };
+    assert_eq!((usage(90, 60).output_tokens, usage(90, 60).reasoning_tokens), (90, 60));
+    assert_eq!(usage(90, 99).reasoning_tokens, 90);
+}
+
+#[test]
 fn what_the_wire_does_not_allow_is_malformed() {
     let bad = |events: &[&str], words: &str| check_fault(events, Kind::Malformed, words);
     bad(&["{nope"], "an event cannot be read");
+    bad(&["5"], "an event cannot be read");
     bad(&[START, START], "a second message_start");
     bad(&[TEXT_0], "before message_start");
     bad(&[STOP], "before message_start");

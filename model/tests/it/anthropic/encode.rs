@@ -60,7 +60,7 @@ fn tool(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: format!("Does {name}."),
-        schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+        schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}).into(),
         effect: Effect::Read,
         idempotent: true,
     }
@@ -70,26 +70,30 @@ fn assistant(parts: Vec<Part>) -> Message {
     Message::new(Role::Assistant, parts)
 }
 
-fn call(id: &str, input: Value) -> Part {
+/// A call of `Read`.
+pub fn call(id: &str, input: Value) -> Part {
     let extra = Extra::default();
     Part::ToolCall(ToolCall { id: id.into(), name: "Read".to_owned(), input, extra })
 }
 
-fn result(id: &str, parts: Vec<Part>, is_error: bool) -> Part {
+/// A result.
+pub fn result(id: &str, parts: Vec<Part>, is_error: bool) -> Part {
     Part::ToolResult(ToolResult { call: id.into(), parts, is_error, extra: Extra::default() })
 }
 
-fn thinking(signature: Option<&str>) -> Part {
+/// Reasoning, perhaps signed.
+pub fn thinking(signature: Option<&str>) -> Part {
     let signature = signature.map(str::to_owned);
     Part::Thinking(Thinking { text: "hm".to_owned(), signature, extra: Extra::default() })
 }
 
-fn opaque(wire: &str, value: Value) -> Part {
+/// A block of a provider.
+pub fn opaque(wire: &str, value: Value) -> Part {
     Part::Opaque { wire: wire.to_owned(), value }
 }
 
 /// Encodes `messages` and expects these, marks left out.
-fn check(messages: Vec<Message>, expected: Value) {
+pub fn check(messages: Vec<Message>, expected: Value) {
     fn unmark(value: &mut Value) {
         match value {
             Value::Object(map) => {

@@ -66,7 +66,7 @@ fn part() -> impl Strategy<Value = Part> {
     let thinking = (".{0,6}", prop::option::of("[a-z]{1,4}"), extra())
         .prop_map(|(text, signature, extra)| Part::Thinking(Thinking { text, signature, extra }));
     let input = prop_oneof![Just(json!({"a": 1})), Just(json!("{raw")), Just(Value::Null)];
-    let call = ("[a-z]{1,3}", input, extra()).prop_map(|(id, input, extra)| {
+    let call = ("[ab]|c[.]é", input, extra()).prop_map(|(id, input, extra)| {
         Part::ToolCall(ToolCall { id: id.as_str().into(), name: "Read".to_owned(), input, extra })
     });
     let opaque = (prop_oneof![Just("anthropic"), Just("openai")], any::<bool>()).prop_map(
@@ -78,7 +78,7 @@ fn part() -> impl Strategy<Value = Part> {
     let image = Just(Part::Image { media_type: "image/png".to_owned(), data: "AA".to_owned() });
     let leaf = prop_oneof![plain, thinking, call, opaque, image];
     leaf.prop_recursive(1, 4, 3, |inner| {
-        ("[a-z]{1,3}", vec(inner, 0..3), any::<bool>(), extra()).prop_map(
+        ("[ab]|c[.]é", vec(inner, 0..3), any::<bool>(), extra()).prop_map(
             |(id, parts, is_error, extra)| {
                 Part::ToolResult(ToolResult { call: id.as_str().into(), parts, is_error, extra })
             },
@@ -88,7 +88,12 @@ fn part() -> impl Strategy<Value = Part> {
 
 fn message() -> impl Strategy<Value = Message> {
     let role = prop_oneof![Just(Role::User), Just(Role::Assistant)];
-    (role, vec(part(), 0..5)).prop_map(|(role, parts)| Message::new(role, parts))
+    let wire = prop_oneof![Just(None), Just(Some("anthropic")), Just(Some("gemini"))];
+    (role, vec(part(), 0..5), wire).prop_map(|(role, parts, wire)| {
+        let mut message = Message::new(role, parts);
+        message.wire = wire.filter(|_| role == Role::Assistant).map(str::to_owned);
+        message
+    })
 }
 
 proptest! {
@@ -126,9 +131,23 @@ proptest! {
         let body = body_of(&request);
         prop_assert!(marks(&body).len() <= 4);
         let messages = body["messages"].as_array().unwrap();
+        prop_assert!(messages.first().is_none_or(|first| first["role"] == "user"));
         for pair in messages.windows(2) {
             prop_assert_ne!(&pair[0]["role"], &pair[1]["role"]);
         }
+        let ids = |message: &Value, kind: &str, field: &str| -> Vec<String> {
+            let blocks = message["content"].as_array().unwrap().iter();
+            let blocks = blocks.filter(|block| block["type"] == kind);
+            blocks.map(|block| block[field].as_str().unwrap().to_owned()).collect()
+        };
+        let mut calls = Vec::new();
+        for message in messages {
+            prop_assert_eq!(ids(message, "tool_result", "tool_use_id"), calls);
+            calls = ids(message, "tool_use", "id");
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+            prop_assert!(calls.iter().all(|id| !id.is_empty() && id.bytes().all(plain)));
+        }
+        prop_assert_eq!(calls, Vec::<String>::new());
         for message in messages {
             let blocks = message["content"].as_array().unwrap();
             prop_assert!(!blocks.is_empty());

@@ -173,32 +173,43 @@ pub fn reply_of(events: &[&str], stop_reason: &str) -> String {
     stream(&all)
 }
 
+/// Reads with `feed` into a new decoder: the reply or the fault, and what was shown on the way.
+fn read_with(
+    feed: impl FnOnce(&mut Decoder, &(dyn Fn(Delta) + Send + Sync)) -> Result<(), Fault>,
+) -> (Result<Reply, Fault>, Vec<Delta>) {
+    let shown = Mutex::new(Vec::new());
+    let show = |delta| shown.lock().unwrap().push(delta);
+    let mut decoder = Box::new(Decoder::default());
+    let fed = feed(&mut decoder, &show);
+    let price = Price { input: 3_000, cache_read: 300, cache_write: 3_750, output: 15_000 };
+    let reply = fed.and_then(|()| decoder.finish(&price));
+    (reply, shown.into_inner().unwrap())
+}
+
 /// Reads a body that comes in `chunks`: the reply or the fault, and what was shown on the way.
 pub fn read_chunks<'a>(
     chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Result<Reply, Fault>, Vec<Delta>) {
-    let shown = Mutex::new(Vec::new());
-    let show = |delta| shown.lock().unwrap().push(delta);
-    let mut events = Events::default();
-    let mut decoder = Box::new(Decoder::default());
-    let read = || {
+    read_with(|decoder, show| {
+        let mut events = Events::default();
         for chunk in chunks {
             events.push(chunk);
             while let Some(event) = events.next()? {
-                if decoder.event(&event, &show)? == Progress::Complete {
+                if decoder.event(&event, show)? == Progress::Complete {
                     return Ok(());
                 }
             }
         }
         Ok(())
-    };
-    let read: Result<(), Fault> = read();
-    let price = Price { input: 3_000, cache_read: 300, cache_write: 3_750, output: 15_000 };
-    let reply = read.and_then(|()| decoder.finish(&price));
-    (reply, shown.into_inner().unwrap())
+    })
 }
 
 /// Reads a whole body.
 pub fn read(body: &str) -> Result<Reply, Fault> {
     read_chunks([body.as_bytes()]).0
+}
+
+/// Reads a reply that is no stream.
+pub fn read_document(body: &str) -> (Result<Reply, Fault>, Vec<Delta>) {
+    read_with(|decoder, show| decoder.document(body.as_bytes(), show))
 }

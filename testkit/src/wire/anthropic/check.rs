@@ -1,11 +1,16 @@
 //! What the real API refuses, where an agent's mistake would show: the pairing of tool calls and
 //! results, empty texts, missing fields. Roles need not alternate.
 
-use super::request::{Block, Content, Message, MessagesRequest, Shape, Tool};
+use super::request::{Block, CacheControl, Message, Messages, Tool};
+use crate::prompt::Lifetime;
+use crate::wire::value::{Content, Raw, Shape};
 use std::collections::HashSet;
 
+/// Blocks that a request may mark for the cache.
+const MARKS: usize = 4;
+
 /// Says what is wrong with a request, in the manner of the real API.
-pub(super) fn check(request: &MessagesRequest<'_>) -> Result<(), String> {
+pub(super) fn check(request: &Messages<'_>) -> Result<(), String> {
     if request.model.as_deref().is_none_or(str::is_empty) {
         return refuse("model: Field required");
     }
@@ -14,7 +19,7 @@ pub(super) fn check(request: &MessagesRequest<'_>) -> Result<(), String> {
         Some(..1) => return refuse("max_tokens: Input should be greater than or equal to 1"),
         Some(_) => {}
     }
-    if let Some(Content::Blocks(blocks)) = &request.system {
+    if let Some(Content::Parts(blocks)) = &request.system {
         for (index, block) in blocks.iter().enumerate() {
             check_text(block).map_err(|reason| format!("system.{index}: {reason}"))?;
         }
@@ -23,14 +28,15 @@ pub(super) fn check(request: &MessagesRequest<'_>) -> Result<(), String> {
     let Some(messages) = &request.messages else {
         return refuse("messages: Field required");
     };
-    check_messages(messages)
+    check_messages(messages)?;
+    check_marks(request)
 }
 
 fn refuse(reason: impl Into<String>) -> Result<(), String> {
     Err(reason.into())
 }
 
-fn check_tools(tools: &[Tool<'_>]) -> Result<(), String> {
+fn check_tools(tools: &[Raw<'_, Tool<'_>>]) -> Result<(), String> {
     let mut names = HashSet::new();
     for (index, tool) in tools.iter().enumerate() {
         let Some(name) = tool.name.as_deref() else {
@@ -68,7 +74,8 @@ fn check_messages(messages: &[Message<'_>]) -> Result<(), String> {
     for (index, message) in messages.iter().enumerate() {
         check_role(index, message)?;
         check_content(index, message)?;
-        let blocks = message.content.as_ref().map_or(&[][..], Content::blocks);
+        check_last_block(index, message)?;
+        let blocks = message.blocks();
         check_results(index, blocks, &open)?;
         let calls = blocks.iter().filter(|block| block.kind() == "tool_use");
         open = calls.filter_map(|block| block.id.as_deref()).collect();
@@ -106,7 +113,7 @@ fn check_prefill(messages: &[Message<'_>]) -> Result<(), String> {
     };
     let text = match &last.content {
         Some(Content::Text(text)) => Some(text.as_ref()),
-        Some(Content::Blocks(blocks)) => blocks.last().and_then(|block| block.text.as_deref()),
+        Some(Content::Parts(blocks)) => blocks.last().and_then(|block| block.text.as_deref()),
         _ => None,
     };
     if text.is_some_and(|text| text.ends_with(char::is_whitespace)) {
@@ -124,12 +131,12 @@ fn check_content(index: usize, message: &Message<'_>) -> Result<(), String> {
             return refuse(format!("messages.{index}.content: Field required"));
         }
         Some(Content::Text(text)) if text.is_empty() => return no_content(index),
-        Some(Content::Blocks(blocks)) if blocks.is_empty() => return no_content(index),
+        Some(Content::Parts(blocks)) if blocks.is_empty() => return no_content(index),
         Some(Content::Text(text)) if text.trim().is_empty() => {
             return refuse(format!("messages.{index}: {BLANK}"));
         }
         Some(Content::Text(_)) => {}
-        Some(Content::Blocks(blocks)) => {
+        Some(Content::Parts(blocks)) => {
             for (position, block) in blocks.iter().enumerate() {
                 let at = |reason| format!("messages.{index}.content.{position}{reason}");
                 check_block(block).map_err(at)?;
@@ -137,6 +144,15 @@ fn check_content(index: usize, message: &Message<'_>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn check_last_block(index: usize, message: &Message<'_>) -> Result<(), String> {
+    match message.blocks().last().map(|block| block.kind()) {
+        Some("thinking") if message.role.as_deref() == Some("assistant") => refuse(format!(
+            "messages.{index}: The final block in an assistant message cannot be `thinking`."
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn no_content(index: usize) -> Result<(), String> {
@@ -153,6 +169,9 @@ fn check_block(block: &Block<'_>) -> Result<(), String> {
         "thinking" if block.signature.as_deref().is_none_or(str::is_empty) => {
             missing("thinking.signature")
         }
+        "thinking" if block.cache_control.is_some() => {
+            refuse(".thinking.cache_control: Extra inputs are not permitted")
+        }
         "tool_use" if block.id.is_none() => missing("tool_use.id"),
         "tool_use" if !block.id.as_deref().is_some_and(is_identifier) => {
             refuse(".tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
@@ -163,8 +182,7 @@ fn check_block(block: &Block<'_>) -> Result<(), String> {
         }
         "tool_result" if block.tool_use_id.is_none() => missing("tool_result.tool_use_id"),
         "tool_result" => {
-            let inner = block.content.as_ref().map_or(&[][..], Content::blocks);
-            let mut texts = inner.iter().filter(|inner| inner.kind() == "text");
+            let mut texts = block.inner().iter().filter(|inner| inner.kind() == "text");
             texts.try_for_each(check_text).map_err(|reason| format!(".tool_result: {reason}"))
         }
         _ => Ok(()),
@@ -182,7 +200,7 @@ fn check_text(block: &Block<'_>) -> Result<(), String> {
 
 /// Checks that the results of a message answer `open`, the calls of the message before, each
 /// once and before anything else.
-fn check_results(index: usize, blocks: &[Block<'_>], open: &[&str]) -> Result<(), String> {
+fn check_results(index: usize, blocks: &[Raw<'_, Block<'_>>], open: &[&str]) -> Result<(), String> {
     let mut answered = HashSet::new();
     let mut leading = HashSet::new();
     let mut only_results = true;
@@ -224,6 +242,46 @@ fn check_answered(index: usize, open: &[&str]) -> Result<(), String> {
          next message.",
         open.join(", ")
     ))
+}
+
+/// Checks the marks for the cache: how many there are, of what kind, and that those which are kept
+/// longer come first.
+fn check_marks(request: &Messages<'_>) -> Result<(), String> {
+    let tools = request.tools.iter().flatten().filter_map(|tool| tool.cache_control.as_ref());
+    let system = request.system.as_ref().map_or(&[][..], Content::parts).iter();
+    let said = request.messages.iter().flatten().flat_map(Message::blocks);
+    let blocks = system.chain(said).flat_map(|block| block.marks());
+    let marks = tools.chain(blocks).map(|mark| &mark.value).chain(&request.cache_control);
+    let mut count = 0;
+    let mut before = Lifetime::OneHour;
+    for mark in marks {
+        check_mark(mark)?;
+        count += 1;
+        if before == Lifetime::FiveMinutes && mark.lifetime() == Lifetime::OneHour {
+            return refuse(
+                "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control \
+                 block. Note that blocks are processed in the following order: `tools`, \
+                 `system`, `messages`.",
+            );
+        }
+        before = mark.lifetime();
+    }
+    if count > MARKS {
+        return refuse(format!(
+            "A maximum of {MARKS} blocks with cache_control may be provided. Found {count}."
+        ));
+    }
+    Ok(())
+}
+
+fn check_mark(mark: &CacheControl<'_>) -> Result<(), String> {
+    if mark.kind.as_deref() != Some("ephemeral") {
+        return refuse("cache_control.type: Input should be 'ephemeral'");
+    }
+    match mark.ttl.as_deref() {
+        None | Some("5m" | "1h") => Ok(()),
+        Some(_) => refuse("cache_control.ephemeral.ttl: Input should be '5m' or '1h'"),
+    }
 }
 
 fn is_identifier(name: &str) -> bool {

@@ -1,15 +1,12 @@
 //! Answers as a stream of server-sent events, in the order and shape of the real API.
 
-use super::Voice;
-use super::document::{open_message, push_usage};
+use super::document::{open_message, push_output, push_usage, stop_reason};
 use crate::http::{EventKind, Events};
 use crate::json::push_string;
 use crate::spoken::{SpokenBlock, Tokens};
+use crate::wire::dialogue::Voice;
+use crate::wire::pieces;
 
-/// Characters in a piece of text. A text of two characters or more comes in two pieces at least.
-const TEXT_PIECE: usize = 16;
-/// Characters in a piece of a tool's input: odd, so that escapes and numbers are torn apart.
-const INPUT_PIECE: usize = 11;
 /// A ping comes after the first block has begun, and then after this many deltas.
 const PING_EVERY: usize = 64;
 
@@ -39,7 +36,7 @@ impl Stream {
         out.push_str(r#","content":[],"stop_reason":null,"stop_sequence":null,"usage":"#);
         let usage = voice.spoken.usage;
         // What is written is not known yet; the real API counts the first token here.
-        push_usage(out, &Tokens { output: usage.output.min(1), ..usage });
+        push_usage(out, &Tokens { output: usage.output.min(1), reasoning: 0, ..usage });
         out.push('}');
         self.end();
     }
@@ -47,9 +44,9 @@ impl Stream {
     fn message_end(&mut self, voice: &Voice<'_>) {
         let out = self.begin("message_delta");
         out.push_str(r#","delta":{"stop_reason":"#);
-        push_string(out, voice.stop_reason());
-        out.push_str(r#","stop_sequence":null},"usage":{"output_tokens":"#);
-        out.push_str(&voice.spoken.usage.output.to_string());
+        push_string(out, stop_reason(voice));
+        out.push_str(r#","stop_sequence":null},"usage":{"#);
+        push_output(out, &voice.spoken.usage);
         out.push('}');
         self.end();
         self.begin("message_stop");
@@ -60,20 +57,20 @@ impl Stream {
         match block {
             SpokenBlock::Text(text) => {
                 self.block_start(r#"{"type":"text","text":""}"#);
-                for piece in pieces(text, TEXT_PIECE) {
+                for piece in pieces::of_text(text) {
                     self.delta("text_delta", "text", piece);
                 }
             }
             SpokenBlock::Thinking { text, signature } => {
                 self.block_start(r#"{"type":"thinking","thinking":"","signature":""}"#);
-                for piece in pieces(text, TEXT_PIECE) {
+                for piece in pieces::of_text(text) {
                     self.delta("thinking_delta", "thinking", piece);
                 }
                 self.delta("signature_delta", "signature", signature);
             }
             SpokenBlock::ToolCall { id, name, input } => {
                 let mut start = String::from(r#"{"type":"tool_use","id":"#);
-                push_string(&mut start, id);
+                push_string(&mut start, id.as_str());
                 start.push_str(r#","name":"#);
                 push_string(&mut start, name);
                 start.push_str(r#","input":{}}"#);
@@ -82,7 +79,7 @@ impl Stream {
                 // no input.
                 self.delta("input_json_delta", "partial_json", "");
                 if input != "{}" {
-                    for piece in pieces(input, INPUT_PIECE) {
+                    for piece in pieces::of_input(input) {
                         self.delta("input_json_delta", "partial_json", piece);
                     }
                 }
@@ -146,20 +143,4 @@ impl Stream {
 fn push_index(out: &mut String, index: usize) {
     out.push_str(r#","index":"#);
     out.push_str(&index.to_string());
-}
-
-/// Splits a text into pieces of at most `most` characters.
-fn pieces(text: &str, most: usize) -> impl Iterator<Item = &str> {
-    let characters = text.chars().take(2 * most).count();
-    let size = most.min(characters.div_ceil(2)).max(1);
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let end = rest.char_indices().nth(size).map_or(rest.len(), |(end, _)| end);
-        let (piece, after) = rest.split_at(end);
-        rest = after;
-        Some(piece)
-    })
 }

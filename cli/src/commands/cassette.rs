@@ -1,0 +1,129 @@
+//! `--record` and `--replay`: the cassette of a command, and what is said of it.
+
+use crate::args::CassetteOptions;
+use crate::environment::Environment;
+use crate::exit::{Code, Failure};
+use crate::screen::Screen;
+use crate::view;
+use posse::model::{Cassette, CassetteError, Places, Recording, Replay};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The cassette of a command, if it has one.
+pub struct Deck {
+    cassette: Option<Cassette>,
+    /// Said before anything else.
+    remark: Option<String>,
+}
+
+impl Deck {
+    /// Opens what `options` name, for work in `folder`.
+    pub fn open(
+        options: &CassetteOptions,
+        folder: &Path,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let places = Places { workspace: folder.to_owned(), home: environment.home_folder.clone() };
+        let (mut cassette, mut remark) = (None, None);
+        if let Some(path) = &options.record {
+            let recording = Recording::create(path, places).map_err(|e| unusable(e, path))?;
+            let inside = path.canonicalize().is_ok_and(|path| path.starts_with(folder));
+            remark = inside.then(|| {
+                let path = path.display();
+                format!(
+                    "{path} is in the folder the agent works in, which sees it grow; keep it \
+                     elsewhere if it is to be replayed elsewhere"
+                )
+            });
+            cassette = Some(Cassette::Recording(Arc::new(recording)));
+        } else if let Some(path) = &options.replay {
+            let replay = Replay::open(path, places).map_err(|e| unusable(e, path))?;
+            remark = replay.is_cut().then(|| {
+                let path = path.display();
+                format!("the last line of {path} is incomplete and left out: the recording was cut off there")
+            });
+            cassette = Some(Cassette::Replay(Arc::new(replay)));
+        }
+        Ok(Deck { cassette, remark })
+    }
+
+    /// What models are to be called through.
+    pub fn cassette(&self) -> Option<Cassette> {
+        self.cassette.clone()
+    }
+
+    /// Whether there is one. It holds one run or session, and nothing that is left from others.
+    pub fn is_used(&self) -> bool {
+        self.cassette.is_some()
+    }
+
+    /// Says what there is to be said before it is used.
+    pub fn announce(&mut self, screen: &mut Screen) {
+        if let Some(remark) = self.remark.take() {
+            screen.remark(&remark);
+        }
+    }
+
+    /// Fails when the replay has left its recording.
+    pub fn check(&self) -> Result<(), Failure> {
+        let replay = self.cassette.as_ref().and_then(Cassette::replay);
+        match replay.and_then(|replay| Some((replay.path(), replay.difference()?))) {
+            None => Ok(()),
+            Some((path, difference)) => {
+                let path = path.display();
+                let message = format!("the replay of {path} has failed: {difference}");
+                Err(Failure { code: Code::Failed, message, hint: None }.hint(again(&path)))
+            }
+        }
+    }
+
+    /// Says what became of it when the command has come to `result`, which fails with it.
+    pub fn close(
+        &self,
+        result: Result<Code, Failure>,
+        screen: &mut Screen,
+    ) -> Result<Code, Failure> {
+        let code = result?;
+        self.check()?;
+        match &self.cassette {
+            Some(Cassette::Recording(recording)) => {
+                let path = recording.path();
+                let count = recording.finish().map_err(|error| {
+                    let message = format!("{error}; what follows is not in it");
+                    Failure::internal(message).hint("the run itself is kept")
+                })?;
+                let path = path.display();
+                screen.remark(&match count {
+                    0 => format!("nothing is recorded in {path}: no request was made"),
+                    count => format!("{} recorded in {path}", view::count(count, "request")),
+                });
+            }
+            Some(Cassette::Replay(replay)) => {
+                let unused = replay.unused();
+                if unused > 0 {
+                    let (requests, path) =
+                        (view::count(unused as u64, "recorded request"), replay.path().display());
+                    screen.remark(&format!("{requests} of {path} not made"));
+                }
+            }
+            None => {}
+        }
+        Ok(code)
+    }
+}
+
+/// What to do about a cassette that no longer fits.
+fn again(path: &dyn std::fmt::Display) -> String {
+    format!(
+        "if the change is meant, record again: the same command with --record {path}, and a key"
+    )
+}
+
+fn unusable(error: CassetteError, path: &PathBuf) -> Failure {
+    let hint = match error {
+        CassetteError::Taken { .. } => "name another file, or remove this one".to_owned(),
+        CassetteError::Unusable { .. } => "check the path and who may use it".to_owned(),
+        _ => again(&path.display()),
+    };
+    Failure::usage(error.to_string()).hint(hint)
+}

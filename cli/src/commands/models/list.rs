@@ -1,0 +1,277 @@
+//! `posse models`: the models there are, those that can be used now first.
+
+use super::Common;
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use crate::paint::Paint;
+use crate::print;
+use crate::terminal;
+use posse::ResolveError;
+use posse::config::Config;
+use posse::model::catalog::{Dated, Found, OFFLINE_VENDOR, Properties, Reach, Source, Vendor};
+use posse::model::{Models, Why, offline};
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use unicode_width::UnicodeWidthStr;
+
+/// A model, and whether it can be used now.
+struct Row {
+    id: String,
+    aliases: Vec<String>,
+    /// What is known of it; nothing of a server that does not answer.
+    properties: Option<Properties>,
+    wire: Option<&'static str>,
+    source: &'static str,
+    /// Why it cannot be used now.
+    obstacle: Option<String>,
+}
+
+pub async fn run(
+    common: &Common,
+    config: &Config,
+    models: &Models,
+    filter: Option<&str>,
+) -> Result<Code, Failure> {
+    let mut rows = rows(models).await;
+    if let Some(filter) = filter.map(str::to_lowercase) {
+        let holds = |text: &String| text.to_lowercase().contains(&filter);
+        rows.retain(|row| holds(&row.id) || row.aliases.iter().any(holds));
+    }
+    rows.sort_by_key(|row| row.obstacle.is_some());
+    if common.global.json {
+        print::json_pretty(&rows.iter().map(Row::json).collect::<Vec<_>>())?;
+        return Ok(Code::Done);
+    }
+    let paint = Paint { on: std::io::stdout().is_terminal() && !common.environment.no_color };
+    let columns = terminal::table_width().unwrap_or(usize::MAX);
+    let widths = Widths::of(&rows);
+    for row in &rows {
+        let line = terminal::fitted(&row.line(&widths), columns.saturating_sub(2));
+        match row.obstacle {
+            None => print::line(format!("{} {line}", paint.green("●")))?,
+            Some(_) => print::line(paint.dim(&format!("○ {line}")))?,
+        }
+    }
+    if !common.global.quiet {
+        let choice = models.choose().await;
+        let usual = match config.model.value.first() {
+            Some(model) => (model.clone(), config.model.origin.to_string()),
+            None => (choice.model, choice.why.to_string()),
+        };
+        tell(&rows, filter, usual, &choice.why);
+    }
+    Ok(Code::Done)
+}
+
+/// What a reader of the table may want to know.
+fn tell(rows: &[Row], filter: Option<&str>, (model, why): (String, String), chosen: &Why) {
+    if rows.is_empty() {
+        let filter = clean_line(filter.unwrap_or_default(), 80);
+        print::note(format!("no model here is called like `{filter}`"));
+    }
+    let dates =
+        rows.iter().filter_map(|row| row.properties.as_ref()?.price.as_ref()?.date.as_ref());
+    if let Some(date) = dates.min() {
+        print::note(format!("prices: dollars for a million tokens in/out, of {date} or later"));
+    }
+    print::note("any other model of a vendor works as vendor/name");
+    print::note(format!("without --model: {} ({why})", clean_line(&model, 100)));
+    if *chosen == Why::Nothing {
+        print::note("for another: set a key, or start a server such as ollama");
+    }
+}
+
+async fn rows(models: &Models) -> Vec<Row> {
+    let catalog = models.catalog();
+    let mut rows = vec![built_in()];
+    let known: Vec<Found<'_>> =
+        catalog.models().iter().filter_map(|id| catalog.find(id).ok()).collect();
+    for vendor in catalog.vendors().iter().filter(|vendor| vendor.reach == Reach::Remote) {
+        let obstacle = models.check(vendor).err().map(|error| obstacle(&error));
+        let of = known.iter().filter(|found| found.vendor.name == vendor.name);
+        let before = rows.len();
+        rows.extend(of.map(|found| Row::of(found, obstacle.clone())));
+        if rows.len() == before {
+            rows.push(Row::unknown(vendor, obstacle));
+        }
+    }
+    for (vendor, offered) in models.local().await {
+        let of = known.iter().filter(|found| found.vendor.name == vendor.name);
+        match offered {
+            Ok(names) => {
+                let here = names.iter().map(|name| format!("{}/{name}", vendor.name));
+                let here: Vec<String> = here.collect();
+                let found = here.iter().filter_map(|id| catalog.find(id).ok());
+                rows.extend(found.map(|found| Row::of(&found, None)));
+                let gone = of.filter(|found| !here.contains(&found.id()));
+                rows.extend(
+                    gone.map(|found| {
+                        Row::of(found, Some("its server does not offer it".to_owned()))
+                    }),
+                );
+                if here.is_empty() {
+                    let why = "its server offers no model".to_owned();
+                    rows.push(Row::unknown(vendor, Some(why)));
+                }
+            }
+            Err(why) => {
+                let before = rows.len();
+                rows.extend(of.map(|found| Row::of(found, Some(why.clone()))));
+                if rows.len() == before {
+                    rows.push(Row::unknown(vendor, Some(why)));
+                }
+            }
+        }
+    }
+    for (alias, target) in catalog.aliases() {
+        if let Some(row) = rows.iter_mut().find(|row| row.id == target) {
+            row.aliases.push(alias.to_owned());
+        }
+    }
+    rows
+}
+
+/// Why a vendor cannot be asked, in few words.
+fn obstacle(error: &ResolveError) -> String {
+    match error {
+        ResolveError::MissingKey { variable, .. } => {
+            // Any of several would do; one is enough to say.
+            format!("set {}", variable.split(' ').next().unwrap_or_default())
+        }
+        other => other.to_string(),
+    }
+}
+
+fn built_in() -> Row {
+    Row {
+        id: offline::ID.to_owned(),
+        aliases: vec![OFFLINE_VENDOR.to_owned()],
+        properties: None,
+        wire: None,
+        source: "built-in",
+        obstacle: None,
+    }
+}
+
+impl Row {
+    fn of(found: &Found<'_>, obstacle: Option<String>) -> Self {
+        let source = match found.source {
+            Source::BuiltIn => "built-in",
+            Source::User => "your settings",
+            Source::Nobody => "its server",
+        };
+        Row {
+            id: found.id(),
+            aliases: Vec::new(),
+            properties: Some(found.properties.clone()),
+            wire: Some(found.wire().name()),
+            source,
+            obstacle,
+        }
+    }
+
+    /// A vendor of whose models nothing is known.
+    fn unknown(vendor: &Vendor, obstacle: Option<String>) -> Self {
+        let source = match vendor.source {
+            Source::User => "your settings",
+            _ => "built-in",
+        };
+        let (id, wire) = (format!("{}/…", vendor.name), Some(vendor.wire.name()));
+        Row { id, aliases: Vec::new(), properties: None, wire, source, obstacle }
+    }
+
+    fn window(&self) -> String {
+        match self.properties.as_ref().map(|properties| properties.window) {
+            None => "–".to_owned(),
+            Some(tokens @ 1_000_000..) => format!("{}M", tokens / 1_000_000),
+            Some(tokens) => format!("{}k", tokens / 1_000),
+        }
+    }
+
+    fn price(&self) -> String {
+        if self.id == offline::ID {
+            return "free".to_owned();
+        }
+        match self.properties.as_ref().and_then(|properties| properties.price.as_ref()) {
+            None => "–".to_owned(),
+            Some(Dated { price, .. }) if price.input == 0 && price.output == 0 => "free".to_owned(),
+            Some(Dated { price, .. }) => {
+                format!("${}/${}", dollars(price.input), dollars(price.output))
+            }
+        }
+    }
+
+    /// What it is called, short names included.
+    fn names(&self) -> String {
+        match self.aliases.is_empty() {
+            true => clean_line(&self.id, 100),
+            false => format!("{} ({})", clean_line(&self.id, 100), self.aliases.join(", ")),
+        }
+    }
+
+    fn line(&self, widths: &Widths) -> String {
+        let Widths { names, price } = *widths;
+        let source = match self.source {
+            "built-in" => "",
+            source => source,
+        };
+        let state = match (&self.obstacle, source) {
+            (Some(obstacle), "") => clean_line(obstacle, 200),
+            (Some(obstacle), source) => format!("{} ({source})", clean_line(obstacle, 200)),
+            (None, source) => source.to_owned(),
+        };
+        let (name, window, cost) = (self.names(), self.window(), self.price());
+        let line = format!("{name:names$}  {window:>4}  {cost:>price$}  {state}");
+        line.trim_end().to_owned()
+    }
+
+    fn json(&self) -> Value {
+        let properties = self.properties.as_ref();
+        let price = properties.and_then(|properties| properties.price.as_ref());
+        let million = |price: u64| price as f64 / 1e3;
+        json!({
+            "model": self.id,
+            "aliases": self.aliases,
+            "usable": self.obstacle.is_none(),
+            "reason": self.obstacle,
+            "source": self.source,
+            "wire": self.wire,
+            "window": properties.map(|properties| properties.window),
+            "max_output": properties.map(|properties| properties.max_output),
+            "tools": properties.map(|properties| properties.tools),
+            "images": properties.map(|properties| properties.images),
+            "documents": properties.map(|properties| properties.documents),
+            "price": price.map(|dated| json!({
+                "input": million(dated.price.input),
+                "cache_read": million(dated.price.cache_read),
+                "cache_write": million(dated.price.cache_write),
+                "output": million(dated.price.output),
+                "date": dated.date,
+            })),
+        })
+    }
+}
+
+/// Dollars for a million tokens, of billionths for one: no more digits than needed.
+fn dollars(price: u64) -> String {
+    let text = format!("{:.3}", price as f64 / 1e3);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// How wide the columns are.
+#[derive(Clone, Copy)]
+struct Widths {
+    names: usize,
+    price: usize,
+}
+
+/// Names are lined up unless they are longer than this.
+const USUAL_NAME: usize = 42;
+
+impl Widths {
+    fn of(rows: &[Row]) -> Self {
+        let widths = |of: fn(&Row) -> String| rows.iter().map(move |row| of(row).width());
+        let names = widths(Row::names).filter(|width| *width <= USUAL_NAME).max();
+        Widths { names: names.unwrap_or(0), price: widths(Row::price).max().unwrap_or(0) }
+    }
+}

@@ -1,0 +1,143 @@
+//! Cassettes: the conversation with providers, recorded into a file and played again without them.
+//!
+//! Hears and speaks at the HTTP seam, so that retries, errors and every wire are in it. Never
+//! writes a header that was sent, a key, or where on this machine the work was done; never
+//! guesses an answer: a request that was not recorded fails the replay.
+
+mod difference;
+mod line;
+mod recording;
+mod replay;
+mod scrub;
+mod secret;
+mod stream;
+
+pub use difference::{Against, Difference};
+pub(crate) use line::Cast;
+pub use recording::Recording;
+pub(crate) use recording::Take;
+pub(crate) use replay::Playback;
+pub use replay::Replay;
+pub use scrub::Places;
+
+use crate::fault::Kind;
+use line::VERSION;
+use scrub::Scrub;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the calls of models are recorded into, or taken from in place of the network.
+#[derive(Clone, Debug)]
+pub enum Cassette {
+    /// Every call is made and written down.
+    Recording(Arc<Recording>),
+    /// No call is made.
+    Replay(Arc<Replay>),
+}
+
+/// What a cassette learns from the models it is used with.
+#[derive(Debug)]
+struct Habits {
+    scrub: Scrub,
+    /// How long a reply may make no progress: a recorded one that was left made none for so long.
+    stall: Duration,
+}
+
+impl Habits {
+    /// Without any models: there are no keys to hide.
+    fn of(places: &Places) -> Self {
+        let keys: [&str; 0] = [];
+        Habits { scrub: Scrub::new(places, keys), stall: Duration::ZERO }
+    }
+}
+
+impl Cassette {
+    /// Tells it what must not be written and how long a stall takes, before its first call.
+    pub(crate) fn attach<'a>(&self, keys: impl IntoIterator<Item = &'a str>, stall: Duration) {
+        let (places, habits) = match self {
+            Cassette::Recording(recording) => (&recording.places, &recording.habits),
+            Cassette::Replay(replay) => (&replay.places, &replay.habits),
+        };
+        // Two sets of models may share one; they have the same keys.
+        let _ = habits.set(Habits { scrub: Scrub::new(places, keys), stall });
+    }
+
+    /// What is replayed, if this is a replay.
+    pub fn replay(&self) -> Option<&Arc<Replay>> {
+        match self {
+            Cassette::Replay(replay) => Some(replay),
+            Cassette::Recording(_) => None,
+        }
+    }
+}
+
+/// Why a cassette cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CassetteError {
+    /// It cannot be read or written.
+    #[error("cannot {deed} the cassette {}: {source}", path.display())]
+    Unusable {
+        /// Which.
+        path: PathBuf,
+        /// What was tried.
+        deed: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is another file in its place.
+    #[error("{} exists and is no cassette; it is left as it is", path.display())]
+    Taken {
+        /// Which.
+        path: PathBuf,
+    },
+    /// It is no cassette.
+    #[error("{} is no cassette: {reason}", path.display())]
+    NotOne {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It is of another version.
+    #[error(
+        "{} is a cassette of version {version}, and this posse reads version {VERSION}",
+        path.display()
+    )]
+    Version {
+        /// Which.
+        path: PathBuf,
+        /// Its version.
+        version: u64,
+    },
+    /// A line of it cannot be read.
+    #[error("line {line} of the cassette {} cannot be read: {reason}", path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What a fault of the network is called in a cassette.
+fn name_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Unreachable => "unreachable",
+        Kind::Malformed => "malformed",
+        _ => "cut",
+    }
+}
+
+/// The fault of the network that is called `name`.
+fn kind_of(name: &str) -> Kind {
+    match name {
+        "unreachable" => Kind::Unreachable,
+        "malformed" => Kind::Malformed,
+        _ => Kind::Cut,
+    }
+}

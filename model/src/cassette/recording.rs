@@ -1,0 +1,236 @@
+//! Writing a cassette: a line for each exchange, as soon as it has ended.
+
+use super::line::{Answered, Asked, Cast, End, Exchange, Head, Line, VERSION};
+use super::{CassetteError, Habits, Places, name_of, stream};
+use crate::fault::{Fault, Kind};
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use url::Url;
+
+/// Headers of an answer that mean something to us; the rest is not kept.
+const HEADERS: [&str; 9] = [
+    "content-type",
+    "content-encoding",
+    "date",
+    "retry-after",
+    "retry-after-ms",
+    "request-id",
+    "x-request-id",
+    "apim-request-id",
+    "x-amzn-requestid",
+];
+const LIMITS: [&str; 3] = ["anthropic-ratelimit-", "x-ratelimit-", "x-tokenlimit-"];
+
+/// A cassette that is being written. Only its owner can read the file.
+#[derive(Debug)]
+pub struct Recording {
+    path: PathBuf,
+    pub(super) places: Places,
+    pub(super) habits: OnceLock<Habits>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    requests: u64,
+    exchanges: u64,
+    /// The models that are in it.
+    cast: Vec<String>,
+    /// Why it cannot be written any more.
+    broken: Option<io::Error>,
+}
+
+impl Recording {
+    /// Begins a cassette at `path`. An older cassette there is replaced; any other file is not.
+    ///
+    /// # Errors
+    /// When there is another file, or it cannot be written.
+    pub fn create(path: impl Into<PathBuf>, places: Places) -> Result<Self, CassetteError> {
+        let path = path.into();
+        let unusable =
+            |source| CassetteError::Unusable { path: path.clone(), deed: "write", source };
+        if !is_free(&path).map_err(unusable)? {
+            return Err(CassetteError::Taken { path });
+        }
+        let mut options = OpenOptions::new();
+        let file = options.create(true).append(true).mode(0o600).open(&path).map_err(unusable)?;
+        file.set_permissions(Permissions::from_mode(0o600)).map_err(unusable)?;
+        file.set_len(0).map_err(unusable)?;
+        let state = State { file, requests: 0, exchanges: 0, cast: Vec::new(), broken: None };
+        let recording =
+            Recording { path, places, habits: OnceLock::new(), state: Mutex::new(state) };
+        let posse = env!("CARGO_PKG_VERSION").to_owned();
+        recording.state().write(&Line::Cassette(Head { version: VERSION, posse }));
+        recording.finish()?;
+        Ok(recording)
+    }
+
+    /// How many exchanges have been written so far.
+    ///
+    /// # Errors
+    /// When one could not be written.
+    pub fn finish(&self) -> Result<u64, CassetteError> {
+        let state = self.state();
+        match &state.broken {
+            None => Ok(state.exchanges),
+            Some(error) => Err(CassetteError::Unusable {
+                path: self.path.clone(),
+                deed: "write",
+                source: io::Error::new(error.kind(), error.to_string()),
+            }),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Notes a model that can be called from now on.
+    pub(crate) fn cast(&self, model: Cast) {
+        let mut state = self.state();
+        if !state.cast.contains(&model.id) {
+            state.cast.push(model.id.clone());
+            state.write(&Line::Model(Box::new(model)));
+        }
+    }
+
+    /// Notes a request that is about to be made.
+    ///
+    /// # Errors
+    /// When the cassette cannot be written: then the request must not be made either.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        url: &Url,
+        wire: &'static str,
+        body: &[u8],
+    ) -> Result<Take, Fault> {
+        if let Err(error) = self.finish() {
+            return Err(Fault::new(Kind::Rejected, error.to_string()));
+        }
+        let request = asked(self.habits(), url, wire, body);
+        let mut state = self.state();
+        state.requests += 1;
+        let (number, recording) = (state.requests, self.clone());
+        let exchange = Exchange { number, request, response: None, end: End::Left };
+        Ok(Take { recording, exchange: Some(exchange), body: Vec::new() })
+    }
+
+    fn habits(&self) -> &Habits {
+        self.habits.get_or_init(|| Habits::of(&self.places))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Appends a line, whole or not at all as far as the system lets us. After a failure nothing
+    /// more is written: what follows a hole is of no use.
+    fn write(&mut self, line: &Line) {
+        if self.broken.is_some() {
+            return;
+        }
+        let written = serde_json::to_vec(line).map_err(io::Error::from).and_then(|mut bytes| {
+            bytes.push(b'\n');
+            self.file.write_all(&bytes)
+        });
+        match written {
+            Ok(()) => self.exchanges += u64::from(matches!(line, Line::Exchange(_))),
+            Err(error) => self.broken = Some(error),
+        }
+    }
+}
+
+/// Whether a cassette may be written at `path`: there is nothing, an empty file, or a cassette.
+fn is_free(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    let mut first = Vec::new();
+    let is_file = file.metadata()?.is_file();
+    io::Read::take(BufReader::new(file), 4_096).read_until(b'\n', &mut first)?;
+    Ok(is_file && (first.is_empty() || first.starts_with(b"{\"cassette\":")))
+}
+
+/// A request as it is written and compared.
+pub(super) fn asked(habits: &Habits, url: &Url, wire: &str, body: &[u8]) -> Asked {
+    let mut value = serde_json::from_slice(body)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()));
+    habits.scrub.value(&mut value);
+    Asked {
+        method: "POST".to_owned(),
+        path: habits.scrub.path(url.path(), url.query()),
+        wire: wire.to_owned(),
+        body: value,
+    }
+}
+
+/// One exchange while it happens. Written when it has ended, or when nobody waits for it.
+pub(crate) struct Take {
+    recording: Arc<Recording>,
+    /// Until it is written.
+    exchange: Option<Exchange>,
+    body: Vec<u8>,
+}
+
+impl Take {
+    /// The head of the answer has come.
+    pub(crate) fn head(&mut self, status: u16, headers: &HeaderMap) {
+        let Some(exchange) = &mut self.exchange else { return };
+        let scrub = &self.recording.habits().scrub;
+        let kept = headers.iter().filter(|(name, _)| {
+            let name = name.as_str();
+            HEADERS.contains(&name) || LIMITS.iter().any(|limit| name.starts_with(limit))
+        });
+        let headers: BTreeMap<String, String> = kept
+            .filter_map(|(name, value)| {
+                Some((name.to_string(), scrub.text(value.to_str().ok()?).into_owned()))
+            })
+            .collect();
+        let body = stream::content(scrub, b"");
+        exchange.response = Some(Answered { status, headers, body });
+    }
+
+    /// A piece of the body has come.
+    pub(crate) fn chunk(&mut self, bytes: &[u8]) {
+        self.body.extend_from_slice(bytes);
+    }
+
+    /// The body has come to its end.
+    pub(crate) fn complete(&mut self) {
+        self.write(End::Complete);
+    }
+
+    /// The network or the server failed.
+    pub(crate) fn failed(&mut self, fault: &Fault) {
+        let scrub = &self.recording.habits().scrub;
+        let reason = scrub.text(&format!("{}{}", fault.reason, fault.hint)).into_owned();
+        self.write(End::Failed { kind: name_of(fault.kind).to_owned(), reason });
+    }
+
+    fn write(&mut self, end: End) {
+        let Some(mut exchange) = self.exchange.take() else { return };
+        exchange.end = end;
+        if let Some(response) = &mut exchange.response {
+            response.body = stream::content(&self.recording.habits().scrub, &self.body);
+        }
+        self.recording.state().write(&Line::Exchange(Box::new(exchange)));
+    }
+}
+
+impl Drop for Take {
+    fn drop(&mut self) {
+        self.write(End::Left);
+    }
+}

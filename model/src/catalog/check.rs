@@ -1,0 +1,185 @@
+//! What a row must be, so that it can be used. What is wrong is told with its place.
+
+use super::row::{ModelRow, PriceRow, VendorRow};
+use super::{OFFLINE_VENDOR, Vendor, row};
+use crate::wire::Wire;
+use reqwest::header::HeaderName;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use toml::Table;
+use url::Url;
+
+/// Why a row cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// A value that cannot be.
+    #[error("[{place}]: {reason}")]
+    Unusable {
+        /// The table it stands in.
+        place: String,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// A vendor nobody knows, without an address.
+    #[error(
+        "[vendors.{vendor}]: it has no `base_url`; set it to where the vendor listens, such as https://models.example.com/v1"
+    )]
+    NoBaseUrl {
+        /// Which vendor.
+        vendor: String,
+    },
+    /// A model of a vendor nobody knows.
+    #[error(
+        "[{place}]: there is no vendor `{vendor}`; name one of {known}, or add [vendors.{vendor}]"
+    )]
+    UnknownVendor {
+        /// The table it stands in.
+        place: String,
+        /// The part before the `/`.
+        vendor: String,
+        /// The vendors there are.
+        known: String,
+    },
+}
+
+fn unusable(place: &str, reason: impl Into<String>) -> CatalogError {
+    CatalogError::Unusable { place: place.to_owned(), reason: reason.into() }
+}
+
+/// The most dollars a million tokens may cost.
+const MAX_PRICE: f64 = 1e6;
+
+pub(super) fn vendor(name: &str, row: &VendorRow) -> Result<(), CatalogError> {
+    let place = format!("vendors.{name}");
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(is_name) {
+        let reason = "the name of a vendor has letters, digits, `-`, `_` and `.`, at most 64";
+        return Err(unusable(&place, reason));
+    }
+    if name == OFFLINE_VENDOR {
+        return Err(unusable(&place, "`offline` is the built-in model; take another name"));
+    }
+    if let Some(base_url) = &row.base_url {
+        usable_url(base_url).map_err(|reason| {
+            let example = "set it to something like https://models.example.com/v1";
+            unusable(&place, format!("`base_url` is not a usable URL: {reason}; {example}"))
+        })?;
+    }
+    let variables = [&row.key_variable, &row.base_url_variable];
+    for variable in variables.into_iter().flatten().chain(&row.host_variable) {
+        let usable = |(index, c): (usize, char)| match c {
+            '_' => true,
+            c if index == 0 => c.is_ascii_alphabetic(),
+            c => c.is_ascii_alphanumeric(),
+        };
+        if variable.is_empty() || !variable.chars().enumerate().all(usable) {
+            let reason = "is no name of an environment variable; name the variable, never the key";
+            // What looks like a key is not repeated.
+            return Err(unusable(&place, format!("a variable that is named here {reason}")));
+        }
+    }
+    if let Some(header) = &row.key_header
+        && HeaderName::from_bytes(header.as_bytes()).is_err()
+    {
+        return Err(unusable(&place, format!("`key_header` is `{header}`, which is no header")));
+    }
+    let names = row.model.iter().chain(&row.prefixes);
+    if let Some(name) = names.into_iter().find(|name| !is_model_name(name)) {
+        return Err(unusable(&place, format!("`{name}` is no name of a model")));
+    }
+    sizes(&place, row.window, row.max_output)
+}
+
+pub(super) fn model(id: &str, row: &ModelRow, vendors: &[Vendor]) -> Result<(), CatalogError> {
+    let place = format!("models.\"{id}\"");
+    let vendor = known_vendor(&place, id, vendors)?;
+    sizes(&place, row.window, row.max_output)?;
+    if let Some(price) = &row.price {
+        self::price(&place, price)?;
+    }
+    dialect(&place, [&vendor.dialect, &row.dialect])
+}
+
+pub(super) fn alias(alias: &str, target: &str, vendors: &[Vendor]) -> Result<(), CatalogError> {
+    if !is_model_name(alias) || alias.contains('/') {
+        let reason = format!("`{alias}` is no short name; take a word without `/` and `,`");
+        return Err(unusable("aliases", reason));
+    }
+    let place = format!("aliases.{alias}");
+    known_vendor(&place, target, vendors).map(drop)
+}
+
+/// The vendor of `id`, which must be `vendor/name`.
+fn known_vendor<'a>(
+    place: &str,
+    id: &str,
+    vendors: &'a [Vendor],
+) -> Result<&'a Vendor, CatalogError> {
+    let split = id.split_once('/').filter(|(_, name)| is_model_name(name));
+    let (vendor, _) = split
+        .ok_or_else(|| unusable(place, format!("`{id}` is no model; write it as `vendor/name`")))?;
+    vendors.iter().find(|known| known.name == vendor).ok_or_else(|| CatalogError::UnknownVendor {
+        place: place.to_owned(),
+        vendor: vendor.to_owned(),
+        known: vendors.iter().map(|known| known.name.as_str()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// True for what a vendor may call a model. A comma stands between two.
+pub(super) fn is_model_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_graphic() && byte != b',';
+    !name.is_empty() && name.len() <= 200 && name.bytes().all(fits)
+}
+
+/// A URL that requests can be sent to.
+pub(crate) fn usable_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        scheme => Err(format!("its scheme is `{scheme}`, not http or https")),
+    }
+}
+
+fn sizes(place: &str, window: Option<u64>, max_output: Option<u64>) -> Result<(), CatalogError> {
+    match (window, max_output) {
+        (Some(0), _) | (_, Some(0)) => {
+            Err(unusable(place, "`window` and `max_output` are numbers of tokens, at least 1"))
+        }
+        (Some(window), Some(most)) if most > window => {
+            let reason = format!("`max_output` ({most}) does not fit into `window` ({window})");
+            Err(unusable(place, reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn price(place: &str, row: &PriceRow) -> Result<(), CatalogError> {
+    let all = [Some(row.input), row.cache_read, row.cache_write, Some(row.output)];
+    let is_price = |price: &f64| (0.0..=MAX_PRICE).contains(price);
+    match all.iter().flatten().find(|price| !is_price(price)) {
+        Some(wrong) => {
+            let reason = format!("`price` has {wrong}: give dollars for a million tokens");
+            Err(unusable(place, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The wire format called `word`.
+pub(super) fn wire(vendor: &str, word: &str) -> Result<Wire, CatalogError> {
+    let deserializer: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
+        word.into_deserializer();
+    // The error names the wires there are.
+    Wire::deserialize(deserializer)
+        .map_err(|error| unusable(&format!("vendors.{vendor}"), format!("`wire`: {error}")))
+}
+
+/// Fails when `tables` make no dialect.
+pub(super) fn dialect<'a>(
+    place: &str,
+    tables: impl IntoIterator<Item = &'a Table>,
+) -> Result<(), CatalogError> {
+    let made = row::dialect(tables);
+    made.map(drop).map_err(|error| unusable(place, format!("`dialect`: {}", error.message())))
+}

@@ -1,0 +1,83 @@
+//! What a model can do and what it costs.
+
+use super::row::{ModelRow, PriceRow};
+use posse_protocol::Price;
+
+/// The properties of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Properties {
+    /// Tokens that fit into one call, output included.
+    pub window: u64,
+    /// Tokens one reply may have.
+    pub max_output: u64,
+    /// What its tokens cost, if that is known.
+    pub price: Option<Dated>,
+    /// It can call tools.
+    pub tools: bool,
+    /// It takes pictures.
+    pub images: bool,
+    /// It takes documents, such as PDFs.
+    pub documents: bool,
+}
+
+/// A price, and when it was true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dated {
+    /// The price.
+    pub price: Price,
+    /// A day, as in `2026-08-08`.
+    pub date: Option<String>,
+}
+
+/// What is assumed of a model of which nobody says anything.
+const UNKNOWN: Properties = Properties {
+    window: 128_000,
+    max_output: 8_192,
+    price: None,
+    tools: true,
+    images: true,
+    documents: true,
+};
+
+/// Dollars for a million tokens in billionths of a dollar for one.
+const PER_MILLION: f64 = 1_000.0;
+
+impl Properties {
+    /// What is assumed of a model of which nothing is said but `row`.
+    pub(super) fn assumed(row: &ModelRow) -> Self {
+        UNKNOWN.changed_by(row)
+    }
+
+    /// The same with what `row` says.
+    pub(super) fn changed_by(self, row: &ModelRow) -> Self {
+        let window = row.window.unwrap_or(self.window);
+        Properties {
+            window,
+            max_output: row.max_output.unwrap_or(self.max_output).min(window),
+            price: row.price.as_ref().map(Dated::of).or(self.price),
+            tools: row.tools.unwrap_or(self.tools),
+            images: row.images.unwrap_or(self.images),
+            documents: row.documents.unwrap_or(self.documents),
+        }
+    }
+}
+
+impl Dated {
+    /// Costs nothing, whenever.
+    pub(super) const FREE: Dated =
+        Dated { price: Price { input: 0, cache_read: 0, cache_write: 0, output: 0 }, date: None };
+
+    /// What is not said of the cache costs what other input does.
+    fn of(row: &PriceRow) -> Self {
+        let price = |dollars: f64| (dollars * PER_MILLION).round() as u64;
+        Dated {
+            price: Price {
+                input: price(row.input),
+                cache_read: price(row.cache_read.unwrap_or(row.input)),
+                cache_write: price(row.cache_write.unwrap_or(row.input)),
+                output: price(row.output),
+            },
+            date: row.date.clone(),
+        }
+    }
+}

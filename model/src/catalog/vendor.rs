@@ -1,0 +1,128 @@
+//! Who serves models, and where.
+
+use super::row::{ModelRow, VendorRow};
+use super::{CatalogError, Dated, Properties, Source, check, row};
+use crate::wire::Wire;
+use toml::Table;
+
+/// Who serves models.
+#[derive(Clone, Debug)]
+pub struct Vendor {
+    /// What stands before the `/` in the name of a model.
+    pub name: String,
+    /// Where it listens unless told otherwise.
+    pub base_url: String,
+    /// Environment variables people keep another base URL in.
+    pub base_url_variables: Vec<String>,
+    /// An environment variable people keep another host in, with or without a port.
+    pub host_variable: Option<String>,
+    /// The wire format it speaks.
+    pub wire: Wire,
+    /// Environment variables people keep its key in. The first that is set counts.
+    pub key_variables: Vec<String>,
+    /// The header its key is sent in, if not the usual one of the wire.
+    pub key_header: Option<String>,
+    /// The model to take when nothing is said, as the vendor calls it.
+    pub model: Option<String>,
+    /// How the names of its models begin, so that they can be told without the vendor.
+    pub prefixes: Vec<String>,
+    /// Where it is, and so what it takes to use it.
+    pub reach: Reach,
+    /// Who says so.
+    pub source: Source,
+    pub(super) dialect: Table,
+    models: ModelRow,
+}
+
+/// Where a vendor is, and so what it takes to use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Elsewhere: it wants a key, if it has a variable for one.
+    Remote,
+    /// With the user, who runs it: it costs nothing, it may want a key, and it may not be there.
+    Local,
+}
+
+/// What almost everyone speaks.
+const USUAL_WIRE: &str = "openai-chat";
+
+impl Vendor {
+    pub(super) fn new(name: &str, row: VendorRow, source: Source) -> Result<Self, CatalogError> {
+        let models = row.of_models();
+        let wire = check::wire(name, row.wire.as_deref().unwrap_or(USUAL_WIRE))?;
+        // A test looks at the built-in ones, so that no start has to.
+        if source == Source::User {
+            check::dialect(&format!("vendors.{name}"), [&row.dialect])?;
+        }
+        let base_url =
+            row.base_url.ok_or_else(|| CatalogError::NoBaseUrl { vendor: name.to_owned() })?;
+        Ok(Vendor {
+            name: name.to_owned(),
+            base_url,
+            base_url_variables: row.base_url_variable,
+            host_variable: row.host_variable,
+            wire,
+            key_variables: row.key_variable,
+            key_header: row.key_header,
+            model: row.model,
+            prefixes: row.prefixes,
+            reach: if row.local == Some(true) { Reach::Local } else { Reach::Remote },
+            source,
+            dialect: row.dialect,
+            models,
+        })
+    }
+
+    /// Takes over what the user says of a known vendor.
+    pub(super) fn change(&mut self, row: VendorRow) -> Result<(), CatalogError> {
+        fn set<T>(known: &mut T, said: Option<T>) {
+            if let Some(said) = said {
+                *known = said;
+            }
+        }
+        fn set_list(known: &mut Vec<String>, said: Vec<String>) {
+            if !said.is_empty() {
+                *known = said;
+            }
+        }
+        self.models = row.of_models().or(&self.models);
+        if let Some(word) = &row.wire {
+            self.wire = check::wire(&self.name, word)?;
+        }
+        check::dialect(&format!("vendors.{}", self.name), [&self.dialect, &row.dialect])?;
+        self.dialect.extend(row.dialect);
+        set(&mut self.base_url, row.base_url);
+        set_list(&mut self.base_url_variables, row.base_url_variable);
+        set_list(&mut self.key_variables, row.key_variable);
+        set_list(&mut self.prefixes, row.prefixes);
+        set(&mut self.host_variable, row.host_variable.map(Some));
+        set(&mut self.key_header, row.key_header.map(Some));
+        set(&mut self.model, row.model.map(Some));
+        let reach = row.local.map(|local| if local { Reach::Local } else { Reach::Remote });
+        set(&mut self.reach, reach);
+        self.source = Source::User;
+        Ok(())
+    }
+
+    /// True when nothing can be asked of it without a key.
+    pub fn needs_key(&self) -> bool {
+        self.reach == Reach::Remote && !self.key_variables.is_empty()
+    }
+
+    /// The environment variables its key or address are kept in.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        let lists = [&self.key_variables, &self.base_url_variables];
+        lists.into_iter().flatten().chain(&self.host_variable).map(String::as_str)
+    }
+
+    /// What is assumed of its models.
+    pub(super) fn properties(&self) -> Properties {
+        let price = (self.reach == Reach::Local).then_some(Dated::FREE);
+        Properties { price, ..Properties::assumed(&self.models) }
+    }
+
+    /// How it is spoken to, whatever the model.
+    pub fn dialect(&self) -> crate::wire::Dialect {
+        row::dialect([&self.dialect]).unwrap_or_default()
+    }
+}

@@ -1,0 +1,75 @@
+//! An answer while its body is read: from the network, or played back from a cassette.
+//!
+//! The one place where a recording hears what a provider says.
+
+use super::pool::Seat;
+use super::root_cause;
+use crate::cassette::{Playback, Take};
+use crate::fault::{Fault, Kind};
+use bytes::Bytes;
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+
+/// An answer whose head has come.
+pub(crate) struct Response {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Body,
+}
+
+enum Body {
+    Network {
+        response: Box<reqwest::Response>,
+        /// Whoever records it.
+        take: Option<Take>,
+        /// Kept until the body is done with.
+        _seat: Seat,
+    },
+    Cassette(Playback),
+}
+
+impl Response {
+    /// An answer of a server; `take` hears all of it.
+    pub(super) fn live(mut response: reqwest::Response, seat: Seat, take: Option<Take>) -> Self {
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
+        let mut take = take;
+        if let Some(take) = &mut take {
+            take.head(status.as_u16(), &headers);
+        }
+        let body = Body::Network { response: Box::new(response), take, _seat: seat };
+        Response { status, headers, body }
+    }
+
+    /// An answer that was recorded.
+    pub(super) fn played(status: StatusCode, headers: HeaderMap, playback: Playback) -> Self {
+        Response { status, headers, body: Body::Cassette(playback) }
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The next bytes of the body; `None` at its end.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Fault> {
+        match &mut self.body {
+            Body::Cassette(playback) => playback.next(),
+            Body::Network { response, take, .. } => {
+                let chunk = response.chunk().await;
+                let chunk = chunk.map_err(|error| Fault::new(Kind::Cut, root_cause(&error)));
+                if let Some(take) = take {
+                    match &chunk {
+                        Ok(Some(bytes)) => take.chunk(bytes),
+                        Ok(None) => take.complete(),
+                        Err(fault) => take.failed(fault),
+                    }
+                }
+                chunk
+            }
+        }
+    }
+}

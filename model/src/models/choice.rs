@@ -1,0 +1,86 @@
+//! The model that is taken when nobody names one.
+
+use super::{Keys, Models};
+use crate::catalog::Catalog;
+use crate::offline;
+use std::fmt;
+
+/// The model that is taken when nobody names one, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The model, as `vendor/name`.
+    pub model: String,
+    /// Why this one.
+    pub why: Why,
+}
+
+/// Why a model was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// There is a key for it.
+    Key {
+        /// Where the key is.
+        variable: String,
+    },
+    /// A server on this machine offers it.
+    Server {
+        /// Which vendor.
+        vendor: String,
+    },
+    /// It was recorded.
+    Cassette {
+        /// Where.
+        path: String,
+    },
+    /// There is neither a key nor a server, and it needs none.
+    Nothing,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Key { variable } => write!(f, "{variable} is set"),
+            Why::Server { vendor } => write!(f, "a local server of {vendor} answers"),
+            Why::Cassette { path } => write!(f, "replayed from {path}"),
+            Why::Nothing => f.write_str("no key is set and no local server answers"),
+        }
+    }
+}
+
+/// The first vendor in the order of `catalog` that there is a key for, as a choice.
+pub(super) fn by_key(catalog: &Catalog, keys: &Keys) -> Option<Choice> {
+    let usable = catalog.vendors().iter().filter(|vendor| vendor.needs_key());
+    usable.into_iter().find_map(|vendor| {
+        let (variable, _) = keys.first(&vendor.key_variables)?;
+        let model = catalog.preferred(vendor)?;
+        Some(Choice { model, why: Why::Key { variable: variable.to_owned() } })
+    })
+}
+
+impl Models {
+    /// The model to take when nobody names one: in a replay the one that was recorded, else of the
+    /// first vendor there is a key for, else of the first local server that answers, else the
+    /// offline one.
+    pub async fn choose(&self) -> Choice {
+        if let Some(choice) = self.recorded_choice() {
+            return choice;
+        }
+        if let Some(choice) = by_key(&self.catalog, &self.keys) {
+            return choice;
+        }
+        for (vendor, offered) in self.local().await {
+            let usable = |name: &&String| can_talk(name);
+            if let Some(name) = offered.iter().flatten().find(usable) {
+                let model = format!("{}/{name}", vendor.name);
+                return Choice { model, why: Why::Server { vendor: vendor.name.clone() } };
+            }
+        }
+        Choice { model: offline::ID.to_owned(), why: Why::Nothing }
+    }
+}
+
+/// False for what a server lists beside models that talk.
+fn can_talk(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    !["embed", "rerank", "whisper", "bge-"].iter().any(|sign| name.contains(sign))
+}

@@ -1,0 +1,55 @@
+//! Keys and addresses, as the caller found them. Never looks for them.
+
+use crate::catalog::Catalog;
+use secrecy::SecretString;
+use std::collections::BTreeMap;
+
+/// What is needed to reach vendors: values by the name of their environment variable.
+///
+/// A value is sent only to the vendor whose variable it is, and shown to nobody.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    values: BTreeMap<String, SecretString>,
+}
+
+impl Keys {
+    /// What `lookup` finds of the variables that `catalog` names. Each is asked for once; an
+    /// empty value is none.
+    pub fn collect(catalog: &Catalog, mut lookup: impl FnMut(&str) -> Option<String>) -> Self {
+        let found = catalog.variables().filter_map(|name| Some((name, lookup(name)?)));
+        found.fold(Keys::default(), |keys, (name, value)| keys.with(name, value))
+    }
+
+    /// The same with the value of a variable. An empty one is none.
+    #[must_use]
+    pub fn with(mut self, variable: impl Into<String>, value: impl Into<String>) -> Self {
+        let value: String = value.into();
+        // A line break at the end is no part of a key, and would keep it from being blotted out.
+        let value = value.trim();
+        if !value.is_empty() {
+            self.values.insert(variable.into(), value.into());
+        }
+        self
+    }
+
+    /// Whether there is a value of this variable.
+    pub fn has(&self, variable: &str) -> bool {
+        self.values.contains_key(variable)
+    }
+
+    /// All values of these variables.
+    pub(crate) fn values<'a>(
+        &'a self,
+        variables: impl IntoIterator<Item = &'a String>,
+    ) -> impl Iterator<Item = &'a SecretString> {
+        variables.into_iter().filter_map(|name| self.values.get(name))
+    }
+
+    /// The first of `variables` that has a value.
+    pub(crate) fn first<'a>(
+        &self,
+        variables: impl IntoIterator<Item = &'a String>,
+    ) -> Option<(&'a str, &SecretString)> {
+        variables.into_iter().find_map(|name| Some((name.as_str(), self.values.get(name)?)))
+    }
+}

@@ -1,0 +1,114 @@
+//! Models of a cassette: what is known of them when they are recorded is what they are when they
+//! are played, whatever the catalog says by then and without any key.
+
+use super::endpoint::{Endpoint, below};
+use super::{Abilities, Choice, Models, ResolveError, Why};
+use crate::cassette::{Cassette, Cast, Replay};
+use crate::catalog::{Found, usable_url};
+use crate::remote::Remote;
+use crate::sight::Sight;
+use posse_agent::ModelInfo;
+use reqwest::header::HeaderMap;
+use secrecy::{ExposeSecret, SecretString};
+
+impl Cast {
+    pub(super) fn abilities(&self) -> Abilities {
+        Abilities {
+            tools: self.tools,
+            output_schema: self.dialect.output_schema,
+            priced: self.price.is_some(),
+        }
+    }
+}
+
+impl Models {
+    /// The same, with every call recorded into `cassette`, or taken from it in place of the
+    /// network. Keys are never in it.
+    #[must_use]
+    pub fn with_cassette(mut self, cassette: Cassette) -> Self {
+        let variables = self.catalog.vendors().iter().flat_map(|vendor| &vendor.key_variables);
+        let keys = self.keys.values(variables).map(ExposeSecret::expose_secret);
+        cassette.attach(keys, self.options.stall);
+        self.http = self.http.with_cassette(cassette);
+        self
+    }
+
+    fn replay(&self) -> Option<&Replay> {
+        self.http.cassette()?.replay().map(|replay| &**replay)
+    }
+
+    /// In a replay, the model of the cassette that `asked` stands for.
+    pub(super) fn recorded(&self, asked: &str) -> Option<Result<&Cast, ResolveError>> {
+        let replay = self.replay()?;
+        let by_id = |id: &str| replay.cast().iter().find(|cast| cast.id == id);
+        let known = || by_id(&self.catalog.find(asked).ok()?.id());
+        Some(by_id(asked).or_else(known).ok_or_else(|| {
+            let recorded: Vec<&str> = replay.cast().iter().map(|cast| cast.id.as_str()).collect();
+            ResolveError::NotRecorded {
+                name: asked.to_owned(),
+                path: replay.path().display().to_string(),
+                recorded: if recorded.is_empty() { "none".into() } else { recorded.join(", ") },
+            }
+        }))
+    }
+
+    /// In a replay, the model that was recorded first.
+    pub(super) fn recorded_choice(&self) -> Option<Choice> {
+        let replay = self.replay()?;
+        let model = replay.cast().first().map_or(crate::offline::ID, |cast| &cast.id).to_owned();
+        Some(Choice { model, why: Why::Cassette { path: replay.path().display().to_string() } })
+    }
+
+    /// A model that speaks from the cassette.
+    pub(super) fn replayed(&self, cast: &Cast) -> Result<Remote, ResolveError> {
+        let base = usable_url(&cast.base).map_err(|reason| ResolveError::UnusableUrl {
+            place: format!("`base` of {} in the cassette", cast.id),
+            reason,
+            example: "https://api.example.com".to_owned(),
+        })?;
+        Ok(Remote {
+            info: ModelInfo {
+                id: cast.id.clone(),
+                context_window: cast.window,
+                max_output: cast.max_output,
+                price: cast.price.unwrap_or_default(),
+            },
+            url: below(&base, &cast.wire.path(&cast.name)),
+            name: cast.name.clone(),
+            wire: cast.wire,
+            dialect: cast.dialect.clone(),
+            sight: Sight { images: cast.images, documents: cast.documents },
+            headers: HeaderMap::new(),
+            key: SecretString::default(),
+            key_source: cast.key_source.clone(),
+            http: self.http.clone(),
+            stall: self.options.stall,
+        })
+    }
+
+    /// While recording, notes what is known of a model that can be called now.
+    pub(super) fn record(&self, found: &Found<'_>, endpoint: &Endpoint) {
+        let Some(Cassette::Recording(recording)) = self.http.cassette() else { return };
+        let mut base = endpoint.base.clone();
+        base.set_query(None);
+        base.set_fragment(None);
+        // A URL that has a host, as this one, takes both.
+        let _ = base.set_username("");
+        let _ = base.set_password(None);
+        let properties = &found.properties;
+        recording.cast(Cast {
+            id: found.id(),
+            name: found.name.clone(),
+            wire: found.wire(),
+            base: base.to_string(),
+            key_source: endpoint.key_source.clone(),
+            window: properties.window,
+            max_output: properties.max_output,
+            price: properties.price.as_ref().map(|dated| dated.price),
+            tools: properties.tools,
+            images: properties.images,
+            documents: properties.documents,
+            dialect: found.dialect.clone(),
+        });
+    }
+}

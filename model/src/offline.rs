@@ -1,0 +1,213 @@
+//! A model that needs no key and no network: a planner that answers questions about files.
+//!
+//! It takes a question apart, calls the tools on offer to list, search and read, ranks what they
+//! found, and answers with places and short extracts. Everything follows from the request: the
+//! same transcript gets the same reply, so a run goes on after a crash. It never writes, never
+//! invents, and takes what files say for data. It knows tools by their names and their texts only.
+
+use async_trait::async_trait;
+use conversation::{Conversation, WIRE};
+use notes::Notes;
+use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
+use posse_protocol::{CallId, Delta, Extra, Message, Part, Price, Stop, ToolCall, Usage};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+mod answer;
+mod conversation;
+mod definition;
+mod follow_up;
+mod found;
+mod intent;
+mod language;
+mod manifest;
+mod notes;
+mod place;
+mod plan;
+mod question;
+mod rank;
+mod readme;
+mod summary;
+mod topic;
+mod words;
+
+/// What the offline model is called.
+pub const ID: &str = "offline/planner";
+
+/// Bytes that count as one token.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// The offline model.
+#[derive(Debug)]
+pub struct Offline {
+    info: ModelInfo,
+}
+
+impl Offline {
+    /// The offline model. Costs nothing, to make and to call.
+    pub fn new() -> Self {
+        let price = Price::default();
+        Offline {
+            info: ModelInfo {
+                id: ID.to_owned(),
+                context_window: 1_000_000,
+                max_output: 16_000,
+                price,
+            },
+        }
+    }
+}
+
+impl Default for Offline {
+    fn default() -> Self {
+        Offline::new()
+    }
+}
+
+#[async_trait]
+impl Model for Offline {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    async fn call(
+        &self,
+        request: Request,
+        deltas: DeltaSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Reply, ModelError> {
+        if cancel.is_cancelled() {
+            return Err(ModelError::Cancelled);
+        }
+        let (text, calls) = reply(&request);
+        let stop = if calls.is_empty() { Stop::End } else { Stop::ToolUse };
+        let mut parts = Vec::with_capacity(calls.len() + 1);
+        if !text.is_empty() {
+            for piece in text.split_inclusive('\n') {
+                deltas(Delta::Text { text: piece.to_owned() });
+            }
+            parts.push(Part::text(text));
+        }
+        parts.extend(calls.into_iter().map(Part::ToolCall));
+        let output: usize = parts.iter().map(weigh).sum();
+        let usage = Usage {
+            input_tokens: tokens(weigh_request(&request)),
+            output_tokens: tokens(output),
+            ..Usage::default()
+        };
+        let message = Message::from_model(WIRE, parts);
+        Ok(Reply { message, stop, usage, request_id: None, service_tier: None, rate_limits: None })
+    }
+}
+
+/// What to say and to call.
+fn reply(request: &Request) -> (String, Vec<ToolCall>) {
+    let conversation = Conversation::read(&request.messages);
+    if conversation.summary_wanted {
+        return (summary::of(&conversation), Vec::new());
+    }
+    let folder = conversation::working_folder(&request.system);
+    let (question, intent) =
+        follow_up::resolve(&conversation.asked, conversation.last_answer.as_deref(), folder);
+    let mut notes = Notes::new(&request.tools, &conversation);
+    if intent != intent::Intent::Greeting && !notes.can_look() {
+        let mut answer = answer::Answer::new();
+        answer.say(
+            "I have no tools to look at files with (Grep, Glob, List or Read), and \
+            without looking I know nothing.",
+        );
+        return (shaped(answer.finish(&[]), request), Vec::new());
+    }
+    let mut found = plan::pursue(&question, intent, &mut notes);
+    if found.is_none() && !notes.has_wanted() {
+        // A plan that neither ends nor wants anything is made to end.
+        notes.close();
+        found = plan::pursue(&question, intent, &mut notes);
+    }
+    match found {
+        Some(mut answer) => {
+            if !notes.can_search() && intent != intent::Intent::Greeting {
+                answer.say(
+                    "I could not search inside files: the tool Grep is not offered to this agent.",
+                );
+            }
+            (shaped(answer.finish(notes.gaps()), request), Vec::new())
+        }
+        None => {
+            let first = conversation.replies == 0;
+            let text = if first { plan::intention(&question, intent) } else { String::new() };
+            let stamp = fingerprint(request);
+            let calls = notes.wanted().into_iter().enumerate().map(|(at, wanted)| ToolCall {
+                id: CallId(format!("offline_{stamp:016x}_{at}")),
+                name: wanted.tool.to_owned(),
+                input: wanted.input,
+                extra: Extra::default(),
+            });
+            (text, calls.collect())
+        }
+    }
+}
+
+/// The answer within the tokens that were allowed, and in the shape that was asked for where that
+/// is one text in an object. Other shapes would need values that nobody looked up.
+fn shaped(mut text: String, request: &Request) -> String {
+    let limit =
+        usize::try_from(request.max_tokens).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit.saturating_sub(4)));
+        text.push('…');
+    }
+    let Some(schema) = request.output_schema.as_deref() else { return text };
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    match required.as_slice() {
+        [name] if schema["properties"][name]["type"] == "string" => {
+            json!({(*name): text}).to_string()
+        }
+        _ => text,
+    }
+}
+
+/// Tells requests apart, so that calls of one run have different ids even after its beginning was
+/// replaced by a summary. FNV-1a.
+fn fingerprint(request: &Request) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut mix = |bytes: &[u8]| {
+        for byte in bytes {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    for message in &request.messages {
+        for part in &message.parts {
+            match part {
+                Part::Text(text) => mix(text.text.as_bytes()),
+                Part::ToolCall(call) => mix(call.id.0.as_bytes()),
+                Part::ToolResult(result) => mix(result.call.0.as_bytes()),
+                _ => mix(b"."),
+            }
+        }
+    }
+    hash
+}
+
+fn tokens(bytes: usize) -> u64 {
+    bytes.div_ceil(BYTES_PER_TOKEN) as u64
+}
+
+fn weigh_request(request: &Request) -> usize {
+    let messages = request.messages.iter().flat_map(|message| &message.parts);
+    let tools =
+        request.tools.iter().map(|tool| tool.description.len() + tool.schema.to_string().len());
+    request.system.len() + messages.map(weigh).sum::<usize>() + tools.sum::<usize>()
+}
+
+fn weigh(part: &Part) -> usize {
+    match part {
+        Part::Text(text) => text.text.len(),
+        Part::ToolCall(call) => call.name.len() + call.input.to_string().len(),
+        Part::ToolResult(result) => result.parts.iter().map(weigh).sum(),
+        Part::Thinking(thinking) => thinking.text.len(),
+        Part::Image { data, .. } | Part::Document { data, .. } => data.len(),
+        Part::Opaque { .. } => 0,
+    }
+}

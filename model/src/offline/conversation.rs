@@ -1,0 +1,184 @@
+//! The transcript as this model reads it: what was asked, what was called for the question at
+//! hand, what came back. Everything it knows is here; it keeps nothing between two calls.
+
+use posse_protocol::{Message, Part, Role, ToolCall, ToolResult};
+use std::sync::Arc;
+
+/// The name that this model's messages carry.
+pub(super) const WIRE: &str = "offline";
+/// How the loop asks for a summary of a long conversation.
+const SUMMARY_REQUEST: &str = "The conversation is about to outgrow your context.";
+/// How a summary begins that stands for the conversation before it.
+const SUMMARY: &str = "[Summary of the conversation so far";
+/// How the loop says that the end is near.
+const LIMIT_NEAR: &str = "You are close to your limit of ";
+/// Heading of the questions in a summary of this model.
+pub(super) const ASKED: &str = "Asked, the oldest first:";
+
+/// A call for the question at hand, and its result.
+pub(super) struct Exchange<'m> {
+    pub call: &'m ToolCall,
+    pub text: String,
+    pub failed: bool,
+}
+
+/// What the transcript holds.
+#[derive(Default)]
+pub(super) struct Conversation<'m> {
+    /// What people asked, the oldest first. The last one is at hand.
+    pub asked: Vec<String>,
+    /// Calls for the question at hand.
+    pub exchanges: Vec<Exchange<'m>>,
+    /// Replies of this model to the question at hand, so far.
+    pub replies: usize,
+    /// The loop wants the answer now.
+    pub pressed: bool,
+    /// The loop wants a summary of the conversation instead of an answer.
+    pub summary_wanted: bool,
+    /// What this model said last.
+    pub last_answer: Option<String>,
+}
+
+impl<'m> Conversation<'m> {
+    pub fn read(messages: &'m [Arc<Message>]) -> Self {
+        let mut conversation = Conversation::default();
+        let mut open: Vec<&'m ToolCall> = Vec::new();
+        for message in messages {
+            match message.role {
+                Role::Assistant => {
+                    conversation.hear_self(message);
+                    open = message.tool_calls().collect();
+                }
+                Role::User => {
+                    for part in &message.parts {
+                        if let Part::ToolResult(result) = part {
+                            conversation.note(&open, result);
+                        }
+                    }
+                    conversation.hear(&message.text());
+                }
+            }
+        }
+        conversation
+    }
+
+    fn hear_self(&mut self, message: &Message) {
+        self.replies += usize::from(message.wire.as_deref() == Some(WIRE));
+        let text = message.text();
+        if message.tool_calls().next().is_none() && !text.trim().is_empty() {
+            self.last_answer = Some(text);
+        }
+    }
+
+    fn note(&mut self, open: &[&'m ToolCall], result: &ToolResult) {
+        if let Some(call) = open.iter().find(|call| call.id == result.call) {
+            let message = Message::new(Role::User, result.parts.clone());
+            self.exchanges.push(Exchange { call, text: message.text(), failed: result.is_error });
+        }
+    }
+
+    fn hear(&mut self, text: &str) {
+        let text = text.trim();
+        if text.is_empty() {
+            return;
+        }
+        if text.starts_with(SUMMARY_REQUEST) {
+            self.summary_wanted = true;
+        } else if text.starts_with(LIMIT_NEAR) {
+            self.pressed = true;
+        } else {
+            match text.strip_prefix(SUMMARY) {
+                Some(summary) => self.asked.extend(asked_before(summary)),
+                None => self.asked.push(text.to_owned()),
+            }
+            self.exchanges.clear();
+            self.replies = 0;
+            self.pressed = false;
+        }
+    }
+}
+
+/// The questions in a summary: one of this model, or one the loop made without a model.
+fn asked_before(summary: &str) -> Vec<String> {
+    let listed = |heading: &str| -> Vec<String> {
+        let lines = summary.lines().skip_while(|line| *line != heading).skip(1);
+        lines.map_while(|line| line.strip_prefix("- ")).map(str::to_owned).collect()
+    };
+    let mut asked = listed(ASKED);
+    if let Some((_, task)) = summary.split_once("\nThe task:\n") {
+        asked.extend(task.split("\n\n").next().map(str::to_owned));
+        asked.extend(listed("Said since by the user:"));
+    }
+    asked
+}
+
+/// The working folder, which the instructions end with.
+pub(super) fn working_folder(system: &str) -> Option<&str> {
+    let line = system.lines().rev().find_map(|line| line.strip_prefix("Working folder: "))?;
+    Some(line.trim_end()).filter(|folder| folder.starts_with('/') && folder.len() > 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posse_protocol::Extra;
+    use serde_json::json;
+
+    fn call(id: &str) -> Message {
+        let call = ToolCall {
+            id: id.into(),
+            name: "Grep".into(),
+            input: json!({}),
+            extra: Extra::default(),
+        };
+        Message::from_model(WIRE, vec![Part::ToolCall(call)])
+    }
+
+    fn result(id: &str, text: &str) -> Message {
+        let parts = vec![Part::text(text)];
+        let result =
+            ToolResult { call: id.into(), parts, is_error: false, extra: Extra::default() };
+        Message::new(Role::User, vec![Part::ToolResult(result)])
+    }
+
+    #[test]
+    fn only_what_belongs_to_the_question_at_hand_counts() {
+        let messages: Vec<Arc<Message>> = [
+            Message::user("first"),
+            call("a"),
+            result("a", "old"),
+            Message::from_model(WIRE, vec![Part::text("answer")]),
+            Message::user("second"),
+            call("b"),
+            result("b", "new"),
+            Message::user("You are close to your limit of turns: 3 of 4 used. Stop working now."),
+        ]
+        .map(Arc::new)
+        .to_vec();
+        let conversation = Conversation::read(&messages);
+        assert_eq!(conversation.asked, ["first", "second"]);
+        assert_eq!((conversation.exchanges.len(), conversation.replies), (1, 1));
+        assert_eq!(conversation.exchanges[0].text, "new");
+        assert!(conversation.pressed && !conversation.summary_wanted);
+        assert_eq!(conversation.last_answer.as_deref(), Some("answer"));
+    }
+
+    #[test]
+    fn a_summary_gives_back_its_questions() {
+        let own = format!(
+            "{SUMMARY}; the full text is no longer in view]\n{ASKED}\n- one\n- two\n\nmore"
+        );
+        let other =
+            format!("{SUMMARY}]\nThe task:\nfind it\n\nSaid since by the user:\n- and that\n");
+        for (text, expected) in [(own, ["one", "two"]), (other, ["find it", "and that"])] {
+            let messages = [Arc::new(Message::user(text))];
+            assert_eq!(Conversation::read(&messages).asked, expected);
+        }
+    }
+
+    #[test]
+    fn the_working_folder_is_the_last_one_named() {
+        assert_eq!(working_folder("Do.\n\nWorking folder: /a b/c\n"), Some("/a b/c"));
+        assert_eq!(working_folder("none"), None);
+    }
+}

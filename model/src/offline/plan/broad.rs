@@ -1,0 +1,115 @@
+//! Questions too broad for one search: shared out to other agents when that is offered, otherwise
+//! a tour of the facts that are known without judgement.
+
+use super::{layout, project, todo};
+use crate::offline::answer::{self, Answer, cite, count};
+use crate::offline::language;
+use crate::offline::notes::{Notes, Search};
+use crate::offline::place::{self, Sort};
+use crate::offline::question::Question;
+use posse_protocol::ToolSpec;
+
+/// What is asked of other agents: what it is called, the question, and who is to answer.
+const SHARES: [(&str, &str, &[&str]); 4] = [
+    ("What it is", "What does this project do?", &["explore"]),
+    (
+        "How it is laid out",
+        "How is the code of this project laid out? Name the folders and what each is for.",
+        &["explore"],
+    ),
+    ("How it is built and tested", "How do I build this project and run its tests?", &["explore"]),
+    ("What is left to do", "List the TODO and FIXME comments.", &["plan", "explore"]),
+];
+
+/// Hands the parts of a broad question to others and merges what they say.
+pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Option<Answer> {
+    let mut answer = Answer::new();
+    match notes.delegation() {
+        Some(task) => delegated(question, task, notes, &mut answer)?,
+        None => alone(notes, &mut answer)?,
+    }
+    if question.has("plan|propose|suggest|refactoring|improvements|review|audit|重构计划") {
+        answer.say(
+            "I cannot judge code, so I propose no plan of my own. The longest files and \
+            the open marks above are where one usually begins.",
+        );
+    }
+    Some(answer)
+}
+
+fn delegated(
+    question: &Question,
+    task: &ToolSpec,
+    notes: &mut Notes<'_>,
+    answer: &mut Answer,
+) -> Option<()> {
+    let own = format!("{}\n\nAsked as part of: {}", "", question.text);
+    let told: Vec<_> = SHARES
+        .iter()
+        .map(|(title, prompt, agents)| {
+            (title, notes.delegate(title, &format!("{prompt}{own}"), &agent(task, agents)))
+        })
+        .collect();
+    let sizes = notes.counts(&sizes());
+    let mut answers = Vec::new();
+    for (title, told) in told {
+        answers.push((*title, told?));
+    }
+    for (title, told) in answers {
+        answer.head(title);
+        match told {
+            Ok(text) => {
+                answer.say(answer::without_notice(&text));
+            }
+            Err(reason) => {
+                let reason = reason.lines().next().unwrap_or_default().to_owned();
+                answer.say(format!(
+                    "The agent asked for this did not answer: {}",
+                    answer::shortened(&reason, 200)
+                ));
+            }
+        }
+    }
+    tell_longest(&sizes?.list, answer);
+    Some(())
+}
+
+/// The first of `wanted` that the tool offers; if it names none, the first of them all the same.
+fn agent(task: &ToolSpec, wanted: &[&str]) -> String {
+    let named = &task.schema["properties"]["subagent_type"]["enum"];
+    let offered: Vec<&str> =
+        named.as_array().into_iter().flatten().filter_map(|name| name.as_str()).collect();
+    let fits = |name: &&&str| {
+        offered.contains(name) || offered.is_empty() && task.description.contains(**name)
+    };
+    let chosen = wanted.iter().find(fits).or(wanted.last().filter(|_| offered.is_empty()));
+    chosen.copied().or(offered.first().copied()).unwrap_or("explore").to_owned()
+}
+
+fn sizes() -> Search {
+    Search::new("^").at_most(5_000)
+}
+
+fn alone(notes: &mut Notes<'_>, answer: &mut Answer) -> Option<()> {
+    let (overview, layout) = (project::overview(notes), layout::look("", notes));
+    let (todos, sizes) = (todo::look(notes), notes.counts(&sizes()));
+    let (overview, layout, todos, sizes) = (overview?, layout?, todos?, sizes?);
+    answer.head("What it is").say(overview.into_text());
+    answer.head("How it is laid out").say(layout.into_text());
+    answer.head("What is left to do").say(todos.into_text());
+    tell_longest(&sizes.list, answer);
+    Some(())
+}
+
+fn tell_longest(sizes: &[(String, u64)], answer: &mut Answer) {
+    let is_code = |path: &str| language::is_code(path) && place::sort(path) == Sort::Source;
+    let mut code: Vec<&(String, u64)> = sizes.iter().filter(|(path, _)| is_code(path)).collect();
+    code.sort_by_key(|(path, lines)| (std::cmp::Reverse(*lines), path.clone()));
+    if code.is_empty() {
+        return;
+    }
+    answer.head("The longest source files");
+    for (path, lines) in code.into_iter().take(6) {
+        answer.item(format!("{} ({})", cite(path, 1), count(*lines as usize, "line")));
+    }
+}

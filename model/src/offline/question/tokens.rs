@@ -1,0 +1,92 @@
+//! A question as words, and what it has in quotes.
+
+use super::{add, is_han};
+
+/// A word of the question with what surrounds it.
+pub(super) struct Token {
+    pub text: String,
+    /// In quotes, or with brackets after it: a name for sure.
+    pub marked: bool,
+    /// It begins a sentence.
+    pub first: bool,
+}
+
+/// The words of `text`, and into `quoted` what stands in quotes and is more than one word.
+pub(super) fn tokens(text: &str, quoted: &mut Vec<String>) -> Vec<Token> {
+    let mut tokens: Vec<Token> = Vec::new();
+    let mut rest = text;
+    let mut first = true;
+    while let Some(character) = rest.chars().next() {
+        let after = &rest[character.len_utf8()..];
+        if let Some(inner) = quotation(character, after) {
+            rest = &after[inner.len()..];
+            rest = &rest[rest.chars().next().map_or(0, char::len_utf8)..];
+            let inner = inner.trim();
+            if inner.contains(char::is_whitespace) {
+                add(quoted, inner.to_owned());
+            } else if !inner.is_empty() {
+                tokens.push(Token { text: inner.to_owned(), marked: true, first: false });
+            }
+            first = false;
+            continue;
+        }
+        if is_break(character) {
+            first = first || matches!(character, '.' | '!' | '?' | '\n' | ':');
+            rest = after;
+            continue;
+        }
+        let end = rest.find(is_break).unwrap_or(rest.len());
+        let word = rest[..end].trim_matches(|c: char| {
+            ",;:?!.\"'()[]{}<>*".contains(c) && !(c == ')' && rest[..end].ends_with("()"))
+        });
+        let called = rest[..end].trim_end_matches([',', ';', ':', '?', '.']).ends_with("()");
+        let word = if called { word.trim_end_matches(['(', ')']) } else { word };
+        if !word.is_empty() {
+            tokens.push(Token { text: word.to_owned(), marked: called, first });
+            first = rest[..end].ends_with(['.', '!', '?']);
+        }
+        rest = &rest[end..];
+    }
+    tokens
+}
+
+fn is_break(character: char) -> bool {
+    character.is_whitespace()
+        || matches!(
+            character,
+            '`' | '“'
+                | '”'
+                | '„'
+                | '«'
+                | '»'
+                | '「'
+                | '」'
+                | '？'
+                | '，'
+                | '。'
+                | '：'
+                | '¿'
+                | '¡'
+                | '、'
+        )
+        || is_han(character.encode_utf8(&mut [0; 4]))
+}
+
+/// What stands between the quote `open`, which has just been read, and its counterpart.
+fn quotation(open: char, after: &str) -> Option<&str> {
+    let close = match open {
+        '`' => '`',
+        '"' => '"',
+        '\'' => '\'',
+        '“' | '„' => '”',
+        '«' => '»',
+        '「' => '」',
+        _ => return None,
+    };
+    let end = after.find(close).or_else(|| after.find('“').filter(|_| open == '„'))?;
+    let inner = &after[..end];
+    // An apostrophe is no quote: 'tis, the users' files.
+    let fits =
+        !inner.trim().is_empty() && inner.len() <= 200 && !(open == '\'' && inner.contains("' "));
+    fits.then_some(inner)
+}

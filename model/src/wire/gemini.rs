@@ -1,0 +1,56 @@
+//! The Gemini generateContent wire.
+//!
+//! How the provider's parts become parts of a message, and back:
+//! - Texts in a row become one text, thoughts in a row one reasoning, a `functionCall` a call. What
+//!   else they carried, `thoughtSignature` above all, goes back on exactly the part it came on.
+//! - Every other part becomes [`Part::Opaque`](posse_protocol::Part::Opaque) and goes back as it is.
+//! - What is said about a reply, such as its sources, stays in the message's `extra`: the wire has
+//!   no place for it in a request.
+
+mod assembly;
+mod chunk;
+mod contents;
+mod decode;
+mod encode;
+mod part;
+
+pub use decode::Decoder;
+pub use encode::encode;
+
+use std::fmt::Write;
+
+/// What this wire is called in [`Part::Opaque`](posse_protocol::Part::Opaque).
+pub const NAME: &str = "gemini";
+
+/// In the `extra` of a text: the parts it came in, each with its length in bytes and, unless it was
+/// text alone, its other fields.
+const PIECES: &str = "pieces";
+
+/// In the `extra` of a call or of reasoning: the other fields of the part it came in.
+const PART: &str = "part";
+
+/// In the `extra` of a call: the fields of `functionCall` that have no meaning here.
+const FUNCTION_CALL: &str = "functionCall";
+
+/// The field that proves where a part came from.
+const SIGNATURE: &str = "thoughtSignature";
+
+/// How the ids begin that are made here, for calls that came without one. They stay here.
+const MADE_ID: &str = "posse_";
+
+/// The path and query of the endpoint below the base URL, for the model called `model`.
+pub fn path(model: &str) -> String {
+    let mut path = String::from("/models/");
+    for byte in model.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' | b'@' => {
+                path.push(char::from(byte));
+            }
+            // Nothing else may end the path early or be taken for the method.
+            _ => {
+                let _ = write!(path, "%{byte:02X}");
+            }
+        }
+    }
+    path + ":streamGenerateContent?alt=sse"
+}

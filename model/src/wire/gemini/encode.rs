@@ -1,0 +1,165 @@
+//! Writes a request: borrowed from the transcript, keys in a fixed order, straight into bytes.
+//!
+//! What changes from turn to turn comes last, so that a request begins with the request before it,
+//! and the provider finds it in its cache.
+
+use super::contents::contents;
+use crate::wire::dialect::{Dialect, EffortStyle, Gemini};
+use crate::wire::{EncodeError, Target};
+use posse_agent::Request;
+use posse_protocol::{Effort, ToolSpec};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+
+/// The smallest number of tokens for thinking that every model takes.
+const MIN_BUDGET: u64 = 512;
+
+/// The body of a request.
+///
+/// The same request gives the same bytes. Messages of the same role in a row become one; every call
+/// is followed by its result, in the order of the calls. Left out are text without a visible
+/// character, replies of reasoning alone, and what only another provider understands.
+///
+/// # Errors
+/// When a value has no JSON form.
+pub fn encode(request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
+    Ok(serde_json::to_vec(&Body { request, dialect: target.dialect })?)
+}
+
+struct Body<'a> {
+    request: &'a Request,
+    dialect: &'a Dialect,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Body { request, dialect } = *self;
+        let mut map = serializer.serialize_map(None)?;
+        if !request.system.trim().is_empty() {
+            let instruction = Instruction { parts: [TextPart { text: &request.system }] };
+            map.serialize_entry("systemInstruction", &instruction)?;
+        }
+        if !request.tools.is_empty() {
+            map.serialize_entry("tools", &[Tools { function_declarations: &request.tools }])?;
+        }
+        map.serialize_entry("contents", &contents(&request.messages, dialect.gemini))?;
+        map.serialize_entry("generationConfig", &Config { request, dialect })?;
+        map.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Instruction<'a> {
+    parts: [TextPart<'a>; 1],
+}
+
+#[derive(serde::Serialize)]
+struct TextPart<'a> {
+    text: &'a str,
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<'a> {
+    #[serde(serialize_with = "declarations")]
+    function_declarations: &'a [ToolSpec],
+}
+
+fn declarations<S: Serializer>(tools: &[ToolSpec], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(tools.iter().map(Declaration))
+}
+
+struct Declaration<'a>(&'a ToolSpec);
+
+impl Serialize for Declaration<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let tool = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &tool.name)?;
+        map.serialize_entry("description", &tool.description)?;
+        // `parameters` beside it takes a part of OpenAPI and refuses whatever it does not know,
+        // `$schema` for one; this field takes any JSON Schema.
+        if tool.schema.is_object() {
+            map.serialize_entry("parametersJsonSchema", &tool.schema)?;
+        }
+        map.end()
+    }
+}
+
+struct Config<'a> {
+    request: &'a Request,
+    dialect: &'a Dialect,
+}
+
+impl Serialize for Config<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Config { request, dialect } = *self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("maxOutputTokens", &request.max_tokens)?;
+        if let Some(schema) = self.schema() {
+            map.serialize_entry("responseMimeType", "application/json")?;
+            map.serialize_entry("responseJsonSchema", schema)?;
+        }
+        if let Some(thinking) = Thinking::of(request, dialect.effort) {
+            map.serialize_entry("thinkingConfig", &thinking)?;
+        }
+        map.end()
+    }
+}
+
+impl Config<'_> {
+    /// The schema of the answer, where the provider takes one. Older models refuse one beside
+    /// tools: the agent then gets its tools, and its answer is checked when it is there.
+    fn schema(&self) -> Option<&Value> {
+        let taken = self.request.tools.is_empty() || self.dialect.gemini == Gemini::Three;
+        let schema = self.request.output_schema.as_deref();
+        schema.filter(|_| self.dialect.output_schema && taken)
+    }
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Thinking {
+    include_thoughts: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_budget: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<&'static str>,
+}
+
+impl Thinking {
+    /// For a model that thinks: its thoughts are asked for, and how hard to think if someone said
+    /// so. One that does not think would refuse the field.
+    fn of(request: &Request, style: EffortStyle) -> Option<Thinking> {
+        let (mut thinking_budget, mut thinking_level) = (None, None);
+        match style {
+            EffortStyle::ThinkingBudget => {
+                let wanted = request.effort.map(budget);
+                // Thoughts count as output: an answer must fit in beside them.
+                let budget = wanted.map(|wanted| wanted.min(request.max_tokens / 4 * 3));
+                thinking_budget = budget.filter(|budget| *budget >= MIN_BUDGET);
+            }
+            EffortStyle::ThinkingLevel => thinking_level = request.effort.map(level),
+            _ => return None,
+        }
+        Some(Thinking { include_thoughts: true, thinking_budget, thinking_level })
+    }
+}
+
+/// Tokens for thinking, all within what every model with a budget takes.
+fn budget(effort: Effort) -> u64 {
+    match effort {
+        Effort::Low => 1_024,
+        Effort::Medium => 8_192,
+        Effort::High => 16_384,
+        Effort::Max => 24_576,
+    }
+}
+
+fn level(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Low => "LOW",
+        Effort::Medium => "MEDIUM",
+        Effort::High | Effort::Max => "HIGH",
+    }
+}

@@ -1,0 +1,37 @@
+//! The OpenAI Chat Completions wire, as OpenAI and the vendors compatible with it speak it.
+//!
+//! How a message becomes parts, and back:
+//! - Reasoning (`reasoning_content`, `reasoning`) becomes one thinking part, `reasoning_details`
+//!   stay in its `extra`; `content` and `refusal` become text, `tool_calls` tool calls.
+//! - What a vendor documents as to be returned goes back verbatim, if the dialect has it. Of other
+//!   fields only sources of a text (`annotations`, `citations`) are kept, and those stay here:
+//!   vendors refuse a request with a field they do not know.
+
+mod call;
+mod chunk;
+mod decode;
+mod detail;
+mod encode;
+mod error;
+mod ids;
+mod message;
+mod schema;
+mod speech;
+mod turn;
+mod usage;
+
+pub use decode::Decoder;
+pub use encode::encode;
+
+/// What this wire is called in stored messages and in
+/// [`Part::Opaque`](posse_protocol::Part::Opaque).
+pub const NAME: &str = "openai-chat";
+
+/// The path of the endpoint below the base URL.
+pub const PATH: &str = "/chat/completions";
+
+/// What a thinking part keeps the details of its reasoning under.
+const REASONING_DETAILS: &str = "reasoning_details";
+
+/// What a tool call keeps under its own name, as Gemini's thought signature.
+const EXTRA_CONTENT: &str = "extra_content";

@@ -1,0 +1,50 @@
+//! Ids of tool calls: those that a provider will not take, and those that are missing.
+//!
+//! Pure functions of what they are made from, so that a call and its result always agree.
+
+use crate::wire::CallIds;
+use crate::wire::turns::Origin;
+use std::borrow::Cow;
+
+/// The longest id that OpenAI takes. Its own and those of most vendors are shorter.
+const MAX_LENGTH: usize = 40;
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// What `id` is called towards a provider that takes `ids`. A provider on this wire knows its own,
+/// however long.
+pub(super) fn wire_id(id: &str, origin: Origin, ids: CallIds) -> Cow<'_, str> {
+    let fits = match ids {
+        CallIds::NineAlphanumeric => {
+            id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        }
+        CallIds::Any => !id.is_empty() && (origin == Origin::Here || id.len() <= MAX_LENGTH),
+    };
+    match ids {
+        _ if fits => Cow::Borrowed(id),
+        CallIds::NineAlphanumeric => Cow::Owned(digits(hash([id]), 9)),
+        CallIds::Any => Cow::Owned(made_id([id])),
+    }
+}
+
+/// An id for a call that came without one, from what tells it from other calls.
+pub(super) fn made_id<'a>(marks: impl IntoIterator<Item = &'a str>) -> String {
+    format!("call_{}", digits(hash(marks), 11))
+}
+
+fn digits(mut number: u64, count: usize) -> String {
+    let mut text = String::with_capacity(count);
+    for _ in 0..count {
+        text.push(char::from(DIGITS[(number % 62) as usize]));
+        number /= 62;
+    }
+    text
+}
+
+/// FNV-1a with a mark after each text, so that where one ends and the next begins counts.
+fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
+    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0xff]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,102 @@
+//! Tokens, as vendors count them, taken apart into counts that do not overlap.
+
+use posse_protocol::Usage;
+use serde::Deserialize;
+use serde::de::Deserializer;
+use serde_json::Value;
+
+/// A count of tokens above this is taken for this: no reply has so many, and sums stay exact.
+const MAX_TOKENS: u64 = u32::MAX as u64;
+
+/// The counts in one chunk. What a vendor does not tell is zero.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Counts {
+    /// All tokens sent, cached or not.
+    prompt_tokens: Count,
+    completion_tokens: Count,
+    total_tokens: Count,
+    prompt_tokens_details: Option<PromptDetails>,
+    completion_tokens_details: Option<CompletionDetails>,
+    /// DeepSeek's name for what was cached.
+    prompt_cache_hit_tokens: Count,
+    /// Moonshot's name for it.
+    cached_tokens: Count,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PromptDetails {
+    cached_tokens: Count,
+    cache_write_tokens: Count,
+    /// Qwen's name for what was written.
+    cache_creation_input_tokens: Count,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CompletionDetails {
+    reasoning_tokens: Count,
+}
+
+/// A number of tokens; zero where there is something else.
+#[derive(Clone, Copy, Default)]
+struct Count(u64);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        // A fraction loses its end, a negative number or one that is none becomes zero.
+        let number = value.as_u64().or_else(|| value.as_f64().map(|number| number as u64));
+        Ok(Count(number.unwrap_or(0).min(MAX_TOKENS)))
+    }
+}
+
+/// The counts of a reply so far, as vendors tell them.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    prompt: u64,
+    completion: u64,
+    total: u64,
+    cache_read: u64,
+    cache_write: u64,
+    reasoning: u64,
+}
+
+impl Tally {
+    /// Takes counts, which are sums so far: a later one is never smaller, unless it was left out.
+    pub(super) fn raise(&mut self, counts: Option<Counts>) {
+        let Some(counts) = counts else { return };
+        let prompt = counts.prompt_tokens_details.unwrap_or_default();
+        let completion = counts.completion_tokens_details.unwrap_or_default();
+        let raise = |field: &mut u64, Count(count): Count| *field = (*field).max(count);
+        raise(&mut self.prompt, counts.prompt_tokens);
+        raise(&mut self.completion, counts.completion_tokens);
+        raise(&mut self.total, counts.total_tokens);
+        raise(&mut self.cache_read, prompt.cached_tokens);
+        raise(&mut self.cache_read, counts.prompt_cache_hit_tokens);
+        raise(&mut self.cache_read, counts.cached_tokens);
+        raise(&mut self.cache_write, prompt.cache_write_tokens);
+        raise(&mut self.cache_write, prompt.cache_creation_input_tokens);
+        raise(&mut self.reasoning, completion.reasoning_tokens);
+    }
+
+    /// What was spent; its cost is not known here.
+    pub(super) fn usage(self) -> Usage {
+        let cached = self.cache_read + self.cache_write;
+        // More cached than sent: then this vendor counts what was cached beside the rest.
+        let input_tokens = self.prompt.checked_sub(cached).unwrap_or(self.prompt);
+        // xAI counts reasoning beside the completion, and its total shows it.
+        let beside = self.total >= self.prompt + self.completion + self.reasoning
+            || self.reasoning > self.completion;
+        let output_tokens = self.completion + if beside { self.reasoning } else { 0 };
+        Usage {
+            input_tokens,
+            cache_read_tokens: self.cache_read,
+            cache_write_tokens: self.cache_write,
+            output_tokens,
+            reasoning_tokens: self.reasoning,
+            ..Usage::default()
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The OpenAI Responses wire, with nothing kept at the provider.
+//!
+//! How output items become parts, and back:
+//! - `message`, `reasoning` and `function_call` become text, thinking and tool calls. What else
+//!   an item has (its `id`, `status`, `phase`…) stays in `extra` under `item` and is sent back.
+//! - Every other item becomes [`Part::Opaque`] of the wire [`NAME`], verbatim and in its place.
+//!
+//! [`Part::Opaque`]: posse_protocol::Part::Opaque
+
+mod decode;
+mod encode;
+mod entry;
+mod error;
+mod event;
+mod input;
+mod item;
+mod part;
+mod reasoning;
+mod schema;
+
+pub use decode::Decoder;
+pub use encode::encode;
+
+/// What this wire is called in [`Part::Opaque`](posse_protocol::Part::Opaque).
+pub const NAME: &str = "openai-responses";
+
+/// The path of the endpoint below the base URL.
+pub const PATH: &str = "/responses";
+
+/// Where a part's `extra` holds what its item has besides: the fields without meaning here.
+const ITEM: &str = "item";
+
+/// Where a text's `extra` says that the text is a refusal.
+const REFUSAL: &str = "refusal";
+
+/// Where an item's fields hold the arguments of a call as they came, if writing them again would
+/// give other bytes.
+const ARGUMENTS: &str = "arguments";

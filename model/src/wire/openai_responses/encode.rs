@@ -1,0 +1,145 @@
+//! Writes a request: borrowed from the transcript, keys in a fixed order, straight into bytes.
+//!
+//! The provider is asked to keep nothing, so all it needs to go on from is sent each time, and it
+//! gives its reasoning encrypted, to be sent back. Its cache works by prefixes and without marks:
+//! the transcript comes last and only grows at its end.
+
+use super::input::{is_visible, items};
+use super::schema::{Parameters, can_be_promised};
+use crate::wire::{Dialect, EffortStyle, EncodeError, Target, TopEffort};
+use posse_agent::Request;
+use posse_protocol::{Effort, Part, ToolSpec};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+
+/// The fewest tokens that the wire takes for a cap.
+const MIN_OUTPUT_TOKENS: u64 = 16;
+
+/// The body of a request.
+///
+/// The same request gives the same bytes. Results of tools follow their calls, in the order of the
+/// calls; a call without one gets an output that says so, and a result without a call is shown for
+/// what it is. Left out are text without a visible character, unless the provider made an item of
+/// it, and reasoning that is not signed or has nothing after it. Encrypted reasoning is asked for
+/// only if the dialect has efforts for `reasoning`: models that do not reason refuse to be asked.
+///
+/// # Errors
+/// When a value has no JSON form.
+pub fn encode(request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
+    Ok(serde_json::to_vec(&Body { request, target })?)
+}
+
+struct Body<'a> {
+    request: &'a Request,
+    target: Target<'a>,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (request, dialect) = (self.request, self.target.dialect);
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("model", self.target.model)?;
+        map.serialize_entry("store", &false)?;
+        map.serialize_entry("stream", &true)?;
+        let max_output_tokens = request.max_tokens.max(MIN_OUTPUT_TOKENS);
+        map.serialize_entry("max_output_tokens", &max_output_tokens)?;
+        if dialect.effort == EffortStyle::Reasoning {
+            map.serialize_entry("include", &["reasoning.encrypted_content"])?;
+            if let Some(effort) = request.effort {
+                let effort = effort_name(effort, dialect);
+                map.serialize_entry("reasoning", &Reasoning { effort, summary: "auto" })?;
+            }
+        }
+        if let Some(schema) = request.output_schema.as_deref().filter(|_| dialect.output_schema) {
+            map.serialize_entry("text", &Text { format: Format::of(schema) })?;
+        }
+        map.serialize_entry("prompt_cache_key", &cache_key(request))?;
+        if !request.tools.is_empty() {
+            map.serialize_entry("tools", &Tools(&request.tools))?;
+        }
+        if is_visible(&request.system) {
+            map.serialize_entry("instructions", &*request.system)?;
+        }
+        map.serialize_entry("input", &items(&request.messages, dialect))?;
+        map.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Reasoning {
+    effort: &'static str,
+    summary: &'static str,
+}
+
+fn effort_name(effort: Effort, dialect: &Dialect) -> &'static str {
+    match (effort, dialect.top_effort) {
+        (Effort::Low, _) => "low",
+        (Effort::Medium, _) => "medium",
+        (Effort::High, _) | (Effort::Max, TopEffort::High) => "high",
+        (Effort::Max, TopEffort::Xhigh) => "xhigh",
+        (Effort::Max, TopEffort::Max) => "max",
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Text<'a> {
+    format: Format<'a>,
+}
+
+#[derive(serde::Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    name: &'static str,
+    schema: &'a Value,
+    strict: bool,
+}
+
+impl<'a> Format<'a> {
+    fn of(schema: &'a Value) -> Self {
+        let strict = can_be_promised(schema);
+        Format { r#type: "json_schema", name: "answer", schema, strict }
+    }
+}
+
+/// What keeps the requests of a run on the machine that has their prefix in its cache: a mark of
+/// how the transcript begins. Runs of one agent share their first tokens, and would crowd one
+/// machine without it.
+fn cache_key(request: &Request) -> String {
+    let first = request.messages.first().map(|message| message.parts.as_slice());
+    let texts = first.unwrap_or_default().iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    format!("posse-{:016x}", hash([&*request.system].into_iter().chain(texts)))
+}
+
+/// FNV-1a with a mark after each text, so that where one ends and the next begins counts.
+pub(super) fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
+    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0xff]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+struct Tools<'a>(&'a [ToolSpec]);
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct Tool<'a> {
+            r#type: &'static str,
+            name: &'a str,
+            description: &'a str,
+            parameters: Parameters<'a>,
+            strict: bool,
+        }
+        serializer.collect_seq(self.0.iter().map(|tool| Tool {
+            r#type: "function",
+            name: &tool.name,
+            description: &tool.description,
+            parameters: Parameters(&tool.schema),
+            // Strict schemas must require every argument; ours do not.
+            strict: false,
+        }))
+    }
+}

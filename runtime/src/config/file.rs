@@ -1,0 +1,149 @@
+//! A settings file as it is written.
+
+use super::ConfigError;
+use super::limits::FileLimits;
+use super::patience::FilePatience;
+use posse_model::catalog::{Additions, ModelRow, VendorRow};
+use posse_protocol::{AgentName, AgentSpec, Effort};
+use posse_store::Durability;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The largest settings file that is read.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Whether unfinished runs go on by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AutoResume {
+    /// They go on.
+    Continue,
+    /// They wait for `posse runs resume`.
+    Wait,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct File {
+    #[serde(deserialize_with = "one_or_more")]
+    pub(super) model: Vec<String>,
+    pub(super) effort: Option<Effort>,
+    pub(super) agent: Option<AgentName>,
+    pub(super) max_concurrent: Option<usize>,
+    pub(super) recovery: Option<AutoResume>,
+    durability: Option<DurabilityWord>,
+    pub(super) limits: FileLimits,
+    pub(super) patience: FilePatience,
+    pub(super) agents: BTreeMap<AgentName, FileAgent>,
+    vendors: BTreeMap<String, VendorRow>,
+    models: BTreeMap<String, ModelRow>,
+    aliases: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DurabilityWord {
+    Power,
+    Process,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileAgent {
+    description: String,
+    instructions: String,
+    pub(super) tools: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "one_or_more")]
+    model: Vec<String>,
+    effort: Option<Effort>,
+    output_schema: Option<serde_json::Value>,
+    #[serde(default)]
+    pub(super) limits: FileLimits,
+}
+
+impl File {
+    pub(super) fn durability(&self) -> Option<Durability> {
+        self.durability.map(|word| match word {
+            DurabilityWord::Power => Durability::Power,
+            DurabilityWord::Process => Durability::Process,
+        })
+    }
+
+    /// What it adds to the catalog of vendors and models.
+    pub(super) fn additions(&mut self) -> Additions {
+        Additions {
+            vendors: std::mem::take(&mut self.vendors),
+            models: std::mem::take(&mut self.models),
+            aliases: std::mem::take(&mut self.aliases),
+        }
+    }
+
+    /// The keys it sets that are not a project's to set: what reaches beyond the project, and
+    /// what says where keys are sent.
+    pub(super) fn reserved(&self) -> Option<&'static str> {
+        let reserved = [
+            ("max_concurrent", self.max_concurrent.is_some()),
+            ("recovery", self.recovery.is_some()),
+            ("durability", self.durability.is_some()),
+            ("patience", !self.patience.is_empty()),
+            ("vendors", !self.vendors.is_empty()),
+            ("models", !self.models.is_empty()),
+            ("aliases", !self.aliases.is_empty()),
+        ];
+        reserved.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+    }
+}
+
+impl FileAgent {
+    /// The agent called `name`, its limits aside.
+    pub(super) fn spec(self, name: AgentName) -> AgentSpec {
+        let mut models = self.model.into_iter();
+        AgentSpec {
+            description: self.description,
+            instructions: self.instructions,
+            tools: self.tools,
+            model: models.next(),
+            fallbacks: models.collect(),
+            effort: self.effort,
+            output_schema: self.output_schema,
+            ..AgentSpec::new(name)
+        }
+    }
+}
+
+/// The file at `path`, if there is one.
+pub(super) fn read(path: &Path) -> Result<Option<File>, ConfigError> {
+    let unreadable = |reason: String| ConfigError::Unreadable { path: path.to_owned(), reason };
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error.to_string())),
+        Ok(data) if !data.is_file() => return Err(unreadable("it is not a file".to_owned())),
+        Ok(data) if data.len() > MAX_BYTES => {
+            return Err(unreadable(format!("it is larger than {MAX_BYTES} bytes")));
+        }
+        Ok(_) => {}
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    toml::from_str(&text).map(Some).map_err(|error| {
+        let reason = error.to_string();
+        ConfigError::Invalid { path: path.to_owned(), reason: reason.trim_end().to_owned() }
+    })
+}
+
+/// Reads a text or a list of them. An empty list is refused: it would say nothing.
+fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a model or a list of models")]
+    enum OneOrMore {
+        One(String),
+        More(Vec<String>),
+    }
+    match OneOrMore::deserialize(from)? {
+        OneOrMore::One(one) => Ok(vec![one]),
+        OneOrMore::More(more) if more.is_empty() => {
+            Err(serde::de::Error::custom("the list of models is empty; name one, or leave it out"))
+        }
+        OneOrMore::More(more) => Ok(more),
+    }
+}

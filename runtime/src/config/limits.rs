@@ -1,0 +1,147 @@
+//! Limits in settings files, and durations as people write them.
+
+use super::{Origin, Setting};
+use posse_protocol::{Extra, Limits, Usd};
+use serde::Deserialize;
+
+/// Limits and where each came from.
+#[derive(Clone, Debug)]
+pub struct LimitSettings {
+    /// Model calls.
+    pub turns: Setting<Option<u32>>,
+    /// Tool calls.
+    pub tool_calls: Setting<Option<u32>>,
+    /// Tokens sent.
+    pub input_tokens: Setting<Option<u64>>,
+    /// Tokens received.
+    pub output_tokens: Setting<Option<u64>>,
+    /// Money.
+    pub cost: Setting<Option<Usd>>,
+    /// Time at work, in milliseconds.
+    pub wall_ms: Setting<Option<u64>>,
+}
+
+impl LimitSettings {
+    /// The limits without their origins.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            turns: self.turns.value,
+            tool_calls: self.tool_calls.value,
+            input_tokens: self.input_tokens.value,
+            output_tokens: self.output_tokens.value,
+            cost: self.cost.value,
+            wall_ms: self.wall_ms.value,
+            extra: Extra::default(),
+        }
+    }
+
+    /// No limits.
+    pub(super) fn none() -> Self {
+        LimitSettings {
+            turns: Setting::default(None),
+            tool_calls: Setting::default(None),
+            input_tokens: Setting::default(None),
+            output_tokens: Setting::default(None),
+            cost: Setting::default(None),
+            wall_ms: Setting::default(None),
+        }
+    }
+
+    /// Takes over what a file says where that is stricter. The user's file comes first, so a
+    /// project can only narrow.
+    pub(super) fn narrow(&mut self, limits: Limits, origin: &Origin) {
+        self.turns.narrow(limits.turns, origin);
+        self.tool_calls.narrow(limits.tool_calls, origin);
+        self.input_tokens.narrow(limits.input_tokens, origin);
+        self.output_tokens.narrow(limits.output_tokens, origin);
+        self.cost.narrow(limits.cost, origin);
+        self.wall_ms.narrow(limits.wall_ms, origin);
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct FileLimits {
+    turns: Option<u32>,
+    tool_calls: Option<u32>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cost: Option<f64>,
+    time: Option<String>,
+}
+
+impl FileLimits {
+    pub(super) fn check(self) -> Result<Limits, String> {
+        let cost = match self.cost {
+            Some(dollars) if !(dollars.is_finite() && dollars > 0.0) => {
+                return Err(format!("`cost` is {dollars}: give dollars, more than 0"));
+            }
+            cost => cost.map(Usd::from_dollars),
+        };
+        let wall_ms = self.time.map(|time| parse_duration(&time)).transpose()?;
+        Ok(Limits {
+            turns: self.turns,
+            tool_calls: self.tool_calls,
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            cost,
+            wall_ms,
+            extra: Extra::default(),
+        })
+    }
+}
+
+/// The stricter of two in each limit.
+pub(super) fn stricter(one: Limits, other: &Limits) -> Limits {
+    fn least<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
+        one.into_iter().chain(other).min()
+    }
+    Limits {
+        turns: least(one.turns, other.turns),
+        tool_calls: least(one.tool_calls, other.tool_calls),
+        input_tokens: least(one.input_tokens, other.input_tokens),
+        output_tokens: least(one.output_tokens, other.output_tokens),
+        cost: least(one.cost, other.cost),
+        wall_ms: least(one.wall_ms, other.wall_ms),
+        extra: one.extra,
+    }
+}
+
+/// Milliseconds of a duration like `90s`, `10m`, `2h`, `500ms`, or a number of seconds.
+///
+/// # Errors
+/// When it is none of these, or nothing at all.
+pub fn parse_duration(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is not a duration: write it like 90s, 10m, 2h or 500ms");
+    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..number_end].parse().map_err(|_| wrong())?;
+    let factor = match &text[number_end..] {
+        "ms" => 1.0,
+        "" | "s" => 1e3,
+        "m" | "min" => 60e3,
+        "h" => 3600e3,
+        _ => return Err(wrong()),
+    };
+    let milliseconds = number * factor;
+    if milliseconds < 1.0 || !milliseconds.is_finite() || milliseconds > 1e15 {
+        return Err(wrong());
+    }
+    Ok(milliseconds as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (text, expected) in
+            [("90s", 90_000), ("10m", 600_000), ("2h", 7_200_000), ("500ms", 500), ("1.5", 1_500)]
+        {
+            assert_eq!(parse_duration(text), Ok(expected), "{text}");
+        }
+        for text in ["", "s", "-1s", "10 parsecs", "0", "1e99h"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+}

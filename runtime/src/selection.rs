@@ -1,0 +1,113 @@
+//! Which model a run has, and who said so.
+
+use crate::error::Error;
+use crate::runtime::{Runtime, RuntimeConfig};
+use posse_model::{Models, Why};
+use posse_protocol::{AgentSpec, Limits, RunSpec};
+
+/// The models of a run that is about to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// The model, as `vendor/name`.
+    pub model: String,
+    /// Those to go on with when it cannot be had, in this order.
+    pub fallbacks: Vec<String>,
+    /// Who named them.
+    pub named_by: NamedBy,
+}
+
+/// Who named the model of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamedBy {
+    /// Whoever starts it.
+    Spec,
+    /// Its agent.
+    Agent,
+    /// The runtime's configuration.
+    Config,
+    /// Nobody: it was chosen, for this reason.
+    Choice(Why),
+}
+
+impl Runtime {
+    /// The models that a run of `spec` would have: those it names, else those of its agent, else
+    /// those of the configuration, else what can be had here.
+    ///
+    /// # Errors
+    /// When there is no such agent or model, or no key for it.
+    pub async fn select(&self, spec: &RunSpec) -> Result<Selection, Error> {
+        let agent = self.config().agents.find(&spec.agent)?;
+        self.selected(spec, agent).await
+    }
+
+    pub(crate) async fn selected(
+        &self,
+        spec: &RunSpec,
+        agent: &AgentSpec,
+    ) -> Result<Selection, Error> {
+        let models = self.models();
+        let (named, more, named_by) = match named(spec, agent, self.config()) {
+            Some(named) => named,
+            None => {
+                let choice = self.choice().await;
+                (&choice.model, &[][..], NamedBy::Choice(choice.why.clone()))
+            }
+        };
+        let id = |name: &String| Ok(models.resolve(name)?.info().id.clone());
+        let fallbacks = more.iter().map(id).collect::<Result<_, Error>>()?;
+        Ok(Selection { model: id(named)?, fallbacks, named_by })
+    }
+
+    /// Whether a model can be had here: its vendor is known, and there is a key if it needs one.
+    ///
+    /// # Errors
+    /// When it cannot, with what to do about it.
+    pub fn check_model(&self, name: &str) -> Result<(), Error> {
+        self.models().resolve(name)?;
+        Ok(())
+    }
+}
+
+/// The model somebody names, and its fallbacks.
+fn named<'a>(
+    spec: &'a RunSpec,
+    agent: &'a AgentSpec,
+    config: &'a RuntimeConfig,
+) -> Option<(&'a String, &'a [String], NamedBy)> {
+    let wanted = [
+        (&spec.model, &spec.fallbacks, NamedBy::Spec),
+        (&agent.model, &agent.fallbacks, NamedBy::Agent),
+        (&config.model, &config.fallbacks, NamedBy::Config),
+    ];
+    wanted.into_iter().find_map(|(model, more, by)| Some((model.as_ref()?, &more[..], by)))
+}
+
+/// Refuses what a model of the selection cannot do for `agent` within `limits`.
+pub(crate) fn check(
+    selection: &Selection,
+    models: &Models,
+    agent: &AgentSpec,
+    limits: &Limits,
+) -> Result<(), Error> {
+    for id in std::iter::once(&selection.model).chain(&selection.fallbacks) {
+        let abilities = models.abilities(id)?;
+        if limits.cost.is_some() && !abilities.priced {
+            return Err(Error::InvalidInput(format!(
+                "the price of {id} is not known, so a limit of cost cannot be kept; leave the limit \
+                 out, limit turns, tokens or time instead, or set its `price` in your settings"
+            )));
+        }
+        if !abilities.tools {
+            return Err(Error::InvalidInput(format!(
+                "{id} cannot call tools, and without them an agent can do nothing; take another model"
+            )));
+        }
+        if agent.output_schema.is_some() && !abilities.output_schema {
+            return Err(Error::InvalidInput(format!(
+                "the answer of {id} cannot be held to a JSON Schema; take another model, or leave \
+                 the schema out and say in the prompt what the answer is to look like"
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! A run's row made again from its log, to find rows that were changed behind the store's back.
+
+use crate::RunRow;
+use posse_protocol::{Record, RunId};
+
+/// What a log alone says about its run: all of a [`RunRow`] but who owns it and since when it waits.
+#[derive(Clone, Debug)]
+pub struct Projection(RunRow);
+
+impl Projection {
+    /// Of a log of which nothing has been read yet.
+    pub fn new(run: RunId) -> Self {
+        Projection(RunRow::new(run, 0))
+    }
+
+    /// Takes the next event of the log.
+    pub fn apply(&mut self, record: &Record) {
+        if self.0.created_at == 0 {
+            self.0.created_at = record.at;
+        }
+        self.0.updated_at = record.at;
+        self.0.project(&record.event, record.at);
+    }
+
+    /// The first column of `row` that says something else than the log up to `row.last_seq`. Where
+    /// the log ends is not compared: every read of it does that.
+    pub fn difference(&self, row: &RunRow) -> Option<&'static str> {
+        let log = &self.0;
+        let at_rest =
+            log.outcome.is_none() && !log.archived || row.owner.is_none() && !row.runnable;
+        let columns = [
+            ("agent", log.agent == row.agent),
+            ("model", log.model == row.model),
+            ("title", log.title == row.title),
+            ("workspace", log.workspace == row.workspace),
+            ("session", log.session == row.session),
+            ("key", log.key == row.key),
+            ("created_at", log.created_at == row.created_at),
+            ("updated_at", log.updated_at == row.updated_at),
+            ("runnable", at_rest),
+            ("outcome", log.outcome == row.outcome),
+            ("note", log.note == row.note),
+            ("archived", log.archived == row.archived),
+            ("turns", log.turns == row.turns),
+            ("tool_calls", log.tool_calls == row.tool_calls),
+            ("input_tokens", same(log.spent.input_tokens, row.spent.input_tokens)),
+            ("output_tokens", same(log.spent.output_tokens, row.spent.output_tokens)),
+            ("cost", same(log.spent.cost.0, row.spent.cost.0)),
+            ("reserved_input", same(log.reserved.input_tokens, row.reserved.input_tokens)),
+            ("reserved_output", same(log.reserved.output_tokens, row.reserved.output_tokens)),
+            ("reserved_cost", same(log.reserved.cost.0, row.reserved.cost.0)),
+        ];
+        columns.into_iter().find(|(_, same)| !same).map(|(column, _)| column)
+    }
+}
+
+/// A column holds 63 bits; a provider may claim more.
+fn same(log: u64, row: u64) -> bool {
+    const MOST: u64 = i64::MAX as u64;
+    log.min(MOST) == row.min(MOST)
+}

@@ -1,0 +1,249 @@
+//! Prompt caching as providers do it: which prefixes were seen before, and what a prompt therefore
+//! costs. Remembers hashes only, and a bounded number of them. Nothing expires with time, so that
+//! a slow machine counts as a fast one does.
+
+use crate::hash;
+use crate::memory::Memory;
+use crate::prompt::{Lifetime, Prompt, TOKEN, tokens};
+use std::sync::{Mutex, PoisonError};
+
+/// Prefixes that are remembered, in each of two generations.
+const REMEMBERED: usize = 1 << 18;
+/// How many blocks, itself included, a mark looks back for a prefix that was written before.
+const LOOK_BACK: usize = 20;
+/// Tokens by which a prefix grows where the provider chooses it.
+const STEP: usize = 128;
+
+/// How a provider decides what to cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caching {
+    /// Up to the marks that the request sets.
+    Marked,
+    /// Whatever it has seen, in whole steps.
+    Automatic,
+}
+
+/// The tokens of a prompt by what became of them. Their sum is the whole prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Charge {
+    /// Neither read from the cache nor written to it.
+    pub(crate) fresh: u64,
+    pub(crate) read: u64,
+    pub(crate) written: u64,
+    /// The part of `written` that is kept for an hour.
+    pub(crate) written_for_an_hour: u64,
+}
+
+/// The prefixes that were seen.
+#[derive(Debug)]
+pub(crate) struct PromptCache {
+    /// Tokens that a prefix must have.
+    minimum: u64,
+    seen: Mutex<Memory<()>>,
+}
+
+impl Charge {
+    /// Nothing cached.
+    pub(crate) fn uncached(prompt: &Prompt) -> Self {
+        Charge { fresh: prompt.tokens(), ..Charge::default() }
+    }
+}
+
+impl PromptCache {
+    pub(crate) fn new(minimum: u64) -> Self {
+        PromptCache { minimum, seen: Mutex::new(Memory::new(REMEMBERED)) }
+    }
+
+    /// What the prompt costs now; what it writes is there for the next one. `scope` tells apart
+    /// what shares no cache.
+    pub(crate) fn charge(&self, scope: u64, caching: Caching, prompt: &Prompt) -> Charge {
+        if prompt.tokens() < self.minimum {
+            return Charge::uncached(prompt);
+        }
+        match caching {
+            Caching::Marked => self.charge_marked(scope, prompt),
+            Caching::Automatic => self.charge_automatic(scope, prompt),
+        }
+    }
+
+    fn charge_marked(&self, scope: u64, prompt: &Prompt) -> Charge {
+        let blocks = prompt.blocks();
+        let counts = |position: &usize| tokens(blocks[*position].end) >= self.minimum;
+        let marked = (0..blocks.len()).filter(|position| blocks[*position].mark.is_some());
+        let marks: Vec<usize> = marked.filter(counts).collect();
+        let Some(&last) = marks.last() else {
+            return Charge::uncached(prompt);
+        };
+        let ends: Vec<usize> = blocks[..=last].iter().map(|block| block.end).collect();
+        let prefixes = chain(scope, prompt.text(), ends.iter().copied());
+
+        // Nothing awaits under the lock, and a half-done insert cannot be: a poisoned one is as
+        // good as any.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let looked_at = marks.iter().rev().flat_map(|mark| (0..=*mark).rev().take(LOOK_BACK));
+        // The last mark comes first and looks back from there, so the first find is the longest.
+        let found = looked_at.into_iter().find(|position| seen.get(prefixes[*position]).is_some());
+        for mark in &marks {
+            seen.insert(prefixes[*mark], ());
+        }
+        drop(seen);
+
+        let up_to = |position: usize| tokens(ends[position]);
+        let read = found.map_or(0, up_to);
+        let for_an_hour =
+            marks.iter().rev().find(|mark| blocks[**mark].mark == Some(Lifetime::OneHour));
+        Charge {
+            fresh: prompt.tokens() - up_to(last),
+            read,
+            written: up_to(last) - read,
+            written_for_an_hour: for_an_hour.map_or(0, |mark| up_to(*mark).saturating_sub(read)),
+        }
+    }
+
+    fn charge_automatic(&self, scope: u64, prompt: &Prompt) -> Charge {
+        let length = STEP * TOKEN;
+        let steps = prompt.text().len() / length;
+        let smallest = usize::try_from(self.minimum).unwrap_or(usize::MAX).div_ceil(STEP).max(1);
+        if steps < smallest {
+            return Charge::uncached(prompt);
+        }
+        let prefixes = chain(scope, prompt.text(), (1..=steps).map(|step| step * length));
+
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = (smallest..=steps).rev().find(|step| seen.get(prefixes[*step - 1]).is_some());
+        for step in smallest..=steps {
+            seen.insert(prefixes[step - 1], ());
+        }
+        drop(seen);
+
+        let up_to = |step: usize| (step * STEP) as u64;
+        let read = found.map_or(0, up_to);
+        Charge {
+            fresh: prompt.tokens() - up_to(steps),
+            read,
+            written: up_to(steps) - read,
+            written_for_an_hour: 0,
+        }
+    }
+}
+
+/// The hash of the text up to each end, each made from the one before.
+fn chain(scope: u64, text: &[u8], ends: impl Iterator<Item = usize>) -> Vec<u64> {
+    let mut start = 0;
+    let mut state = scope;
+    let prefixes = ends.map(|end| {
+        state = hash::extend(state, &text[start..end]);
+        start = end;
+        state
+    });
+    prefixes.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Caching, Charge, LOOK_BACK, PromptCache};
+    use crate::prompt::{Lifetime, Prompt};
+
+    const SHORT: Option<Lifetime> = Some(Lifetime::FiveMinutes);
+    const LONG: Option<Lifetime> = Some(Lifetime::OneHour);
+
+    /// A prompt of these blocks: each a text of its own, as long as 100 tokens.
+    fn prompt(blocks: &[(&str, Option<Lifetime>)]) -> Prompt {
+        let mut prompt = Prompt::default();
+        for (name, mark) in blocks {
+            prompt.push(&format!("{name:.>400}"));
+            prompt.end_block(*mark);
+        }
+        prompt
+    }
+
+    /// Checks what a prompt of these blocks costs, in hundreds of tokens.
+    #[track_caller]
+    fn check(cache: &PromptCache, blocks: &[(&str, Option<Lifetime>)], costs: [u64; 4]) {
+        let charge = cache.charge(1, Caching::Marked, &prompt(blocks));
+        let [fresh, read, written, written_for_an_hour] = costs.map(|cost| cost * 100);
+        assert_eq!(charge, Charge { fresh, read, written, written_for_an_hour });
+    }
+
+    #[test]
+    fn a_prefix_is_read_at_the_mark_where_it_was_written() {
+        let cache = PromptCache::new(100);
+        check(&cache, &[("a", SHORT), ("b", None)], [1, 0, 1, 0]);
+        check(&cache, &[("a", SHORT), ("b", None)], [1, 1, 0, 0]);
+        // A mark may move on: the one before it is found by looking back.
+        check(&cache, &[("a", None), ("b", SHORT), ("c", None)], [1, 1, 1, 0]);
+        check(&cache, &[("a", None), ("b", None), ("c", SHORT)], [0, 2, 1, 0]);
+        // Without a mark nothing is read, and what was written at no mark is not there.
+        check(&cache, &[("a", None), ("b", None), ("c", None)], [3, 0, 0, 0]);
+        check(&cache, &[("x", None), ("b", SHORT)], [0, 0, 2, 0]);
+        check(&cache, &[("x", SHORT)], [0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn a_change_costs_what_comes_after_it() {
+        let cache = PromptCache::new(100);
+        check(&cache, &[("a", SHORT), ("b", SHORT), ("c", SHORT)], [0, 0, 3, 0]);
+        check(&cache, &[("a", SHORT), ("b", SHORT), ("d", SHORT)], [0, 2, 1, 0]);
+        check(&cache, &[("a", SHORT), ("e", SHORT), ("c", SHORT)], [0, 1, 2, 0]);
+        check(&cache, &[("f", SHORT), ("b", SHORT), ("c", SHORT)], [0, 0, 3, 0]);
+    }
+
+    #[test]
+    fn a_mark_looks_back_twenty_blocks_and_no_further() {
+        for (between, read) in [(LOOK_BACK - 2, 1), (LOOK_BACK - 1, 0)] {
+            let cache = PromptCache::new(100);
+            check(&cache, &[("a", SHORT)], [0, 0, 1, 0]);
+            let mut blocks = vec![("a", None)];
+            blocks.extend(std::iter::repeat_n(("b", None), between));
+            blocks.push(("c", SHORT));
+            let whole = blocks.len() as u64;
+            check(&cache, &blocks, [0, read, whole - read, 0]);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_for_an_hour_is_told_apart() {
+        let cache = PromptCache::new(100);
+        check(&cache, &[("a", LONG), ("b", SHORT)], [0, 0, 2, 1]);
+        check(&cache, &[("a", LONG), ("c", LONG), ("d", SHORT)], [0, 1, 2, 1]);
+        check(&cache, &[("a", LONG), ("c", LONG), ("d", SHORT)], [0, 3, 0, 0]);
+    }
+
+    #[test]
+    fn a_short_prefix_is_not_cached() {
+        let cache = PromptCache::new(200);
+        for _ in 0..2 {
+            check(&cache, &[("a", SHORT), ("b", None)], [2, 0, 0, 0]);
+        }
+        check(&cache, &[("a", SHORT), ("b", SHORT)], [0, 0, 2, 0]);
+    }
+
+    #[test]
+    fn an_automatic_prefix_grows_in_steps() {
+        let cache = PromptCache::new(1024);
+        let charge = |tokens: usize, end: &str| {
+            let mut prompt = Prompt::default();
+            prompt.push(&"text".repeat(tokens));
+            prompt.push(end);
+            cache.charge(1, Caching::Automatic, &prompt)
+        };
+        let cost = |fresh, read, written| Charge { fresh, read, written, written_for_an_hour: 0 };
+        assert_eq!(charge(1023, ""), cost(1023, 0, 0));
+        assert_eq!(charge(1100, ""), cost(76, 0, 1024));
+        assert_eq!(charge(1100, ""), cost(76, 1024, 0));
+        assert_eq!(charge(1300, ""), cost(20, 1024, 256));
+        // The last step of what was seen holds the end, which is another one now.
+        assert_eq!(charge(1407, "tale"), cost(0, 1280, 128));
+        assert_eq!(charge(1407, "told"), cost(0, 1280, 128));
+    }
+
+    #[test]
+    fn what_shares_no_scope_shares_no_cache() {
+        let cache = PromptCache::new(100);
+        let prompt = prompt(&[("a", SHORT), ("b", SHORT)]);
+        for scope in [1, 2] {
+            assert_eq!(cache.charge(scope, Caching::Marked, &prompt).read, 0);
+            assert_eq!(cache.charge(scope, Caching::Marked, &prompt).read, 200);
+        }
+    }
+}
