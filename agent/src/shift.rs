@@ -303,7 +303,6 @@ impl<'a> Shift<'a> {
             }
             if !open.is_empty() && !unstored {
                 self.desk.store().await?;
-                fail::fail_point!("loop.tool.finished");
             }
         }
         Ok(())

@@ -113,8 +113,8 @@ fn reply(request: &Request) -> (String, Vec<ToolCall>) {
     if intent != intent::Intent::Greeting && !notes.can_look() {
         let mut answer = answer::Answer::new();
         answer.say(
-            "I have no tools to look at files with (Grep, Glob, List or Read), and \
-            without looking I know nothing.",
+            "I have no tools to look at files with (Grep, Glob, List or Read), and without \
+                looking I know nothing.",
         );
         return (shaped(answer.finish(&[]), request), Vec::new());
     }
@@ -196,8 +196,7 @@ fn tokens(bytes: usize) -> u64 {
 
 fn weigh_request(request: &Request) -> usize {
     let messages = request.messages.iter().flat_map(|message| &message.parts);
-    let tools =
-        request.tools.iter().map(|tool| tool.description.len() + tool.schema.to_string().len());
+    let tools = request.tools.iter().map(|tool| tool.description.len() + tool.schema.text().len());
     request.system.len() + messages.map(weigh).sum::<usize>() + tools.sum::<usize>()
 }
 

@@ -103,7 +103,7 @@ impl Deck {
                 if unused > 0 {
                     let (requests, path) =
                         (view::count(unused as u64, "recorded request"), replay.path().display());
-                    screen.remark(&format!("{requests} of {path} not made"));
+                    screen.remark(&format!("not made: {requests} of {path}"));
                 }
             }
             None => {}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
+mod cassette;
 mod chat;
 mod cleaning;
 mod codes;
@@ -12,6 +13,7 @@ mod help;
 mod lists;
 mod models;
 mod prompt;
+mod questions;
 mod records;
 mod run;
 mod secrets;

@@ -201,7 +201,13 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_named_with_its_place() {
-        check(json!({"a": [1, {"b": 2}]}), json!({"a": [1, {"b": 3}]}), "a[1].b", Some("2"), Some("3"));
+        check(
+            json!({"a": [1, {"b": 2}]}),
+            json!({"a": [1, {"b": 3}]}),
+            "a[1].b",
+            Some("2"),
+            Some("3"),
+        );
         check(json!({"a": [1]}), json!({"a": [1, 2]}), "a[1]", None, Some("2"));
         check(json!({"a": 1, "z": {"y": 1}}), json!({"a": 1}), "z", Some("{\"y\":1}"), None);
         check(json!([]), json!({}), "the body", Some("[]"), Some("{}"));
@@ -211,7 +217,8 @@ mod tests {
 
     #[test]
     fn of_long_texts_only_what_is_around_the_difference_is_shown() {
-        let text = |word: &str| json!({"t": format!("{}{word}{}", "é".repeat(100), "z".repeat(500))});
+        let text =
+            |word: &str| json!({"t": format!("{}{word}{}", "é".repeat(100), "z".repeat(500))});
         let (before, after) = ("é".repeat(30), "z".repeat(87));
         let was = format!("…\"{before}old{after}\"…");
         let is = format!("…\"{before}new{after}\"…");

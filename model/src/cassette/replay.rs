@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use url::Url;
 
-/// Caps on the output. They follow from the money that is left, which is reckoned from the length
-/// of the prompt, and so from that of the folder's name: they are not compared.
-const CAPS: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+/// What follows from the length of the prompt or from its bytes, and so from the name of the folder,
+/// is not compared: caps on the output, where money is limited, and the name of the prompt in a
+/// provider's cache.
+const DERIVED: [&str; 4] =
+    ["max_tokens", "max_completion_tokens", "max_output_tokens", "prompt_cache_key"];
 
 /// A cassette that is being played.
 #[derive(Debug)]
@@ -70,8 +72,10 @@ impl Replay {
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), CassetteError> {
         let complete = bytes.ends_with(b"\n");
-        let lines: Vec<&[u8]> =
-            bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).collect();
+        let lines: Vec<&[u8]> = bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.trim_ascii().is_empty())
+            .collect();
         let Some((head, rest)) = lines.split_first() else {
             return Err(self.not_one("it is empty"));
         };
@@ -91,7 +95,7 @@ impl Replay {
             }
         }
         for recorded in &mut exchanges {
-            strip_caps(&mut recorded.exchange.request.body);
+            strip_derived(&mut recorded.exchange.request.body);
         }
         exchanges.sort_by_key(|recorded| recorded.exchange.number);
         self.state().exchanges = exchanges;
@@ -153,13 +157,12 @@ impl Replay {
     ) -> Result<(StatusCode, HeaderMap, Playback), Fault> {
         let habits = self.habits.get_or_init(|| Habits::of(&self.places));
         let mut sent = asked(habits, url, wire, body);
-        strip_caps(&mut sent.body);
+        strip_derived(&mut sent.body);
         let mut state = self.state();
         state.requests += 1;
         if state.difference.is_none() {
-            let fits = |recorded: &&mut Recorded| {
-                !recorded.used && recorded.exchange.request == sent
-            };
+            let fits =
+                |recorded: &&mut Recorded| !recorded.used && recorded.exchange.request == sent;
             if let Some(recorded) = state.exchanges.iter_mut().find(fits) {
                 recorded.used = true;
                 return play(&recorded.exchange, habits);
@@ -182,7 +185,8 @@ impl Replay {
             (alike, exchange.number, against)
         });
         // Of those that are as much alike, the one that was made first.
-        let nearest = compared.max_by_key(|(alike, number, _)| (*alike, std::cmp::Reverse(*number)));
+        let nearest =
+            compared.max_by_key(|(alike, number, _)| (*alike, std::cmp::Reverse(*number)));
         let against = match nearest {
             Some((_, number, Some(Against::Recorded { at, recorded, sent, .. }))) => {
                 Against::Recorded { number, at, recorded, sent }
@@ -209,10 +213,10 @@ impl Replay {
     }
 }
 
-fn strip_caps(body: &mut Value) {
+fn strip_derived(body: &mut Value) {
     if let Value::Object(fields) = body {
-        for cap in CAPS {
-            fields.shift_remove(cap);
+        for name in DERIVED {
+            fields.shift_remove(name);
         }
         if let Some(Value::Object(config)) = fields.get_mut("generationConfig") {
             config.shift_remove("maxOutputTokens");
@@ -221,10 +225,7 @@ fn strip_caps(body: &mut Value) {
 }
 
 /// What the recorded `exchange` comes to here.
-fn play(
-    exchange: &Exchange,
-    habits: &Habits,
-) -> Result<(StatusCode, HeaderMap, Playback), Fault> {
+fn play(exchange: &Exchange, habits: &Habits) -> Result<(StatusCode, HeaderMap, Playback), Fault> {
     let end = match &exchange.end {
         End::Complete => Ok(()),
         End::Left => Err(Fault::new(Kind::Stalled(habits.stall), "")),

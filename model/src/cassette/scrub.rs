@@ -132,9 +132,9 @@ impl Scrub {
             Value::Object(fields) => {
                 if fields.keys().any(|name| !self.find(name).is_empty()) {
                     let old = std::mem::take(fields);
-                    fields.extend(old.into_iter().map(|(name, value)| {
-                        (self.text(&name).into_owned(), value)
-                    }));
+                    fields.extend(
+                        old.into_iter().map(|(name, value)| (self.text(&name).into_owned(), value)),
+                    );
                 }
                 fields.values_mut().for_each(|value| self.value(value));
             }
@@ -208,8 +208,7 @@ mod tests {
     use serde_json::json;
 
     fn scrub() -> Scrub {
-        let places =
-            Places { workspace: "/home/ann/work".into(), home: Some("/home/ann".into()) };
+        let places = Places { workspace: "/home/ann/work".into(), home: Some("/home/ann".into()) };
         Scrub::new(&places, ["key-of-anthropic", "short"])
     }
 

@@ -157,17 +157,21 @@ mod tests {
 
     /// A stream that says `pieces` one after the other, in the manner of Anthropic.
     fn said(pieces: &[&str]) -> String {
-        pieces.iter().fold("event: ping\ndata: {\"type\": \"ping\"}\n\n".to_owned(), |all, piece| {
-            let delta = serde_json::json!({"type": "content_block_delta", "index": 0,
+        pieces.iter().fold(
+            "event: ping\ndata: {\"type\": \"ping\"}\n\n".to_owned(),
+            |all, piece| {
+                let delta = serde_json::json!({"type": "content_block_delta", "index": 0,
                 "delta": {"type": "input_json_delta", "partial_json": piece}});
-            format!("{all}event: content_block_delta\ndata: {delta}\n\n")
-        })
+                format!("{all}event: content_block_delta\ndata: {delta}\n\n")
+            },
+        )
     }
 
     #[test]
     fn a_path_or_key_in_pieces_is_found() {
         let stream = said(&["{\"file_path\": \"/ho", "me/ann", "/work/a.rs\", ", "\"x\": 1}"]);
-        let expected = said(&["{\"file_path\": \"{{posse:workspace}}", "", "/a.rs\", ", "\"x\": 1}"]);
+        let expected =
+            said(&["{\"file_path\": \"{{posse:workspace}}", "", "/a.rs\", ", "\"x\": 1}"]);
         assert_eq!(scrubbed(&stream), expected);
         let stream = said(&["it is key-", "of-anth", "ropic, and /home/ann/wo", "rk too"]);
         let expected = said(&["it is {{posse:secret}}", "", ", and {{posse:workspace}}", " too"]);
@@ -207,7 +211,10 @@ mod tests {
         let expected = "{\"error\":{\"message\":\"bad key {{posse:secret}}\"}}";
         assert_eq!(scrubbed(document), expected);
         assert_eq!(scrubbed("<p>/home/ann/work</p>"), "<p>{{posse:workspace}}</p>");
-        assert_eq!(scrubbed("data: {\"x\": \"key-of-anthropic"), "data: {\"x\": \"{{posse:secret}}");
+        assert_eq!(
+            scrubbed("data: {\"x\": \"key-of-anthropic"),
+            "data: {\"x\": \"{{posse:secret}}"
+        );
     }
 
     #[test]

@@ -51,11 +51,7 @@ const REQUESTS: [Names; 4] = [
         "anthropic-ratelimit-requests-limit",
         "anthropic-ratelimit-requests-reset",
     ],
-    [
-        "x-ratelimit-remaining-requests",
-        "x-ratelimit-limit-requests",
-        "x-ratelimit-reset-requests",
-    ],
+    ["x-ratelimit-remaining-requests", "x-ratelimit-limit-requests", "x-ratelimit-reset-requests"],
     [
         "x-ratelimit-remaining-req-minute",
         "x-ratelimit-limit-req-minute",
@@ -253,8 +249,7 @@ mod tests {
             check(&spoken(reset, "9m"), Some(1), Some(149_984), Some(wanted));
         }
         for nonsense in ["soon", "5", "1x", "-3s", "1e400s"] {
-            let found =
-                limits_at(&headers(&spoken(nonsense, "9m")), NOW.parse().unwrap()).unwrap();
+            let found = limits_at(&headers(&spoken(nonsense, "9m")), NOW.parse().unwrap()).unwrap();
             let wanted = (nonsense == "5").then_some(5_000);
             assert_eq!(found.resets_in_ms, wanted, "{nonsense}");
         }

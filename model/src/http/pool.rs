@@ -140,4 +140,171 @@ fn tls_builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVeri
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::super::Http;
+    use super::*;
+    use bytes::Bytes;
+    use reqwest::header::HeaderMap;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use std::sync::atomic::AtomicUsize;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::Barrier;
+    use tokio::task::JoinSet;
+    use tokio_rustls::TlsAcceptor;
+    use tokio_rustls::server::TlsStream;
+
+    const ROOT: &[u8] = include_bytes!("../../tests/tls/root.pem");
+    const CHAIN: &[u8] = include_bytes!("../../tests/tls/server.pem");
+    const KEY: &[u8] = include_bytes!("../../tests/tls/server.key");
+
+    /// The most streams that the server lets a connection have.
+    const STREAMS: u32 = 10;
+
+    /// A way out that trusts the server of these tests.
+    fn http() -> Http {
+        let trust: Trust = Box::new(|| {
+            let mut roots = rustls::RootCertStore::empty();
+            roots.add(CertificateDer::from_pem_slice(ROOT).unwrap())?;
+            Ok(tls_builder()?.with_root_certificates(roots).with_no_client_auth())
+        });
+        Http { pool: Arc::new(Pool::trusting(trust)), cassette: None }
+    }
+
+    struct Server {
+        url: Url,
+        connections: Arc<AtomicUsize>,
+        _accepting: JoinSet<()>,
+    }
+
+    impl Server {
+        /// Speaks TLS with these protocols; each connection is served by `serve`.
+        async fn start<F: Future<Output = ()> + Send + 'static>(
+            protocols: &[&[u8]],
+            serve: impl Fn(TlsStream<TcpStream>) -> F + Send + 'static,
+        ) -> Self {
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let mut config = rustls::ServerConfig::builder_with_provider(provider)
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_no_client_auth()
+                .with_single_cert(
+                    vec![CertificateDer::from_pem_slice(CHAIN).unwrap()],
+                    PrivateKeyDer::from_pem_slice(KEY).unwrap(),
+                )
+                .unwrap();
+            config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+            let acceptor = TlsAcceptor::from(Arc::new(config));
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("https://{}/v1", listener.local_addr().unwrap()).parse().unwrap();
+            let connections = Arc::new(AtomicUsize::new(0));
+            let counter = connections.clone();
+            let mut accepting = JoinSet::new();
+            accepting.spawn(async move {
+                let mut open = JoinSet::new();
+                while let Ok((socket, _)) = listener.accept().await {
+                    let Ok(stream) = acceptor.accept(socket).await else { continue };
+                    counter.fetch_add(1, Ordering::SeqCst);
+                    open.spawn(serve(stream));
+                }
+            });
+            Server { url, connections, _accepting: accepting }
+        }
+
+        /// One that speaks HTTP/2 and answers when `all` requests are there.
+        async fn of_streams(all: usize) -> Self {
+            let barrier = Arc::new(Barrier::new(all));
+            Server::start(&[b"h2", b"http/1.1"], move |stream| {
+                let barrier = barrier.clone();
+                async move {
+                    let mut builder = h2::server::Builder::new();
+                    let builder = builder.max_concurrent_streams(STREAMS);
+                    // A client that needs one connection may have begun several.
+                    let handshake = builder.handshake::<_, Bytes>(stream).await;
+                    let Ok(mut connection) = handshake else { return };
+                    let mut answering = JoinSet::new();
+                    while let Some(Ok((_, mut answer))) = connection.accept().await {
+                        let barrier = barrier.clone();
+                        answering.spawn(async move {
+                            barrier.wait().await;
+                            let head = http::Response::new(());
+                            let mut body = answer.send_response(head, false).unwrap();
+                            body.send_data(Bytes::from_static(b"hello"), true).unwrap();
+                        });
+                    }
+                }
+            })
+            .await
+        }
+    }
+
+    async fn ask(http: &Http, url: &Url) -> (reqwest::Version, Vec<u8>) {
+        let posted = http.post("none", url, &HeaderMap::new(), b"{}".to_vec()).await;
+        let mut response = posted.unwrap_or_else(|fault| panic!("{fault:?}"));
+        let (version, mut body) = (response.version(), Vec::new());
+        while let Some(chunk) = response.chunk().await.unwrap() {
+            body.extend_from_slice(&chunk);
+        }
+        (version, body)
+    }
+
+    #[tokio::test]
+    async fn no_call_waits_for_another_whatever_the_server_s_limit_of_streams() {
+        const CALLS: usize = 120;
+        let server = Server::of_streams(CALLS).await;
+        let http = http();
+        let mut calls = JoinSet::new();
+        for _ in 0..CALLS {
+            let (http, url) = (http.clone(), server.url.clone());
+            calls.spawn(async move { ask(&http, &url).await });
+        }
+        let patience = Duration::from_secs(60);
+        let answers = tokio::time::timeout(patience, calls.join_all()).await;
+        let answers = answers.expect("all calls are there at once");
+        let expected = (reqwest::Version::HTTP_2, b"hello".to_vec());
+        assert!(answers.iter().all(|answer| *answer == expected), "{answers:?}");
+        let lines = http.pool.secure.lock().unwrap().len();
+        assert_eq!(lines, CALLS / CALLS_AT_ONCE, "connections grow with the calls");
+    }
+
+    #[tokio::test]
+    async fn calls_one_after_the_other_share_one_connection_of_http_2() {
+        let server = Server::of_streams(1).await;
+        let http = http();
+        for _ in 0..50 {
+            assert_eq!(ask(&http, &server.url).await.0, reqwest::Version::HTTP_2);
+        }
+        assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_only_speaks_http_1_1_is_spoken_to_in_that() {
+        let server = Server::start(&[b"http/1.1"], |mut stream| async move {
+            let mut seen = Vec::new();
+            while stream.read_buf(&mut seen).await.is_ok_and(|count| count > 0) {
+                if seen.ends_with(b"\r\n\r\n{}") {
+                    seen.clear();
+                    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
+                    stream.write_all(answer).await.unwrap();
+                }
+            }
+        })
+        .await;
+        let http = http();
+        for _ in 0..3 {
+            let expected = (reqwest::Version::HTTP_11, b"hello".to_vec());
+            assert_eq!(ask(&http, &server.url).await, expected);
+        }
+        assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_nobody_vouches_for_is_not_spoken_to() {
+        let server = Server::of_streams(1).await;
+        let (http, headers) = (Http::default(), HeaderMap::new());
+        let fault = http.post("none", &server.url, &headers, Vec::new()).await.err().unwrap();
+        assert_eq!(fault.kind, Kind::Unreachable);
+        assert_eq!(server.connections.load(Ordering::SeqCst), 0);
+    }
+}

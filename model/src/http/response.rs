@@ -54,6 +54,14 @@ impl Response {
         &self.headers
     }
 
+    #[cfg(test)]
+    pub(super) fn version(&self) -> reqwest::Version {
+        match &self.body {
+            Body::Network { response, .. } => response.version(),
+            Body::Cassette(_) => reqwest::Version::HTTP_11,
+        }
+    }
+
     /// The next bytes of the body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Fault> {
         match &mut self.body {

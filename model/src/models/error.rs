@@ -37,7 +37,9 @@ pub enum ResolveError {
         variable: String,
     },
     /// It is not in the cassette that is played.
-    #[error("`{name}` is not in the cassette {path}, which has {recorded}; leave the model out, or record again")]
+    #[error(
+        "`{name}` is not in the cassette {path}, which has {recorded}; leave the model out, or record again"
+    )]
     NotRecorded {
         /// What was asked for.
         name: String,

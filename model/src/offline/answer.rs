@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 const SIGNATURE: &str = "*Answered by the offline model,";
 /// The last line of every answer.
 const NOTICE: &str = "*Answered by the offline model, which searches and quotes but does not \
-reason. For a real one set ANTHROPIC_API_KEY or another key, or start a local server; see \
-`posse models`.*";
+    reason. For a real one set ANTHROPIC_API_KEY or another key, or start a local server; see \
+    `posse models`.*";
 /// Characters of a line in an extract or a list.
 const LINE: usize = 120;
 /// Bytes of an answer, its last line aside.

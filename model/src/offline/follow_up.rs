@@ -4,11 +4,10 @@ use super::intent::{self, Intent};
 use super::question::{Name, Question};
 
 const PRONOUNS: &str = "it|its|this|that|they|them|these|those|there|the same|this function|\
-that function|this file|\
-that file|es|das|dies|sie|ihn|dieses|il|elle|ça|cela|ceci|eso|esto|ello|lo|它|这个|那个";
+    that function|this file|that file|es|das|dies|sie|ihn|dieses|il|elle|ça|cela|ceci|eso|esto|\
+    ello|lo|它|这个|那个";
 const CONNECTIVES: &str = "and|also|what about|how about|and what about|or|same for|und|\
-was ist mit|auch|et|et pour|y|\
-también|那|还有";
+    was ist mit|auch|et|et pour|y|también|那|还有";
 
 /// The last of `asked`, with what it leaves to the ones before filled in, and what it wants.
 /// `last_answer` is what was answered to the one before.
@@ -98,8 +97,8 @@ fn leaves_room(own: &Question, wanted: Intent) -> bool {
         | Intent::File => own.terms.len() <= 2,
         Intent::History => own.has(PRONOUNS),
         Intent::Overview => !own.has(
-            "this project|this repository|this repo|the project|\
-            dieses projekt|ce projet|este proyecto",
+            "this project|this repository|this repo|the project|dieses projekt|ce projet|\
+                este proyecto",
         ),
         _ => false,
     }

@@ -42,66 +42,61 @@ pub(super) enum Purpose {
 }
 
 const GREETING: &str = "hi|hello|hey|hallo|hola|bonjour|salut|thanks|thank you|danke|merci|\
-gracias|who are you|\
-what are you|what can you do|help|你好|谢谢|你是谁";
+    gracias|who are you|what are you|what can you do|help|你好|谢谢|你是谁";
 const BROAD: &str = "refactoring plan|refactor plan|improvement plan|plan for refactoring|\
-propose a plan|\
-propose improvements|suggest improvements|code review|review the code|\
-review this repository|review this project|review the codebase|review this codebase|audit|\
-analyse the codebase|analyze the codebase|analyse this repository|analyze this repository|\
-analyse this project|analyze this project|explore this repository|explore the repository|\
-explore this project|explore this codebase|explore the codebase|deep dive|\
-untersuche dieses projekt|analysiere dieses projekt|analyse ce projet|analiza este proyecto|\
-分析这个项目|重构计划";
+    propose a plan|propose improvements|suggest improvements|code review|review the code|\
+    review this repository|review this project|review the codebase|review this codebase|audit|\
+    analyse the codebase|analyze the codebase|analyse this repository|analyze this repository|\
+    analyse this project|analyze this project|explore this repository|explore the repository|\
+    explore this project|explore this codebase|explore the codebase|deep dive|\
+    untersuche dieses projekt|analysiere dieses projekt|analyse ce projet|analiza este proyecto|\
+    分析这个项目|重构计划";
 const CHANGE: &str = "fix|add|implement|write|create|refactor|rename|remove|delete|change|update|\
-replace|migrate|\
-convert|improve|optimise|optimize|make|move|port|upgrade|generate|rewrite|extend|introduce|\
-behebe|füge|ändere|lösche|schreibe|ersetze|benenne|corrige|ajoute|écris|supprime|remplace|\
-renomme|arregla|añade|agrega|cambia|escribe|elimina|修复|添加|重构|修改|删除|编写|实现一个";
+    replace|migrate|convert|improve|optimise|optimize|make|move|port|upgrade|generate|rewrite|\
+    extend|introduce|behebe|füge|ändere|lösche|schreibe|ersetze|benenne|corrige|ajoute|écris|\
+    supprime|remplace|renomme|arregla|añade|agrega|cambia|escribe|elimina|修复|添加|重构|\
+    修改|删除|编写|实现一个";
 const POLITE: &str = "please|can you|could you|would you|i want you to|i would like you to|\
-i need you to|\
-you should|lets|let us|now|bitte|kannst du|peux-tu|puedes|por favor|请|帮我";
+    i need you to|you should|lets|let us|now|bitte|kannst du|peux-tu|puedes|por favor|请|帮我";
 const HISTORY: &str = "who changed|who wrote|who touched|who modified|who edited|who committed|\
-who authored|\
-who added|who introduced|who removed|who contributes|who contributed|who worked on|\
-who works on|who maintains|who created|who is the author|author of|authors|contributors|\
-contributor|last changed|last modified|last edited|last touched|last commit|last commits|\
-latest commit|latest commits|recent commit|recent commits|commits|commit history|git log|\
-git history|git blame|blame|changed recently|recent changes|recently changed|changed last|\
-when was|when did|history of|most recent change|wer hat|zuletzt geändert|letzten commits|\
-qui a|derniers commits|modifié en dernier|quién cambió|quién escribió|quién modificó|\
-últimos commits|谁修改|谁写|谁改|提交记录|最近的提交|最近修改|最近的修改";
+    who authored|who added|who introduced|who removed|who contributes|who contributed|\
+    who worked on|who works on|who maintains|who created|who is the author|author of|authors|\
+    contributors|contributor|last changed|last modified|last edited|last touched|last commit|\
+    last commits|latest commit|latest commits|recent commit|recent commits|commits|\
+    commit history|git log|git history|git blame|blame|changed recently|recent changes|\
+    recently changed|changed last|when was|when did|history of|most recent change|wer hat|\
+    zuletzt geändert|letzten commits|qui a|derniers commits|modifié en dernier|quién cambió|\
+    quién escribió|quién modificó|últimos commits|谁修改|谁写|谁改|提交记录|\
+    最近的提交|最近修改|最近的修改";
 const TODOS: &str = "todo|todos|to-do|to-dos|fixme|fixmes|left to do|still to do|unfinished|\
-open points|hacks|\
-offene punkte|a faire|pendientes|待办";
+    open points|hacks|offene punkte|a faire|pendientes|待办";
 const DEPENDENCIES: &str = "dependency|dependencies|depend on|depends on|third-party|third party|\
-libraries|\
-external packages|which crates|what crates|which packages|what packages|npm packages|\
-python packages|which gems|what gems|modules it requires|modules does it require|\
-which modules does it|which libraries|what libraries|framework|frameworks|abhängigkeiten|\
-bibliotheken|dépendances|bibliothèques|dependencias|librerías|bibliotecas|依赖";
+    libraries|external packages|which crates|what crates|which packages|what packages|\
+    npm packages|python packages|which gems|what gems|modules it requires|\
+    modules does it require|which modules does it|which libraries|what libraries|framework|\
+    frameworks|abhängigkeiten|bibliotheken|dépendances|bibliothèques|dependencias|librerías|\
+    bibliotecas|依赖";
 const COUNT: &str = "how many|number of|count the|how big|how large|lines of code|wie viele|\
-wieviele|combien|\
-cuántos|cuántas|多少|几个";
+    wieviele|combien|cuántos|cuántas|多少|几个";
 const HOW: &str = "how do i|how do you|how do we|how to|how can i|how can you|how can we|\
-how should i|\
-how would i|how is it|how is this|how is the project|how are the|how does one|what command|\
-which command|which commands|what commands|command to|command for|commands to|commands for|\
-steps to|instructions for|instructions to|how|wie|comment|cómo|como|怎么|如何|怎样";
+    how should i|how would i|how is it|how is this|how is the project|how are the|how does one|\
+    what command|which command|which commands|what commands|command to|command for|commands to|\
+    commands for|steps to|instructions for|instructions to|how|wie|comment|cómo|como|怎么|\
+    如何|怎样";
 const VERBS: [(Purpose, &str); 6] = [
     (Purpose::Check, "lint|linter|format the code|formatter|clippy|checks|static analysis"),
     (
         Purpose::Test,
         "run the tests|run tests|run all the tests|run all tests|run the test suite|\
-run the unit tests|execute the tests|run its tests|test it|test this|test the project|\
-tests run|tests executed|test suite|run a test|run a single test|tested|test|tests|testen|\
-tests ausführen|tests aus|lancer les tests|tester|ejecutar las pruebas|pruebas|测试",
+            run the unit tests|execute the tests|run its tests|test it|test this|\
+            test the project|tests run|tests executed|test suite|run a test|run a single test|\
+            tested|test|tests|testen|tests ausführen|tests aus|lancer les tests|tester|\
+            ejecutar las pruebas|pruebas|测试",
     ),
     (
         Purpose::Install,
         "install|installed|set up|setup|set it up|add it|include it|use it in|integrate|\
-            get started|\
-getting started|installieren|einrichten|installer|instalar|安装",
+            get started|getting started|installieren|einrichten|installer|instalar|安装",
     ),
     (
         Purpose::Deploy,
@@ -113,47 +108,41 @@ getting started|installieren|einrichten|installer|instalar|安装",
     ),
     (
         Purpose::Run,
-        "run|start|started|launch|execute|serve|dev server|use it|try it|starten|ausführen|lancer|\
-démarrer|ejecutar|iniciar|运行|启动",
+        "run|start|started|launch|execute|serve|dev server|use it|try it|starten|ausführen|\
+            lancer|démarrer|ejecutar|iniciar|运行|启动",
     ),
 ];
 const TESTS: &str = "tested|tests for|tests of|test for|test of|tests cover|test covers|\
-tests covering|\
-covered by|covered|unit tests|unit test|which tests|which test|what tests|coverage|\
-tests exercise|getestet|tests für|testé|testée|tests pour|probado|probada|pruebas|测试";
+    tests covering|covered by|covered|unit tests|unit test|which tests|which test|what tests|\
+    coverage|tests exercise|getestet|tests für|testé|testée|tests pour|probado|probada|\
+    pruebas|测试";
 const USES: &str = "used|uses|usage|usages|use of|called|calls|call|callers|caller|calling|\
-referenced|\
-references|reference|refers to|invoked|invokes|imports|imported|consumers|depends on|\
-users of|who needs|verwendet|benutzt|aufgerufen|verwendung|utilisé|utilisée|utilise|appelé|\
-appelée|usado|usada|utiliza|utilizado|llama|使用|调用|引用";
+    referenced|references|reference|refers to|invoked|invokes|imports|imported|consumers|\
+    depends on|users of|who needs|verwendet|benutzt|aufgerufen|verwendung|utilisé|utilisée|\
+    utilise|appelé|appelée|usado|usada|utiliza|utilizado|llama|使用|调用|引用";
 const DEFINITION: &str = "defined|defines|declared|declares|definition|declaration|implemented|\
-implementation|\
-implements|where is|where are|wheres|where do|where does|where can i find|where|which file|\
-which files define|in which file|what file|locate|location of|find|show|show me|definiert|\
-deklariert|implementiert|wo ist|wo sind|wo|défini|définie|où est|où|definido|definida|\
-dónde está|dónde|定义|声明|在哪|哪里|实现";
+    implementation|implements|where is|where are|wheres|where do|where does|where can i find|\
+    where|which file|which files define|in which file|what file|locate|location of|find|show|\
+    show me|definiert|deklariert|implementiert|wo ist|wo sind|wo|défini|définie|où est|où|\
+    definido|definida|dónde está|dónde|定义|声明|在哪|哪里|实现";
 const EXPLANATION: &str = "explain|explains|what does|what do|how does|how do|how is|how are|\
-what is|what are|whats|\
-describe|tell me about|why|what happens|erkläre|erklär|was macht|was ist|wie funktioniert|\
-explique|que fait|quest-ce que|explica|qué hace|qué es|解释|什么是|是什么|怎么工作|作用";
+    what is|what are|whats|describe|tell me about|why|what happens|erkläre|erklär|was macht|\
+    was ist|wie funktioniert|explique|que fait|quest-ce que|explica|qué hace|qué es|解释|\
+    什么是|是什么|怎么工作|作用";
 const SUMMARY: &str = "summarise|summarize|summary|outline|overview of|contents of|content of|\
-what is in|whats in|\
-zusammenfassung|fasse|résume|résumé|resume|resumen|总结|概括";
+    what is in|whats in|zusammenfassung|fasse|résume|résumé|resume|resumen|总结|概括";
 const LAYOUT: &str = "laid out|layout|structure|structured|organised|organized|organisation|\
-organization|\
-architecture|folders|directories|folder structure|directory structure|tree|\
-modules are there|crates are there|aufbau|aufgebaut|struktur|architektur|organisé|\
-organizado|estructura|arquitectura|结构|架构|目录|布局";
+    organization|architecture|folders|directories|folder structure|directory structure|tree|\
+    modules are there|crates are there|aufbau|aufgebaut|struktur|architektur|organisé|\
+    organizado|estructura|arquitectura|结构|架构|目录|布局";
 const OVERVIEW: &str = "overview|purpose|what is this|what does this|whats this|what is it for|\
-what is it about|\
-what does it do|about this|this project|this repository|this repo|this codebase|\
-this library|this program|this package|the project|the repository|this app|this application|\
-this service|this tool|in this folder|worum geht|dieses projekt|dieses repository|zweck|\
-ce projet|ce dépôt|à quoi sert|este proyecto|este repositorio|de qué trata|这个项目|本项目|该项目|\
-这个仓库|做什么";
+    what is it about|what does it do|about this|this project|this repository|this repo|\
+    this codebase|this library|this program|this package|the project|the repository|this app|\
+    this application|this service|this tool|in this folder|worum geht|dieses projekt|\
+    dieses repository|zweck|ce projet|ce dépôt|à quoi sert|este proyecto|este repositorio|\
+    de qué trata|这个项目|本项目|该项目|这个仓库|做什么";
 const FILES: &str = "files|file about|are about|is about|documents|pages about|find all|\
-notes about|dateien|\
-fichiers|archivos|文件";
+    notes about|dateien|fichiers|archivos|文件";
 
 /// What `question` wants.
 pub(super) fn of(question: &Question) -> Intent {
@@ -226,7 +215,8 @@ pub(super) fn of(question: &Question) -> Intent {
 fn is_greeting(question: &Question) -> bool {
     let words = question.plain.split_whitespace().count();
     let short = words <= 5 || is_han(&question.plain) && words <= 2;
-    short && question.begins(GREETING) && question.names.is_empty() && question.files.is_empty()
+    let bare = question.names.is_empty() && question.files.is_empty() && question.terms.len() <= 1;
+    short && bare && question.begins(GREETING)
 }
 
 fn wants_change(question: &Question) -> bool {
@@ -309,8 +299,8 @@ fn is_about_project(question: &Question) -> bool {
     let by_name = question.names.len() + question.terms.len() > 0 && question.frame.is_empty();
     let named = by_name
         && question.has(
-            "what does|what is|whats|explain|describe|about|\
-        was macht|was ist|que fait|qué hace|是什么",
+            "what does|what is|whats|explain|describe|about|was macht|was ist|que fait|qué hace|\
+                是什么",
         );
     nothing_else && (question.has(OVERVIEW) || named) && other == 0
 }
@@ -359,6 +349,7 @@ mod tests {
         assert_eq!(asks("what does Koa do?"), Intent::Overview);
         assert_eq!(asks("where is the Koa class"), Intent::Definition);
         check("thanks!", Intent::Greeting);
+        check("help me find the config loader", Intent::Search);
     }
 
     #[test]

@@ -10,13 +10,11 @@ pub(super) use dependencies::dependencies;
 
 /// A pattern for all of them.
 pub(super) const PATTERN: &str = "**/{Cargo.toml,package.json,pyproject.toml,setup.py,setup.cfg,\
-requirements*.txt,Pipfile,environment.yml,go.mod,pom.xml,build.gradle,build.gradle.kts,Gemfile,\
-*.gemspec,\
-composer.json,mix.exs,Package.swift,*.csproj,CMakeLists.txt,meson.build,Makefile,makefile,\
-GNUmakefile,justfile,\
-Justfile,Taskfile.yml,Rakefile,tox.ini,noxfile.py,Dockerfile,docker-compose.yml,\
-docker-compose.yaml,compose.yml,\
-compose.yaml,deno.json,vcpkg.json,conanfile.txt}";
+    requirements*.txt,Pipfile,environment.yml,go.mod,pom.xml,build.gradle,build.gradle.kts,\
+    Gemfile,*.gemspec,composer.json,mix.exs,Package.swift,*.csproj,CMakeLists.txt,meson.build,\
+    Makefile,makefile,GNUmakefile,justfile,Justfile,Taskfile.yml,Rakefile,tox.ini,noxfile.py,\
+    Dockerfile,docker-compose.yml,docker-compose.yaml,compose.yml,compose.yaml,deno.json,\
+    vcpkg.json,conanfile.txt}";
 
 /// Something the project needs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -277,8 +277,8 @@ impl<'n> Notes<'n> {
 
 /// Git such that a repository's own settings can start nothing: no pager, no file monitor, no
 /// signature checks, no transport.
-const GIT: &str = "git --no-pager --no-optional-locks --literal-pathspecs -c core.fsmonitor=false \
--c log.showSignature=false -c protocol.allow=never";
+const GIT: &str = "git --no-pager --no-optional-locks --literal-pathspecs -c \
+    core.fsmonitor=false -c log.showSignature=false -c protocol.allow=never";
 
 /// `text` as one word of a shell command.
 pub(super) fn quote(text: &str) -> String {

@@ -52,8 +52,9 @@ const FOREIGN_ENDINGS: [&str; 16] = [
 
 /// The pattern that keeps searches out of what others wrote.
 pub(super) const OWN_FILES: &str = "!{**/node_modules/**,**/vendor/**,**/third_party/**,\
-**/bower_components/**,**/site-packages/**,**/__pycache__/**,**/.venv/**,**/venv/**,**/*.min.js,\
-**/*.min.css,**/*.map,**/*.lock,**/*-lock.json,**/*-lock.yaml,**/go.sum,**/*.svg,**/*.ipynb}";
+    **/bower_components/**,**/site-packages/**,**/__pycache__/**,**/.venv/**,**/venv/**,\
+    **/*.min.js,**/*.min.css,**/*.map,**/*.lock,**/*-lock.json,**/*-lock.yaml,**/go.sum,**/*.svg,\
+    **/*.ipynb}";
 
 /// What the file at `path` is there for.
 pub(super) fn sort(path: &str) -> Sort {
@@ -61,7 +62,8 @@ pub(super) fn sort(path: &str) -> Sort {
     let within = |names: &[&str]| folders.split('/').any(|folder| names.contains(&folder));
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
     let builds = name == "CMakeLists.txt" || name.starts_with("requirements");
-    if within(&FOREIGN_FOLDERS) || ends(&FOREIGN_ENDINGS) {
+    let form = path.contains("ISSUE_TEMPLATE") || path.contains("PULL_REQUEST_TEMPLATE");
+    if within(&FOREIGN_FOLDERS) || ends(&FOREIGN_ENDINGS) || form {
         Sort::Foreign
     } else if within(&TEST_FOLDERS) || is_test_name(name) {
         Sort::Test

@@ -105,8 +105,8 @@ fn named(question: &Question, aspect: Aspect, notes: &mut Notes<'_>) -> Option<A
 fn change(question: &Question, notes: &mut Notes<'_>) -> Option<Answer> {
     let mut answer = Answer::new();
     answer.say(
-        "I cannot write or change code: I am a search, not a language model. These are \
-        the places that seem to matter.",
+        "I cannot write or change code: I am a search, not a language model. These are the \
+            places that seem to matter.",
     );
     let places = if !question.files.is_empty() && question.names.is_empty() {
         file::look(question, notes)?

@@ -182,8 +182,10 @@ fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
     }
 }
 
+/// Whether there is a sign of Chinese, Japanese or Korean in it.
 pub(super) fn is_han(text: &str) -> bool {
-    text.chars().any(|c| matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}'))
+    let is_one = |c| matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}');
+    text.chars().any(is_one)
 }
 
 /// Words in lower case with one blank around each. Apostrophes fall away: `where's` is `wheres`.

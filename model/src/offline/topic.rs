@@ -22,8 +22,7 @@ pub(super) static TOPICS: [Topic; 11] = [
     Topic {
         title: "Entry points",
         cues: "entry point|entry points|entrypoint|main function|program start|program begin|\
-            does it start|\
-execution start|einstiegspunkt|point d entrée|punto de entrada|入口",
+            does it start|execution start|einstiegspunkt|point dentrée|punto de entrada|入口",
         pattern: &[
             r"^\s*(?:pub\s+)?(?:async\s+)?fn main\s*\(|^func main\s*\(",
             r"^\s*(?:int|void)\s+main\s*\(|__main__|^\s*(?:async\s+)?def main\s*\(",
@@ -43,8 +42,7 @@ execution start|einstiegspunkt|point d entrée|punto de entrada|入口",
     Topic {
         title: "Version",
         cues: "what version|which version|current version|version number|welche version|\
-            quelle version|\
-qué versión|版本",
+            quelle version|qué versión|版本",
         pattern: &[
             r#"^\s*"?version"?\s*[:=]\s*["'0-9]|^__version__|^(?:VERSION|version)\b|<version>"#,
         ],
@@ -54,8 +52,8 @@ qué versión|版本",
     Topic {
         title: "Environment variables",
         cues: "environment variable|environment variables|env variable|env variables|env vars|\
-            env var|\
-umgebungsvariable|umgebungsvariablen|variables d environnement|variables de entorno|环境变量",
+            env var|umgebungsvariable|umgebungsvariablen|variables denvironnement|\
+            variables de entorno|环境变量",
         pattern: &[
             r"env::var|os\.environ|os\.getenv|\bgetenv\(|process\.env|\bEnv\(|LookupEnv|ENV\[",
             r"System\.getenv|import\.meta\.env|environment variable|^ENV\s|SetEnvPrefix",
@@ -70,22 +68,22 @@ umgebungsvariable|umgebungsvariablen|variables d environnement|variables de ento
             schnittstellen|路由|接口",
         pattern: &[
             r"@\w+\.(?:get|post|put|delete|patch|route|websocket)\(",
-            r#"\b(?:app|router|r|mux|server|\w+Router)\.(?:get|post|put|delete|patch|Get|Post|Put|Delete|Patch|Handle|HandleFunc)\(\s*["\
-                '/`]"#,
+            r#"\b(?:app|router|r|mux|server|\w+Router)\.(?:get|post|put|delete|patch)\(\s*["'/`]"#,
+            r#"\b(?:r|mux|router|app)\.(?:Get|Post|Put|Delete|Patch|Handle|HandleFunc)\(\s*["`]"#,
             r#"\.route\(\s*["']|http\.HandleFunc\("#,
             "@(?:Get|Post|Put|Delete|Patch|Request)Mapping",
             r#"^\s*(?:get|post|put|delete)\s+['"]/|#\[(?:get|post|put|delete)\("#,
         ],
         files: Some("**/*{openapi,swagger}*"),
         own: "route|routes|endpoint|endpoints|http|rest|api|web|url|paths|exposed|expose|\
-            available|serve|\
-offer",
+            available|serve|offer",
     },
     Topic {
         title: "Command line options",
         cues: "command line flags|command-line flags|command line options|command-line options|\
-command line arguments|command-line arguments|cli flags|cli options|cli arguments|\
-which flags|what flags|flags does|which options|subcommands|kommandozeilenoptionen|命令行参数",
+            command line arguments|command-line arguments|cli flags|cli options|cli arguments|\
+            which flags|what flags|flags does|which options|subcommands|kommandozeilenoptionen|\
+            命令行参数",
         pattern: &[
             r"add_argument\(|add_parser\(|flag\.(?:String|Int|Bool|Duration|Float64|Var)\w*\(",
             r#"#\[(?:arg|clap|command)\b|\.option\(\s*["']|\.command\(\s*["']|getopt"#,
@@ -100,8 +98,7 @@ which flags|what flags|flags does|which options|subcommands|kommandozeilenoption
     Topic {
         title: "Database schema",
         cues: "database schema|schema of the database|database tables|which tables|what tables|\
-            sql tables|\
-datenbankschema|数据库表",
+            sql tables|datenbankschema|数据库表",
         pattern: &[
             r"(?i)create table|create_table|@Entity|__tablename__|models\.Model\)|pgTable\(",
             r"sqliteTable\(|^model \w+ \{",
@@ -111,8 +108,8 @@ datenbankschema|数据库表",
     },
     Topic {
         title: "Port",
-        cues: "what port|which port|port does|port is|ports does|listen on|listens on|welchem port|\
-quel port|qué puerto|端口",
+        cues: "what port|which port|port does|port is|ports does|listen on|listens on|\
+            welchem port|quel port|qué puerto|端口",
         pattern: &[
             r"(?i)\bport\b\s*[:=,)?]|\bPORT\b|--port|EXPOSE\s+\d",
             r#"listen\w*\W{1,3}.{0,20}\d{2,5}|ports:|["']:\d{2,5}["']|\d+\.\d+\.\d+\.\d+:\d+"#,
@@ -134,22 +131,20 @@ quel port|qué puerto|端口",
     Topic {
         title: "Errors",
         cues: "what errors|which errors|error types|error type|what exceptions|which exceptions|\
-            errors can|\
-exceptions can|kinds of errors|welche fehler|quelles erreurs|qué errores",
+            errors can|exceptions can|kinds of errors|welche fehler|quelles erreurs|qué errores",
         pattern: &[
             r"(?:enum|struct|class|interface|type)\s+\w*(?:Error|Exception|Fault|Failure)\b",
             r"\berrors\.New\(|^\s*#\[error\(|^\s*\w*Err\w*\s*=\s*(?:errors|fmt)\.",
         ],
         files: None,
         own: "error|errors|exception|exceptions|types|kinds|give|gives|occur|raise|raised|return|\
-            returned|\
-thrown",
+            returned|thrown",
     },
     Topic {
         title: "Settings",
         cues: "configuration options|config options|configuration file|config file|config files|\
-settings are there|what can be configured|which settings|what settings|configurable|\
-konfigurationsdatei|fichier de configuration|archivo de configuración|配置文件",
+            settings are there|what can be configured|which settings|what settings|configurable|\
+            konfigurationsdatei|fichier de configuration|archivo de configuración|配置文件",
         pattern: &[
             r"(?:struct|class|interface|type)\s+\w*(?:Config|Settings|Options)\b",
             "^#+ .*(?:[Cc]onfigur|[Ss]etting)",
@@ -172,9 +167,11 @@ impl Topic {
 
 /// The topic that `question` is about, if it is about nothing else.
 pub(super) fn of(question: &Question) -> Option<&'static Topic> {
+    // "How are routes matched" asks for more than a list of routes.
+    let most = if question.begins("how|why|wie|warum|comment|pourquoi|cómo") { 0 } else { 1 };
     TOPICS.iter().find(|topic| {
         let other = question.terms.iter().filter(|term| !topic.owns(&term.word));
-        question.has(topic.cues) && other.count() <= 1
+        question.has(topic.cues) && other.count() <= most
     })
 }
 

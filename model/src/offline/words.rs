@@ -189,47 +189,47 @@ pub(super) fn is_german<'a>(words: impl Iterator<Item = &'a str>) -> bool {
 }
 
 const STOP: &str = "a an the of in on at to for from by with without within into onto over under \
-about as than then so if but and or not no nor any some all each every both either is are was \
-were be been being am do does did done doing has have had having can could should would will \
-shall may might must need needs i me my we us our you your he she it its they them their this \
-that these those there here what what's which who whom whose when where where's why how hows \
-please tell show give find list explain describe let lets know get gets got want wants like look \
-looks looking see say says said mean means also just only really exactly actually more most much \
-many few other another same such very up down out off again still yet ever even one two s t d ll \
-re ve don doesn isn aren whats wheres hello hi hey thanks thank located locate come comes go goes \
-work works working happen happens happening anywhere somewhere everywhere anything something thing \
-things stuff way ways place places part parts piece pieces kind sort talk talks mention mentions \
-mentioned use uses used using usage call calls called caller callers define defined defines \
-definition declare declared declares implement implemented implements implementation make makes \
-made between after before during while because through summary summarise summarize overview \
-purpose currently handle handled handles handling responsible involved related regarding deal \
-deals set sets itself themselves written internally \
-wo wie was wer wen wem wann warum wieso welche welcher welches welchen ist sind wird werden wurde \
-der die das den dem des ein eine einen einem einer und oder nicht kein keine im am an auf für von \
-vom mit zu zum zur aus bei nach es sie ich du wir man kann dieses dieser diese diesem gibt bitte \
-zeige zeig mir hier da definiert verwendet benutzt aufgerufen implementiert macht tut erkläre \
-où est sont le la les un une des du de dans pour par avec sans sur qui que quoi quel quelle quels \
-quelles comment ce cette ces cet et ou ne pas je il elle on se sa son ses fait moi montre défini \
-définie utilisé utilisée appelé trouve \
-dónde donde está estan están es el los las unos unas del en para por con sin qué cuál cuáles quién \
-quien cómo como este esta estos estas y o se su sus hace muestra definido definida usado usada usa";
+    about as than then so if but and or not no nor any some all each every both either is are \
+    was were be been being am do does did done doing has have had having can could should would \
+    will shall may might must need needs i me my we us our you your he she it its they them \
+    their this that these those there here what what's which who whom whose when where where's \
+    why how hows please tell show give find list explain describe let lets know get gets got \
+    want wants like look looks looking see say says said mean means also just only really \
+    exactly actually more most much many few other another same such very up down out off again \
+    still yet ever even one two s t d ll re ve don doesn isn aren whats wheres hello hi hey \
+    thanks thank located locate come comes go goes work works working happen happens happening \
+    anywhere somewhere everywhere anything something thing things stuff way ways place places \
+    part parts piece pieces kind sort talk talks mention mentions mentioned use uses used using \
+    usage call calls called caller callers define defined defines definition declare declared \
+    declares implement implemented implements implementation make makes made between after \
+    before during while because through summary summarise summarize overview purpose currently \
+    handle handled handles handling responsible involved related regarding deal deals set sets \
+    itself themselves written internally wo wie was wer wen wem wann warum wieso welche welcher \
+    welches welchen ist sind wird werden wurde der die das den dem des ein eine einen einem \
+    einer und oder nicht kein keine im am an auf für von vom mit zu zum zur aus bei nach es sie \
+    ich du wir man kann dieses dieser diese diesem gibt bitte zeige zeig mir hier da definiert \
+    verwendet benutzt aufgerufen implementiert macht tut erkläre où est sont le la les un une \
+    des du de dans pour par avec sans sur qui que quoi quel quelle quels quelles comment ce \
+    cette ces cet et ou ne pas je il elle on se sa son ses fait moi montre défini définie \
+    utilisé utilisée appelé trouve dónde donde está estan están es el los las unos unas \
+    del en para por con sin qué cuál cuáles quién quien cómo como este esta estos estas y o \
+    se su sus hace muestra definido definida usado usada usa";
 
-const FRAME: &str = "project projects repository repo repos codebase code program application app \
-tool software package file files folder folders directory directories source sources function \
-functions method methods class classes struct structs enum enums trait traits type types interface \
-interfaces module modules variable variables constant constants field fields macro macros crate \
-crates line lines component library libraries test tests tested testing \
-projekt datei dateien ordner funktion klasse code programm \
-projet fichier fichiers dossier fonction classe proyecto archivo archivos carpeta función clase";
+const FRAME: &str = "project projects repository repo repos codebase code program application \
+    app tool software package file files folder folders directory directories source sources \
+    function functions method methods class classes struct structs enum enums trait traits type \
+    types interface interfaces module modules variable variables constant constants field fields \
+    macro macros crate crates line lines component library libraries test tests tested testing \
+    projekt datei dateien ordner funktion klasse code programm projet fichier fichiers dossier \
+    fonction classe proyecto archivo archivos carpeta función clase";
 
-const KINDS: &str = "function functions method methods class classes struct structs structure enum \
-enums trait traits type types interface interfaces module constant variable field macro component \
-hook table command target option flag setting property procedure key \
-funktion methode klasse typ fonction méthode classe función método clase";
+const KINDS: &str = "function functions method methods class classes struct structs structure \
+    enum enums trait traits type types interface interfaces module constant variable field macro \
+    component hook table command target option flag setting property procedure key funktion \
+    methode klasse typ fonction méthode classe función método clase";
 
 const GERMAN: &str = "wo wie wer wann warum welche welcher welches ist sind wird werden der die \
-das \
-den dem ein eine einen und oder nicht im für von mit zu es ich mir dieses diese gibt";
+    das den dem ein eine einen und oder nicht im für von mit zu es ich mir dieses diese gibt";
 
 #[cfg(test)]
 mod tests {

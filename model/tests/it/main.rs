@@ -1,12 +1,15 @@
 //! Tests of the model crate: codecs as pure functions, calls over real sockets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
+mod answers;
 mod anthropic;
 mod call;
+mod cassette;
 mod catalog;
 mod choice;
 mod fault;
 mod gemini;
+mod offline;
 mod openai_chat;
 mod openai_responses;
 mod resolve;

@@ -23,7 +23,7 @@ const fn twice(name: &'static str, scenario: Scenario) -> Point {
 }
 
 /// Every fail-point.
-pub const POINTS: [Point; 45] = [
+pub const POINTS: [Point; 44] = [
     // A process opens the database.
     once("store.migrate.step", Scenario::Tools),
     once("store.migrate.after", Scenario::Tools),
@@ -54,7 +54,6 @@ pub const POINTS: [Point; 45] = [
     twice("loop.model.replied", Scenario::Tools),
     twice("loop.tool.started", Scenario::Tools),
     twice("loop.tool.returned", Scenario::Tools),
-    twice("loop.tool.finished", Scenario::Tools),
     once("loop.calls.answered", Scenario::Recovery),
     once("loop.compact.called", Scenario::Compaction),
     once("loop.compact.replied", Scenario::Compaction),

@@ -124,7 +124,7 @@ const CHAT: [&str; 2] = ["the first line of a chat", "the second line of a chat"
 const RESUME_ALL: [&str; 4] = ["runs", "resume", "--all", "--json"];
 
 fn run_command<'a>(key: &'a str, prompt: &'a str) -> [&'a str; 7] {
-    ["run", "--stream-json", "--model", "sonnet", "--key", key, prompt]
+    ["run", "--stream-json", "--model", "anthropic/claude-sonnet-4-5", "--key", key, prompt]
 }
 
 /// Starts the run of a task, again and again until a process has seen it end.
@@ -202,7 +202,15 @@ async fn chat(stage: &mut Stage) -> Result<(), Halt> {
         let acted = match &session {
             Some(_) if unsaid.is_empty() => return Ok(()),
             Some(run) => stage.act(&["chat", "--resume", run], &unsaid.join("\n"), &[0]).await?,
-            None => stage.act(&["chat", "--model", "sonnet"], &unsaid.join("\n"), &[0]).await?,
+            None => {
+                stage
+                    .act(
+                        &["chat", "--model", "anthropic/claude-sonnet-4-5"],
+                        &unsaid.join("\n"),
+                        &[0],
+                    )
+                    .await?
+            }
         };
         // What was taken and is not in the log is not said again: it is missed in the end.
         if acted == Acted::Done {

@@ -136,7 +136,8 @@ fn play<'a, D: Dialogue<'a>>(
                 None => Charge::uncached(&prompt),
             };
             let spoken = Spoken::new(ask, blocks, stop_reason.as_deref(), usage, charge);
-            if let Some(issued) = exchange.book.issued() {
+            // What a fault leaves of a reply cannot be known again.
+            if let Some(issued) = exchange.book.issued().filter(|_| reply.faulty().is_none()) {
                 issued.remember(scope, D::trace(&spoken));
             }
             let voice = Voice { turn: ask.turn, model: ask.model, spoken };

@@ -159,25 +159,59 @@ Frames carry a CRC-32 so that a torn write is noticed after a reset.
         "docs/porting.md",
         "# Porting\n\nOn machines without 32-bit stores, guard `head` and `tail` by disabling interrupts.\n\n## Endianness\n\nThe checksum is written in little endian.\n",
     ),
-    ("tools/bench.sh", "#!/bin/sh\n# Measures pushes per second.\nset -eu\n\nbuild_bench() {\n    cc -O2 -Iinclude -o /tmp/bench tools/bench.c libtinyring.a\n}\n\nbuild_bench\n/tmp/bench \"${ROUNDS:-1000000}\"\n"),
-    ("CHANGELOG.md", "# Changes\n\n## 0.3\n\n- ring_pop takes what there is instead of failing.\n\n## 0.2\n\n- CRC-32.\n"),
+    (
+        "tools/bench.sh",
+        "#!/bin/sh\n# Measures pushes per second.\nset -eu\n\nbuild_bench() {\n    cc -O2 -Iinclude -o /tmp/bench tools/bench.c libtinyring.a\n}\n\nbuild_bench\n/tmp/bench \"${ROUNDS:-1000000}\"\n",
+    ),
+    (
+        "CHANGELOG.md",
+        "# Changes\n\n## 0.3\n\n- ring_pop takes what there is instead of failing.\n\n## 0.2\n\n- CRC-32.\n",
+    ),
 ];
 
 fn asked() -> Vec<Asked> {
     vec![
         Asked::new("where is ring_push implemented?", [place("src/ring.c", "ring_push(ring_t")]),
-        Asked::new("What is RING_MAX_CAPACITY", [place("include/tinyring.h", "#define RING_MAX_CAPACITY")]),
+        Asked::new(
+            "What is RING_MAX_CAPACITY",
+            [place("include/tinyring.h", "#define RING_MAX_CAPACITY")],
+        ),
         Asked::new("Is it safe with more than one writer thread?", [place("docs/design.md", "")]),
-        Asked::new("how do I compile the library", [place("README", "make"), place("Makefile", "libtinyring.a:")]),
-        Asked::new("what's ring_t", [place("include/tinyring.h", "ring_t;"), place("include/tinyring.h", "typedef struct ring")]),
+        Asked::new(
+            "how do I compile the library",
+            [place("README", "make"), place("Makefile", "libtinyring.a:")],
+        ),
+        Asked::new(
+            "what's ring_t",
+            [
+                place("include/tinyring.h", "ring_t;"),
+                place("include/tinyring.h", "typedef struct ring"),
+            ],
+        ),
         Asked::new("which test covers crc32_of", [place("tests/ring_test.c", "crc")]),
-        Asked::new("where's the checksum computed", [place("src/crc.c", ""), place("include/tinyring.h", "crc32_of")]),
+        Asked::new(
+            "where's the checksum computed",
+            [place("src/crc.c", ""), place("include/tinyring.h", "crc32_of")],
+        ),
         Asked::new("what does this library do", [place("README", "")]),
         Asked::new("which files talk about endianness?", [place("docs/porting.md", "")]),
-        Asked::new("who owns the memory of a ring", [place("docs/design.md", "Memory"), place("docs/design.md", "owns the memory"), place("include/tinyring.h", "memory of the caller")]),
+        Asked::new(
+            "who owns the memory of a ring",
+            [
+                place("docs/design.md", "Memory"),
+                place("docs/design.md", "owns the memory"),
+                place("include/tinyring.h", "memory of the caller"),
+            ],
+        ),
         Asked::new("what does build_bench do", [place("tools/bench.sh", "build_bench() {")]),
         Asked::new("What changed in version 0.3?", [place("CHANGELOG.md", "")]),
-        Asked::new("run the tests: how?", [place("README", "make test"), place("Makefile", "test:")]),
-        Asked::new("ring_init在哪里定义？", [place("src/ring.c", "void ring_init"), place("include/tinyring.h", "void ring_init")]),
+        Asked::new(
+            "run the tests: how?",
+            [place("README", "make test"), place("Makefile", "test:")],
+        ),
+        Asked::new(
+            "ring_init在哪里定义？",
+            [place("src/ring.c", "void ring_init"), place("include/tinyring.h", "void ring_init")],
+        ),
     ]
 }

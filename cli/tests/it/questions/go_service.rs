@@ -225,28 +225,76 @@ func NewHandler(store queue.Store) http.Handler {
 }
 "#,
     ),
-    ("migrations/0001_messages.sql", "CREATE TABLE messages (\n    id BIGSERIAL PRIMARY KEY,\n    url TEXT NOT NULL,\n    body BYTEA NOT NULL,\n    attempts INT NOT NULL DEFAULT 0,\n    due_at TIMESTAMPTZ NOT NULL\n);\n\nCREATE INDEX messages_due ON messages (due_at);\n"),
-    ("vendor/github.com/go-chi/chi/v5/mux.go", "package chi\n\n// Dispatcher routes.\ntype Dispatcher struct{}\n\nfunc NewRouter() *Mux { return nil }\n"),
-    ("deploy/pigeon.service", "[Unit]\nDescription=Pigeon\n\n[Service]\nExecStart=/usr/bin/pigeond -listen :9000\nRestart=always\n"),
+    (
+        "migrations/0001_messages.sql",
+        "CREATE TABLE messages (\n    id BIGSERIAL PRIMARY KEY,\n    url TEXT NOT NULL,\n    body BYTEA NOT NULL,\n    attempts INT NOT NULL DEFAULT 0,\n    due_at TIMESTAMPTZ NOT NULL\n);\n\nCREATE INDEX messages_due ON messages (due_at);\n",
+    ),
+    (
+        "vendor/github.com/go-chi/chi/v5/mux.go",
+        "package chi\n\n// Dispatcher routes.\ntype Dispatcher struct{}\n\nfunc NewRouter() *Mux { return nil }\n",
+    ),
+    (
+        "deploy/pigeon.service",
+        "[Unit]\nDescription=Pigeon\n\n[Service]\nExecStart=/usr/bin/pigeond -listen :9000\nRestart=always\n",
+    ),
 ];
 
 fn asked() -> Vec<Asked> {
     vec![
-        Asked::new("Where is the Dispatcher type defined?", [place("internal/queue/dispatcher.go", "type Dispatcher struct")]),
-        Asked::new("which types implement the Store interface", [place("internal/queue/postgres.go", ""), place("internal/queue/queue.go", "type Store interface")]),
-        Asked::new("what does retryLater do?", [place("internal/queue/dispatcher.go", "retryLater(message Message)")]),
-        Asked::new("where is ErrEmpty used", [place("internal/queue/dispatcher.go", "ErrEmpty"), place("internal/queue/postgres.go", "ErrEmpty")]),
-        Asked::new("how do you build it?", [place("README.md", "make build"), place("Makefile", "build")]),
-        Asked::new("where is the messages table defined", [place("migrations/0001_messages.sql", "CREATE TABLE messages")]),
-        Asked::new("what are the command line flags of pigeond", [place("cmd/pigeond/main.go", "flag.")]),
+        Asked::new(
+            "Where is the Dispatcher type defined?",
+            [place("internal/queue/dispatcher.go", "type Dispatcher struct")],
+        ),
+        Asked::new(
+            "which types implement the Store interface",
+            [
+                place("internal/queue/postgres.go", ""),
+                place("internal/queue/queue.go", "type Store interface"),
+            ],
+        ),
+        Asked::new(
+            "what does retryLater do?",
+            [place("internal/queue/dispatcher.go", "retryLater(message Message)")],
+        ),
+        Asked::new(
+            "where is ErrEmpty used",
+            [
+                place("internal/queue/dispatcher.go", "ErrEmpty"),
+                place("internal/queue/postgres.go", "ErrEmpty"),
+            ],
+        ),
+        Asked::new(
+            "how do you build it?",
+            [place("README.md", "make build"), place("Makefile", "build")],
+        ),
+        Asked::new(
+            "where is the messages table defined",
+            [place("migrations/0001_messages.sql", "CREATE TABLE messages")],
+        ),
+        Asked::new(
+            "what are the command line flags of pigeond",
+            [place("cmd/pigeond/main.go", "flag.")],
+        ),
         Asked::new("explain the purpose of this project to me", [place("README.md", "")]),
         Asked::new("list the modules it requires", [place("go.mod", "")]),
-        Asked::new("how does authorization work here?", [place("internal/api/handler.go", "Authorization"), place("internal/api/handler.go", "")]),
+        Asked::new(
+            "how does authorization work here?",
+            [
+                place("internal/api/handler.go", "Authorization"),
+                place("internal/api/handler.go", ""),
+            ],
+        ),
         Asked::new("entry point?", [place("cmd/pigeond/main.go", "func main")]),
         Asked::new("where is retryLater tested", [place("internal/queue/dispatcher_test.go", "")]),
         Asked::new("how many Go files are there?", [Asked::saying("6 Go files")]),
-        Asked::new("¿Dónde está definido OpenPostgres?", [place("internal/queue/postgres.go", "func OpenPostgres")]),
+        Asked::new(
+            "¿Dónde está definido OpenPostgres?",
+            [place("internal/queue/postgres.go", "func OpenPostgres")],
+        ),
         Asked::new("where is the KafkaConsumer defined", [nothing("KafkaConsumer")]),
-        Asked::new("how do I run the checks before pushing", [place("README.md", "make check"), place("Makefile", "check")]),
+        Asked::new(
+            "how do I run the checks before pushing",
+            [place("README.md", "make check"), place("Makefile", "check")],
+        ),
     ]
 }

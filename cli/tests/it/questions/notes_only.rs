@@ -24,10 +24,16 @@ const FILES: &[(&str, &str)] = &[
 fn asked() -> Vec<Asked> {
     vec![
         Asked::new("how long does the bread bake", [place("recipes/bread.md", "")]),
-        Asked::new("what is in this folder?", [place("garden.md", ""), place("ideas.txt", ""), place("recipes/bread.md", "")]),
+        Asked::new(
+            "what is in this folder?",
+            [place("garden.md", ""), place("ideas.txt", ""), place("recipes/bread.md", "")],
+        ),
         Asked::new("when is the garden watered?", [place("garden.md", "")]),
         Asked::new("How do I build and run this?", [nothing("build")]),
         Asked::new("anything still to do? list todos", [place("ideas.txt", "TODO")]),
-        Asked::new("where do I note ideas about a sundial", [place("ideas.txt", "sundial"), place("ideas.txt", "")]),
+        Asked::new(
+            "where do I note ideas about a sundial",
+            [place("ideas.txt", "sundial"), place("ideas.txt", "")],
+        ),
     ]
 }

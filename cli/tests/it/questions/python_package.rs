@@ -248,21 +248,68 @@ Set `GLEANER_SMTP` to the address of your mail server.
 
 fn asked() -> Vec<Asked> {
     vec![
-        Asked::new("where is the class ItemStore", [place("src/gleaner/store.py", "class ItemStore")]),
-        Asked::new("Where's strip_tracking tested?", [place("tests/test_digest.py", "strip_tracking"), place("tests/test_digest.py", "def test_tracking")]),
+        Asked::new(
+            "where is the class ItemStore",
+            [place("src/gleaner/store.py", "class ItemStore")],
+        ),
+        Asked::new(
+            "Where's strip_tracking tested?",
+            [
+                place("tests/test_digest.py", "strip_tracking"),
+                place("tests/test_digest.py", "def test_tracking"),
+            ],
+        ),
         Asked::new("explain fetch_feed", [place("src/gleaner/fetch.py", "def fetch_feed")]),
         Asked::new("what happens when a server is busy?", [place("src/gleaner/fetch.py", "")]),
-        Asked::new("how do I install this", [place("README.rst", "pip install"), place("README.rst", "Installation"), place("pyproject.toml", "")]),
+        Asked::new(
+            "how do I install this",
+            [
+                place("README.rst", "pip install"),
+                place("README.rst", "Installation"),
+                place("pyproject.toml", ""),
+            ],
+        ),
         Asked::new("Who uses compose_digest?", [place("src/gleaner/cli.py", "compose_digest")]),
         Asked::new("what are the dependencies of this package", [place("pyproject.toml", "")]),
-        Asked::new("which environment variables does it read?", [place("src/gleaner/store.py", "GLEANER_HOME"), place("docs/configuration.md", "GLEANER_HOME")]),
-        Asked::new("What is this project about", [place("README.rst", ""), place("pyproject.toml", "description")]),
-        Asked::new("where does the program start?", [place("src/gleaner/cli.py", "def main"), place("src/gleaner/cli.py", "__main__"), place("pyproject.toml", "gleaner.cli:main")]),
-        Asked::new("find files about mail", [place("docs/configuration.md", ""), place("src/gleaner/digest.py", "")]),
-        Asked::new("what license is it under", [place("LICENSE", ""), place("pyproject.toml", "license")]),
+        Asked::new(
+            "which environment variables does it read?",
+            [
+                place("src/gleaner/store.py", "GLEANER_HOME"),
+                place("docs/configuration.md", "GLEANER_HOME"),
+            ],
+        ),
+        Asked::new(
+            "What is this project about",
+            [place("README.rst", ""), place("pyproject.toml", "description")],
+        ),
+        Asked::new(
+            "where does the program start?",
+            [
+                place("src/gleaner/cli.py", "def main"),
+                place("src/gleaner/cli.py", "__main__"),
+                place("pyproject.toml", "gleaner.cli:main"),
+            ],
+        ),
+        Asked::new(
+            "find files about mail",
+            [place("docs/configuration.md", ""), place("src/gleaner/digest.py", "")],
+        ),
+        Asked::new(
+            "what license is it under",
+            [place("LICENSE", ""), place("pyproject.toml", "license")],
+        ),
         Asked::new("give me a summary of store.py", [place("src/gleaner/store.py", "")]),
-        Asked::new("Wo ist backoff_seconds definiert?", [place("src/gleaner/fetch.py", "def backoff_seconds")]),
+        Asked::new(
+            "Wo ist backoff_seconds definiert?",
+            [place("src/gleaner/fetch.py", "def backoff_seconds")],
+        ),
         Asked::new("is there any support for OAuth?", [nothing("OAuth")]),
-        Asked::new("where is the items table created", [place("src/gleaner/store.py", "CREATE TABLE"), place("src/gleaner/store.py", "SCHEMA")]),
+        Asked::new(
+            "where is the items table created",
+            [
+                place("src/gleaner/store.py", "CREATE TABLE"),
+                place("src/gleaner/store.py", "SCHEMA"),
+            ],
+        ),
     ]
 }

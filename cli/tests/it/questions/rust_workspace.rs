@@ -350,14 +350,43 @@ async fn main() {
 
 fn asked() -> Vec<Asked> {
     vec![
-        Asked::new("Where is `Planner` defined?", [place("core/src/planner.rs", "pub struct Planner")]),
-        Asked::new("which function assigns a berth to a ship", [place("core/src/planner.rs", "pub fn assign_berth")]),
-        Asked::new("where do we call release_expired?", [place("core/tests/expiry.rs", "release_expired(6)")]),
-        Asked::new("What is SAFETY_MARGIN for", [place("core/src/berth.rs", "pub const SAFETY_MARGIN")]),
-        Asked::new("How do I run the tests of this thing?", [place("README.md", "cargo test"), place("README.md", "Running the tests")]),
-        Asked::new("is assign_berth tested anywhere", [place("core/src/planner.rs", "assign_berth(100.0"), place("core/src/planner.rs", "fn a_short_ship_gets"), place("core/tests/expiry.rs", "assign_berth")]),
+        Asked::new(
+            "Where is `Planner` defined?",
+            [place("core/src/planner.rs", "pub struct Planner")],
+        ),
+        Asked::new(
+            "which function assigns a berth to a ship",
+            [place("core/src/planner.rs", "pub fn assign_berth")],
+        ),
+        Asked::new(
+            "where do we call release_expired?",
+            [place("core/tests/expiry.rs", "release_expired(6)")],
+        ),
+        Asked::new(
+            "What is SAFETY_MARGIN for",
+            [place("core/src/berth.rs", "pub const SAFETY_MARGIN")],
+        ),
+        Asked::new(
+            "How do I run the tests of this thing?",
+            [place("README.md", "cargo test"), place("README.md", "Running the tests")],
+        ),
+        Asked::new(
+            "is assign_berth tested anywhere",
+            [
+                place("core/src/planner.rs", "assign_berth(100.0"),
+                place("core/src/planner.rs", "fn a_short_ship_gets"),
+                place("core/tests/expiry.rs", "assign_berth"),
+            ],
+        ),
         Asked::new("what does this repository do?", [place("README.md", "")]),
-        Asked::new("Which third-party crates does it depend on?", [place("Cargo.toml", ""), place("http/Cargo.toml", "axum"), place("core/Cargo.toml", "")]),
+        Asked::new(
+            "Which third-party crates does it depend on?",
+            [
+                place("Cargo.toml", ""),
+                place("http/Cargo.toml", "axum"),
+                place("core/Cargo.toml", ""),
+            ],
+        ),
         Asked::new("how are requests rate limited?", [place("http/src/limit.rs", "")]),
         Asked::new("which HTTP routes are there", [place("http/src/routes.rs", ".route(")]),
         Asked::new("list all TODOs and FIXMEs", [place("core/src/planner.rs", "TODO")]),

@@ -67,11 +67,13 @@ impl Asked {
         self.right.iter().any(|right| match right {
             Right::Saying(text) => beginning.contains(text),
             Right::Nothing(subject) => {
-                let admits = beginning.contains("I found no") || beginning.contains("Nothing mentions");
+                let admits =
+                    beginning.contains("I found no") || beginning.contains("Nothing mentions");
                 admits && beginning.to_lowercase().contains(&subject.to_lowercase())
             }
             Right::Place(path, text) => cited.iter().take(FIRST_CITATIONS).any(|(cited, line)| {
-                cited == path && line_of(&folder.join(path), *line).is_some_and(|found| found.contains(text))
+                cited == path
+                    && line_of(&folder.join(path), *line).is_some_and(|found| found.contains(text))
             }),
         })
     }

@@ -12,10 +12,22 @@ const COMMITS: &[Commit] = &[
         date: "2024-02-03T10:00:00Z",
         message: "Begin the almanac",
         files: &[
-            ("README.md", "# Almanac\n\nSunrise, sunset and phases of the moon, as a Ruby gem and a small page.\n\n## Usage\n\n```ruby\nAlmanac::Sun.new(52.5, 13.4).rise(Date.today)\n```\n"),
-            ("Gemfile", "source \"https://rubygems.org\"\n\ngemspec\n\ngem \"sinatra\", \"~> 4.0\"\n\ngroup :test do\n  gem \"minitest\"\nend\n"),
-            ("Rakefile", "require \"rake/testtask\"\n\nRake::TestTask.new(:test) do |task|\n  task.pattern = \"test/**/*_test.rb\"\nend\n\ntask default: :test\n"),
-            ("lib/almanac/sun.rb", "module Almanac\n  # Rise and set of the sun at a place.\n  class Sun\n    ZENITH = 90.833\n\n    def initialize(latitude, longitude)\n      @latitude = latitude\n      @longitude = longitude\n    end\n\n    def rise(date)\n      hour_angle(date)\n    end\n\n    private\n\n    def hour_angle(date)\n      date.yday * ZENITH\n    end\n  end\nend\n"),
+            (
+                "README.md",
+                "# Almanac\n\nSunrise, sunset and phases of the moon, as a Ruby gem and a small page.\n\n## Usage\n\n```ruby\nAlmanac::Sun.new(52.5, 13.4).rise(Date.today)\n```\n",
+            ),
+            (
+                "Gemfile",
+                "source \"https://rubygems.org\"\n\ngemspec\n\ngem \"sinatra\", \"~> 4.0\"\n\ngroup :test do\n  gem \"minitest\"\nend\n",
+            ),
+            (
+                "Rakefile",
+                "require \"rake/testtask\"\n\nRake::TestTask.new(:test) do |task|\n  task.pattern = \"test/**/*_test.rb\"\nend\n\ntask default: :test\n",
+            ),
+            (
+                "lib/almanac/sun.rb",
+                "module Almanac\n  # Rise and set of the sun at a place.\n  class Sun\n    ZENITH = 90.833\n\n    def initialize(latitude, longitude)\n      @latitude = latitude\n      @longitude = longitude\n    end\n\n    def rise(date)\n      hour_angle(date)\n    end\n\n    private\n\n    def hour_angle(date)\n      date.yday * ZENITH\n    end\n  end\nend\n",
+            ),
         ],
     },
     Commit {
@@ -23,8 +35,14 @@ const COMMITS: &[Commit] = &[
         date: "2024-05-20T16:30:00Z",
         message: "Phases of the moon",
         files: &[
-            ("lib/almanac/moon.rb", "module Almanac\n  class Moon\n    SYNODIC_DAYS = 29.530588\n\n    def self.phase(date)\n      age = (date.jd - 2_451_550.1) % SYNODIC_DAYS\n      name_of(age)\n    end\n\n    def self.name_of(age)\n      age < 14 ? :waxing : :waning\n    end\n  end\nend\n"),
-            ("test/moon_test.rb", "require \"minitest/autorun\"\nrequire \"almanac/moon\"\n\nclass MoonTest < Minitest::Test\n  def test_a_young_moon_waxes\n    assert_equal :waxing, Almanac::Moon.name_of(3)\n  end\nend\n"),
+            (
+                "lib/almanac/moon.rb",
+                "module Almanac\n  class Moon\n    SYNODIC_DAYS = 29.530588\n\n    def self.phase(date)\n      age = (date.jd - 2_451_550.1) % SYNODIC_DAYS\n      name_of(age)\n    end\n\n    def self.name_of(age)\n      age < 14 ? :waxing : :waning\n    end\n  end\nend\n",
+            ),
+            (
+                "test/moon_test.rb",
+                "require \"minitest/autorun\"\nrequire \"almanac/moon\"\n\nclass MoonTest < Minitest::Test\n  def test_a_young_moon_waxes\n    assert_equal :waxing, Almanac::Moon.name_of(3)\n  end\nend\n",
+            ),
         ],
     },
     Commit {
@@ -32,9 +50,18 @@ const COMMITS: &[Commit] = &[
         date: "2024-09-01T08:15:00Z",
         message: "Correct the zenith and add a release script",
         files: &[
-            ("lib/almanac/sun.rb", "module Almanac\n  # Rise and set of the sun at a place.\n  class Sun\n    ZENITH = 90.8333\n\n    def initialize(latitude, longitude)\n      @latitude = latitude\n      @longitude = longitude\n    end\n\n    def rise(date)\n      hour_angle(date)\n    end\n\n    private\n\n    def hour_angle(date)\n      date.yday * ZENITH\n    end\n  end\nend\n"),
-            ("bin/release", "#!/bin/bash\nset -euo pipefail\n\ntag_version() {\n  git tag \"v$1\"\n}\n\ntag_version \"$1\"\ngem build almanac.gemspec\n"),
-            ("config/places.yml", "berlin:\n  latitude: 52.5\n  longitude: 13.4\nlagos:\n  latitude: 6.5\n  longitude: 3.4\n"),
+            (
+                "lib/almanac/sun.rb",
+                "module Almanac\n  # Rise and set of the sun at a place.\n  class Sun\n    ZENITH = 90.8333\n\n    def initialize(latitude, longitude)\n      @latitude = latitude\n      @longitude = longitude\n    end\n\n    def rise(date)\n      hour_angle(date)\n    end\n\n    private\n\n    def hour_angle(date)\n      date.yday * ZENITH\n    end\n  end\nend\n",
+            ),
+            (
+                "bin/release",
+                "#!/bin/bash\nset -euo pipefail\n\ntag_version() {\n  git tag \"v$1\"\n}\n\ntag_version \"$1\"\ngem build almanac.gemspec\n",
+            ),
+            (
+                "config/places.yml",
+                "berlin:\n  latitude: 52.5\n  longitude: 13.4\nlagos:\n  latitude: 6.5\n  longitude: 3.4\n",
+            ),
         ],
     },
 ];
@@ -45,11 +72,20 @@ fn asked() -> Vec<Asked> {
         Asked::new("Who wrote the Moon class", [Asked::saying("Jonas Okafor")]),
         Asked::new("what were the most recent commits", [Asked::saying("Correct the zenith")]),
         Asked::new("when was the release script added?", [Asked::saying("2024-09-01")]),
-        Asked::new("where is SYNODIC_DAYS defined", [place("lib/almanac/moon.rb", "SYNODIC_DAYS = ")]),
+        Asked::new(
+            "where is SYNODIC_DAYS defined",
+            [place("lib/almanac/moon.rb", "SYNODIC_DAYS = ")],
+        ),
         Asked::new("which gems does it need?", [place("Gemfile", "")]),
         Asked::new("who contributes to this repository", [Asked::saying("Jonas Okafor")]),
-        Asked::new("where are the coordinates of Lagos configured", [place("config/places.yml", "lagos"), place("config/places.yml", "")]),
-        Asked::new("is name_of tested?", [place("test/moon_test.rb", "name_of"), place("test/moon_test.rb", "def test_a_young")]),
+        Asked::new(
+            "where are the coordinates of Lagos configured",
+            [place("config/places.yml", "lagos"), place("config/places.yml", "")],
+        ),
+        Asked::new(
+            "is name_of tested?",
+            [place("test/moon_test.rb", "name_of"), place("test/moon_test.rb", "def test_a_young")],
+        ),
         Asked::new("how do I run the test suite", [place("Rakefile", "")]),
     ]
 }

@@ -34,7 +34,10 @@ const FILES: &[(&str, &str)] = &[
 }
 "#,
     ),
-    ("package-lock.json", "{\n  \"name\": \"tablekeeper\",\n  \"lockfileVersion\": 3,\n  \"packages\": {\n    \"node_modules/express\": {\"version\": \"4.21.0\"},\n    \"node_modules/bookTable\": {\"version\": \"1.0.0\"}\n  }\n}\n"),
+    (
+        "package-lock.json",
+        "{\n  \"name\": \"tablekeeper\",\n  \"lockfileVersion\": 3,\n  \"packages\": {\n    \"node_modules/express\": {\"version\": \"4.21.0\"},\n    \"node_modules/bookTable\": {\"version\": \"1.0.0\"}\n  }\n}\n",
+    ),
     (
         "README.md",
         r#"<p align="center"><img src="logo.svg"></p>
@@ -200,31 +203,86 @@ describe("overlaps", () => {
 });
 "#,
     ),
-    ("public/vendor.min.js", "!function(){var e=findFreeTable;function findFreeTable(a){return a}window.BookingForm=e}();\n"),
+    (
+        "public/vendor.min.js",
+        "!function(){var e=findFreeTable;function findFreeTable(a){return a}window.BookingForm=e}();\n",
+    ),
     (
         "Dockerfile",
         "FROM node:20-alpine AS build\nWORKDIR /app\nCOPY . .\nRUN npm ci && npm run build\n\nFROM node:20-alpine\nCOPY --from=build /app/dist /app/dist\nEXPOSE 8080\nCMD [\"node\", \"/app/dist/server/index.js\"]\n",
     ),
-    ("docker-compose.yml", "services:\n  web:\n    build: .\n    ports:\n      - \"8080:8080\"\n    environment:\n      SESSION_SECRET: change-me\n"),
-    ("tsconfig.json", "{\n  \"compilerOptions\": {\n    \"strict\": true,\n    \"target\": \"ES2022\",\n    \"jsx\": \"react-jsx\"\n  }\n}\n"),
+    (
+        "docker-compose.yml",
+        "services:\n  web:\n    build: .\n    ports:\n      - \"8080:8080\"\n    environment:\n      SESSION_SECRET: change-me\n",
+    ),
+    (
+        "tsconfig.json",
+        "{\n  \"compilerOptions\": {\n    \"strict\": true,\n    \"target\": \"ES2022\",\n    \"jsx\": \"react-jsx\"\n  }\n}\n",
+    ),
 ];
 
 fn asked() -> Vec<Asked> {
     vec![
-        Asked::new("where is findFreeTable implemented", [place("src/shared/tables.ts", "export function findFreeTable")]),
-        Asked::new("Which component renders the booking form?", [place("src/client/BookingForm.tsx", ""), place("src/client/App.tsx", "BookingForm")]),
+        Asked::new(
+            "where is findFreeTable implemented",
+            [place("src/shared/tables.ts", "export function findFreeTable")],
+        ),
+        Asked::new(
+            "Which component renders the booking form?",
+            [place("src/client/BookingForm.tsx", ""), place("src/client/App.tsx", "BookingForm")],
+        ),
         Asked::new("what calls requireSession", [place("src/server/index.ts", "requireSession")]),
         Asked::new("how is a session checked?", [place("src/server/session.ts", "")]),
-        Asked::new("how can I start the dev server", [place("README.md", "npm run dev"), place("package.json", "\"dev\"")]),
-        Asked::new("Where is the overlaps function covered by tests?", [place("src/shared/tables.test.ts", "overlaps")]),
-        Asked::new("what does the booking schema look like", [place("src/server/bookings.ts", "bookingSchema")]),
+        Asked::new(
+            "how can I start the dev server",
+            [place("README.md", "npm run dev"), place("package.json", "\"dev\"")],
+        ),
+        Asked::new(
+            "Where is the overlaps function covered by tests?",
+            [place("src/shared/tables.test.ts", "overlaps")],
+        ),
+        Asked::new(
+            "what does the booking schema look like",
+            [place("src/server/bookings.ts", "bookingSchema")],
+        ),
         Asked::new("which npm packages are used", [place("package.json", "")]),
-        Asked::new("what port does the server listen on?", [place("src/server/index.ts", "8080"), place("src/server/index.ts", "listen"), place("docker-compose.yml", "8080"), place("Dockerfile", "8080")]),
-        Asked::new("show me the Table interface", [place("src/shared/tables.ts", "export interface Table")]),
-        Asked::new("What's left to do in the code? any TODO comments", [place("src/server/bookings.ts", "TODO")]),
-        Asked::new("how is the project structured", [place("package.json", ""), place("README.md", ""), place("src/server/index.ts", ""), place("src/client/App.tsx", "")]),
-        Asked::new("how do I deploy it", [place("README.md", "docker compose"), place("README.md", "Deploying")]),
-        Asked::new("Où est défini bookingsRouter ?", [place("src/server/bookings.ts", "export const bookingsRouter")]),
-        Asked::new("where is the text \"fully booked\" sent", [place("src/server/bookings.ts", "fully booked")]),
+        Asked::new(
+            "what port does the server listen on?",
+            [
+                place("src/server/index.ts", "8080"),
+                place("src/server/index.ts", "listen"),
+                place("docker-compose.yml", "8080"),
+                place("Dockerfile", "8080"),
+            ],
+        ),
+        Asked::new(
+            "show me the Table interface",
+            [place("src/shared/tables.ts", "export interface Table")],
+        ),
+        Asked::new(
+            "What's left to do in the code? any TODO comments",
+            [place("src/server/bookings.ts", "TODO")],
+        ),
+        Asked::new(
+            "how is the project structured",
+            [
+                place("package.json", ""),
+                place("README.md", ""),
+                place("src/server/index.ts", ""),
+                place("src/client/App.tsx", ""),
+            ],
+        ),
+        Asked::new(
+            "how do I deploy it",
+            [place("README.md", "docker compose"), place("README.md", "Deploying")],
+        ),
+        Asked::new(
+            "Où est défini bookingsRouter ?",
+            [place("src/server/bookings.ts", "export const bookingsRouter")],
+        ),
+        Asked::new(
+            "where is the text \"fully booked\" sent",
+            [place("src/server/bookings.ts", "fully booked")],
+        ),
     ]
 }

@@ -30,8 +30,8 @@ pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Op
     }
     if question.has("plan|propose|suggest|refactoring|improvements|review|audit|重构计划") {
         answer.say(
-            "I cannot judge code, so I propose no plan of my own. The longest files and \
-            the open marks above are where one usually begins.",
+            "I cannot judge code, so I propose no plan of my own. The longest files and the open \
+                marks above are where one usually begins.",
         );
     }
     Some(answer)

@@ -13,14 +13,14 @@ use crate::offline::readme::{self, Command};
 
 /// Documents that may name commands.
 const DOCUMENTS: &str = "**/{README*,readme*,CONTRIBUTING*,INSTALL*,HACKING*,BUILDING*,\
-DEVELOPMENT*,DEVELOPING*,TESTING*,GETTING_STARTED*,getting-started*,development*,contributing*,\
-installation*,install.md}";
+    DEVELOPMENT*,DEVELOPING*,TESTING*,GETTING_STARTED*,getting-started*,development*,\
+    contributing*,installation*,install.md}";
 /// Scripts at the top that are called by their own name.
 const SCRIPTS: &str =
     "{test,build,run,start,check,install,configure,*.sh,bin/*,script/*,scripts/*}";
 /// Files of continuous integration: what they run, works.
 const INTEGRATION: &str = "{.github/workflows/*.yml,.github/workflows/*.yaml,.gitlab-ci.yml,\
-.circleci/config.yml,.travis.yml}";
+    .circleci/config.yml,.travis.yml}";
 /// Files that are read.
 const READ: usize = 8;
 

@@ -29,7 +29,8 @@ const COUNTED: [Counted; 7] = [
         "function",
         "functions|function|methods|method|funktionen|fonctions|funciones",
         &[
-            r"^\s*(?:pub(?:\([^)]*\))?\s+|export\s+|default\s+|async\s+|static\s+|unsafe\s+|const\s+)*(?:fn|func|def|function)\s",
+            r"^\s*(?:(?:pub(?:\([^)]*\))?|export|default|async|static|unsafe|const)\s+)*(?:fn|func)\s",
+            r"^\s*(?:(?:export|default|async)\s+)*(?:def|function)\s",
         ],
     ),
     Counted(

@@ -133,9 +133,9 @@ fn tell_includes(looked_at: &[String], notes: &mut Notes<'_>, answer: &mut Answe
         format!("none is named in {}", paths.join(", "))
     };
     answer.say(format!(
-        "I found no dependencies: {read} (Cargo.toml, package.json, \
-        pyproject.toml, requirements.txt, go.mod, pom.xml, build.gradle, Gemfile, CMakeLists.txt \
-        and the like)."
+        "I found no dependencies: {read} (Cargo.toml, package.json, pyproject.toml, \
+            requirements.txt, go.mod, pom.xml, build.gradle, Gemfile, CMakeLists.txt and the \
+            like)."
     ));
     if !seen.is_empty() {
         answer.say("Its C files include these headers:");

@@ -59,8 +59,8 @@ fn tell(
             return Some(());
         }
         answer.say(format!(
-            "I found no file {}; I looked for it at any depth, in all folders \
-            that are not ignored.",
+            "I found no file {}; I looked for it at any depth, in all folders that are not \
+                ignored.",
             code(named)
         ));
         return Some(());

@@ -15,12 +15,11 @@ const COMMITS: usize = 10;
 
 /// Phrases that ask for people.
 const PEOPLE: &str = "authors|contributors|contributor|who contributes|who contributed|\
-who works on|who worked on|\
-who maintains|who wrote this";
+    who works on|who worked on|who maintains|who wrote this";
 /// Words that say that the history is meant, not of what.
 const OWN: &str = "change|changed|commit|commits|git|log|history|recent|recently|latest|last|\
-added|wrote|\
-changes|maintains|contributes|contributed|contributors|author|authors|zuletzt|geändert";
+    added|wrote|changes|maintains|contributes|contributed|contributors|author|authors|zuletzt|\
+    geändert";
 
 /// What the history is wanted of.
 enum Subject {
@@ -32,81 +31,54 @@ enum Subject {
 
 /// Answers from the history.
 pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Option<Answer> {
-    let subject = subject(question, notes)?;
     let mut answer = Answer::new();
-    match &subject {
-        Subject::People => {
-            let said = notes.git("shortlog -s -n -e HEAD", "count commits by author");
-            let latest = notes.git(&format!("log -n 5 {FORMAT}"), "list the latest commits");
-            let (said, latest) = (said?, latest?);
-            if let Some(text) = output(&said, notes, &mut answer)? {
-                answer.say("Commits by author:").block(&lines(&text, COMMITS * 2), "");
-                if let Said::Output(latest) = &latest {
-                    answer.say("The latest commits:").block(&lines(latest, 5), "");
-                }
-            }
-        }
+    match subject(question, notes)? {
+        Subject::People => tell_people(notes, &mut answer)?,
         Subject::Everything => {
-            let said =
-                notes.git(&format!("log -n {COMMITS} {FORMAT}"), "list the latest commits")?;
+            let log = format!("log -n {COMMITS} {FORMAT}");
+            let said = notes.git(&log, "list the latest commits")?;
             if let Some(text) = output(&said, notes, &mut answer)? {
                 answer.say("The latest commits:").block(&lines(&text, COMMITS), "");
             }
         }
-        Subject::File(path) => {
-            let latest = notes.git(
-                &format!("log -n {COMMITS} {FORMAT} -- {}", quote(path)),
-                "list the commits of a file",
-            );
-            let first = notes.git(
-                &format!("log --diff-filter=A {FORMAT} -- {}", quote(path)),
-                "find when a file was added",
-            );
-            let (latest, first) = (latest?, first?);
-            if let Some(text) = output(&latest, notes, &mut answer)? {
-                tell_file(path, &text, &first, &mut answer);
-            }
-        }
+        Subject::File(path) => tell_file(&path, notes, &mut answer)?,
         Subject::Lines { path, first, last, name } => {
-            let said = notes.git(
-                &format!(
-                    "blame -s --date=short -L {first},{last} -w --no-textconv -c -- {}",
-                    quote(path)
-                ),
-                "see who wrote some lines",
-            );
-            let log = notes.git(
-                &format!(
-                    "log -n {COMMITS} {FORMAT} -s --no-ext-diff --no-textconv -L {}",
-                    quote(&format!("{first},{last}:{path}"))
-                ),
-                "list the commits of some lines",
-            );
-            let (_, log) = (said?, log?);
-            if let Some(text) = output(&log, notes, &mut answer)? {
-                let shown = lines(&text, COMMITS);
-                let place = cite(path, *first);
-                match shown.first() {
-                    Some(latest) => {
-                        answer.say(format!(
-                            "{} ({place}) was changed last in {}.",
-                            code(name),
-                            code(latest)
-                        ));
-                        if shown.len() > 1 {
-                            answer
-                                .say("All commits of these lines, the newest first:")
-                                .block(&shown, "");
-                        }
-                    }
-                    None => {
-                        answer.say(format!("{} ({place}) is in no commit yet.", code(name)));
-                    }
-                }
+            let range = quote(&format!("{first},{last}:{path}"));
+            let log =
+                format!("log -n {COMMITS} {FORMAT} -s --no-ext-diff --no-textconv -L {range}");
+            match notes.git(&log, "list the commits of some lines")? {
+                Said::Output(text) => tell_lines(&name, &cite(&path, first), &text, &mut answer),
+                // Lines that were not committed yet have no history; their file may have.
+                _ => tell_file(&path, notes, &mut answer)?,
             }
         }
     }
     Some(answer)
+}
+
+fn tell_people(notes: &mut Notes<'_>, answer: &mut Answer) -> Option<()> {
+    let authors = notes.git("shortlog -s -n -e HEAD", "count commits by author");
+    let latest = notes.git(&format!("log -n 5 {FORMAT}"), "list the latest commits");
+    let (authors, latest) = (authors?, latest?);
+    if let Some(text) = output(&authors, notes, answer)? {
+        answer.say("Commits by author:").block(&lines(&text, COMMITS * 2), "");
+        if let Said::Output(latest) = &latest {
+            answer.say("The latest commits:").block(&lines(latest, 5), "");
+        }
+    }
+    Some(())
+}
+
+fn tell_lines(name: &str, place: &str, text: &str, answer: &mut Answer) {
+    let shown = lines(text, COMMITS);
+    let Some(latest) = shown.first() else {
+        answer.say(format!("{} ({place}) is in no commit yet.", code(name)));
+        return;
+    };
+    answer.say(format!("{} ({place}) was changed last in {}.", code(name), code(latest)));
+    if shown.len() > 1 {
+        answer.say("All commits of these lines, the newest first:").block(&shown, "");
+    }
 }
 
 fn lines(text: &str, most: usize) -> Vec<&str> {
@@ -176,8 +148,8 @@ fn output(said: &Said, notes: &mut Notes<'_>, answer: &mut Answer) -> Option<Opt
         Said::NoShell => {}
     }
     answer.say(
-        "I cannot ask git here: this agent has no shell. Ask an agent with the tool Bash, \
-        such as `general-purpose`, or run `git log` yourself.",
+        "I cannot ask git here: this agent has no shell. Ask an agent with the tool Bash, such \
+            as `general-purpose`, or run `git log` yourself.",
     );
     let heads = notes.glob(".git/logs/HEAD")?;
     let page = match heads.list.first() {
@@ -198,22 +170,26 @@ fn output(said: &Said, notes: &mut Notes<'_>, answer: &mut Answer) -> Option<Opt
     Some(None)
 }
 
-fn tell_file(path: &str, text: &str, first: &Said, answer: &mut Answer) {
-    let shown = lines(text, COMMITS);
-    let Some(latest) = shown.first() else {
-        answer.say(format!(
-            "{} is in no commit: it is not tracked, or there is no such file.",
-            code(path)
-        ));
-        return;
+fn tell_file(path: &str, notes: &mut Notes<'_>, answer: &mut Answer) -> Option<()> {
+    let log = |options: &str| format!("log {options} {FORMAT} -- {}", quote(path));
+    let latest = notes.git(&log(&format!("-n {COMMITS}")), "list the commits of a file");
+    let added = notes.git(&log("--diff-filter=A"), "find when a file was added");
+    let (latest, added) = (latest?, added?);
+    let Some(text) = output(&latest, notes, answer)? else { return Some(()) };
+    let shown = lines(&text, COMMITS);
+    let Some(newest) = shown.first() else {
+        let path = code(path);
+        answer.say(format!("{path} is in no commit: it is not tracked, or there is no such file."));
+        return Some(());
     };
-    answer.say(format!("{} was changed last in {}.", code(path), code(latest)));
-    if let Said::Output(first) = first
-        && let Some(added) = lines(first, 50).last()
+    answer.say(format!("{} was changed last in {}.", code(path), code(newest)));
+    if let Said::Output(added) = added
+        && let Some(oldest) = lines(&added, 50).last()
     {
-        answer.say(format!("It was added in {}.", code(added)));
+        answer.say(format!("It was added in {}.", code(oldest)));
     }
     if shown.len() > 1 {
         answer.say("Its commits, the newest first:").block(&shown, "");
     }
+    Some(())
 }

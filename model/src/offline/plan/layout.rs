@@ -11,7 +11,7 @@ use crate::offline::readme;
 
 /// Files that say at their beginning what their folder is.
 const HEADS: &str = "**/{README.md,Cargo.toml,package.json,__init__.py,lib.rs,main.rs,mod.rs,\
-index.ts,index.js,index.tsx,main.go,doc.go,main.py,app.py}";
+    index.ts,index.js,index.tsx,main.go,doc.go,main.py,app.py}";
 /// Documents about the structure.
 const ARCHITECTURE: &str =
     "**/{ARCHITECTURE*,architecture*,DESIGN*,design.md,structure.md,overview.md}";

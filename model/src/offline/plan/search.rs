@@ -34,14 +34,12 @@ enum Leaning {
 
 /// Phrases that ask for code.
 const CODE: &str = "where is|where are|wheres|where do|where does|which function|which functions|\
-which method|\
-which class|which struct|which component|what function|implemented|implementation|\
-which module|in the code|code|internally|internals|under the hood|wo wird|wo ist|où est|\
-dónde se";
+    which method|which class|which struct|which component|what function|implemented|\
+    implementation|which module|in the code|code|internally|internals|under the hood|wo wird|\
+    wo ist|où est|dónde se";
 /// Phrases that ask for documents.
 const DOCUMENTS: &str = "documented|documentation|document|documents|docs|described|notes|note|\
-explained|\
-decision records|decision record|adr|adrs|guide|guides|page|pages|manual";
+    explained|decision records|decision record|adr|adrs|guide|guides|page|pages|manual";
 
 impl Leaning {
     fn of(question: &Question, focus: Focus) -> Self {
@@ -256,8 +254,8 @@ fn tell_nothing(question: &Question, terms: &[Term]) -> Answer {
     sought.extend(question.quoted.iter().map(|text| code(text)));
     if sought.is_empty() {
         answer.say(
-            "I do not know what to search for. Name a file, a function, or a word that \
-            the code would use.",
+            "I do not know what to search for. Name a file, a function, or a word that the code \
+                would use.",
         );
         return answer;
     }

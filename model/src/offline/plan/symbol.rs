@@ -13,14 +13,12 @@ mod telling;
 
 /// Words that announce definitions, in all languages at once.
 const KEYWORDS: &str = "fn|func|fun|def|defp|defmodule|class|struct|enum|trait|interface|type|\
-const|let|var|val|\
-static|mod|module|macro_rules!|union|record|object|namespace|function|sub|message|service|rpc|\
-protocol|typedef|\
-table|view|index|procedure|trigger|task|alias|add_library|add_executable|option|set|project";
+    const|let|var|val|static|mod|module|macro_rules!|union|record|object|namespace|function|sub|\
+    message|service|rpc|protocol|typedef|table|view|index|procedure|trigger|task|alias|\
+    add_library|add_executable|option|set|project";
 /// Files that hold tests by their place or name.
 const TEST_FILES: &str = "{**/test/**,**/tests/**,**/spec/**,**/specs/**,**/__tests__/**,\
-**/e2e/**,**/*_test.*,**/test_*,\
-**/*.test.*,**/*.spec.*,**/*Test.*,**/*Tests.*,**/*_spec.*}";
+    **/e2e/**,**/*_test.*,**/test_*,**/*.test.*,**/*.spec.*,**/*Test.*,**/*Tests.*,**/*_spec.*}";
 /// Definitions that are read.
 const READ: usize = 3;
 
@@ -121,7 +119,8 @@ pub(in crate::offline) fn unknown(question: &Question, notes: &mut Notes<'_>) ->
 /// define is told line by line afterwards.
 fn definition_pattern(name: &str) -> String {
     // Words that may stand before a name that no keyword announces.
-    let before = r"(?:(?:pub(?:\([^)]*\))?|export|readonly|local|static|async|public|private|get|set|-)\s+|self\.|@|attr_\w+ :)*";
+    let modifiers = "export|readonly|local|static|async|public|private|get|set|-";
+    let before = format!(r"(?:(?:pub(?:\([^)]*\))?|{modifiers})\s+|self\.|@|attr_\w+ :)*");
     let typed = r"^\s*\w[\w*&<>:,\[\]\s]*[\s*&:~]";
     [
         format!(r"\b(?:{KEYWORDS})\b.{{0,80}}{name}"),

@@ -30,8 +30,8 @@ pub(in crate::offline) fn look(notes: &mut Notes<'_>) -> Option<Answer> {
     }
     if found.is_empty() && boxes.list.is_empty() {
         answer.say(
-            "I found no `TODO`, `FIXME`, `XXX` or `HACK`, and no open check box, in any \
-            file that is not ignored.",
+            "I found no `TODO`, `FIXME`, `XXX` or `HACK`, and no open check box, in any file \
+                that is not ignored.",
         );
         return Some(answer);
     }

@@ -73,15 +73,14 @@ fn bounded(text: &str, pattern: String) -> String {
 
 /// Short forms that are words of their own and no names.
 const ACRONYMS: &str = "API APIS HTTP HTTPS JSON CI CD URL URLS CLI TODO TODOS FIXME FIXMES SQL \
-OK ID IDS UI \
-CPU XML YAML TOML HTML CSS TCP UDP TLS SSE SSL JWT REST DB OS PR PRS CRC RAM IO I/O ADR ADRS FAQ \
-SDK \
-IDE LLM AI MCP RSS SMTP ORM CRUD GUI TUI UUID UTF ASCII IP DNS SSH WHERE WHAT HOW XXX HACK";
+    OK ID IDS UI CPU XML YAML TOML HTML CSS TCP UDP TLS SSE SSL JWT REST DB OS PR PRS CRC RAM IO \
+    I/O ADR ADRS FAQ SDK IDE LLM AI MCP RSS SMTP ORM CRUD GUI TUI UUID UTF ASCII IP DNS SSH \
+    WHERE WHAT HOW XXX HACK";
 /// Words with a hyphen that are no names.
-const HYPHENATED: &str = "third-party built-in read-only set-up end-to-end up-to-date command-line \
-entry-point e-mail open-source high-level low-level top-level real-time so-called back-end \
-front-end re-run non-empty two-factor one-time long-running step-by-step pre-commit easy-to-use \
-rate-limited error-handling";
+const HYPHENATED: &str = "third-party built-in read-only set-up end-to-end up-to-date \
+    command-line entry-point e-mail open-source high-level low-level top-level real-time \
+    so-called back-end front-end re-run non-empty two-factor one-time long-running step-by-step \
+    pre-commit easy-to-use rate-limited error-handling";
 
 /// What capitals mean in a question.
 #[derive(Clone, Copy)]
@@ -152,8 +151,8 @@ fn is_language(word: &str) -> bool {
 /// defined`, `the resolve method`.
 pub(super) fn is_named_by_neighbours(lower: &[String], index: usize) -> bool {
     const DONE: &str = "defined declared implemented called used referenced invoked tested \
-        definiert \
-deklariert implementiert verwendet benutzt aufgerufen getestet défini définie definido definida";
+        definiert deklariert implementiert verwendet benutzt aufgerufen getestet défini \
+        définie definido definida";
     let at =
         |index: Option<usize>| index.and_then(|index| lower.get(index)).map_or("", String::as_str);
     let word = at(Some(index));
