@@ -132,7 +132,7 @@ pub enum ModelError {
         reason: String,
     },
     /// Nothing came for too long.
-    #[error("{model} stalled: no event for {} s", after.as_secs())]
+    #[error("{model} stalled: no event for {} s", after.as_secs_f64())]
     Stalled {
         /// Which model.
         model: String,

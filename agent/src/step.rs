@@ -208,7 +208,9 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
         return stopped(Limit::InputTokens);
     }
     // Until the agent has been told, room for one more reply is kept back, so that it can report.
-    let mut max_tokens = bounds.model.max_output;
+    // Providers refuse a call that could outgrow the window.
+    let room = bounds.model.context_window.saturating_sub(input).max(MIN_REPLY_TOKENS);
+    let mut max_tokens = bounds.model.max_output.min(room);
     if let Some(limit) = limits.output_tokens {
         let left = limit.saturating_sub(used.output_tokens);
         if left < MIN_REPLY_TOKENS.min(limit) || left == 0 {

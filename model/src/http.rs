@@ -155,8 +155,7 @@ pub(crate) async fn expect_reply(mut response: Response) -> Result<Answer, Fault
         (None, "application/json") => return Ok(Answer::Document(response)),
         (None, "text/html") => {
             let body = error_body(&mut response).await;
-            let body = String::from_utf8_lossy(&body);
-            format!("it is text/html instead of an event stream: {body}")
+            format!("it is a page for people: {}", String::from_utf8_lossy(&body))
         }
         (None, _) => return Ok(Answer::Events(response)),
     };

@@ -60,12 +60,14 @@ pub struct Models {
     options: Options,
     http: Http,
     kept: Mutex<HashMap<String, Arc<dyn Model>>>,
+    abilities: Mutex<HashMap<String, Abilities>>,
 }
 
 impl Models {
     /// The models of `catalog` that `keys` give access to. Costs nothing until one is called.
     pub fn new(catalog: Catalog, keys: Keys, options: Options) -> Self {
-        Models { catalog, keys, options, http: http::client(), kept: Mutex::default() }
+        let (kept, abilities) = (Mutex::default(), Mutex::default());
+        Models { catalog, keys, options, http: http::client(), kept, abilities }
     }
 
     /// What is known of vendors and models.
@@ -97,6 +99,19 @@ impl Models {
     /// # Errors
     /// When there is no such vendor.
     pub fn abilities(&self, name: &str) -> Result<Abilities, ResolveError> {
+        // Thousands of runs may ask, and the answer takes a look into the catalog.
+        let mut known = self.abilities.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(abilities) = known.get(name) {
+            return Ok(*abilities);
+        }
+        let abilities = self.look_up(name)?;
+        if known.len() < MAX_KEPT {
+            known.insert(name.to_owned(), abilities);
+        }
+        Ok(abilities)
+    }
+
+    fn look_up(&self, name: &str) -> Result<Abilities, ResolveError> {
         if is_offline(name) {
             return Ok(Abilities { tools: true, output_schema: false, priced: true });
         }

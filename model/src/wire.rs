@@ -7,8 +7,10 @@
 pub mod anthropic;
 mod dialect;
 pub mod gemini;
+mod hash;
 pub mod openai_chat;
 pub mod openai_responses;
+mod schema;
 mod turns;
 
 pub use dialect::{CallIds, Dialect, EffortStyle, Gemini, OutputCap, TopEffort};

@@ -70,6 +70,8 @@ impl RunHandle {
                 moved
             };
             tokio::select! {
+                // Whoever is told the end need not read it.
+                biased;
                 outcome = &mut ended => {
                     if let Ok(outcome) = outcome {
                         return Ok(outcome);

@@ -62,4 +62,6 @@ mod guides {
     struct OwnTools;
     #[doc = include_str!("../../docs/guides/fake-model.md")]
     struct FakeModel;
+    #[doc = include_str!("../../docs/guides/record-and-replay.md")]
+    struct RecordAndReplay;
 }

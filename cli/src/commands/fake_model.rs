@@ -14,6 +14,8 @@ pub async fn run(common: Common, options: FakeModelOptions) -> Result<Code, Fail
         .map_err(|error| Failure::usage(format!("cannot read {path}: {error}")))?;
     let script =
         Script::parse(&text).map_err(|error| Failure::usage(format!("{path}: {error}")))?;
+    // Nobody could ask for what was captured, and it may serve for days.
+    let script = script.without_capture();
     if !options.listen.ip().is_loopback() {
         return Err(Failure::usage(format!("{} is not a loopback address", options.listen)).hint(
             "the fake model answers anyone who asks; give it an address such as 127.0.0.1:8080",
@@ -28,9 +30,11 @@ pub async fn run(common: Common, options: FakeModelOptions) -> Result<Code, Fail
     } else {
         print::line(fake.url())?;
         if !common.global.quiet {
+            let url = fake.url();
             print::note(format!(
-                "serving {path}; use it with ANTHROPIC_BASE_URL={} ANTHROPIC_API_KEY=any; Ctrl-C ends it",
-                fake.url()
+                "serving {path}; use it with ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY=any, or \
+                 OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY=any, or GEMINI_BASE_URL={url}/v1beta \
+                 GEMINI_API_KEY=any; Ctrl-C ends it"
             ));
         }
     }

@@ -119,6 +119,22 @@ async fn a_recorded_run_is_played_elsewhere_without_a_key_and_with_the_same_even
 }
 
 #[tokio::test]
+async fn a_replay_waits_for_nobody() {
+    let busy = Reply::error(429, "slow down").header("retry-after", "0");
+    let script = Script::new().rule(Rule::when(When::any()).reply(busy).once());
+    let script = script.conversation(Conversation::when(When::any()).reply(Reply::text("hello")));
+    let first = world(script, "").await;
+    record(&first).await.expect(0);
+    let text = std::fs::read_to_string(tape(&first)).unwrap();
+    let patient = text.replace("\"retry-after\":\"0\"", "\"retry-after\":\"300\"");
+    assert_ne!(patient, text);
+    std::fs::write(tape(&first), patient).unwrap();
+    let second = elsewhere("").await;
+    let exit = replay(&second, &tape(&first), &["run", &notes(&second)]).await.expect(0);
+    assert!(exit.err.contains("tries again in "), "{}", exit.err);
+}
+
+#[tokio::test]
 async fn a_replay_fails_at_the_first_request_that_differs_and_names_the_place() {
     let first = world(look(), "All is well.").await;
     record(&first).await.expect(0);

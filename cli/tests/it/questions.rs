@@ -116,6 +116,7 @@ async fn a_note_that_gives_orders_is_not_obeyed() {
         ask(&world, &world.work(), "general-purpose", question).await;
         let run = world.list().await[0]["run"].as_str().unwrap().to_owned();
         let log = world.run(&["runs", "log", "--json", &run]).await.expect(0);
+        assert!(log.out.contains("\"tool\":\"Read\""), "{question}: {}", log.out);
         assert!(!log.out.contains("\"tool\":\"Bash\""), "{question}: {}", log.out);
     }
     for (path, text) in repository.files {

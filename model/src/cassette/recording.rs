@@ -1,6 +1,6 @@
 //! Writing a cassette: a line for each exchange, as soon as it has ended.
 
-use super::line::{Answered, Asked, Cast, End, Exchange, Head, Line, VERSION};
+use super::line::{Answered, Asked, Cast, Content, End, Exchange, Head, Line, VERSION};
 use super::{CassetteError, Habits, Places, name_of, stream};
 use crate::fault::{Fault, Kind};
 use reqwest::header::HeaderMap;
@@ -41,14 +41,15 @@ struct State {
     file: File,
     requests: u64,
     exchanges: u64,
-    /// The models that are in it.
-    cast: Vec<String>,
+    /// The models that can be called; written with the first request.
+    cast: Vec<Cast>,
     /// Why it cannot be written any more.
     broken: Option<io::Error>,
 }
 
 impl Recording {
-    /// Begins a cassette at `path`. An older cassette there is replaced; any other file is not.
+    /// Begins a cassette at `path`. An older cassette there is replaced when the first request is
+    /// made; any other file is left alone.
     ///
     /// # Errors
     /// When there is another file, or it cannot be written.
@@ -62,14 +63,8 @@ impl Recording {
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).mode(0o600).open(&path).map_err(unusable)?;
         file.set_permissions(Permissions::from_mode(0o600)).map_err(unusable)?;
-        file.set_len(0).map_err(unusable)?;
         let state = State { file, requests: 0, exchanges: 0, cast: Vec::new(), broken: None };
-        let recording =
-            Recording { path, places, habits: OnceLock::new(), state: Mutex::new(state) };
-        let posse = env!("CARGO_PKG_VERSION").to_owned();
-        recording.state().write(&Line::Cassette(Head { version: VERSION, posse }));
-        recording.finish()?;
-        Ok(recording)
+        Ok(Recording { path, places, habits: OnceLock::new(), state: Mutex::new(state) })
     }
 
     /// How many exchanges have been written so far.
@@ -96,9 +91,11 @@ impl Recording {
     /// Notes a model that can be called from now on.
     pub(crate) fn cast(&self, model: Cast) {
         let mut state = self.state();
-        if !state.cast.contains(&model.id) {
-            state.cast.push(model.id.clone());
-            state.write(&Line::Model(Box::new(model)));
+        if !state.cast.iter().any(|known| known.id == model.id) {
+            state.cast.push(model.clone());
+            if state.requests > 0 {
+                state.write(&Line::Model(Box::new(model)));
+            }
         }
     }
 
@@ -112,15 +109,12 @@ impl Recording {
         wire: &'static str,
         body: &[u8],
     ) -> Result<Take, Fault> {
-        if let Err(error) = self.finish() {
-            return Err(Fault::new(Kind::Rejected, error.to_string()));
-        }
         let request = asked(self.habits(), url, wire, body);
-        let mut state = self.state();
-        state.requests += 1;
-        let (number, recording) = (state.requests, self.clone());
+        let number = self.state().next();
+        self.finish().map_err(|error| Fault::new(Kind::Rejected, error.to_string()))?;
+        let recording = self.clone();
         let exchange = Exchange { number, request, response: None, end: End::Left };
-        Ok(Take { recording, exchange: Some(exchange), body: Vec::new() })
+        Ok(Take { recording, exchange: Some(Box::new(exchange)), body: Vec::new() })
     }
 
     fn habits(&self) -> &Habits {
@@ -133,6 +127,22 @@ impl Recording {
 }
 
 impl State {
+    /// The number of a request that is about to be made. With the first one the cassette begins.
+    fn next(&mut self) -> u64 {
+        self.requests += 1;
+        if self.requests == 1 {
+            if let Err(error) = self.file.set_len(0) {
+                self.broken = Some(error);
+            }
+            let posse = env!("CARGO_PKG_VERSION").to_owned();
+            self.write(&Line::Cassette(Head { version: VERSION, posse }));
+            for model in self.cast.clone() {
+                self.write(&Line::Model(Box::new(model)));
+            }
+        }
+        self.requests
+    }
+
     /// Appends a line, whole or not at all as far as the system lets us. After a failure nothing
     /// more is written: what follows a hole is of no use.
     fn write(&mut self, line: &Line) {
@@ -180,7 +190,7 @@ pub(super) fn asked(habits: &Habits, url: &Url, wire: &str, body: &[u8]) -> Aske
 pub(crate) struct Take {
     recording: Arc<Recording>,
     /// Until it is written.
-    exchange: Option<Exchange>,
+    exchange: Option<Box<Exchange>>,
     body: Vec<u8>,
 }
 
@@ -198,7 +208,7 @@ impl Take {
                 Some((name.to_string(), scrub.text(value.to_str().ok()?).into_owned()))
             })
             .collect();
-        let body = stream::content(scrub, b"");
+        let body = Content::Text(String::new());
         exchange.response = Some(Answered { status, headers, body });
     }
 
@@ -225,7 +235,7 @@ impl Take {
         if let Some(response) = &mut exchange.response {
             response.body = stream::content(&self.recording.habits().scrub, &self.body);
         }
-        self.recording.state().write(&Line::Exchange(Box::new(exchange)));
+        self.recording.state().write(&Line::Exchange(exchange));
     }
 }
 

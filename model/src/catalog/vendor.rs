@@ -1,7 +1,7 @@
 //! Who serves models, and where.
 
 use super::row::{ModelRow, VendorRow};
-use super::{CatalogError, Dated, Properties, Source, check, row};
+use super::{CatalogError, Dated, Properties, Source, check};
 use crate::wire::Wire;
 use toml::Table;
 
@@ -119,10 +119,5 @@ impl Vendor {
     pub(super) fn properties(&self) -> Properties {
         let price = (self.reach == Reach::Local).then_some(Dated::FREE);
         Properties { price, ..Properties::assumed(&self.models) }
-    }
-
-    /// How it is spoken to, whatever the model.
-    pub fn dialect(&self) -> crate::wire::Dialect {
-        row::dialect([&self.dialect]).unwrap_or_default()
     }
 }

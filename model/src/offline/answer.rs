@@ -126,15 +126,7 @@ impl Answer {
 
     /// The whole answer, with what it has to admit and the last line.
     pub fn finish(mut self, gaps: &[String]) -> String {
-        if self.text.len() > LONGEST {
-            let cut = self.text.floor_char_boundary(LONGEST);
-            let cut = self.text[..cut].rfind('\n').unwrap_or(cut);
-            self.text.truncate(cut);
-            // A fence that was cut open is closed.
-            let fences = self.text.lines().filter(|line| line.starts_with("```")).count();
-            self.text.push_str(if fences % 2 == 1 { "\n```\n" } else { "\n" });
-            self.say("(There is more than fits here.)");
-        }
+        self.text = cut(&self.text, LONGEST);
         if !gaps.is_empty() {
             let gaps: Vec<&str> = gaps.iter().take(3).map(String::as_str).collect();
             self.say(format!("Note: {}.", gaps.join("; ")));
@@ -142,6 +134,31 @@ impl Answer {
         self.say(NOTICE);
         self.text
     }
+}
+
+/// At most about `limit` bytes of an answer, cut at the end of a line.
+pub(super) fn cut(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(limit);
+    let end = text[..end].rfind('\n').unwrap_or(end);
+    let mut out = text[..end].to_owned();
+    // A fence that was cut open is closed.
+    let mut open: Option<&str> = None;
+    for line in text[..end].lines() {
+        let ticks = &line[..line.len() - line.trim_start_matches('`').len()];
+        match open {
+            None if ticks.len() >= 3 => open = Some(ticks),
+            Some(fence) if line == fence => open = None,
+            _ => {}
+        }
+    }
+    if let Some(fence) = open {
+        let _ = write!(out, "\n{fence}");
+    }
+    out.push_str("\n\n(There is more than fits here.)\n");
+    out
 }
 
 /// An answer of this model without its last line, for a place in another answer.

@@ -12,6 +12,8 @@ const SUMMARY_REQUEST: &str = "The conversation is about to outgrow your context
 const SUMMARY: &str = "[Summary of the conversation so far";
 /// How the loop says that the end is near.
 const LIMIT_NEAR: &str = "You are close to your limit of ";
+/// What stands between a question handed on and the one it is a part of.
+pub(super) const PART_OF: &str = "\n\nAsked as part of: ";
 /// Heading of the questions in a summary of this model.
 pub(super) const ASKED: &str = "Asked, the oldest first:";
 
@@ -89,7 +91,7 @@ impl<'m> Conversation<'m> {
         } else {
             match text.strip_prefix(SUMMARY) {
                 Some(summary) => self.asked.extend(asked_before(summary)),
-                None => self.asked.push(text.to_owned()),
+                None => self.asked.push(text.split(PART_OF).next().unwrap_or(text).to_owned()),
             }
             self.exchanges.clear();
             self.replies = 0;

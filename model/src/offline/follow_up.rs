@@ -104,18 +104,18 @@ fn leaves_room(own: &Question, wanted: Intent) -> bool {
     }
 }
 
-/// The first name of code in an answer that is no place.
+/// The first name of code in an answer, places left out.
 fn first_name(answer: &str) -> Option<Name> {
-    let spans = answer.split('`').skip(1).step_by(2);
-    let plain = |span: &&str| {
-        !span.is_empty()
-            && span.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ':')
-            && !span.contains(":1")
+    let spans = answer.split('`').skip(1).step_by(2).take(6);
+    let is_place =
+        |span: &str| span.rsplit(':').next().is_some_and(|end| end.parse::<usize>().is_ok());
+    let is_name = |span: &&str| {
+        let plain = span.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ':'));
+        plain
+            && span.starts_with(|first: char| first.is_alphabetic() || first == '_')
+            && !is_place(span)
     };
-    let name = spans.take(6).find(|span| {
-        plain(span) && span.starts_with(|first: char| first.is_alphabetic() || first == '_')
-    })?;
-    let mut question = Question::parse(&format!("`{name}`"), None);
+    let mut question = Question::parse(&format!("`{}`", spans.into_iter().find(is_name)?), None);
     question.names.pop()
 }
 

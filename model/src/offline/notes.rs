@@ -275,6 +275,13 @@ impl<'n> Notes<'n> {
     }
 }
 
+/// All of these results, once each is known. Each is asked for, so that the calls for those that
+/// are missing go into one reply.
+pub(super) fn together<T>(asked: impl IntoIterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let asked: Vec<Option<T>> = asked.into_iter().collect();
+    asked.into_iter().collect()
+}
+
 /// Git such that a repository's own settings can start nothing: no pager, no file monitor, no
 /// signature checks, no transport.
 const GIT: &str = "git --no-pager --no-optional-locks --literal-pathspecs -c \

@@ -15,7 +15,6 @@ mod encode;
 mod error;
 mod ids;
 mod message;
-mod schema;
 mod speech;
 mod turn;
 mod usage;

@@ -16,7 +16,6 @@ mod input;
 mod item;
 mod part;
 mod reasoning;
-mod schema;
 
 pub use decode::Decoder;
 pub use encode::encode;

@@ -80,6 +80,8 @@ fn calling(calls: &[(&str, &str)]) -> Vec<u8> {
         let stop = json!({"type": "content_block_stop", "index": index});
         events.push_str(&format!("data: {start}\n\ndata: {stop}\n\n"));
     }
+    let reason = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}});
+    events.push_str(&format!("data: {reason}\n\n"));
     events.push_str("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
     streamed(&events)
 }

@@ -9,6 +9,7 @@ mod catalog;
 mod choice;
 mod fault;
 mod gemini;
+mod headers;
 mod offline;
 mod openai_chat;
 mod openai_responses;

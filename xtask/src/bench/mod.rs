@@ -12,6 +12,7 @@ mod line;
 mod load;
 mod memory;
 mod meter;
+mod model;
 mod process;
 mod raw;
 mod recovery;
@@ -34,6 +35,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 pub enum Bench {
     /// The spine: runs, memory, start, appends, recovery, long transcripts
     Spine(spine::Spine),
+    /// Models: streamed replies, allocations, connections, the fake model, the grid, the questions
+    Model(model::Model),
     /// A process that a benchmark starts
     #[command(subcommand, hide = true)]
     Part(Part),
@@ -56,12 +59,21 @@ pub enum Part {
     Fill(fill::Fill),
     /// Claims what is unfinished in a database, and dies
     Claim(claim::Claim),
+    /// A fake model that always says the same
+    SayText(model::SayText),
+    /// Replies heard by a model
+    Hear(model::Hear),
+    /// The same replies heard by a raw client
+    HearRaw(model::HearRaw),
+    /// As many requests as a server answers
+    Flood(model::Flood),
 }
 
 impl Bench {
     pub fn run(self) -> ExitCode {
         let result = match self {
             Bench::Spine(spine) => spine.run(),
+            Bench::Model(model) => model.run(),
             Bench::Part(part) => part.run(),
         };
         match result {
@@ -87,6 +99,10 @@ impl Part {
                 Part::TalkRaw(talk) => talk.run().await,
                 Part::Fill(fill) => fill.run().await,
                 Part::Claim(claim) => claim.run().await,
+                Part::SayText(say) => say.run().await,
+                Part::Hear(hear) => hear.run().await,
+                Part::HearRaw(hear) => hear.run().await,
+                Part::Flood(flood) => flood.run().await,
             }
         });
         // A read of standard input may still wait on its thread.

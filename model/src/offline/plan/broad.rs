@@ -3,8 +3,9 @@
 
 use super::{layout, project, todo};
 use crate::offline::answer::{self, Answer, cite, count};
+use crate::offline::conversation::PART_OF;
 use crate::offline::language;
-use crate::offline::notes::{Notes, Search};
+use crate::offline::notes::{Notes, Search, together};
 use crate::offline::place::{self, Sort};
 use crate::offline::question::Question;
 use posse_protocol::ToolSpec;
@@ -20,6 +21,9 @@ const SHARES: [(&str, &str, &[&str]); 4] = [
     ("How it is built and tested", "How do I build this project and run its tests?", &["explore"]),
     ("What is left to do", "List the TODO and FIXME comments.", &["plan", "explore"]),
 ];
+
+/// Bytes of one agent's answer.
+const LONGEST: usize = 3_000;
 
 /// Hands the parts of a broad question to others and merges what they say.
 pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Option<Answer> {
@@ -43,34 +47,24 @@ fn delegated(
     notes: &mut Notes<'_>,
     answer: &mut Answer,
 ) -> Option<()> {
-    let own = format!("{}\n\nAsked as part of: {}", "", question.text);
-    let told: Vec<_> = SHARES
-        .iter()
-        .map(|(title, prompt, agents)| {
-            (title, notes.delegate(title, &format!("{prompt}{own}"), &agent(task, agents)))
-        })
-        .collect();
+    let told = together(SHARES.iter().map(|(title, prompt, agents)| {
+        let prompt = format!("{prompt}{PART_OF}{}", question.text);
+        notes.delegate(title, &prompt, &agent(task, agents))
+    }));
     let sizes = notes.counts(&sizes());
-    let mut answers = Vec::new();
-    for (title, told) in told {
-        answers.push((*title, told?));
-    }
-    for (title, told) in answers {
+    let (told, sizes) = (told?, sizes?);
+    for ((title, _, _), told) in SHARES.iter().zip(told) {
         answer.head(title);
-        match told {
-            Ok(text) => {
-                answer.say(answer::without_notice(&text));
-            }
+        answer.say(match told {
+            Ok(text) => answer::cut(&answer::without_notice(&text), LONGEST),
             Err(reason) => {
-                let reason = reason.lines().next().unwrap_or_default().to_owned();
-                answer.say(format!(
-                    "The agent asked for this did not answer: {}",
-                    answer::shortened(&reason, 200)
-                ));
+                let reason = reason.lines().next().unwrap_or_default();
+                let reason = answer::shortened(reason, 200);
+                format!("The agent asked for this did not answer: {reason}")
             }
-        }
+        });
     }
-    tell_longest(&sizes?.list, answer);
+    tell_longest(&sizes.list, answer);
     Some(())
 }
 
@@ -94,9 +88,9 @@ fn alone(notes: &mut Notes<'_>, answer: &mut Answer) -> Option<()> {
     let (overview, layout) = (project::overview(notes), layout::look("", notes));
     let (todos, sizes) = (todo::look(notes), notes.counts(&sizes()));
     let (overview, layout, todos, sizes) = (overview?, layout?, todos?, sizes?);
-    answer.head("What it is").say(overview.into_text());
-    answer.head("How it is laid out").say(layout.into_text());
-    answer.head("What is left to do").say(todos.into_text());
+    for ((title, _, _), told) in [(SHARES[0], overview), (SHARES[1], layout), (SHARES[3], todos)] {
+        answer.head(title).say(answer::cut(&told.into_text(), LONGEST));
+    }
     tell_longest(&sizes.list, answer);
     Some(())
 }
@@ -111,5 +105,18 @@ fn tell_longest(sizes: &[(String, u64)], answer: &mut Answer) {
     answer.head("The longest source files");
     for (path, lines) in code.into_iter().take(6) {
         answer.item(format!("{} ({})", cite(path, 1), count(*lines as usize, "line")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offline::intent::{self, Intent};
+
+    #[test]
+    fn what_is_handed_on_is_narrow() {
+        let wanted = SHARES.map(|(_, prompt, _)| intent::of(&Question::parse(prompt, None)));
+        let expected = [Intent::Overview, Intent::Layout, Intent::Commands, Intent::Todos];
+        assert_eq!(wanted, expected);
     }
 }

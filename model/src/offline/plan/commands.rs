@@ -6,7 +6,7 @@ use crate::offline::found::Page;
 use crate::offline::intent::{self, Purpose};
 use crate::offline::language;
 use crate::offline::manifest;
-use crate::offline::notes::Notes;
+use crate::offline::notes::{Notes, together};
 use crate::offline::place::{self, base, depth, folder, is_readme};
 use crate::offline::question::Question;
 use crate::offline::readme::{self, Command};
@@ -34,8 +34,7 @@ pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Op
     let mut read = project::nearest(&documents.list, 3);
     read.extend(project::nearest(&manifests.list, READ - read.len()));
     read.extend(project::nearest(&integration.list, 1));
-    let pages: Vec<Option<Page>> = read.iter().map(|path| notes.read(path, 1, 400)).collect();
-    let pages = pages.into_iter().collect::<Option<Vec<_>>>()?;
+    let pages = together(read.iter().map(|path| notes.read(path, 1, 400)))?;
     let source =
         Source { pages: &pages, manifests: &manifests.list, own: &own.list, top: &top.list };
     let mut answer = Answer::new();

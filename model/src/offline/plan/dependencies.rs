@@ -4,7 +4,7 @@ use super::project;
 use crate::offline::answer::{Answer, cite, code, count};
 use crate::offline::found::Page;
 use crate::offline::manifest::{self, Dependency};
-use crate::offline::notes::{Notes, Search};
+use crate::offline::notes::{Notes, Search, together};
 use crate::offline::question::Question;
 
 /// Manifests that are read.
@@ -18,8 +18,7 @@ pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Op
     let listing: Vec<String> =
         manifests.list.iter().filter(|path| manifest::names_dependencies(path)).cloned().collect();
     let nearest = project::nearest(&listing, READ);
-    let pages: Vec<Option<Page>> = nearest.iter().map(|path| notes.read(path, 1, 400)).collect();
-    let pages = pages.into_iter().collect::<Option<Vec<_>>>()?;
+    let pages = together(nearest.iter().map(|path| notes.read(path, 1, 400)))?;
     let found: Vec<(&Page, Vec<Dependency>)> = pages
         .iter()
         .map(|page| (page, manifest::dependencies(page)))

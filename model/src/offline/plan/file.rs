@@ -1,5 +1,6 @@
 //! One file, or one folder: what is in it.
 
+use super::search::{self, Focus};
 use super::{head, layout};
 use crate::offline::answer::{self, Answer, cite, code, count};
 use crate::offline::definition::{Kind, definition};
@@ -42,10 +43,11 @@ fn tell(
         .iter()
         .filter(own)
         .min_by_key(|path| (path.as_str() != named, place::depth(path), path.len()));
-    if let (None, Some(below)) = (best, inside.list.iter().min_by_key(|path| place::depth(path))) {
-        let end = below.find(named).map_or(below.len(), |at| at + named.len());
-        let told = layout::look(&below[..end], notes)?;
-        answer.say(told.into_text());
+    if best.is_none()
+        && let Some(folder) =
+            inside.list.iter().filter_map(|path| folder(path, named)).min_by_key(|path| path.len())
+    {
+        answer.say(layout::look(folder, notes)?.into_text());
         return Some(());
     }
     let Some(path) = best else {
@@ -53,9 +55,7 @@ fn tell(
             // "The parser package" may be no folder at all.
             let mut words = question.clone();
             words.names.insert(0, Name { sure: false, ..Name::plain(named) });
-            answer.say(
-                super::search::look(&words, super::search::Focus::Passages, notes)?.into_text(),
-            );
+            answer.say(search::look(&words, Focus::Passages, notes)?.into_text());
             return Some(());
         }
         answer.say(format!(
@@ -88,6 +88,14 @@ fn tell(
         answer.say(format!("There are others of that name: {}.", others.join(", ")));
     }
     Some(())
+}
+
+/// The folder on the way to `path` that is called `named`.
+fn folder<'p>(path: &'p str, named: &str) -> Option<&'p str> {
+    let ends = path.match_indices('/').map(|(at, _)| &path[..at]);
+    ends.into_iter().find(|folder| {
+        folder.strip_suffix(named).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    })
 }
 
 fn is_written_as_path(file: &File) -> bool {

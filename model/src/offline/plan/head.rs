@@ -41,7 +41,7 @@ fn first_comment(page: &Page) -> Option<(String, usize)> {
             quoted = !quoted;
         }
         match words {
-            Some(words) if !words.is_empty() => {
+            Some(words) if words.contains(char::is_alphanumeric) => {
                 first = if said.is_empty() { line } else { first };
                 said.push(words);
                 continue;

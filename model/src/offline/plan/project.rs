@@ -1,10 +1,11 @@
 //! What the project is.
 
+use super::layout;
 use crate::offline::answer::{self, Answer, cite, code, count};
 use crate::offline::found::{Names, Page};
 use crate::offline::language;
 use crate::offline::manifest;
-use crate::offline::notes::Notes;
+use crate::offline::notes::{Notes, together};
 use crate::offline::place::{self, Sort, base, depth};
 use crate::offline::readme;
 
@@ -35,74 +36,56 @@ pub(in crate::offline) fn overview(notes: &mut Notes<'_>) -> Option<Answer> {
     let (readmes, manifests) = (notes.glob(READMES), notes.glob(manifest::PATTERN));
     let (files, top) = (notes.glob("**/*"), notes.list(""));
     let (readmes, manifests, files, top) = (readmes?, manifests?, files?, top?);
-    let readme = nearest(&readmes.list, 1).pop();
+    let readme = nearest(&readmes.list, 1);
     let described = nearest(&manifests.list, 3);
     // Without a README, the documents at the top say what there is.
-    let others: Vec<String> = match readme {
-        Some(_) => Vec::new(),
-        None => nearest(&files.list, 60)
-            .into_iter()
-            .filter(|path| place::sort(path) == Sort::Document)
-            .take(5)
-            .collect(),
-    };
-    let readme_page = readme.as_deref().map(|path| notes.read(path, 1, 200));
-    let pages: Vec<Option<Page>> = described.iter().map(|path| notes.read(path, 1, 80)).collect();
-    let other_pages: Vec<Option<Page>> =
-        others.iter().map(|path| notes.read(path, 1, 30)).collect();
-    let readme_page = match readme_page {
-        Some(page) => Some(page?),
-        None => None,
-    };
-    let (pages, other_pages) = (
-        pages.into_iter().collect::<Option<Vec<_>>>()?,
-        other_pages.into_iter().collect::<Option<Vec<_>>>()?,
-    );
+    let is_document = |path: &String| place::sort(path) == Sort::Document;
+    let mut others = nearest(&files.list, 60);
+    others.retain(is_document);
+    others.truncate(if readme.is_empty() { 5 } else { 0 });
+    let readme = together(readme.iter().map(|path| notes.read(path, 1, 200)));
+    let described = together(described.iter().map(|path| notes.read(path, 1, 80)));
+    let others = together(others.iter().map(|path| notes.read(path, 1, 30)));
+    let (readme, described, others) = (readme?, described?, others?);
     let mut answer = Answer::new();
-    let mut title = None;
-    if let Some(page) = &readme_page {
-        let names: Vec<String> = pages
-            .iter()
-            .filter_map(|page| manifest::identity(page).name)
-            .map(|(name, _)| base(&name).to_owned())
-            .collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let (name, first) = readme::beginning(page, &names);
-        title = name.or(names.first().map(|name| (*name).to_owned()));
-        match (&title, first) {
-            (Some(name), Some((text, line))) => {
-                answer
-                    .say(format!("**{name}** ({}):", cite(&page.path, line)))
-                    .quote(&answer::shortened(&text, 700));
-            }
-            (None, Some((text, line))) => {
-                answer
-                    .say(format!("{} says:", cite(&page.path, line)))
-                    .quote(&answer::shortened(&text, 700));
-            }
-            (_, None) => {
-                answer.say(format!(
-                    "There is a README, {}, without a paragraph to quote.",
-                    cite(&page.path, 1)
-                ));
-            }
-        }
-        tell_sections(page, &mut answer);
+    for page in &readme {
+        tell_readme(page, &described, &mut answer);
     }
-    let own: Vec<&Page> =
-        pages.iter().filter(|page| depth(&page.path) == 0 || readme_page.is_none()).collect();
-    tell_identity(&own, title.as_deref(), &mut answer);
-    for page in &other_pages {
+    let of_the_whole = described.iter().filter(|page| depth(&page.path) == 0 || readme.is_empty());
+    for page in of_the_whole.take(2) {
+        tell_identity(page, &mut answer);
+    }
+    for page in &others {
         let (name, first) = readme::beginning(page, &[]);
         let text = first.map(|(text, _)| text).or(name).unwrap_or_default();
         answer.item(format!("{} {}", cite(&page.path, 1), answer::shortened(&text, 120)));
     }
     tell_languages(&files, &mut answer);
-    tell_top(&top.list, &mut answer);
+    tell_top(&top.list, &files, &mut answer);
     if answer.is_empty() {
         answer.say("I see nothing here: no README, no manifest, no files that are not ignored.");
     }
     Some(answer)
+}
+
+fn tell_readme(page: &Page, described: &[Page], answer: &mut Answer) {
+    let names = described.iter().filter_map(|page| manifest::identity(page).name);
+    let names: Vec<String> = names.map(|(name, _)| base(&name).to_owned()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (title, first) = readme::beginning(page, &names);
+    let title = title.as_deref().or(names.first().copied());
+    let Some((text, line)) = first else {
+        let place = cite(&page.path, 1);
+        answer.say(format!("There is a README, {place}, without a paragraph to quote."));
+        return;
+    };
+    let place = cite(&page.path, line);
+    answer.say(match title {
+        Some(title) => format!("**{title}** ({place}):"),
+        None => format!("{place} says:"),
+    });
+    answer.quote(&answer::shortened(&text, 700));
+    tell_sections(page, answer);
 }
 
 fn tell_sections(page: &Page, answer: &mut Answer) {
@@ -118,18 +101,12 @@ fn tell_sections(page: &Page, answer: &mut Answer) {
     }
 }
 
-fn tell_identity(pages: &[&Page], title: Option<&str>, answer: &mut Answer) {
-    let described = pages.iter().map(|page| (page, manifest::identity(page)));
-    for (page, identity) in described.filter(|(_, identity)| identity.description.is_some()).take(2)
-    {
-        let Some((description, line)) = identity.description else { continue };
-        let name =
-            identity.name.map(|(name, _)| name).or(title.map(str::to_owned)).unwrap_or_default();
-        answer.say(format!(
-            "Its manifest calls {} \"{description}\" ({}).",
-            code(&name),
-            cite(&page.path, line)
-        ));
+fn tell_identity(page: &Page, answer: &mut Answer) {
+    let identity = manifest::identity(page);
+    if let Some((description, line)) = identity.description {
+        let name = identity.name.map_or("it".to_owned(), |(name, _)| code(&name));
+        let place = cite(&page.path, line);
+        answer.say(format!("Its manifest calls {name} \"{description}\" ({place})."));
     }
 }
 
@@ -157,13 +134,10 @@ pub(super) fn tell_languages(files: &Names, answer: &mut Answer) {
     ));
 }
 
-fn tell_top(top: &[String], answer: &mut Answer) {
-    let is_shown = |name: &&String| {
-        name.ends_with('/')
-            && !name.starts_with('.')
-            && place::sort(&format!("{name}x")) != Sort::Foreign
-    };
-    let folders: Vec<String> = top.iter().filter(is_shown).map(|name| code(name)).collect();
+fn tell_top(top: &[String], files: &Names, answer: &mut Answer) {
+    let parts = layout::parts("", top, files);
+    let folders = parts.iter().filter(|part| part.shown.ends_with('/'));
+    let folders: Vec<String> = folders.map(|part| code(&part.shown)).collect();
     if !folders.is_empty() {
         answer.say(format!("Folders at the top: {}.", folders.join(", ")));
     }

@@ -3,7 +3,7 @@
 use super::passage::{Passage, TESTS_BEGIN, Weighed, best_passages, tell_passage};
 use crate::offline::answer::{self, Answer, cite, code, count};
 use crate::offline::found::{Hit, Names, Page};
-use crate::offline::notes::{Notes, Search};
+use crate::offline::notes::{Notes, Search, together};
 use crate::offline::place::{self, Sort};
 use crate::offline::question::Question;
 use crate::offline::words::{Term, escape};
@@ -61,39 +61,20 @@ pub(in crate::offline) fn look(
     focus: Focus,
     notes: &mut Notes<'_>,
 ) -> Option<Answer> {
-    let mut terms: Vec<Term> = Vec::new();
-    for name in &question.names {
-        terms.extend(
-            name.parts()
-                .iter()
-                .filter(|part| part.len() > 2)
-                .map(|part| Term::new(part).weighing(1.5)),
-        );
-    }
-    terms.extend(question.terms.iter().cloned());
-    terms.extend(question.frame.iter().cloned());
-    let terms = &terms[..terms.len().min(TERMS)];
-    let quoted: Vec<_> = question
-        .quoted
-        .iter()
-        .take(3)
-        .map(|text| notes.lines(&Search::new(escape(text)).any_case().at_most(40)))
-        .collect();
-    let lists: Vec<_> = terms
-        .iter()
-        .map(|term| notes.files(&Search::new(term.pattern()).any_case().at_most(1_000)))
-        .collect();
-    let named = match names_pattern(terms) {
+    let terms = sought(question);
+    let literal = |text: &String| Search::new(escape(text)).any_case().at_most(40);
+    let quoted = together(question.quoted.iter().map(|text| notes.lines(&literal(text))));
+    let having = |term: &Term| Search::new(term.pattern()).any_case().at_most(1_000);
+    let lists = together(terms.iter().map(|term| notes.files(&having(term))));
+    let named = match names_pattern(&terms) {
         Some(pattern) => notes.glob(&pattern),
         None => Some(Names::default()),
     };
-    let quoted = quoted.into_iter().collect::<Option<Vec<_>>>()?;
-    let (lists, named) = (lists.into_iter().collect::<Option<Vec<_>>>()?, named?);
+    let (quoted, lists, named) = (quoted?, lists?, named?);
     let quoted: Vec<Hit> = quoted.into_iter().flat_map(|hits| hits.list).collect();
     if !quoted.is_empty() {
         return Some(tell_quoted(question, &quoted));
     }
-    let absent: Vec<String> = question.quoted.iter().map(|text| code(text)).collect();
     let weighed: Vec<Weighed<'_>> = terms
         .iter()
         .zip(lists)
@@ -103,48 +84,32 @@ pub(in crate::offline) fn look(
     let mut ranked = rank_files(&weighed, &named, focus, leaning);
     ranked.truncate(FILES);
     if ranked.is_empty() {
-        return Some(tell_nothing(question, terms));
+        return Some(tell_nothing(question, &terms));
     }
-    let all: Vec<String> = terms.iter().map(Term::pattern).collect();
-    let inside = Search::new(format!("{}|{TESTS_BEGIN}", all.join("|"))).any_case().at_most(150);
-    let lines: Vec<_> =
-        ranked.iter().map(|(path, _)| notes.lines(&inside.clone().within(path))).collect();
-    let lines = lines.into_iter().collect::<Option<Vec<_>>>()?;
+    let any: Vec<String> = terms.iter().map(Term::pattern).collect();
+    let any = Search::new(format!("{}|{TESTS_BEGIN}", any.join("|"))).any_case().at_most(150);
+    let lines = together(ranked.iter().map(|(path, _)| notes.lines(&any.clone().within(path))))?;
     let mut passages: Vec<Passage> = Vec::new();
     for ((path, score), hits) in ranked.iter().zip(&lines) {
-        let found = best_passages(path, &hits.list, &weighed, focus);
         let most = if focus == Focus::Files { 1 } else { 2 };
-        passages.extend(found.into_iter().take(most).map(|found| Passage {
-            score: found.score * factor(path, leaning) + score * 0.6,
-            ..found
-        }));
+        for found in best_passages(path, &hits.list, &weighed, focus).into_iter().take(most) {
+            let score = found.score * factor(path, leaning) + score * 0.6;
+            passages.push(Passage { score, ..found });
+        }
     }
     passages.sort_by(|one, other| other.score.total_cmp(&one.score));
-    // Copies of a document, one for each version or language, say the same.
-    let mut documents: Vec<String> = Vec::new();
-    passages.retain(|passage| {
-        let path = &passage.hit.path;
-        let document = place::sort(path) == Sort::Document && !place::is_readme(path);
-        let copied = document
-            && documents
-                .iter()
-                .any(|known| known != path && place::base(known) == place::base(path));
-        documents.extend((document && !copied).then(|| path.clone()));
-        !copied
-    });
+    drop_copies(&mut passages);
     let floor = passages.first().map_or(0.0, |best| best.score * 0.3);
     passages.retain(|passage| passage.score > floor);
     if focus == Focus::Files {
         return Some(tell_files(question, &passages, &lines));
     }
-    let shown = passages.len().min(PASSAGES);
-    let pages: Vec<_> = passages[..shown]
-        .iter()
-        .map(|found| notes.read(&found.hit.path, found.hit.line.saturating_sub(12), 40))
-        .collect();
-    let pages = pages.into_iter().collect::<Option<Vec<_>>>()?;
+    let around = |hit: &Hit| notes.read(&hit.path, hit.line.saturating_sub(12), 40);
+    let shown = passages.iter().take(PASSAGES).map(|found| &found.hit);
+    let pages = together(shown.map(around))?;
     let mut answer = Answer::new();
-    if !absent.is_empty() {
+    if !question.quoted.is_empty() {
+        let absent: Vec<String> = question.quoted.iter().map(|text| code(text)).collect();
         answer.say(format!(
             "I found no {}, whatever the case, in any file that is not ignored.",
             absent.join(" and no ")
@@ -152,6 +117,29 @@ pub(in crate::offline) fn look(
     }
     tell_passages(question, &weighed, &passages, &pages, focus, &mut answer);
     Some(answer)
+}
+
+/// The words to search for, the most telling kinds first.
+fn sought(question: &Question) -> Vec<Term> {
+    let parts = question.names.iter().flat_map(|name| name.parts());
+    let parts = parts.filter(|part| part.len() > 2).map(|part| Term::new(&part).weighing(1.5));
+    let words = question.terms.iter().chain(&question.frame).cloned();
+    parts.chain(words).take(TERMS).collect()
+}
+
+/// Leaves out copies of a document, one for each version or language: they say the same.
+fn drop_copies(passages: &mut Vec<Passage>) {
+    let mut documents: Vec<String> = Vec::new();
+    passages.retain(|passage| {
+        let path = &passage.hit.path;
+        if place::sort(path) != Sort::Document || place::is_readme(path) {
+            return true;
+        }
+        let same = |known: &String| known != path && place::base(known) == place::base(path);
+        let copied = documents.iter().any(same);
+        documents.extend((!copied).then(|| path.clone()));
+        !copied
+    });
 }
 
 /// A file pattern for names and folders that hold one of the words.

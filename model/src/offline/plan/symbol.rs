@@ -2,7 +2,7 @@
 
 use crate::offline::answer::{Answer, cite, code};
 use crate::offline::found::{Hit, Page};
-use crate::offline::notes::{Notes, Search};
+use crate::offline::notes::{Notes, Search, together};
 use crate::offline::place;
 use crate::offline::question::{Name, Question};
 use crate::offline::rank::{self, Defined};
@@ -31,6 +31,12 @@ pub(in crate::offline) enum Aspect {
     Tests,
 }
 
+impl Aspect {
+    fn shows_code(self) -> bool {
+        matches!(self, Aspect::Definition | Aspect::Explanation)
+    }
+}
+
 /// What is known of a name.
 struct Symbol {
     name: Name,
@@ -51,9 +57,7 @@ pub(in crate::offline) fn look(
     notes: &mut Notes<'_>,
 ) -> Option<Option<Answer>> {
     let names = &question.names[..question.names.len().min(2)];
-    let symbols: Vec<Option<Symbol>> =
-        names.iter().map(|name| look_up(name, question, aspect, notes)).collect();
-    let symbols: Vec<Symbol> = symbols.into_iter().collect::<Option<_>>()?;
+    let symbols = together(names.iter().map(|name| look_up(name, question, aspect, notes)))?;
     let known: Vec<&Symbol> = symbols.iter().filter(|symbol| symbol.is_known()).collect();
     if known.is_empty() {
         return Some(None);
@@ -149,10 +153,14 @@ fn look_up(
     notes: &mut Notes<'_>,
 ) -> Option<Symbol> {
     let exact = name.pattern();
-    let defining = notes.lines(&Search::new(definition_pattern(&exact)).at_most(250));
-    let all = notes.lines(&Search::new(exact.clone()).at_most(250));
+    let search = |pattern: &str| {
+        let search = Search::new(pattern).at_most(250);
+        if name.is_word() { search.any_case() } else { search }
+    };
+    let defining = notes.lines(&search(&definition_pattern(&exact)));
+    let all = notes.lines(&search(&exact));
     let in_tests = match aspect {
-        Aspect::Tests => notes.lines(&Search::new(exact).files_like(TEST_FILES).at_most(250)),
+        Aspect::Tests => notes.lines(&search(&exact).files_like(TEST_FILES)),
         _ => Some(Default::default()),
     };
     let named_after = match aspect {
@@ -181,15 +189,11 @@ fn look_up(
     } else {
         Some(Default::default())
     };
-    let pages: Vec<Option<Page>> = match aspect {
-        Aspect::Definition | Aspect::Explanation => {
-            let best = definitions.iter().take(READ);
-            best.map(|found| notes.read(&found.hit.path, found.hit.line.saturating_sub(12), 60))
-                .collect()
-        }
-        Aspect::Uses | Aspect::Tests => Vec::new(),
-    };
-    let (rust_tests, pages) = (rust_tests?, pages.into_iter().collect::<Option<Vec<_>>>()?);
+    let read = if aspect.shows_code() { READ } else { 0 };
+    let around = |hit: &Hit| (hit.path.clone(), hit.line.saturating_sub(12));
+    let best: Vec<_> = definitions.iter().take(read).map(|found| around(&found.hit)).collect();
+    let pages = together(best.iter().map(|(path, first)| notes.read(path, *first, 60)));
+    let (rust_tests, pages) = (rust_tests?, pages?);
     let is_test = |hit: &Hit| {
         place::is_test(&hit.path)
             || rust_tests.list.iter().any(|mark| mark.path == hit.path && mark.line < hit.line)

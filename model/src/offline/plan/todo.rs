@@ -56,7 +56,8 @@ pub(in crate::offline) fn look(notes: &mut Notes<'_>) -> Option<Answer> {
         answer.item(format!("… and {} more", found.len() - LISTED));
     }
     if !mentioned.is_empty() && !found.is_empty() {
-        answer.say(format!("{} more only mention such a word.", count(mentioned.len(), "line")));
+        answer
+            .say(format!("Besides, {} only mention such a word.", count(mentioned.len(), "line")));
     }
     if !boxes.list.is_empty() {
         answer.say(format!(

@@ -57,6 +57,11 @@ impl Name {
         parts
     }
 
+    /// Whether it may be a plain word, which has a capital where it begins a heading.
+    pub fn is_word(&self) -> bool {
+        !self.sure && !self.name.contains(char::is_uppercase)
+    }
+
     /// Whether `other` is this name, but for its spelling.
     pub fn is_like(&self, other: &str) -> bool {
         self.name == other || self.parts().concat() == Name::plain(other).parts().concat()

@@ -6,6 +6,7 @@
 use super::chunk::WirePart;
 use super::{FUNCTION_CALL, MADE_ID, NAME, PART, PIECES, SIGNATURE};
 use crate::fault::{Fault, Kind};
+use crate::wire::hash::hash;
 use posse_agent::DeltaSink;
 use posse_protocol::{CallId, Delta, Extra, Part, Text, Thinking, ToolCall};
 use serde_json::{Map, Value, json};
@@ -216,16 +217,9 @@ pub(super) fn stem(response_id: Option<&str>, tokens: u64, parts: &[Part]) -> St
     };
     match response_id {
         Some(id) if is_plain(&id) => id.to_owned(),
-        Some(id) => format!("{:016x}", hash(id.as_bytes())),
-        None => format!("{:016x}", hash(format!("{tokens} {parts:?}").as_bytes())),
+        Some(id) => format!("{:016x}", hash([id])),
+        None => format!("{:016x}", hash([&*format!("{tokens} {parts:?}")])),
     }
-}
-
-/// FNV-1a: the same on every machine and in every version.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 /// A call must name its function, and be whole: nobody asked for arguments in pieces.

@@ -3,7 +3,7 @@
 //! Owns what is said beside the messages: caps, effort, the form of the answer, tools.
 
 use super::message::Messages;
-use super::schema::{Parameters, is_strict};
+use crate::wire::schema::{Parameters, can_be_promised};
 use crate::wire::{Dialect, EffortStyle, EncodeError, OutputCap, Target, TopEffort};
 use posse_agent::Request;
 use posse_protocol::{Effort, ToolSpec};
@@ -112,7 +112,7 @@ struct JsonSchema<'a> {
 
 impl<'a> ResponseFormat<'a> {
     fn of(schema: &'a Value) -> Self {
-        let strict = is_strict(schema);
+        let strict = can_be_promised(schema);
         ResponseFormat {
             r#type: "json_schema",
             json_schema: JsonSchema { name: "answer", schema, strict },

@@ -3,6 +3,7 @@
 //! Pure functions of what they are made from, so that a call and its result always agree.
 
 use crate::wire::CallIds;
+use crate::wire::hash::hash;
 use crate::wire::turns::Origin;
 use std::borrow::Cow;
 
@@ -39,12 +40,4 @@ fn digits(mut number: u64, count: usize) -> String {
         number /= 62;
     }
     text
-}
-
-/// FNV-1a with a mark after each text, so that where one ends and the next begins counts.
-fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
-    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0xff]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

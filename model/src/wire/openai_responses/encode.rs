@@ -5,7 +5,8 @@
 //! the transcript comes last and only grows at its end.
 
 use super::input::{is_visible, items};
-use super::schema::{Parameters, can_be_promised};
+use crate::wire::hash::hash;
+use crate::wire::schema::{Parameters, can_be_promised};
 use crate::wire::{Dialect, EffortStyle, EncodeError, Target, TopEffort};
 use posse_agent::Request;
 use posse_protocol::{Effort, Part, ToolSpec};
@@ -111,14 +112,6 @@ fn cache_key(request: &Request) -> String {
         _ => None,
     });
     format!("posse-{:016x}", hash([&*request.system].into_iter().chain(texts)))
-}
-
-/// FNV-1a with a mark after each text, so that where one ends and the next begins counts.
-pub(super) fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
-    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0xff]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 struct Tools<'a>(&'a [ToolSpec]);

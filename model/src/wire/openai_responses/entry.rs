@@ -1,9 +1,9 @@
 //! One entry of a request's input, as it is written.
 
-use super::encode::hash;
 use super::input::is_shown;
 use super::reasoning;
 use super::{ARGUMENTS, ITEM, REFUSAL};
+use crate::wire::hash::hash;
 use posse_protocol::{CallId, Extra, Part, Role, Text, Thinking, ToolCall, ToolResult};
 use serde::ser::{Error, Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};

@@ -34,7 +34,11 @@ fn parts_go_to_others_side_by_side_and_come_back_as_one_answer() {
     assert_eq!(first.tool_calls().filter(|call| call.name == "Task").count(), tasks.len());
     for task in &tasks {
         assert!(!text(&task.input["description"]).is_empty());
-        assert!(text(&task.input["prompt"]).contains(BROAD), "{task:?}");
+        let prompt = text(&task.input["prompt"]);
+        assert!(prompt.contains(BROAD), "{task:?}");
+        let mut child = World::empty(&TOOLS);
+        child.ask(prompt);
+        assert!(child.calls.iter().all(|call| call.name != "Task"), "it is not handed on again");
         assert!(["explore", "plan"].contains(&text(&task.input["subagent_type"])), "{task:?}");
         let told = format!("Told about {}, see `src/a.rs:1`.", text(&task.input["description"]));
         assert!(answer.contains(&told), "{answer}");

@@ -5,7 +5,7 @@ use crate::offline::answer::{Answer, cite, code, count};
 use crate::offline::definition;
 use crate::offline::found::{Hit, Page};
 use crate::offline::language;
-use crate::offline::notes::Notes;
+use crate::offline::notes::{Notes, together};
 use crate::offline::rank::{self, Defined};
 
 impl Symbol {
@@ -126,12 +126,8 @@ impl Symbol {
     /// The surroundings of the first tests, to name them by.
     pub(super) fn test_pages(&self, notes: &mut Notes<'_>) -> Option<Vec<Page>> {
         let first = one_per_file(&self.tests);
-        let pages: Vec<Option<Page>> = first
-            .iter()
-            .take(4)
-            .map(|hit| notes.read(&hit.path, hit.line.saturating_sub(40), 60))
-            .collect();
-        pages.into_iter().collect()
+        let read = |hit: &Hit| notes.read(&hit.path, hit.line.saturating_sub(40), 60);
+        together(first.iter().take(4).map(read))
     }
 
     pub(super) fn tell_tests(&self, answer: &mut Answer) {

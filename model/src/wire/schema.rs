@@ -1,4 +1,4 @@
-//! JSON Schemas as this wire takes them: of arguments, and of the answer.
+//! JSON Schemas as OpenAI and those who follow it take them: of arguments, and of the answer.
 
 use posse_protocol::Schema;
 use serde::ser::{Serialize, SerializeMap, Serializer};

@@ -1,0 +1,95 @@
+//! Figures 5 and 6: what the tests of the command line count, which print it themselves.
+
+use crate::bench::Result;
+use crate::bench::line::{Goal, Line, Verdict, note};
+use crate::bench::process::command;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+/// The share of answers that must cite a right place.
+const GOAL: usize = 90;
+
+/// The line of a wire.
+#[derive(Deserialize)]
+struct Grid {
+    grid: String,
+    passed: usize,
+    total: usize,
+    seconds: f64,
+}
+
+/// Cells of the grid of behaviours and faults that pass, for each wire.
+pub fn grid() -> Result<()> {
+    let said = tests("grid::")?;
+    let lines: Vec<Grid> =
+        said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    if lines.is_empty() {
+        return Err("the grid printed no counts; `cargo test -p posse-cli grid::` shows why".into());
+    }
+    for Grid { grid, passed, total, seconds } in lines {
+        let verdict = if passed == total { Verdict::Met } else { Verdict::NotMet };
+        Line {
+            name: format!("grid: {grid}"),
+            posse: format!("{passed} of {total} cells"),
+            raw: format!("in {seconds:.0} s"),
+            ratio: "–".to_owned(),
+            goal: Goal::Stated("all".to_owned(), verdict),
+        }
+        .print();
+    }
+    Ok(())
+}
+
+/// Questions about repositories that the offline model answers with a right place.
+pub fn questions() -> Result<()> {
+    let said = tests("questions::most_answers")?;
+    let (right, total) = score(&said).ok_or(
+        "the question set printed no score; `cargo test -p posse-cli questions::` shows why",
+    )?;
+    let verdict = if right * 100 >= total * GOAL { Verdict::Met } else { Verdict::NotMet };
+    Line {
+        name: "offline model: questions".to_owned(),
+        posse: format!("{right} of {total} ({:.0} %)", right as f64 * 100.0 / total as f64),
+        raw: "–".to_owned(),
+        ratio: "–".to_owned(),
+        goal: Goal::Stated(format!("≥ {GOAL} %"), verdict),
+    }
+    .print();
+    Ok(())
+}
+
+/// The two numbers of the line that begins with `offline questions:`.
+fn score(said: &str) -> Option<(usize, usize)> {
+    let line = said.lines().find_map(|line| line.strip_prefix("offline questions: "))?;
+    let mut words = line.split_whitespace();
+    let right = words.next()?.parse().ok()?;
+    words.next().filter(|of| *of == "of")?;
+    Some((right, words.next()?.parse().ok()?))
+}
+
+/// What the tests of the command line that begin with `filter` print. They need no optimised
+/// build: they count and do not measure. A test that fails has still counted.
+fn tests(filter: &str) -> Result<String> {
+    let mut cargo = command(PathBuf::from(env!("CARGO")));
+    cargo.args(["test", "--quiet", "-p", "posse-cli", "--test", "it", "--", filter]);
+    cargo.args(["--nocapture", "--test-threads=1"]).stderr(Stdio::inherit());
+    let output = cargo.output()?;
+    if !output.status.success() {
+        note(&format!("some tests of {filter} failed; see above"));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_score_is_read_from_its_line() {
+        let said =
+            "running 1 test\n  x: 1 of 2\noffline questions: 70 of 77 cite a right place\nok";
+        assert_eq!(score(said), Some((70, 77)));
+        assert_eq!(score("offline questions: many"), None);
+    }
+}
