@@ -27,26 +27,17 @@ fn first_comment(page: &Page) -> Option<(String, usize)> {
     let mut quoted = false;
     for (line, text) in page.texts().take(60) {
         let trimmed = text.trim();
-        let words = match answer::comment(trimmed) {
-            _ if quoted => Some(trimmed.trim_end_matches(['"', '\''])),
-            Some(words) => Some(words),
-            None if trimmed.starts_with("\"\"\"") || trimmed.starts_with("\'\'\'") => {
-                Some(trimmed.trim_matches(['"', '\'']))
-            }
-            None => None,
+        let marks = trimmed.matches("\"\"\"").count() + trimmed.matches("\'\'\'").count();
+        let docstring = quoted || trimmed.starts_with("\"\"\"") || trimmed.starts_with("\'\'\'");
+        quoted ^= docstring && marks % 2 == 1;
+        let words = match docstring {
+            true => Some(trimmed.trim_matches(['"', '\''])),
+            false => answer::comment(trimmed),
         };
-        if trimmed.starts_with("\"\"\"") && !(trimmed.len() > 3 && trimmed.ends_with("\"\"\""))
-            || quoted && trimmed.ends_with("\"\"\"")
-        {
-            quoted = !quoted;
-        }
-        match words {
-            Some(words) if words.contains(char::is_alphanumeric) => {
-                first = if said.is_empty() { line } else { first };
-                said.push(words);
-                continue;
-            }
-            _ => {}
+        if let Some(words) = words.filter(|words| words.contains(char::is_alphanumeric)) {
+            first = if said.is_empty() { line } else { first };
+            said.push(words);
+            continue;
         }
         // A paragraph, or the comment, ends here.
         if !said.is_empty() && !said.iter().any(|words| is_boilerplate(words)) {
@@ -87,4 +78,39 @@ fn is_boilerplate(words: &str) -> bool {
     ]
     .iter()
     .any(|mark| lower.contains(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, text: &str, expected: Option<(&str, usize)>) {
+        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.to_owned())).collect();
+        let page = Page { path: path.to_owned(), lines, more: false };
+        let found = self_description(&page);
+        assert_eq!(found.as_ref().map(|(said, line)| (said.as_str(), *line)), expected, "{text}");
+    }
+
+    #[test]
+    fn a_file_speaks_through_its_first_comment() {
+        check("a.rs", "//! The loop.\n//! Small.\n//!\n//! More.\n", Some(("The loop. Small.", 1)));
+        check(
+            "a.py",
+            "#!/usr/bin/python\n\"\"\"Getting feeds.\"\"\"\nimport x",
+            Some(("Getting feeds.", 2)),
+        );
+        check("a.py", "\"\"\"\nTagged JSON\n~~~~\n\"\"\"\n", Some(("Tagged JSON", 2)));
+        check(
+            "a.go",
+            "// Copyright 2020 X\n// All rights reserved.\n\n// Package a does.\npackage a",
+            Some(("Package a does.", 4)),
+        );
+        check("a.c", "int main(void)\n{\n    /* not this one */\n}\n", None);
+        check(
+            "Cargo.toml",
+            "[package]\nname = \"x\"\ndescription = \"Does it\"\n",
+            Some(("Does it", 3)),
+        );
+    }
 }

@@ -4,7 +4,8 @@ use super::world::{ALL, LOOKING, World, call, nothing, pattern};
 use posse_protocol::{Message, Stop};
 use std::sync::Arc;
 
-const NEAR: &str = "You are close to your limit of turns: 3 of 4 used. Stop working now and give your final answer with what you have; say what is left undone.";
+const NEAR: &str = "You are close to your limit of turns: 3 of 4 used. Stop working now and give \
+    your final answer with what you have; say what is left undone.";
 
 #[test]
 fn told_that_the_end_is_near_it_answers_with_what_it_has() {
@@ -61,7 +62,8 @@ fn tools_that_fail_are_admitted_and_the_end_is_reached() {
     assert!(answer.starts_with("Git could not tell: `fatal: not a git repository"), "{answer}");
 }
 
-const SUMMARISE: &str = "The conversation is about to outgrow your context. Write a summary that will replace everything above, for yourself to go on from.";
+const SUMMARISE: &str = "The conversation is about to outgrow your context. Write a summary that \
+    will replace everything above, for yourself to go on from.";
 
 #[test]
 fn a_summary_keeps_the_questions_and_it_goes_on_from_there() {

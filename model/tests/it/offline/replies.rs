@@ -8,7 +8,15 @@ use serde_json::json;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-const PLANNER: &str = "//! Finds berths.\n\n/// Gives berths to ships.\npub struct Planner {\n    berths: Vec<u8>,\n}\n\nfn use_it(planner: &Planner) {}\n";
+const PLANNER: &str = "//! Finds berths.
+
+/// Gives berths to ships.
+pub struct Planner {
+    berths: Vec<u8>,
+}
+
+fn use_it(planner: &Planner) {}
+";
 
 /// A repository with one file of Rust.
 fn harbour(call: &ToolCall) -> Result<String, String> {
