@@ -1,7 +1,8 @@
 //! `--record` and `--replay`: a run is played again elsewhere, without a key and without a model.
 
 use crate::world::{Exit, World, bash, mode, started};
-use posse_testkit::{Conversation, Reply, Rule, Script, When, Wire};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When, Wire};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -167,9 +168,25 @@ async fn a_recording_that_was_killed_is_played_up_to_there() {
     let second = elsewhere("All is well.").await;
     let exit = replay(&second, &tape, &["run", &notes(&second)]).await.expect(1);
     assert!(exit.err.contains("is incomplete and left out"), "{}", exit.err);
-    let why = "request 4 was never recorded: of 3 recorded requests all have been made; \
+    let why = "request 4 was never recorded: all 3 recorded requests have been made; \
                the recording was cut off";
     assert!(exit.err.contains(why), "{}", exit.err);
+}
+
+#[tokio::test]
+async fn each_exchange_is_in_the_file_as_soon_as_it_has_ended() {
+    let gate = Gate::new();
+    let replies = [bash("cat notes.txt"), Reply::text("never said").held_by(&gate)];
+    let first = world(Script::turns(replies), "All is well.").await;
+    let (tape, notes) = (tape(&first), notes(&first));
+    let running = first.start(&["run", "--record", tape.to_str().unwrap(), &notes]);
+    gate.wait_for_held(1).await.unwrap();
+    running.signal(Signal::KILL);
+    running.end().await;
+    let second = elsewhere("All is well.").await;
+    let exit = replay(&second, &tape, &["run", &self::notes(&second)]).await.expect(1);
+    let why = "request 2 was never recorded: the only recorded request has been made";
+    assert!(exit.err.contains("● Bash") && exit.err.contains(why), "{}", exit.err);
 }
 
 #[tokio::test]

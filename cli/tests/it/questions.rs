@@ -54,8 +54,8 @@ fn folder(repository: &Repository, world: &World) -> PathBuf {
     world.work()
 }
 
-/// For each question about `repository`, whether its answer was right.
-async fn answered(repository: &Repository) -> Vec<bool> {
+/// For each question about `repository`, the answer if it was wrong.
+async fn answered(repository: &Repository) -> Vec<Result<(), String>> {
     let world = World::saying("never asked").await;
     let folder = folder(repository, &world);
     let mut right = Vec::new();
@@ -64,11 +64,10 @@ async fn answered(repository: &Repository) -> Vec<bool> {
         let answer = run["text"].as_str().unwrap();
         assert!(run["turns"].as_u64().unwrap() <= MOST_TURNS, "{run:#}");
         assert_eq!(run["cost_usd"], 0.0);
-        let is_right = asked.is_answered(answer, &folder);
-        if !is_right {
-            println!("{}: {}\n{answer}", repository.name, asked.text);
-        }
-        right.push(is_right);
+        right.push(match asked.is_answered(answer, &folder) {
+            true => Ok(()),
+            false => Err(format!("{}: {}\n{answer}", repository.name, asked.text)),
+        });
     }
     assert_eq!(world.fake.count(), 0, "the offline model asks no provider");
     right
@@ -78,13 +77,15 @@ async fn answered(repository: &Repository) -> Vec<bool> {
 async fn most_answers_of_the_offline_model_cite_a_right_place() {
     let repositories = repositories();
     let answered = join_all(repositories.iter().map(answered)).await;
-    for (repository, right) in repositories.iter().zip(&answered) {
-        let count = right.iter().filter(|right| **right).count();
-        println!("  {}: {count} of {}", repository.name, right.len());
+    let count = |list: &[Result<(), String>]| list.iter().filter(|one| one.is_ok()).count();
+    for (repository, list) in repositories.iter().zip(&answered) {
+        println!("  {}: {} of {}", repository.name, count(list), list.len());
     }
-    let all: Vec<bool> = answered.concat();
-    let kept_aside: Vec<bool> = all.iter().copied().step_by(2).collect();
-    let count = |list: &[bool]| list.iter().filter(|right| **right).count();
+    let all = answered.concat();
+    for wrong in all.iter().filter_map(|one| one.as_ref().err()) {
+        println!("{wrong}");
+    }
+    let kept_aside: Vec<_> = all.iter().step_by(2).cloned().collect();
     println!("  kept aside while tuning: {} of {}", count(&kept_aside), kept_aside.len());
     println!("offline questions: {} of {} cite a right place", count(&all), all.len());
     assert!(all.len() >= 60, "{} questions", all.len());

@@ -67,9 +67,12 @@ impl fmt::Display for Difference {
                 write!(f, "  sent     {sent}")
             }
             Against::Nothing { recorded, why } => {
-                let all = if *recorded == 1 { "the only one has" } else { "all have" };
-                let holds = format!("of {recorded} recorded requests {all} been made{why}");
-                write!(f, "request {request} was never recorded: {holds}")
+                write!(f, "request {request} was never recorded: ")?;
+                match recorded {
+                    0 => write!(f, "there is none{why}"),
+                    1 => write!(f, "the only recorded request has been made{why}"),
+                    all => write!(f, "all {all} recorded requests have been made{why}"),
+                }
             }
         }
     }
@@ -238,7 +241,7 @@ mod tests {
                      recorded (nothing)\n  sent     1";
         assert_eq!(Difference { request: 3, against }.to_string(), lines);
         let against = Against::Nothing { recorded: 2, why: "" };
-        let words = "request 3 was never recorded: of 2 recorded requests all have been made";
+        let words = "request 3 was never recorded: all 2 recorded requests have been made";
         assert_eq!(Difference { request: 3, against }.to_string(), words);
     }
 }
