@@ -4,8 +4,8 @@ use posse_protocol::{Message, Part, Role};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// What the model is asked for.
-pub(crate) const REQUEST: &str = "The conversation is about to outgrow your context. Write a \
+/// What the model is asked for when its transcript is to be replaced by a summary.
+pub const REQUEST: &str = "The conversation is about to outgrow your context. Write a \
 summary that will replace everything above, for yourself to go on from. Keep: what was asked, in \
 the asker's words where they matter; decisions and their reasons; files read or changed, with \
 paths and the facts that matter in them; commands run and what came of them; what failed; what is \
@@ -13,7 +13,7 @@ left to do, and the very next step. Leave out greetings and detail that no longe
 with the summary only, and call no tool.";
 
 /// How a summary begins in the transcript.
-const HEADING: &str = "[Summary of the conversation so far; the full text is no longer in view]\n";
+pub const HEADING: &str = "[Summary of the conversation so far; the full text is no longer in view]\n";
 
 /// A summary as it stands in the transcript.
 pub(crate) fn framed(summary: &str) -> String {

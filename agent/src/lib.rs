@@ -19,11 +19,12 @@ mod step;
 mod tool;
 mod transcript;
 
+pub use compact::{HEADING as SUMMARY_HEADING, REQUEST as SUMMARY_REQUEST};
 pub use journal::{Expect, Journal, JournalError};
 pub use model::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
 pub use patience::{Patience, Waits};
 pub use posse_protocol as protocol;
 pub use run::{Agent, Ended, run};
-pub use step::{Bounds, Step, closing_answers, next_step};
+pub use step::{Bounds, LIMIT_NEAR, Step, closing_answers, next_step};
 pub use tool::{Answer, Tool, ToolContext, Toolbox};
 pub use transcript::Transcript;

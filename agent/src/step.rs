@@ -57,6 +57,8 @@ pub enum Step {
     Done(Outcome),
 }
 
+/// How the agent is told that it nears a limit: the words this begins with.
+pub const LIMIT_NEAR: &str = "You are close to your limit of ";
 /// The share of the window at which the transcript is compacted, in percent.
 const COMPACT_AT_PERCENT: u64 = 80;
 /// A reply shorter than this is not worth asking for.
@@ -324,7 +326,7 @@ fn tell(transcript: &Transcript, bounds: &Bounds, limit: Limit) -> Step {
         Limit::WallTime => (seconds(transcript.leg_ms()), seconds(limits.wall_ms.unwrap_or(0))),
     };
     let text = format!(
-        "You are close to your limit of {limit}: {used} of {of} used. Stop working now and give \
+        "{LIMIT_NEAR}{limit}: {used} of {of} used. Stop working now and give \
          your final answer with what you have; say what is left undone."
     );
     Step::Tell { limit, text }

@@ -1,17 +1,12 @@
 //! The transcript as this model reads it: what was asked, what was called for the question at
 //! hand, what came back. Everything it knows is here; it keeps nothing between two calls.
 
+use posse_agent::{LIMIT_NEAR, SUMMARY_HEADING, SUMMARY_REQUEST};
 use posse_protocol::{Message, Part, Role, ToolCall, ToolResult};
 use std::sync::Arc;
 
 /// The name that this model's messages carry.
 pub(super) const WIRE: &str = "offline";
-/// How the loop asks for a summary of a long conversation.
-const SUMMARY_REQUEST: &str = "The conversation is about to outgrow your context.";
-/// How a summary begins that stands for the conversation before it.
-const SUMMARY: &str = "[Summary of the conversation so far";
-/// How the loop says that the end is near.
-const LIMIT_NEAR: &str = "You are close to your limit of ";
 /// What stands between a question handed on and the one it is a part of.
 pub(super) const PART_OF: &str = "\n\nAsked as part of: ";
 /// Heading of the questions in a summary of this model.
@@ -89,7 +84,7 @@ impl<'m> Conversation<'m> {
         } else if text.starts_with(LIMIT_NEAR) {
             self.pressed = true;
         } else {
-            match text.strip_prefix(SUMMARY) {
+            match text.strip_prefix(SUMMARY_HEADING) {
                 Some(summary) => self.asked.extend(asked_before(summary)),
                 None => self.asked.push(text.split(PART_OF).next().unwrap_or(text).to_owned()),
             }
@@ -168,10 +163,10 @@ mod tests {
     #[test]
     fn a_summary_gives_back_its_questions() {
         let own = format!(
-            "{SUMMARY}; the full text is no longer in view]\n{ASKED}\n- one\n- two\n\nmore"
+            "{SUMMARY_HEADING}{ASKED}\n- one\n- two\n\nmore"
         );
         let other =
-            format!("{SUMMARY}]\nThe task:\nfind it\n\nSaid since by the user:\n- and that\n");
+            format!("{SUMMARY_HEADING}The task:\nfind it\n\nSaid since by the user:\n- and that\n");
         for (text, expected) in [(own, ["one", "two"]), (other, ["find it", "and that"])] {
             let messages = [Arc::new(Message::user(text))];
             assert_eq!(Conversation::read(&messages).asked, expected);

@@ -43,7 +43,7 @@ enum Figure {
 
 impl Model {
     pub fn run(self) -> Result<()> {
-        if cfg!(debug_assertions) && std::env::args().count() > 99 {
+        if cfg!(debug_assertions) {
             build()?;
             return again();
         }
