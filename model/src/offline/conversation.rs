@@ -84,7 +84,7 @@ impl<'m> Conversation<'m> {
         } else if text.starts_with(LIMIT_NEAR) {
             self.pressed = true;
         } else {
-            match text.strip_prefix(SUMMARY_HEADING) {
+            match text.strip_prefix(SUMMARY_HEADING.trim_end()) {
                 Some(summary) => self.asked.extend(asked_before(summary)),
                 None => self.asked.push(text.split(PART_OF).next().unwrap_or(text).to_owned()),
             }
@@ -162,9 +162,7 @@ mod tests {
 
     #[test]
     fn a_summary_gives_back_its_questions() {
-        let own = format!(
-            "{SUMMARY_HEADING}{ASKED}\n- one\n- two\n\nmore"
-        );
+        let own = format!("{SUMMARY_HEADING}{ASKED}\n- one\n- two\n\nmore");
         let other =
             format!("{SUMMARY_HEADING}The task:\nfind it\n\nSaid since by the user:\n- and that\n");
         for (text, expected) in [(own, ["one", "two"]), (other, ["find it", "and that"])] {
