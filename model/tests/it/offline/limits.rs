@@ -1,6 +1,7 @@
 //! Few turns, failing tools, long conversations.
 
 use super::world::{ALL, LOOKING, World, call, nothing, pattern};
+use posse_agent::{SUMMARY_HEADING, SUMMARY_REQUEST};
 use posse_protocol::{Message, Stop};
 use std::sync::Arc;
 
@@ -62,15 +63,12 @@ fn tools_that_fail_are_admitted_and_the_end_is_reached() {
     assert!(answer.starts_with("Git could not tell: `fatal: not a git repository"), "{answer}");
 }
 
-const SUMMARISE: &str = "The conversation is about to outgrow your context. Write a summary that \
-    will replace everything above, for yourself to go on from.";
-
 #[test]
 fn a_summary_keeps_the_questions_and_it_goes_on_from_there() {
     let mut world = World::empty(&LOOKING);
     world.ask("where is `Planner` defined?");
     world.say("and where is\nit used?");
-    world.say(SUMMARISE);
+    world.say(SUMMARY_REQUEST);
     let summary = world.step().message;
     assert_eq!(summary.tool_calls().count(), 0);
     let summary = summary.text();
@@ -78,9 +76,7 @@ fn a_summary_keeps_the_questions_and_it_goes_on_from_there() {
         summary.contains("- where is `Planner` defined?\n- and where is it used?"),
         "{summary}"
     );
-    let framed = format!(
-        "[Summary of the conversation so far; the full text is no longer in view]\n{summary}"
-    );
+    let framed = format!("{SUMMARY_HEADING}{summary}");
     let mut resumed = World::empty(&LOOKING);
     resumed.messages.push(Arc::new(Message::user(framed)));
     resumed.step();
