@@ -6,7 +6,7 @@ use crate::exit::{Code, Failure};
 use crate::screen::Screen;
 use crate::view;
 use posse::model::{Cassette, CassetteError, Places, Recording, Replay};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The cassette of a command, if it has one.
@@ -119,7 +119,7 @@ fn again(path: &dyn std::fmt::Display) -> String {
     )
 }
 
-fn unusable(error: CassetteError, path: &PathBuf) -> Failure {
+fn unusable(error: CassetteError, path: &Path) -> Failure {
     let hint = match error {
         CassetteError::Taken { .. } => "name another file, or remove this one".to_owned(),
         CassetteError::Unusable { .. } => "check the path and who may use it".to_owned(),

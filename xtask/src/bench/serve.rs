@@ -71,7 +71,7 @@ impl Serve {
         let gate = Gate::new();
         let latency = Duration::from_millis(self.latency_ms);
         let script = script(self.scene, latency, self.hold.then_some(&gate));
-        let fake = FakeModel::start(script.without_capture()).await?;
+        let fake = FakeModel::start(script.without_capture().without_cache()).await?;
         say(&json!(fake.url()).to_string());
         while let Some(order) = next_order().await? {
             match order.split_once(' ') {

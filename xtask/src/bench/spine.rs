@@ -89,15 +89,15 @@ impl Spine {
 /// Builds what is measured, with optimisations.
 pub(super) fn build() -> Result<()> {
     let mut cargo = command(PathBuf::from(env!("CARGO")));
-    cargo.args(["build", "--profile", "dist", "--quiet", "-p", "posse-cli", "-p", "xtask"]);
+    cargo.args(["build", "--release", "--quiet", "-p", "posse-cli", "-p", "xtask"]);
     let status = cargo.status()?;
-    if status.success() { Ok(()) } else { Err("the build failed".into()) }
+    if status.success() { Ok(()) } else { Err("the release build failed".into()) }
 }
 
 /// Runs the same command with the optimised build of this program.
 pub(super) fn again() -> Result<()> {
     let mut cargo = command(PathBuf::from(env!("CARGO")));
-    cargo.args(["run", "--profile", "dist", "--quiet", "-p", "xtask", "--"]);
+    cargo.args(["run", "--release", "--quiet", "-p", "xtask", "--"]);
     let status = cargo.args(std::env::args_os().skip(1)).status()?;
     if status.success() { Ok(()) } else { Err("the benchmark failed; see above".into()) }
 }
