@@ -13,7 +13,8 @@ left to do, and the very next step. Leave out greetings and detail that no longe
 with the summary only, and call no tool.";
 
 /// How a summary begins in the transcript.
-pub const HEADING: &str = "[Summary of the conversation so far; the full text is no longer in view]\n";
+pub const HEADING: &str =
+    "[Summary of the conversation so far; the full text is no longer in view]\n";
 
 /// A summary as it stands in the transcript.
 pub(crate) fn framed(summary: &str) -> String {
