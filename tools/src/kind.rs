@@ -11,6 +11,11 @@ pub(crate) fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// True when `bytes` begin a PDF.
+pub(crate) fn is_pdf(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"%PDF-")
+}
+
 /// What `bytes`, the beginning of a binary file, are, in words.
 pub(crate) fn describe(bytes: &[u8]) -> &'static str {
     const KINDS: [(&[u8], &str); 14] = [

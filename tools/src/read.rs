@@ -1,4 +1,4 @@
-//! The tool Read: a file as numbered lines, or as a picture.
+//! The tool Read: a file as numbered lines, or as the picture or PDF that it is.
 
 use crate::arguments::{Arguments, spec};
 use crate::failure::{Failure, answer};
@@ -25,14 +25,14 @@ const LINE_CHARACTERS: usize = 2000;
 const RESULT_BYTES: usize = 100_000;
 /// Files above this are read piece by piece, and cannot be edited.
 pub(crate) const WHOLE_FILE_BYTES: usize = 10 << 20;
-/// Pictures above this are not sent.
-const IMAGE_BYTES: usize = 5 << 20;
+/// Pictures and PDFs above this are not sent.
+const SENT_BYTES: usize = 5 << 20;
 /// Files up to this size are read at once, where the call runs: a thread would cost more.
 const SMALL_BYTES: u64 = 128 << 10;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let description = "Reads a file of the workspace: text as numbered lines (cat -n), images \
-                       as images. Long files come in pieces.";
+                       and PDFs as they are. Long files come in pieces.";
     spec(
         "Read",
         description,
@@ -121,6 +121,9 @@ fn whole(
     if let Some(media_type) = kind::image_type(&bytes) {
         return Ok(image(path, &bytes, media_type));
     }
+    if kind::is_pdf(&bytes) {
+        return Ok(pdf(path, &bytes));
+    }
     let Some(decoded) = text::decode(&bytes) else {
         return Ok(ToolOutput::text(not_text(path, &bytes, bytes.len() as u64)));
     };
@@ -164,7 +167,8 @@ fn piece(
     let failed = |error| Failure::from(explain(path, error));
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let beginning = reader.fill_buf().map_err(failed)?;
-    if text::is_binary(beginning) || kind::image_type(beginning).is_some() {
+    let sent_whole = kind::is_pdf(beginning) || kind::image_type(beginning).is_some();
+    if text::is_binary(beginning) || sent_whole {
         return Ok(ToolOutput::text(not_text(path, beginning, size)));
     }
     let mut page = Page::new(window, RESULT_BYTES);
@@ -267,7 +271,7 @@ impl Page {
 }
 
 fn image(path: &Path, bytes: &[u8], media_type: &str) -> ToolOutput {
-    if bytes.len() > IMAGE_BYTES {
+    if bytes.len() > SENT_BYTES {
         let (path, size) = (show(path), kind::size(bytes.len() as u64));
         return ToolOutput::text(format!(
             "[{path} is an image ({media_type}) of {size}, too large to be shown; \
@@ -275,8 +279,24 @@ fn image(path: &Path, bytes: &[u8], media_type: &str) -> ToolOutput {
         ));
     }
     let data = STANDARD.encode(bytes);
-    let parts = vec![Part::Image { media_type: media_type.to_owned(), data }];
-    ToolOutput { parts, is_error: false, extra: Extra::default() }
+    sent(Part::Image { media_type: media_type.to_owned(), data })
+}
+
+fn pdf(path: &Path, bytes: &[u8]) -> ToolOutput {
+    if bytes.len() > SENT_BYTES {
+        let (path, size) = (show(path), kind::size(bytes.len() as u64));
+        return ToolOutput::text(format!(
+            "[{path} is a PDF of {size}, too large to be sent; make a copy of the pages that \
+             matter and read that]"
+        ));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let media_type = "application/pdf".to_owned();
+    sent(Part::Document { media_type, name, data: STANDARD.encode(bytes) })
+}
+
+fn sent(part: Part) -> ToolOutput {
+    ToolOutput { parts: vec![part], is_error: false, extra: Extra::default() }
 }
 
 fn not_text(path: &Path, beginning: &[u8], size: u64) -> String {

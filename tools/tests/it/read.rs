@@ -90,6 +90,22 @@ fn images_come_back_as_images_up_to_a_size() {
 }
 
 #[test]
+fn a_pdf_comes_back_as_a_document_up_to_a_size() {
+    let fixture = Fixture::new();
+    fixture.put("paper.pdf", b"%PDF-1.7\n\x00rest");
+    let output = fixture.call("Read", json!({"file_path": "paper.pdf"}));
+    let [Part::Document { media_type, name, data }] = &output.parts[..] else {
+        panic!("{output:?}")
+    };
+    assert_eq!((media_type.as_str(), name.as_str()), ("application/pdf", "paper.pdf"));
+    assert!(!output.is_error && !data.is_empty());
+    let mut large = b"%PDF-1.7\n".to_vec();
+    large.resize(6 << 20, 0);
+    fixture.put("large.pdf", large);
+    assert!(fixture.ok("Read", json!({"file_path": "large.pdf"})).contains("too large to be sent"));
+}
+
+#[test]
 fn odd_encodings_are_decoded_and_named() {
     let fixture = Fixture::new();
     let check = |bytes: &[u8], text: &str, name: &str| {
