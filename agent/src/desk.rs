@@ -76,12 +76,25 @@ impl<'a> Desk<'a> {
         }
         let events = std::mem::take(&mut self.queued);
         let count = events.len() as u64;
+        let placed = events.iter().any(is_placed);
         let first = self.journal.record(events, Expect::Any).await?;
+        let last = Seq(first.0 + count - 1);
         if first == self.stored.next() {
-            self.stored = Seq(self.stored.0 + count);
+            self.stored = last;
             return Ok(());
         }
-        self.reread().await
+        if placed {
+            return self.reread().await;
+        }
+        // What others appended before them makes no difference to these.
+        for record in self.journal.read_after(self.stored).await? {
+            if record.seq < first || record.seq > last {
+                self.transcript.apply(record.seq, &record.event);
+            }
+            self.stored = record.seq;
+        }
+        self.transcript.reached(last);
+        Ok(())
     }
 
     /// Stores what was noted and `last`, if nothing else was appended meanwhile. Returns whether.
@@ -168,6 +181,11 @@ impl<'a> Desk<'a> {
         let due = self.transcript.leg_began_ms() + threshold;
         Some(self.opened + Duration::from_millis(due.saturating_sub(self.worked_before_ms)))
     }
+}
+
+/// True when it matters to the fold where exactly an event stands.
+fn is_placed(event: &Event) -> bool {
+    !matches!(event, Event::ToolStarted(_) | Event::ToolPending(_) | Event::TimePassed(_))
 }
 
 async fn at(alarm: Option<Instant>) {

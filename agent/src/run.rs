@@ -29,6 +29,8 @@ pub struct Agent {
     pub output_schema: Option<Arc<Value>>,
     /// Every tool there is.
     pub tools: Toolbox,
+    /// Names of those that the model is shown.
+    pub shown: Vec<String>,
     /// What it may call of them.
     pub grant: Grant,
     /// How far it may go.
@@ -46,6 +48,8 @@ pub enum Ended {
     Waiting {
         /// The last event that was considered.
         seen: Seq,
+        /// How many calls wait for a result that someone else will append.
+        calls: u32,
     },
     /// `stop` fired; the run goes on when `run` is called again.
     Stopped,
@@ -81,7 +85,9 @@ pub async fn run(
             Step::Compact => shift.compact().await?,
             Step::Wait => {
                 shift.desk.store().await?;
-                return Ok(Ended::Waiting { seen: shift.desk.transcript.seq() });
+                let transcript = &shift.desk.transcript;
+                let calls = transcript.open_calls().count() as u32;
+                return Ok(Ended::Waiting { seen: transcript.seq(), calls });
             }
             Step::Finish(outcome) => {
                 fail::fail_point!("loop.finish.before");

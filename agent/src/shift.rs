@@ -43,7 +43,7 @@ impl<'a> Shift<'a> {
         agent: &'a Agent,
         journal: &'a dyn Journal,
     ) -> Result<Self, JournalError> {
-        let tools = agent.tools.offered(&agent.grant);
+        let tools = agent.tools.offered(&agent.shown);
         let desk = Desk::open(journal).await?;
         let model = model_of(agent, &desk.transcript);
         let bounds = Bounds {
@@ -255,6 +255,7 @@ impl<'a> Shift<'a> {
                 let context = ToolContext {
                     run: self.agent.run,
                     call: call.id.clone(),
+                    turn: self.desk.transcript.replies(),
                     cancel: token.child_token(),
                     deltas: self.agent.deltas.clone(),
                 };
@@ -289,6 +290,8 @@ impl<'a> Shift<'a> {
                 return Ok(());
             };
             open.retain(|call| *call != id);
+            // Whoever will append the result knows of the call: nothing is lost with the note.
+            let lasting = matches!(answer, Answer::Done(_));
             match answer {
                 Answer::Done(output) => {
                     let ending =
@@ -301,7 +304,7 @@ impl<'a> Shift<'a> {
                     extra: Extra::default(),
                 })),
             }
-            if !open.is_empty() && !unstored {
+            if lasting && !open.is_empty() && !unstored {
                 self.desk.store().await?;
             }
         }

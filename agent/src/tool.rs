@@ -1,7 +1,7 @@
 //! What the loop needs of a tool, and the table it finds tools in.
 
 use async_trait::async_trait;
-use posse_protocol::{CallId, Delta, Grant, RunId, ToolOutput, ToolSpec};
+use posse_protocol::{CallId, Delta, RunId, ToolOutput, ToolSpec};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -46,6 +46,9 @@ pub struct ToolContext {
     pub run: RunId,
     /// Which call.
     pub call: CallId,
+    /// The reply that made it, counted from the run's first: the ids of calls are the model's, and
+    /// some models use them again.
+    pub turn: u64,
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,
     /// Takes progress to show. Must not block.
@@ -87,10 +90,10 @@ impl Toolbox {
         named.or_else(|| self.tools.iter().find(|tool| tool.aliases().contains(&name)))
     }
 
-    /// The tools that `grant` allows, in their order: what the model is offered.
-    pub fn offered(&self, grant: &Grant) -> Arc<[ToolSpec]> {
-        let allowed = self.tools.iter().filter(|tool| grant.allows(&tool.spec().name));
-        allowed.map(|tool| tool.spec().clone()).collect()
+    /// The tools called `names`, in the order of this table: what the model is offered.
+    pub fn offered(&self, names: &[String]) -> Arc<[ToolSpec]> {
+        let offered = self.tools.iter().filter(|tool| names.contains(&tool.spec().name));
+        offered.map(|tool| tool.spec().clone()).collect()
     }
 
     /// The names of all tools, in their order.

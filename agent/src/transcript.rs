@@ -29,6 +29,8 @@ pub struct Transcript {
     weight: Weight,
     /// The model that took the place of the run's own.
     fallback: Option<String>,
+    /// Replies so far.
+    replies: u64,
 }
 
 /// A message in its place, and the position of the reply it is, if it is one.
@@ -85,6 +87,8 @@ pub(crate) struct Spent {
     pub(crate) usage: Usage,
     /// Limits the agent has been told about.
     pub(crate) told: Vec<Limit>,
+    /// Answers that did not follow their schema.
+    pub(crate) misfits: u32,
 }
 
 /// Flags of the moment.
@@ -146,7 +150,7 @@ impl Transcript {
     pub fn apply(&mut self, seq: Seq, event: &Event) {
         self.seq = self.seq.max(seq);
         match event {
-            Event::RunStarted(started) => self.started = Some(Arc::new((**started).clone())),
+            Event::RunStarted(started) => self.begin(started),
             Event::MessageReceived(received) => self.receive(seq, received),
             Event::ModelCalled(called) => {
                 self.charge_unanswered();
@@ -169,11 +173,17 @@ impl Transcript {
             }
             Event::ToolStarted(started) => self.start(started),
             Event::ToolPending(pending) => {
-                if let Some(call) = self.open_call(&pending.call) {
+                let call = self.open_call(&pending.call);
+                // A call whose turn was stopped meanwhile is not waited for.
+                if let Some(call) =
+                    call.filter(|call| !matches!(call.state, CallState::Abandoned { .. }))
+                {
                     call.state = CallState::Pending;
                 }
             }
             Event::ToolFinished(finished) => self.answer(finished),
+            // What became of it comes as the result of the call.
+            Event::ChildStarted(_) => {}
             Event::TimePassed(passed) => self.worked(passed.worked_ms),
             Event::Compacted(compacted) => self.compact(compacted),
             Event::CancelRequested(request) => self.interrupt(request),
@@ -190,6 +200,16 @@ impl Transcript {
     /// Position of the last event folded.
     pub fn seq(&self) -> Seq {
         self.seq
+    }
+
+    /// What was folded at a provisional position stands at `seq` at the latest.
+    pub(crate) fn reached(&mut self, seq: Seq) {
+        self.seq = self.seq.max(seq);
+    }
+
+    /// How many replies there are.
+    pub fn replies(&self) -> u64 {
+        self.replies
     }
 
     /// How the run began.
@@ -298,9 +318,18 @@ impl Transcript {
         (first_kept > 1).then_some(cut)
     }
 
+    fn begin(&mut self, started: &RunStarted) {
+        for message in started.forked.iter().flat_map(|forked| &forked.messages) {
+            self.push(message.clone(), None);
+        }
+        let forked = None;
+        let started = RunStarted { forked, ..started.clone() };
+        self.started = Some(Arc::new(started));
+    }
+
     fn receive(&mut self, seq: Seq, received: &MessageReceived) {
         match received.from {
-            Sender::User => {
+            Sender::User | Sender::Run(_) => {
                 let idle = self.phase.finished.is_some() || !self.has_news() && self.calls_done();
                 if idle {
                     self.begin_leg();
@@ -308,6 +337,10 @@ impl Transcript {
                 self.phase.awake = true;
             }
             Sender::LimitNear(limit) => self.spent.told.push(limit),
+            Sender::Misfit => {
+                self.spent.misfits += 1;
+                self.phase.awake = true;
+            }
         }
         self.weight.since += weigh(&received.message.parts);
         self.inbox.push((seq, Arc::new(received.message.clone())));
@@ -351,6 +384,7 @@ impl Transcript {
     }
 
     fn reply(&mut self, seq: Seq, replied: &ModelReplied) {
+        self.replies += 1;
         self.forget_trouble();
         self.settle(&replied.usage, replied.worked_ms);
         if let Some(results) = self.results() {

@@ -1,18 +1,19 @@
 //! The facts in a run's log, in the past tense, and the envelope they are stored in.
 
 use crate::{
-    AgentSpec, CallId, Extra, Grant, Limit, Limits, Message, Outcome, RunId, Seq, ToolOutput, Usage,
+    AgentSpec, CallId, Caller, ChildStarted, Extra, Forked, Grant, Limit, Limits, Message, Outcome,
+    Parent, RunId, Seq, ToolOutput, Usage,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The version of the stored form that this build writes, and the newest it reads.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// A fact in a run's log.
 ///
 /// The owner of a run (the process that executes it) appends most of them. Anyone may append a
-/// message, a cancel request, or the result of a pending call.
+/// message, a cancel request, the result of a pending call, or that a child was started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
@@ -32,6 +33,8 @@ pub enum Event {
     ToolPending(ToolPending),
     /// A call has its result.
     ToolFinished(ToolFinished),
+    /// Another run was set to work on behalf of this one.
+    ChildStarted(Box<ChildStarted>),
     /// So much time has been spent; recorded when that matters.
     TimePassed(TimePassed),
     /// The beginning of the transcript was replaced by a summary.
@@ -56,6 +59,7 @@ impl Event {
             Event::ToolStarted(_) => "tool_started",
             Event::ToolPending(_) => "tool_pending",
             Event::ToolFinished(_) => "tool_finished",
+            Event::ChildStarted(_) => "child_started",
             Event::TimePassed(_) => "time_passed",
             Event::Compacted(_) => "compacted",
             Event::CancelRequested(_) => "cancel_requested",
@@ -86,9 +90,37 @@ pub struct RunStarted {
     /// A second start with the same key finds this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Where it stands in its tree; a run without is a root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// What it is about, in a few words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// What it took over from another run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<Box<Forked>>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl RunStarted {
+    /// A root run of `agent` with `model` that may do what `grant` says, without limits.
+    pub fn new(agent: AgentSpec, model: impl Into<String>, grant: Grant) -> Self {
+        RunStarted {
+            agent,
+            model: model.into(),
+            fallbacks: Vec::new(),
+            grant,
+            limits: Limits::default(),
+            session: false,
+            key: None,
+            parent: None,
+            label: String::new(),
+            forked: None,
+            extra: Extra::default(),
+        }
+    }
 }
 
 /// Who says something to the agent.
@@ -99,6 +131,10 @@ pub enum Sender {
     User,
     /// The runtime: the agent nears this limit.
     LimitNear(Limit),
+    /// The runtime: the answer does not follow the schema it was asked for.
+    Misfit,
+    /// Another run, which waits for what comes of it.
+    Run(Caller),
 }
 
 /// Someone said something to the agent.
@@ -507,7 +543,7 @@ mod tests {
     use serde_json::{Value, json};
 
     /// One event of each kind, with every field and every struct that is ever stored.
-    const EVENTS: [&str; 15] = [
+    const EVENTS: [&str; 18] = [
         r#"{"type":"run_started","agent":{"name":"code","limits":{"turns":3,"wall_ms":9}},
             "model":"anthropic/x","grant":{"tools":["Read"],"workspace":"/w"},"limits":{"cost":5}}"#,
         r#"{"type":"message_received","from":"user",
@@ -528,6 +564,18 @@ mod tests {
         r#"{"type":"tool_finished","call":"c","output":{"parts":[{"type":"tool_result","call":"d",
             "parts":[],"is_error":true}],"is_error":true},"ending":"returned","took_ms":0,
             "worked_ms":0}"#,
+        r#"{"type":"run_started","agent":{"name":"code","disallowed_tools":["Bash"],"max_depth":2,
+            "agents":["plan"],"context":{"fork_turns":3},"limits":{}},"model":"a/x",
+            "grant":{"tools":["Task"],"workspace":"/w","hand_on":["Read"],"delegation":{
+            "strategy":"tool_call","depth":1,"agents":[{"name":"plan","description":"d"}]}},
+            "limits":{},"parent":{"run":"00000000000000000000000002","call":"c",
+            "ancestors":["00000000000000000000000001","00000000000000000000000002"]},
+            "label":"l","forked":{"from":"00000000000000000000000002","at":4,"messages":[],
+            "guise":{"system":"s","tools":["Task"]}}}"#,
+        r#"{"type":"message_received","from":{"run":{"run":"00000000000000000000000002","call":"c"}},
+            "message":{"role":"user","parts":[]}}"#,
+        r#"{"type":"child_started","run":"00000000000000000000000003","call":"c","agent":"code",
+            "label":"l","resumed":true}"#,
         r#"{"type":"time_passed","worked_ms":1}"#,
         r#"{"type":"compacted","before":2,"summary":"s","by_model":true,"usage":{"input_tokens":0,
             "output_tokens":0,"cost":0},"worked_ms":9}"#,
@@ -539,14 +587,15 @@ mod tests {
     ];
 
     /// Puts a field that no version knows into `value` and every object in it. What is between a
-    /// call's braces is the model's; and the one field of a remedy says which it is.
+    /// call's braces is the model's; and the one field of a remedy and its like says which it is.
     fn add_unknown_fields(value: &mut Value) {
         match value {
             Value::Array(items) => items.iter_mut().for_each(add_unknown_fields),
             Value::Object(fields) => {
                 let inner = fields.iter_mut().filter(|(name, _)| *name != "input");
                 inner.for_each(|(_, field)| add_unknown_fields(field));
-                if !fields.contains_key("retry") && !fields.contains_key("fallback") {
+                let tags = ["retry", "fallback", "fork_turns", "run"];
+                if !(fields.len() == 1 && tags.iter().any(|tag| fields.contains_key(*tag))) {
                     fields.insert("later".to_owned(), json!({"a": [1, null]}));
                 }
             }

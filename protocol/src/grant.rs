@@ -1,6 +1,6 @@
 //! What a run may do.
 
-use crate::Extra;
+use crate::{Delegation, Extra};
 use serde::{Deserialize, Serialize};
 
 /// What a run may do. Computed when the run starts, stored in its first event; it only narrows.
@@ -11,6 +11,12 @@ pub struct Grant {
     /// The folder it works in, canonical and absolute; nothing outside is readable or writable
     /// through the file tools.
     pub workspace: String,
+    /// Names of the tools that runs it starts may be granted, whether it may call them or not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hand_on: Vec<String>,
+    /// To whom it may hand work; nothing when it may not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegation: Option<Delegation>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

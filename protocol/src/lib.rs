@@ -9,6 +9,7 @@
 //! A newer version is refused ([`Record::decode`]); fields this version does not know are kept
 //! in [`Extra`] and written back unchanged.
 
+mod delegation;
 mod delta;
 mod event;
 mod extra;
@@ -21,6 +22,9 @@ mod spec;
 mod tool;
 mod usage;
 
+pub use delegation::{
+    Caller, ChildStarted, Context, Delegation, DelegationStrategy, Forked, Guise, Offer, Parent,
+};
 pub use delta::Delta;
 pub use event::*;
 pub use extra::Extra;
@@ -29,6 +33,6 @@ pub use id::{AgentName, CallId, InvalidName, InvalidRunId, RunId, Seq, WorkerId}
 pub use limits::{Limit, Limits};
 pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 pub use outcome::{Outcome, Status};
-pub use spec::{AgentSpec, Effort, RunSpec};
+pub use spec::{AgentSpec, Effort, ROLES, RunSpec};
 pub use tool::{Effect, Schema, ToolOutput, ToolSpec};
 pub use usage::{Price, Usage, Usd};

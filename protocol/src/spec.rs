@@ -1,6 +1,6 @@
 //! What is asked for: agents and runs.
 
-use crate::{AgentName, Extra, Limits};
+use crate::{AgentName, Caller, Context, DelegationStrategy, Extra, Limits};
 use serde::{Deserialize, Serialize};
 
 /// An agent: data, no running state.
@@ -17,7 +17,26 @@ pub struct AgentSpec {
     /// Names of the tools it may call; `None` is all. A list without any is refused at start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The model it wants, as `vendor/name`.
+    /// Names of tools that it may not call, whatever `tools` says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disallowed_tools: Vec<String>,
+    /// Names of the agents it may hand work to; `None` is all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Vec<String>>,
+    /// Levels of runs that may stand below its own; `None` is as the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<u32>,
+    /// How much of its caller's conversation it begins with.
+    #[serde(default, skip_serializing_if = "Context::is_fresh")]
+    pub context: Context,
+    /// What is said to it before its task.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub initial_prompt: String,
+    /// The colour it is shown in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub color: String,
+    /// The model it wants: `vendor/name`, a short name, or one of [`ROLES`]; `None` is its
+    /// caller's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The models to go on with when that one cannot be had.
@@ -45,6 +64,12 @@ impl AgentSpec {
             description: String::new(),
             instructions: String::new(),
             tools: None,
+            disallowed_tools: Vec::new(),
+            agents: None,
+            max_depth: None,
+            context: Context::Fresh,
+            initial_prompt: String::new(),
+            color: String::new(),
             model: None,
             fallbacks: Vec::new(),
             effort: None,
@@ -54,6 +79,10 @@ impl AgentSpec {
         }
     }
 }
+
+/// Words that stand for a model of the settings: `small_model` and `plan_model`. Where the settings
+/// name none, they mean the caller's model.
+pub const ROLES: [&str; 2] = ["small", "plan"];
 
 /// How hard a model is to think before it answers. What it means is the vendor's affair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -93,6 +122,14 @@ pub struct RunSpec {
     pub session: bool,
     /// A second start with the same key finds the first run.
     pub key: Option<String>,
+    /// On whose behalf it runs; without one it is a root.
+    pub parent: Option<Caller>,
+    /// How much of its parent's conversation it begins with, in place of what the agent says.
+    pub context: Option<Context>,
+    /// What it is about, in a few words.
+    pub label: String,
+    /// How the agent comes to hand work to others, in place of what the runtime says.
+    pub strategy: Option<DelegationStrategy>,
 }
 
 impl RunSpec {
@@ -113,6 +150,10 @@ impl RunSpec {
             limits: Limits::default(),
             session: false,
             key: None,
+            parent: None,
+            context: None,
+            label: String::new(),
+            strategy: None,
         }
     }
 }

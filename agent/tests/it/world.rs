@@ -41,15 +41,12 @@ pub struct World {
 
 impl World {
     pub fn new(session: bool, limits: Limits) -> Self {
+        let agent = AgentSpec::new("a".parse().unwrap());
         let started = RunStarted {
-            agent: AgentSpec::new("a".parse().unwrap()),
-            model: "test/model".into(),
             fallbacks: vec!["test/other".into()],
-            grant: Grant::default(),
             limits: limits.clone(),
             session,
-            key: None,
-            extra: Extra::default(),
+            ..RunStarted::new(agent, "test/model", Grant::default())
         };
         let mut world = World {
             records: Vec::new(),

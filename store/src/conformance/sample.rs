@@ -15,16 +15,10 @@ pub(super) fn started(workspace: &str, key: Option<&str>) -> Result<Event, Fault
     let name = "tester".parse().map_err(|_| Fault("`tester` names no agent".to_owned()))?;
     let agent =
         AgentSpec { instructions: "Do as you are told.".to_owned(), ..AgentSpec::new(name) };
-    Ok(Event::RunStarted(Box::new(RunStarted {
-        agent,
-        model: "test/model".to_owned(),
-        fallbacks: Vec::new(),
-        grant: Grant { workspace: workspace.to_owned(), ..Grant::default() },
-        limits: Limits::default(),
-        session: false,
-        key: key.map(str::to_owned),
-        extra: Extra::default(),
-    })))
+    let grant = Grant { workspace: workspace.to_owned(), ..Grant::default() };
+    let key = key.map(str::to_owned);
+    let started = RunStarted { key, ..RunStarted::new(agent, "test/model", grant) };
+    Ok(Event::RunStarted(Box::new(started)))
 }
 
 pub(super) fn message(text: &str) -> Event {

@@ -74,6 +74,7 @@ impl Fixture {
         ToolContext {
             run: RunId::from_u128(1),
             call: CallId::from("call"),
+            turn: 1,
             cancel: self.cancel.clone(),
             deltas: Arc::new(move |delta| {
                 if let Delta::ToolProgress { text, .. } = delta {

@@ -85,20 +85,13 @@ pub fn started() -> Vec<Event> {
         .into_iter()
         .map(|agent| AgentSpec { instructions: "Do what you are asked.".to_owned(), ..agent });
     let started = agent.map(|agent| {
-        Event::RunStarted(Box::new(RunStarted {
-            agent,
-            model: "anthropic/claude-sonnet-4-5".to_owned(),
-            fallbacks: Vec::new(),
-            grant: Grant {
-                tools: vec!["Read".to_owned()],
-                workspace: "/work".to_owned(),
-                extra: Extra::default(),
-            },
-            limits: Limits::default(),
-            session: false,
-            key: None,
-            extra: Extra::default(),
-        }))
+        let grant = Grant {
+            tools: vec!["Read".to_owned()],
+            workspace: "/work".to_owned(),
+            ..Grant::default()
+        };
+        let model = "anthropic/claude-sonnet-4-5";
+        Event::RunStarted(Box::new(RunStarted::new(agent, model, grant)))
     });
     let asked = Event::MessageReceived(MessageReceived::user("Read the file and report."));
     started.chain([asked]).collect()
