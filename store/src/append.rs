@@ -31,6 +31,8 @@ pub enum Guard {
         /// What becomes of the claim.
         then: Ownership,
     },
+    /// The run has not ended and nobody has asked it to stop. Nothing may be appended with it.
+    Open,
     /// The run has not ended, or the event may follow the end; and, if given, this is the run's
     /// last event.
     Anyone {
@@ -48,6 +50,9 @@ pub enum Ownership {
     Queued,
     /// Nobody: the run has nothing to do until something is appended.
     Waiting,
+    /// Nobody: the run has nothing to do until so many calls have their results, or something else
+    /// is appended.
+    Awaiting(u32),
 }
 
 /// Whether an append may use the space kept in reserve.
@@ -74,7 +79,7 @@ impl Guard {
     /// The last event that the appender expects.
     pub(crate) fn last(&self) -> Option<Seq> {
         match self {
-            Guard::Create(_) => None,
+            Guard::Create(_) | Guard::Open => None,
             Guard::Owner { last, .. } | Guard::Anyone { last } => *last,
         }
     }
@@ -99,6 +104,11 @@ impl Draft {
 }
 
 impl Append {
+    /// Nothing, on the condition that `run` is still open.
+    pub fn while_open(run: RunId) -> Self {
+        Append { run, events: Arc::new([]), guard: Guard::Open, reserve: Reserve::Leave }
+    }
+
     /// An append that anyone may make.
     pub fn by_anyone(run: RunId, event: Event) -> Self {
         let guard = Guard::Anyone { last: None };

@@ -8,6 +8,7 @@ mod lists;
 mod logs;
 mod ownership;
 mod sample;
+mod trees;
 mod watching;
 
 use crate::{Store, StoreError};
@@ -41,6 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(10);
 
 /// Why a case failed.
+#[derive(Debug)]
 struct Fault(String);
 
 impl From<StoreError> for Fault {
@@ -63,11 +65,11 @@ macro_rules! ensure {
 
 /// Fails the case unless a result is a refusal of the given shape.
 macro_rules! ensure_refused {
-    ($result:expr, $pattern:pat) => {
+    ($result:expr, $pattern:pat $(if $guard:expr)?) => {
         match $result {
-            Err($pattern) => {}
+            Err($pattern) $(if $guard)? => {}
             other => {
-                let expected = stringify!($pattern);
+                let expected = stringify!($pattern $(if $guard)?);
                 let reason = format!("expected {expected}, got {other:?}");
                 return Err($crate::conformance::Fault(reason));
             }
@@ -121,6 +123,11 @@ const CASES: &[(&str, Case)] = cases! {
         a_list_tells_where_runs_stand
         a_row_counts_what_was_spent
         a_row_shows_its_run_at_a_glance;
+    trees:
+        a_child_knows_those_above_it
+        nothing_starts_below_a_run_that_was_told_to_stop
+        an_end_and_its_announcement_are_one
+        a_run_that_awaits_results_sleeps_until_the_last;
 };
 
 /// Puts a store through every case. Returns their names.

@@ -35,6 +35,9 @@ pub enum StoreError {
     /// The run has ended; only a message or archiving may follow.
     #[error("run {0} has ended")]
     Finished(RunId),
+    /// Someone has asked the run to stop: nothing is started on its behalf any more.
+    #[error("run {0} has been told to stop")]
+    Stopping(RunId),
     /// The run is put away; nothing may follow.
     #[error("run {0} is archived")]
     Archived(RunId),

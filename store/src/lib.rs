@@ -75,12 +75,28 @@ pub struct Filter {
     pub id: Option<RunId>,
     /// Only runs in this folder.
     pub workspace: Option<String>,
+    /// Only runs that stand there in their tree.
+    pub kin: Kin,
     /// Only runs that have not ended.
     pub unfinished: Unfinished,
     /// Only runs older than this one: the next page.
     pub before: Option<RunId>,
     /// At most this many, the newest first; 0 is 100.
     pub limit: usize,
+}
+
+/// Where in their tree the listed runs stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kin {
+    /// Anywhere.
+    #[default]
+    All,
+    /// At the top.
+    Roots,
+    /// Right below this run.
+    ChildrenOf(RunId),
+    /// In the tree whose root is this run, which is one of them.
+    TreeOf(RunId),
 }
 
 /// Whether ended runs are listed.

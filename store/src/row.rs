@@ -2,11 +2,11 @@
 //!
 //! [`RunRow::admit`] is the law of appending. It is pure, so that every store obeys the same one.
 
-use crate::append::{Draft, Guard, Ownership};
+use crate::append::{Append, Draft, Guard, Ownership};
 use crate::chain;
 use crate::error::StoreError;
 use posse_protocol::{
-    Event, Purpose, Remedy, RunId, SCHEMA_VERSION, Seq, Status, Usage, Usd, WorkerId,
+    CancelScope, Event, Purpose, Remedy, RunId, SCHEMA_VERSION, Seq, Status, Usage, Usd, WorkerId,
 };
 use std::sync::Arc;
 
@@ -61,6 +61,16 @@ pub struct RunRow {
     pub reserved: Spent,
     /// What is wrong with its log.
     pub damaged: Option<String>,
+    /// Who started it.
+    pub parent: Option<RunId>,
+    /// The run at the top of its tree: itself, if it has no parent.
+    pub root: RunId,
+    /// How many runs stand above it.
+    pub depth: u32,
+    /// Someone has asked it to stop, and it has not ended.
+    pub stopping: bool,
+    /// Results of calls that must come before it has something to do.
+    pub awaits: u32,
     /// Where it stands, given which workers are alive. Set by [`crate::Store::list`].
     pub status: Status,
 }
@@ -139,6 +149,11 @@ impl RunRow {
             spent: Spent::default(),
             reserved: Spent::default(),
             damaged: None,
+            parent: None,
+            root: id,
+            depth: 0,
+            stopping: false,
+            awaits: 0,
             status: Status::Queued,
         }
     }
@@ -193,6 +208,9 @@ impl RunRow {
                 "run {run} was written by a newer version of posse; update posse to go on with it"
             )));
         }
+        if append.guard == Guard::Open {
+            return next.check_open(append).map(|()| (next, Vec::new()));
+        }
         if let Some(reason) = &next.damaged {
             return Err(StoreError::Damaged { run, seq: next.last_seq, reason: reason.clone() });
         }
@@ -214,12 +232,24 @@ impl RunRow {
         }
         match append.guard {
             Guard::Create(then) | Guard::Owner { then, .. } => next.hand_over(then, worker, at),
-            Guard::Anyone { .. } => {}
+            Guard::Anyone { .. } | Guard::Open => {}
         }
         if next.outcome.is_some() || next.archived {
             (next.owner, next.runnable) = (None, false);
         }
         Ok((next, stored))
+    }
+
+    /// Nothing may be started on behalf of a run that has ended or is about to.
+    fn check_open(&self, append: &Append) -> Result<(), StoreError> {
+        match self {
+            _ if !append.events.is_empty() => {
+                Err(StoreError::Misplaced("nothing is appended to a run that is only to be open"))
+            }
+            row if row.outcome.is_some() || row.archived => Err(StoreError::Finished(row.id)),
+            row if row.stopping => Err(StoreError::Stopping(row.id)),
+            _ => Ok(()),
+        }
     }
 
     /// After the end come only a message, which reopens the run, and archiving.
@@ -238,6 +268,7 @@ impl RunRow {
             }
             Event::Archived(_) => Ok(()),
             _ if self.outcome.is_some() => Err(StoreError::Finished(self.id)),
+            Event::ChildStarted(_) if self.stopping => Err(StoreError::Stopping(self.id)),
             _ => Ok(()),
         }
     }
@@ -257,7 +288,10 @@ impl RunRow {
     /// row again from it, so whoever changes what is stored here migrates the rows there are.
     pub(crate) fn project(&mut self, event: &Event, at: u64) {
         let waited_for = match event {
-            Event::TimePassed(_) | Event::CancelRequested(_) | Event::Archived(_) => String::new(),
+            Event::TimePassed(_)
+            | Event::CancelRequested(_)
+            | Event::ChildStarted(_)
+            | Event::Archived(_) => String::new(),
             _ => std::mem::take(&mut self.note),
         };
         match event {
@@ -267,6 +301,11 @@ impl RunRow {
                 self.workspace.clone_from(&started.grant.workspace);
                 self.session = started.session;
                 self.key.clone_from(&started.key);
+                self.title = one_line(&started.label);
+                if let Some(parent) = &started.parent {
+                    (self.parent, self.root) = (Some(parent.run), parent.root());
+                    self.depth = parent.ancestors.len() as u32;
+                }
             }
             Event::MessageReceived(received) => {
                 if self.title.is_empty() {
@@ -293,15 +332,25 @@ impl RunRow {
             }
             Event::Compacted(compacted) => self.settle((&compacted.usage).into()),
             Event::ToolStarted(_) => self.tool_calls += 1,
-            Event::ToolFinished(_) | Event::CancelRequested(_) => self.wake(at),
+            Event::ToolFinished(_) => {
+                self.awaits = self.awaits.saturating_sub(1);
+                if self.awaits == 0 {
+                    self.wake(at);
+                }
+            }
+            Event::CancelRequested(request) => {
+                self.stopping |= request.scope == CancelScope::Run || !self.session;
+                self.wake(at);
+            }
             Event::RunFinished(finished) => {
                 self.settle(self.reserved);
+                self.stopping = false;
                 self.outcome = Some(finished.outcome.kind().to_owned());
                 self.note = one_line(&finished.outcome.to_string());
             }
             Event::Archived(_) => self.archived = true,
             Event::ToolPending(pending) => self.note = one_line(&pending.waits_for),
-            Event::TimePassed(_) => {}
+            Event::TimePassed(_) | Event::ChildStarted(_) => {}
         }
     }
 
@@ -311,6 +360,7 @@ impl RunRow {
     }
 
     fn wake(&mut self, at: u64) {
+        self.awaits = 0;
         if !self.runnable {
             (self.runnable, self.ready_at) = (true, at);
         }
@@ -328,6 +378,9 @@ impl RunRow {
                 (self.owner, self.runnable, self.ready_at) = (None, true, at);
             }
             Ownership::Waiting => (self.owner, self.runnable) = (None, false),
+            Ownership::Awaiting(calls) => {
+                (self.owner, self.runnable, self.awaits) = (None, false, calls);
+            }
         }
     }
 }
@@ -339,6 +392,7 @@ fn is_open_to_anyone(event: &Event) -> bool {
         Event::MessageReceived(_)
             | Event::CancelRequested(_)
             | Event::ToolFinished(_)
+            | Event::ChildStarted(_)
             | Event::Archived(_)
     )
 }

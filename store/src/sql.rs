@@ -5,17 +5,22 @@
 pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, session, key, \
     created_at, updated_at, last_seq, last_hash, version, epoch, owner, runnable, ready_at, \
     outcome, note, archived, turns, tool_calls, input_tokens, output_tokens, cost, \
-    reserved_input, reserved_output, reserved_cost, damaged";
+    reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits";
+
+/// Those that never change.
+const CONSTANT: [&str; 8] =
+    ["id", "workspace", "session", "key", "created_at", "parent", "root", "depth"];
 
 /// How many columns `RUN_COLUMNS` has.
-pub(crate) const RUN_WIDTH: usize = 28;
+pub(crate) const RUN_WIDTH: usize = 33;
 
 /// Columns of `events`.
 const EVENT_COLUMNS: &str = "run, seq, at, version, body, hash";
 pub(crate) const EVENT_WIDTH: usize = 6;
 
 /// The schema, one migration an entry; statements are split at `;`.
-pub(crate) const MIGRATIONS: &[&str] = &["
+pub(crate) const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE runs (
         id TEXT PRIMARY KEY NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
         title TEXT NOT NULL, workspace TEXT NOT NULL, session BIGINT NOT NULL, key TEXT,
@@ -39,7 +44,23 @@ pub(crate) const MIGRATIONS: &[&str] = &["
     CREATE TABLE workers (
         id TEXT PRIMARY KEY NOT NULL, boot TEXT NOT NULL, lease_until BIGINT NOT NULL
     )
-"];
+",
+    "
+    ALTER TABLE runs ADD COLUMN parent TEXT;
+    ALTER TABLE runs ADD COLUMN root TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN depth BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN stopping BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN awaits BIGINT NOT NULL DEFAULT 0;
+    UPDATE runs SET root = id;
+    UPDATE runs SET stopping = 1 WHERE outcome IS NULL AND session = 0 AND EXISTS (
+        SELECT run FROM events WHERE events.run = runs.id
+        AND events.body LIKE '{\"type\":\"cancel_requested\"%'
+    );
+    CREATE INDEX runs_by_root ON runs (root, id);
+    CREATE INDEX runs_by_parent ON runs (parent, id) WHERE parent IS NOT NULL;
+    CREATE INDEX runs_at_the_top ON runs (id) WHERE depth = 0
+",
+];
 
 pub(crate) const WORKERS: &str = "SELECT id, boot, lease_until FROM workers";
 pub(crate) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until) \
@@ -86,7 +107,7 @@ pub(crate) fn save_runs(count: usize) -> String {
     let updates: Vec<String> = RUN_COLUMNS
         .split(", ")
         .map(str::trim)
-        .filter(|column| !matches!(*column, "id" | "workspace" | "session" | "key" | "created_at"))
+        .filter(|column| !CONSTANT.contains(column))
         .map(|column| format!("{column} = excluded.{column}"))
         .collect();
     format!(
@@ -116,11 +137,20 @@ pub(crate) fn runs_by_key(count: usize) -> String {
 pub(crate) struct Shape {
     pub(crate) ids: usize,
     pub(crate) workspace: bool,
+    pub(crate) kin: Option<Family>,
     pub(crate) unfinished: bool,
     pub(crate) before: bool,
 }
 
-/// Lists runs, the newest first. Binds: ids, workspace, before, limit.
+/// What of [`crate::Kin`] is asked for.
+#[derive(Clone, Copy)]
+pub(crate) enum Family {
+    Roots,
+    Children,
+    Tree,
+}
+
+/// Lists runs, the newest first. Binds: ids, workspace, kin, before, limit.
 pub(crate) fn list(shape: Shape) -> String {
     let mut next = 1;
     let mut conditions = Vec::new();
@@ -131,6 +161,15 @@ pub(crate) fn list(shape: Shape) -> String {
     if shape.workspace {
         conditions.push(format!("workspace = ${next}"));
         next += 1;
+    }
+    match shape.kin {
+        None => {}
+        Some(Family::Roots) => conditions.push("depth = 0".to_owned()),
+        Some(family) => {
+            let column = if matches!(family, Family::Tree) { "root" } else { "parent" };
+            conditions.push(format!("{column} = ${next}"));
+            next += 1;
+        }
     }
     if shape.before {
         conditions.push(format!("id < ${next}"));
@@ -180,11 +219,13 @@ mod tests {
                 [insert_events, save_runs, runs_by_id, tails, runs_by_key].map(|it| it(count)),
             );
         }
-        for bits in 0..32usize {
+        for bits in 0..128usize {
             let is_set = |bit: usize| bits & (1 << bit) != 0;
-            let ids = (bits & 1) + 63 * (bits >> 4);
-            let shape =
-                Shape { ids, workspace: is_set(1), unfinished: is_set(2), before: is_set(3) };
+            let ids = (bits & 1) + 63 * (bits >> 4 & 1);
+            let kin = [None, Some(Family::Roots), Some(Family::Children), Some(Family::Tree)];
+            let kin = kin[bits >> 5];
+            let (workspace, unfinished, before) = (is_set(1), is_set(2), is_set(3));
+            let shape = Shape { ids, workspace, kin, unfinished, before };
             all.extend([list(shape), claimable(shape)]);
         }
         all

@@ -4,9 +4,9 @@ use super::Fault;
 use crate::{Append, Appended, Claimed, Filter, Guard, Ownership, Reserve, RunRow, Store, Wanted};
 use posse_protocol::{
     AgentSpec, Archived, CancelRequested, CancelScope, Compacted, Ending, Event, Extra,
-    FailureKind, Grant, Limits, Message, MessageReceived, ModelCalled, ModelFailed, ModelReplied,
-    Outcome, Part, Purpose, Role, RunFinished, RunId, RunStarted, Seq, Stop, TimePassed,
-    ToolFinished, ToolOutput, ToolPending, ToolStarted, Usage, Usd,
+    FailureKind, Grant, Message, MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome,
+    Part, Purpose, Role, RunFinished, RunId, RunStarted, Seq, Stop, TimePassed, ToolFinished,
+    ToolOutput, ToolPending, ToolStarted, Usage, Usd,
 };
 
 use std::sync::Arc;

@@ -40,6 +40,11 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(to_sql(row.reserved.output_tokens))
         .bind(to_sql(row.reserved.cost.0))
         .bind(row.damaged.clone())
+        .bind(row.parent.map(|run| run.to_string()))
+        .bind(row.root.to_string())
+        .bind(i64::from(row.depth))
+        .bind(i64::from(row.stopping))
+        .bind(i64::from(row.awaits))
 }
 
 pub(super) fn bind_event(query: Statement<'_>, event: StoredEvent) -> Statement<'_> {
@@ -70,7 +75,7 @@ fn number(row: &SqliteRow, index: usize) -> Result<u64, Error> {
     u64::try_from(number).map_err(|error| Error::Decode(Box::new(error)))
 }
 
-fn version(row: &SqliteRow, index: usize) -> Result<u32, Error> {
+fn small(row: &SqliteRow, index: usize) -> Result<u32, Error> {
     u32::try_from(number(row, index)?).map_err(|error| Error::Decode(Box::new(error)))
 }
 
@@ -105,7 +110,7 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
         updated_at: number(8)?,
         last_seq: Seq(number(9)?),
         last_hash: text(10)?,
-        version: version(row, 11)?,
+        version: small(row, 11)?,
         epoch: number(12)?,
         owner: maybe(13)?.map(|owner| owner.parse()).transpose().map_err(parse_error)?,
         runnable: number(14)? != 0,
@@ -118,6 +123,11 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
         spent: spent(21)?,
         reserved: spent(24)?,
         damaged: maybe(27)?,
+        parent: maybe(28)?.map(|run| run.parse()).transpose().map_err(parse_error)?,
+        root: text(29)?.parse().map_err(parse_error)?,
+        depth: small(row, 30)?,
+        stopping: number(31)? != 0,
+        awaits: small(row, 32)?,
         status: Status::Queued,
     })
 }
@@ -129,7 +139,7 @@ pub(super) fn event_row(run: RunId, row: &SqliteRow) -> Option<StoredEvent> {
             run,
             seq: Seq(number(row, 0)?),
             at: number(row, 1)?,
-            version: version(row, 2)?,
+            version: small(row, 2)?,
             body: row.try_get::<String, _>(3)?.into(),
             hash: row.try_get(4)?,
         })
@@ -139,7 +149,7 @@ pub(super) fn event_row(run: RunId, row: &SqliteRow) -> Option<StoredEvent> {
 
 /// Where a log ends, and whether it is known to be damaged.
 pub(super) fn tail_row(row: &SqliteRow) -> Result<(Tail, Option<String>), Error> {
-    let tail = Tail { seq: Seq(number(row, 0)?), hash: row.try_get(1)?, version: version(row, 2)? };
+    let tail = Tail { seq: Seq(number(row, 0)?), hash: row.try_get(1)?, version: small(row, 2)? };
     Ok((tail, row.try_get(3)?))
 }
 

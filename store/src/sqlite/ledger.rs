@@ -248,7 +248,9 @@ impl Ledger {
             let (row, mut stored) = RunRow::admit(row, draft, worker, at)?;
             answers.push(Appended { first: before.next(), last: row.last_seq, epoch: row.epoch });
             events.append(&mut stored);
-            next.insert(row.id, row);
+            if append.guard != Guard::Open {
+                next.insert(row.id, row);
+            }
         }
         for (run, row) in next {
             group.freed |= row.runnable && row.owner.is_none();
@@ -289,6 +291,7 @@ impl Ledger {
             }
             row.owner = Some(self.presence.worker);
             row.epoch += 1;
+            row.awaits = 0;
             row.status = Status::Running;
             group.dirty.insert(row.id);
             self.rows.insert(row.id, row.clone());

@@ -5,8 +5,8 @@ use super::engine_error;
 use super::presence::Presence;
 use super::text::bare;
 use super::work::Request;
-use crate::sql::{self, Shape};
-use crate::{Filter, RunRow, StoreError, Unfinished, chain};
+use crate::sql::{self, Family, Shape};
+use crate::{Filter, Kin, RunRow, StoreError, Unfinished, chain};
 use posse_protocol::{Record, RunId, Seq};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
@@ -104,6 +104,12 @@ impl Reader {
         let shape = Shape {
             ids: usize::from(filter.id.is_some()),
             workspace: filter.workspace.is_some(),
+            kin: match filter.kin {
+                Kin::All => None,
+                Kin::Roots => Some(Family::Roots),
+                Kin::ChildrenOf(_) => Some(Family::Children),
+                Kin::TreeOf(_) => Some(Family::Tree),
+            },
             before: filter.before.is_some(),
             unfinished: filter.unfinished == Unfinished::Only,
         };
@@ -111,6 +117,10 @@ impl Reader {
         let texts = [
             filter.id.map(|id| id.to_string()),
             filter.workspace.clone(),
+            match filter.kin {
+                Kin::ChildrenOf(run) | Kin::TreeOf(run) => Some(run.to_string()),
+                Kin::All | Kin::Roots => None,
+            },
             filter.before.map(|id| id.to_string()),
         ];
         for text in texts.into_iter().flatten() {

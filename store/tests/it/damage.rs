@@ -49,7 +49,7 @@ async fn a_changed_event_is_named() {
         "at = 'yesterday'",
         "hash = replace(hash, 'a', 'b') || 'c'",
         "version = 0",
-        "version = 2",
+        "version = version + 1",
         "version = -1",
     ] {
         let change = format!("UPDATE events SET {column} WHERE run = {{A}} AND seq = 3");

@@ -137,3 +137,30 @@ async fn two_names_of_a_database_are_one() {
     drop(store);
     until("the lock is seen to fall", async || !claim(&other, 1).await.is_empty()).await;
 }
+
+#[tokio::test]
+async fn a_database_from_before_there_were_trees_is_brought_up_to_date() {
+    let place = Place::new();
+    let store = place.open().await;
+    let queued = create(&store, 3, Ownership::Queued).await;
+    let stopping = create(&store, 3, Ownership::Mine).await;
+    store.append(vec![posse_store::Append::by_anyone(stopping, cancel())]).await.unwrap();
+    store.close().await;
+    let columns = ["parent", "root", "depth", "stopping", "awaits"];
+    let dropped = columns.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};"));
+    place
+        .tamper(&format!(
+            "DROP INDEX runs_by_root; DROP INDEX runs_by_parent; DROP INDEX runs_at_the_top; {} \
+             PRAGMA user_version = 1",
+            dropped.concat()
+        ))
+        .await;
+    let store = place.open().await;
+    for (run, is_stopping) in [(queued, false), (stopping, true)] {
+        let row = row(&store, run).await;
+        assert_eq!((row.root, row.parent, row.depth), (run, None, 0));
+        assert_eq!(row.stopping, is_stopping);
+    }
+    say(&store, queued, "still here?").await.unwrap();
+    assert_eq!(read(&store, queued).await.unwrap(), 4);
+}

@@ -1,0 +1,154 @@
+//! Runs that belong together: children, their ends, and those above them.
+
+use super::sample::{
+    append, cancel, claim_one, create, creation, finished, message, row, started, step,
+};
+use super::{Fault, Subject, Verdict, ensure, ensure_refused};
+use crate::append::{Append, Guard, Ownership, Reserve};
+use crate::{Filter, Kin, Store, StoreError};
+use posse_protocol::{
+    CallId, ChildStarted, Ending, Event, Extra, Parent, RunId, RunStarted, ToolFinished, ToolOutput,
+};
+use std::sync::Arc;
+
+/// What starts a child of the last of `ancestors`: the child, a note in its parent's log, and the
+/// condition that everyone above is open.
+fn birth(ancestors: &[RunId]) -> Result<(RunId, Vec<Append>), Fault> {
+    let child = creation("/w", Ownership::Mine)?;
+    let parent = *ancestors.last().ok_or_else(|| Fault("no ancestors".to_owned()))?;
+    let Event::RunStarted(first) = started("/w", None)? else {
+        return Err(Fault("not a start".to_owned()));
+    };
+    let call = Some(CallId::from("call"));
+    let extra = Extra::default();
+    let above = Parent { run: parent, call: call.clone(), ancestors: ancestors.to_vec(), extra };
+    let agent = first.agent.name.clone();
+    let first = RunStarted { parent: Some(above), label: "look".to_owned(), ..*first };
+    let events = Arc::new([Event::RunStarted(Box::new(first)), message("do it")]);
+    let note = Event::ChildStarted(Box::new(ChildStarted {
+        run: child.run,
+        call,
+        agent,
+        label: "look".to_owned(),
+        resumed: false,
+        extra: Extra::default(),
+    }));
+    let mut batch = vec![Append { events, ..child }, Append::by_anyone(parent, note)];
+    let above = ancestors.iter().filter(|run| **run != parent);
+    batch.extend(above.map(|run| Append::while_open(*run)));
+    Ok((batch.first().map_or(parent, |append| append.run), batch))
+}
+
+async fn bear(store: &dyn Store, ancestors: &[RunId]) -> Result<RunId, Fault> {
+    let (child, batch) = birth(ancestors)?;
+    store.append(batch).await?;
+    Ok(child)
+}
+
+fn answer(call: &str) -> Event {
+    Event::ToolFinished(ToolFinished {
+        call: call.into(),
+        output: ToolOutput::text("done"),
+        ending: Ending::Returned,
+        took_ms: 0,
+        worked_ms: 0,
+        extra: Extra::default(),
+    })
+}
+
+pub(super) async fn a_child_knows_those_above_it(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("kin").await;
+    let store = &*store;
+    let root = create(store, "/w", Ownership::Mine).await?;
+    let other = create(store, "/w", Ownership::Mine).await?;
+    let one = bear(store, &[root]).await?;
+    let two = bear(store, &[root]).await?;
+    let below = bear(store, &[root, one]).await?;
+    for (run, parent, depth) in [(root, None, 0), (one, Some(root), 1), (below, Some(one), 2)] {
+        let row = row(store, run).await?;
+        let found = (row.parent, row.root, row.depth);
+        ensure!(found == (parent, root, depth), "{run} stands at {found:?}");
+    }
+    ensure!(row(store, one).await?.title == "look", "a label is not the title");
+    let table = [
+        (Kin::Roots, vec![other, root]),
+        (Kin::ChildrenOf(root), vec![two, one]),
+        (Kin::ChildrenOf(one), vec![below]),
+        (Kin::ChildrenOf(two), vec![]),
+        (Kin::TreeOf(root), vec![below, two, one, root]),
+        (Kin::TreeOf(one), vec![]),
+    ];
+    for (kin, expected) in table {
+        let listed = store.list(&Filter { kin, ..Filter::default() }).await?;
+        let found: Vec<RunId> = listed.iter().map(|row| row.id).collect();
+        ensure!(found == expected, "{kin:?} found {found:?} in place of {expected:?}");
+    }
+    Ok(())
+}
+
+pub(super) async fn nothing_starts_below_a_run_that_was_told_to_stop(
+    subject: &dyn Subject,
+) -> Verdict {
+    let store = subject.open("stopped").await;
+    let store = &*store;
+    let root = create(store, "/w", Ownership::Mine).await?;
+    let child = bear(store, &[root]).await?;
+    append(store, Append::by_anyone(root, cancel())).await?;
+    ensure!(row(store, root).await?.stopping, "a cancel request leaves no mark");
+    for ancestors in [&[root][..], &[root, child]] {
+        let (run, batch) = birth(ancestors)?;
+        ensure_refused!(store.append(batch).await, StoreError::Stopping(_));
+        ensure_refused!(row(store, run).await, Fault(_));
+    }
+    append(store, step(root, 1, vec![finished()], Ownership::Mine)).await?;
+    ensure!(!row(store, root).await?.stopping, "a run that has ended is still stopping");
+    for ancestors in [&[root][..], &[root, child]] {
+        let (_, batch) = birth(ancestors)?;
+        ensure_refused!(store.append(batch).await, StoreError::Finished(_));
+    }
+    let guard = Guard::Open;
+    let smuggled = Append { guard, ..Append::by_anyone(child, message("psst")) };
+    ensure_refused!(append(store, smuggled).await, StoreError::Misplaced(_));
+    append(store, Append::by_anyone(root, message("go on"))).await?;
+    bear(store, &[root]).await?;
+    Ok(())
+}
+
+pub(super) async fn an_end_and_its_announcement_are_one(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("announced").await;
+    let store = &*store;
+    let root = create(store, "/w", Ownership::Mine).await?;
+    let child = bear(store, &[root]).await?;
+    let last = step(child, 1, vec![finished()], Ownership::Mine);
+    let told = Append::by_anyone(root, answer("call"));
+    append(store, step(root, 1, vec![finished()], Ownership::Mine)).await?;
+    let refused = store.append(vec![last.clone(), told.clone()]).await;
+    ensure_refused!(refused, StoreError::Finished(run) if run == root);
+    ensure!(row(store, child).await?.outcome.is_none(), "half of a batch was stored");
+    append(store, Append::by_anyone(root, message("go on"))).await?;
+    store.append(vec![last, told]).await?;
+    ensure!(row(store, child).await?.outcome.is_some(), "the child has not ended");
+    Ok(())
+}
+
+pub(super) async fn a_run_that_awaits_results_sleeps_until_the_last(
+    subject: &dyn Subject,
+) -> Verdict {
+    let store = subject.open("awaiting").await;
+    let store = &*store;
+    let reserve = Reserve::Leave;
+    for interruption in [None, Some(message("hello")), Some(cancel())] {
+        let run = create(store, "/w", Ownership::Mine).await?;
+        append(store, step(run, 1, Vec::new(), Ownership::Awaiting(3))).await?;
+        for call in ["a", "b"] {
+            append(store, Append { reserve, ..Append::by_anyone(run, answer(call)) }).await?;
+            ensure!(claim_one(store, run).await?.is_none(), "it woke up at `{call}`");
+        }
+        let wakes = interruption.unwrap_or_else(|| answer("c"));
+        let kind = wakes.kind();
+        append(store, Append::by_anyone(run, wakes)).await?;
+        ensure!(claim_one(store, run).await?.is_some(), "it sleeps on after {kind}");
+        ensure!(row(store, run).await?.awaits == 0, "a claimed run awaits results");
+    }
+    Ok(())
+}
