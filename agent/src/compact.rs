@@ -74,7 +74,8 @@ pub(crate) fn extract(messages: &[Arc<Message>]) -> String {
     out
 }
 
-fn shortened(text: &str, limit: usize) -> String {
+/// The first `limit` characters of `text`, with a sign that there was more.
+pub(crate) fn shortened(text: &str, limit: usize) -> String {
     let mut out: String = text.chars().take(limit).collect();
     if out.len() < text.len() {
         out.push('…');

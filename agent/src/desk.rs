@@ -69,6 +69,11 @@ impl<'a> Desk<'a> {
         self.queued.push(event);
     }
 
+    /// Something was noted and is not stored yet.
+    pub(crate) fn has_unstored(&self) -> bool {
+        !self.queued.is_empty()
+    }
+
     /// Stores what was noted. Afterwards the transcript is that of the log.
     pub(crate) async fn store(&mut self) -> Result<(), JournalError> {
         if self.queued.is_empty() {

@@ -10,21 +10,25 @@
 mod compact;
 mod desk;
 mod dispatch;
+mod fork;
 mod journal;
 mod model;
 mod patience;
 mod run;
+mod schema;
 mod shift;
 mod step;
 mod tool;
 mod transcript;
 
 pub use compact::{HEADING as SUMMARY_HEADING, REQUEST as SUMMARY_REQUEST};
+pub use fork::{Fork, Form, SEPARATOR_HEADING, fork, separator};
 pub use journal::{Expect, Journal, JournalError};
 pub use model::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
 pub use patience::{Patience, Waits};
 pub use posse_protocol as protocol;
 pub use run::{Agent, Ended, run};
+pub use schema::check_schema;
 pub use step::{Bounds, LIMIT_NEAR, Step, closing_answers, next_step};
 pub use tool::{Answer, Tool, ToolContext, Toolbox};
 pub use transcript::Transcript;

@@ -3,10 +3,11 @@
 //! Main agents and subagents, streaming and not, the first start and the hundredth resume: all
 //! of them are this one function. It knows a model, tools and a journal, and nothing else.
 
+use crate::schema::Verdict;
 use crate::shift::Shift;
 use crate::step::{Step, next_step};
 use crate::{Journal, JournalError, Model, Patience, Toolbox};
-use posse_protocol::{Delta, Effort, Grant, Limits, Outcome, RunId, Seq};
+use posse_protocol::{Delta, Effort, Grant, Limits, Outcome, RunId, Sender, Seq};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -81,20 +82,26 @@ pub async fn run(
             }
             Step::CallTools(calls) => shift.call_tools(calls).await?,
             Step::Answer { calls, ending, why } => shift.answer(calls, ending, &why),
-            Step::Tell { limit, text } => shift.tell(limit, text),
+            Step::Tell { limit, text } => shift.tell(Sender::LimitNear(limit), text),
             Step::Compact => shift.compact().await?,
-            Step::Wait => {
+            Step::Wait if shift.desk.has_unstored() => {
+                // What others append meanwhile may be what is waited for.
                 shift.desk.store().await?;
+            }
+            Step::Wait => {
                 let transcript = &shift.desk.transcript;
                 let calls = transcript.open_calls().count() as u32;
                 return Ok(Ended::Waiting { seen: transcript.seq(), calls });
             }
-            Step::Finish(outcome) => {
-                fail::fail_point!("loop.finish.before");
-                if shift.finish(&outcome).await? {
-                    return Ok(Ended::Finished(outcome));
+            Step::Finish(outcome) => match shift.judge(outcome) {
+                Verdict::Again(text) => shift.tell(Sender::Misfit, text),
+                Verdict::Finish(outcome) => {
+                    fail::fail_point!("loop.finish.before");
+                    if shift.finish(&outcome).await? {
+                        return Ok(Ended::Finished(outcome));
+                    }
                 }
-            }
+            },
             Step::Done(outcome) => return Ok(Ended::Finished(outcome)),
         }
     }

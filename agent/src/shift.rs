@@ -3,6 +3,7 @@
 use crate::desk::{Desk, Interrupts, Watched};
 use crate::patience::{Trouble, Waits};
 use crate::run::Agent;
+use crate::schema::{self, Schema, Verdict};
 use crate::step::{Bounds, keep_tokens, reservation};
 use crate::transcript::Transcript;
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use posse_protocol::{
-    CallId, Compacted, Delta, Effect, Ending, Event, Extra, FailureKind, Limit, Limits, Message,
+    CallId, Compacted, Delta, Effect, Ending, Event, Extra, FailureKind, Limits, Message,
     MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price, Purpose, Remedy,
     Role, RunFinished, Sender, Seq, Stop, ToolCall, ToolFinished, ToolOutput, ToolPending,
     ToolSpec, ToolStarted, Usage,
@@ -36,6 +37,8 @@ pub(crate) struct Shift<'a> {
     tools: Arc<[ToolSpec]>,
     pub(crate) bounds: Bounds,
     pub(crate) desk: Desk<'a>,
+    /// The schema of the answer, once there was one to check.
+    schema: Option<Result<Schema, String>>,
 }
 
 impl<'a> Shift<'a> {
@@ -51,7 +54,7 @@ impl<'a> Shift<'a> {
             model: model.info().clone(),
             overhead_tokens: overhead_tokens(&agent.system, &tools),
         };
-        Ok(Shift { agent, model, tools, bounds, desk })
+        Ok(Shift { agent, model, tools, bounds, desk, schema: None })
     }
 
     /// Answers calls without running them.
@@ -62,10 +65,10 @@ impl<'a> Shift<'a> {
         fail::fail_point!("loop.calls.answered");
     }
 
-    /// Tells the agent that it nears a limit.
-    pub(crate) fn tell(&mut self, limit: Limit, text: String) {
+    /// Tells the agent something.
+    pub(crate) fn tell(&mut self, from: Sender, text: String) {
         self.desk.note(Event::MessageReceived(MessageReceived {
-            from: Sender::LimitNear(limit),
+            from,
             message: Message::user(text),
             extra: Extra::default(),
         }));
@@ -358,6 +361,17 @@ impl<'a> Shift<'a> {
             extra: Extra::default(),
         })));
         self.desk.store().await
+    }
+
+    /// Whether the run may end like this: its answer has to follow the schema, if there is one.
+    pub(crate) fn judge(&mut self, outcome: Outcome) -> Verdict {
+        let (Some(schema), Outcome::Completed { output, .. }) =
+            (&self.agent.output_schema, &outcome)
+        else {
+            return Verdict::Finish(outcome);
+        };
+        let schema = self.schema.get_or_insert_with(|| Schema::compile(schema));
+        schema::judge(schema, output, self.desk.transcript.spent.misfits)
     }
 
     pub(crate) async fn finish(&mut self, outcome: &Outcome) -> Result<bool, JournalError> {

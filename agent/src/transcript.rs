@@ -277,6 +277,36 @@ impl Transcript {
         messages
     }
 
+    /// What another run may take over, and up to which event it depends on the log: what the model
+    /// has seen and said and the results of its last calls, but not its last reply while any of
+    /// those is open. What no reply has seen is not taken over.
+    pub(crate) fn handed_over(&self) -> (Vec<Arc<Message>>, Seq) {
+        let mut messages: Vec<_> = self.entries.iter().map(|entry| entry.message.clone()).collect();
+        let last_reply = self.entries.last().and_then(|entry| entry.reply);
+        match last_reply {
+            Some(reply) if !self.calls_done() => {
+                messages.pop();
+                (messages, reply)
+            }
+            Some(_) => {
+                messages.extend(self.results().map(Arc::new));
+                (messages, self.seq)
+            }
+            None => (messages, self.seq),
+        }
+    }
+
+    /// Tokens of so many bytes of what the model has seen and said: by their share of what its
+    /// provider counted, since how many bytes make a token differs by language.
+    pub(crate) fn tokens_of(&self, bytes: usize) -> u64 {
+        match self.weight.measured {
+            Some(tokens) => {
+                (bytes as u64).saturating_mul(tokens) / self.weight.entries.max(1) as u64
+            }
+            None => (bytes / BYTES_PER_TOKEN) as u64,
+        }
+    }
+
     /// Tokens that the next request will have, estimated on the high side.
     pub fn context_tokens(&self) -> u64 {
         match self.weight.measured {
@@ -373,6 +403,8 @@ impl Transcript {
         self.spent = Spent::default();
         self.forget_trouble();
         self.fallback = None;
+        // What was said before is no answer to what is asked now.
+        self.last_text.clear();
         self.phase.leg_began_ms = self.phase.worked_ms;
         // A run that was told to stop and has not ended yet still stops.
         if self.phase.finished.take().is_some() {

@@ -196,7 +196,10 @@ impl Screen {
             Event::CancelRequested(request) => {
                 self.remark(&format!("◇ {} asked it to stop", clean_line(&request.by, 60)));
             }
-            Event::RunFinished(_) | Event::Archived(_) | Event::TimePassed(_) => {}
+            Event::ChildStarted(_)
+            | Event::RunFinished(_)
+            | Event::Archived(_)
+            | Event::TimePassed(_) => {}
         }
     }
 

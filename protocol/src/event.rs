@@ -566,7 +566,7 @@ mod tests {
             "worked_ms":0}"#,
         r#"{"type":"run_started","agent":{"name":"code","disallowed_tools":["Bash"],"max_depth":2,
             "agents":["plan"],"context":{"fork_turns":3},"limits":{}},"model":"a/x",
-            "grant":{"tools":["Task"],"workspace":"/w","hand_on":["Read"],"delegation":{
+            "grant":{"tools":["Task"],"workspace":"/w","scratch":"/s","hand_on":["Read"],"delegation":{
             "strategy":"tool_call","depth":1,"agents":[{"name":"plan","description":"d"}]}},
             "limits":{},"parent":{"run":"00000000000000000000000002","call":"c",
             "ancestors":["00000000000000000000000001","00000000000000000000000002"]},

@@ -11,6 +11,9 @@ pub struct Grant {
     /// The folder it works in, canonical and absolute; nothing outside is readable or writable
     /// through the file tools.
     pub workspace: String,
+    /// A folder of its own besides, absolute; made when it is first used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<String>,
     /// Names of the tools that runs it starts may be granted, whether it may call them or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hand_on: Vec<String>,

@@ -1,22 +1,28 @@
 //! Executing one run: from its first event to an agent at work, until it ends or waits.
 
 use crate::active::{Active, Stopping};
+use crate::delegation::child::request;
+use crate::delegation::filter::Facts;
+use crate::delegation::stagger::{Beginnings, Staggered};
+use crate::delegation::task::{self, Task};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::journal::{Birth, RunJournal};
-use crate::runtime::RuntimeConfig;
+use crate::runtime::{Inner, Runtime, RuntimeConfig};
 use futures_util::FutureExt;
 use posse_agent::{Agent, Ended, Journal, JournalError, Patience, Tool, Toolbox, Transcript};
 use posse_model::Models;
 use posse_protocol::{
-    Delta, Event, Extra, Outcome, RunFinished, RunId, RunStarted, Seq, ToolFinished, ToolOutput,
+    DelegationStrategy, Delta, Event, Extra, Guise, Outcome, RunFinished, RunId, RunStarted, Seq,
+    ToolFinished, ToolOutput,
 };
 use posse_store::{Ownership, Store, StoreError};
-use posse_tools::Workspace;
 use posse_tools::launch::Launcher;
+use posse_tools::{Scratch, Workspace};
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -28,8 +34,15 @@ pub(crate) struct Workbench {
     pub(crate) feed: Arc<Feed>,
     patience: Patience,
     launcher: Option<Launcher>,
+    /// Around the folders that are the runs' own.
+    scratch: PathBuf,
     host_tools: Vec<Arc<dyn Tool>>,
     workspaces: Mutex<HashMap<String, Weak<Workspace>>>,
+    /// What there is to know of the tools, once it was asked for.
+    pub(crate) facts: OnceLock<Arc<[Facts]>>,
+    /// The runtime that this works for: for tools that start runs.
+    runtime: OnceLock<Weak<Inner>>,
+    beginnings: Beginnings,
     /// Tools of sessions that wait, which know what files the agent has read.
     parked: Mutex<VecDeque<(RunId, Toolbox)>>,
 }
@@ -53,17 +66,54 @@ impl Workbench {
             feed: Arc::default(),
             patience: config.patience,
             launcher: config.launcher.clone(),
+            scratch: config.scratch(),
             host_tools: config.tools.clone(),
             workspaces: Mutex::default(),
+            facts: OnceLock::new(),
+            runtime: OnceLock::new(),
+            beginnings: Beginnings::default(),
             parked: Mutex::default(),
         }
     }
 
-    /// New tools for a run in the folder `path`.
-    pub(crate) fn toolbox(&self, path: &str) -> Result<Toolbox, Error> {
+    /// Makes the runtime known that this works for.
+    pub(crate) fn serve(&self, runtime: Weak<Inner>) {
+        // Set once, when the runtime opens.
+        let _ = self.runtime.set(runtime);
+    }
+
+    fn runtime(&self) -> Weak<Inner> {
+        self.runtime.get().cloned().unwrap_or_default()
+    }
+
+    /// The folder that is `run`'s own, if its path has a name.
+    pub(crate) fn scratch_of(&self, run: RunId) -> Option<String> {
+        let path = self.scratch.join(run.to_string()).into_os_string();
+        path.into_string().ok()
+    }
+
+    /// New tools in the folder `path`, but for those that start runs.
+    pub(crate) fn plain_tools(
+        &self,
+        path: &str,
+        scratch: Option<&Scratch>,
+    ) -> Result<Vec<Arc<dyn Tool>>, Error> {
         let workspace = self.workspace(path)?;
-        let mut tools = posse_tools::toolset(&workspace, self.launcher.as_ref());
+        let mut tools = posse_tools::toolset(&workspace, scratch, self.launcher.as_ref());
         tools.extend(self.host_tools.iter().cloned());
+        Ok(tools)
+    }
+
+    /// New tools for a run that began as `started`.
+    fn toolbox(&self, started: &Arc<RunStarted>) -> Result<Toolbox, Error> {
+        let scratch = started.grant.scratch.as_ref();
+        let scratch = scratch.and_then(|path| Scratch::at(path.as_ref()).ok());
+        let mut tools = self.plain_tools(&started.grant.workspace, scratch.as_ref())?;
+        let guise = guise_of(started);
+        let shown = guise.map_or(&started.grant.delegation, |guise| &guise.delegation);
+        if let Some(shown) = shown {
+            tools.push(Arc::new(Task::new(self.runtime(), started.clone(), shown)));
+        }
         Ok(Toolbox::new(tools))
     }
 
@@ -132,8 +182,8 @@ impl Workbench {
                 records.map(|mut records| records.pop().map(|record| record.event))
             }
         };
-        let started = match first {
-            Ok(Some(Event::RunStarted(started))) => started,
+        let started: Arc<RunStarted> = match first {
+            Ok(Some(Event::RunStarted(started))) => started.into(),
             Err(StoreError::Unusable { .. } | StoreError::Full) => return Next::Later,
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
@@ -144,15 +194,23 @@ impl Workbench {
                 return Next::Leave(self.fail(run, journal, &error.to_string()).await);
             }
         };
+        if let Err(later) = self.stop_if_forsaken(run, &started, journal).await {
+            return later;
+        }
         let ended = posse_agent::run(&agent, journal, stop).await;
         match ended {
             Ok(Ended::Finished(outcome)) => {
+                self.stop_children(run, &started, &outcome).await;
                 fail::fail_point!("run.finished");
                 self.active.ended(run, &outcome);
                 Next::Leave(Left::Ended)
             }
-            Ok(Ended::Waiting { seen }) => {
-                let released = journal.hand_over(Vec::new(), Some(seen), Ownership::Waiting).await;
+            Ok(Ended::Waiting { seen, calls }) => {
+                let then = match calls {
+                    0 => Ownership::Waiting,
+                    calls => Ownership::Awaiting(calls),
+                };
+                let released = journal.hand_over(Vec::new(), Some(seen), then).await;
                 fail::fail_point!("run.parked");
                 if session {
                     self.park(run, agent.tools);
@@ -177,31 +235,82 @@ impl Workbench {
     fn agent(
         &self,
         run: RunId,
-        started: &RunStarted,
+        started: &Arc<RunStarted>,
         tail: watch::Receiver<Seq>,
     ) -> Result<Agent, Error> {
-        let model = self.models.resolve(&started.model)?;
+        let mut model = self.models.resolve(&started.model)?;
+        if let Some(beginning) = common_beginning(started) {
+            model = Arc::new(Staggered::new(model, &self.beginnings, &beginning));
+        }
         // One that cannot be had any more is no reason to stop: it may never be needed.
         let fallbacks = started.fallbacks.iter().filter_map(|name| self.models.resolve(name).ok());
-        let workspace = &started.grant.workspace;
         let tools = match self.unpark(run) {
             Some(tools) => tools,
-            None => self.toolbox(workspace)?,
+            None => self.toolbox(started)?,
         };
+        let guise = guise_of(started);
+        let system = guise.map_or_else(|| system_prompt(started), |guise| guise.system.clone());
+        let shown = guise.map_or(&started.grant.tools, |guise| &guise.tools).clone();
         let feed = self.feed.clone();
         Ok(Agent {
             run,
-            system: system_prompt(started).into(),
+            system: system.into(),
             model,
             fallbacks: fallbacks.collect(),
             patience: self.patience,
             effort: started.agent.effort,
             output_schema: started.agent.output_schema.clone().map(Arc::new),
             tools,
+            shown,
             grant: started.grant.clone(),
             limits: started.limits.clone(),
             deltas: Arc::new(move |delta: Delta| feed.send(run, *tail.borrow(), delta)),
         })
+    }
+
+    /// Tells a run to stop for whose end somebody waited who has ended meanwhile: nobody told it,
+    /// because the process died that was about to.
+    async fn stop_if_forsaken(
+        &self,
+        run: RunId,
+        started: &RunStarted,
+        journal: &RunJournal,
+    ) -> Result<(), Next> {
+        let Some(parent) = &started.parent else { return Ok(()) };
+        if journal.is_unborn() {
+            return Ok(());
+        }
+        // What has gone by says who waits.
+        if journal.read_after(Seq::ZERO).await.is_err() {
+            return Err(Next::Later);
+        }
+        let Some(inner) = self.runtime().upgrade() else { return Ok(()) };
+        let runtime = Runtime { inner };
+        if !journal.is_waited_for() {
+            return Ok(());
+        }
+        match runtime.forsaken(parent).await {
+            Ok(None) => Ok(()),
+            Ok(Some(by)) => match runtime.inner.store.append(vec![request(run, &by)]).await {
+                Ok(_) | Err(StoreError::Finished(_)) => Ok(()),
+                Err(_) => Err(Next::Later),
+            },
+            Err(_) => Err(Next::Later),
+        }
+    }
+
+    /// A run that did not come to its end by itself takes along what it has started.
+    async fn stop_children(&self, run: RunId, started: &RunStarted, outcome: &Outcome) {
+        if started.grant.delegation.is_none() || outcome.is_completed() {
+            return;
+        }
+        let Some(inner) = self.runtime().upgrade() else { return };
+        let by = match outcome {
+            Outcome::Cancelled { by, .. } => by.clone(),
+            other => format!("its caller, which {}", other.kind()),
+        };
+        // Whoever is not told now finds out when it is next taken up.
+        let _ = (Runtime { inner }).cancel_below(run, &by).await;
     }
 
     /// Ends a run that cannot be executed here, keeping what there is of its result.
@@ -277,6 +386,43 @@ const STORE_RETRY: Duration = Duration::from_secs(1);
 
 /// What the agent is told before anything else. Depends on the first event alone, so that every
 /// request of the run begins with the same bytes.
-fn system_prompt(started: &RunStarted) -> String {
-    format!("{}\n\nWorking folder: {}\n", started.agent.instructions, started.grant.workspace)
+pub(crate) fn system_prompt(started: &RunStarted) -> String {
+    let mut text = started.agent.instructions.clone();
+    let grant = &started.grant;
+    text.push_str(&format!("\n\nWorking folder: {}\n", grant.workspace));
+    let writes = ["Write", "Edit", "Bash"].iter().any(|tool| grant.allows(tool));
+    if let Some(scratch) = grant.scratch.as_ref().filter(|_| writes) {
+        text.push_str(&format!("Scratch folder, for files that nobody else needs: {scratch}\n"));
+    }
+    if started.parent.is_some() {
+        text.push_str("Your last message is all that your caller gets to see: make it complete.\n");
+    }
+    if let Some(delegation) = &grant.delegation
+        && delegation.strategy == DelegationStrategy::Auto
+        && grant.allows(task::NAME)
+    {
+        text.push_str(URGE);
+        text.push_str(&task::listed(delegation));
+        text.push('\n');
+    }
+    text
+}
+
+/// What urges an agent to hand work to others.
+const URGE: &str = "\nYou lead specialist agents, which you call with the Task tool. Use one \
+    whenever a task fits its description, when something must be searched for in many places, or \
+    when parts of the work can be done side by side; then judge what they report.\n";
+
+/// What the model is shown in place of the run's own.
+fn guise_of(started: &RunStarted) -> Option<&Guise> {
+    started.forked.as_ref()?.guise.as_deref()
+}
+
+/// What the requests of a run have in common with those of its siblings, if they have to write the
+/// provider's cache themselves.
+fn common_beginning(started: &RunStarted) -> Option<String> {
+    let forked = started.forked.as_ref().filter(|forked| forked.guise.is_none())?;
+    let tools = started.grant.tools.join(",");
+    let (agent, model) = (&started.agent.name, &started.model);
+    Some(format!("{}/{}/{agent}/{model}/{tools}", forked.from, forked.at))
 }

@@ -35,13 +35,19 @@ impl RunHandle {
     /// What happens to the run from after `after` on: stored events in order, each exactly once,
     /// and deltas of what is under way in this process.
     pub fn events(&self, after: Seq) -> Events {
+        let deltas = Some(self.inner.workbench.feed.subscribe(self.run));
+        Events { deltas, ..self.stored_events(after) }
+    }
+
+    /// The stored events after `after`, without deltas.
+    pub(crate) fn stored_events(&self, after: Seq) -> Events {
         Events {
             inner: self.inner.clone(),
             run: self.run,
             after,
             page: VecDeque::new(),
             tail: self.inner.store.watch(self.run),
-            deltas: Some(self.inner.workbench.feed.subscribe(self.run)),
+            deltas: None,
             held: None,
             unread: true,
             ended: false,
@@ -115,7 +121,7 @@ impl RunHandle {
         self.inner.workbench.active.epoch(self.run)
     }
 
-    async fn row(&self) -> Result<RunRow, Error> {
+    pub(crate) async fn row(&self) -> Result<RunRow, Error> {
         let filter = Filter { id: Some(self.run), limit: 1, ..Filter::default() };
         let row = self.inner.store.list(&filter).await?.pop();
         let row = row.ok_or(Error::Store(StoreError::NotFound(self.run)))?;

@@ -1,11 +1,12 @@
 //! A run's log as its owner sees it, on top of the store.
 
 use crate::active::Stopping;
+use crate::delegation::announcement::Account;
 use async_trait::async_trait;
 use posse_agent::{Expect, Journal, JournalError};
 use posse_protocol::{Event, Extra, Record, RunId, SCHEMA_VERSION, Seq};
 use posse_store::{Append, Guard, Ownership, Reserve, Store, StoreError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
@@ -21,11 +22,15 @@ pub(crate) struct RunJournal {
     /// The log of a run that is not stored yet, so that it need not be read.
     fresh: Mutex<Option<Vec<Record>>>,
     birth: Mutex<Option<Birth>>,
+    /// What goes by, counted: whom to tell of the end, and what it took.
+    account: Mutex<Account>,
 }
 
 /// A run that is not stored yet: it is made together with the first thing it does, in one commit.
 pub(crate) struct Birth {
     pub(crate) events: Vec<Event>,
+    /// What is stored in the same commit.
+    pub(crate) beside: Vec<Append>,
     /// Hears that the run is stored, or why it is not.
     pub(crate) told: oneshot::Sender<Result<(), StoreError>>,
 }
@@ -36,13 +41,15 @@ pub(crate) const FIRST_EPOCH: u64 = 1;
 impl RunJournal {
     pub(crate) fn new(store: Arc<dyn Store>, run: RunId, epoch: u64, stopping: Stopping) -> Self {
         let tail = store.watch(run);
-        let (fresh, birth) = (Mutex::default(), Mutex::default());
-        RunJournal { store, run, epoch, tail, stopping, fresh, birth }
+        let (fresh, birth, account) = (Mutex::default(), Mutex::default(), Mutex::default());
+        RunJournal { store, run, epoch, tail, stopping, fresh, birth, account }
     }
 
     /// The journal of a run that is yet to be stored.
     pub(crate) fn with_birth(self, birth: Birth) -> Self {
-        let fresh = Mutex::new(Some(records(self.run, &birth.events)));
+        let records = records(self.run, &birth.events);
+        self.observe(&records);
+        let fresh = Mutex::new(Some(records));
         RunJournal { fresh, birth: Mutex::new(Some(birth)), ..self }
     }
 
@@ -53,9 +60,10 @@ impl RunJournal {
         last: Option<Seq>,
         then: Ownership,
     ) -> Result<Seq, StoreError> {
+        let mut told = self.announcement(&events).await?;
         let birth = self.birth.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(birth) = birth {
-            return self.create(birth, events, then).await;
+            return self.create(birth, events, told, then).await;
         }
         let events: Arc<[Event]> = events.into();
         loop {
@@ -66,9 +74,15 @@ impl RunJournal {
                 guard: Guard::Owner { epoch: self.epoch, last, then },
                 reserve: if stopping { Reserve::Use } else { Reserve::Leave },
             };
-            match self.store.append(vec![append]).await {
+            let batch = std::iter::once(append).chain(told.clone()).collect();
+            match self.store.append(batch).await {
                 Ok(appended) => {
-                    return appended.first().map(|at| at.first).ok_or(StoreError::Closed);
+                    let first = appended.first().map(|at| at.first).ok_or(StoreError::Closed)?;
+                    self.count(first, &events);
+                    return Ok(first);
+                }
+                Err(error) if told.as_ref().is_some_and(|told| is_deaf(told.run, &error)) => {
+                    told = None;
                 }
                 // The run pauses until there is space, or until someone stops it.
                 Err(StoreError::Full) if !stopping => self.wait_for_space().await,
@@ -82,12 +96,15 @@ impl RunJournal {
         &self,
         birth: Birth,
         events: Vec<Event>,
+        announced: Option<Append>,
         then: Ownership,
     ) -> Result<Seq, StoreError> {
-        let Birth { events: mut all, told } = birth;
+        let Birth { events: mut all, mut beside, told } = birth;
         let first = Seq(all.len() as u64 + 1);
+        self.count(first, &events);
         all.extend(events);
-        let created = create(&*self.store, self.run, all, then).await;
+        beside.extend(announced);
+        let created = create(&*self.store, self.run, all, beside, then).await;
         // Whoever asked for the run may have gone: it is stored all the same.
         match created {
             Ok(()) => {
@@ -99,6 +116,62 @@ impl RunJournal {
                 Err(StoreError::NotOwner(self.run))
             }
         }
+    }
+
+    /// What the end of the run, if it is among `events`, is to whoever waits for it.
+    async fn announcement(&self, events: &[Event]) -> Result<Option<Append>, StoreError> {
+        let Some(Event::RunFinished(finished)) = events.last() else { return Ok(None) };
+        self.catch_up().await?;
+        let mut account = self.account().clone();
+        let mut seq = account.seen();
+        for event in &events[..events.len() - 1] {
+            seq = seq.next();
+            account.observe(seq, event);
+        }
+        let Some((caller, call)) = account.waits() else { return Ok(None) };
+        let result = account.announce(self.run, call.clone(), finished);
+        // What stops a run must be stored even when the disk is full, with all that belongs to it.
+        let reserve = if self.stopping.is_set() { Reserve::Use } else { Reserve::Leave };
+        Ok(Some(Append { reserve, ..Append::by_anyone(caller, result) }))
+    }
+
+    /// Counts what others appended and this journal has not seen go by.
+    async fn catch_up(&self) -> Result<(), StoreError> {
+        let seen = self.account().seen();
+        if self.is_unborn() || self.tail() <= seen {
+            return Ok(());
+        }
+        let records = self.store.read(self.run, seen, usize::MAX).await?;
+        self.observe(&records);
+        Ok(())
+    }
+
+    fn observe(&self, records: &[Record]) {
+        let mut account = self.account();
+        for record in records {
+            account.observe(record.seq, &record.event);
+        }
+    }
+
+    fn count(&self, first: Seq, events: &[Event]) {
+        let mut account = self.account();
+        for (event, seq) in events.iter().zip(first.0..) {
+            account.observe(Seq(seq), event);
+        }
+    }
+
+    fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The run is not stored yet.
+    pub(crate) fn is_unborn(&self) -> bool {
+        self.birth.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Whether somebody waits for the end of the run, as far as its log has been read.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.account().waits().is_some()
     }
 
     async fn wait_for_space(&self) {
@@ -136,7 +209,9 @@ impl Journal for RunJournal {
         {
             return Ok(records);
         }
-        self.store.read(self.run, seq, usize::MAX).await.map_err(journal_error)
+        let records = self.store.read(self.run, seq, usize::MAX).await.map_err(journal_error)?;
+        self.observe(&records);
+        Ok(records)
     }
 
     fn tail(&self) -> Seq {
@@ -157,13 +232,30 @@ pub(crate) async fn create(
     store: &dyn Store,
     run: RunId,
     events: Vec<Event>,
+    beside: Vec<Append>,
     then: Ownership,
 ) -> Result<(), StoreError> {
     let (events, guard) = (events.into(), Guard::Create(then));
+    let created = Append { run, events, guard, reserve: Reserve::Leave };
+    let batch = std::iter::once(created).chain(beside).collect();
     fail::fail_point!("run.create.before");
-    store.append(vec![Append { run, events, guard, reserve: Reserve::Leave }]).await?;
+    store.append(batch).await?;
     fail::fail_point!("run.create.after");
     Ok(())
+}
+
+/// True when `caller` cannot be told anything any more, which `error` says. Then an end is stored
+/// without.
+fn is_deaf(caller: RunId, error: &StoreError) -> bool {
+    match error {
+        StoreError::Finished(run) | StoreError::Archived(run) | StoreError::NotFound(run) => {
+            *run == caller
+        }
+        StoreError::Damaged { run, .. } => *run == caller,
+        // The child's own log is of this version: it has been read.
+        StoreError::Newer(_) => true,
+        _ => false,
+    }
 }
 
 /// `events` as the beginning of a log.

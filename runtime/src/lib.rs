@@ -25,14 +25,17 @@
 mod active;
 mod agents;
 pub mod config;
+mod delegation;
 mod error;
 mod execute;
 mod feed;
 mod handle;
 mod journal;
+mod preparation;
 mod runtime;
 mod selection;
 mod supervisor;
+mod tree;
 mod verify;
 
 pub use agents::AgentCatalog;
@@ -49,6 +52,7 @@ pub use posse_store::RunRow;
 pub use posse_tools::launch;
 pub use runtime::{Recovery, Runtime, RuntimeConfig};
 pub use selection::{NamedBy, Selection};
+pub use tree::TreeEvents;
 pub use verify::{Damage, Verified};
 
 /// The Rust in the guides is compiled, and run where it can be.

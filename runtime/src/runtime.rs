@@ -1,22 +1,23 @@
 //! The runtime: many runs on one store.
 
 use crate::agents::AgentCatalog;
+use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::handle::{Events, RunHandle};
-use crate::selection;
+use crate::preparation::{asked_for, received};
 use crate::supervisor::Supervisor;
 use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models};
 use posse_protocol::{
-    AgentSpec, CallId, CancelRequested, CancelScope, Effort, Ending, Event, Extra, Grant, Limits,
-    MessageReceived, Record, RunId, RunSpec, RunStarted, Seq, ToolFinished, ToolOutput,
+    CallId, CancelRequested, CancelScope, DelegationStrategy, Effort, Ending, Event, Extra, Limits,
+    Record, RunId, RunSpec, Seq, ToolFinished, ToolOutput,
 };
 use posse_store::{
     Append, Durability, Filter, Guard, Options, Reserve, RunRow, SqliteStore, Store, StoreError,
 };
 use posse_tools::launch::Launcher;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -37,6 +38,14 @@ pub struct RuntimeConfig {
     pub model: Option<String>,
     /// The models to go on with when that one cannot be had.
     pub fallbacks: Vec<String>,
+    /// The model of agents that ask for a small one; without it, their caller's.
+    pub small_model: Option<String>,
+    /// The model of agents that ask for one that plans; without it, their caller's.
+    pub plan_model: Option<String>,
+    /// How agents come to hand work to others.
+    pub strategy: DelegationStrategy,
+    /// Levels of runs below a root whose agent does not say; 0 allows no delegation.
+    pub max_depth: u32,
     /// How hard models are to think when neither the run nor its agent says.
     pub effort: Option<Effort>,
     /// How long runs put up with a provider in trouble.
@@ -71,6 +80,10 @@ impl RuntimeConfig {
             catalog: Catalog::built_in(),
             model: None,
             fallbacks: Vec::new(),
+            small_model: None,
+            plan_model: None,
+            strategy: DelegationStrategy::Auto,
+            max_depth: 1,
             effort: None,
             patience: Patience::default(),
             stall: posse_model::Options::default().stall,
@@ -86,6 +99,16 @@ impl RuntimeConfig {
     }
 }
 
+impl RuntimeConfig {
+    /// Where the folders stand that are the runs' own.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        let database = std::path::absolute(&self.database);
+        let mut path = database.unwrap_or_else(|_| self.database.clone()).into_os_string();
+        path.push("-scratch");
+        path.into()
+    }
+}
+
 /// What becomes of unfinished runs that a runtime finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
@@ -97,6 +120,14 @@ pub enum Recovery {
     Wait,
 }
 
+/// How a start went.
+pub(crate) enum Begun {
+    /// The run is new.
+    New(RunId),
+    /// Its key found a run that was there before.
+    Found(RunId),
+}
+
 /// Executes runs. Cheap to clone; the last clone does not stop it, [`Runtime::shutdown`] does.
 #[derive(Clone)]
 pub struct Runtime {
@@ -106,7 +137,7 @@ pub struct Runtime {
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) workbench: Arc<Workbench>,
-    supervisor: Supervisor,
+    pub(crate) supervisor: Supervisor,
     config: RuntimeConfig,
     /// The model that is taken when nobody names one, once that was looked for.
     choice: OnceCell<Choice>,
@@ -133,7 +164,9 @@ impl Runtime {
         let workbench = Arc::new(Workbench::new(&config, models));
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
         let choice = OnceCell::new();
-        Ok(Runtime { inner: Arc::new(Inner { store, workbench, supervisor, config, choice }) })
+        let inner = Arc::new(Inner { store, workbench, supervisor, config, choice });
+        inner.workbench.serve(Arc::downgrade(&inner));
+        Ok(Runtime { inner })
     }
 
     /// Starts a run and returns at once. Nothing is stored unless everything about it is sound.
@@ -159,24 +192,33 @@ impl Runtime {
     }
 
     async fn begin(&self, run: RunId, spec: RunSpec) -> Result<RunHandle, Error> {
-        let started = self.prepare(&spec).await?;
-        let mut events = vec![Event::RunStarted(Box::new(started))];
-        match spec.prompt {
-            Some(prompt) if prompt.trim().is_empty() => {
-                return Err(Error::InvalidInput("the prompt is empty; say what to do".to_owned()));
-            }
-            Some(prompt) => events.push(Event::MessageReceived(MessageReceived::user(prompt))),
-            None if spec.session => {}
-            None => {
-                return Err(Error::InvalidInput(
-                    "a run needs a prompt; only a session may start without".to_owned(),
-                ));
-            }
-        }
-        match self.inner.supervisor.launch(run, events).await {
-            Ok(()) => Ok(self.handle(run)),
+        let above = match &spec.parent {
+            Some(caller) => Some(self.above(caller.run, caller.call.clone()).await?),
+            None => None,
+        };
+        match self.begin_below(run, spec, above.as_ref()).await? {
+            Begun::New(run) => Ok(self.handle(run)),
             // Asked for again, it goes on, even where unfinished runs wait to be resumed.
-            Err(StoreError::KeyTaken { run, .. }) => Ok(self.resume(run)),
+            Begun::Found(run) => Ok(self.resume(run)),
+        }
+    }
+
+    /// Starts a run on behalf of `above`, if there is someone.
+    pub(crate) async fn begin_below(
+        &self,
+        run: RunId,
+        spec: RunSpec,
+        above: Option<&Above>,
+    ) -> Result<Begun, Error> {
+        let mut prepared = self.prepare(&spec, above).await?;
+        prepared.started.grant.scratch = self.inner.workbench.scratch_of(run);
+        let (agent, label) = (&prepared.started.agent.name, &prepared.started.label);
+        let beside = above.map(|above| above.beside(run, agent, label, false));
+        let launched =
+            self.inner.supervisor.launch(run, prepared.events(), beside.unwrap_or_default()).await;
+        match launched {
+            Ok(()) => Ok(Begun::New(run)),
+            Err(StoreError::KeyTaken { run, .. }) => Ok(Begun::Found(run)),
             Err(error) => Err(error.into()),
         }
     }
@@ -200,14 +242,19 @@ impl Runtime {
         if text.trim().is_empty() {
             return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
         }
-        let message = Event::MessageReceived(MessageReceived::user(text));
+        let asked = match text.contains("agent") {
+            true => asked_for(&text, &self.above(run, None).await?.started.grant),
+            false => None,
+        };
+        let message = Event::MessageReceived(received(text, asked));
         fail::fail_point!("message.append.before");
         self.inner.store.append(vec![Append::by_anyone(run, message)]).await?;
         fail::fail_point!("message.append.after");
         Ok(())
     }
 
-    /// Stops a run, or what it does now. `by` says who asks, in words for people.
+    /// Stops a run, or what it does now, and with it everything it has started. `by` says who
+    /// asks, in words for people.
     ///
     /// # Errors
     /// When there is no such run, or it has ended.
@@ -216,14 +263,15 @@ impl Runtime {
             self.inner.workbench.active.stop(run);
         }
         let by = by.to_owned();
-        let request =
-            Event::CancelRequested(CancelRequested { by, scope, extra: Extra::default() });
+        let asked = CancelRequested { by: by.clone(), scope, extra: Extra::default() };
+        let request = Event::CancelRequested(asked);
         let append = Append { reserve: Reserve::Use, ..Append::by_anyone(run, request) };
         fail::fail_point!("cancel.append.before");
         self.inner.store.append(vec![append]).await?;
         fail::fail_point!("cancel.append.after");
         // Only now: whoever takes the run up must find the request in its log.
         self.inner.supervisor.adopt(run);
+        self.cancel_below(run, &by).await?;
         Ok(())
     }
 
@@ -334,8 +382,8 @@ impl Runtime {
     }
 
     /// The agents there are.
-    pub fn agents(&self) -> &AgentCatalog {
-        &self.inner.config.agents
+    pub fn agents(&self) -> Arc<AgentCatalog> {
+        Arc::new(self.inner.config.agents.clone())
     }
 
     /// Stops executing, within the configured time: each run after the step it is at, or in the
@@ -360,23 +408,6 @@ impl Runtime {
     pub(crate) fn config(&self) -> &RuntimeConfig {
         &self.inner.config
     }
-
-    /// Decides everything about a run before anything is stored.
-    async fn prepare(&self, spec: &RunSpec) -> Result<RunStarted, Error> {
-        let config = &self.inner.config;
-        let mut agent = config.agents.find(&spec.agent)?.clone();
-        let workspace = canonical_folder(&spec.workspace)?;
-        agent.effort = spec.effort.or(agent.effort).or(config.effort);
-        agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());
-        let limits = merged(&spec.limits, &merged(&agent.limits, &config.limits));
-        let selection = self.selected(spec, &agent).await?;
-        selection::check(&selection, self.models(), &agent, &limits)?;
-        let (model, fallbacks) = (selection.model, selection.fallbacks);
-        let grant = self.inner.workbench.grant(&agent, workspace)?;
-        let (session, key) = (spec.session, spec.key.clone());
-        let extra = Extra::default();
-        Ok(RunStarted { agent, model, fallbacks, grant, limits, session, key, extra })
-    }
 }
 
 /// Why a call cannot be answered.
@@ -385,61 +416,3 @@ const NOT_ASKED: &str = "the last reply of the agent does not make it; `posse ru
 
 /// How many of the newest runs a short id is looked for among.
 const RECENT: usize = 10_000;
-
-/// `first` where it says something, else `second`.
-fn merged(first: &Limits, second: &Limits) -> Limits {
-    Limits {
-        turns: first.turns.or(second.turns),
-        tool_calls: first.tool_calls.or(second.tool_calls),
-        input_tokens: first.input_tokens.or(second.input_tokens),
-        output_tokens: first.output_tokens.or(second.output_tokens),
-        cost: first.cost.or(second.cost),
-        wall_ms: first.wall_ms.or(second.wall_ms),
-        extra: Extra::default(),
-    }
-}
-
-fn canonical_folder(path: &Path) -> Result<String, Error> {
-    let unusable = |reason: String| Error::Workspace { path: path.display().to_string(), reason };
-    let real = path.canonicalize().map_err(|error| unusable(error.to_string()))?;
-    if !real.is_dir() {
-        return Err(unusable("it is not a folder".to_owned()));
-    }
-    let text = real.into_os_string().into_string();
-    text.map_err(|_| unusable("its path is not valid UTF-8".to_owned()))
-}
-
-impl Workbench {
-    /// What a run of `agent` may do in `workspace`.
-    fn grant(&self, agent: &AgentSpec, workspace: String) -> Result<Grant, Error> {
-        let toolbox = self.toolbox(&workspace)?;
-        let tools: Vec<String> = match &agent.tools {
-            None => toolbox.names().map(str::to_owned).collect(),
-            Some(wanted) => {
-                let mut tools = Vec::new();
-                for name in wanted {
-                    let tool = toolbox.find(name).ok_or_else(|| {
-                        let known: Vec<&str> = toolbox.names().collect();
-                        Error::InvalidInput(format!(
-                            "agent `{}` names a tool `{name}` that does not exist here; there are: {}",
-                            agent.name,
-                            known.join(", ")
-                        ))
-                    })?;
-                    let name = &tool.spec().name;
-                    if !tools.contains(name) {
-                        tools.push(name.clone());
-                    }
-                }
-                tools
-            }
-        };
-        if tools.is_empty() {
-            return Err(Error::InvalidInput(format!(
-                "agent `{}` has no tools, so it can do nothing; give it some, or leave `tools` out for all",
-                agent.name
-            )));
-        }
-        Ok(Grant { tools, workspace, extra: Extra::default() })
-    }
-}

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::runtime::{Runtime, RuntimeConfig};
 use posse_model::{Models, Why};
-use posse_protocol::{AgentSpec, Limits, RunSpec};
+use posse_protocol::{AgentSpec, Limits, RunSpec, RunStarted};
 
 /// The models of a run that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum NamedBy {
     Spec,
     /// Its agent.
     Agent,
+    /// The run on whose behalf it starts.
+    Parent,
     /// The runtime's configuration.
     Config,
     /// Nobody: it was chosen, for this reason.
@@ -31,22 +33,27 @@ pub enum NamedBy {
 
 impl Runtime {
     /// The models that a run of `spec` would have: those it names, else those of its agent, else
-    /// those of the configuration, else what can be had here.
+    /// those of its parent, else those of the configuration, else what can be had here.
     ///
     /// # Errors
     /// When there is no such agent or model, or no key for it.
     pub async fn select(&self, spec: &RunSpec) -> Result<Selection, Error> {
-        let agent = self.config().agents.find(&spec.agent)?;
-        self.selected(spec, agent).await
+        let parent = match &spec.parent {
+            Some(caller) => Some(self.above(caller.run, None).await?.started),
+            None => None,
+        };
+        let agents = self.agents();
+        self.selected(spec, agents.find(&spec.agent)?, parent.as_deref()).await
     }
 
     pub(crate) async fn selected(
         &self,
         spec: &RunSpec,
         agent: &AgentSpec,
+        parent: Option<&RunStarted>,
     ) -> Result<Selection, Error> {
         let models = self.models();
-        let (named, more, named_by) = match named(spec, agent, self.config()) {
+        let (named, more, named_by) = match named(spec, agent, parent, self.config()) {
             Some(named) => named,
             None => {
                 let choice = self.choice().await;
@@ -72,14 +79,31 @@ impl Runtime {
 fn named<'a>(
     spec: &'a RunSpec,
     agent: &'a AgentSpec,
+    parent: Option<&'a RunStarted>,
     config: &'a RuntimeConfig,
 ) -> Option<(&'a String, &'a [String], NamedBy)> {
     let wanted = [
-        (&spec.model, &spec.fallbacks, NamedBy::Spec),
-        (&agent.model, &agent.fallbacks, NamedBy::Agent),
-        (&config.model, &config.fallbacks, NamedBy::Config),
+        (meant(spec.model.as_ref(), config), &spec.fallbacks, NamedBy::Spec),
+        (meant(agent.model.as_ref(), config), &agent.fallbacks, NamedBy::Agent),
+        (
+            parent.map(|it| &it.model),
+            parent.map_or(&agent.fallbacks, |it| &it.fallbacks),
+            NamedBy::Parent,
+        ),
+        (config.model.as_ref(), &config.fallbacks, NamedBy::Config),
     ];
-    wanted.into_iter().find_map(|(model, more, by)| Some((model.as_ref()?, &more[..], by)))
+    wanted.into_iter().find_map(|(model, more, by)| Some((model?, &more[..], by)))
+}
+
+/// The model that `word` means, if it means one here: `inherit` leaves it to others, and so does
+/// the name of a role that the settings do not fill.
+fn meant<'a>(word: Option<&'a String>, config: &'a RuntimeConfig) -> Option<&'a String> {
+    match word?.trim() {
+        "inherit" | "" => None,
+        "small" => config.small_model.as_ref(),
+        "plan" => config.plan_model.as_ref(),
+        _ => word,
+    }
 }
 
 /// Refuses what a model of the selection cannot do for `agent` within `limits`.

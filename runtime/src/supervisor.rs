@@ -6,7 +6,7 @@ use crate::execute::{Assignment, Left, Workbench};
 use crate::journal::{Birth, FIRST_EPOCH, create};
 use crate::runtime::{Recovery, RuntimeConfig};
 use posse_protocol::{Event, RunId};
-use posse_store::{Ownership, Store, StoreError, Wanted};
+use posse_store::{Append, Ownership, Store, StoreError, Wanted};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,7 +83,13 @@ impl Supervisor {
     }
 
     /// Stores a new run and executes it: at once if there is a slot and nothing waits before it.
-    pub(crate) async fn launch(&self, run: RunId, events: Vec<Event>) -> Result<(), StoreError> {
+    /// What stands `beside` it is stored in the same commit, or nothing is.
+    pub(crate) async fn launch(
+        &self,
+        run: RunId,
+        events: Vec<Event>,
+        beside: Vec<Append>,
+    ) -> Result<(), StoreError> {
         let shared = &self.shared;
         if shared.stop.is_cancelled() {
             return Err(StoreError::Closed);
@@ -97,12 +103,12 @@ impl Supervisor {
         shared.remember(run);
         if let Some(permit) = permit {
             let (told, born) = oneshot::channel();
-            let birth = Some(Birth { events, told });
+            let birth = Some(Birth { events, beside, told });
             shared.execute(Assignment { run, epoch: FIRST_EPOCH, birth }, permit);
             return born.await.map_err(|_| StoreError::Closed)?;
         }
         let then = if has_work { Ownership::Queued } else { Ownership::Waiting };
-        create(&*shared.store, run, events, then).await?;
+        create(&*shared.store, run, events, beside, then).await?;
         if has_work {
             shared.backlog.store(true, Ordering::Release);
             shared.nudge.notify_one();

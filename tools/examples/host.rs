@@ -26,6 +26,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             program: "bash".into(),
             args: vec!["--noprofile".into(), "--norc".into(), "-c".into(), line],
             cwd: ".".into(),
+            variables: Vec::new(),
             deadline: Duration::from_secs(600),
             output_cap: 30_000,
         };

@@ -73,6 +73,11 @@ impl Arguments {
         self.number(name).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
     }
 
+    /// A required list. The check has made sure that it is there.
+    pub(crate) fn list(&self, name: &str) -> &[Value] {
+        self.0.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// A yes or no, if given.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.0.get(name).and_then(Value::as_bool)
@@ -91,6 +96,7 @@ fn fits(schema: &Value, value: &Value) -> bool {
                 && schema["maximum"].as_u64().is_none_or(|most| number <= most)
         }),
         Some("boolean") => value.is_boolean(),
+        Some("array") => value.is_array(),
         _ => {
             let choices = schema["enum"].as_array();
             value.is_string() && choices.is_none_or(|choices| choices.contains(value))
@@ -108,6 +114,7 @@ fn expected(schema: &Value) -> String {
             }
         }
         Some("boolean") => "true or false".to_owned(),
+        Some("array") => "a list".to_owned(),
         _ => match schema["enum"].as_array() {
             Some(choices) => {
                 let choices: Vec<String> = choices.iter().map(Value::to_string).collect();

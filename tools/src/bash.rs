@@ -3,11 +3,12 @@
 use crate::arguments::{Arguments, spec};
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, Launcher, Status};
-use crate::workspace::Workspace;
+use crate::place::RunFiles;
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -21,9 +22,9 @@ const LONGEST_TIMEOUT_MS: u64 = 600_000;
 const OUTPUT_BYTES: usize = 30_000;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    let description = "Runs a bash command in the workspace, in a new shell each time, without \
-                       input. What it leaves running is killed when it ends. To read, search \
-                       and change files use the other tools.";
+    let description = "Runs a bash command in the working folder, in a new shell each time, \
+                       without input. What it leaves running is killed when it ends. To read, \
+                       search and change files use the other tools.";
     spec(
         "Bash",
         description,
@@ -46,7 +47,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 pub(crate) struct Bash {
-    pub workspace: Arc<Workspace>,
+    pub files: Arc<RunFiles>,
     pub launcher: Launcher,
 }
 
@@ -74,14 +75,23 @@ impl Bash {
             program: "bash".into(),
             args: shell.iter().map(Into::into).collect(),
             cwd: PathBuf::from("."),
+            variables: self.variables()?,
             deadline: Duration::from_millis(timeout),
             output_cap: OUTPUT_BYTES,
         };
         let progress = |text: &str| context.progress(text);
-        let finished =
-            self.launcher.run(&self.workspace, &command, &context.cancel, &progress).await;
+        let workspace = &self.files.workspace;
+        let finished = self.launcher.run(workspace, &command, &context.cancel, &progress).await;
         let finished = finished.map_err(|error| Failure(error.to_string()))?;
         Ok(tell(finished, command.deadline))
+    }
+
+    /// Where the scratch folder is. Many programs use it without being told, so it must be there.
+    fn variables(&self) -> Result<Vec<(OsString, OsString)>, Failure> {
+        let Some(scratch) = &self.files.scratch else { return Ok(Vec::new()) };
+        scratch.open()?;
+        let variable = |name: &str| (name.into(), scratch.path().into());
+        Ok(vec![variable("TMPDIR"), variable("POSSE_SCRATCH")])
     }
 }
 

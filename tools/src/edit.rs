@@ -3,19 +3,18 @@
 //! Never guesses: a text that is missing, or in several places, changes nothing.
 
 use crate::arguments::{Arguments, spec};
+use crate::blocking;
 use crate::failure::{Failure, answer};
+use crate::place::RunFiles;
 use crate::replace::Target;
 use crate::text::{self, Unencodable};
-use crate::workspace::show;
 use crate::write::{require_knowledge, store};
-use crate::{RunFiles, blocking};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use similar::TextDiff;
 use std::borrow::Cow;
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -67,9 +66,10 @@ impl Tool for Edit {
     }
 }
 
-fn edit(files: &RunFiles, input: Value) -> Result<ToolOutput, Failure> {
+fn edit(files: &Arc<RunFiles>, input: Value) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
-    let path = files.workspace.relative(arguments.text("file_path"))?;
+    let place = files.place(arguments.text("file_path"))?;
+    let path = place.show();
     let change = Change {
         old: arguments.text("old_string"),
         new: arguments.text("new_string"),
@@ -77,25 +77,25 @@ fn edit(files: &RunFiles, input: Value) -> Result<ToolOutput, Failure> {
     };
     change.check()?;
     // Looked for first: `Target::find` would create the folders of a file that is not there.
-    files.workspace.open_file(path)?;
-    let _lock = files.workspace.lock_for_writing(path);
-    let target = Target::find(&files.workspace, path)?;
+    place.open_file()?;
+    let _lock = place.lock_for_writing();
+    let target = Target::find(&place)?;
     let Some(existing) = target.existing()? else {
-        return Err(Failure(format!("{} does not exist; use Write to create it", show(path))));
+        return Err(Failure(format!("{path} does not exist; use Write to create it")));
     };
-    require_knowledge(files, path, &existing)?;
+    require_knowledge(&place, &existing)?;
     let decoded = text::decode(&existing.bytes)
         .filter(|decoded| !decoded.damaged)
-        .ok_or_else(|| Failure(format!("{} is not valid text; change it by Bash", show(path))))?;
-    let (after, count) = change.apply(path, &decoded.text)?;
+        .ok_or_else(|| Failure(format!("{path} is not valid text; change it by Bash")))?;
+    let (after, count) = change.apply(&path, &decoded.text)?;
     let bytes = text::encode(&after, decoded.encoding).map_err(|Unencodable(character)| {
         let encoding = decoded.encoding.unusual_name().unwrap_or("UTF-8");
-        Failure(format!("{} is {encoding}, which has no {character:?}", show(path)))
+        Failure(format!("{path} is {encoding}, which has no {character:?}"))
     })?;
-    store(files, path, &target, &bytes, Some(&existing))?;
+    store(&place, &target, &bytes, Some(&existing))?;
     let places = if count == 1 { "1 place".to_owned() } else { format!("{count} places") };
     let difference = difference(&decoded.text, &after);
-    Ok(ToolOutput::text(format!("Edited {} in {places}:\n{difference}", show(path))))
+    Ok(ToolOutput::text(format!("Edited {path} in {places}:\n{difference}")))
 }
 
 /// Where to replace.
@@ -128,7 +128,7 @@ impl Change<'_> {
     }
 
     /// The text after the change, and in how many places it changed.
-    fn apply(&self, path: &Path, text: &str) -> Result<(String, usize), Failure> {
+    fn apply(&self, path: &str, text: &str) -> Result<(String, usize), Failure> {
         let ends = LineEnds::of(text);
         let as_given = (Cow::Borrowed(self.old), Cow::Borrowed(self.new));
         let with_returns = || (carriage_returns(self.old), carriage_returns(self.new));
@@ -146,15 +146,14 @@ impl Change<'_> {
                 let lines = lines_of(text, &places[..count.min(PLACES_NAMED)]);
                 let more = if count > PLACES_NAMED { ", …" } else { "" };
                 Err(Failure(format!(
-                    "old_string is in {count} places of {} (lines {lines}{more}); add lines \
-                     around it so that it is in one place only, or set replace_all",
-                    show(path)
+                    "old_string is in {count} places of {path} (lines {lines}{more}); add lines \
+                     around it so that it is in one place only, or set replace_all"
                 )))
             }
         }
     }
 
-    fn missing(&self, path: &Path, text: &str) -> Failure {
+    fn missing(&self, path: &str, text: &str) -> Failure {
         let first = self.old.lines().map(str::trim).find(|line| !line.is_empty());
         let near = first.and_then(|first| {
             text.lines().position(|line| line.trim() == first).map(|index| index + 1)
@@ -166,7 +165,7 @@ impl Change<'_> {
             ),
             None => "read the file again and copy the text exactly".to_owned(),
         };
-        Failure(format!("old_string is not in {}: {hint}", show(path)))
+        Failure(format!("old_string is not in {path}: {hint}"))
     }
 }
 
@@ -233,7 +232,7 @@ mod tests {
 
     fn check(text: &str, old: &str, new: &str, expected: &str) {
         let change = Change { old, new, places: Places::One };
-        assert_eq!(change.apply(Path::new("f"), text).unwrap().0, expected);
+        assert_eq!(change.apply("f", text).unwrap().0, expected);
     }
 
     #[test]

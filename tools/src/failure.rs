@@ -2,16 +2,33 @@
 
 use posse_agent::Answer;
 use posse_protocol::ToolOutput;
-use std::io;
-use std::path::PathBuf;
+use rustix::io::Errno;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
-/// Why tools could not be made.
+/// Why tools could not be made, or a folder of theirs not removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
     /// The workspace cannot be opened.
     #[error("cannot open the workspace {}: it must be a folder that can be read", path.display())]
     Workspace {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No scratch folder can be at this path.
+    #[error("{} cannot be a scratch folder: give a path that ends in a name", path.display())]
+    ScratchPath {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A scratch folder could not be removed, or not all of it.
+    #[error(
+        "cannot remove the scratch folder {}: {source}; remove the rest by hand", path.display()
+    )]
+    ScratchRemoval {
         /// The folder.
         path: PathBuf,
         /// What the system said.
@@ -43,12 +60,12 @@ pub(crate) fn answer(result: Result<ToolOutput, Failure>) -> Answer {
 /// Why a path of the model cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
-    #[error("the path is empty; give one inside the workspace {workspace}")]
-    Empty { workspace: String },
-    #[error("{path} is outside the workspace {workspace}; use a path inside it")]
-    Outside { path: String, workspace: String },
-    #[error("{path} leads outside the workspace (through .. or a link); use a path inside it")]
-    Escapes { path: String },
+    #[error("the path is empty; give one inside of {bounds}")]
+    Empty { bounds: String },
+    #[error("{path} is outside of {bounds}; use a path inside")]
+    Outside { path: String, bounds: String },
+    #[error("{path} leads (through .. or a link) outside of {bounds}; use a path inside")]
+    Escapes { path: String, bounds: String },
     #[error("{path} does not exist{}", hint(near))]
     Missing { path: String, near: Vec<String> },
     #[error("{path} is a folder, not a file; use List to see what is in it")]
@@ -63,6 +80,55 @@ pub(crate) enum PathError {
     Denied { path: String },
     #[error("cannot use {path}: {source}")]
     Io { path: String, source: io::Error },
+    #[error("cannot use the scratch folder {}: {source}; ask the user to mend that, or do without it", path.display())]
+    Scratch { path: PathBuf, source: io::Error },
+}
+
+/// Says what `source` means for the one who wanted the path `shown`.
+pub(crate) fn explain(shown: String, source: io::Error, bounds: &Bounds<'_>) -> PathError {
+    let path = shown;
+    match source.kind() {
+        ErrorKind::NotFound => PathError::Missing { path, near: Vec::new() },
+        ErrorKind::IsADirectory => PathError::Folder { path },
+        ErrorKind::NotADirectory => PathError::NotFolder { path },
+        // cap-std makes up this error itself when a path would leave the folder.
+        ErrorKind::PermissionDenied if source.raw_os_error().is_none() => {
+            PathError::Escapes { path, bounds: bounds.all() }
+        }
+        ErrorKind::PermissionDenied => PathError::Denied { path },
+        _ if source.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            PathError::Special { path, kind: "a socket" }
+        }
+        _ => PathError::Io { path, source },
+    }
+}
+
+/// The folders within which a run's paths must stay.
+pub(crate) struct Bounds<'a> {
+    pub workspace: &'a Path,
+    pub scratch: Option<&'a Path>,
+}
+
+impl Bounds<'_> {
+    /// All of them, for what is outside of each.
+    pub(crate) fn all(&self) -> String {
+        self.joined("and")
+    }
+
+    /// Any of them, for what is to be inside of one.
+    pub(crate) fn any(&self) -> String {
+        self.joined("or")
+    }
+
+    fn joined(&self, word: &str) -> String {
+        let workspace = self.workspace.display();
+        match self.scratch.map(Path::display) {
+            Some(scratch) => {
+                format!("the working folder {workspace} {word} of the scratch folder {scratch}")
+            }
+            None => format!("the working folder {workspace}"),
+        }
+    }
 }
 
 fn hint(near: &[String]) -> String {

@@ -4,8 +4,8 @@ use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::failure::{Failure, answer};
 use crate::pattern::Pattern;
+use crate::place::{Place, RunFiles};
 use crate::walk::{self, Files};
-use crate::workspace::{Workspace, show};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
@@ -26,7 +26,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "type": "object",
             "properties": {
                 "pattern": {"type": "string"},
-                "path": {"type": "string", "description": "default the workspace"},
+                "path": {"type": "string", "description": "default the working folder"},
             },
             "required": ["pattern"],
         }),
@@ -34,7 +34,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 pub(crate) struct Glob {
-    pub workspace: Arc<Workspace>,
+    pub files: Arc<RunFiles>,
 }
 
 #[async_trait]
@@ -48,25 +48,25 @@ impl Tool for Glob {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        let workspace = self.workspace.clone();
-        let search = move |cancel: &CancellationToken| glob(&workspace, input, cancel);
+        let files = self.files.clone();
+        let search = move |cancel: &CancellationToken| glob(&files, input, cancel);
         answer(blocking::interruptible(context, search).await)
     }
 }
 
 fn glob(
-    workspace: &Workspace,
+    files: &Arc<RunFiles>,
     input: Value,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
-    let pattern = Pattern::parse(workspace, arguments.text("pattern"))?;
-    let path = workspace.relative(arguments.optional_text("path").unwrap_or("."))?;
-    let folder = walk::folder(workspace, path)?;
+    let pattern = Pattern::parse(files, arguments.text("pattern"))?;
+    let place = walk::start(files, arguments.optional_text("path"), Some(&pattern))?;
+    let folder = walk::folder(&place)?;
     let mut found = String::new();
     let mut count = 0;
-    for path in Files::below(workspace, &folder, None, cancel)? {
-        if !pattern.wants(&folder, &path) || !exists(workspace, &path) {
+    for path in Files::below(&folder, None, cancel)? {
+        if !pattern.wants(&folder, &path) || !exists(&folder, &path) {
             continue;
         }
         if count == FILES {
@@ -76,7 +76,7 @@ fn glob(
             break;
         }
         count += 1;
-        found.push_str(&show(&path));
+        found.push_str(&folder.at(path).show());
         found.push('\n');
     }
     if cancel.is_cancelled() {
@@ -88,7 +88,7 @@ fn glob(
     Ok(ToolOutput::text(found))
 }
 
-/// True when the path is there beneath the workspace too, not only where the walk was led.
-fn exists(workspace: &Workspace, path: &Path) -> bool {
-    workspace.dir().symlink_metadata(path).is_ok_and(|found| found.is_file())
+/// True when the path is there beneath the handle too, not only where the walk was led.
+fn exists(folder: &Place, path: &Path) -> bool {
+    folder.dir().symlink_metadata(path).is_ok_and(|found| found.is_file())
 }

@@ -4,8 +4,8 @@ use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::failure::{Failure, PathError, answer};
 use crate::pattern::Pattern;
+use crate::place::{Place, RunFiles};
 use crate::walk::{self, Files};
-use crate::workspace::{Workspace, show};
 use async_trait::async_trait;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -17,7 +17,6 @@ use results::{Found, Results};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +41,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "type": "object",
             "properties": {
                 "pattern": {"type": "string"},
-                "path": {"type": "string", "description": "file or folder, default the workspace"},
+                "path": {"type": "string", "description": "file or folder, default the working folder"},
                 "glob": {"type": "string", "description": "only such files: *.{ts,tsx}"},
                 "type": {"type": "string", "description": "only this file type: rust, py"},
                 "output_mode": {
@@ -64,7 +63,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 });
 
 pub(crate) struct Grep {
-    pub workspace: Arc<Workspace>,
+    pub files: Arc<RunFiles>,
 }
 
 #[async_trait]
@@ -78,8 +77,8 @@ impl Tool for Grep {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        let workspace = self.workspace.clone();
-        let search = move |cancel: &CancellationToken| grep(&workspace, input, cancel);
+        let files = self.files.clone();
+        let search = move |cancel: &CancellationToken| grep(&files, input, cancel);
         answer(blocking::interruptible(context, search).await)
     }
 }
@@ -93,7 +92,7 @@ enum Mode {
 }
 
 fn grep(
-    workspace: &Workspace,
+    files: &Arc<RunFiles>,
     input: Value,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, Failure> {
@@ -111,23 +110,24 @@ fn grep(
         skipped: 0,
         cancel,
     };
-    let glob = arguments.optional_text("glob").map(|glob| Pattern::parse(workspace, glob));
+    let glob = arguments.optional_text("glob").map(|glob| Pattern::parse(files, glob));
     let glob = glob.transpose()?;
     let types = arguments.optional_text("type").map(file_types).transpose()?;
-    let path = workspace.relative(arguments.optional_text("path").unwrap_or("."))?;
-    match workspace.open_file(path) {
+    let place = walk::start(files, arguments.optional_text("path"), glob.as_ref())?;
+    match place.open_file() {
         Ok((file, _)) => {
-            search.file(path, file);
+            search.file(&place, file);
         }
         Err(PathError::Folder { .. }) => {
-            let folder = walk::folder(workspace, path)?;
-            for path in Files::below(workspace, &folder, types, cancel)? {
+            let folder = walk::folder(&place)?;
+            for path in Files::below(&folder, types, cancel)? {
                 if glob.as_ref().is_some_and(|glob| !glob.wants(&folder, &path)) {
                     continue;
                 }
-                // The walk's word is not enough: the file is opened beneath the workspace.
-                let Ok((file, _)) = workspace.open_file(&path) else { continue };
-                if !search.file(&path, file) {
+                // The walk's word is not enough: the file is opened beneath the handle.
+                let place = folder.at(path);
+                let Ok((file, _)) = place.open_file() else { continue };
+                if !search.file(&place, file) {
                     break;
                 }
             }
@@ -152,9 +152,9 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Searches one file. False when there is no room for more results.
-    fn file(&mut self, path: &Path, file: File) -> bool {
+    fn file(&mut self, place: &Place, file: File) -> bool {
         let reader = Interruptible { file, cancel: self.cancel };
-        let path = show(path);
+        let path = place.show();
         let mut found = Found::new(&path, self.mode, &mut self.results);
         let searched = self.searcher.search_reader(&self.matcher, reader, &mut found);
         found.finish();

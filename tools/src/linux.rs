@@ -1,8 +1,8 @@
 //! Everything that only Linux offers, so that another system can follow by adding one file:
-//! openat2 aside (cap-std knows it), this is the process tree, the parent's death signal, and
-//! what /proc says. Nothing here knows about tools or commands.
+//! how cap-std opens files aside, these are handles that only name a folder, the process tree,
+//! the parent's death signal, and what /proc says. Nothing here knows about tools or commands.
 
-use rustix::fs::{RenameFlags, renameat_with};
+use rustix::fs::{Mode, OFlags, RenameFlags, ResolveFlags, openat, openat2, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, pidfd_send_signal,
@@ -10,8 +10,10 @@ use rustix::process::{
 };
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::Permissions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 /// A path to the running executable that still works when the file has been replaced.
@@ -35,6 +37,42 @@ pub(crate) fn rename_unless_taken(folder: impl AsFd, from: &OsStr, to: &OsStr) -
         }
         other => Ok(other?),
     }
+}
+
+/// What it takes to name a folder, and never the one that a link leads to.
+const NAMES_A_FOLDER: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// A handle that names the folder `name`, also if nobody may look into it.
+pub(crate) fn name_folder(
+    around: impl AsFd,
+    name: impl rustix::path::Arg,
+) -> Result<OwnedFd, Errno> {
+    openat(around, name, NAMES_A_FOLDER, Mode::empty())
+}
+
+/// The same, unless another file system (or another part of this one) is mounted there.
+pub(crate) fn name_folder_unless_mounted(
+    around: impl AsFd,
+    name: impl rustix::path::Arg + Copy,
+) -> Result<OwnedFd, Errno> {
+    let around = around.as_fd();
+    match openat2(around, name, NAMES_A_FOLDER, Mode::empty(), ResolveFlags::NO_XDEV) {
+        // Before Linux 5.6 only another file system can be told.
+        Err(Errno::NOSYS) => {
+            let folder = name_folder(around, name)?;
+            let device =
+                |handle: BorrowedFd<'_>| rustix::fs::fstat(handle).map(|found| found.st_dev);
+            let same = device(around)? == device(folder.as_fd())?;
+            if same { Ok(folder) } else { Err(Errno::XDEV) }
+        }
+        other => other,
+    }
+}
+
+/// Sets the mode of what `handle` names, also if the handle can do nothing but name it.
+pub(crate) fn set_mode(handle: &impl AsRawFd, mode: u32) -> io::Result<()> {
+    std::fs::set_permissions(path_of_handle(handle), Permissions::from_mode(mode))
 }
 
 /// Makes every orphan below this process a child of it, so that no descendant gets away.
@@ -180,5 +218,14 @@ mod tests {
         assert!(found.iter().all(|process| process.id != getpid()));
         process.signal(Signal::KILL);
         assert!(!child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_mounted_folder_is_named_only_when_that_is_wanted() {
+        let root = name_folder(rustix::fs::CWD, "/").unwrap();
+        assert!(name_folder(&root, "proc").is_ok());
+        assert_eq!(name_folder_unless_mounted(&root, "proc").unwrap_err(), Errno::XDEV);
+        let proc = name_folder(&root, "proc").unwrap();
+        assert!(name_folder_unless_mounted(&proc, "sys").is_ok());
     }
 }

@@ -3,7 +3,7 @@
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::failure::{Failure, answer};
-use crate::workspace::{Workspace, explain};
+use crate::place::RunFiles;
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
@@ -21,13 +21,13 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         Effect::Read,
         json!({
             "type": "object",
-            "properties": {"path": {"type": "string", "description": "default the workspace"}},
+            "properties": {"path": {"type": "string", "description": "default the working folder"}},
         }),
     )
 });
 
 pub(crate) struct List {
-    pub workspace: Arc<Workspace>,
+    pub files: Arc<RunFiles>,
 }
 
 #[async_trait]
@@ -41,26 +41,26 @@ impl Tool for List {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        let workspace = self.workspace.clone();
-        let list = move |cancel: &CancellationToken| list(&workspace, input, cancel);
+        let files = self.files.clone();
+        let list = move |cancel: &CancellationToken| list(&files, input, cancel);
         answer(blocking::interruptible(context, list).await)
     }
 }
 
 fn list(
-    workspace: &Workspace,
+    files: &Arc<RunFiles>,
     input: Value,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
-    let path = workspace.relative(arguments.optional_text("path").unwrap_or("."))?;
-    let folder = workspace.open_folder(path)?;
+    let place = files.place(arguments.optional_text("path").unwrap_or("."))?;
+    let folder = place.open_folder()?;
     let mut names = Vec::new();
-    for entry in folder.entries().map_err(|error| explain(path, error))? {
+    for entry in folder.entries().map_err(|error| place.explain(error))? {
         if cancel.is_cancelled() {
             return Err(blocking::cancelled());
         }
-        let entry = entry.map_err(|error| explain(path, error))?;
+        let entry = entry.map_err(|error| place.explain(error))?;
         names.push((entry.file_name(), entry.file_type().ok()));
     }
     names.sort_unstable_by(|one, other| one.0.cmp(&other.0));

@@ -2,7 +2,7 @@
 //! there, `**` any number of folders, `{a,b}` either.
 
 use crate::failure::Failure;
-use crate::workspace::Workspace;
+use crate::place::{Place, Root, RunFiles};
 use globset::{GlobBuilder, GlobMatcher};
 use std::path::Path;
 
@@ -27,14 +27,14 @@ enum Wanted {
 enum Base {
     /// The path below the folder that is searched.
     Searched,
-    /// The path below the workspace.
-    Workspace,
+    /// The path below this folder.
+    Below(Root),
 }
 
 impl Pattern {
-    /// Understands `pattern`. An absolute one must be inside the workspace. With a leading `!`
-    /// it means all other files.
-    pub(crate) fn parse(workspace: &Workspace, pattern: &str) -> Result<Self, Failure> {
+    /// Understands `pattern`. An absolute one must be inside a folder of the run. With a leading
+    /// `!` it means all other files.
+    pub(crate) fn parse(files: &RunFiles, pattern: &str) -> Result<Self, Failure> {
         let (wanted, rest) = match pattern.strip_prefix('!') {
             Some(rest) => (Wanted::Others, rest),
             None => (Wanted::Matching, pattern),
@@ -43,8 +43,8 @@ impl Pattern {
             return Err(Failure::new("the file pattern is empty or too long; try \"**/*.rs\""));
         }
         let (base, rest) = if rest.starts_with('/') {
-            let below = workspace.relative(rest)?;
-            (Base::Workspace, below.to_string_lossy().into_owned())
+            let (root, below) = files.locate(rest)?;
+            (Base::Below(root), below.to_string_lossy().into_owned())
         } else {
             (Base::Searched, rest.trim_start_matches("./").to_owned())
         };
@@ -57,12 +57,23 @@ impl Pattern {
         Ok(Pattern { matcher: matcher.compile_matcher(), wanted, base })
     }
 
-    /// True when `path` (below the workspace), found in a search of `searched`, is meant.
-    pub(crate) fn wants(&self, searched: &Path, path: &Path) -> bool {
-        let compared = match self.base {
-            Base::Searched => path.strip_prefix(searched).unwrap_or(path),
-            Base::Workspace => path,
+    /// The folder that is searched when the call names none.
+    pub(crate) fn root(&self) -> Root {
+        match (self.base, self.wanted) {
+            (Base::Below(root), Wanted::Matching) => root,
+            _ => Root::Workspace,
+        }
+    }
+
+    /// True when `path` (below the root of `searched`), found in a search of `searched`, is
+    /// meant.
+    pub(crate) fn wants(&self, searched: &Place, path: &Path) -> bool {
+        let matches = match self.base {
+            Base::Searched => {
+                self.matcher.is_match(path.strip_prefix(searched.path()).unwrap_or(path))
+            }
+            Base::Below(root) => root == searched.root() && self.matcher.is_match(path),
         };
-        self.matcher.is_match(compared) == (self.wanted == Wanted::Matching)
+        matches == (self.wanted == Wanted::Matching)
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::arguments::{Arguments, spec};
 use crate::failure::{Failure, answer};
-use crate::workspace::{explain, read_up_to, show};
-use crate::{RunFiles, blocking, kind, text};
+use crate::place::{Place, RunFiles, read_up_to};
+use crate::{blocking, kind, text};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +30,8 @@ const SENT_BYTES: usize = 5 << 20;
 const SMALL_BYTES: u64 = 128 << 10;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    let description = "Reads a file of the workspace: text as numbered lines (cat -n), images \
-                       and PDFs as they are. Long files come in pieces.";
+    let description = "Reads a file: text as numbered lines (cat -n), images and PDFs as they \
+                       are. Long files come in pieces.";
     spec(
         "Read",
         description,
@@ -78,23 +77,22 @@ struct Window {
 impl Read {
     async fn read(&self, input: Value, context: &ToolContext) -> Result<ToolOutput, Failure> {
         let arguments = Arguments::check(&SPEC, input)?;
-        let path = self.files.workspace.relative(arguments.text("file_path"))?;
+        let place = self.files.place(arguments.text("file_path"))?;
         let window = Window {
             first: arguments.count("offset").unwrap_or(1).max(1),
             lines: arguments.count("limit").unwrap_or(LINES),
         };
-        let (file, metadata) = self.files.workspace.open_file(path)?;
+        let (file, metadata) = place.open_file()?;
         fail::fail_point!("tool.read.opened");
         let size = metadata.len();
         if size <= SMALL_BYTES {
-            return whole(&self.files, path, file, size, window);
+            return whole(&place, file, size, window);
         }
-        let (files, path) = (self.files.clone(), path.to_owned());
         blocking::interruptible(context, move |cancel| {
             if size <= WHOLE_FILE_BYTES as u64 {
-                whole(&files, &path, file, size, window)
+                whole(&place, file, size, window)
             } else {
-                piece(&path, file, size, window, cancel)
+                piece(&place, file, size, window, cancel)
             }
         })
         .await
@@ -102,30 +100,24 @@ impl Read {
 }
 
 /// Reads all of the file, remembers it, and shows the lines in the window.
-fn whole(
-    files: &RunFiles,
-    path: &Path,
-    mut file: File,
-    size: u64,
-    window: Window,
-) -> Result<ToolOutput, Failure> {
+fn whole(place: &Place, mut file: File, size: u64, window: Window) -> Result<ToolOutput, Failure> {
     let bytes = read_up_to(&mut file, size, WHOLE_FILE_BYTES + 1)
-        .map_err(|error| Failure::from(explain(path, error)))?;
+        .map_err(|error| Failure::from(place.explain(error)))?;
     if bytes.len() > WHOLE_FILE_BYTES {
-        return Err(Failure(format!("{} grew while it was read; read it again", show(path))));
+        return Err(Failure(format!("{} grew while it was read; read it again", place.show())));
     }
-    files.seen.remember(path, &bytes);
+    place.remember(&bytes);
     if bytes.is_empty() {
-        return Ok(ToolOutput::text(format!("[{} is empty]", show(path))));
+        return Ok(ToolOutput::text(format!("[{} is empty]", place.show())));
     }
     if let Some(media_type) = kind::image_type(&bytes) {
-        return Ok(image(path, &bytes, media_type));
+        return Ok(image(place, &bytes, media_type));
     }
     if kind::is_pdf(&bytes) {
-        return Ok(pdf(path, &bytes));
+        return Ok(pdf(place, &bytes));
     }
     let Some(decoded) = text::decode(&bytes) else {
-        return Ok(ToolOutput::text(not_text(path, &bytes, bytes.len() as u64)));
+        return Ok(ToolOutput::text(not_text(place, &bytes, bytes.len() as u64)));
     };
     let mut page = Page::new(window, bytes.len());
     let mut lines = 0;
@@ -136,7 +128,7 @@ fn whole(
         }
     }
     if window.first > lines {
-        let path = show(path);
+        let path = place.show();
         return Err(Failure(format!(
             "{path} has {lines} lines; offset {} is past its end",
             window.first
@@ -158,18 +150,18 @@ fn whole(
 
 /// Shows the lines in the window of a file that is too large to be held.
 fn piece(
-    path: &Path,
+    place: &Place,
     file: File,
     size: u64,
     window: Window,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, Failure> {
-    let failed = |error| Failure::from(explain(path, error));
+    let failed = |error| Failure::from(place.explain(error));
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let beginning = reader.fill_buf().map_err(failed)?;
     let sent_whole = kind::is_pdf(beginning) || kind::image_type(beginning).is_some();
     if text::is_binary(beginning) || sent_whole {
-        return Ok(ToolOutput::text(not_text(path, beginning, size)));
+        return Ok(ToolOutput::text(not_text(place, beginning, size)));
     }
     let mut page = Page::new(window, RESULT_BYTES);
     let mut line = Vec::new();
@@ -187,7 +179,7 @@ fn piece(
         }
     };
     if window.first > number {
-        let path = show(path);
+        let path = place.show();
         return Err(Failure(format!(
             "{path} has {number} lines; offset {} is past its end",
             window.first
@@ -270,9 +262,9 @@ impl Page {
     }
 }
 
-fn image(path: &Path, bytes: &[u8], media_type: &str) -> ToolOutput {
+fn image(place: &Place, bytes: &[u8], media_type: &str) -> ToolOutput {
     if bytes.len() > SENT_BYTES {
-        let (path, size) = (show(path), kind::size(bytes.len() as u64));
+        let (path, size) = (place.show(), kind::size(bytes.len() as u64));
         return ToolOutput::text(format!(
             "[{path} is an image ({media_type}) of {size}, too large to be shown; \
              make a smaller copy and read that]"
@@ -282,15 +274,15 @@ fn image(path: &Path, bytes: &[u8], media_type: &str) -> ToolOutput {
     sent(Part::Image { media_type: media_type.to_owned(), data })
 }
 
-fn pdf(path: &Path, bytes: &[u8]) -> ToolOutput {
+fn pdf(place: &Place, bytes: &[u8]) -> ToolOutput {
     if bytes.len() > SENT_BYTES {
-        let (path, size) = (show(path), kind::size(bytes.len() as u64));
+        let (path, size) = (place.show(), kind::size(bytes.len() as u64));
         return ToolOutput::text(format!(
             "[{path} is a PDF of {size}, too large to be sent; make a copy of the pages that \
              matter and read that]"
         ));
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = place.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let media_type = "application/pdf".to_owned();
     sent(Part::Document { media_type, name, data: STANDARD.encode(bytes) })
 }
@@ -299,7 +291,7 @@ fn sent(part: Part) -> ToolOutput {
     ToolOutput { parts: vec![part], is_error: false, extra: Extra::default() }
 }
 
-fn not_text(path: &Path, beginning: &[u8], size: u64) -> String {
-    let (path, size, kind) = (show(path), kind::size(size), kind::describe(beginning));
+fn not_text(place: &Place, beginning: &[u8], size: u64) -> String {
+    let (path, size, kind) = (place.show(), kind::size(size), kind::describe(beginning));
     format!("[{path} is a binary file of {size}: {kind}. It cannot be shown as text.]")
 }

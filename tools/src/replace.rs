@@ -4,8 +4,8 @@
 //! of its own, its content forced to the disk, the rename, the folder forced to the disk.
 
 use crate::failure::PathError;
+use crate::place::{Place, nonblocking, read_up_to};
 use crate::read::WHOLE_FILE_BYTES;
-use crate::workspace::{Workspace, explain, nonblocking, read_up_to, regular, show};
 use crate::{kind, linux};
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{Gid, Mode, OFlags, Uid};
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The mode of a new file, less what the process's mask takes away.
 const NEW_FILE_MODE: u32 = 0o644;
@@ -23,7 +23,7 @@ const NEW_FILE_MODE: u32 = 0o644;
 pub(crate) struct Target {
     folder: Dir,
     name: OsString,
-    path: PathBuf,
+    place: Place,
 }
 
 /// What stands there now.
@@ -41,34 +41,34 @@ impl Existing {
 }
 
 impl Target {
-    /// Finds the folder of `path`, creating it where it is missing. A link is followed to the
-    /// file it names, as long as that is in the workspace.
-    pub(crate) fn find(workspace: &Workspace, path: &Path) -> Result<Target, PathError> {
-        let is_link = workspace.dir().symlink_metadata(path).is_ok_and(|found| found.is_symlink());
-        let path = if is_link {
-            workspace.canonical(path).map_err(|error| match error {
+    /// Finds the folder of `place`, creating it where it is missing. A link is followed to the
+    /// file it names, as long as that is below the same root.
+    pub(crate) fn find(place: &Place) -> Result<Target, PathError> {
+        let dir = place.dir();
+        let is_link = dir.symlink_metadata(place.path()).is_ok_and(|found| found.is_symlink());
+        let place = if is_link {
+            place.canonical().map_err(|error| match error {
                 PathError::Missing { path, .. } => PathError::DanglingLink { path },
                 other => other,
             })?
         } else {
-            path.to_owned()
+            place.clone()
         };
-        let Some(name) = path.file_name().map(OsStr::to_owned) else {
-            return Err(PathError::Folder { path: show(&path) });
+        let Some(name) = place.path().file_name().map(OsStr::to_owned) else {
+            return Err(PathError::Folder { path: place.show() });
         };
-        let parent = match path.parent() {
+        let parent = match place.path().parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let folder = match workspace.dir().open_dir(parent) {
+        let folder = match dir.open_dir(parent) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let create = workspace.dir().create_dir_all(parent);
-                create.and_then(|()| workspace.dir().open_dir(parent))
+                dir.create_dir_all(parent).and_then(|()| dir.open_dir(parent))
             }
             found => found,
         };
-        let folder = folder.map_err(|error| workspace.explain(parent, error))?;
-        Ok(Target { folder, name, path })
+        let folder = folder.map_err(|error| place.at(parent.to_owned()).explain(error))?;
+        Ok(Target { folder, name, place })
     }
 
     /// What stands there now, if anything. A folder or anything but a regular file is an error.
@@ -77,15 +77,15 @@ impl Target {
         options.read(true).custom_flags(nonblocking() | OFlags::NOFOLLOW.bits() as i32);
         let file = match self.folder.open_with(&self.name, &options) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(|error| explain(&self.path, error))?,
+            other => other.map_err(|error| self.place.explain(error))?,
         };
-        let (mut file, metadata) = regular(&self.path, file.into_std())?;
+        let (mut file, metadata) = self.place.regular(file.into_std())?;
         let bytes = read_up_to(&mut file, metadata.len(), WHOLE_FILE_BYTES + 1)
-            .map_err(|error| explain(&self.path, error))?;
+            .map_err(|error| self.place.explain(error))?;
         if bytes.len() > WHOLE_FILE_BYTES {
             let limit = kind::size(WHOLE_FILE_BYTES as u64);
             let source = io::Error::other(format!("it is larger than {limit}, change it by Bash"));
-            return Err(PathError::Io { path: show(&self.path), source });
+            return Err(PathError::Io { path: self.place.show(), source });
         }
         let mode = metadata.permissions().mode() & 0o7777;
         Ok(Some(Existing { bytes, mode, owner: (metadata.uid(), metadata.gid()) }))

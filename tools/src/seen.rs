@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Fingerprints of what a run last read or wrote, by path below the workspace.
+/// Fingerprints of what a run last read or wrote, by the path that the model has for it.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Keyed anew for each run, so that no content can be made to collide on purpose.

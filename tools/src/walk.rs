@@ -1,15 +1,17 @@
-//! Which files a search looks at: all in a folder but `.git` and what ignore files of the
-//! workspace name, in order of their names, without following links. Ignore files above the
-//! workspace say nothing about it: one in a home folder may well name everything.
+//! Which files a search looks at: all in a folder but `.git` and what ignore files below its
+//! root (workspace or scratch folder) name, in order of their names, without following links.
+//! Ignore files above the root say nothing: one in a home folder may well name everything.
 //!
 //! The walk goes by path, as the `ignore` crate does; so a path it yields is only a hint, and
-//! must be opened again beneath the workspace before anything of it is shown.
+//! must be opened again beneath the root before anything of it is shown.
 
 use crate::failure::{Failure, PathError};
-use crate::workspace::{Workspace, show};
+use crate::pattern::Pattern;
+use crate::place::{Place, Root, RunFiles};
 use ignore::types::Types;
 use ignore::{DirEntry, Walk, WalkBuilder};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// An ignore file above this is a mistake or an attack.
@@ -17,7 +19,7 @@ const IGNORE_FILE_BYTES: u64 = 1 << 20;
 
 /// The files below a folder.
 pub(crate) struct Files<'a> {
-    workspace: &'a Workspace,
+    root: &'a Path,
     folder: PathBuf,
     types: Option<Types>,
     walk: Walk,
@@ -27,17 +29,17 @@ pub(crate) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Walks `folder`, which is canonical and below the workspace.
+    /// Walks `folder`, which is from [`folder`].
     pub(crate) fn below(
-        workspace: &'a Workspace,
-        folder: &Path,
+        folder: &'a Place,
         types: Option<Types>,
         cancel: &'a CancellationToken,
     ) -> Result<Self, Failure> {
-        let folder = workspace.path().join(folder);
-        for ancestor in folder.ancestors().take_while(|path| path.starts_with(workspace.path())) {
+        let root = folder.root_path();
+        let folder = root.join(folder.path());
+        for ancestor in folder.ancestors().take_while(|path| path.starts_with(root)) {
             if !ignore_files_are_plain(ancestor) {
-                let shown = show(ancestor);
+                let shown = ancestor.display();
                 return Err(Failure(format!(
                     "an ignore file in {shown} is not a regular file or too large; \
                      mend or remove it"
@@ -45,16 +47,16 @@ impl<'a> Files<'a> {
             }
         }
         // From the top, so that the ignore files on the way to the folder count.
-        let walk = walk(workspace.path(), &folder, types.clone());
-        let reached = folder == workspace.path();
-        Ok(Files { workspace, folder, types, walk, reached, cancel })
+        let walk = walk(root, &folder, types.clone());
+        let reached = folder == root;
+        Ok(Files { root, folder, types, walk, reached, cancel })
     }
 }
 
 impl Iterator for Files<'_> {
     type Item = PathBuf;
 
-    /// The next regular file, as a path below the workspace. Ends early when cancelled.
+    /// The next regular file, as a path below the root. Ends early when cancelled.
     fn next(&mut self) -> Option<PathBuf> {
         while !self.cancel.is_cancelled() {
             let Some(entry) = self.walk.next() else {
@@ -71,7 +73,7 @@ impl Iterator for Files<'_> {
             self.reached |= entry.path() == self.folder;
             if entry.file_type().is_some_and(|file_type| file_type.is_file())
                 && entry.path().starts_with(&self.folder)
-                && let Ok(below) = entry.path().strip_prefix(self.workspace.path())
+                && let Ok(below) = entry.path().strip_prefix(self.root)
             {
                 return Some(below.to_owned());
             }
@@ -100,12 +102,28 @@ fn walk(top: &Path, folder: &Path, types: Option<Types>) -> Walk {
     builder.build()
 }
 
-/// The folder that a search is asked to look at, canonical: by handle, so that one outside the
-/// workspace is refused here.
-pub(crate) fn folder(workspace: &Workspace, path: &Path) -> Result<PathBuf, PathError> {
-    workspace.open_folder(path)?;
-    let canonical = workspace.canonical(path)?;
-    Ok(if canonical == Path::new(".") { PathBuf::new() } else { canonical })
+/// Where a search begins: at `path`, or else in the folder that an absolute pattern names.
+pub(crate) fn start(
+    files: &Arc<RunFiles>,
+    path: Option<&str>,
+    pattern: Option<&Pattern>,
+) -> Result<Place, PathError> {
+    match path {
+        Some(path) => files.place(path),
+        None => {
+            let root = pattern.map_or(Root::Workspace, Pattern::root);
+            files.place_in(root, Path::new("."))
+        }
+    }
+}
+
+/// The folder that a search is asked to look at, canonical: by handle, so that one outside is
+/// refused here.
+pub(crate) fn folder(place: &Place) -> Result<Place, PathError> {
+    place.open_folder()?;
+    let canonical = place.canonical()?;
+    let is_root = canonical.path() == Path::new(".");
+    Ok(if is_root { canonical.at(PathBuf::new()) } else { canonical })
 }
 
 fn may_enter(entry: &DirEntry, folder: &Path) -> bool {

@@ -2,21 +2,20 @@
 
 use crate::arguments::{Arguments, spec};
 use crate::failure::{Failure, answer};
+use crate::place::{Place, RunFiles};
 use crate::replace::{Existing, Target};
 use crate::seen::Knowledge;
-use crate::workspace::{explain, show};
-use crate::{RunFiles, blocking, kind};
+use crate::{blocking, kind};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::io::ErrorKind;
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    let description = "Writes a file of the workspace, creating its folders. A file that exists \
-                       must have been read first; prefer Edit to change part of it.";
+    let description = "Writes a file, creating its folders. A file that exists must have been \
+                       read first; prefer Edit to change part of it.";
     spec(
         "Write",
         description,
@@ -52,57 +51,53 @@ impl Tool for Write {
     }
 }
 
-fn write(files: &RunFiles, input: Value) -> Result<ToolOutput, Failure> {
+fn write(files: &Arc<RunFiles>, input: Value) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
-    let path = files.workspace.relative(arguments.text("file_path"))?;
+    let place = files.place(arguments.text("file_path"))?;
     let content = arguments.text("content").as_bytes();
-    let _lock = files.workspace.lock_for_writing(path);
-    let target = Target::find(&files.workspace, path)?;
+    let _lock = place.lock_for_writing();
+    let target = Target::find(&place)?;
     let existing = target.existing()?;
     if let Some(existing) = &existing {
-        require_knowledge(files, path, existing)?;
+        require_knowledge(&place, existing)?;
     }
-    store(files, path, &target, content, existing.as_ref())?;
+    store(&place, &target, content, existing.as_ref())?;
     let verb = if existing.is_some() { "Replaced" } else { "Created" };
-    Ok(ToolOutput::text(format!("{verb} {} ({})", show(path), kind::size(content.len() as u64))))
+    Ok(ToolOutput::text(format!("{verb} {} ({})", place.show(), kind::size(content.len() as u64))))
 }
 
 /// Refuses unless the run has seen what it is about to replace.
-pub(crate) fn require_knowledge(
-    files: &RunFiles,
-    path: &Path,
-    existing: &Existing,
-) -> Result<(), Failure> {
-    match files.seen.compare(path, &existing.bytes) {
+pub(crate) fn require_knowledge(place: &Place, existing: &Existing) -> Result<(), Failure> {
+    match place.compare(&existing.bytes) {
         Knowledge::Current => Ok(()),
         Knowledge::None => Err(Failure(format!(
             "{} exists and has not been read in this run; read it first",
-            show(path)
+            place.show()
         ))),
         Knowledge::Stale => Err(Failure(format!(
             "{} has changed since it was last read; read it again, then repeat the change",
-            show(path)
+            place.show()
         ))),
     }
 }
 
 /// Writes `content` and remembers it as known.
 pub(crate) fn store(
-    files: &RunFiles,
-    path: &Path,
+    place: &Place,
     target: &Target,
     content: &[u8],
     existing: Option<&Existing>,
 ) -> Result<(), Failure> {
     if existing.is_some_and(Existing::is_read_only) {
-        return Err(Failure(format!("{} is read-only; make it writable first", show(path))));
+        return Err(Failure(format!("{} is read-only; make it writable first", place.show())));
     }
     target.write(content, existing).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
-            Failure(format!("{} was created by someone else meanwhile; read it first", show(path)))
+            let path = place.show();
+            Failure(format!("{path} was created by someone else meanwhile; read it first"))
         }
-        _ => explain(path, error).into(),
+        _ => place.explain(error).into(),
     })?;
-    files.seen.remember(path, content);
+    place.remember(content);
     Ok(())
 }

@@ -1,9 +1,10 @@
-//! The pure part of the loop: whatever happens, in whatever order, the fold and the next step
-//! keep their promises.
+//! Whatever happens, in whatever order, the fold, the next step and the loop keep their promises.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod answers;
 mod fold;
+mod fork;
 mod limits;
 mod stopping;
 mod world;

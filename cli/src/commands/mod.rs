@@ -151,6 +151,7 @@ pub fn reason(selection: &Selection, spec: &RunSpec, config: &Config) -> String 
     match &selection.named_by {
         NamedBy::Spec => "--model".to_owned(),
         NamedBy::Agent => format!("agent {}", spec.agent),
+        NamedBy::Parent => "its caller's".to_owned(),
         NamedBy::Config => config.model.origin.to_string(),
         NamedBy::Choice(why) => why.to_string(),
     }

@@ -5,6 +5,7 @@
 mod bench;
 mod cancelling;
 mod compacting;
+mod delegation;
 mod durability;
 mod full_disk;
 mod limits;

@@ -13,7 +13,7 @@ const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "connection"]
 /// One answer of the fake model: a message made of blocks in the order they were added, or an
 /// HTTP error.
 ///
-/// Texts, thinking and tool inputs may hold `{{last_user}}`, `{{last_tool_result}}` and
+/// Texts, thinking and tool inputs may hold `{{last_user}}`, `{{last_tool_result}}`, `{{last_run}}` and
 /// `{{turn}}`. An error has no stop reason and no usage: there, those two say nothing.
 #[derive(Clone, Debug)]
 pub struct Reply {

@@ -1,5 +1,5 @@
-//! Text with places that the request fills in: `{{last_user}}`, `{{last_tool_result}}` and
-//! `{{turn}}`. Anything else in braces stays as it is written.
+//! Text with places that the request fills in: `{{last_user}}`, `{{last_tool_result}}`,
+//! `{{last_run}}` (the id that stands as `run="…"` in the last tool result) and `{{turn}}`. Anything else in braces stays as it is written.
 
 use crate::ask::Ask;
 use crate::json::push_escaped;
@@ -16,6 +16,7 @@ enum Piece {
     Literal(String),
     LastUser,
     LastToolResult,
+    LastRun,
     Turn,
 }
 
@@ -27,9 +28,10 @@ enum Quoting {
     InsideJsonString,
 }
 
-const PLACES: [(&str, Piece); 3] = [
+const PLACES: [(&str, Piece); 4] = [
     ("{{last_user}}", Piece::LastUser),
     ("{{last_tool_result}}", Piece::LastToolResult),
+    ("{{last_run}}", Piece::LastRun),
     ("{{turn}}", Piece::Turn),
 ];
 
@@ -55,6 +57,7 @@ impl Template {
             Piece::Literal(text) => text.clone(),
             Piece::LastUser => "{{last_user}}".to_owned(),
             Piece::LastToolResult => "{{last_tool_result}}".to_owned(),
+            Piece::LastRun => "{{last_run}}".to_owned(),
             Piece::Turn => "{{turn}}".to_owned(),
         };
         self.pieces.iter().map(name).collect()
@@ -67,11 +70,18 @@ impl Template {
                 Piece::Literal(text) => out.push_str(text),
                 Piece::LastUser => self.quoting.push(&mut out, &ask.last_user()),
                 Piece::LastToolResult => self.quoting.push(&mut out, &ask.last_result()),
+                Piece::LastRun => self.quoting.push(&mut out, run_in(&ask.last_result())),
                 Piece::Turn => out.push_str(&ask.turn.to_string()),
             }
         }
         out
     }
+}
+
+/// The id of the run that `result` tells of.
+fn run_in(result: &str) -> &str {
+    let after = result.split_once(" run=\"").map_or("", |(_, after)| after);
+    after.split('"').next().unwrap_or_default()
 }
 
 impl Quoting {

@@ -14,6 +14,8 @@ pub struct Command {
     pub args: Vec<OsString>,
     /// The folder it runs in: below the workspace, relative to it or absolute.
     pub cwd: PathBuf,
+    /// Variables that it gets beside the launcher's environment, or in their place.
+    pub variables: Vec<(OsString, OsString)>,
     /// How long it may run before all its processes are told to end.
     pub deadline: Duration,
     /// Bytes of output to keep, half from the beginning and half from the end.

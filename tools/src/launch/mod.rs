@@ -136,10 +136,8 @@ impl Launcher {
     }
 
     fn start(&self, workspace: &Workspace, command: &Command) -> Result<Child, LaunchError> {
-        let shown = command.cwd.to_string_lossy();
         let folder = workspace
-            .relative(&shown)
-            .and_then(|path| workspace.open_folder(path))
+            .open_folder(&command.cwd)
             .map_err(|error| LaunchError::Folder { reason: error.to_string() })?;
         #[expect(clippy::disallowed_methods, reason = "this is the launcher")]
         let mut process = tokio::process::Command::new(&self.0.executable);
@@ -149,6 +147,7 @@ impl Launcher {
             .arg(MARKER)
             .env_clear()
             .envs(self.0.environment.iter())
+            .envs(command.variables.iter().map(|(name, value)| (name, value)))
             // By handle: the folder may have been moved or replaced since it was opened.
             .current_dir(linux::path_of_handle(&folder))
             .stdin(Stdio::piped())

@@ -12,7 +12,7 @@ fn thousands_of_runs_with_three_reads_each_fit_into_seconds() {
         fixture.put(name, "some line of text\n".repeat(40));
     }
     let started = std::time::Instant::now();
-    let sets: Vec<_> = (0..3000).map(|_| toolset(&fixture.workspace, None)).collect();
+    let sets: Vec<_> = (0..3000).map(|_| toolset(&fixture.workspace, None, None)).collect();
     fixture.runtime.block_on(async {
         for set in sets {
             let tools = Toolbox::new(set);

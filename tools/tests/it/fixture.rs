@@ -3,7 +3,7 @@
 use posse_agent::{Answer, ToolContext, Toolbox};
 use posse_protocol::{CallId, Delta, RunId, ToolOutput};
 use posse_tools::launch::{Launcher, allowed_environment};
-use posse_tools::{Workspace, toolset};
+use posse_tools::{Scratch, Workspace, toolset};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -17,6 +17,7 @@ pub const CANARY: &str = "canary: must never be read or written";
 pub struct Fixture {
     folder: TempDir,
     pub workspace: Arc<Workspace>,
+    pub scratch: Option<Scratch>,
     pub tools: Toolbox,
     pub runtime: Runtime,
     pub cancel: CancellationToken,
@@ -27,6 +28,23 @@ impl Fixture {
     /// With the file tools.
     pub fn new() -> Self {
         Fixture::with(None)
+    }
+
+    /// With a scratch folder at `path`, beside the workspace `work` and what is `outside`.
+    pub fn with_scratch(path: &str) -> Self {
+        Fixture::new().and_scratch(path, None)
+    }
+
+    /// With a scratch folder and Bash.
+    pub fn with_scratch_and_shell(path: &str) -> Self {
+        Fixture::new().and_scratch(path, Some(&launcher()))
+    }
+
+    fn and_scratch(mut self, path: &str, launcher: Option<&Launcher>) -> Self {
+        let scratch = Scratch::at(&self.folder.path().join(path)).unwrap();
+        self.tools = Toolbox::new(toolset(&self.workspace, Some(&scratch), launcher));
+        self.scratch = Some(scratch);
+        self
     }
 
     /// With Bash too.
@@ -40,19 +58,26 @@ impl Fixture {
         std::fs::create_dir(folder.path().join("outside")).unwrap();
         std::fs::write(folder.path().join("outside/canary"), CANARY).unwrap();
         let workspace = Workspace::open(&folder.path().join("work")).unwrap();
-        let tools = Toolbox::new(toolset(&workspace, launcher.as_ref()));
+        let tools = Toolbox::new(toolset(&workspace, None, launcher.as_ref()));
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let cancel = CancellationToken::new();
-        Fixture { folder, workspace, tools, runtime, cancel, shown: Arc::default() }
+        Fixture { folder, workspace, scratch: None, tools, runtime, cancel, shown: Arc::default() }
     }
 
     /// The tools of another run in the same workspace.
     pub fn other_run(&self) -> Toolbox {
-        Toolbox::new(toolset(&self.workspace, None))
+        Toolbox::new(toolset(&self.workspace, None, None))
     }
 
     pub fn path(&self, below: &str) -> PathBuf {
         self.workspace.path().join(below)
+    }
+
+    /// A path in the scratch folder, or that folder itself when nothing follows.
+    pub fn in_scratch(&self, below: &str) -> String {
+        let scratch = self.scratch.as_ref().unwrap().path();
+        let path = if below.is_empty() { scratch.to_owned() } else { scratch.join(below) };
+        path.to_str().unwrap().to_owned()
     }
 
     pub fn outside(&self) -> PathBuf {

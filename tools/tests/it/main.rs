@@ -14,7 +14,9 @@ mod list;
 mod path;
 mod race;
 mod read;
+mod scratch;
 mod spec;
+mod todo;
 mod tree;
 mod write;
 

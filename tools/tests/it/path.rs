@@ -22,7 +22,7 @@ fn a_workspace_reached_through_a_link_accepts_both_names() {
     let link = fixture.outside().parent().unwrap().join("link");
     symlink(fixture.path(""), &link).unwrap();
     let workspace = posse_tools::Workspace::open(&link).unwrap();
-    let tools = posse_agent::Toolbox::new(posse_tools::toolset(&workspace, None));
+    let tools = posse_agent::Toolbox::new(posse_tools::toolset(&workspace, None, None));
     for path in [link.join("a"), fixture.path("a")] {
         let call = fixture.call_with(&tools, "Read", json!({"file_path": path}));
         assert!(!fixture.runtime.block_on(call).is_error);
@@ -39,6 +39,7 @@ fn what_leads_outside_is_refused_by_every_tool() {
     symlink("/proc/self/root", fixture.path("root")).unwrap();
     let absolute = outside.join("canary").to_str().unwrap().to_owned();
     let root = format!("root{absolute}");
+    let working = fixture.workspace.path().to_str().unwrap().to_owned();
     for path in [
         "../outside/canary",
         "folder/canary",
@@ -55,17 +56,17 @@ fn what_leads_outside_is_refused_by_every_tool() {
             ("Edit", json!({"file_path": path, "old_string": "canary", "new_string": "x"})),
             ("Grep", json!({"path": path, "pattern": "canary"})),
         ] {
-            fixture.refused(tool, input, &["workspace"]);
+            fixture.refused(tool, input, &["outside of the working folder", &working]);
         }
     }
     for path in ["..", "folder", "/", "../outside"] {
-        fixture.refused("List", json!({"path": path}), &["workspace"]);
-        fixture.refused("Glob", json!({"path": path, "pattern": "*"}), &["workspace"]);
-        fixture.refused("Grep", json!({"path": path, "pattern": "."}), &["workspace"]);
+        fixture.refused("List", json!({"path": path}), &[&working]);
+        fixture.refused("Glob", json!({"path": path, "pattern": "*"}), &[&working]);
+        fixture.refused("Grep", json!({"path": path, "pattern": "."}), &[&working]);
     }
     fixture.refused("Write", json!({"file_path": "folder/new", "content": "x"}), &["outside"]);
     fixture.refused("Write", json!({"file_path": "../outside/new/x", "content": ""}), &["outside"]);
-    fixture.refused("Glob", json!({"pattern": "/etc/*"}), &["outside the workspace"]);
+    fixture.refused("Glob", json!({"pattern": "/etc/*"}), &["outside of the working folder"]);
     fixture.canary_is_whole();
 }
 
@@ -75,7 +76,7 @@ fn a_folder_whose_name_only_begins_alike_is_outside() {
     let evil = format!("{}-evil/secret", fixture.path("").to_str().unwrap().trim_end_matches('/'));
     std::fs::create_dir(std::path::Path::new(&evil).parent().unwrap()).unwrap();
     std::fs::write(&evil, "secret").unwrap();
-    fixture.refused("Read", json!({"file_path": evil}), &["outside the workspace"]);
+    fixture.refused("Read", json!({"file_path": evil}), &["outside of the working folder"]);
 }
 
 #[test]

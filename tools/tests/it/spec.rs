@@ -8,7 +8,7 @@ use serde_json::json;
 #[test]
 fn names_and_parameters_are_those_that_users_know() {
     let fixture = Fixture::with(Some(launcher()));
-    let expected: [(&str, &[&str]); 7] = [
+    let expected: [(&str, &[&str]); 8] = [
         ("Read", &["file_path", "offset", "limit"]),
         ("Write", &["file_path", "content"]),
         ("Edit", &["file_path", "old_string", "new_string", "replace_all"]),
@@ -31,6 +31,7 @@ fn names_and_parameters_are_those_that_users_know() {
             ],
         ),
         ("List", &["path"]),
+        ("TodoWrite", &["todos"]),
         ("Bash", &["command", "timeout", "description"]),
     ];
     assert_eq!(fixture.tools.names().collect::<Vec<_>>(), expected.map(|(name, _)| name));
@@ -57,6 +58,8 @@ fn other_names_lead_to_the_same_tools() {
         ("ls", "List"),
         ("list_dir", "List"),
         ("list_files", "List"),
+        ("todo_write", "TodoWrite"),
+        ("todowrite", "TodoWrite"),
         ("bash", "Bash"),
         ("shell", "Bash"),
         ("run_command", "Bash"),
@@ -69,7 +72,7 @@ fn other_names_lead_to_the_same_tools() {
 #[test]
 fn no_alias_is_claimed_by_two_tools() {
     let fixture = Fixture::new();
-    let tools = toolset(&fixture.workspace, Some(&launcher()));
+    let tools = toolset(&fixture.workspace, None, Some(&launcher()));
     let mut names: Vec<&str> = Vec::new();
     for tool in &tools {
         names.push(&tool.spec().name);
@@ -95,13 +98,24 @@ fn only_what_reads_may_be_repeated() {
     }
 }
 
+/// Bytes of a tool in a request.
+fn size(fixture: &Fixture, tool: &str) -> usize {
+    let spec = fixture.tools.find(tool).unwrap().spec();
+    let (name, description, schema) = (&spec.name, &spec.description, &spec.schema);
+    let sent = json!({"name": name, "description": description, "input_schema": schema});
+    sent.to_string().len()
+}
+
 #[test]
-fn the_read_only_tools_take_little_of_a_prompt() {
-    let fixture = Fixture::new();
-    let tools = ["Read", "Glob", "Grep", "List"];
-    let specs: Vec<_> = tools.iter().map(|name| fixture.tools.find(name).unwrap().spec()).collect();
-    let size = serde_json::to_string(&specs).unwrap().len();
-    assert!(size < 2200, "{size} bytes");
+fn the_tools_take_little_of_a_prompt() {
+    let fixture = Fixture::with(Some(launcher()));
+    let check = |tools: &[&str], most: usize| {
+        let sizes: Vec<usize> = tools.iter().map(|tool| size(&fixture, tool)).collect();
+        assert!(sizes.iter().sum::<usize>() <= most, "{tools:?}: {sizes:?}");
+    };
+    check(&["Read", "Glob", "Grep", "List"], 1850);
+    check(&["TodoWrite"], 450);
+    check(&["Bash", "Write", "Edit"], 1250);
 }
 
 #[test]

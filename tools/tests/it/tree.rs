@@ -14,6 +14,7 @@ fn command(line: &str) -> Command {
         program: "bash".into(),
         args: ["--noprofile", "--norc", "-c", line].map(OsString::from).to_vec(),
         cwd: ".".into(),
+        variables: Vec::new(),
         deadline: Duration::from_secs(60),
         output_cap: 10_000,
     }

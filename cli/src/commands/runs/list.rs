@@ -25,7 +25,7 @@ pub async fn run(
         None => None,
     };
     let unfinished = if options.unfinished { Unfinished::Only } else { Unfinished::All };
-    let filter = Filter { workspace, unfinished, before, limit, id: None };
+    let filter = Filter { workspace, unfinished, before, limit, ..Filter::default() };
     let rows = runtime.list(&filter).await?;
     if common.global.json {
         print::json_pretty(&rows.iter().map(RunView::of).collect::<Vec<_>>())?;

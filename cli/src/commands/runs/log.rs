@@ -60,6 +60,10 @@ fn detail(event: &Event) -> String {
         Event::ToolStarted(started) => started.tool.clone(),
         Event::ToolPending(pending) => format!("waits for {}", pending.waits_for),
         Event::ToolFinished(finished) => finished.output.joined_text(),
+        Event::ChildStarted(child) => {
+            let again = if child.resumed { " again" } else { "" };
+            format!("run {}{again}: [{}] {}", child.run.short(), child.agent, child.label)
+        }
         Event::TimePassed(passed) => view::duration(passed.worked_ms),
         Event::Compacted(compacted) => compacted.summary.clone(),
         Event::CancelRequested(request) => format!("by {}", request.by),

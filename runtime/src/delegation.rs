@@ -1,0 +1,15 @@
+//! Handing work to other runs: what a child may do, how it starts, how its end reaches its caller.
+//!
+//! The loop knows nothing of this. Delegation is a tool that holds a handle of the runtime, a
+//! pending answer, and an end that is stored together with the result it is to somebody else.
+
+pub(crate) mod announcement;
+pub(crate) mod child;
+pub(crate) mod context;
+pub(crate) mod filter;
+pub(crate) mod mention;
+pub(crate) mod stagger;
+pub(crate) mod task;
+
+/// Levels of runs below a root, at the most.
+pub const DEEPEST: u32 = 8;

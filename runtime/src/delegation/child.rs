@@ -1,0 +1,179 @@
+//! Children: who may start them, where they stand, and how they are stopped with their parents.
+
+use crate::error::Error;
+use crate::runtime::Runtime;
+use posse_protocol::{
+    AgentName, CallId, CancelRequested, CancelScope, ChildStarted, DelegationStrategy, Event,
+    Extra, Parent, RunId, RunStarted, Seq,
+};
+use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The run on whose behalf another is started.
+pub(crate) struct Above {
+    pub(crate) run: RunId,
+    /// The call that waits.
+    pub(crate) call: Option<CallId>,
+    pub(crate) started: Arc<RunStarted>,
+}
+
+impl Above {
+    pub(crate) fn link(&self) -> Parent {
+        let mut ancestors = self.ancestors().to_vec();
+        ancestors.push(self.run);
+        Parent { run: self.run, call: self.call.clone(), ancestors, extra: Extra::default() }
+    }
+
+    /// Those above this one.
+    fn ancestors(&self) -> &[RunId] {
+        self.started.parent.as_ref().map_or(&[], |parent| &parent.ancestors)
+    }
+
+    pub(crate) fn depth_left(&self) -> u32 {
+        self.started.grant.delegation.as_ref().map_or(0, |delegation| delegation.depth)
+    }
+
+    pub(crate) fn strategy(&self) -> Option<DelegationStrategy> {
+        self.started.grant.delegation.as_ref().map(|delegation| delegation.strategy)
+    }
+
+    /// True when `name` may be called.
+    pub(crate) fn offers(&self, name: &str) -> bool {
+        let delegation = self.started.grant.delegation.as_ref();
+        delegation.is_some_and(|delegation| {
+            let same = |offer: &str| offer.eq_ignore_ascii_case(name);
+            delegation.agents.iter().any(|offer| same(offer.name.as_str()))
+        })
+    }
+
+    pub(crate) fn check_may_call(&self, name: &AgentName) -> Result<(), Error> {
+        let own = &self.started.agent.name;
+        let Some(delegation) = &self.started.grant.delegation else {
+            let depth = self.ancestors().len();
+            return Err(Error::InvalidInput(format!(
+                "`{own}` may not hand work to others: it stands at depth {depth}, and nothing may \
+                 stand below it; `maxDepth` of the agent at the top says how deep a tree may be"
+            )));
+        };
+        if !self.offers(name.as_str()) {
+            let known = delegation.agents.iter().map(|offer| offer.name.to_string()).collect();
+            return Err(Error::UnknownAgent { name: name.clone(), known });
+        }
+        Ok(())
+    }
+
+    /// Refuses a folder outside of the one that this run works in.
+    pub(crate) fn check_within(&self, workspace: &str) -> Result<(), Error> {
+        let own = &self.started.grant.workspace;
+        if Path::new(workspace).starts_with(own) {
+            return Ok(());
+        }
+        Err(Error::InvalidInput(format!(
+            "a child works in its parent's folder or below it: {workspace} is outside of {own}"
+        )))
+    }
+
+    /// What is stored together with a child, new or `resumed`: that its parent knows of it, and
+    /// that nobody above was told to stop.
+    pub(crate) fn beside(
+        &self,
+        child: RunId,
+        agent: &AgentName,
+        label: &str,
+        resumed: bool,
+    ) -> Vec<Append> {
+        let started = Event::ChildStarted(Box::new(ChildStarted {
+            run: child,
+            call: self.call.clone(),
+            agent: agent.clone(),
+            label: label.to_owned(),
+            resumed,
+            extra: Extra::default(),
+        }));
+        let mut beside = vec![Append::by_anyone(self.run, started)];
+        beside.extend(self.ancestors().iter().map(|run| Append::while_open(*run)));
+        beside
+    }
+}
+
+impl Runtime {
+    /// The run `run` as somebody who starts others.
+    pub(crate) async fn above(&self, run: RunId, call: Option<CallId>) -> Result<Above, Error> {
+        let first = self.read(run, Seq::ZERO, 1).await?.pop().map(|record| record.event);
+        match first {
+            Some(Event::RunStarted(started)) => Ok(Above { run, call, started: started.into() }),
+            _ => Err(Error::Store(StoreError::NotFound(run))),
+        }
+    }
+
+    /// Tells everyone below `run` to stop. Returns whom.
+    pub(crate) async fn cancel_below(&self, run: RunId, by: &str) -> Result<Vec<RunId>, Error> {
+        let mut told = Vec::new();
+        let Some(root) = self.row(run).await?.map(|row| row.root) else { return Ok(told) };
+        // Those who have been told start nobody: what is left after a look has been there before it.
+        loop {
+            let tree =
+                Filter { kin: Kin::TreeOf(root), limit: usize::MAX >> 1, ..Filter::default() };
+            let rows = self.list(&tree).await?;
+            let is_open = |row: &&RunRow| row.outcome.is_none() && !row.stopping;
+            let fresh: Vec<RunId> = below(run, &rows)
+                .filter(|row| is_open(row) && !told.contains(&row.id))
+                .map(|row| row.id)
+                .collect();
+            if fresh.is_empty() {
+                return Ok(told);
+            }
+            for child in fresh {
+                self.inner.workbench.active.stop(child);
+                match self.inner.store.append(vec![request(child, by)]).await {
+                    Ok(_) => self.inner.supervisor.adopt(child),
+                    // It has come to its end meanwhile.
+                    Err(StoreError::Finished(_) | StoreError::Archived(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                told.push(child);
+            }
+        }
+    }
+
+    pub(crate) async fn row(&self, run: RunId) -> Result<Option<RunRow>, Error> {
+        let filter = Filter { id: Some(run), limit: 1, ..Filter::default() };
+        Ok(self.list(&filter).await?.pop())
+    }
+
+    /// Who of those above has ended or was told to stop, in words, if that is why a run that
+    /// somebody above waits for is to stop.
+    pub(crate) async fn forsaken(&self, parent: &Parent) -> Result<Option<String>, Error> {
+        for run in parent.ancestors.iter().rev() {
+            let Some(row) = self.row(*run).await? else { continue };
+            if row.stopping || row.outcome.is_some() {
+                return Ok(Some(format!(
+                    "its caller ({}), which does not wait any more",
+                    row.agent
+                )));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A request to stop, which is stored even when the disk is full.
+pub(crate) fn request(run: RunId, by: &str) -> Append {
+    let (by, scope, extra) = (by.to_owned(), CancelScope::Run, Extra::default());
+    let request = Event::CancelRequested(CancelRequested { by, scope, extra });
+    Append { reserve: Reserve::Use, ..Append::by_anyone(run, request) }
+}
+
+/// Those of `rows` that stand below `run`. A parent is older than its children.
+fn below(run: RunId, rows: &[RunRow]) -> impl Iterator<Item = &RunRow> {
+    let mut family = HashSet::from([run]);
+    let mut sorted: Vec<&RunRow> = rows.iter().collect();
+    sorted.sort_by_key(|row| row.id);
+    sorted.retain(|row| {
+        let inside = row.parent.is_some_and(|parent| family.contains(&parent));
+        inside && family.insert(row.id)
+    });
+    sorted.into_iter()
+}

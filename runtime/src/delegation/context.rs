@@ -1,0 +1,67 @@
+//! What a child takes over of its parent's conversation.
+
+use crate::delegation::child::Above;
+use crate::error::Error;
+use crate::execute::system_prompt;
+use crate::runtime::Runtime;
+use posse_agent::{Form, Transcript, fork};
+use posse_protocol::{Context, Extra, Forked, Guise, RunStarted, Seq};
+
+/// What was taken over, or why nothing was.
+pub(crate) struct Taken {
+    pub(crate) forked: Option<Forked>,
+    pub(crate) note: Option<String>,
+}
+
+/// What the child is told when the conversation was too long for it.
+const TOO_LONG: &str = "[The conversation so far is too long to be handed over; you begin without \
+    it. Say so if the task cannot be done without it.]";
+
+/// Takes over so much of the conversation of `above` for a child that begins as `child`.
+pub(crate) async fn take_over(
+    runtime: &Runtime,
+    above: &Above,
+    child: &RunStarted,
+    context: Context,
+) -> Result<Taken, Error> {
+    let records = runtime.read(above.run, Seq::ZERO, usize::MAX).await?;
+    let transcript = Transcript::of(&records);
+    let parent = &*above.started;
+    let alike = same_but_for_its_task(parent, child) && transcript.model() == Some(&child.model);
+    let form = if alike { Form::Verbatim } else { Form::Normalised };
+    let turns = match context {
+        Context::ForkTurns(turns) => Some(turns),
+        Context::Fork | Context::Fresh => None,
+    };
+    let taken = fork(&transcript, form, turns, &child.grant.tools);
+    let window = runtime.models().resolve(&child.model)?.info().context_window;
+    if !taken.fits(window) {
+        return Ok(Taken { forked: None, note: Some(TOO_LONG.to_owned()) });
+    }
+    let (from, at, messages) = (above.run, taken.at, taken.messages);
+    let guise = alike.then(|| Box::new(guise(parent)));
+    let forked = Forked { from, at, messages, guise, extra: Extra::default() };
+    Ok(Taken { forked: Some(forked), note: None })
+}
+
+/// True when both are the same agent, as it was defined at the same time.
+fn same_but_for_its_task(parent: &RunStarted, child: &RunStarted) -> bool {
+    let (one, other) = (&parent.agent, &child.agent);
+    one.name == other.name
+        && one.instructions == other.instructions
+        && one.effort == other.effort
+        && one.output_schema == other.output_schema
+        && parent.grant.workspace == child.grant.workspace
+}
+
+/// What a run that began as `started` shows its model.
+fn guise(started: &RunStarted) -> Guise {
+    let own = || Guise {
+        system: system_prompt(started),
+        tools: started.grant.tools.clone(),
+        delegation: started.grant.delegation.clone(),
+        extra: Extra::default(),
+    };
+    let borrowed = started.forked.as_ref().and_then(|forked| forked.guise.as_deref());
+    borrowed.cloned().unwrap_or_else(own)
+}

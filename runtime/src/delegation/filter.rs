@@ -1,0 +1,170 @@
+//! Which tools a list of names allows. Pure: the same answer decides what is offered and what is
+//! dispatched.
+
+use posse_agent::Tool;
+use posse_protocol::Effect;
+use std::sync::Arc;
+
+/// What the filter knows of a tool.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) name: String,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) effect: Effect,
+}
+
+impl Facts {
+    pub(crate) fn of(tool: &Arc<dyn Tool>) -> Self {
+        Facts {
+            name: tool.spec().name.clone(),
+            aliases: tool.aliases().iter().map(|alias| (*alias).to_owned()).collect(),
+            effect: tool.spec().effect,
+        }
+    }
+}
+
+/// What no child may call, whatever its definition says: controlling sessions, scheduling,
+/// credentials, writing to memory.
+const DENIED_TO_CHILDREN: [&str; 9] = [
+    "session_*",
+    "sessions_*",
+    "gateway*",
+    "cron*",
+    "schedule_*",
+    "credential*",
+    "secret*",
+    "memory_write*",
+    "memory_delete*",
+];
+
+/// Names of the tools of `all` that `allow` names (all, if it names none or only `*`) and `deny`
+/// does not, in their order.
+pub(crate) fn allowed(all: &[Facts], allow: Option<&[String]>, deny: &[String]) -> Vec<String> {
+    let every = match allow {
+        None => true,
+        Some([one]) => one == "*",
+        Some(_) => false,
+    };
+    let wanted = |tool: &&Facts| {
+        // Beside other names, `*` is the name of a tool that does not exist.
+        let named = |entry: &String| entry != "*" && fits(entry, tool);
+        every || allow.is_some_and(|allow| allow.iter().any(named))
+    };
+    let kept = |tool: &&Facts| !deny.iter().any(|entry| fits(entry, tool));
+    all.iter().filter(wanted).filter(kept).map(|tool| tool.name.clone()).collect()
+}
+
+/// True when no child may call `tool`.
+pub(crate) fn denied_to_children(tool: &Facts) -> bool {
+    DENIED_TO_CHILDREN.iter().any(|entry| fits(entry, tool))
+}
+
+/// The entry of `list` that means no tool of `all`, if there is one.
+pub(crate) fn unknown<'a>(list: &'a [String], all: &[Facts]) -> Option<&'a String> {
+    let exact = |entry: &&String| !entry.contains('*') && !entry.starts_with(['@']);
+    list.iter().filter(exact).find(|entry| !all.iter().any(|tool| fits(entry, tool)))
+}
+
+/// True when `entry` (a name, a name with `*`, a group) means `tool`.
+fn fits(entry: &str, tool: &Facts) -> bool {
+    match entry {
+        "@read" => tool.effect == Effect::Read,
+        "@write" => tool.effect == Effect::Write,
+        "@exec" => tool.effect == Effect::Execute,
+        "@net" => tool.effect == Effect::Network,
+        "@delegate" => tool.effect == Effect::Delegate,
+        entry if entry.contains('*') => {
+            let names = std::iter::once(&tool.name).chain(&tool.aliases);
+            names.into_iter().any(|name| matches(entry, name))
+        }
+        entry => tool.name == entry || tool.aliases.iter().any(|alias| alias == entry),
+    }
+}
+
+/// True when `pattern`, in which `*` is any text, is `name`.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let (Some(first), Some(last)) = (pieces.next(), pattern.rsplit('*').next()) else {
+        return false;
+    };
+    let Some(mut rest) = name.strip_prefix(first).and_then(|rest| {
+        (rest.len() >= last.len() && rest.ends_with(last)).then(|| &rest[..rest.len() - last.len()])
+    }) else {
+        return false;
+    };
+    let inner: Vec<&str> = pieces.collect();
+    for piece in &inner[..inner.len().saturating_sub(1)] {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, effect: Effect) -> Facts {
+        Facts { name: name.to_owned(), aliases: Vec::new(), effect }
+    }
+
+    fn check(allow: Option<&[&str]>, deny: &[&str], expected: &[&str]) {
+        let all = [
+            tool("Read", Effect::Read),
+            tool("Write", Effect::Write),
+            Facts { aliases: vec!["task".to_owned()], ..tool("Task", Effect::Delegate) },
+            tool("web_fetch", Effect::Network),
+            tool("mcp__files__read", Effect::Network),
+            tool("mcp__files__drop", Effect::Network),
+        ];
+        let owned = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let allow = allow.map(owned);
+        let found = allowed(&all, allow.as_deref(), &owned(deny));
+        assert_eq!(found, expected, "allow {allow:?}, deny {deny:?}");
+    }
+
+    #[test]
+    fn d1_denied_tools_are_taken_away() {
+        check(Some(&["Read", "Write", "Task"]), &["Write", "Task"], &["Read"]);
+        check(Some(&["Read", "task"]), &["Task"], &["Read"]);
+    }
+
+    #[test]
+    fn d2_nothing_or_a_star_allows_all_and_an_empty_list_none() {
+        let all = ["Read", "Write", "Task", "web_fetch", "mcp__files__read", "mcp__files__drop"];
+        check(None, &[], &all);
+        check(Some(&["*"]), &["@net", "Write"], &["Read", "Task"]);
+        check(Some(&[]), &[], &[]);
+    }
+
+    #[test]
+    fn d3_a_star_beside_names_is_a_name() {
+        check(Some(&["*", "Read"]), &[], &["Read"]);
+    }
+
+    #[test]
+    fn d4_what_is_allowed_and_denied_is_denied() {
+        check(Some(&["Read", "Write"]), &["Write"], &["Read"]);
+        check(None, &["*"], &[]);
+    }
+
+    #[test]
+    fn d5_names_may_have_wildcards_and_groups_stand_for_names() {
+        check(Some(&["web_*"]), &[], &["web_fetch"]);
+        check(Some(&["mcp__files__*"]), &["mcp__*__drop"], &["mcp__files__read"]);
+        check(Some(&["@read", "@delegate"]), &[], &["Read", "Task"]);
+        check(Some(&["mcp*files*d*p"]), &[], &["mcp__files__drop"]);
+        check(Some(&["web_*fetching", "*x*"]), &[], &[]);
+    }
+
+    #[test]
+    fn names_that_mean_nothing_are_found() {
+        let all = [tool("Read", Effect::Read)];
+        let list = ["Read", "mcp__*", "@net", "Raed"].map(str::to_owned);
+        assert_eq!(unknown(&list, &all).map(String::as_str), Some("Raed"));
+        assert!(denied_to_children(&tool("cron_add", Effect::Execute)));
+        assert!(!denied_to_children(&tool("Read", Effect::Read)));
+    }
+}

@@ -1,0 +1,263 @@
+//! `Task`: hand work to a specialist and wait for its result.
+
+use crate::delegation::announcement::Account;
+use crate::delegation::child::Above;
+use crate::delegation::filter::Facts;
+use crate::error::Error;
+use crate::runtime::{Begun, Inner, Runtime};
+use async_trait::async_trait;
+use posse_agent::{Answer, Tool, ToolContext};
+use posse_protocol::{
+    Caller, Delegation, Effect, Event, Extra, Message, MessageReceived, Record, RunFinished, RunId,
+    RunSpec, RunStarted, Schema, Sender, Seq, ToolOutput, ToolSpec,
+};
+use posse_store::{Append, Guard, StoreError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock, Weak};
+
+/// The name that models know it by.
+pub(crate) const NAME: &str = "Task";
+const ALIASES: [&str; 2] = ["task", "Agent"];
+
+/// What it says about itself, but for who there is.
+const ABOUT: &str = "Hands a task to a specialist agent that works in its own context and returns \
+    its final report. It sees nothing of this conversation: put all it needs into the prompt. Send \
+    several calls in one reply to have them work side by side. Do not use it to read a known file, \
+    to find a known symbol, or to look through two or three files: use the tool for that yourself.";
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    Schema::from(json!({
+        "type": "object",
+        "properties": {
+            "description": text("The task in 3 to 5 words"),
+            "prompt": text("The task, with all that the agent needs to know"),
+            "subagent_type": text("Which agent"),
+            "model": text("Another model than the agent's own"),
+            "resume": text("Id of an earlier run of yours to go on with; the prompt is said to it"),
+            "output_schema": {"type": "object", "description": "JSON Schema of the result"},
+        },
+        "required": ["description", "prompt"],
+    }))
+});
+
+/// What the filter knows of it.
+pub(crate) fn facts() -> Facts {
+    let aliases = ALIASES.map(str::to_owned).to_vec();
+    Facts { name: NAME.to_owned(), aliases, effect: Effect::Delegate }
+}
+
+/// The tool, in the hands of one run.
+pub(crate) struct Task {
+    spec: ToolSpec,
+    runtime: Weak<Inner>,
+    caller: Arc<RunStarted>,
+}
+
+impl Task {
+    /// The tool of a run that began as `caller`; what it says of whom there is, is `shown`.
+    pub(crate) fn new(runtime: Weak<Inner>, caller: Arc<RunStarted>, shown: &Delegation) -> Self {
+        let spec = ToolSpec {
+            name: NAME.to_owned(),
+            description: format!("{ABOUT}\n\nAgents:\n{}", listed(shown)),
+            schema: SCHEMA.clone(),
+            effect: Effect::Delegate,
+            // A second call finds the child that the first has started.
+            idempotent: true,
+        };
+        Task { spec, runtime, caller }
+    }
+}
+
+/// Who there is, a line each.
+pub(crate) fn listed(delegation: &Delegation) -> String {
+    let line = |offer: &posse_protocol::Offer| format!("- {}: {}", offer.name, offer.description);
+    delegation.agents.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    prompt: String,
+    #[serde(default, alias = "agent_type", alias = "agent")]
+    subagent_type: String,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    resume: Option<String>,
+    #[serde(default)]
+    output_schema: Option<Value>,
+}
+
+#[async_trait]
+impl Tool for Task {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn aliases(&self) -> &[&str] {
+        &ALIASES
+    }
+
+    async fn call(&self, input: Value, context: &ToolContext) -> Answer {
+        let Some(inner) = self.runtime.upgrade() else { return gone(context).await };
+        let runtime = Runtime { inner };
+        let arguments: Arguments = match serde_json::from_value(input) {
+            Ok(arguments) => arguments,
+            Err(error) => return refused(&format!("the arguments cannot be used: {error}")),
+        };
+        let above = Above {
+            run: context.run,
+            call: Some(context.call.clone()),
+            started: self.caller.clone(),
+        };
+        let begun = match arguments.resume.as_deref().filter(|id| !id.trim().is_empty()) {
+            Some(id) => resume(&runtime, &above, id, &arguments).await,
+            None => start(&runtime, &above, &arguments, context).await,
+        };
+        match begun {
+            Ok(answer) => answer,
+            Err(Error::ShuttingDown) => gone(context).await,
+            Err(error) => refused(&error.to_string()),
+        }
+    }
+}
+
+fn refused(why: &str) -> Answer {
+    ToolOutput::error(format!("no task was started: {why}")).into()
+}
+
+/// The runtime ends. What the call comes to is for the next one to say: it finds it unanswered.
+async fn gone(context: &ToolContext) -> Answer {
+    context.cancel.cancelled().await;
+    refused("the run was told to stop")
+}
+
+fn invalid(why: &str) -> Error {
+    Error::InvalidInput(why.to_owned())
+}
+
+/// Starts a child, or finds the one that this call has started before.
+async fn start(
+    runtime: &Runtime,
+    above: &Above,
+    arguments: &Arguments,
+    context: &ToolContext,
+) -> Result<Answer, Error> {
+    if arguments.subagent_type.trim().is_empty() {
+        let known = above.started.grant.delegation.as_ref().map(listed).unwrap_or_default();
+        return Err(invalid(&format!("`subagent_type` is missing; say which agent:\n{known}")));
+    }
+    let agent = arguments.subagent_type.trim().parse();
+    let agent = agent.map_err(|error: posse_protocol::InvalidName| invalid(&error.to_string()))?;
+    let label = label(arguments);
+    let model = arguments.model.clone().filter(|model| !model.trim().is_empty());
+    let spec = RunSpec {
+        model,
+        output_schema: arguments.output_schema.clone().filter(|schema| !schema.is_null()),
+        // The ids of calls are the model's: with the turn they are the run's own.
+        key: Some(format!("{}/{}/{}", context.run, context.turn, context.call)),
+        label: label.clone(),
+        ..RunSpec::new(agent, arguments.prompt.clone(), &above.started.grant.workspace)
+    };
+    let agent = spec.agent.clone();
+    match runtime.begin_below(RunId::new(), spec, Some(above)).await? {
+        Begun::New(run) => Ok(waits_for(&agent.to_string(), &label, run)),
+        Begun::Found(run) => found(runtime, run, &agent.to_string(), &label).await,
+    }
+}
+
+/// A child that was there before: it is waited for, unless its end is known and was never told.
+async fn found(runtime: &Runtime, run: RunId, agent: &str, label: &str) -> Result<Answer, Error> {
+    let records = runtime.read(run, Seq::ZERO, usize::MAX).await?;
+    if let Some(Record { event: Event::RunFinished(finished), .. }) = records.last() {
+        return Ok(told(run, &records, finished).into());
+    }
+    runtime.resume(run);
+    Ok(waits_for(agent, label, run))
+}
+
+/// What would be told of the end of a run with this log.
+fn told(run: RunId, records: &[Record], finished: &RunFinished) -> ToolOutput {
+    let mut account = Account::default();
+    for record in records {
+        account.observe(record.seq, &record.event);
+    }
+    account.output(run, finished)
+}
+
+/// Goes on with a child of this run that has ended.
+async fn resume(
+    runtime: &Runtime,
+    above: &Above,
+    id: &str,
+    arguments: &Arguments,
+) -> Result<Answer, Error> {
+    if arguments.prompt.trim().is_empty() {
+        return Err(invalid("the prompt is empty; say what to do next"));
+    }
+    let child = runtime.find(id).await?;
+    if child.parent != Some(above.run) {
+        return Err(invalid(&format!(
+            "run {} is not one of yours; only those can go on",
+            child.id
+        )));
+    }
+    let label = label(arguments);
+    if already_resumed(runtime, above, child.id).await? {
+        return found(runtime, child.id, &child.agent, &label).await;
+    }
+    if child.outcome.is_none() {
+        return Err(invalid(&format!("run {} is still at work; wait for its result", child.id)));
+    }
+    let agent = child.agent.parse();
+    let agent = agent.map_err(|error: posse_protocol::InvalidName| invalid(&error.to_string()))?;
+    let call = above.call.clone();
+    let caller = Caller { run: above.run, call, extra: Extra::default() };
+    let message = Event::MessageReceived(MessageReceived {
+        from: Sender::Run(caller),
+        message: Message::user(arguments.prompt.clone()),
+        extra: Extra::default(),
+    });
+    // Someone else may set it to work at the same moment.
+    let guard = Guard::Anyone { last: Some(child.last_seq) };
+    let mut batch = vec![Append { guard, ..Append::by_anyone(child.id, message) }];
+    batch.extend(above.beside(child.id, &agent, &label, true));
+    fail::fail_point!("task.resume.before");
+    match runtime.inner.store.append(batch).await {
+        Err(StoreError::Moved { .. }) => {
+            return Err(invalid(&format!("run {} has just been set to work", child.id)));
+        }
+        stored => stored?,
+    };
+    fail::fail_point!("task.resume.after");
+    runtime.resume(child.id);
+    Ok(waits_for(&child.agent, &label, child.id))
+}
+
+/// True when this call has set `child` to work before: the process died in between.
+async fn already_resumed(runtime: &Runtime, above: &Above, child: RunId) -> Result<bool, Error> {
+    let log = runtime.read(above.run, Seq::ZERO, usize::MAX).await?;
+    let turn = log.iter().rev().take_while(|it| !matches!(it.event, Event::ModelReplied(_)));
+    let by_this_call = |record: &Record| match &record.event {
+        Event::ChildStarted(started) => started.run == child && started.call == above.call,
+        _ => false,
+    };
+    Ok(turn.into_iter().any(by_this_call))
+}
+
+/// What the child is about.
+fn label(arguments: &Arguments) -> String {
+    let text = match arguments.description.trim() {
+        "" => arguments.prompt.trim().lines().next().unwrap_or_default(),
+        description => description,
+    };
+    text.chars().take(120).collect()
+}
+
+fn waits_for(agent: &str, label: &str, run: RunId) -> Answer {
+    Answer::Pending { waits_for: format!("[{agent}] {label} (run {})", run.short()) }
+}

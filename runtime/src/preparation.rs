@@ -1,0 +1,252 @@
+//! What a run is before it starts. Everything that can be wrong with it is found here, before
+//! anything is stored.
+
+use crate::delegation::child::Above;
+use crate::delegation::filter::{self, Facts};
+use crate::delegation::{DEEPEST, context, mention};
+use crate::error::Error;
+use crate::execute::Workbench;
+use crate::runtime::Runtime;
+use crate::{agents::AgentCatalog, selection};
+use posse_protocol::{
+    AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant, Limits,
+    Message, MessageReceived, Offer, Part, RunSpec, RunStarted, Sender,
+};
+use std::path::Path;
+
+/// The first events of a run that is to be started.
+pub(crate) struct Prepared {
+    pub(crate) started: RunStarted,
+    pub(crate) message: Option<MessageReceived>,
+}
+
+impl Prepared {
+    pub(crate) fn events(self) -> Vec<Event> {
+        let started = Event::RunStarted(Box::new(self.started));
+        let message = self.message.map(Event::MessageReceived);
+        std::iter::once(started).chain(message).collect()
+    }
+}
+
+/// The longest description of an agent that others are shown.
+const DESCRIPTION: usize = 1_000;
+
+impl Runtime {
+    /// Decides everything about a run before anything is stored.
+    pub(crate) async fn prepare(
+        &self,
+        spec: &RunSpec,
+        above: Option<&Above>,
+    ) -> Result<Prepared, Error> {
+        let config = self.config();
+        let agents = self.agents();
+        if let Some(above) = above {
+            above.check_may_call(&spec.agent)?;
+        }
+        let mut agent = agents.find(&spec.agent)?.clone();
+        let prompt = prompt(spec)?;
+        let workspace = canonical_folder(&spec.workspace)?;
+        if let Some(above) = above {
+            above.check_within(&workspace)?;
+        }
+        let strategy = spec.strategy.or(above.and_then(Above::strategy)).unwrap_or(config.strategy);
+        let grant = self.grant(&agents, &agent, workspace, above, strategy)?;
+        agent.effort = spec.effort.or(agent.effort).or(config.effort);
+        agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());
+        if let Some(schema) = &agent.output_schema {
+            posse_agent::check_schema(schema).map_err(|why| {
+                Error::InvalidInput(format!("the output schema cannot be used: {why}"))
+            })?;
+        }
+        let limits = merged(&spec.limits, &merged(&agent.limits, &config.limits));
+        let parent = above.map(|above| &*above.started);
+        let selection = self.selected(spec, &agent, parent).await?;
+        selection::check(&selection, self.models(), &agent, &limits)?;
+        let mut started = RunStarted {
+            fallbacks: selection.fallbacks,
+            limits,
+            session: spec.session,
+            key: spec.key.clone(),
+            parent: above.map(Above::link),
+            label: spec.label.clone(),
+            ..RunStarted::new(agent, selection.model, grant)
+        };
+        let context = spec.context.unwrap_or(started.agent.context);
+        let mut notes = Vec::new();
+        if let Some(above) = above
+            && context != Context::Fresh
+        {
+            let taken = context::take_over(self, above, &started, context).await?;
+            started.forked = taken.forked.map(Box::new);
+            notes.extend(taken.note);
+        }
+        let message = prompt.map(|prompt| first_message(&mut started, prompt, notes));
+        Ok(Prepared { started, message })
+    }
+
+    /// What a run of `agent` may do in `workspace`, on behalf of `above` if there is someone.
+    fn grant(
+        &self,
+        agents: &AgentCatalog,
+        agent: &AgentSpec,
+        workspace: String,
+        above: Option<&Above>,
+        strategy: DelegationStrategy,
+    ) -> Result<Grant, Error> {
+        let all = self.inner.workbench.facts(&workspace)?;
+        let known = || all.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
+        for list in [agent.tools.as_deref().unwrap_or_default(), &agent.disallowed_tools] {
+            if let Some(name) = filter::unknown(list, &all) {
+                return Err(Error::InvalidInput(format!(
+                    "agent `{}` names a tool `{name}` that does not exist here; there are: {}",
+                    agent.name,
+                    known()
+                )));
+            }
+        }
+        let may_hand_on = |tool: &&Facts| match above {
+            None => true,
+            Some(above) => {
+                above.started.grant.hand_on.contains(&tool.name)
+                    && !filter::denied_to_children(tool)
+            }
+        };
+        let mut available: Vec<Facts> = all.iter().filter(may_hand_on).cloned().collect();
+        let hand_on = available.iter().map(|tool| tool.name.clone()).collect();
+        let delegation = self.delegation(agents, agent, above, strategy);
+        let offered =
+            delegation.as_ref().is_some_and(|it| it.strategy != DelegationStrategy::Manual);
+        available.retain(|tool| offered || tool.effect != Effect::Delegate);
+        let tools = filter::allowed(&available, agent.tools.as_deref(), &agent.disallowed_tools);
+        if tools.is_empty() {
+            let why = match above {
+                Some(_) => "none of those it names may be handed on to it",
+                None => "give it some, or leave `tools` out for all",
+            };
+            return Err(Error::InvalidInput(format!(
+                "agent `{}` has no available tools, so it can do nothing: {why}",
+                agent.name
+            )));
+        }
+        Ok(Grant { tools, workspace, hand_on, delegation, ..Grant::default() })
+    }
+
+    /// To whom a run of `agent` may hand work.
+    fn delegation(
+        &self,
+        agents: &AgentCatalog,
+        agent: &AgentSpec,
+        above: Option<&Above>,
+        strategy: DelegationStrategy,
+    ) -> Option<Delegation> {
+        let depth = match above {
+            None => agent.max_depth.unwrap_or(self.config().max_depth).min(DEEPEST),
+            Some(above) => {
+                above.depth_left().saturating_sub(1).min(agent.max_depth.unwrap_or(DEEPEST))
+            }
+        };
+        if depth == 0 {
+            return None;
+        }
+        let same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
+        let may_call = |name: &str| {
+            let by_itself = agent
+                .agents
+                .as_ref()
+                .is_none_or(|named| named.iter().any(|entry| entry == "*" || same(entry, name)));
+            by_itself && above.is_none_or(|above| above.offers(name))
+        };
+        let offers: Vec<Offer> = agents
+            .iter()
+            .filter(|other| may_call(other.name.as_str()))
+            .map(|other| Offer {
+                name: other.name.clone(),
+                description: other.description.chars().take(DESCRIPTION).collect(),
+                extra: Extra::default(),
+            })
+            .collect();
+        let extra = Extra::default();
+        (!offers.is_empty()).then_some(Delegation { strategy, depth, agents: offers, extra })
+    }
+}
+
+/// What is to be done, if that is said.
+fn prompt(spec: &RunSpec) -> Result<Option<String>, Error> {
+    match &spec.prompt {
+        Some(prompt) if prompt.trim().is_empty() => {
+            Err(Error::InvalidInput("the prompt is empty; say what to do".to_owned()))
+        }
+        Some(prompt) => Ok(Some(prompt.clone())),
+        None if spec.session => Ok(None),
+        None => Err(Error::InvalidInput(
+            "a run needs a prompt; only a session may start without".to_owned(),
+        )),
+    }
+}
+
+/// The message that sets the agent to work.
+fn first_message(started: &mut RunStarted, prompt: String, notes: Vec<String>) -> MessageReceived {
+    let hint = asked_for(&prompt, &started.grant);
+    // What a run is about is the prompt, not what is said around it.
+    let around = started.forked.is_some() || hint.is_some() || !notes.is_empty();
+    if started.label.is_empty() && (around || !started.agent.initial_prompt.is_empty()) {
+        started.label = prompt.lines().next().unwrap_or_default().chars().take(200).collect();
+    }
+    let text = match started.agent.initial_prompt.as_str() {
+        "" => prompt,
+        before => format!("{before}\n\n{prompt}"),
+    };
+    received(text, notes.into_iter().chain(hint))
+}
+
+/// A message of a person, with remarks of the runtime after it.
+pub(crate) fn received(text: String, remarks: impl IntoIterator<Item = String>) -> MessageReceived {
+    let parts = std::iter::once(text).chain(remarks).map(Part::text).collect();
+    let message = Message { parts, ..Message::user("") };
+    MessageReceived { from: Sender::User, message, extra: Extra::default() }
+}
+
+/// What a run is told of the agents that `text` asks for.
+pub(crate) fn asked_for(text: &str, grant: &Grant) -> Option<String> {
+    let delegation = grant.delegation.as_ref()?;
+    if !grant.allows(crate::delegation::task::NAME) {
+        return None;
+    }
+    mention::hint(&mention::mentioned(text, &delegation.agents))
+}
+
+/// `first` where it says something, else `second`.
+fn merged(first: &Limits, second: &Limits) -> Limits {
+    Limits {
+        turns: first.turns.or(second.turns),
+        tool_calls: first.tool_calls.or(second.tool_calls),
+        input_tokens: first.input_tokens.or(second.input_tokens),
+        output_tokens: first.output_tokens.or(second.output_tokens),
+        cost: first.cost.or(second.cost),
+        wall_ms: first.wall_ms.or(second.wall_ms),
+        extra: Extra::default(),
+    }
+}
+
+fn canonical_folder(path: &Path) -> Result<String, Error> {
+    let unusable = |reason: String| Error::Workspace { path: path.display().to_string(), reason };
+    let real = path.canonicalize().map_err(|error| unusable(error.to_string()))?;
+    if !real.is_dir() {
+        return Err(unusable("it is not a folder".to_owned()));
+    }
+    let text = real.into_os_string().into_string();
+    text.map_err(|_| unusable("its path is not valid UTF-8".to_owned()))
+}
+
+impl Workbench {
+    /// What there is to know of the tools, before any is made for a run.
+    fn facts(&self, workspace: &str) -> Result<std::sync::Arc<[Facts]>, Error> {
+        if let Some(facts) = self.facts.get() {
+            return Ok(facts.clone());
+        }
+        let tools = self.plain_tools(workspace, None)?;
+        let plain = tools.iter().map(Facts::of);
+        let facts = plain.chain([crate::delegation::task::facts()]).collect();
+        Ok(self.facts.get_or_init(|| facts).clone())
+    }
+}

@@ -1,0 +1,271 @@
+//! Where the files of a run are, and how a path of the model becomes an open file.
+//!
+//! A run has two folders: its workspace, and perhaps a scratch folder. An absolute path belongs
+//! to the one it lies in; any other to the workspace. Within that folder it is opened beneath a
+//! handle, so that a path never leads from one folder to the other, nor out of both.
+
+use crate::failure::{Bounds, PathError, explain};
+use crate::scratch::{Opened, Scratch};
+use crate::seen::{Knowledge, Seen};
+use crate::workspace::Workspace;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use rustix::fs::OFlags;
+use std::borrow::Cow;
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard};
+
+/// How many names of a folder are looked at for one that resembles a missing one.
+const NAMES_CONSIDERED: usize = 2000;
+
+/// What the tools of one run share: its folders, and what the run knows of the files in them.
+pub(crate) struct RunFiles {
+    pub workspace: Arc<Workspace>,
+    pub scratch: Option<Scratch>,
+    pub seen: Seen,
+}
+
+/// Which of the two folders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Root {
+    Workspace,
+    Scratch,
+}
+
+impl RunFiles {
+    /// What a path of the model means: a folder and the part below it.
+    pub(crate) fn locate<'p>(&self, path: &'p str) -> Result<(Root, &'p Path), PathError> {
+        if path.is_empty() {
+            return Err(PathError::Empty { bounds: self.bounds().any() });
+        }
+        let path = Path::new(path);
+        let (root, below) = if path.is_absolute() {
+            self.locate_absolute(path).ok_or_else(|| PathError::Outside {
+                path: path.display().to_string(),
+                bounds: self.bounds().all(),
+            })?
+        } else {
+            (Root::Workspace, path.strip_prefix(".").unwrap_or(path))
+        };
+        Ok((root, if below.as_os_str().is_empty() { Path::new(".") } else { below }))
+    }
+
+    fn locate_absolute<'p>(&self, path: &'p Path) -> Option<(Root, &'p Path)> {
+        let in_workspace = self.workspace.part_below(path);
+        let scratch = self.scratch.as_ref();
+        let in_scratch = scratch.and_then(|scratch| scratch.part_below(path));
+        match (in_workspace, in_scratch) {
+            // One folder lies in the other: the nearer one leaves the shorter rest.
+            (Some(one), Some(other)) if other.as_os_str().len() < one.as_os_str().len() => {
+                Some((Root::Scratch, other))
+            }
+            (Some(below), _) => Some((Root::Workspace, below)),
+            (None, Some(below)) => Some((Root::Scratch, below)),
+            (None, None) => {
+                let below = scratch?.part_below_canonical(path)?;
+                Some((Root::Scratch, below))
+            }
+        }
+    }
+
+    /// The place that a path of the model means. Makes the scratch folder when it is in there.
+    pub(crate) fn place(self: &Arc<Self>, path: &str) -> Result<Place, PathError> {
+        let (root, below) = self.locate(path)?;
+        self.place_in(root, below)
+    }
+
+    /// The place `below` one of the folders.
+    pub(crate) fn place_in(self: &Arc<Self>, root: Root, below: &Path) -> Result<Place, PathError> {
+        let scratch = match (root, &self.scratch) {
+            (Root::Scratch, Some(scratch)) => Some(Arc::new(scratch.open()?)),
+            _ => None,
+        };
+        Ok(Place { files: self.clone(), scratch, path: below.to_owned() })
+    }
+
+    fn bounds(&self) -> Bounds<'_> {
+        let scratch = self.scratch.as_ref().map(Scratch::path);
+        Bounds { workspace: self.workspace.path(), scratch }
+    }
+}
+
+/// A path in a folder of the run, which is open. Whether something is there is another question.
+#[derive(Clone)]
+pub(crate) struct Place {
+    files: Arc<RunFiles>,
+    /// Set when it is in the scratch folder.
+    scratch: Option<Arc<Opened>>,
+    /// Below the folder.
+    path: PathBuf,
+}
+
+impl Place {
+    /// Another place in the same folder.
+    pub(crate) fn at(&self, path: PathBuf) -> Place {
+        Place { files: self.files.clone(), scratch: self.scratch.clone(), path }
+    }
+
+    /// The path below the folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which folder.
+    pub(crate) fn root(&self) -> Root {
+        if self.scratch.is_some() { Root::Scratch } else { Root::Workspace }
+    }
+
+    /// Where that folder is: canonical and absolute. A hint, never to be opened.
+    pub(crate) fn root_path(&self) -> &Path {
+        match &self.scratch {
+            Some(opened) => &opened.path,
+            None => self.files.workspace.path(),
+        }
+    }
+
+    /// The handle of that folder.
+    pub(crate) fn dir(&self) -> &Dir {
+        match &self.scratch {
+            Some(opened) => &opened.dir,
+            None => self.files.workspace.dir(),
+        }
+    }
+
+    /// The path by which the model reaches it: relative in the workspace, absolute in the
+    /// scratch folder.
+    fn name(&self) -> Cow<'_, Path> {
+        match (self.root(), &self.files.scratch) {
+            (Root::Scratch, Some(scratch)) if self.path == Path::new(".") => {
+                Cow::Borrowed(scratch.path())
+            }
+            (Root::Scratch, Some(scratch)) => Cow::Owned(scratch.path().join(&self.path)),
+            _ => Cow::Borrowed(&self.path),
+        }
+    }
+
+    /// The path as it is shown to the model.
+    pub(crate) fn show(&self) -> String {
+        self.name().display().to_string()
+    }
+
+    /// Opens a regular file to read. Anything else is an error at once, never a wait.
+    pub(crate) fn open_file(&self) -> Result<(File, Metadata), PathError> {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(nonblocking());
+        let opened = self.dir().open_with(&self.path, &options);
+        self.regular(opened.map_err(|error| self.explain(error))?.into_std())
+    }
+
+    /// Refuses everything but a regular file.
+    pub(crate) fn regular(&self, file: File) -> Result<(File, Metadata), PathError> {
+        let metadata = file.metadata().map_err(|error| self.explain(error))?;
+        let file_type = metadata.file_type();
+        if file_type.is_file() {
+            return Ok((file, metadata));
+        }
+        if file_type.is_dir() {
+            return Err(PathError::Folder { path: self.show() });
+        }
+        let kind = match () {
+            () if file_type.is_fifo() => "a named pipe",
+            () if file_type.is_socket() => "a socket",
+            () => "a device",
+        };
+        Err(PathError::Special { path: self.show(), kind })
+    }
+
+    /// Opens a folder.
+    pub(crate) fn open_folder(&self) -> Result<Dir, PathError> {
+        self.dir().open_dir(&self.path).map_err(|error| self.explain(error))
+    }
+
+    /// The same place without links, `.` and `..`.
+    pub(crate) fn canonical(&self) -> Result<Place, PathError> {
+        let path = self.dir().canonicalize(&self.path).map_err(|error| self.explain(error))?;
+        Ok(self.at(path))
+    }
+
+    /// Says what `error` means for the one who wanted this place.
+    pub(crate) fn explain(&self, error: io::Error) -> PathError {
+        match error.kind() {
+            ErrorKind::NotFound => PathError::Missing { path: self.show(), near: self.near() },
+            _ => explain(self.show(), error, &self.files.bounds()),
+        }
+    }
+
+    /// Keeps other runs in this process from writing here between a look and a write. The
+    /// scratch folder needs no lock: its run alone writes there, one call after the other.
+    pub(crate) fn lock_for_writing(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.root() {
+            Root::Workspace => Some(self.files.workspace.lock_for_writing(&self.path)),
+            Root::Scratch => None,
+        }
+    }
+
+    /// Notes that the run knows `content` of this place.
+    pub(crate) fn remember(&self, content: &[u8]) {
+        self.files.seen.remember(&self.name(), content);
+    }
+
+    /// What the run knows of this place, which now holds `content`.
+    pub(crate) fn compare(&self, content: &[u8]) -> Knowledge {
+        self.files.seen.compare(&self.name(), content)
+    }
+
+    /// Names in the same folder that resemble the missing one.
+    fn near(&self) -> Vec<String> {
+        let (Some(name), Some(parent)) = (self.path.file_name(), self.path.parent()) else {
+            return Vec::new();
+        };
+        let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let Ok(entries) = self.dir().read_dir(folder) else { return Vec::new() };
+        let mut names: Vec<String> = entries
+            .take(NAMES_CONSIDERED)
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        names.sort_unstable();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        similar::get_close_matches(&*name.to_string_lossy(), &names, 3, 0.6)
+            .into_iter()
+            .map(|name| self.at(parent.join(name)).show())
+            .collect()
+    }
+}
+
+/// The flags with which a FIFO or a device cannot make the open wait or become a terminal.
+pub(crate) fn nonblocking() -> i32 {
+    (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32
+}
+
+/// Reads at most `cap` bytes of a file of about `size` bytes, in one read where possible.
+pub(crate) fn read_up_to(file: &mut File, size: u64, cap: usize) -> io::Result<Vec<u8>> {
+    let expected = usize::try_from(size).unwrap_or(cap).min(cap);
+    // One byte more than expected, so that the end shows without growing the buffer.
+    let mut bytes = vec![0; (expected + 1).min(cap)];
+    let mut filled = 0;
+    loop {
+        if filled == bytes.len() {
+            if filled == cap {
+                break;
+            }
+            bytes.resize((filled * 2).clamp(4096, cap.max(1)), 0);
+        }
+        match file.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => {
+                filled += count;
+                // Short of what was asked for and all that the file said it has: its end. A
+                // read that is short for other reasons must not pass for the whole file.
+                if filled < bytes.len() && filled as u64 == size {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}

@@ -1,0 +1,203 @@
+//! The tool TodoWrite: an agent's list of what it has to do.
+//!
+//! Nothing is kept here. The list is the input of the last call that was accepted, and so in the
+//! run's log, where [`todos`] finds it for whoever wants to show it.
+
+use crate::arguments::{Arguments, spec};
+use crate::failure::{Failure, answer};
+use async_trait::async_trait;
+use posse_agent::{Answer, Tool, ToolContext};
+use posse_protocol::{Effect, ToolOutput, ToolSpec};
+use serde_json::{Value, json};
+use std::fmt;
+use std::sync::LazyLock;
+
+/// The name of the tool, and then those it also answers to.
+pub const NAMES: [&str; 3] = ["TodoWrite", "todo_write", "todowrite"];
+
+/// Items of one list.
+const ITEMS: usize = 50;
+/// Characters of one text.
+const CHARACTERS: usize = 500;
+
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+    let description = "Replaces your todo list. For work of several steps: call it as each \
+                       begins and ends, one in_progress at a time.";
+    spec(
+        NAMES[0],
+        description,
+        Effect::Read,
+        json!({
+            "type": "object",
+            "properties": {
+                "todos": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "content": {"type": "string"},
+                            "status": {
+                                "type": "string",
+                                "enum": ["pending", "in_progress", "completed"],
+                            },
+                            "activeForm": {"type": "string"},
+                        },
+                        "required": ["content", "status"],
+                    },
+                },
+            },
+            "required": ["todos"],
+        }),
+    )
+});
+
+/// Something an agent has to do. Shown as `[x] content`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Todo {
+    /// What: one line that is not empty.
+    pub content: String,
+    /// How far it is.
+    pub status: Status,
+    /// What to call it while it is done ("Running the tests"), if the agent said so.
+    pub active_form: Option<String>,
+}
+
+/// How far a todo is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Not begun.
+    Pending,
+    /// Being worked on.
+    InProgress,
+    /// Done.
+    Completed,
+}
+
+impl fmt::Display for Todo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.status {
+            Status::Pending => ' ',
+            Status::InProgress => '>',
+            Status::Completed => 'x',
+        };
+        write!(formatter, "[{mark}] {}", self.content)
+    }
+}
+
+/// The todo list in the input of a call, if the tool accepts it.
+pub fn todos(input: &Value) -> Option<Vec<Todo>> {
+    read(input.get("todos")?.as_array()?).ok()
+}
+
+pub(crate) struct TodoWrite;
+
+#[async_trait]
+impl Tool for TodoWrite {
+    fn spec(&self) -> &ToolSpec {
+        &SPEC
+    }
+
+    fn aliases(&self) -> &[&str] {
+        &NAMES[1..]
+    }
+
+    async fn call(&self, input: Value, _context: &ToolContext) -> Answer {
+        answer(write(input))
+    }
+}
+
+fn write(input: Value) -> Result<ToolOutput, Failure> {
+    let arguments = Arguments::check(&SPEC, input)?;
+    let todos = read(arguments.list("todos"))
+        .map_err(|reason| Failure(format!("TodoWrite: {reason}. The list stays as it was.")))?;
+    Ok(ToolOutput::text(tell(&todos)))
+}
+
+/// The list as the model sees it.
+fn tell(todos: &[Todo]) -> String {
+    if todos.is_empty() {
+        return "The todo list is empty.\n".to_owned();
+    }
+    let count = |status| todos.iter().filter(|todo| todo.status == status).count();
+    let mut text = format!("{} of {} completed:\n", count(Status::Completed), todos.len());
+    for todo in todos {
+        text.push_str(&format!("{todo}\n"));
+    }
+    let begun = count(Status::InProgress);
+    if begun > 1 {
+        text.push_str(&format!("[{begun} are in progress; better finish one before the next]\n"));
+    }
+    text
+}
+
+/// Why a list is not accepted.
+#[derive(Debug, thiserror::Error)]
+enum Unacceptable {
+    #[error("{count} items are too many; merge some or drop completed ones, {ITEMS} are allowed")]
+    TooMany { count: usize },
+    #[error("item {item} must be an object with `content` and `status`")]
+    NoObject { item: usize },
+    #[error("item {item} needs `{field}`, a text that is not empty")]
+    NoText { item: usize, field: &'static str },
+    #[error(
+        "`{field}` of item {item} has {count} characters; say it in at most \
+         {CHARACTERS}"
+    )]
+    TooLong { item: usize, field: &'static str, count: usize },
+    #[error("`{field}` of item {item} must be a text")]
+    NotText { item: usize, field: &'static str },
+    #[error("item {item} has the status {status:?}; give pending, in_progress or completed")]
+    Status { item: usize, status: String },
+}
+
+fn read(items: &[Value]) -> Result<Vec<Todo>, Unacceptable> {
+    if items.len() > ITEMS {
+        return Err(Unacceptable::TooMany { count: items.len() });
+    }
+    items
+        .iter()
+        .enumerate()
+        .map(|(index, value)| Item { number: index + 1, value }.read())
+        .collect()
+}
+
+/// An item as it was given, and where in the list. Fields that are not known are left alone:
+/// models add some of their own, such as ids.
+struct Item<'a> {
+    number: usize,
+    value: &'a Value,
+}
+
+impl Item<'_> {
+    fn read(&self) -> Result<Todo, Unacceptable> {
+        let item = self.number;
+        if !self.value.is_object() {
+            return Err(Unacceptable::NoObject { item });
+        }
+        let required = |field| self.text(field)?.ok_or(Unacceptable::NoText { item, field });
+        let content = required("content")?;
+        let status = required("status")?;
+        let status = match status.to_lowercase().replace([' ', '-'], "_").as_str() {
+            "pending" => Status::Pending,
+            "in_progress" => Status::InProgress,
+            "completed" | "done" => Status::Completed,
+            _ => return Err(Unacceptable::Status { item, status }),
+        };
+        Ok(Todo { content, status, active_form: self.text("activeForm")? })
+    }
+
+    /// A text on one line, so that no item can pass for several. None when there is nothing.
+    fn text(&self, field: &'static str) -> Result<Option<String>, Unacceptable> {
+        let item = self.number;
+        let text = match &self.value[field] {
+            Value::Null => return Ok(None),
+            Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+            _ => return Err(Unacceptable::NotText { item, field }),
+        };
+        match text.chars().count() {
+            0 => Ok(None),
+            count if count > CHARACTERS => Err(Unacceptable::TooLong { item, field, count }),
+            _ => Ok(Some(text)),
+        }
+    }
+}
