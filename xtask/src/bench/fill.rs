@@ -9,7 +9,7 @@ use posse::protocol::{
 use posse::store::{
     Append, Durability, Guard, Options, Ownership, Reserve, SqliteStore, Store, StoreError,
 };
-use posse::{AgentCatalog, Limits, RunId};
+use posse::{AgentCatalog, RunId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::JoinSet;

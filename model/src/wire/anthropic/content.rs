@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Turns of the user that get a mark. With the one on system or tools: the four a request may have.
+/// Marks on turns of the user. With the one on system or tools: the four a request may have.
 const MARKED_TURNS: usize = 3;
 
 const RULES: Rules = Rules { wire: NAME, sends, is_reasoning };
@@ -21,21 +21,35 @@ pub(super) struct Content<'a> {
     pub(super) said: Vec<Said<'a>>,
     /// Which block carries a cache mark.
     marked: Option<usize>,
+    /// Which block before it carries one, too.
+    also_marked: Option<usize>,
 }
 
 /// The messages of a request, marks placed.
 pub(super) fn contents(messages: &[Arc<Message>]) -> Vec<Content<'_>> {
     let turns = turns(messages, &RULES).into_iter();
-    let mut contents: Vec<Content<'_>> =
-        turns.map(|turn| Content { role: turn.role, said: turn.said, marked: None }).collect();
+    let mut contents: Vec<Content<'_>> = turns
+        .map(|turn| Content { role: turn.role, said: turn.said, marked: None, also_marked: None })
+        .collect();
     for content in &mut contents {
         // The provider refuses a reply that ends with reasoning.
         while content.role == Role::Assistant && content.said.last().is_some_and(is_thought) {
             content.said.pop();
         }
     }
-    let of_user = contents.iter_mut().rev().filter(|content| content.role == Role::User);
-    for content in of_user.take(MARKED_TURNS) {
+    let mut of_user = contents.iter_mut().rev().filter(|content| content.role == Role::User);
+    let mut marks = MARKED_TURNS;
+    if let Some(last) = of_user.next() {
+        last.marked = last.said.iter().rposition(|said| !is_opaque(said));
+        // Where something is said after something else, the former may be the same for several
+        // runs: a conversation that they take over, each with a task of its own at the end.
+        last.also_marked = last.marked.and_then(|at| {
+            let before = at.checked_sub(1)?;
+            (is_text(&last.said[at]) && is_text(&last.said[before])).then_some(before)
+        });
+        marks -= 1 + usize::from(last.also_marked.is_some());
+    }
+    for content in of_user.take(marks) {
         content.marked = content.said.iter().rposition(|said| !is_opaque(said));
     }
     contents
@@ -64,6 +78,10 @@ fn is_thought(said: &Said<'_>) -> bool {
     matches!(said, Said::Part { part, .. } if is_reasoning(part))
 }
 
+fn is_text(said: &Said<'_>) -> bool {
+    matches!(said, Said::Part { part: Part::Text(_), .. })
+}
+
 fn is_opaque(said: &Said<'_>) -> bool {
     matches!(said, Said::Part { part: Part::Opaque { .. }, .. })
 }
@@ -89,7 +107,10 @@ impl Serialize for Blocks<'_> {
         serializer.collect_seq(content.said.iter().enumerate().map(|(position, said)| Block {
             said: *said,
             role: content.role,
-            mark: if content.marked == Some(position) { Mark::Set } else { Mark::Unset },
+            mark: match Some(position) {
+                it if it == content.marked || it == content.also_marked => Mark::Set,
+                _ => Mark::Unset,
+            },
         }))
     }
 }

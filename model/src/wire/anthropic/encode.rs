@@ -2,7 +2,9 @@
 //!
 //! Cache marks sit on the system prompt (which covers the tools before it; on the last tool when
 //! there is none) and on the last three turns of the user. The last mark of the request before is
-//! therefore still a mark, and each turn reads what the one before has written.
+//! therefore still a mark, and each turn reads what the one before has written. Where the last turn
+//! ends with two texts, the first of them has the mark of the third turn: siblings that take over
+//! the same conversation share all up to there.
 
 use super::content::{Content, contents, is_reasoning};
 use super::schema::strict;
