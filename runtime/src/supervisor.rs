@@ -6,7 +6,7 @@ use crate::execute::{Assignment, Left, Workbench};
 use crate::journal::{Birth, FIRST_EPOCH, create};
 use crate::runtime::{Recovery, RuntimeConfig};
 use posse_protocol::{Event, RunId};
-use posse_store::{Append, Ownership, Store, StoreError, Wanted};
+use posse_store::{Append, Filter, Kin, Ownership, Store, StoreError, Unfinished, Wanted};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +15,9 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// Children that are looked for at once.
+const MOST: usize = 1_000_000;
 
 /// How long a new runtime waits before it looks for unfinished runs.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
@@ -32,6 +35,8 @@ struct Shared {
     recovery: Scope,
     /// Runs that this process was asked to execute, whatever the scope.
     adopted: Mutex<BTreeSet<RunId>>,
+    /// Those whose children are to be looked for: what waits for them waits in vain otherwise.
+    unexplored: Mutex<Vec<RunId>>,
     /// Runs wait in the store: a new one must not overtake them.
     backlog: AtomicBool,
     nudge: Notify,
@@ -69,6 +74,7 @@ impl Supervisor {
             slots: Arc::new(Semaphore::new(config.max_concurrent.max(1))),
             recovery,
             adopted: Mutex::default(),
+            unexplored: Mutex::default(),
             backlog: AtomicBool::new(false),
             nudge: Notify::new(),
             stop: CancellationToken::new(),
@@ -116,9 +122,12 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Makes this process execute `run` whenever it has something to do.
+    /// Makes this process execute `run`, and what it waits for, whenever there is something to do.
     pub(crate) fn adopt(&self, run: RunId) {
         self.shared.remember(run);
+        if !matches!(self.shared.recovery, Scope::All) {
+            self.shared.unexplored.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+        }
         self.shared.nudge.notify_one();
     }
 
@@ -180,7 +189,29 @@ impl Shared {
         }
     }
 
+    /// Takes along what stands below adopted runs.
+    async fn adopt_below(&self) {
+        let unexplored =
+            || std::mem::take(&mut *self.unexplored.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut above = unexplored();
+        while let Some(run) = above.pop() {
+            let kin = Kin::ChildrenOf(run);
+            let children =
+                Filter { kin, unfinished: Unfinished::Only, limit: MOST, ..Filter::default() };
+            let Ok(children) = self.store.list(&children).await else {
+                // A store that fails now is asked again soon.
+                self.unexplored.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+                return;
+            };
+            for child in children {
+                self.remember(child.id);
+                above.push(child.id);
+            }
+        }
+    }
+
     async fn fill_slots(self: &Arc<Self>) {
+        self.adopt_below().await;
         while !self.stop.is_cancelled() {
             let free = self.slots.available_permits().min(256);
             if free == 0 {

@@ -6,6 +6,7 @@ mod bench;
 mod cancelling;
 mod compacting;
 mod delegation;
+mod delegation_rules;
 mod durability;
 mod full_disk;
 mod limits;
