@@ -9,11 +9,22 @@ const USUAL: usize = 80;
 /// Columns that are used of a terminal that claims fewer.
 const NARROWEST: usize = 20;
 
+/// Rows when the terminal does not say.
+const USUAL_ROWS: usize = 24;
+
 /// Columns of the terminal that standard error is.
 pub fn width() -> usize {
     match tcgetwinsize(io::stderr()) {
         Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).max(NARROWEST),
         _ => USUAL,
+    }
+}
+
+/// Rows of the terminal that standard error is.
+pub fn height() -> usize {
+    match tcgetwinsize(io::stderr()) {
+        Ok(size) if size.ws_row > 0 => usize::from(size.ws_row),
+        _ => USUAL_ROWS,
     }
 }
 
@@ -41,6 +52,14 @@ pub fn fitted(text: &str, columns: usize) -> String {
     out.truncate(out.trim_end().len());
     out.push('…');
     out
+}
+
+/// Columns that `text`, which is one line, fills. Colours fill none.
+pub fn columns(text: &str) -> usize {
+    let mut pieces = text.split("\x1b[");
+    let plain = pieces.next().unwrap_or_default().width();
+    let after_colours = pieces.map(|piece| piece.split_once('m').map_or(piece, |(_, rest)| rest));
+    plain + after_colours.map(UnicodeWidthStr::width).sum::<usize>()
 }
 
 /// Puts the terminal back as it was when this is dropped: a line editor on another thread may
@@ -71,6 +90,7 @@ mod tests {
         assert_eq!(fitted("short", 10), "short");
         assert_eq!(fitted("a longer line", 9), "a longer…");
         assert_eq!(fitted("日本語の文章", 7), "日本語…");
+        assert_eq!(columns("\x1b[2m日本\x1b[0m a"), 6);
         assert_eq!(fitted("e\u{301}e\u{301}e\u{301}", 3), "e\u{301}e\u{301}e\u{301}");
     }
 }

@@ -25,16 +25,21 @@ impl Facts {
 
 /// What no child may call, whatever its definition says: controlling sessions, scheduling,
 /// credentials, writing to memory.
-const DENIED_TO_CHILDREN: [&str; 9] = [
+const DENIED_TO_CHILDREN: [&str; 14] = [
     "session_*",
     "sessions_*",
+    "agents_list",
     "gateway*",
+    "process_control",
     "cron*",
     "schedule_*",
     "credential*",
     "secret*",
+    "*_login",
     "memory_write*",
+    "memory_save*",
     "memory_delete*",
+    "memory_update*",
 ];
 
 /// Names of the tools of `all` that `allow` names (all, if it names none or only `*`) and `deny`

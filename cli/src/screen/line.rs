@@ -1,0 +1,191 @@
+//! One run of a tree in one line, which fits where it is printed. Pure.
+
+use super::tree::{Node, State, Sum};
+use crate::clean::clean_line;
+use crate::paint::Paint;
+use crate::spending::Spending;
+use crate::terminal::{columns, fitted};
+use crate::view;
+use posse::RunId;
+
+/// How lines look: in which colours, and how wide they may be.
+#[derive(Clone, Copy)]
+pub struct Look {
+    pub paint: Paint,
+    pub columns: usize,
+}
+
+/// A run in one line: what it is, and then what there is to say about it.
+pub struct Line<'a> {
+    /// What stands before it: indentation, branches.
+    pub before: String,
+    /// A picture of its state.
+    pub mark: &'static str,
+    pub state: State,
+    pub agent: &'a str,
+    pub color: &'a str,
+    pub label: &'a str,
+    /// What stands between the label and the rest.
+    pub apart: &'static str,
+    /// The rest; what does not fit is left out, the last first.
+    pub parts: Vec<String>,
+}
+
+/// Columns of a label that are kept while something else can be left out.
+const LABEL: usize = 16;
+
+impl Line<'_> {
+    pub fn render(&self, look: Look) -> String {
+        let Look { paint, columns: room } = look;
+        let agent = format!("[{}]", fitted(self.agent, (room / 3).max(4)));
+        let fixed = columns(&self.before) + columns(self.mark) + columns(&agent) + 2;
+        let label = columns(self.label);
+        let mut parts = &self.parts[..];
+        let tail = |parts: &[String]| match parts {
+            [] => String::new(),
+            parts => format!("{}{}", self.apart, parts.join(" · ")),
+        };
+        while !parts.is_empty() && fixed + label.min(LABEL) + columns(&tail(parts)) > room {
+            parts = &parts[..parts.len() - 1];
+        }
+        let tail = tail(parts);
+        let label = fitted(self.label, room.saturating_sub(fixed + columns(&tail)));
+        if fixed + columns(&label) + columns(&tail) > room {
+            let bare = format!("{}{} {agent} {label}", self.before, self.mark);
+            return fitted(bare.trim_end(), room);
+        }
+        let mark = match self.state {
+            State::Done => paint.green(self.mark),
+            State::Failed => paint.red(self.mark),
+            State::Cancelled | State::Interrupted => paint.yellow(self.mark),
+            State::Running | State::Queued | State::Waiting => self.mark.to_owned(),
+        };
+        let (before, agent) = (paint.dim(&self.before), paint.agent(self.color, &agent));
+        let line = format!("{before}{mark} {agent} {label}");
+        format!("{}{}", line.trim_end(), paint.dim(&tail))
+    }
+}
+
+/// A picture of a state.
+pub fn mark(state: State) -> &'static str {
+    match state {
+        State::Queued => "○",
+        State::Running => "●",
+        State::Waiting | State::Interrupted => "◌",
+        State::Done => "✓",
+        State::Failed => "✗",
+        State::Cancelled => "⊘",
+    }
+}
+
+/// Pictures of something that goes on, one after the other.
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// Milliseconds that each of them stands.
+const TURNS_EVERY: u64 = 100;
+
+/// A run that has not ended, as it stands at `now`.
+pub fn open(node: &Node, sum: &Sum, now: u64, look: Look) -> String {
+    let took = view::duration(tenths(node.took(now)));
+    let mut parts = match node.state {
+        State::Queued => vec![format!("queued, {took}")],
+        _ => vec![format!("{}, {took}", view::count(node.spending.tool_calls, "tool"))],
+    };
+    if !node.remark.is_empty() {
+        parts.push(node.remark.clone());
+    }
+    parts.extend(node.todos.progress().map(|(done, all)| format!("todo {done}/{all}")));
+    parts.extend(ended_below(sum));
+    if node.spending.tokens() > 0 {
+        parts.push(format!("{} tokens", view::tokens(node.spending.tokens())));
+        parts.push(node.spending.cost().to_string());
+    }
+    let spinner = SPINNER[(now / TURNS_EVERY) as usize % SPINNER.len()];
+    let mark = if node.state == State::Running { spinner } else { mark(node.state) };
+    let before = indentation(node, look);
+    line(node, before, mark, " … ", parts).render(look)
+}
+
+/// A run that is being started, on a line of its own.
+pub fn begun(run: RunId, node: &Node, look: Look) -> String {
+    let before = indentation(node, look);
+    line(node, before, mark(State::Queued), " · ", vec![format!("run {}", run.short())])
+        .render(look)
+}
+
+/// A run that has ended, with `sum` of those below it.
+pub fn ended(node: &Node, sum: &Sum, before: String, look: Look) -> String {
+    let mut taken = spent(tenths(node.took(0)), &node.spending);
+    if sum.runs > 0 {
+        taken.push_str(&format!(" ({})", below(sum)));
+    }
+    let whole = line(node, before, mark(node.state), " · ", vec![taken]);
+    if node.remark.is_empty() {
+        return whole.render(look);
+    }
+    let label = fitted(&node.label, (look.columns / 3).max(LABEL));
+    let told = Line { label: &label, ..whole }.render(look);
+    // Why it ended so is cut rather than left out, if a few words of it fit.
+    let room = look.columns.saturating_sub(columns(&told) + 3);
+    match fitted(&node.remark, room) {
+        why if columns(&why) < LABEL.min(columns(&node.remark)) => told,
+        why => format!("{told}{}", look.paint.dim(&format!(" · {why}"))),
+    }
+}
+
+/// Several runs that have ended well and are not told one by one.
+pub fn collapsed(sum: &Sum, took_ms: u64, look: Look) -> String {
+    let line = format!("✓ {} more done · {}", sum.runs, spent(tenths(took_ms), &sum.spending));
+    look.paint.dim(&fitted(&line, look.columns))
+}
+
+/// What something took, in few words.
+pub fn spent(took_ms: u64, spending: &Spending) -> String {
+    let tools = view::count(spending.tool_calls, "tool");
+    let (took, tokens) = (view::duration(took_ms), view::tokens(spending.tokens()));
+    format!("{tools}, {took}, {tokens} tokens, {}", spending.cost())
+}
+
+/// How many stand below, and what became of them if that is not usual.
+fn below(sum: &Sum) -> String {
+    let mut words = format!("{} below", sum.runs);
+    for (count, what) in [(sum.failed, "failed"), (sum.cancelled, "cancelled")] {
+        if count > 0 {
+            words.push_str(&format!(", {count} {what}"));
+        }
+    }
+    words
+}
+
+fn ended_below(sum: &Sum) -> Option<String> {
+    let ended = sum.done + sum.failed + sum.cancelled;
+    (ended > 0).then(|| format!("{ended} of {} below ended", sum.runs))
+}
+
+/// Long enough times in tenths of a second, so that a clock that ticks does not flicker.
+fn tenths(ms: u64) -> u64 {
+    ms / 100 * 100
+}
+
+/// Two columns a level, of at most a quarter of the line.
+fn indentation(node: &Node, look: Look) -> String {
+    " ".repeat(((node.depth - 1) * 2).min(look.columns / 4))
+}
+
+fn line<'a>(
+    node: &'a Node,
+    before: String,
+    mark: &'static str,
+    apart: &'static str,
+    parts: Vec<String>,
+) -> Line<'a> {
+    let (agent, color, label) = (&node.agent, &node.color, &node.label);
+    Line { before, mark, state: node.state, agent, color, label, apart, parts }
+}
+
+/// A label for those that have none.
+pub fn label(title: &str) -> String {
+    match clean_line(title, 120) {
+        title if title.is_empty() => "(nothing said yet)".to_owned(),
+        title => title,
+    }
+}

@@ -1,0 +1,259 @@
+//! The runs below the one that is shown, as events tell: who stands where, in what state, and what
+//! each has taken. Pure: time comes with the events, and from whoever asks.
+
+use super::todos::Todos;
+use crate::clean::clean_line;
+use crate::spending::Spending;
+use posse::protocol::{ChildStarted, Event, Outcome, Record, Remedy};
+use posse::{RunId, RunRow, Status};
+use std::collections::HashMap;
+
+/// Where a run stands, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Waits for a slot.
+    Queued,
+    Running,
+    /// Has nothing to do until something happens elsewhere.
+    Waiting,
+    /// Its process is gone.
+    Interrupted,
+    Done,
+    /// Ended without its answer: failed, timed out, stopped at a limit, damaged.
+    Failed,
+    Cancelled,
+}
+
+impl State {
+    pub fn is_open(self) -> bool {
+        !matches!(self, State::Done | State::Failed | State::Cancelled)
+    }
+
+    fn after(outcome: &Outcome) -> State {
+        match outcome {
+            Outcome::Completed { .. } => State::Done,
+            Outcome::Cancelled { .. } => State::Cancelled,
+            _ => State::Failed,
+        }
+    }
+
+    pub fn of(row: &RunRow) -> State {
+        match (row.outcome.as_deref(), row.status) {
+            (_, Status::Damaged) => State::Failed,
+            (Some("completed"), _) => State::Done,
+            (Some("cancelled"), _) => State::Cancelled,
+            (Some(_), _) => State::Failed,
+            (None, Status::Queued) => State::Queued,
+            (None, Status::Interrupted) => State::Interrupted,
+            (None, Status::Waiting) => State::Waiting,
+            (None, _) => State::Running,
+        }
+    }
+}
+
+/// A run below.
+#[derive(Debug)]
+pub struct Node {
+    pub parent: RunId,
+    /// 1 for a child of the run at the top.
+    pub depth: usize,
+    pub agent: String,
+    pub color: String,
+    pub label: String,
+    pub state: State,
+    pub spending: Spending,
+    pub todos: Todos,
+    /// When it was set to work: milliseconds since 1970.
+    pub began: u64,
+    pub ended: u64,
+    /// Why it ended without its answer, or what it does about a provider in trouble.
+    pub remark: String,
+    children: Vec<RunId>,
+}
+
+impl Node {
+    /// How long it has been, in milliseconds.
+    pub fn took(&self, now: u64) -> u64 {
+        let until = if self.state.is_open() { now } else { self.ended };
+        until.saturating_sub(self.began)
+    }
+
+    fn observe(&mut self, record: &Record) {
+        self.spending.observe(&record.event);
+        self.todos.observe(&record.event);
+        match &record.event {
+            Event::RunStarted(started) => self.color.clone_from(&started.agent.color),
+            Event::ModelCalled(_) => (self.state, self.remark) = (State::Running, String::new()),
+            Event::ModelFailed(failed) => {
+                let remedy = failed.remedy.as_ref().map(Remedy::to_string);
+                self.remark = clean_line(&remedy.unwrap_or_default(), 80);
+            }
+            Event::RunFinished(finished) => {
+                let outcome = &finished.outcome;
+                self.end(State::after(outcome), record.at, &outcome.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, state: State, at: u64, why: &str) {
+        (self.state, self.ended) = (state, at);
+        self.remark = if state == State::Done { String::new() } else { clean_line(why, 300) };
+    }
+}
+
+/// What an event means for the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Started(RunId),
+    Ended(RunId),
+}
+
+/// Several runs together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sum {
+    pub runs: u64,
+    pub running: u64,
+    pub queued: u64,
+    pub done: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+    pub spending: Spending,
+}
+
+impl Sum {
+    pub fn add(&mut self, node: &Node) {
+        self.runs += 1;
+        let count = match node.state {
+            State::Queued => &mut self.queued,
+            State::Running | State::Waiting | State::Interrupted => &mut self.running,
+            State::Done => &mut self.done,
+            State::Failed => &mut self.failed,
+            State::Cancelled => &mut self.cancelled,
+        };
+        *count += 1;
+        self.spending.add(&node.spending);
+    }
+}
+
+#[derive(Debug)]
+pub struct Tree {
+    top: RunId,
+    nodes: HashMap<RunId, Node>,
+    /// Children of the run at the top, the oldest first.
+    children: Vec<RunId>,
+}
+
+impl Tree {
+    pub fn new(top: RunId) -> Self {
+        Tree { top, nodes: HashMap::new(), children: Vec::new() }
+    }
+
+    pub fn top(&self) -> RunId {
+        self.top
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    pub fn node(&self, run: RunId) -> Option<&Node> {
+        self.nodes.get(&run)
+    }
+
+    /// The children of `run`, the oldest first.
+    pub fn children(&self, run: RunId) -> &[RunId] {
+        match self.nodes.get(&run) {
+            Some(node) => &node.children,
+            None if run == self.top => &self.children,
+            None => &[],
+        }
+    }
+
+    /// Learns what an event of the run at the top, or of one below it, means for the tree.
+    pub fn observe(&mut self, record: &Record) -> Option<Change> {
+        if let Some(node) = self.nodes.get_mut(&record.run) {
+            node.observe(record);
+            if matches!(record.event, Event::RunFinished(_)) {
+                return Some(Change::Ended(record.run));
+            }
+        }
+        match &record.event {
+            Event::ChildStarted(child) => Some(self.start(record.run, record.at, child)),
+            _ => None,
+        }
+    }
+
+    fn start(&mut self, parent: RunId, at: u64, child: &ChildStarted) -> Change {
+        let (run, label) = (child.run, clean_line(&child.label, 200));
+        match self.nodes.get_mut(&run) {
+            Some(node) => (node.state, node.began, node.label) = (State::Queued, at, label),
+            None => self.add(run, parent, clean_line(child.agent.as_str(), 64), label, at),
+        }
+        Change::Started(run)
+    }
+
+    fn add(&mut self, run: RunId, parent: RunId, agent: String, label: String, began: u64) {
+        let depth = self.nodes.get(&parent).map_or(1, |node| node.depth + 1);
+        let node = Node {
+            parent,
+            depth,
+            agent,
+            color: String::new(),
+            label,
+            state: State::Queued,
+            spending: Spending::default(),
+            todos: Todos::default(),
+            began,
+            ended: 0,
+            remark: String::new(),
+            children: Vec::new(),
+        };
+        self.nodes.insert(run, node);
+        match self.nodes.get_mut(&parent) {
+            Some(node) => node.children.push(run),
+            None => self.children.push(run),
+        }
+    }
+
+    /// Takes over from `rows`, the runs as they are stored, what no event has told yet. Returns
+    /// those that have ended.
+    pub fn settle(&mut self, rows: &[RunRow]) -> Vec<RunId> {
+        let mut ended = Vec::new();
+        for row in rows.iter().filter(|row| row.id != self.top) {
+            let Some(parent) = row.parent else { continue };
+            let known = self.nodes.contains_key(&row.id);
+            if !known && self.nodes.contains_key(&parent) {
+                let (agent, label) = (clean_line(&row.agent, 64), clean_line(&row.title, 200));
+                self.add(row.id, parent, agent, label, row.created_at);
+            }
+            let Some(node) = self.nodes.get_mut(&row.id) else { continue };
+            // Whoever was told to stop does so, whether one waits for it or not.
+            let state = if row.stopping { State::Cancelled } else { State::of(row) };
+            if node.state.is_open() && !state.is_open() {
+                node.spending = Spending::of(row);
+                node.end(state, row.updated_at, &row.note);
+                ended.push(row.id);
+            }
+        }
+        ended
+    }
+
+    /// All that stand below `run`, each before those below it.
+    pub fn below(&self, run: RunId) -> Vec<RunId> {
+        let mut found = Vec::new();
+        let mut ahead: Vec<RunId> = self.children(run).iter().rev().copied().collect();
+        while let Some(run) = ahead.pop() {
+            found.push(run);
+            ahead.extend(self.children(run).iter().rev());
+        }
+        found
+    }
+
+    /// All that stand below `run`, together.
+    pub fn sum(&self, run: RunId) -> Sum {
+        let mut sum = Sum::default();
+        self.below(run).iter().filter_map(|run| self.node(*run)).for_each(|node| sum.add(node));
+        sum
+    }
+}
