@@ -6,7 +6,7 @@
 use crate::step::{Bounds, wall_near_ms};
 use crate::transcript::Transcript;
 use crate::{Expect, Journal, JournalError};
-use posse_protocol::{Event, Extra, Seq, TimePassed};
+use posse_protocol::{CallId, Event, Extra, Seq, TimePassed, ToolFinished};
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -21,6 +21,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) transcript: Transcript,
     /// Folded already, not stored yet.
     queued: Vec<Event>,
+    /// Calls whose answers among those stand in for others, who may still give their own.
+    stood_in: Vec<CallId>,
     /// The last event known to be stored.
     stored: Seq,
     opened: Instant,
@@ -48,6 +50,7 @@ impl<'a> Desk<'a> {
             worked_before_ms: transcript.worked_ms(),
             transcript,
             queued: Vec::new(),
+            stood_in: Vec::new(),
             opened: Instant::now(),
         })
     }
@@ -69,6 +72,13 @@ impl<'a> Desk<'a> {
         self.queued.push(event);
     }
 
+    /// Notes the answer to a call in place of whoever else may give it. It is stored only if
+    /// nobody has: of the answers to a call one is in the log.
+    pub(crate) fn stand_in(&mut self, answer: ToolFinished) {
+        self.stood_in.push(answer.call.clone());
+        self.note(Event::ToolFinished(answer));
+    }
+
     /// Something was noted and is not stored yet.
     pub(crate) fn has_unstored(&self) -> bool {
         !self.queued.is_empty()
@@ -78,6 +88,9 @@ impl<'a> Desk<'a> {
     pub(crate) async fn store(&mut self) -> Result<(), JournalError> {
         if self.queued.is_empty() {
             return Ok(());
+        }
+        if !self.stood_in.is_empty() {
+            return self.store_giving_way().await;
         }
         let events = std::mem::take(&mut self.queued);
         let count = events.len() as u64;
@@ -102,6 +115,41 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
+    /// Stores what was noted, but for answers to calls that others have answered meanwhile.
+    async fn store_giving_way(&mut self) -> Result<(), JournalError> {
+        let mut last = self.stored;
+        while !self.queued.is_empty() {
+            match self.journal.record(self.queued.clone(), Expect::Last(last)).await {
+                Err(JournalError::Moved) => {}
+                stored => {
+                    stored?;
+                    break;
+                }
+            }
+            for record in self.journal.read_after(last).await? {
+                last = record.seq;
+                if let Event::ToolFinished(answer) = &record.event {
+                    self.queued.retain(|event| !answers(event, &answer.call));
+                }
+            }
+        }
+        self.stood_in.clear();
+        if last == self.stored {
+            self.stored = Seq(last.0 + self.queued.len() as u64);
+            self.queued.clear();
+            return Ok(());
+        }
+        self.queued.clear();
+        self.reread().await
+    }
+
+    /// Takes back the answers that were noted in place of others.
+    pub(crate) fn withdraw(&mut self) {
+        for call in std::mem::take(&mut self.stood_in) {
+            self.queued.retain(|event| !answers(event, &call));
+        }
+    }
+
     /// Stores what was noted and `last`, if nothing else was appended meanwhile. Returns whether.
     pub(crate) async fn conclude(&mut self, last: Event) -> Result<bool, JournalError> {
         let mut events = self.queued.clone();
@@ -109,6 +157,7 @@ impl<'a> Desk<'a> {
         match self.journal.record(events, Expect::Last(self.stored)).await {
             Ok(_) => Ok(true),
             Err(JournalError::Moved) => {
+                self.withdraw();
                 self.store().await?;
                 self.reread().await?;
                 Ok(false)
@@ -121,6 +170,12 @@ impl<'a> Desk<'a> {
     pub(crate) async fn sync(&mut self) -> Result<(), JournalError> {
         if self.journal.tail() <= self.stored {
             return Ok(());
+        }
+        if !self.stood_in.is_empty() {
+            // What others appended may be those very answers: decide again.
+            self.withdraw();
+            self.store().await?;
+            return self.reread().await;
         }
         if !self.queued.is_empty() {
             return self.store().await;
@@ -186,6 +241,11 @@ impl<'a> Desk<'a> {
         let due = self.transcript.leg_began_ms() + threshold;
         Some(self.opened + Duration::from_millis(due.saturating_sub(self.worked_before_ms)))
     }
+}
+
+/// True when `event` is an answer to `call`.
+fn answers(event: &Event, call: &CallId) -> bool {
+    matches!(event, Event::ToolFinished(answer) if answer.call == *call)
 }
 
 /// True when it matters to the fold where exactly an event stands.

@@ -71,6 +71,7 @@ pub async fn run(
     loop {
         shift.desk.sync().await?;
         if stop.is_cancelled() {
+            shift.desk.withdraw();
             shift.desk.store().await?;
             return Ok(Ended::Stopped);
         }

@@ -60,7 +60,8 @@ impl<'a> Shift<'a> {
     /// Answers calls without running them.
     pub(crate) fn answer(&mut self, calls: Vec<CallId>, ending: Ending, why: &str) {
         for call in calls {
-            self.finish_call(call, ToolOutput::error(why), ending, 0);
+            let answer = self.answer_to(call, ToolOutput::error(why), ending, 0);
+            self.desk.stand_in(answer);
         }
         fail::fail_point!("loop.calls.answered");
     }
@@ -248,8 +249,16 @@ impl<'a> Shift<'a> {
         let token = CancellationToken::new();
         let mut open: Vec<CallId> = group.iter().map(|(call, _)| call.id.clone()).collect();
         if self.desk.interrupts() > before {
-            // Someone asked to stop while that was stored: nothing has begun yet.
-            self.answer(open, Ending::Stopped, "cancelled before it began");
+            // Someone asked to stop while that was stored: nothing has begun yet. What may run
+            // again may have begun in a process that died: then the answer may still come.
+            let why = "cancelled before it began";
+            let (again, once): (Vec<_>, Vec<_>) =
+                group.into_iter().partition(|(_, tool)| tool.spec().idempotent);
+            for (call, _) in once {
+                self.finish_call(call.id, ToolOutput::error(why), Ending::Stopped, 0);
+            }
+            let again = again.into_iter().map(|(call, _)| call.id).collect();
+            self.answer(again, Ending::Stopped, why);
             return Ok(());
         }
         let mut running: FuturesUnordered<_> = group
@@ -315,10 +324,19 @@ impl<'a> Shift<'a> {
     }
 
     fn finish_call(&mut self, call: CallId, output: ToolOutput, ending: Ending, took_ms: u64) {
-        let worked_ms = self.desk.worked_ms();
-        let extra = Extra::default();
-        let finished = ToolFinished { call, output, ending, took_ms, worked_ms, extra };
+        let finished = self.answer_to(call, output, ending, took_ms);
         self.desk.note(Event::ToolFinished(finished));
+    }
+
+    fn answer_to(
+        &self,
+        call: CallId,
+        output: ToolOutput,
+        ending: Ending,
+        took_ms: u64,
+    ) -> ToolFinished {
+        let worked_ms = self.desk.worked_ms();
+        ToolFinished { call, output, ending, took_ms, worked_ms, extra: Extra::default() }
     }
 
     pub(crate) async fn compact(&mut self) -> Result<(), JournalError> {

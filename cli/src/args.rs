@@ -71,6 +71,9 @@ pub enum Command {
     /// List, follow and control runs
     #[command(subcommand)]
     Runs(RunsVerb),
+    /// List, check, make and run agents
+    #[command(subcommand)]
+    Agents(AgentsVerb),
     /// List the models there are, those that can be used now first
     Models(ModelsOptions),
     /// Show the settings in force and where each came from
@@ -91,6 +94,9 @@ pub struct AgentOptions {
     /// Which agent [default: general-purpose]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// More agents: a map of them in JSON, or a file that holds one
+    #[arg(long, value_name = "JSON|FILE")]
+    pub agents: Vec<String>,
     /// Which model, as vendor/name or a short name such as `sonnet`; after a comma, those to go
     /// on with when it cannot be had
     #[arg(long, value_name = "MODEL", value_delimiter = ',')]
@@ -156,6 +162,55 @@ pub struct ChatOptions {
     pub cassette: CassetteOptions,
 }
 
+#[derive(Subcommand)]
+pub enum AgentsVerb {
+    /// List the agents there are, where each comes from, and whom it shadows
+    List(CatalogOptions),
+    /// Show an agent as it is used: where it comes from, its tools, its prompt
+    Show {
+        /// Which
+        name: String,
+        #[command(flatten)]
+        options: CatalogOptions,
+    },
+    /// Say what is wrong with definitions of agents, and where; exit code 2 if one cannot be used
+    Check {
+        /// Only in these files and folders [default: wherever agents are looked for]
+        paths: Vec<PathBuf>,
+        #[command(flatten)]
+        options: CatalogOptions,
+    },
+    /// Write a file to begin an agent with
+    New {
+        /// What it is called
+        name: String,
+        /// Into your own folder, in place of the project's .posse/agents
+        #[arg(long)]
+        user: bool,
+        /// The project's folder [default: the current one]
+        #[arg(long, value_name = "FOLDER", conflicts_with = "user")]
+        cwd: Option<PathBuf>,
+    },
+    /// Run an agent on a task: what `posse run --agent NAME` does
+    #[command(after_help = EXIT_CODES, mut_arg("agent", |agent| agent.hide(true).conflicts_with("name")))]
+    Run {
+        /// Which
+        name: String,
+        #[command(flatten)]
+        options: Box<RunOptions>,
+    },
+}
+
+#[derive(Args)]
+pub struct CatalogOptions {
+    /// More agents: a map of them in JSON, or a file that holds one
+    #[arg(long, value_name = "JSON|FILE")]
+    pub agents: Vec<String>,
+    /// As they are for work in this folder [default: the current one]
+    #[arg(long, value_name = "FOLDER")]
+    pub cwd: Option<PathBuf>,
+}
+
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct ModelsOptions {
@@ -193,10 +248,15 @@ pub struct FakeModelOptions {
 
 #[derive(Subcommand)]
 pub enum RunsVerb {
-    /// List runs, the newest first
+    /// List runs that nobody else started, the newest first
     List(ListOptions),
     /// Show a run and its result
     Show {
+        /// Its id, or a few of its first or last characters
+        run: String,
+    },
+    /// Show a run with all that stand below it
+    Tree {
         /// Its id, or a few of its first or last characters
         run: String,
     },
@@ -221,7 +281,7 @@ pub enum RunsVerb {
         /// What to say
         text: String,
     },
-    /// Stop a run
+    /// Stop a run and all below it
     Cancel {
         /// Its id, or a few of its first or last characters
         run: String,
@@ -255,6 +315,12 @@ pub enum RunsVerb {
 
 #[derive(Args)]
 pub struct ListOptions {
+    /// Also runs that other runs have started
+    #[arg(long, conflicts_with = "children_of")]
+    pub all: bool,
+    /// Only runs that this one has started
+    #[arg(long, value_name = "RUN")]
+    pub children_of: Option<String>,
     /// Only runs that have not ended
     #[arg(long)]
     pub unfinished: bool,

@@ -15,6 +15,8 @@ pub struct Environment {
     pub data_folder: Option<PathBuf>,
     /// Colours are not wanted.
     pub no_color: bool,
+    /// The terminal cannot move its cursor.
+    pub dumb_terminal: bool,
     /// What commands of agents are given.
     pub for_processes: ProcessEnvironment,
 }
@@ -26,10 +28,12 @@ impl Environment {
         let under_home = |path: &str| home.as_ref().map(|home| home.join(path));
         let config = folder("XDG_CONFIG_HOME").or_else(|| under_home(".config"));
         let data = folder("XDG_DATA_HOME").or_else(|| under_home(".local/share"));
+        let dumb_terminal = text("TERM").as_deref() == Some("dumb");
         Environment {
             config_folder: config.map(|folder| folder.join("posse")),
             data_folder: data.map(|folder| folder.join("posse")),
-            no_color: text("NO_COLOR").is_some() || text("TERM").as_deref() == Some("dumb"),
+            no_color: text("NO_COLOR").is_some() || dumb_terminal,
+            dumb_terminal,
             for_processes: launch::allowed_environment(std::env::vars_os()),
             home_folder: home,
         }

@@ -76,7 +76,11 @@ impl From<posse::Error> for Failure {
             Error::Model(posse::ResolveError::MissingKey { .. }) => {
                 Failure::usage(message).hint(NO_MODEL)
             }
-            Error::UnknownAgent { .. }
+            Error::UnknownAgent { .. } => {
+                Failure::usage(message).hint("`posse agents list` shows where each comes from")
+            }
+            Error::UnusableAgent { .. }
+            | Error::AlreadyExists { .. }
             | Error::InvalidInput(_)
             | Error::Model(_)
             | Error::Workspace { .. }

@@ -7,10 +7,12 @@ mod environment;
 mod exit;
 #[cfg(feature = "failpoints")]
 mod failpoints;
+mod family;
 mod paint;
 mod print;
 mod screen;
 mod signals;
+mod spending;
 mod terminal;
 mod view;
 
@@ -81,6 +83,7 @@ async fn dispatch(
         Command::Run(options) => commands::run::run(common, options).await,
         Command::Chat(options) => commands::chat::run(common, options).await,
         Command::Runs(verb) => commands::runs::run(common, verb).await,
+        Command::Agents(verb) => commands::agents::run(common, verb).await,
         Command::Models(options) => commands::models::run(common, options).await,
         Command::Config => commands::config::run(&common).await,
         Command::Demo(options) => commands::demo::run(common, options).await,

@@ -1,18 +1,36 @@
-//! A run while it happens: live on a terminal, plain lines when piped.
+//! A run while it happens, and those below it: live on a terminal, plain lines when piped.
+
+mod call;
+mod children;
+mod foot;
+pub mod line;
+mod provider;
+mod speech;
+pub mod todos;
+pub mod tree;
+
+pub use call::describe;
 
 use crate::clean::{clean, clean_line};
+use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::paint::Paint;
 use crate::print;
+use crate::spending::Spending;
 use crate::terminal::{self, fitted};
 use crate::view;
-use posse::Update;
+use children::{Children, Manner};
+use foot::Foot;
+use line::Look;
 use posse::protocol::{
-    Delta, Ending, Event, Message, ModelFailed, Outcome, Part, Purpose, Record, Remedy, RunStarted,
-    Sender, ToolCall, ToolFinished, Usage,
+    Delta, Ending, Event, Message, Outcome, Record, Sender, ToolCall, ToolFinished, ToolPending,
 };
+use posse::{RunId, RunRow, Update};
+use provider::Provider;
+use speech::{Rest, Speech, Voice};
 use std::io::IsTerminal;
 use std::time::Instant;
+use todos::{Changed, Todos};
 
 /// What is printed besides results and errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,176 +41,177 @@ pub enum Volume {
     Quiet,
 }
 
-/// Where what the agent says goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Speech {
-    /// To standard output, as it comes: a person reads it there.
-    Live,
-    /// To standard output, when the turn is over.
-    AtTheEnd,
-}
-
 pub struct Screen {
     volume: Volume,
-    speech: Speech,
     paint: Paint,
-    /// Standard error is a terminal, and a status line is wanted.
-    live: bool,
-    /// Which model, and why, when the one who starts the run knows.
-    why: Option<(String, String)>,
-    /// The model in use.
-    model: String,
-    /// Why the last call of the present turn failed.
-    trouble: String,
-    /// A status line stands on the terminal and must be taken away before anything else.
-    status: Option<String>,
-    began: Instant,
-    /// Calls that have no result yet.
-    calls: Vec<ToolCall>,
+    manner: Manner,
+    speech: Speech,
     /// The cursor stands behind text.
     mid_line: bool,
-    /// What was shown of the present reply as it came.
-    said: String,
-    /// Bytes of text that was shown with its reply and whose pieces are still to come: stored
-    /// events may overtake them.
-    owed: usize,
-    /// The last text of the agent.
-    last_text: String,
-    /// The last text has been shown on standard output.
-    shown: bool,
-    usage: Usage,
-    /// What a model call may spend that has not come back.
-    reserved: Usage,
-    turns: u64,
-    tool_calls: u64,
+    /// What the run does, until the next output.
+    status: Option<String>,
+    foot: Foot,
+    began: Instant,
+    provider: Provider,
+    /// Calls that have no result yet.
+    calls: Vec<ToolCall>,
+    todos: Todos,
+    spending: Spending,
+    children: Option<Children>,
 }
 
+/// Lines of a todo list.
+const TODOS: usize = 12;
+/// How long a line may be that goes to no terminal.
+const PIPED: usize = 160;
+
 impl Screen {
-    pub fn new(volume: Volume, no_color: bool) -> Self {
+    pub fn new(volume: Volume, environment: &Environment) -> Self {
         let out = std::io::stdout().is_terminal();
         let err = std::io::stderr().is_terminal();
         let usual = volume == Volume::Usual;
+        let live = err && usual && !environment.dumb_terminal;
         Screen {
             volume,
-            speech: if out && usual { Speech::Live } else { Speech::AtTheEnd },
-            paint: Paint { on: err && !no_color },
-            live: err && usual,
-            why: None,
-            model: String::new(),
-            trouble: String::new(),
-            status: None,
-            began: Instant::now(),
-            calls: Vec::new(),
+            paint: Paint { on: err && !environment.no_color },
+            manner: if live { Manner::Live } else { Manner::Plain },
+            speech: Speech::new(if out && usual { Voice::Live } else { Voice::AtTheEnd }),
             mid_line: false,
-            said: String::new(),
-            owed: 0,
-            last_text: String::new(),
-            shown: true,
-            usage: Usage::default(),
-            reserved: Usage::default(),
-            turns: 0,
-            tool_calls: 0,
+            status: None,
+            foot: Foot::default(),
+            began: Instant::now(),
+            provider: Provider::default(),
+            calls: Vec::new(),
+            todos: Todos::default(),
+            spending: Spending::default(),
+            children: None,
+        }
+    }
+
+    pub fn volume(&self) -> Volume {
+        self.volume
+    }
+
+    /// Turns to `run`, whose events those of others are below.
+    pub fn attend(&mut self, run: RunId) {
+        if self.children.as_ref().is_none_or(|children| children.tree().top() != run) {
+            self.children = Some(Children::of(run, self.manner));
         }
     }
 
     /// Learns from an event of the past what those to come refer to.
     pub fn recall(&mut self, record: &Record) {
+        self.todos.observe(&record.event);
+        self.provider.recall(&record.event);
         match &record.event {
             Event::ModelReplied(replied) => {
                 self.calls.extend(replied.message.tool_calls().cloned());
             }
             Event::ToolFinished(finished) => self.calls.retain(|call| call.id != finished.call),
-            Event::RunStarted(started) => self.model = started.model.clone(),
-            Event::ModelFailed(ModelFailed {
-                remedy: Some(Remedy::Fallback { model, .. }),
-                ..
-            }) => {
-                self.model = model.clone();
-            }
             _ => {}
         }
     }
 
-    pub fn show(&mut self, update: &Update) {
-        match update {
-            Update::Event(record) => self.event(record),
-            Update::Delta(delta) => self.delta(delta),
+    /// The same of what is still at work below, or of how it was started.
+    pub fn recall_below(&mut self, record: &Record) {
+        let look = self.look();
+        if let Some(children) = &mut self.children {
+            // It was told when it happened.
+            let _told = children.observe(record, look);
         }
+    }
+
+    /// Shows what is new about `run`, the one at the top or one below it.
+    pub fn show(&mut self, run: RunId, update: &Update) {
+        let look = self.look();
+        let mut lines = Vec::new();
+        let mut is_top = true;
+        if let Some(children) = &mut self.children {
+            is_top = children.tree().top() == run;
+            if let Update::Event(record) = update {
+                lines = children.observe(record, look);
+            }
+        }
+        for line in lines {
+            self.print(&line);
+        }
+        match update {
+            Update::Event(record) if is_top => self.event(record),
+            Update::Delta(delta) if is_top => self.delta(delta),
+            _ => self.refresh(),
+        }
+    }
+
+    /// Takes over from rows of the tree what no event has told yet.
+    pub fn settle(&mut self, rows: &[RunRow]) {
+        let (look, now) = (self.look(), view::now());
+        let Some(children) = &mut self.children else { return };
+        for line in children.settle(rows, now, look) {
+            self.print(&line);
+        }
+    }
+
+    /// True when the run has started others.
+    pub fn has_children(&self) -> bool {
+        self.children.as_ref().is_some_and(|children| !children.tree().is_empty())
     }
 
     fn delta(&mut self, delta: &Delta) {
         match delta {
-            Delta::Text { text } if self.speech == Speech::Live => self.hear(text),
+            Delta::Text { text } if self.speech.voice == Voice::Live => {
+                if let Some(text) = self.speech.hear(text) {
+                    self.speak(text);
+                }
+            }
             Delta::Text { .. } => self.set_status("writing"),
             Delta::Thinking { .. } => self.set_status("thinking"),
             Delta::ToolProgress { call, text } => {
                 if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
                     let call = self.calls.iter().find(|known| known.id == *call);
-                    let name = call.map_or("tool", |call| &call.name);
-                    self.set_status(&format!(
-                        "{}: {}",
-                        clean_line(name, 32),
-                        clean_line(line, 200)
-                    ));
+                    let name = clean_line(call.map_or("tool", |call| &call.name), 32);
+                    self.set_status(&format!("{name}: {}", clean_line(line, 200)));
                 }
             }
         }
     }
 
-    /// Shows a piece of the present reply.
-    fn hear(&mut self, text: &str) {
-        let late = self.owed.min(text.len());
-        self.owed -= late;
-        // Pieces are cut as they were sent: one is late as a whole, or not at all.
-        let Some(text) = text.get(late..).filter(|text| !text.is_empty()) else { return };
-        self.said.push_str(text);
-        self.speak(text);
-    }
-
-    /// A model call came to its end, or never will: what it spent counts.
-    fn settle(&mut self, spent: &Usage) {
-        self.reserved = Usage::default();
-        self.usage += spent;
-    }
-
     fn event(&mut self, record: &Record) {
+        self.spending.observe(&record.event);
+        let todos = self.todos.observe(&record.event);
         match &record.event {
-            Event::RunStarted(started) => self.started(record, started),
-            Event::ModelCalled(called) => {
-                let unanswered = std::mem::take(&mut self.reserved);
-                self.settle(&unanswered);
-                self.reserved = called.reserved.clone();
-                self.turns += u64::from(called.purpose == Purpose::Turn);
-                self.set_status("waiting for the model");
+            Event::RunStarted(started) => {
+                let line = self.provider.started(record.run, started);
+                self.remark(&line);
             }
+            Event::ModelCalled(_) => self.set_status("waiting for the model"),
             Event::ModelReplied(replied) => {
-                self.settle(&replied.usage);
-                self.trouble.clear();
+                self.provider.answered();
                 self.replied(&replied.message);
             }
+            // One that ends the run is told at its end.
             Event::ModelFailed(failed) => {
-                self.settle(&failed.usage);
-                self.model_failed(failed);
+                if let Some(line) = self.provider.failed(failed) {
+                    self.note(&self.paint.yellow(&line));
+                    self.set_status(&format!("waits for {}", self.provider.model()));
+                }
             }
             Event::ToolStarted(started) => {
-                self.tool_calls += 1;
                 let call = self.calls.iter().find(|call| call.id == started.call);
                 let described = call.map_or_else(|| clean_line(&started.tool, 64), describe);
                 self.set_status(&described);
             }
-            Event::ToolFinished(finished) => self.tool_finished(finished),
-            Event::ToolPending(pending) => {
-                self.remark(&format!("… waits for {}", clean_line(&pending.waits_for, 120)));
-            }
-            Event::Compacted(compacted) => {
-                self.settle(&compacted.usage);
+            Event::ToolPending(pending) => self.pending(pending),
+            Event::ToolFinished(finished) => self.tool_finished(finished, todos),
+            Event::Compacted(_) => {
                 self.remark("◇ the beginning of the conversation was summarised");
             }
-            Event::MessageReceived(received) => {
-                if let Sender::LimitNear(limit) = &received.from {
+            Event::MessageReceived(received) => match &received.from {
+                Sender::LimitNear(limit) => {
                     self.remark(&format!("◇ told that it nears its limit of {limit}"));
                 }
-            }
+                Sender::Misfit => self.remark("◇ told that its answer does not fit the schema"),
+                Sender::User | Sender::Run(_) => {}
+            },
             Event::CancelRequested(request) => {
                 self.remark(&format!("◇ {} asked it to stop", clean_line(&request.by, 60)));
             }
@@ -205,87 +224,51 @@ impl Screen {
 
     /// Remembers why the run that is about to start has the model it has.
     pub fn because(&mut self, model: &str, why: String) {
-        self.why = Some((model.to_owned(), why));
-    }
-
-    fn started(&mut self, record: &Record, started: &RunStarted) {
-        let agent = clean_line(started.agent.name.as_str(), 64);
-        let model = clean_line(&started.model, 80);
-        // A run that was found by its key may have another model than one would have now.
-        let why = self.why.take().filter(|(model, _)| *model == started.model);
-        let why = why.map_or_else(String::new, |(_, why)| format!(" ({})", clean_line(&why, 120)));
-        self.remark(&format!("{agent} · {model}{why} · run {}", record.run.short()));
-        self.model = started.model.clone();
-    }
-
-    /// Says what becomes of a model call that failed. One that ends the run is told at its end.
-    fn model_failed(&mut self, failed: &ModelFailed) {
-        let Some(remedy) = &failed.remedy else { return };
-        // Made again, it is still the same turn.
-        self.turns = self.turns.saturating_sub(1);
-        let why = match self.trouble == failed.reason {
-            true => "the same again".to_owned(),
-            false => clean_line(&failed.reason, 300),
-        };
-        self.trouble.clone_from(&failed.reason);
-        let line = format!("◇ {why}; {}", clean_line(&remedy.to_string(), 120));
-        self.note(&self.paint.yellow(&line));
-        if let Remedy::Fallback { model, .. } = remedy {
-            self.model = model.clone();
-        }
-        let model = clean_line(&self.model, 80);
-        self.set_status(&format!("waits for {model}"));
+        self.provider.because(model, why);
     }
 
     fn replied(&mut self, message: &Message) {
         self.calls.extend(message.tool_calls().cloned());
-        let texts: Vec<&str> = message
-            .parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Text(text) => Some(text.text.as_str()),
-                _ => None,
-            })
-            .collect();
-        let said = std::mem::take(&mut self.said);
-        let whole = texts.concat();
-        match self.speech {
-            // A slow terminal may have missed pieces, and a watcher in another process gets none.
-            Speech::Live => {
-                self.owed = whole.len().saturating_sub(said.len());
-                match whole.strip_prefix(said.as_str()) {
-                    Some("") => {}
-                    Some(rest) if !said.is_empty() => self.speak(rest),
-                    _ if whole.trim().is_empty() => {}
-                    _ => {
-                        self.end_line();
-                        self.speak(&texts.join("\n"));
-                    }
+        match self.speech.replied(message) {
+            Rest::Nothing => {}
+            Rest::Goes(rest) => self.speak(&rest),
+            Rest::Whole(whole) => {
+                self.end_line();
+                self.speak(&whole);
+            }
+            Rest::Aside(texts) => {
+                for text in texts {
+                    self.remark(&clean_line(&text, 200));
                 }
             }
-            Speech::AtTheEnd if message.tool_calls().next().is_some() => {
-                for text in texts.iter().filter(|text| !text.trim().is_empty()) {
-                    self.remark(&clean_line(text, 200));
-                }
-            }
-            Speech::AtTheEnd => {}
-        }
-        if !message.text().trim().is_empty() {
-            self.last_text = message.text();
-            self.shown = self.speech == Speech::Live;
         }
         self.pause();
     }
 
-    fn tool_finished(&mut self, finished: &ToolFinished) {
+    fn pending(&mut self, pending: &ToolPending) {
+        if self.children.as_ref().is_some_and(|children| children.will_answer(&pending.call)) {
+            self.status = None;
+            return self.refresh();
+        }
+        self.remark(&format!("… waits for {}", clean_line(&pending.waits_for, 120)));
+    }
+
+    fn tool_finished(&mut self, finished: &ToolFinished, todos: Changed) {
         let position = self.calls.iter().position(|call| call.id == finished.call);
         let call = position.map(|position| self.calls.remove(position));
+        // What a child has to tell is told with its end.
+        if self.children.as_mut().is_some_and(|children| children.answers(&finished.call)) {
+            return self.refresh();
+        }
+        if todos == Changed::Yes {
+            return self.tell_todos();
+        }
         let described = call.as_ref().map_or_else(|| "a call".to_owned(), describe);
         let took = match finished.took_ms {
             0..100 => String::new(),
             ms => format!(" {}", view::duration(ms)),
         };
-        let columns = self.columns().saturating_sub(2 + took.len());
+        let columns = self.look().columns.saturating_sub(2 + took.len());
         let described = fitted(&described, columns);
         let took = self.paint.dim(&took);
         if finished.ending == Ending::Returned && !finished.output.is_error {
@@ -293,18 +276,28 @@ impl Screen {
             return;
         }
         let why = clean_line(&finished.output.joined_text(), 400);
-        let why = fitted(&why, self.columns().saturating_sub(2));
+        let why = fitted(&why, self.look().columns.saturating_sub(2));
         let (mark, why) = (self.paint.red("●"), self.paint.dim(&why));
         self.note(&format!("{mark} {described}{took}\n  {why}"));
     }
 
-    /// How long a line may be.
-    fn columns(&self) -> usize {
-        if self.live { terminal::width() } else { 160 }
+    fn tell_todos(&mut self) {
+        let columns = self.look().columns.saturating_sub(2);
+        let line = |line: &String| format!("  {}", fitted(&clean_line(line, 200), columns));
+        let lines: Vec<String> = self.todos.lines(TODOS).iter().map(line).collect();
+        let (done, all) = self.todos.progress().unwrap_or_default();
+        let head = format!("{} {done} of {all} done", self.paint.green("●"));
+        self.note(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"));
+    }
+
+    /// How lines look that stay.
+    fn look(&self) -> Look {
+        let columns = if self.manner == Manner::Live { terminal::width() } else { PIPED };
+        Look { paint: self.paint, columns }
     }
 
     fn speak(&mut self, text: &str) {
-        self.clear_status();
+        self.clear_foot();
         // What cannot be shown now is in the log.
         let _ = print::piece(&clean(text));
         self.mid_line = !text.ends_with('\n');
@@ -318,17 +311,33 @@ impl Screen {
 
     /// Makes room for a line that is printed past the screen.
     pub fn pause(&mut self) {
-        self.clear_status();
+        self.clear_foot();
         self.end_line();
     }
 
-    /// Prints a line about what happens.
-    pub fn note(&mut self, line: &str) {
+    fn clear_foot(&mut self) {
+        self.status = None;
+        self.foot.clear();
+    }
+
+    /// Prints lines about what happens.
+    pub fn note(&mut self, lines: &str) {
+        self.status = None;
+        self.print(lines);
+    }
+
+    fn print(&mut self, lines: &str) {
         if self.volume == Volume::Quiet {
             return;
         }
-        self.pause();
-        print::note(line);
+        self.end_line();
+        match self.manner {
+            Manner::Plain => print::note(lines),
+            Manner::Live => {
+                let foot = self.foot_lines();
+                self.foot.print(lines, &foot);
+            }
+        }
     }
 
     /// The same, in the background.
@@ -336,92 +345,81 @@ impl Screen {
         self.note(&self.paint.dim(line));
     }
 
-    /// Puts a line at the end of the terminal that the next output takes away.
+    /// Says at the end of the terminal what the run does, until the next output.
     fn set_status(&mut self, text: &str) {
-        if !self.live || self.mid_line {
-            return;
-        }
-        let seconds = view::seconds(self.began.elapsed());
-        // A line that fills the last column would wrap, and could not be taken away whole; nor
-        // could one that leaves no room for the `^C` that a terminal shows.
-        let room = terminal::width().saturating_sub(seconds.len() + 8);
-        let line = format!("  {} · {seconds}", fitted(text, room));
-        print::note_piece(&format!("\r{}\x1b[K", self.paint.dim(&line)));
         self.status = Some(text.to_owned());
+        self.refresh();
     }
 
     /// Shows how time goes by.
     pub fn tick(&mut self) {
-        if let Some(text) = self.status.take() {
-            self.set_status(&text);
+        self.refresh();
+    }
+
+    /// Draws the foot anew, unless it was drawn only just now: then the next tick does.
+    fn refresh(&mut self) {
+        if self.manner == Manner::Live && !self.mid_line && self.foot.is_due() {
+            let lines = self.foot_lines();
+            self.foot.draw(&lines);
         }
     }
 
-    fn clear_status(&mut self) {
-        if self.status.take().is_some() {
-            print::note_piece("\r\x1b[K");
+    /// Those below that are at work, and what the run itself does.
+    fn foot_lines(&self) -> Vec<String> {
+        // A line that fills the last column would wrap, and could not be taken away whole.
+        let look = Look { columns: terminal::width() - 1, ..self.look() };
+        let mut lines = Vec::new();
+        let below = self.children.as_ref().and_then(Children::status);
+        if let (Some(children), Some(_)) = (&self.children, &below) {
+            lines = children.lines(view::now(), Foot::rows().saturating_sub(1).max(1), look);
         }
+        if let Some(text) = self.status.clone().or(below) {
+            let seconds = view::seconds(self.began.elapsed());
+            // Nor could one that leaves no room for the `^C` that a terminal shows.
+            let room = look.columns.saturating_sub(seconds.len() + 7);
+            let line = format!("  {} · {seconds}", fitted(&text, room));
+            lines.push(self.paint.dim(&line));
+        }
+        lines
     }
 
     /// The last text of the agent.
     pub fn last_text(&self) -> &str {
-        &self.last_text
+        self.speech.last()
     }
 
     /// Ends a turn of a session, showing the answer if it has not been shown.
     pub fn end_turn(&mut self) -> Result<(), Failure> {
         self.pause();
-        if !std::mem::replace(&mut self.shown, true) {
-            print::line(clean(&self.last_text))?;
+        match self.speech.unshown() {
+            Some(text) => print::line(clean(text)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Shows how the run ended, and the answer if it has not been shown.
     pub fn finish(&mut self, outcome: &Outcome) -> Result<(), Failure> {
         self.pause();
-        let shown = self.shown && self.last_text == outcome.text();
+        let shown = self.speech.has_shown(outcome.text());
+        self.speech.unshown();
         if !shown && !outcome.text().is_empty() {
             print::line(clean(outcome.text()))?;
         }
-        self.shown = true;
         if self.volume == Volume::Quiet {
             if !outcome.is_completed() {
                 print::note(clean_line(&outcome.to_string(), 600));
             }
             return Ok(());
         }
-        let spent = format!(
-            "{} · {} · {} in / {} out · {} · {}",
-            view::count(self.turns, "turn"),
-            view::count(self.tool_calls, "tool call"),
-            view::tokens(self.usage.all_input_tokens()),
-            view::tokens(self.usage.output_tokens),
-            self.usage.cost,
-            view::duration(self.began.elapsed().as_millis() as u64),
-        );
+        let took_ms = self.began.elapsed().as_millis() as u64;
+        let tree = self.children.as_ref().map(Children::tree);
+        let totals = line::totals(&self.spending, took_ms, tree);
         if outcome.is_completed() {
-            self.remark(&format!("✓ {spent}"));
+            self.remark(&format!("✓ {totals}"));
         } else {
             self.note(&self.paint.red(&format!("✗ {}", clean_line(&outcome.to_string(), 600))));
-            self.remark(&format!("  {spent}"));
+            self.remark(&format!("  {totals}"));
         }
         Ok(())
     }
-}
-
-/// A call in one line: the tool and what it is about.
-pub fn describe(call: &ToolCall) -> String {
-    let input = call.input.as_object();
-    let text =
-        |name: &str| input.and_then(|input| input.get(name)).and_then(|value| value.as_str());
-    let about = ["command", "file_path", "pattern", "path", "prompt", "url"]
-        .into_iter()
-        .find_map(text)
-        .map(str::to_owned)
-        .unwrap_or_else(|| match input {
-            Some(input) if !input.is_empty() => call.input.to_string(),
-            _ => String::new(),
-        });
-    format!("{} {}", clean_line(&call.name, 64), clean_line(&about, 100)).trim_end().to_owned()
 }

@@ -1,6 +1,8 @@
 //! What is printed as JSON, and words for numbers.
 
-use posse::{RunRow, Status};
+use crate::spending::SumView;
+use posse::todo::{self, Todo};
+use posse::{RunId, RunRow, Status};
 use serde::Serialize;
 
 /// A run, as `--json` prints it.
@@ -28,7 +30,39 @@ pub struct RunView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    pub root: RunId,
+    pub depth: u32,
+    /// How many runs stand below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub below: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children: Option<Vec<RunId>>,
+    /// The run and all below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subtree: Option<SumView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub todos: Option<Vec<TodoView>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+/// Something an agent has to do, as `--json` prints it.
+#[derive(Serialize)]
+pub struct TodoView {
+    content: String,
+    status: &'static str,
+}
+
+impl TodoView {
+    pub fn of(todo: &Todo) -> Self {
+        let status = match todo.status {
+            todo::Status::Pending => "pending",
+            todo::Status::InProgress => "in_progress",
+            todo::Status::Completed => "completed",
+        };
+        TodoView { content: todo.content.clone(), status }
+    }
 }
 
 impl RunView {
@@ -54,8 +88,19 @@ impl RunView {
             output_tokens: row.spent.output_tokens + row.reserved.output_tokens,
             cost_usd: row.cost().dollars(),
             damaged: row.damaged.clone(),
+            parent: row.parent,
+            root: row.root,
+            depth: row.depth,
+            below: None,
+            children: None,
+            subtree: None,
+            todos: None,
             text: None,
         }
+    }
+
+    pub fn with_below(self, below: u64) -> Self {
+        RunView { below: Some(below), ..self }
     }
 
     pub fn with_text(self, text: &str) -> Self {
@@ -68,10 +113,14 @@ pub fn timestamp(at: u64) -> String {
     jiff::Timestamp::from_millisecond(at as i64).map_or_else(|_| String::new(), |at| at.to_string())
 }
 
+/// Milliseconds since 1970.
+pub fn now() -> u64 {
+    jiff::Timestamp::now().as_millisecond().max(0) as u64
+}
+
 /// How long ago, in one short word.
 pub fn ago(at: u64) -> String {
-    let now = jiff::Timestamp::now().as_millisecond().max(0) as u64;
-    match now.saturating_sub(at) / 1000 {
+    match now().saturating_sub(at) / 1000 {
         seconds @ 0..60 => format!("{seconds}s ago"),
         seconds @ 60..3600 => format!("{}m ago", seconds / 60),
         seconds @ 3600..86400 => format!("{}h ago", seconds / 3600),

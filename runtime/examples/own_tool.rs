@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Where runs are kept; an example keeps them no longer than it runs.
     let folder = tempfile::tempdir()?;
     let runtime = Runtime::open(RuntimeConfig {
-        agents,
+        agents: agents.into(),
         tools: vec![Arc::new(Thermometer::new())],
         ..RuntimeConfig::new(folder.path().join("runs.db"), keys)
     })

@@ -1,91 +1,255 @@
-//! The agents there are.
+//! The agents there are: who defines them, who comes before whom, and what is wrong with them.
+//!
+//! Reads files that it is pointed to, never the environment. A definition that cannot be used is a
+//! problem with a place, never a panic, and hides no other; its name then means nobody, so that
+//! no slip in a file brings back a wider agent behind it.
+
+mod budget;
+mod change;
+mod definition;
+mod draft;
+mod field;
+mod folders;
+mod front_matter;
+mod json;
+mod live;
+mod load;
+mod node;
+mod problem;
+mod reading;
+mod resolve;
+mod source;
+mod template;
+mod tolerant;
+mod tool_facts;
+mod tool_list;
+mod values;
+mod yaml;
+
+pub use definition::{
+    AgentDefinition, Announce, Budget, COLORS, Isolation, Memory, Network, Paths, PermissionMode,
+};
+pub use live::LiveCatalog;
+pub use problem::{Level, Problem};
+pub use source::{Given, Source, Sources};
+pub use template::template;
+pub use tool_facts::ToolFacts;
+
+pub(crate) use definition::partial;
+pub(crate) use problem::Findings;
 
 use crate::error::Error;
+use load::Reader;
 use posse_protocol::{AgentName, AgentSpec};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Agents by name. Names match whatever the case.
 #[derive(Clone, Debug)]
 pub struct AgentCatalog {
-    agents: Vec<AgentSpec>,
+    /// In the order of precedence.
+    entries: Vec<Entry>,
+    /// Those that nothing shadows, in the order in which they are shown.
+    effective: Vec<usize>,
+    problems: Vec<Problem>,
+}
+
+/// A definition that was found, whether it is in force or not.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// What the agent is called.
+    pub name: AgentName,
+    /// Where it comes from.
+    pub source: Source,
+    /// The file it stands in.
+    pub path: Option<PathBuf>,
+    /// The line it begins at.
+    pub line: Option<u32>,
+    /// As it is written; `None` for an agent of the program.
+    pub definition: Option<Arc<AgentDefinition>>,
+    /// The agent itself; `None` when it cannot be used, which a problem says why.
+    pub agent: Option<AgentSpec>,
+    /// Who has its name instead.
+    pub shadowed_by: Option<Source>,
+    /// The settings files that change it.
+    pub changed_by: Vec<PathBuf>,
 }
 
 impl AgentCatalog {
     /// The agents that come with Posse.
     pub fn built_in() -> Self {
-        let mut catalog = AgentCatalog { agents: Vec::new() };
-        let read_only = ["Read", "Glob", "Grep", "List"].map(str::to_owned).to_vec();
-        catalog.add_built_in(
-            "general-purpose",
-            "Works on a task with every tool it may use",
-            include_str!("agents/general-purpose.md"),
-            None,
-        );
-        catalog.add_built_in(
-            "explore",
-            "Looks around and answers, changing nothing",
-            include_str!("agents/explore.md"),
-            Some(read_only),
-        );
+        Reader::default().load(&Sources::default(), Vec::new())
+    }
+
+    pub(crate) fn of(mut entries: Vec<Entry>, problems: Vec<Problem>) -> Self {
+        entries.sort_by_key(|entry| entry.source.rank());
+        let mut catalog = AgentCatalog { entries, effective: Vec::new(), problems };
+        catalog.settle();
         catalog
     }
 
-    fn add_built_in(
-        &mut self,
-        name: &str,
-        description: &str,
-        instructions: &str,
-        tools: Option<Vec<String>>,
-    ) {
-        let Ok(name) = name.parse::<AgentName>() else { return };
-        self.set(AgentSpec {
-            description: description.to_owned(),
-            instructions: instructions.trim().to_owned(),
-            tools,
-            ..AgentSpec::new(name)
+    /// Adds an agent of the program. It comes before those of projects and users.
+    ///
+    /// # Errors
+    /// When the program has added one of that name; the first stays.
+    pub fn add(&mut self, agent: AgentSpec) -> Result<(), Error> {
+        let mut hosted = self.entries.iter().filter(|entry| entry.source == Source::Host);
+        if hosted.any(|entry| same(&entry.name, &agent.name)) {
+            return Err(Error::AlreadyExists { name: agent.name });
+        }
+        self.entries.push(Entry {
+            name: agent.name.clone(),
+            source: Source::Host,
+            path: None,
+            line: None,
+            definition: None,
+            agent: Some(agent),
+            shadowed_by: None,
+            changed_by: Vec::new(),
         });
+        self.entries.sort_by_key(|entry| entry.source.rank());
+        self.settle();
+        Ok(())
     }
 
-    /// Adds an agent, in place of one with the same name.
+    /// Adds an agent of the program, in place of one of that name that it added before.
     pub fn set(&mut self, agent: AgentSpec) {
-        self.agents.retain(|known| !same(&known.name, &agent.name));
-        self.agents.push(agent);
+        let replaced =
+            |entry: &Entry| entry.source == Source::Host && same(&entry.name, &agent.name);
+        self.entries.retain(|entry| !replaced(entry));
+        // Nothing of that name is left that could be in the way.
+        let _ = self.add(agent);
     }
 
     /// The agent called `name`.
     ///
     /// # Errors
-    /// When there is none; the error lists who there is.
+    /// When there is none, with who there is; or when what defines it cannot be used.
     pub fn find(&self, name: &AgentName) -> Result<&AgentSpec, Error> {
-        self.agents.iter().find(|agent| same(&agent.name, name)).ok_or_else(|| {
-            Error::UnknownAgent {
+        match self.entry(name) {
+            Some(Entry { agent: Some(agent), .. }) => Ok(agent),
+            Some(entry) => Err(Error::UnusableAgent {
+                name: entry.name.clone(),
+                problem: self.error_of(entry),
+            }),
+            None => Err(Error::UnknownAgent {
                 name: name.clone(),
-                known: self.agents.iter().map(|agent| agent.name.to_string()).collect(),
-            }
-        })
+                known: self.iter().map(|agent| agent.name.to_string()).collect(),
+            }),
+        }
     }
 
-    /// All agents, in the order in which they were added.
+    /// The agents that can be used: those that come with Posse or have their names, then the
+    /// others by name.
     pub fn iter(&self) -> impl Iterator<Item = &AgentSpec> {
-        self.agents.iter()
+        self.effective.iter().filter_map(|index| self.entries[*index].agent.as_ref())
+    }
+
+    /// Every definition that was found, those that come first first: also those that others shadow
+    /// and those that cannot be used.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The definition that `name` means.
+    pub fn entry(&self, name: &AgentName) -> Option<&Entry> {
+        let effective = self.effective.iter().map(|index| &self.entries[*index]);
+        effective.into_iter().find(|entry| same(&entry.name, name))
+    }
+
+    /// What the authors of definitions should know, file by file.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    pub(crate) fn effective_mut(&mut self, name: &AgentName) -> Option<&mut Entry> {
+        let index = self.effective.iter().find(|index| same(&self.entries[**index].name, name))?;
+        self.entries.get_mut(*index)
+    }
+
+    pub(crate) fn report(
+        &mut self,
+        findings: &Findings,
+        path: Option<&Path>,
+        line: Option<u32>,
+        agent: Option<&AgentName>,
+    ) {
+        report(&mut self.problems, findings, path, line, agent);
+    }
+
+    /// Says which agents may call somebody who is not there.
+    pub(crate) fn check_callees(&mut self) {
+        let mut missing = Vec::new();
+        for entry in self.effective.iter().map(|index| &self.entries[*index]) {
+            let callees = entry.agent.iter().flat_map(|agent| agent.agents.iter().flatten());
+            for callee in callees {
+                if !self.iter().any(|agent| agent.name.as_str().eq_ignore_ascii_case(callee)) {
+                    missing.push(Problem {
+                        path: entry.path.clone(),
+                        line: entry.line,
+                        column: None,
+                        level: Level::Warning,
+                        agent: Some(entry.name.to_string()),
+                        reason: format!("it may call `{callee}`, but there is no such agent"),
+                    });
+                }
+            }
+        }
+        self.problems.extend(missing);
+    }
+
+    /// Decides who shadows whom, and in which order agents are shown.
+    fn settle(&mut self) {
+        self.effective.clear();
+        let mut winners: HashMap<String, Source> = HashMap::with_capacity(self.entries.len());
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            let name = entry.name.as_str().to_ascii_lowercase();
+            entry.shadowed_by = winners.get(&name).cloned();
+            if entry.shadowed_by.is_none() {
+                winners.insert(name, entry.source.clone());
+                self.effective.push(index);
+            }
+        }
+        let built_in: Vec<&AgentName> = self
+            .entries
+            .iter()
+            .filter(|entry| entry.source == Source::BuiltIn)
+            .map(|entry| &entry.name)
+            .collect();
+        let key = |index: &usize| {
+            let name = &self.entries[*index].name;
+            let position = built_in.iter().position(|known| same(known, name));
+            (position.unwrap_or(usize::MAX), name.as_str().to_ascii_lowercase())
+        };
+        self.effective.sort_by_cached_key(key);
+    }
+
+    fn error_of(&self, entry: &Entry) -> String {
+        let of_entry = |problem: &&Problem| {
+            problem.level == Level::Error && problem.agent.as_deref() == Some(entry.name.as_str())
+        };
+        let in_file = self.problems.iter().filter(of_entry);
+        let found = in_file.clone().find(|problem| problem.path == entry.path);
+        found.or_else(|| in_file.clone().next()).map_or_else(String::new, Problem::to_string)
+    }
+}
+
+/// Adds `findings` to `problems`. What has no place of its own stands at `line`.
+fn report(
+    problems: &mut Vec<Problem>,
+    findings: &Findings,
+    path: Option<&Path>,
+    line: Option<u32>,
+    agent: Option<&AgentName>,
+) {
+    for finding in &findings.0 {
+        let mut problem = finding.problem(path, agent.map(AgentName::as_str));
+        problem.line = problem.line.or(line);
+        problems.push(problem);
     }
 }
 
 fn same(one: &AgentName, other: &AgentName) -> bool {
     one.as_str().eq_ignore_ascii_case(other.as_str())
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_built_in_agents_are_there_whatever_the_case() {
-        let catalog = AgentCatalog::built_in();
-        assert_eq!(catalog.iter().count(), 2);
-        let explore = catalog.find(&"Explore".parse().unwrap()).unwrap();
-        assert_eq!(explore.tools.as_ref().map(Vec::len), Some(4));
-        let error = catalog.find(&"nobody".parse().unwrap()).unwrap_err().to_string();
-        assert!(error.contains("general-purpose, explore"), "{error}");
-    }
 }

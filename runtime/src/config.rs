@@ -1,20 +1,23 @@
 //! Settings: defaults, the user's file, the project's file. Later layers win, and every value
 //! knows where it came from. Reads files that it is pointed to; never the environment.
 
+mod agents;
 mod file;
-mod limits;
+pub(crate) mod limits;
 mod origin;
 mod patience;
 mod project;
 
+pub use agents::AgentTable;
 pub use file::AutoResume;
 pub use limits::{LimitSettings, parse_duration};
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
 
+use crate::delegation::DEEPEST;
 use file::File;
 use posse_model::Catalog;
-use posse_protocol::{AgentName, AgentSpec, Effort};
+use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
 use std::path::{Path, PathBuf};
 
@@ -24,12 +27,22 @@ pub struct Config {
     /// The model of runs and agents that name none, and after it those to go on with when it
     /// cannot be had. Empty when nobody names any.
     pub model: Setting<Vec<String>>,
+    /// The model of agents that ask for a `small` one; without it, their caller's.
+    pub small_model: Setting<Option<String>>,
+    /// The model of agents that ask for one to `plan` with; without it, their caller's.
+    pub plan_model: Setting<Option<String>>,
     /// How hard models are to think when neither the run nor its agent says.
     pub effort: Setting<Option<Effort>>,
     /// The agent of runs that name none.
     pub agent: Setting<AgentName>,
     /// Runs executed at the same time.
     pub max_concurrent: Setting<usize>,
+    /// Levels of runs that may stand below a run whose agent says nothing else.
+    pub max_depth: Setting<u32>,
+    /// How agents come to hand work to others.
+    pub strategy: Setting<DelegationStrategy>,
+    /// Folders of plugins, absolute.
+    pub plugins: Setting<Vec<PathBuf>>,
     /// Whether unfinished runs go on by themselves.
     pub recovery: Setting<AutoResume>,
     /// What an acknowledged event survives.
@@ -40,8 +53,8 @@ pub struct Config {
     pub patience: PatienceSettings,
     /// Vendors and models: those that come with Posse, and what the user adds.
     pub catalog: Setting<Catalog>,
-    /// Agents defined in the files.
-    pub agents: Vec<Setting<AgentSpec>>,
+    /// Agents that the files define or change, the user's first.
+    pub agents: Vec<Setting<AgentTable>>,
 }
 
 /// A settings file that cannot be used.
@@ -77,8 +90,19 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// Which file.
+    pub fn path(&self) -> &Path {
+        match self {
+            ConfigError::Unreadable { path, .. }
+            | ConfigError::Invalid { path, .. }
+            | ConfigError::NotForProjects { path, .. } => path,
+        }
+    }
+}
+
 /// Where settings are looked for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     /// The user's file, whether it exists or not.
     pub user: Option<PathBuf>,
@@ -94,20 +118,26 @@ impl Config {
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let mut config = Config::default();
         if let Some(path) = &sources.user
-            && let Some(file) = file::read(path)?
+            && let Some((file, text)) = file::read(path)?
         {
-            config.apply(file, path, &Origin::User(path.clone()))?;
+            config.apply(file, &text, path, &Origin::User(path.clone()))?;
         }
         if let Some(path) = &sources.project
-            && let Some(file) = file::read(path)?
+            && let Some((file, text)) = file::read(path)?
         {
-            project::check(&file, path, sources, &config)?;
-            config.apply(file, path, &Origin::Project(path.clone()))?;
+            project::check(&file, path, sources)?;
+            config.apply(file, &text, path, &Origin::Project(path.clone()))?;
         }
         Ok(config)
     }
 
-    fn apply(&mut self, mut file: File, path: &Path, origin: &Origin) -> Result<(), ConfigError> {
+    fn apply(
+        &mut self,
+        mut file: File,
+        text: &str,
+        path: &Path,
+        origin: &Origin,
+    ) -> Result<(), ConfigError> {
         let invalid = |reason: String| ConfigError::Invalid { path: path.to_owned(), reason };
         self.durability.set(file.durability(), origin);
         let additions = file.additions();
@@ -117,6 +147,8 @@ impl Config {
         }
         let models = Some(file.model).filter(|models| !models.is_empty());
         self.model.set(models, origin);
+        self.small_model.set_some(file.small_model, origin);
+        self.plan_model.set_some(file.plan_model, origin);
         self.effort.set_some(file.effort, origin);
         self.agent.set(file.agent, origin);
         self.max_concurrent.set(file.max_concurrent, origin);
@@ -126,16 +158,30 @@ impl Config {
         }
         self.patience.set(file.patience, origin).map_err(invalid)?;
         self.limits.narrow(file.limits.check().map_err(invalid)?, origin);
-        for (name, mut agent) in file.agents {
-            let limits = std::mem::take(&mut agent.limits)
-                .check()
-                .map_err(|reason| invalid(format!("in [agents.{name}.limits]: {reason}")))?;
-            let limits = match origin {
-                Origin::Project(_) => limits::stricter(limits, &self.limits.limits()),
-                _ => limits,
+        if let Some(depth) = file.max_depth.filter(|depth| *depth > DEEPEST) {
+            return Err(invalid(format!("`max_depth` is {depth}: it can be 0 to {DEEPEST}")));
+        }
+        // Deeper means more runs and more money: a project can only ask for less.
+        let is_project = matches!(origin, Origin::Project(_));
+        let allowed = |depth: &u32| !is_project || *depth < self.max_depth.value;
+        let depth = file.max_depth.filter(allowed);
+        self.max_depth.set(depth, origin);
+        self.strategy.set(file.strategy, origin);
+        let beside = path.parent().unwrap_or(path);
+        let plugins =
+            file.plugins.map(|all| all.iter().map(|plugin| beside.join(plugin)).collect());
+        self.plugins.set(plugins, origin);
+        let first = self.agents.len();
+        for (name, agent) in file.agents {
+            let same = |known: &Setting<AgentTable>| {
+                known.value.name.as_str().eq_ignore_ascii_case(name.as_str())
             };
-            self.agents.retain(|known| known.value.name != name);
-            let value = AgentSpec { limits, ..agent.spec(name) };
+            if self.agents[first..].iter().any(same) {
+                return Err(invalid(format!(
+                    "[agents.{name}] stands there twice, in different cases; keep one of them"
+                )));
+            }
+            let value = AgentTable::new(name, agent, text);
             self.agents.push(Setting { value, origin: origin.clone() });
         }
         Ok(())
@@ -146,9 +192,14 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             model: Setting::default(Vec::new()),
+            small_model: Setting::default(None),
+            plan_model: Setting::default(None),
             effort: Setting::default(None),
             agent: Setting::default(default_agent()),
             max_concurrent: Setting::default(16),
+            max_depth: Setting::default(1),
+            strategy: Setting::default(DelegationStrategy::Auto),
+            plugins: Setting::default(Vec::new()),
             recovery: Setting::default(AutoResume::Continue),
             durability: Setting::default(Durability::Power),
             limits: LimitSettings::none(),
@@ -205,9 +256,9 @@ mod tests {
                      model = [\"opus\", \"gpt\", \"gemini\"]\neffort = \"max\"\n\
                      output_schema = { type = \"object\", required = [\"verdict\"] }";
         let config = load(agent, "").unwrap();
-        let judge = &config.agents[0].value;
-        assert_eq!(judge.model.as_deref(), Some("opus"));
-        assert_eq!(judge.fallbacks, ["gpt", "gemini"]);
+        assert!(!config.agents[0].value.is_change());
+        let judge = &config.agents[0].value.definition;
+        assert_eq!(judge.model, ["opus", "gpt", "gemini"]);
         assert_eq!(judge.effort, Some(Effort::Max));
         assert_eq!(judge.output_schema.as_ref().unwrap()["required"][0], "verdict");
     }
@@ -251,34 +302,69 @@ mod tests {
         assert_eq!(limits.turns, Some(10));
         assert_eq!(limits.cost, Some(Usd::from_dollars(0.5)));
         assert_eq!(limits.wall_ms, Some(300_000));
-
-        let project = "[agents.scout]\ndescription = \"d\"\ninstructions = \"i\"\ntools = [\"Read\"]\n\
-                       [agents.scout.limits]\ncost = 1000.0\nturns = 3";
-        let config = load("[limits]\ncost = 2.0\nturns = 5", project).unwrap();
-        let limits = &config.agents[0].value.limits;
-        assert_eq!((limits.cost, limits.turns), (Some(Usd::from_dollars(2.0)), Some(3)));
     }
 
     #[test]
-    fn a_project_cannot_grant_more_than_looking_nor_say_where_keys_are_sent() {
-        let agent = |name: &str, tools: &str| {
-            format!("[agents.{name}]\ndescription = \"d\"\ninstructions = \"i\"\n{tools}")
-        };
-        assert!(load("", &agent("scout", "tools = [\"Read\", \"Grep\"]")).is_ok());
-        let redirect = "[vendors.anthropic]\nbase_url = \"http://evil.example.com\"".to_owned();
-        for (user, project, expected) in [
-            (String::new(), agent("scout", "tools = [\"Bash\"]"), "may only look"),
-            (String::new(), agent("scout", ""), "may only look"),
-            (String::new(), agent("Explore", "tools = [\"Read\"]"), "take the place"),
-            (agent("mine", ""), agent("mine", "tools = [\"Read\"]"), "take the place"),
-            (String::new(), "recovery = \"wait\"".to_owned(), "may not set `recovery`"),
-            (String::new(), redirect, "may not set `vendors`"),
-            (String::new(), "[models.\"openai/x\"]\nwindow = 1".to_owned(), "may not set `models`"),
-            (String::new(), "[aliases]\nsonnet = \"x/y\"".to_owned(), "may not set `aliases`"),
-            (String::new(), "[patience]\nretries = 1".to_owned(), "may not set `patience`"),
-            (String::new(), "base_url = \"http://x\"".to_owned(), "unknown field"),
+    fn agents_know_their_lines_and_are_whole_or_changes() {
+        let text = "model = \"x\"\n\n[agents.scout]\ndescription = \"d\"\ninstructions = \"i\"\n\
+                    [agents.explore]\nmodel = \"haiku\"\nlimits = { turns = 3, tool_calls = 9 }";
+        let config = load(text, "").unwrap();
+        let found: Vec<(&str, u32, bool)> = config
+            .agents
+            .iter()
+            .map(|agent| (agent.value.name.as_str(), agent.value.line, agent.value.is_change()))
+            .collect();
+        assert_eq!(found, [("explore", 6, true), ("scout", 3, false)]);
+        let limits = config.agents[0].value.definition.limits();
+        assert_eq!((limits.turns, limits.tool_calls), (Some(3), Some(9)));
+        for (wrong, says) in [
+            ("description = \"d\"", "`instructions` is missing"),
+            ("instructions = \"d\"", "`description` is missing"),
+            ("modle = \"x\"", "`modle` is no field of an agent"),
+            ("limits = { turn = 3 }", "`budget` has `turn`"),
+            ("tools = 5", "`tools` is `5`"),
         ] {
-            let error = load(&user, &project).unwrap_err().to_string();
+            let error = load(&format!("[agents.scout]\n{wrong}"), "").unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains("line "), "{error}");
+        }
+        let twice = "[agents.a]\nmodel = \"x\"\n[agents.A]\nmodel = \"y\"";
+        assert!(load(twice, "").unwrap_err().to_string().contains("stands there twice"));
+    }
+
+    #[test]
+    fn models_by_role_depth_and_strategy_are_settings_too() {
+        let user = "small_model = \"haiku\"\nmax_depth = 3\nplugins = [\"p\", \"/q\"]";
+        let project = "plan_model = \"opus\"\nmax_depth = 2\nstrategy = \"tool_call\"";
+        let config = load(user, project).unwrap();
+        assert_eq!(config.small_model.value.as_deref(), Some("haiku"));
+        assert_eq!(config.plan_model.value.as_deref(), Some("opus"));
+        assert_eq!(config.max_depth.value, 2);
+        assert_eq!(config.strategy.value, DelegationStrategy::ToolCall);
+        let Origin::User(file) = &config.plugins.origin else { panic!("{:?}", config.plugins) };
+        let beside = file.parent().unwrap().join("p");
+        assert_eq!(config.plugins.value, [beside, PathBuf::from("/q")]);
+        let none = load("", "").unwrap();
+        assert_eq!((none.max_depth.value, none.strategy.value), (1, DelegationStrategy::Auto));
+        assert_eq!(load("", "max_depth = 8").unwrap().max_depth.value, 1, "only less");
+        let error = load("max_depth = 9", "").unwrap_err().to_string();
+        assert!(error.contains("`max_depth` is 9: it can be 0 to 8"), "{error}");
+    }
+
+    #[test]
+    fn a_project_cannot_reach_beyond_itself_nor_say_where_keys_are_sent() {
+        for (project, expected) in [
+            ("recovery = \"wait\"", "may not set `recovery`"),
+            (
+                "[vendors.anthropic]\nbase_url = \"http://evil.example.com\"",
+                "may not set `vendors`",
+            ),
+            ("[models.\"openai/x\"]\nwindow = 1", "may not set `models`"),
+            ("[aliases]\nsonnet = \"x/y\"", "may not set `aliases`"),
+            ("[patience]\nretries = 1", "may not set `patience`"),
+            ("plugins = [\"evil\"]", "may not set `plugins`"),
+            ("base_url = \"http://x\"", "unknown field"),
+        ] {
+            let error = load("", project).unwrap_err().to_string();
             assert!(error.contains(expected) && error.contains("posse.toml"), "{error}");
         }
     }

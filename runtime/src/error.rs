@@ -14,6 +14,20 @@ pub enum Error {
         /// Who there is.
         known: Vec<String>,
     },
+    /// What defines this agent cannot be used.
+    #[error("agent `{name}` cannot be used: {problem}; `posse agents check` tells more")]
+    UnusableAgent {
+        /// Which.
+        name: AgentName,
+        /// Where and why.
+        problem: String,
+    },
+    /// An agent of this name was added before.
+    #[error("there is an agent `{name}` already; the first stays")]
+    AlreadyExists {
+        /// Which.
+        name: AgentName,
+    },
     /// The request itself is wrong.
     #[error("{0}")]
     InvalidInput(String),

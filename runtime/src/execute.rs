@@ -210,6 +210,7 @@ impl Workbench {
                     0 => Ownership::Waiting,
                     calls => Ownership::Awaiting(calls),
                 };
+                fail::fail_point!("run.parking");
                 let released = journal.hand_over(Vec::new(), Some(seen), then).await;
                 fail::fail_point!("run.parked");
                 if session {
@@ -291,10 +292,15 @@ impl Workbench {
         }
         match runtime.forsaken(parent).await {
             Ok(None) => Ok(()),
-            Ok(Some(by)) => match runtime.inner.store.append(vec![request(run, &by)]).await {
-                Ok(_) | Err(StoreError::Finished(_)) => Ok(()),
-                Err(_) => Err(Next::Later),
-            },
+            Ok(Some(by)) => {
+                fail::fail_point!("run.forsaken.before");
+                let told = runtime.inner.store.append(vec![request(run, &by)]).await;
+                fail::fail_point!("run.forsaken.after");
+                match told {
+                    Ok(_) | Err(StoreError::Finished(_)) => Ok(()),
+                    Err(_) => Err(Next::Later),
+                }
+            }
             Err(_) => Err(Next::Later),
         }
     }
@@ -315,37 +321,26 @@ impl Workbench {
 
     /// Ends a run that cannot be executed here, keeping what there is of its result.
     async fn fail(&self, run: RunId, journal: &RunJournal, reason: &str) -> Left {
-        let Ok(records) = journal.read_after(Seq::ZERO).await else {
-            return Left::AtRest;
-        };
-        let transcript = Transcript::of(&records);
-        let partial = transcript.last_text().to_owned();
-        let outcome = match transcript.cancelled_by() {
-            Some(by) => Outcome::cancelled(by, partial),
-            None => Outcome::failed(
-                format!("{reason}; mend that, then `posse runs resume {run} \"go on\"`"),
-                partial,
-            ),
-        };
-        let worked_ms = transcript.worked_ms();
-        let answers = posse_agent::closing_answers(&transcript, "stopped: the run could not go on");
-        let unanswered = answers.map(|(call, ending, why)| {
-            Event::ToolFinished(ToolFinished {
-                call,
-                output: ToolOutput::error(why),
-                ending,
-                took_ms: 0,
-                worked_ms,
-                extra: Extra::default(),
-            })
-        });
-        let mut events: Vec<Event> = unanswered.collect();
-        let finished = RunFinished { outcome: outcome.clone(), worked_ms, extra: Extra::default() };
-        events.push(Event::RunFinished(finished));
-        if journal.hand_over(events, None, Ownership::Waiting).await.is_ok() {
-            self.active.ended(run, &outcome);
+        loop {
+            let Ok(records) = journal.read_after(Seq::ZERO).await else {
+                return Left::AtRest;
+            };
+            let transcript = Transcript::of(&records);
+            let (events, outcome) = closing(run, &transcript, reason);
+            let last = Some(transcript.seq());
+            match journal.hand_over(events, last, Ownership::Waiting).await {
+                // What was appended meanwhile may be the result of a call.
+                Err(StoreError::Moved { .. }) => {}
+                Err(_) => return Left::Ended,
+                Ok(_) => {
+                    if let Some(started) = transcript.started() {
+                        self.stop_children(run, started, &outcome).await;
+                    }
+                    self.active.ended(run, &outcome);
+                    return Left::Ended;
+                }
+            }
         }
-        Left::Ended
     }
 
     fn park(&self, run: RunId, tools: Toolbox) {
@@ -361,6 +356,34 @@ impl Workbench {
         let position = parked.iter().position(|(id, _)| *id == run)?;
         parked.remove(position).map(|(_, tools)| tools)
     }
+}
+
+/// What ends a run that cannot go on: its open calls are answered, and what there is of its result
+/// is kept.
+fn closing(run: RunId, transcript: &Transcript, reason: &str) -> (Vec<Event>, Outcome) {
+    let partial = transcript.last_text().to_owned();
+    let outcome = match transcript.cancelled_by() {
+        Some(by) => Outcome::cancelled(by, partial),
+        None => Outcome::failed(
+            format!("{reason}; mend that, then `posse runs resume {run} \"go on\"`"),
+            partial,
+        ),
+    };
+    let worked_ms = transcript.worked_ms();
+    let answers = posse_agent::closing_answers(transcript, "stopped: the run could not go on");
+    let unanswered = answers.map(|(call, ending, why)| {
+        Event::ToolFinished(ToolFinished {
+            call,
+            output: ToolOutput::error(why),
+            ending,
+            took_ms: 0,
+            worked_ms,
+            extra: Extra::default(),
+        })
+    });
+    let finished = RunFinished { outcome: outcome.clone(), worked_ms, extra: Extra::default() };
+    let events = unanswered.chain([Event::RunFinished(finished)]).collect();
+    (events, outcome)
 }
 
 /// How a run was left.

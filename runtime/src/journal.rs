@@ -66,6 +66,9 @@ impl RunJournal {
             return self.create(birth, events, told, then).await;
         }
         let events: Arc<[Event]> = events.into();
+        if told.is_some() {
+            fail::fail_point!("announcement.append.before");
+        }
         loop {
             let stopping = self.stopping.is_set();
             let append = Append {
@@ -79,6 +82,9 @@ impl RunJournal {
                 Ok(appended) => {
                     let first = appended.first().map(|at| at.first).ok_or(StoreError::Closed)?;
                     self.count(first, &events);
+                    if told.is_some() {
+                        fail::fail_point!("announcement.append.after");
+                    }
                     return Ok(first);
                 }
                 Err(error) if told.as_ref().is_some_and(|told| is_deaf(told.run, &error)) => {

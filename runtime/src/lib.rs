@@ -23,25 +23,29 @@
 //! hands the launcher to [`RuntimeConfig::launcher`]; without one there is no shell.
 
 mod active;
-mod agents;
+pub mod agents;
 pub mod config;
 mod delegation;
 mod error;
 mod execute;
 mod feed;
 mod handle;
+mod home;
 mod journal;
 mod preparation;
+pub mod query;
 mod runtime;
 mod selection;
+pub mod subagents;
 mod supervisor;
 mod tree;
 mod verify;
 
-pub use agents::AgentCatalog;
+pub use agents::{AgentCatalog, LiveCatalog};
 pub use error::Error;
 pub use feed::Update;
 pub use handle::{Events, RunHandle};
+pub use home::Home;
 pub use posse_agent::{Answer, Model, ModelError, Patience, Tool, ToolContext, Transcript, Waits};
 pub use posse_model as model;
 pub use posse_model::{Catalog, Keys, ResolveError};
@@ -49,7 +53,8 @@ pub use posse_protocol as protocol;
 pub use posse_protocol::{AgentName, AgentSpec, Limits, Outcome, RunId, RunSpec, Seq, Status};
 pub use posse_store as store;
 pub use posse_store::RunRow;
-pub use posse_tools::launch;
+pub use posse_tools::{launch, todo};
+pub use query::query;
 pub use runtime::{Recovery, Runtime, RuntimeConfig};
 pub use selection::{NamedBy, Selection};
 pub use tree::TreeEvents;

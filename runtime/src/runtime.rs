@@ -1,6 +1,6 @@
 //! The runtime: many runs on one store.
 
-use crate::agents::AgentCatalog;
+use crate::agents::{AgentCatalog, LiveCatalog};
 use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::execute::Workbench;
@@ -57,7 +57,7 @@ pub struct RuntimeConfig {
     /// How far runs may go when neither they nor their agent say.
     pub limits: Limits,
     /// The agents there are.
-    pub agents: AgentCatalog,
+    pub agents: LiveCatalog,
     /// Tools of the host, beside the built-in ones.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Starts processes. Without it there is no shell.
@@ -89,7 +89,7 @@ impl RuntimeConfig {
             stall: posse_model::Options::default().stall,
             cassette: None,
             limits: Limits::default(),
-            agents: AgentCatalog::built_in(),
+            agents: AgentCatalog::built_in().into(),
             tools: Vec::new(),
             launcher: None,
             max_concurrent: 16,
@@ -161,6 +161,7 @@ impl Runtime {
                 config.patience.waits = Waits::Skipped;
             }
         }
+        config.agents.settle_in(config.tool_facts(), &config.limits);
         let workbench = Arc::new(Workbench::new(&config, models));
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
         let choice = OnceCell::new();
@@ -254,11 +255,16 @@ impl Runtime {
     }
 
     /// Stops a run, or what it does now, and with it everything it has started. `by` says who
-    /// asks, in words for people.
+    /// asks, in words for people. Returns those below it that were told to stop with it.
     ///
     /// # Errors
     /// When there is no such run, or it has ended.
-    pub async fn cancel(&self, run: RunId, by: &str, scope: CancelScope) -> Result<(), Error> {
+    pub async fn cancel(
+        &self,
+        run: RunId,
+        by: &str,
+        scope: CancelScope,
+    ) -> Result<Vec<RunId>, Error> {
         if scope == CancelScope::Run {
             self.inner.workbench.active.stop(run);
         }
@@ -271,8 +277,7 @@ impl Runtime {
         fail::fail_point!("cancel.append.after");
         // Only now: whoever takes the run up must find the request in its log.
         self.inner.supervisor.adopt(run);
-        self.cancel_below(run, &by).await?;
-        Ok(())
+        self.cancel_below(run, &by).await
     }
 
     /// Gives the result of a call whose tool answered that it would come later. It may come
@@ -383,7 +388,7 @@ impl Runtime {
 
     /// The agents there are.
     pub fn agents(&self) -> Arc<AgentCatalog> {
-        Arc::new(self.inner.config.agents.clone())
+        self.inner.config.agents.current()
     }
 
     /// Stops executing, within the configured time: each run after the step it is at, or in the

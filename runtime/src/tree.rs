@@ -40,7 +40,8 @@ fn next(run: RunId, mut events: Events) -> BoxFuture<'static, Next> {
 }
 
 impl RunHandle {
-    /// What happens to the run after `after` on, and to all that it has started or starts.
+    /// What happens to the run from after `after` on, and to all that it starts from there on. What
+    /// it started before is watched when it is [included](TreeEvents::include).
     pub fn tree_events(&self, after: Seq) -> TreeEvents {
         TreeEvents::new(self.clone(), self.events(after), after)
     }
@@ -92,7 +93,7 @@ impl TreeEvents {
                     watched.last = record.seq;
                 }
                 if let Event::ChildStarted(child) = &record.event {
-                    self.follow(child.run);
+                    self.include(child.run, Seq::ZERO);
                 }
             }
             // One whose log cannot be read is not asked again.
@@ -103,12 +104,13 @@ impl TreeEvents {
         }
     }
 
-    /// Watches `run` too, from where it was last seen.
-    fn follow(&mut self, run: RunId) {
+    /// Watches `run` too, which stands below the one at the top: from where it was last seen, or
+    /// from after `after` on. Those that are started meanwhile need not be named.
+    pub fn include(&mut self, run: RunId, after: Seq) {
         let after = match self.delivered.get(&run) {
             Some(watched) if !watched.ended => return,
             Some(watched) => watched.last,
-            None => Seq::ZERO,
+            None => after,
         };
         self.delivered.insert(run, Watched { last: after, ended: false });
         let child = RunHandle { run, inner: self.top.inner.clone() };

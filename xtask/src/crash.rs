@@ -4,7 +4,9 @@
 #![expect(clippy::print_stdout, reason = "a chore tells people what it does")]
 
 use clap::Args;
-use posse_testkit::crash::{Campaign, Cycle, Ended, Point, at_point, long, point, quick};
+use posse_testkit::crash::{
+    Campaign, Cycle, Ended, Point, at_point, long, point, quick, scenarios,
+};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,6 +22,9 @@ pub struct Crash {
     /// Only at this fail-point
     #[arg(long, value_name = "NAME", value_parser = known_point)]
     point: Option<&'static Point>,
+    /// Only scenarios whose names begin with this, such as `tree`
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, conflicts_with = "point", value_parser = known_scenario)]
+    scenario: String,
     /// All that chance depends on
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -36,6 +41,13 @@ pub struct Crash {
 
 fn known_point(name: &str) -> Result<&'static Point, String> {
     point(name).ok_or_else(|| "there is no fail-point of that name".to_owned())
+}
+
+fn known_scenario(name: &str) -> Result<String, String> {
+    match scenarios(name).is_empty() {
+        true => Err("there is no scenario of that name".to_owned()),
+        false => Ok(name.to_owned()),
+    }
 }
 
 /// Cycles at one fail-point whose number nobody set.
@@ -93,9 +105,13 @@ impl Crash {
     fn cycles(&self) -> Vec<Cycle> {
         let mut cycles = match (self.point, self.cycles) {
             (Some(point), count) => at_point(point, count.unwrap_or(AT_POINT)),
-            (None, Some(count)) => long(count, self.seed),
+            (None, Some(count)) => long(count, self.seed, &scenarios(&self.scenario)),
             (None, None) => quick(),
         };
+        if self.point.is_none() {
+            let among = scenarios(&self.scenario);
+            cycles.retain(|cycle| among.contains(&cycle.scenario));
+        }
         cycles.retain(|cycle| self.only.is_none_or(|only| only == cycle.number));
         cycles
     }

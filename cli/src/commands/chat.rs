@@ -1,6 +1,8 @@
 //! `posse chat`: a session, line by line.
 
+mod commands;
 mod lines;
+mod words;
 
 use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer};
@@ -11,20 +13,15 @@ use crate::exit::{Code, Failure};
 use crate::print;
 use crate::signals::Signal;
 use crate::terminal::Restore;
+use commands::Chat;
 use lines::{Line, Lines};
 use posse::config::Config;
-use posse::protocol::{CancelScope, Seq};
-use posse::store::Filter;
+use posse::protocol::CancelScope;
+use posse::store::{Filter, Kin};
 use posse::{RunRow, Runtime};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-
-const HELP: &str = "\
-Type what you want; the agent answers.
-  Ctrl-C   interrupts what it does
-  Ctrl-D   leaves; so does /quit
-  /help    shows this
-The session is kept: `posse chat --resume` goes on with it.";
+use words::{Command, Meaning};
 
 pub async fn run(common: Common, options: ChatOptions) -> Result<Code, Failure> {
     let folder = folder(options.agent.cwd.as_ref())?;
@@ -33,12 +30,15 @@ pub async fn run(common: Common, options: ChatOptions) -> Result<Code, Failure> 
     let mut viewer = Viewer::new(&common, form)?;
     let _restore = Restore::later();
     let mut deck = Deck::open(&options.cassette, &folder, &common.environment)?;
-    let runtime = common.runtime_with(&config, deck.cassette()).await?;
+    let agents = common.agents(&folder, &options.agent.agents)?;
+    let runtime = common.runtime_with(&config, agents, deck.cassette()).await?;
     let result = async {
+        viewer.warn_of_agents(&runtime);
         deck.announce(&mut viewer.screen);
         let mut session = open(&runtime, &options, &config, &folder, &mut viewer).await?;
         let lines = Lines::open(history(&common));
-        let code = converse(&runtime, &mut session, lines, &mut viewer, &deck).await?;
+        let chat = Chat { common: &common, runtime: &runtime, session: session.run.id() };
+        let code = converse(&chat, &mut session, lines, &mut viewer, &deck).await?;
         let row = runtime.find(&session.run.id().to_string()).await?;
         if !row.title.is_empty() {
             let again = format!("`posse chat --resume {}` goes on with this", row.id.short());
@@ -73,7 +73,7 @@ async fn open(
         let why = reason(&selection, &spec, config);
         viewer.screen.because(&selection.model, why);
         let run = runtime.start(spec).await?;
-        return Ok(Followee::new(run, Seq::ZERO));
+        return Ok(Followee::new(run));
     };
     let row = match wanted {
         Some(id) => runtime.find(id).await?,
@@ -87,14 +87,14 @@ async fn open(
     runtime.check_model(&row.model)?;
     let title = clean_line(&row.title, 100);
     viewer.screen.remark(&format!("going on with {short}: {title}"));
-    viewer.recall(runtime, &row).await?;
-    Ok(Followee::new(runtime.resume(row.id), row.last_seq))
+    let recalled = viewer.recall(runtime, &row).await?;
+    Ok(Followee::again(runtime.resume(row.id), recalled))
 }
 
 /// The newest session in this folder.
 async fn latest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
     let workspace = Some(folder.display().to_string());
-    let filter = Filter { workspace, limit: 10_000, ..Filter::default() };
+    let filter = Filter { workspace, kin: Kin::Roots, limit: 10_000, ..Filter::default() };
     let rows = runtime.list(&filter).await?;
     let said = |row: &RunRow| row.session && !row.title.is_empty() && row.damaged.is_none();
     rows.into_iter().find(said).ok_or_else(|| {
@@ -104,13 +104,13 @@ async fn latest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
 }
 
 async fn converse(
-    runtime: &Runtime,
+    chat: &Chat<'_>,
     session: &mut Followee,
     mut lines: Lines,
     viewer: &mut Viewer,
     deck: &Deck,
 ) -> Result<Code, Failure> {
-    let id = session.run.id();
+    let runtime = chat.runtime;
     // A new session says what it is; a resumed one may be in the middle of a turn.
     if turn(runtime, session, viewer).await? == Turn::Leave {
         return Ok(Code::Interrupted);
@@ -128,32 +128,29 @@ async fn converse(
             }
             Line::Killed => return Ok(Code::Interrupted),
         };
-        match line.trim() {
-            "" => continue,
-            "/quit" | "/exit" => return Ok(Code::Done),
-            "/help" => {
-                print::note(HELP);
+        let text = match Meaning::of(&line) {
+            Meaning::Nothing => continue,
+            Meaning::Say(text) => text,
+            Meaning::Command(Command::Quit) => return Ok(Code::Done),
+            Meaning::Command(command) => match chat.obey(command, viewer).await? {
+                Turn::Over => continue,
+                Turn::Leave => return Ok(Code::Interrupted),
+            },
+            Meaning::Unknown(word) => {
+                print::note(commands::unknown(word));
                 continue;
             }
-            command if is_command(command) => {
-                print::note(format!("there is no {command}; /help shows what there is"));
+            Meaning::Misused(usage) => {
+                print::note(format!("it is used like this: {usage}"));
                 continue;
             }
-            _ => {}
-        }
-        runtime.send(id, line).await?;
+        };
+        runtime.send(chat.session, text).await?;
         if turn(runtime, session, viewer).await? == Turn::Leave {
             return Ok(Code::Interrupted);
         }
         deck.check()?;
     }
-}
-
-/// True for what looks like a command of ours, and not like a path or a sentence.
-fn is_command(line: &str) -> bool {
-    line.strip_prefix('/').is_some_and(|word| {
-        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
-    })
 }
 
 #[derive(PartialEq)]

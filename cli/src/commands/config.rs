@@ -29,9 +29,17 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
         [model] => row("model", json!(model), &config.model.origin),
         several => row("model", json!(several), &config.model.origin),
     }
+    row("small_model", json!(config.small_model.value), &config.small_model.origin);
+    row("plan_model", json!(config.plan_model.value), &config.plan_model.origin);
     row("effort", json!(config.effort.value), &config.effort.origin);
     row("agent", json!(config.agent.value.as_str()), &config.agent.origin);
     row("max_concurrent", json!(config.max_concurrent.value), &config.max_concurrent.origin);
+    row("max_depth", json!(config.max_depth.value), &config.max_depth.origin);
+    row("strategy", json!(config.strategy.value), &config.strategy.origin);
+    let plugins = &config.plugins;
+    if !plugins.value.is_empty() {
+        row("plugins", json!(plugins.value), &plugins.origin);
+    }
     let recovery = match config.recovery.value {
         AutoResume::Continue => "continue",
         AutoResume::Wait => "wait",
@@ -68,7 +76,11 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
     }
     for agent in &config.agents {
         let Setting { value, origin } = agent;
-        row(&format!("agents.{}", value.name), json!(value.description), origin);
+        let about = match value.is_change() {
+            true => json!("changes one that is defined elsewhere"),
+            false => json!(value.definition.description),
+        };
+        row(&format!("agents.{}", value.name), about, origin);
     }
     let keys = common.keys(&config);
     for vendor in catalog.value.vendors() {

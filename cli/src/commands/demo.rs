@@ -27,7 +27,7 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
     let config = posse::config::Config::default();
     let form = if common.global.json { Form::Json } else { Form::Screen };
     let mut viewer = Viewer::new(&common, form)?;
-    let runtime = common.runtime(&config).await?;
+    let runtime = common.runtime(&config, posse::AgentCatalog::built_in().into()).await?;
     let result = async {
         let mut followee = match unfinished(&runtime, &folder).await?.first() {
             Some(row) => {
@@ -38,8 +38,8 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
                     row.tool_calls,
                     run.short()
                 ));
-                viewer.recall(&runtime, row).await?;
-                Followee::new(runtime.resume(run), row.last_seq)
+                let recalled = viewer.recall(&runtime, row).await?;
+                Followee::again(runtime.resume(run), recalled)
             }
             None => {
                 let agent = config.agent.value.clone();

@@ -1,14 +1,19 @@
 //! Following runs until they end or rest, or until a signal asks to stop.
 
 use super::Common;
+use super::rest::{is_open, settled};
 use super::runs::PAGE;
+use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::screen::{Screen, Volume};
 use crate::signals::{Signal, Signals};
 use crate::view::RunView;
-use posse::protocol::{Event, Outcome, Seq};
-use posse::{Events, RunHandle, RunRow, Runtime, Update};
+use posse::agents::Level;
+use posse::protocol::{Delta, Event, Outcome, Record, Seq};
+use posse::{Events, RunHandle, RunId, RunRow, Runtime, TreeEvents, Update};
+use serde::Serialize;
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// How a run is shown.
@@ -41,25 +46,47 @@ pub enum Until {
     End,
 }
 
-/// A run that is followed, and how far.
+/// A run that is followed with all below it, and how far.
 pub struct Followee {
     pub run: RunHandle,
-    events: Events,
+    events: TreeEvents,
     shown: Seq,
     /// The epoch of this process's claim to it, once it was seen to execute it.
     claim: Option<u64>,
 }
 
+/// How far a run and those at work below it were told.
+pub struct Recalled {
+    after: Seq,
+    below: Vec<(RunId, Seq)>,
+}
+
 impl Followee {
-    /// Follows `run` from after `after` on.
-    pub fn new(run: RunHandle, after: Seq) -> Self {
-        Followee { events: run.events(after), run, shown: after, claim: None }
+    /// Follows `run` from its beginning on.
+    pub fn new(run: RunHandle) -> Self {
+        Followee { events: run.tree_events(Seq::ZERO), run, shown: Seq::ZERO, claim: None }
     }
 
     /// Follows a run that was only just started, and `events` of it from its beginning on.
     pub fn started(run: RunHandle, events: Events) -> Self {
+        let events = TreeEvents::new(run.clone(), events, Seq::ZERO);
         Followee { events, run, shown: Seq::ZERO, claim: None }
     }
+
+    /// Follows `run` from where it was told.
+    pub fn again(run: RunHandle, recalled: Recalled) -> Self {
+        let mut events = run.tree_events(recalled.after);
+        recalled.below.into_iter().for_each(|(run, after)| events.include(run, after));
+        Followee { events, run, shown: recalled.after, claim: None }
+    }
+}
+
+/// A delta as a line of JSON.
+#[derive(Serialize)]
+struct DeltaLine<'a> {
+    run: RunId,
+    #[serde(flatten)]
+    delta: &'a Delta,
 }
 
 /// Shows runs, and hears signals meanwhile.
@@ -73,24 +100,60 @@ impl Viewer {
     pub fn new(common: &Common, form: Form) -> Result<Self, Failure> {
         let quiet = common.global.quiet || form != Form::Screen;
         let volume = if quiet { Volume::Quiet } else { Volume::Usual };
-        let screen = Screen::new(volume, common.environment.no_color);
+        let screen = Screen::new(volume, &common.environment);
         Ok(Viewer { form, screen, signals: Signals::listen()? })
     }
 
+    /// Turns to another run for a while. Returns the screen of the present one.
+    pub fn turn_to_another(&mut self, common: &Common) -> Screen {
+        let volume = self.screen.volume();
+        std::mem::replace(&mut self.screen, Screen::new(volume, &common.environment))
+    }
+
+    /// Says that there are agents that cannot be used. Those that can are not affected.
+    pub fn warn_of_agents(&mut self, runtime: &Runtime) {
+        let agents = runtime.agents();
+        let wrong = agents.problems().iter().filter(|problem| problem.level == Level::Error);
+        let remark = match (wrong.clone().next(), wrong.count() as u64) {
+            (None, _) => return,
+            (Some(problem), 1) => format!("◇ {problem}"),
+            (Some(problem), count) => {
+                format!("◇ {problem}; and {} more: `posse agents check`", count - 1)
+            }
+        };
+        self.screen.remark(&clean_line(&remark, 400));
+    }
+
     /// Lets the screen know what those events refer to that come after `row`, the run as it is
-    /// found.
-    pub async fn recall(&mut self, runtime: &Runtime, row: &RunRow) -> Result<(), Failure> {
-        let mut after = Seq::ZERO;
-        loop {
-            let page = runtime.read(row.id, after, PAGE).await?;
-            for record in page.iter().take_while(|record| record.seq <= row.last_seq) {
-                self.screen.recall(record);
+    /// found, and who is at work below it.
+    pub async fn recall(&mut self, runtime: &Runtime, row: &RunRow) -> Result<Recalled, Failure> {
+        self.screen.attend(row.id);
+        let tree = runtime.handle(row.id).tree().await?;
+        let open: Vec<&RunRow> =
+            tree.iter().filter(|below| below.id != row.id && is_open(below)).collect();
+        let started: HashSet<RunId> = open.iter().map(|below| below.id).collect();
+        let is_start = |record: &Record| match &record.event {
+            Event::ChildStarted(child) => started.contains(&child.run),
+            _ => false,
+        };
+        let screen = &mut self.screen;
+        read(runtime, row, |record| {
+            screen.recall(record);
+            if is_start(record) {
+                screen.recall_below(record);
             }
-            match page.last() {
-                Some(last) if last.seq < row.last_seq => after = last.seq,
-                _ => return Ok(()),
-            }
+        })
+        .await?;
+        for below in &open {
+            read(runtime, below, |record| {
+                if !matches!(record.event, Event::ChildStarted(_)) || is_start(record) {
+                    screen.recall_below(record);
+                }
+            })
+            .await?;
         }
+        let below = open.iter().map(|below| (below.id, below.last_seq)).collect();
+        Ok(Recalled { after: row.last_seq, below })
     }
 
     /// Shows a run until then, or until a signal comes. May be called again to go on.
@@ -101,17 +164,19 @@ impl Viewer {
         until: Until,
     ) -> Result<Followed, Failure> {
         let run = followee.run.clone();
-        let mut rest = std::pin::pin!(run.at_rest());
+        self.screen.attend(run.id());
+        let mut rest = std::pin::pin!(settled(&run));
         let mut looking = true;
         let mut rested: Option<RunRow> = None;
         // Each turn of a session is a claim of its own.
         followee.claim = None;
-        let mut ticks = tokio::time::interval(Duration::from_millis(200));
+        let mut ticks = tokio::time::interval(Duration::from_millis(100));
         let mut checks = tokio::time::interval(Duration::from_secs(1));
         loop {
             followee.claim = followee.claim.max(run.executed_here());
             // What happened before the rest is shown before it is believed.
             if let Some(row) = rested.take_if(|row| row.last_seq <= followee.shown) {
+                self.settle(&run).await?;
                 match until {
                     Until::Rest => return Ok(Followed::Rests(Box::new(row))),
                     Until::End => self.end_turn()?,
@@ -122,7 +187,7 @@ impl Viewer {
                 signal = self.signals.next() => return Ok(Followed::Signal(signal)),
                 update = followee.events.next() => update,
                 row = &mut rest, if looking => {
-                    (looking, rested) = (false, Some(row?));
+                    (looking, rested) = (false, row?);
                     continue;
                 }
                 _ = ticks.tick() => {
@@ -137,13 +202,15 @@ impl Viewer {
             let Some(update) = update else {
                 return Err(Failure::internal(format!("run {} is archived", run.id())));
             };
-            if let Some(outcome) = self.show(followee, &update?)? {
+            let (about, update) = update?;
+            if let Some(outcome) = self.show(followee, about, &update)? {
+                self.settle(&run).await?;
                 self.look_who_executes(runtime, followee).await?;
                 return Ok(Followed::Ended(outcome));
             }
-            if !looking && rested.is_none() {
+            if about == run.id() && !looking && rested.is_none() {
                 looking = true;
-                rest.set(run.at_rest());
+                rest.set(settled(&run));
             }
         }
     }
@@ -156,20 +223,32 @@ impl Viewer {
         }
     }
 
+    /// What no event has told of those below when the run ends or rests is taken from the store.
+    async fn settle(&mut self, run: &RunHandle) -> Result<(), Failure> {
+        if self.screen.has_children() {
+            self.screen.settle(&run.tree().await?);
+        }
+        Ok(())
+    }
+
     fn show(
         &mut self,
         followee: &mut Followee,
+        run: RunId,
         update: &Update,
     ) -> Result<Option<Outcome>, Failure> {
         match self.form {
             // With JSON at the end the screen is quiet, and only remembers.
-            Form::Screen | Form::Json => self.screen.show(update),
+            Form::Screen | Form::Json => self.screen.show(run, update),
             Form::StreamJson => match update {
                 Update::Event(record) => print::json(record)?,
-                Update::Delta(delta) => print::json(delta)?,
+                Update::Delta(delta) => print::json(&DeltaLine { run, delta })?,
             },
         }
         let Update::Event(record) = update else { return Ok(None) };
+        if run != followee.run.id() {
+            return Ok(None);
+        }
         followee.shown = record.seq;
         match &record.event {
             Event::RunFinished(finished) => Ok(Some(finished.outcome.clone())),
@@ -232,6 +311,23 @@ impl Viewer {
                 print::note("stopped at once; `posse runs list --unfinished` shows what is kept");
                 std::process::exit(Code::Interrupted as i32)
             }
+        }
+    }
+}
+
+/// Reads the events of a run up to where `row` shows it.
+pub async fn read(
+    runtime: &Runtime,
+    row: &RunRow,
+    mut visit: impl FnMut(&Record),
+) -> Result<(), Failure> {
+    let mut after = Seq::ZERO;
+    loop {
+        let page = runtime.read(row.id, after, PAGE).await?;
+        page.iter().take_while(|record| record.seq <= row.last_seq).for_each(&mut visit);
+        match page.last() {
+            Some(last) if last.seq < row.last_seq => after = last.seq,
+            _ => return Ok(()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod agents;
 mod cassette;
 pub mod chat;
 pub mod completions;
@@ -8,18 +9,20 @@ pub mod demo;
 pub mod fake_model;
 mod follow;
 pub mod models;
+mod rest;
 pub mod run;
 pub mod runs;
 
 use crate::args::{AgentOptions, Global};
 use crate::environment::Environment;
 use crate::exit::Failure;
+use posse::agents::{Given, Level, Sources as AgentSources, ToolFacts};
 use posse::config::{Config, Sources};
 use posse::launch::Launcher;
 use posse::model::{Cassette, Models, Options};
 use posse::protocol::Usd;
 use posse::{
-    AgentCatalog, Keys, Limits, NamedBy, Recovery, RunSpec, Runtime, RuntimeConfig, Selection,
+    Keys, Limits, LiveCatalog, NamedBy, Recovery, RunSpec, Runtime, RuntimeConfig, Selection,
 };
 use std::path::{Path, PathBuf};
 
@@ -72,21 +75,43 @@ impl Common {
         Models::new(config.catalog.value.clone(), self.keys(config), options)
     }
 
+    /// Where agents are looked for, for work in `folder`.
+    pub fn agent_sources(&self, folder: &Path, given: &[String]) -> AgentSources {
+        let below = |root: &Option<PathBuf>, path: &str| root.as_ref().map(|it| it.join(path));
+        let Environment { config_folder, home_folder, .. } = &self.environment;
+        let user = [below(config_folder, "agents"), below(home_folder, ".claude/agents")];
+        AgentSources {
+            command_line: given.iter().map(|text| Given::of(text)).collect(),
+            working_folder: Some(folder.to_owned()),
+            user_folders: user.into_iter().flatten().collect(),
+            plugin_folders: below(config_folder, "plugins").into_iter().collect(),
+            settings: self.sources(folder),
+            tools: ToolFacts::built_in(),
+        }
+    }
+
+    /// The agents for work in `folder`, those `given` on the command line first.
+    pub fn agents(&self, folder: &Path, given: &[String]) -> Result<LiveCatalog, Failure> {
+        let agents = LiveCatalog::load(self.agent_sources(folder, given));
+        // Whoever names agents here means to use them.
+        if !given.is_empty() {
+            refuse_unusable(&agents, given)?;
+        }
+        Ok(agents)
+    }
+
     /// Opens the runtime. It goes on with no run by itself: the command says with which.
-    pub async fn runtime(&self, config: &Config) -> Result<Runtime, Failure> {
-        self.runtime_with(config, None).await
+    pub async fn runtime(&self, config: &Config, agents: LiveCatalog) -> Result<Runtime, Failure> {
+        self.runtime_with(config, agents, None).await
     }
 
     /// The same, with a cassette.
     pub async fn runtime_with(
         &self,
         config: &Config,
+        agents: LiveCatalog,
         cassette: Option<Cassette>,
     ) -> Result<Runtime, Failure> {
-        let mut agents = AgentCatalog::built_in();
-        for agent in &config.agents {
-            agents.set(agent.value.clone());
-        }
         let environment = self.environment.for_processes.clone();
         let mut models = config.model.value.iter().cloned();
         let runtime = RuntimeConfig {
@@ -94,6 +119,10 @@ impl Common {
             catalog: config.catalog.value.clone(),
             model: models.next(),
             fallbacks: models.collect(),
+            small_model: config.small_model.value.clone(),
+            plan_model: config.plan_model.value.clone(),
+            strategy: config.strategy.value,
+            max_depth: config.max_depth.value,
             effort: config.effort.value,
             patience: config.patience.patience(),
             stall: config.patience.stall(),
@@ -106,6 +135,28 @@ impl Common {
             ..RuntimeConfig::new(self.database()?, self.keys(config))
         };
         Ok(Runtime::open(runtime).await?)
+    }
+}
+
+/// Refuses agents of the command line that cannot be used.
+fn refuse_unusable(agents: &LiveCatalog, given: &[String]) -> Result<(), Failure> {
+    let files: Vec<PathBuf> = given
+        .iter()
+        .filter_map(|text| match Given::of(text) {
+            Given::File(path) => Some(path),
+            Given::Inline(_) => None,
+        })
+        .collect();
+    let catalog = agents.current();
+    let wrong = catalog.problems().iter().filter(|problem| problem.level == Level::Error);
+    let wrong = wrong.filter(|problem| match &problem.path {
+        Some(path) => files.contains(path),
+        None => true,
+    });
+    let wrong: Vec<String> = wrong.map(ToString::to_string).collect();
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::usage(format!("--agents: {}", wrong.join("; ")))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
+use super::rest::{has_work, heads, rested};
 use super::{Common, folder, reason, spec};
 use crate::args::RunOptions;
 use crate::clean::clean_line;
@@ -34,8 +35,10 @@ pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
     if deck.is_used() {
         config.recovery.value = AutoResume::Wait;
     }
-    let runtime = common.runtime_with(&config, deck.cassette()).await?;
+    let agents = common.agents(&folder, &options.agent.agents)?;
+    let runtime = common.runtime_with(&config, agents, deck.cassette()).await?;
     let result = async {
+        viewer.warn_of_agents(&runtime);
         deck.announce(&mut viewer.screen);
         let selection = runtime.select(&spec).await?;
         let why = reason(&selection, &spec, &config);
@@ -50,7 +53,7 @@ pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
         let code = follow_to_end(&runtime, &mut followee, &mut viewer).await?;
         // Others may have been interrupted meanwhile.
         others.extend(take_up(&runtime, &config, &folder, run.id()).await?.0);
-        wait_for_others(&runtime, others, &mut viewer).await;
+        wait_for_others(&runtime, others, &mut viewer).await?;
         Ok(code)
     }
     .await;
@@ -91,12 +94,15 @@ async fn take_up(
     if config.recovery.value == AutoResume::Wait {
         return Ok((taken, left));
     }
-    for row in unfinished(runtime, folder).await?.iter().filter(|row| row.id != own) {
-        match runtime.check_model(&row.model) {
-            Ok(()) => taken.push(runtime.resume(row.id).id()),
-            Err(error) => {
+    let mut rows = unfinished(runtime, folder).await?;
+    rows.retain(|row| row.root != own);
+    for head in heads(runtime, &rows).await? {
+        let models = rows.iter().filter(|row| row.root == head.root);
+        match models.map(|row| runtime.check_model(&row.model)).find_map(Result::err) {
+            None => taken.push(runtime.resume(head.id).id()),
+            Some(error) => {
                 let why = clean_line(&error.to_string(), 200);
-                left.push(format!("run {} waits: {why}", row.id.short()));
+                left.push(format!("run {} waits: {why}", head.id.short()));
             }
         }
     }
@@ -132,19 +138,25 @@ fn announce(viewer: &mut Viewer, others: &[RunId], left: Vec<String>) {
 }
 
 /// Waits for runs that were found unfinished, until a signal comes.
-async fn wait_for_others(runtime: &Runtime, mut others: Vec<RunId>, viewer: &mut Viewer) {
+async fn wait_for_others(
+    runtime: &Runtime,
+    mut others: Vec<RunId>,
+    viewer: &mut Viewer,
+) -> Result<(), Failure> {
     others.sort();
     others.dedup();
-    let busy = others.iter().filter(|run| runtime.handle(**run).executed_here().is_some()).count();
+    let mut busy = 0;
+    for other in &others {
+        busy += u64::from(has_work(runtime, *other).await?);
+    }
     if busy > 0 {
-        let runs = view::count(busy as u64, "other run");
+        let runs = view::count(busy, "other run");
         viewer.screen.remark(&format!("waiting for {runs}; Ctrl-C leaves, they are kept"));
     }
     for other in others {
-        let handle = runtime.handle(other);
         let rested = tokio::select! {
-            rested = handle.at_rest() => rested,
-            _ = viewer.signals.next() => return,
+            rested = rested(runtime, other) => rested,
+            _ = viewer.signals.next() => return Ok(()),
         };
         let Ok(row) = rested else { continue };
         let line = match row.outcome {
@@ -153,6 +165,7 @@ async fn wait_for_others(runtime: &Runtime, mut others: Vec<RunId>, viewer: &mut
         };
         viewer.screen.remark(&format!("run {}: {line}", other.short()));
     }
+    Ok(())
 }
 
 fn prompt(options: &RunOptions) -> Result<String, Failure> {

@@ -1,12 +1,13 @@
 //! `posse runs`: list, follow and control runs. One file a verb.
 
-mod cancel;
+pub mod cancel;
 mod export;
 mod list;
 mod log;
-mod resume;
+pub mod resume;
 mod send;
 mod show;
+pub mod tree;
 mod verify;
 mod watch;
 
@@ -21,11 +22,13 @@ use serde_json::json;
 pub(super) const PAGE: usize = 500;
 
 pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
-    let config = common.config(&folder(None)?)?;
+    let folder = folder(None)?;
+    let config = common.config(&folder)?;
     if !common.database()?.exists() {
         return nothing_yet(&common, &verb);
     }
-    let runtime = common.runtime(&config).await?;
+    let agents = common.agents(&folder, &[])?;
+    let runtime = common.runtime(&config, agents).await?;
     let result = act(&common, &runtime, verb).await;
     runtime.shutdown().await;
     result
@@ -56,6 +59,7 @@ async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code,
     match verb {
         RunsVerb::List(options) => list::run(common, runtime, options).await,
         RunsVerb::Show { run } => show::run(common, runtime, &run).await,
+        RunsVerb::Tree { run } => tree::run(common, runtime, &run).await,
         RunsVerb::Log { run, after } => log::run(common, runtime, &run, after).await,
         RunsVerb::Watch { run } => watch::run(common, runtime, &run).await,
         RunsVerb::Send { run, text } => send::run(common, runtime, &run, text).await,

@@ -1,6 +1,6 @@
 //! One run of a tree in one line, which fits where it is printed. Pure.
 
-use super::tree::{Node, State, Sum};
+use super::tree::{Node, State, Sum, Tree};
 use crate::clean::clean_line;
 use crate::paint::Paint;
 use crate::spending::Spending;
@@ -48,8 +48,14 @@ impl Line<'_> {
         while !parts.is_empty() && fixed + label.min(LABEL) + columns(&tail(parts)) > room {
             parts = &parts[..parts.len() - 1];
         }
-        let tail = tail(parts);
+        let mut tail = tail(parts);
         let label = fitted(self.label, room.saturating_sub(fixed + columns(&tail)));
+        // What is cut says by itself that more would follow.
+        if label.ends_with('…')
+            && let Some(rest) = tail.strip_prefix(" …")
+        {
+            tail = rest.to_owned();
+        }
         if fixed + columns(&label) + columns(&tail) > room {
             let bare = format!("{}{} {agent} {label}", self.before, self.mark);
             return fitted(bare.trim_end(), room);
@@ -113,8 +119,9 @@ pub fn begun(run: RunId, node: &Node, look: Look) -> String {
 }
 
 /// A run that has ended, with `sum` of those below it.
-pub fn ended(node: &Node, sum: &Sum, before: String, look: Look) -> String {
-    let mut taken = spent(tenths(node.took(0)), &node.spending);
+pub fn ended(node: &Node, sum: &Sum, look: Look) -> String {
+    let before = indentation(node, look);
+    let mut taken = spent(node.took(0), &node.spending);
     if sum.runs > 0 {
         taken.push_str(&format!(" ({})", below(sum)));
     }
@@ -134,7 +141,7 @@ pub fn ended(node: &Node, sum: &Sum, before: String, look: Look) -> String {
 
 /// Several runs that have ended well and are not told one by one.
 pub fn collapsed(sum: &Sum, took_ms: u64, look: Look) -> String {
-    let line = format!("✓ {} more done · {}", sum.runs, spent(tenths(took_ms), &sum.spending));
+    let line = format!("✓ {} more done · {}", sum.runs, spent(took_ms, &sum.spending));
     look.paint.dim(&fitted(&line, look.columns))
 }
 
@@ -143,6 +150,37 @@ pub fn spent(took_ms: u64, spending: &Spending) -> String {
     let tools = view::count(spending.tool_calls, "tool");
     let (took, tokens) = (view::duration(took_ms), view::tokens(spending.tokens()));
     format!("{tools}, {took}, {tokens} tokens, {}", spending.cost())
+}
+
+/// What a run took itself, and what it took with all that stand below it.
+pub fn totals(own: &Spending, took_ms: u64, tree: Option<&Tree>) -> String {
+    let mut totals = format!(
+        "{} · {} · {} in / {} out · {} · {}",
+        view::count(own.turns, "turn"),
+        view::count(own.tool_calls, "tool call"),
+        view::tokens(own.input_tokens()),
+        view::tokens(own.output_tokens()),
+        own.cost(),
+        view::duration(took_ms),
+    );
+    if let Some(tree) = tree.filter(|tree| !tree.is_empty()) {
+        let below = tree.sum(tree.top());
+        let who = match (tree.children(tree.top()).len() as u64, below.runs) {
+            (1, 1) => "1 child".to_owned(),
+            (children, runs) if children == runs => format!("{runs} children"),
+            (_, runs) => format!("{runs} runs below"),
+        };
+        let mut all = own.clone();
+        all.add(&below.spending);
+        totals.push_str(&format!(
+            " · with {who}: {}, {} in / {} out, {}",
+            view::count(all.tool_calls, "tool call"),
+            view::tokens(all.input_tokens()),
+            view::tokens(all.output_tokens()),
+            all.cost(),
+        ));
+    }
+    totals
 }
 
 /// How many stand below, and what became of them if that is not usual.
@@ -161,7 +199,7 @@ fn ended_below(sum: &Sum) -> Option<String> {
     (ended > 0).then(|| format!("{ended} of {} below ended", sum.runs))
 }
 
-/// Long enough times in tenths of a second, so that a clock that ticks does not flicker.
+/// A time in tenths of a second, so that a clock that ticks does not flicker.
 fn tenths(ms: u64) -> u64 {
     ms / 100 * 100
 }

@@ -4,7 +4,7 @@
 use super::todos::Todos;
 use crate::clean::clean_line;
 use crate::spending::Spending;
-use posse::protocol::{ChildStarted, Event, Outcome, Record, Remedy};
+use posse::protocol::{Caller, ChildStarted, Event, Outcome, Record, Remedy, Sender};
 use posse::{RunId, RunRow, Status};
 use std::collections::HashMap;
 
@@ -68,6 +68,8 @@ pub struct Node {
     pub ended: u64,
     /// Why it ended without its answer, or what it does about a provider in trouble.
     pub remark: String,
+    /// Events of its earlier life are still to come, until the one that set it to work again.
+    earlier: Option<Caller>,
     children: Vec<RunId>,
 }
 
@@ -83,6 +85,10 @@ impl Node {
         self.todos.observe(&record.event);
         match &record.event {
             Event::RunStarted(started) => self.color.clone_from(&started.agent.color),
+            Event::MessageReceived(received) => {
+                self.earlier.take_if(|caller| received.from == Sender::Run(caller.clone()));
+            }
+            _ if self.earlier.is_some() => {}
             Event::ModelCalled(_) => (self.state, self.remark) = (State::Running, String::new()),
             Event::ModelFailed(failed) => {
                 let remedy = failed.remedy.as_ref().map(Remedy::to_string);
@@ -173,24 +179,35 @@ impl Tree {
     /// Learns what an event of the run at the top, or of one below it, means for the tree.
     pub fn observe(&mut self, record: &Record) -> Option<Change> {
         if let Some(node) = self.nodes.get_mut(&record.run) {
+            let was_open = node.state.is_open();
             node.observe(record);
-            if matches!(record.event, Event::RunFinished(_)) {
+            if was_open && !node.state.is_open() {
                 return Some(Change::Ended(record.run));
             }
         }
         match &record.event {
-            Event::ChildStarted(child) => Some(self.start(record.run, record.at, child)),
+            Event::ChildStarted(child) => self.start(record.run, record.at, child),
             _ => None,
         }
     }
 
-    fn start(&mut self, parent: RunId, at: u64, child: &ChildStarted) -> Change {
+    fn start(&mut self, parent: RunId, at: u64, child: &ChildStarted) -> Option<Change> {
         let (run, label) = (child.run, clean_line(&child.label, 200));
-        match self.nodes.get_mut(&run) {
-            Some(node) => (node.state, node.began, node.label) = (State::Queued, at, label),
-            None => self.add(run, parent, clean_line(child.agent.as_str(), 64), label, at),
+        let known = self.nodes.contains_key(&run);
+        if !known {
+            self.add(run, parent, clean_line(child.agent.as_str(), 64), String::new(), at);
         }
-        Change::Started(run)
+        let node = self.nodes.get_mut(&run)?;
+        // Its own events may have been faster.
+        let is_news = !known || !node.state.is_open();
+        if !known && child.resumed {
+            node.earlier = Some(Caller { call: child.call.clone(), ..Caller::of_run(parent) });
+        }
+        (node.began, node.label) = (at, label);
+        if is_news {
+            node.state = State::Queued;
+        }
+        is_news.then_some(Change::Started(run))
     }
 
     fn add(&mut self, run: RunId, parent: RunId, agent: String, label: String, began: u64) {
@@ -207,6 +224,7 @@ impl Tree {
             began,
             ended: 0,
             remark: String::new(),
+            earlier: None,
             children: Vec::new(),
         };
         self.nodes.insert(run, node);
@@ -220,7 +238,8 @@ impl Tree {
     /// those that have ended.
     pub fn settle(&mut self, rows: &[RunRow]) -> Vec<RunId> {
         let mut ended = Vec::new();
-        for row in rows.iter().filter(|row| row.id != self.top) {
+        let top = self.top;
+        for row in rows.iter().filter(|row| row.id != top) {
             let Some(parent) = row.parent else { continue };
             let known = self.nodes.contains_key(&row.id);
             if !known && self.nodes.contains_key(&parent) {

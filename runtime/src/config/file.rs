@@ -1,14 +1,16 @@
 //! A settings file as it is written.
 
 use super::ConfigError;
+use super::agents::FileAgent;
 use super::limits::FileLimits;
 use super::patience::FilePatience;
 use posse_model::catalog::{Additions, ModelRow, VendorRow};
-use posse_protocol::{AgentName, AgentSpec, Effort};
+use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
 
 /// The largest settings file that is read.
 const MAX_BYTES: u64 = 1 << 20;
@@ -28,14 +30,19 @@ pub enum AutoResume {
 pub(super) struct File {
     #[serde(deserialize_with = "one_or_more")]
     pub(super) model: Vec<String>,
+    pub(super) small_model: Option<String>,
+    pub(super) plan_model: Option<String>,
     pub(super) effort: Option<Effort>,
     pub(super) agent: Option<AgentName>,
     pub(super) max_concurrent: Option<usize>,
+    pub(super) max_depth: Option<u32>,
+    pub(super) strategy: Option<DelegationStrategy>,
+    pub(super) plugins: Option<Vec<PathBuf>>,
     pub(super) recovery: Option<AutoResume>,
     durability: Option<DurabilityWord>,
     pub(super) limits: FileLimits,
     pub(super) patience: FilePatience,
-    pub(super) agents: BTreeMap<AgentName, FileAgent>,
+    pub(super) agents: BTreeMap<AgentName, Spanned<FileAgent>>,
     vendors: BTreeMap<String, VendorRow>,
     models: BTreeMap<String, ModelRow>,
     aliases: BTreeMap<String, String>,
@@ -46,20 +53,6 @@ pub(super) struct File {
 enum DurabilityWord {
     Power,
     Process,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FileAgent {
-    description: String,
-    instructions: String,
-    pub(super) tools: Option<Vec<String>>,
-    #[serde(default, deserialize_with = "one_or_more")]
-    model: Vec<String>,
-    effort: Option<Effort>,
-    output_schema: Option<serde_json::Value>,
-    #[serde(default)]
-    pub(super) limits: FileLimits,
 }
 
 impl File {
@@ -86,6 +79,7 @@ impl File {
             ("max_concurrent", self.max_concurrent.is_some()),
             ("recovery", self.recovery.is_some()),
             ("durability", self.durability.is_some()),
+            ("plugins", self.plugins.is_some()),
             ("patience", !self.patience.is_empty()),
             ("vendors", !self.vendors.is_empty()),
             ("models", !self.models.is_empty()),
@@ -95,25 +89,8 @@ impl File {
     }
 }
 
-impl FileAgent {
-    /// The agent called `name`, its limits aside.
-    pub(super) fn spec(self, name: AgentName) -> AgentSpec {
-        let mut models = self.model.into_iter();
-        AgentSpec {
-            description: self.description,
-            instructions: self.instructions,
-            tools: self.tools,
-            model: models.next(),
-            fallbacks: models.collect(),
-            effort: self.effort,
-            output_schema: self.output_schema,
-            ..AgentSpec::new(name)
-        }
-    }
-}
-
-/// The file at `path`, if there is one.
-pub(super) fn read(path: &Path) -> Result<Option<File>, ConfigError> {
+/// The file at `path` and its text, if there is one.
+pub(super) fn read(path: &Path) -> Result<Option<(File, String)>, ConfigError> {
     let unreadable = |reason: String| ConfigError::Unreadable { path: path.to_owned(), reason };
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -125,10 +102,13 @@ pub(super) fn read(path: &Path) -> Result<Option<File>, ConfigError> {
         Ok(_) => {}
     }
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    toml::from_str(&text).map(Some).map_err(|error| {
-        let reason = error.to_string();
-        ConfigError::Invalid { path: path.to_owned(), reason: reason.trim_end().to_owned() }
-    })
+    match toml::from_str(&text) {
+        Ok(file) => Ok(Some((file, text))),
+        Err(error) => {
+            let reason = error.to_string().trim_end().to_owned();
+            Err(ConfigError::Invalid { path: path.to_owned(), reason })
+        }
+    }
 }
 
 /// Reads a text or a list of them. An empty list is refused: it would say nothing.

@@ -92,7 +92,7 @@ impl FileLimits {
 }
 
 /// The stricter of two in each limit.
-pub(super) fn stricter(one: Limits, other: &Limits) -> Limits {
+pub(crate) fn stricter(one: Limits, other: &Limits) -> Limits {
     fn least<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
         one.into_iter().chain(other).min()
     }
@@ -104,6 +104,40 @@ pub(super) fn stricter(one: Limits, other: &Limits) -> Limits {
         cost: least(one.cost, other.cost),
         wall_ms: least(one.wall_ms, other.wall_ms),
         extra: one.extra,
+    }
+}
+
+/// What `change` sets, in place of what `limits` says.
+pub(crate) fn replaced(change: &Limits, limits: &Limits) -> Limits {
+    Limits {
+        turns: change.turns.or(limits.turns),
+        tool_calls: change.tool_calls.or(limits.tool_calls),
+        input_tokens: change.input_tokens.or(limits.input_tokens),
+        output_tokens: change.output_tokens.or(limits.output_tokens),
+        cost: change.cost.or(limits.cost),
+        wall_ms: change.wall_ms.or(limits.wall_ms),
+        extra: limits.extra.clone(),
+    }
+}
+
+/// What `change` sets where it is stricter than `limits`, or than `general` where these say
+/// nothing.
+pub(crate) fn narrowed(change: &Limits, limits: &Limits, general: &Limits) -> Limits {
+    let in_force = replaced(limits, general);
+    // Only what is changed: the rest stays as it is, so that `general` can still change it.
+    replaced(&only(&stricter(change.clone(), &in_force), change), limits)
+}
+
+/// Those of `limits` that `set` has too.
+fn only(limits: &Limits, set: &Limits) -> Limits {
+    Limits {
+        turns: set.turns.and(limits.turns),
+        tool_calls: set.tool_calls.and(limits.tool_calls),
+        input_tokens: set.input_tokens.and(limits.input_tokens),
+        output_tokens: set.output_tokens.and(limits.output_tokens),
+        cost: set.cost.and(limits.cost),
+        wall_ms: set.wall_ms.and(limits.wall_ms),
+        extra: Extra::default(),
     }
 }
 
@@ -132,6 +166,18 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_can_only_narrow() {
+        let limits = |turns, tool_calls| Limits { turns, tool_calls, ..Limits::default() };
+        let general = limits(Some(10), Some(10));
+        let check = |change: Limits, own: Limits, expected: Limits| {
+            assert_eq!(narrowed(&change, &own, &general), expected);
+        };
+        check(limits(Some(50), None), limits(None, None), limits(Some(10), None));
+        check(limits(Some(5), None), limits(None, Some(90)), limits(Some(5), Some(90)));
+        check(limits(Some(50), Some(3)), limits(Some(20), None), limits(Some(20), Some(3)));
+    }
 
     #[test]
     fn durations_are_read_as_people_write_them() {

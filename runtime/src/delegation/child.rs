@@ -127,7 +127,10 @@ impl Runtime {
             }
             for child in fresh {
                 self.inner.workbench.active.stop(child);
-                match self.inner.store.append(vec![request(child, by)]).await {
+                fail::fail_point!("cascade.append.before");
+                let stored = self.inner.store.append(vec![request(child, by)]).await;
+                fail::fail_point!("cascade.append.after");
+                match stored {
                     Ok(_) => self.inner.supervisor.adopt(child),
                     // It has come to its end meanwhile.
                     Err(StoreError::Finished(_) | StoreError::Archived(_)) => {}

@@ -164,20 +164,64 @@ async fn start(
         ..RunSpec::new(agent, arguments.prompt.clone(), &above.started.grant.workspace)
     };
     let agent = spec.agent.clone();
-    match runtime.begin_below(RunId::new(), spec, Some(above)).await? {
+    fail::fail_point!("task.start.before");
+    let begun = match runtime.begin_below(RunId::new(), spec, Some(above)).await {
+        Ok(begun) => begun,
+        // Settings may have changed since the process died that started the child: it is there.
+        Err(error) => match started_before(runtime, above).await? {
+            Some(run) => Begun::Found(run),
+            None => return Err(error),
+        },
+    };
+    fail::fail_point!("task.start.after");
+    match begun {
         Begun::New(run) => Ok(waits_for(&agent.to_string(), &label, run)),
-        Begun::Found(run) => found(runtime, run, &agent.to_string(), &label).await,
+        Begun::Found(run) => found(runtime, above, run, &agent.to_string(), &label).await,
     }
 }
 
 /// A child that was there before: it is waited for, unless its end is known and was never told.
-async fn found(runtime: &Runtime, run: RunId, agent: &str, label: &str) -> Result<Answer, Error> {
+async fn found(
+    runtime: &Runtime,
+    above: &Above,
+    run: RunId,
+    agent: &str,
+    label: &str,
+) -> Result<Answer, Error> {
     let records = runtime.read(run, Seq::ZERO, usize::MAX).await?;
-    if let Some(Record { event: Event::RunFinished(finished), .. }) = records.last() {
-        return Ok(told(run, &records, finished).into());
+    let Some(Record { event: Event::RunFinished(finished), .. }) = records.last() else {
+        runtime.resume(run);
+        return Ok(waits_for(agent, label, run));
+    };
+    // It may have come to its end since this call was looked at: then its caller was told.
+    let told_before = since_last_reply(runtime, above, |event| match event {
+        Event::ToolFinished(answer) => (Some(&answer.call) == above.call.as_ref()).then_some(()),
+        _ => None,
+    });
+    match told_before.await? {
+        Some(()) => Ok(waits_for(agent, label, run)),
+        None => Ok(told(run, &records, finished).into()),
     }
-    runtime.resume(run);
-    Ok(waits_for(agent, label, run))
+}
+
+/// The last thing that `find` finds in the log of the caller since its last reply.
+async fn since_last_reply<T>(
+    runtime: &Runtime,
+    above: &Above,
+    find: impl Fn(&Event) -> Option<T>,
+) -> Result<Option<T>, Error> {
+    let log = runtime.read(above.run, Seq::ZERO, usize::MAX).await?;
+    let mut turn = log.iter().rev().take_while(|it| !matches!(it.event, Event::ModelReplied(_)));
+    Ok(turn.find_map(|record| find(&record.event)))
+}
+
+/// The child that this call has started or set to work before: the process died in between.
+async fn started_before(runtime: &Runtime, above: &Above) -> Result<Option<RunId>, Error> {
+    let by_this_call = |event: &Event| match event {
+        Event::ChildStarted(child) if child.call == above.call => Some(child.run),
+        _ => None,
+    };
+    since_last_reply(runtime, above, by_this_call).await
 }
 
 /// What would be told of the end of a run with this log.
@@ -207,8 +251,8 @@ async fn resume(
         )));
     }
     let label = label(arguments);
-    if already_resumed(runtime, above, child.id).await? {
-        return found(runtime, child.id, &child.agent, &label).await;
+    if started_before(runtime, above).await? == Some(child.id) {
+        return found(runtime, above, child.id, &child.agent, &label).await;
     }
     if child.outcome.is_none() {
         return Err(invalid(&format!("run {} is still at work; wait for its result", child.id)));
@@ -236,17 +280,6 @@ async fn resume(
     fail::fail_point!("task.resume.after");
     runtime.resume(child.id);
     Ok(waits_for(&child.agent, &label, child.id))
-}
-
-/// True when this call has set `child` to work before: the process died in between.
-async fn already_resumed(runtime: &Runtime, above: &Above, child: RunId) -> Result<bool, Error> {
-    let log = runtime.read(above.run, Seq::ZERO, usize::MAX).await?;
-    let turn = log.iter().rev().take_while(|it| !matches!(it.event, Event::ModelReplied(_)));
-    let by_this_call = |record: &Record| match &record.event {
-        Event::ChildStarted(started) => started.run == child && started.call == above.call,
-        _ => false,
-    };
-    Ok(turn.into_iter().any(by_this_call))
 }
 
 /// What the child is about.

@@ -139,7 +139,7 @@ async fn nested_fan_outs_finish_with_one_slot() {
         script = script.conversation(lead(&format!("go{one}")));
     }
     let script = script.rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("leaf")));
-    let bench = Bench::with(script, |mut config| {
+    let bench = Bench::with(script, |config| {
         let lead = AgentSpec { max_depth: Some(2), ..AgentSpec::new("lead".parse().unwrap()) };
         config.agents.set(lead);
         RuntimeConfig { max_concurrent: 1, ..config }
@@ -204,7 +204,7 @@ async fn every_sibling_s_result_is_kept_whatever_becomes_of_the_others() {
             posse_testkit::Rule::when(When::any().first_user_contains("endless"))
                 .reply(Reply::text("half").and_tool_call("List", json!({"path": "."}))),
         );
-    let bench = Bench::with(script, |mut config| {
+    let bench = Bench::with(script, |config| {
         let limits = Limits { turns: Some(3), ..Limits::default() };
         config.agents.set(AgentSpec { limits, ..AgentSpec::new("worker".parse().unwrap()) });
         config
@@ -338,7 +338,7 @@ async fn c10_cancelling_a_run_reaches_everything_below_it() {
             [Reply::tool_call("Task", task("explore", "deep")), Reply::text("never")],
         ))
         .rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
-    let bench = Bench::with(script, |mut config| {
+    let bench = Bench::with(script, |config| {
         let agent = AgentSpec { max_depth: Some(3), ..AgentSpec::new("lead".parse().unwrap()) };
         config.agents.set(agent);
         config
@@ -425,7 +425,7 @@ async fn a_fork_takes_the_conversation_over() {
                     .reply(Reply::tool_call("Task", task(agent, "your part"))),
             )
             .rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("done")));
-        let bench = Bench::with(script, |mut config| {
+        let bench = Bench::with(script, |config| {
             for name in ["twin", "other"] {
                 let agent = AgentSpec {
                     context,

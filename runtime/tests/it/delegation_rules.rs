@@ -19,7 +19,7 @@ fn names(list: &[&str]) -> Vec<String> {
 }
 
 fn with(agents: Vec<AgentSpec>) -> impl FnOnce(RuntimeConfig) -> RuntimeConfig {
-    move |mut config| {
+    move |config| {
         for agent in agents {
             config.agents.set(agent);
         }

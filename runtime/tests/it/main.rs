@@ -4,10 +4,15 @@
 
 mod bench;
 mod cancelling;
+mod catalog;
+mod catalog_files;
+mod catalog_fuzz;
 mod compacting;
 mod delegation;
 mod delegation_rules;
 mod durability;
+mod facade_query;
+mod facade_subagents;
 mod full_disk;
 mod limits;
 mod provider;

@@ -15,7 +15,7 @@ fn script() -> Script {
 /// A runtime with an agent `judge` that names models of its own, and these models of a user.
 async fn bench(additions: &str) -> Bench {
     let catalog = Catalog::with(toml::from_str(additions).unwrap()).unwrap();
-    Bench::with(script(), |mut config| {
+    Bench::with(script(), |config| {
         config.agents.set(AgentSpec {
             instructions: "Judge.".to_owned(),
             model: Some("claude-opus-4-5".to_owned()),

@@ -77,21 +77,24 @@ pub fn quick() -> Vec<Cycle> {
     number(calm.chain(points).chain(random))
 }
 
-/// `count` cycles: the scenarios undisturbed, then in turn every fail-point where it is sure to
-/// be passed, some fail-point anywhere, and random kills.
-pub fn long(count: usize, seed: u64) -> Vec<Cycle> {
-    let calm = SCENARIOS.iter().map(|&scenario| (scenario, Kill::Nothing));
+/// `count` cycles of the scenarios `among`: each undisturbed, then in turn every fail-point where it
+/// is sure to be passed, some fail-point anywhere, and random kills.
+pub fn long(count: usize, seed: u64, among: &[Scenario]) -> Vec<Cycle> {
+    let calm = among.iter().map(|&scenario| (scenario, Kill::Nothing));
+    let crossings = CROSSINGS.iter().map(|&(name, scenario)| Point { name, scenario, passes: 1 });
+    let points = POINTS.iter().copied().chain(crossings);
+    let sure: Vec<Point> = points.filter(|point| among.contains(&point.scenario)).collect();
     let mut random = Random::of(seed, usize::MAX);
-    let others = (0..).map(move |index: usize| {
-        let scenario = SCENARIOS[random.below(SCENARIOS.len() as u64) as usize];
-        let sure = &POINTS[index / 3 % POINTS.len()];
-        let pass = 1 + random.below(u64::from(sure.passes)) as u32;
+    let others = (0..count).filter_map(move |index| {
+        let scenario = *among.get(random.below(among.len() as u64) as usize)?;
+        let point = *sure.get(index / 3 % sure.len().max(1))?;
+        let pass = 1 + random.below(u64::from(point.passes)) as u32;
         let some = &POINTS[random.below(POINTS.len() as u64) as usize];
-        match index % 3 {
-            0 => (sure.scenario, Kill::Point { name: sure.name, pass }),
+        Some(match index % 3 {
+            0 => (point.scenario, Kill::Point { name: point.name, pass }),
             1 => (scenario, Kill::Perhaps { name: some.name, pass: 1 + random.below(5) as u32 }),
             _ => (scenario, Kill::Random),
-        }
+        })
     });
     number(calm.chain(others).take(count))
 }

@@ -53,6 +53,12 @@ pub(crate) fn tool_calls(event: &Value) -> impl Iterator<Item = (&str, &Value)> 
     calls.map(|call| (call["id"].as_str().unwrap_or_default(), &call["input"]))
 }
 
+/// The text of a tool's result.
+pub(crate) fn output_text(event: &Value) -> Option<&str> {
+    let parts = event["output"]["parts"].as_array()?;
+    parts.iter().find_map(|part| part["text"].as_str())
+}
+
 fn says(event: &Value, text: &str) -> bool {
     let parts = event["message"]["parts"].as_array();
     parts.into_iter().flatten().any(|part| part["text"].as_str() == Some(text))

@@ -7,6 +7,7 @@
 mod campaign;
 mod check;
 mod cycle;
+mod kin;
 mod leftovers;
 mod log;
 mod points;
@@ -15,6 +16,7 @@ mod random;
 mod scenario;
 mod script;
 mod stage;
+mod tree;
 mod violation;
 
 pub use campaign::{Campaign, Kill, Report, at_point, long, quick};
@@ -22,5 +24,5 @@ pub use check::{Effect, Evidence, check};
 pub use cycle::{Cycle, Ended};
 pub use log::RunLog;
 pub use points::{POINTS, Point, names_in, point};
-pub use scenario::{SCENARIOS, Scenario};
+pub use scenario::{SCENARIOS, Scenario, scenarios};
 pub use violation::{PROMISES, Promise, Violation};

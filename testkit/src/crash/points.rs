@@ -23,7 +23,7 @@ const fn twice(name: &'static str, scenario: Scenario) -> Point {
 }
 
 /// Every fail-point.
-pub const POINTS: [Point; 44] = [
+pub const POINTS: [Point; 55] = [
     // A process opens the database.
     once("store.migrate.step", Scenario::Tools),
     once("store.migrate.after", Scenario::Tools),
@@ -45,6 +45,7 @@ pub const POINTS: [Point; 44] = [
     twice("run.claimed", Scenario::Recovery),
     twice("journal.record.before", Scenario::Tools),
     twice("journal.record.after", Scenario::Tools),
+    once("run.parking", Scenario::Tree),
     once("run.parked", Scenario::Chat),
     once("run.stopped", Scenario::Shutdown),
     once("run.finished", Scenario::Tools),
@@ -63,6 +64,17 @@ pub const POINTS: [Point; 44] = [
     once("message.append.after", Scenario::Reopening),
     once("cancel.append.before", Scenario::Cancel),
     once("cancel.append.after", Scenario::Cancel),
+    // Runs that belong together.
+    twice("task.start.before", Scenario::Tree),
+    twice("task.start.after", Scenario::Tree),
+    once("task.resume.before", Scenario::TreeResume),
+    once("task.resume.after", Scenario::TreeResume),
+    twice("announcement.append.before", Scenario::Tree),
+    twice("announcement.append.after", Scenario::Tree),
+    once("cascade.append.before", Scenario::TreeCancel),
+    once("cascade.append.after", Scenario::TreeCancel),
+    twice("run.forsaken.before", Scenario::TreeForsaken),
+    twice("run.forsaken.after", Scenario::TreeForsaken),
     // Tools.
     twice("tool.read.opened", Scenario::Compaction),
     twice("tool.write.temp_created", Scenario::Tools),
@@ -78,7 +90,7 @@ pub const POINTS: [Point; 44] = [
 ];
 
 /// Points that other scenarios are sure to pass too, where dying means something else there.
-pub(crate) const CROSSINGS: [(&str, Scenario); 15] = [
+pub(crate) const CROSSINGS: [(&str, Scenario); 26] = [
     // The owner of a run that is being cancelled.
     ("tool.launch.exited", Scenario::Cancel),
     ("loop.tool.returned", Scenario::Cancel),
@@ -98,6 +110,19 @@ pub(crate) const CROSSINGS: [(&str, Scenario); 15] = [
     ("run.create.after", Scenario::Crowd),
     ("store.commit.before", Scenario::Crowd),
     ("store.migrate.step", Scenario::Crowd),
+    // A run with others below it.
+    ("run.parked", Scenario::Tree),
+    ("loop.finish.before", Scenario::Tree),
+    ("run.create.after", Scenario::TreeNarrow),
+    ("run.claimed", Scenario::TreeNarrow),
+    ("task.start.after", Scenario::TreeNarrow),
+    ("announcement.append.after", Scenario::TreeResume),
+    // A tree that is being cancelled.
+    ("cancel.append.after", Scenario::TreeCancel),
+    ("loop.calls.answered", Scenario::TreeCancel),
+    ("loop.finish.before", Scenario::TreeCancel),
+    ("run.finished", Scenario::TreeCancel),
+    ("announcement.append.before", Scenario::TreeCancel),
     // While ending in order.
     ("shutdown.drained", Scenario::Shutdown),
 ];

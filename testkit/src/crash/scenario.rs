@@ -2,8 +2,10 @@
 
 use super::process::{Blow, Death, Moment};
 use super::stage::{Acted, Again, Halt, Stage};
+use super::tree;
 use super::violation::Promise;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// What posse is used for in a cycle.
@@ -27,10 +29,20 @@ pub enum Scenario {
     Recovery,
     /// A run whose process is told to end in order.
     Shutdown,
+    /// A tree of three levels, with more leaves than slots.
+    Tree,
+    /// A tree of three levels with one slot.
+    TreeNarrow,
+    /// A tree in which a run goes on with a child that has ended.
+    TreeResume,
+    /// A tree whose root is cancelled from another process while leaves are at work.
+    TreeCancel,
+    /// A tree whose root was cancelled by processes that died before they could tell anyone below.
+    TreeForsaken,
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 9] = [
+pub const SCENARIOS: [Scenario; 14] = [
     Scenario::Tools,
     Scenario::Compaction,
     Scenario::Reopening,
@@ -40,7 +52,18 @@ pub const SCENARIOS: [Scenario; 9] = [
     Scenario::Crowd,
     Scenario::Recovery,
     Scenario::Shutdown,
+    Scenario::Tree,
+    Scenario::TreeNarrow,
+    Scenario::TreeResume,
+    Scenario::TreeCancel,
+    Scenario::TreeForsaken,
 ];
+
+/// The scenarios whose names begin with `beginning`.
+pub fn scenarios(beginning: &str) -> Vec<Scenario> {
+    let begins = |scenario: &Scenario| scenario.to_string().starts_with(beginning);
+    SCENARIOS.into_iter().filter(begins).collect()
+}
 
 impl fmt::Display for Scenario {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,20 +77,38 @@ impl fmt::Display for Scenario {
             Scenario::Crowd => "crowd",
             Scenario::Recovery => "recovery",
             Scenario::Shutdown => "shutdown",
+            Scenario::Tree => "tree",
+            Scenario::TreeNarrow => "tree-narrow",
+            Scenario::TreeResume => "tree-resume",
+            Scenario::TreeCancel => "tree-cancel",
+            Scenario::TreeForsaken => "tree-forsaken",
         })
     }
 }
 
 /// How often something is tried before it counts as stuck: more than there are kills.
-const ATTEMPTS: usize = 10;
+pub(crate) const ATTEMPTS: usize = 10;
 
 impl Scenario {
-    /// How many runs there are in the end.
-    pub(crate) fn runs(self) -> usize {
+    /// It is about several runs that belong together.
+    fn is_tree(self) -> bool {
+        matches!(
+            self,
+            Scenario::Tree
+                | Scenario::TreeNarrow
+                | Scenario::TreeResume
+                | Scenario::TreeCancel
+                | Scenario::TreeForsaken
+        )
+    }
+
+    /// How many runs there are in the end, at least and at most.
+    pub(crate) fn runs(self) -> RangeInclusive<usize> {
         match self {
-            Scenario::Crowd => 3,
-            Scenario::Recovery => 2,
-            _ => 1,
+            Scenario::Crowd => 3..=3,
+            Scenario::Recovery => 2..=2,
+            tree if tree.is_tree() => tree::runs(tree),
+            _ => 1..=1,
         }
     }
 
@@ -76,6 +117,7 @@ impl Scenario {
         match self {
             Scenario::Reopening => vec![SECOND.to_owned(), THIRD.to_owned()],
             Scenario::Steering => vec![SECOND.to_owned()],
+            Scenario::TreeResume => vec![tree::ONCE_MORE.to_owned()],
             Scenario::Chat => CHAT.iter().map(|&line| line.to_owned()).collect(),
             _ => Vec::new(),
         }
@@ -87,17 +129,20 @@ impl Scenario {
             Scenario::Tools | Scenario::Recovery | Scenario::Shutdown | Scenario::Steering => 700,
             Scenario::Crowd => 900,
             Scenario::Cancel => 250,
+            Scenario::TreeCancel | Scenario::TreeForsaken => 600,
+            Scenario::Tree | Scenario::TreeNarrow | Scenario::TreeResume => 1_500,
             Scenario::Compaction | Scenario::Reopening | Scenario::Chat => 400,
         })
     }
 
     /// Settings of the user.
-    pub(crate) fn settings(self) -> &'static str {
+    pub(crate) fn settings(self) -> String {
         match self {
-            Scenario::Crowd => "max_concurrent = 1\n",
+            Scenario::Crowd => "max_concurrent = 1\n".to_owned(),
             // So that the second process does not go on with the run of the first.
-            Scenario::Recovery => "max_concurrent = 1\nrecovery = \"wait\"\n",
-            _ => "",
+            Scenario::Recovery => "max_concurrent = 1\nrecovery = \"wait\"\n".to_owned(),
+            tree if tree.is_tree() => tree::settings(tree),
+            _ => String::new(),
         }
     }
 
@@ -112,6 +157,11 @@ impl Scenario {
             Scenario::Crowd => crowd(stage).await?,
             Scenario::Recovery => recover(stage).await?,
             Scenario::Shutdown => shut_down(stage).await?,
+            Scenario::Tree | Scenario::TreeNarrow | Scenario::TreeResume => {
+                tree::grow(stage).await?;
+            }
+            Scenario::TreeCancel => tree::cancel(stage).await?,
+            Scenario::TreeForsaken => tree::forsake(stage).await?,
         }
         settle(stage).await
     }
@@ -123,12 +173,12 @@ const CHAT: [&str; 2] = ["the first line of a chat", "the second line of a chat"
 
 const RESUME_ALL: [&str; 4] = ["runs", "resume", "--all", "--json"];
 
-fn run_command<'a>(key: &'a str, prompt: &'a str) -> [&'a str; 7] {
+pub(crate) fn run_command<'a>(key: &'a str, prompt: &'a str) -> [&'a str; 7] {
     ["run", "--stream-json", "--model", "anthropic/claude-sonnet-4-5", "--key", key, prompt]
 }
 
 /// Starts the run of a task, again and again until a process has seen it end.
-async fn start(stage: &mut Stage, task: &str) -> Result<(), Halt> {
+pub(crate) async fn start(stage: &mut Stage, task: &str) -> Result<(), Halt> {
     let prompt = format!("task-{task}");
     for _ in 0..ATTEMPTS {
         let acted = stage.act(&run_command(task, &prompt), "", &[0]).await?;
@@ -143,7 +193,7 @@ async fn start(stage: &mut Stage, task: &str) -> Result<(), Halt> {
 }
 
 /// Goes on with what is unfinished until nothing is.
-async fn settle(stage: &mut Stage) -> Result<(), Halt> {
+pub(crate) async fn settle(stage: &mut Stage) -> Result<(), Halt> {
     for _ in 0..ATTEMPTS {
         if stage.rows().await?.iter().all(|row| row.rests()) {
             return Ok(());
@@ -224,7 +274,9 @@ async fn cancel(stage: &mut Stage) -> Result<(), Halt> {
     for _ in 0..ATTEMPTS {
         let Some(run) = stage.rows().await?.pop() else {
             let verb = |run: &str| ["runs", "cancel", run, "--json"].map(str::to_owned).to_vec();
-            stage.act_beside(&run_command("a", "task-a"), verb, Again::IfCut).await?;
+            let run = run_command("a", "task-a");
+            let deaths = (stage.next_death(&run), stage.next_death(&["runs"]));
+            stage.act_beside(&run, verb, Again::IfCut, deaths).await?;
             continue;
         };
         if run.rests() {
@@ -237,7 +289,9 @@ async fn cancel(stage: &mut Stage) -> Result<(), Halt> {
 
 async fn steer(stage: &mut Stage) -> Result<(), Halt> {
     let verb = |run: &str| ["runs", "send", run, SECOND, "--json"].map(str::to_owned).to_vec();
-    stage.act_beside(&run_command("a", "task-a"), verb, Again::Never).await?;
+    let run = run_command("a", "task-a");
+    let deaths = (stage.next_death(&run), stage.next_death(&["runs"]));
+    stage.act_beside(&run, verb, Again::Never, deaths).await?;
     start(stage, "a").await?;
     let Some(run) = only_run(stage).await? else {
         return Err(stage.give_up(Promise::NoRunLost, "the run that ended is gone"));

@@ -4,6 +4,7 @@
 //! again. Every call that changes something carries a nonce that no other call carries.
 
 use super::scenario::Scenario;
+use super::tree;
 use crate::{Conversation, Reply, Rule, Script, Usage, When};
 use serde_json::{Value, json};
 use std::io;
@@ -58,6 +59,11 @@ pub(crate) fn script(scenario: Scenario) -> Script {
             )),
             paced(Reply::text("Awake again.")),
         ]),
+        Scenario::Tree
+        | Scenario::TreeNarrow
+        | Scenario::TreeResume
+        | Scenario::TreeCancel
+        | Scenario::TreeForsaken => tree::script(scenario),
     }
 }
 
@@ -86,6 +92,11 @@ pub(crate) fn nonces(scenario: Scenario) -> Vec<String> {
         Scenario::Compaction | Scenario::Chat => of(&[""], 2),
         Scenario::Reopening => of(&[""], 3),
         Scenario::Cancel => of(&[""], 1),
+        Scenario::Tree
+        | Scenario::TreeNarrow
+        | Scenario::TreeResume
+        | Scenario::TreeCancel
+        | Scenario::TreeForsaken => tree::nonces(scenario),
     }
 }
 
@@ -140,11 +151,11 @@ fn compaction() -> Script {
 }
 
 /// At a pace that leaves room for kills between any two events.
-fn paced(reply: Reply) -> Reply {
+pub(crate) fn paced(reply: Reply) -> Reply {
     reply.latency(Duration::from_millis(12)).token_delay(Duration::from_millis(2))
 }
 
-fn bash(reply: Reply, nonce: &str) -> Reply {
+pub(crate) fn bash(reply: Reply, nonce: &str) -> Reply {
     let command = format!("sleep 0.01; printf '%s\\n' '{nonce}' >> ledger; sleep 0.01");
     reply.and_tool_call("Bash", json!({"command": command}))
 }

@@ -58,9 +58,14 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// It has come to its end.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.status == "finished"
+    }
+
     /// Nobody needs to do anything about it.
     pub(crate) fn rests(&self) -> bool {
-        matches!(self.status.as_str(), "finished" | "waiting")
+        self.has_ended() || self.status == "waiting"
     }
 }
 
@@ -122,14 +127,15 @@ impl Stage {
     }
 
     /// Runs `command` and, once a tool of its run is at work, `verb` of `posse runs` on that run
-    /// from another process. `again` says what happens when that process dies first.
+    /// from another process, each under its own of `deaths`. `again` says what happens when the
+    /// second process dies before it has done its work.
     pub(crate) async fn act_beside(
         &mut self,
         command: &[&str],
         verb: impl Fn(&str) -> Vec<String>,
         again: Again,
+        (first, second): (Death, Death),
     ) -> Result<(), Halt> {
-        let (first, second) = (self.next_death(command), self.next_death(&["runs"]));
         let ended = AtomicBool::new(false);
         let posse = &self.posse;
         let ledger = posse.workspace().join("ledger");
@@ -144,7 +150,8 @@ impl Stage {
             }
             let listed = posse.run(&LIST, "", Death::default()).await;
             let rows = listed.ok().and_then(|listed| rows(&listed.stdout)).unwrap_or_default();
-            let Some(row) = rows.iter().find(|row| !row.rests()) else { return Vec::new() };
+            // The oldest has started all others.
+            let Some(row) = rows.last().filter(|row| !row.has_ended()) else { return Vec::new() };
             let verb = verb(&row.run);
             let verb: Vec<&str> = verb.iter().map(String::as_str).collect();
             let mut exits = vec![posse.run(&verb, "", second).await];
@@ -228,7 +235,8 @@ impl Stage {
         Err(self.give_up(Promise::RightExit, detail))
     }
 
-    fn next_death(&mut self, arguments: &[&str]) -> Death {
+    /// How the next process dies, which runs this command.
+    pub(crate) fn next_death(&mut self, arguments: &[&str]) -> Death {
         if self.left == 0 {
             return self.next_death_at_a_point();
         }

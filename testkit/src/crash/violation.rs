@@ -27,6 +27,12 @@ pub enum Promise {
     IntentFirst,
     /// A message that was taken is in the log exactly once, and is answered.
     MessageOnce,
+    /// Parents and children know each other, and each call has one child at most.
+    KinAgree,
+    /// The end of a run is told once to whoever waits for it, with its result.
+    ToldOnce,
+    /// Nothing starts or runs on below a run that was told to stop.
+    StopsBelow,
     /// The database opens and every hash is right.
     SoundDatabase,
     /// The model is sent nothing that its provider would refuse.
@@ -44,7 +50,7 @@ pub enum Promise {
 }
 
 /// All promises, in the order of the summary.
-pub const PROMISES: [Promise; 18] = [
+pub const PROMISES: [Promise; 21] = [
     Promise::NoRunLost,
     Promise::ShownIsStored,
     Promise::NoRunStuck,
@@ -56,6 +62,9 @@ pub const PROMISES: [Promise; 18] = [
     Promise::OrderedLog,
     Promise::IntentFirst,
     Promise::MessageOnce,
+    Promise::KinAgree,
+    Promise::ToldOnce,
+    Promise::StopsBelow,
     Promise::SoundDatabase,
     Promise::ValidRequests,
     Promise::NoPanic,
@@ -79,6 +88,9 @@ impl fmt::Display for Promise {
             Promise::OrderedLog => "ordered log",
             Promise::IntentFirst => "intent stored before effect",
             Promise::MessageOnce => "messages taken once, answered",
+            Promise::KinAgree => "parents and children agree",
+            Promise::ToldOnce => "results told exactly once",
+            Promise::StopsBelow => "nothing runs below what stops",
             Promise::SoundDatabase => "sound database",
             Promise::ValidRequests => "valid requests to the model",
             Promise::NoPanic => "no panic",

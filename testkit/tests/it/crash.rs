@@ -65,7 +65,7 @@ fn evidence(events: Vec<Value>) -> Evidence {
     let records = numbered.map(|(event, seq)| json!({"run": RUN, "seq": seq, "event": event}));
     Evidence {
         printed: vec![json!({"run": RUN, "seq": 1, "event": started()})],
-        expected_runs: 1,
+        expected_runs: 1..=1,
         logs: vec![RunLog { run: RUN.to_owned(), records: records.collect() }],
         effects: vec![Effect { nonce: "fx-1.".to_owned(), seen: 1 }],
         messages: vec!["go".to_owned()],

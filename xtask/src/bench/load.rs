@@ -4,6 +4,7 @@ use super::Result;
 use super::line::say;
 use super::meter::{Cost, Meter};
 use super::process::next_order;
+use super::serve::FOLLOW;
 use posse::store::Filter;
 use posse::{Keys, Outcome, RunSpec, Runtime, RuntimeConfig};
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,7 @@ pub struct Load {
 
 /// By then a runtime has looked for runs that others left. New ones wait for that, which is part
 /// of another figure.
-const SETTLED: Duration = Duration::from_millis(300);
+pub const SETTLED: Duration = Duration::from_millis(300);
 
 /// What many runs came to.
 #[derive(Serialize, Deserialize)]
@@ -55,8 +56,7 @@ pub fn config(database: &Path, url: &str, max_concurrent: usize) -> RuntimeConfi
 
 /// A run in `workspace`.
 pub fn spec(workspace: &Path) -> Result<RunSpec> {
-    let prompt = "Read the three files and say whether all is there.";
-    Ok(RunSpec::new("general-purpose".parse()?, prompt, workspace))
+    Ok(RunSpec::new("general-purpose".parse()?, FOLLOW, workspace))
 }
 
 impl Load {

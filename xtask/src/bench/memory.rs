@@ -18,33 +18,47 @@ const MOST: f64 = 100.0;
 
 pub fn measure(requests: &Requests, effort: Effort) -> Result<()> {
     for (name, runs) in [("memory: run of 1,000", 1_000), ("memory: run of 10,000", 10_000)] {
+        let all = runs * (FILES.len() + 1);
         let mut rounds = Vec::new();
         for _ in 0..effort.rounds() {
-            let raw = per_run(runs, |url| raw_client(requests, url, runs))?;
+            let server = Server::holding("reads")?;
+            let raw = per_run(server, runs, all, |url| raw_client(requests, url, runs))?;
             let folder = tempfile::tempdir()?;
-            let posse = per_run(runs, |url| posse_client(requests, url, runs, &folder))?;
+            let server = Server::holding("reads")?;
+            let posse =
+                per_run(server, runs, all, |url| posse_client(requests, url, runs, &folder))?;
             rounds.push((posse, raw));
         }
-        let beyond = Samples::new(rounds.iter().map(|(posse, raw)| posse - raw).collect());
-        Line {
-            name: name.to_owned(),
-            posse: Samples::new(rounds.iter().map(|round| round.0).collect()).shown(kib),
-            raw: Samples::new(rounds.iter().map(|round| round.1).collect()).shown(kib),
-            ratio: Samples::ratios(&rounds).shown(times),
-            goal: Goal::at_most(
-                &format!("{} of ≤ 100 KiB beyond", kib(beyond.median())),
-                beyond.median(),
-                MOST,
-            ),
-        }
-        .print();
+        beyond(name, &rounds);
     }
     Ok(())
 }
 
-/// KiB that each of `runs` adds to a process that has none.
-fn per_run(runs: usize, start: impl FnOnce(&str) -> Result<Process>) -> Result<f64> {
-    let mut server = Server::holding("reads")?;
+/// Prints what a run of Posse and a raw request have needed in each round, in this order.
+pub fn beyond(name: &str, rounds: &[(f64, f64)]) {
+    let beyond = Samples::new(rounds.iter().map(|(posse, raw)| posse - raw).collect());
+    Line {
+        name: name.to_owned(),
+        posse: Samples::new(rounds.iter().map(|round| round.0).collect()).shown(kib),
+        raw: Samples::new(rounds.iter().map(|round| round.1).collect()).shown(kib),
+        ratio: Samples::ratios(rounds).shown(times),
+        goal: Goal::at_most(
+            &format!("{} of ≤ 100 KiB beyond", kib(beyond.median())),
+            beyond.median(),
+            MOST,
+        ),
+    }
+    .print();
+}
+
+/// KiB that each of `runs`, all held by `server`, adds to a process that has none. They make `all`
+/// requests.
+pub fn per_run(
+    mut server: Server,
+    runs: usize,
+    all: usize,
+    start: impl FnOnce(&str) -> Result<Process>,
+) -> Result<f64> {
     let mut client = start(&server.url)?;
     let idle = resident_kib(client.id())?;
     client.tell("go")?;
@@ -53,6 +67,6 @@ fn per_run(runs: usize, start: impl FnOnce(&str) -> Result<Process>) -> Result<f
     server.open()?;
     client.hear::<Value>()?;
     client.wait()?;
-    server.end(runs * (FILES.len() + 1))?;
+    server.end(all)?;
     Ok((live - idle) / runs as f64)
 }

@@ -7,6 +7,7 @@
 mod appends;
 mod claim;
 mod client;
+mod delegation;
 mod fill;
 mod line;
 mod load;
@@ -37,6 +38,8 @@ pub enum Bench {
     Spine(spine::Spine),
     /// Models: streamed replies, allocations, connections, the fake model, the grid, the questions
     Model(model::Model),
+    /// Delegation: trees of runs, their memory, who watches them, forks, definitions
+    Delegation(delegation::Delegation),
     /// A process that a benchmark starts
     #[command(subcommand, hide = true)]
     Part(Part),
@@ -51,6 +54,10 @@ pub enum Part {
     Raw(raw::Raw),
     /// The same conversations by runs
     Load(load::Load),
+    /// A main agent and those it calls
+    Tree(delegation::Tree),
+    /// Their requests by a raw client
+    TreeRaw(delegation::TreeRaw),
     /// A few long conversations by runs
     Talk(talk::Talk),
     /// The requests of long conversations by a raw client
@@ -74,6 +81,7 @@ impl Bench {
         let result = match self {
             Bench::Spine(spine) => spine.run(),
             Bench::Model(model) => model.run(),
+            Bench::Delegation(delegation) => delegation.run(),
             Bench::Part(part) => part.run(),
         };
         match result {
@@ -95,6 +103,8 @@ impl Part {
                 Part::Serve(serve) => serve.run().await,
                 Part::Raw(raw) => raw.run().await,
                 Part::Load(load) => load.run().await,
+                Part::Tree(tree) => tree.run().await,
+                Part::TreeRaw(tree) => tree.run().await,
                 Part::Talk(talk) => talk.run().await,
                 Part::TalkRaw(talk) => talk.run().await,
                 Part::Fill(fill) => fill.run().await,

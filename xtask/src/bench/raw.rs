@@ -55,21 +55,24 @@ impl Raw {
     }
 }
 
-async fn converse(client: &reqwest::Client, url: &str, bodies: &[Bytes]) -> Result<usize> {
+/// Sends one body after the other. Returns how many files the replies ask to read.
+pub async fn converse(client: &reqwest::Client, url: &str, bodies: &[Bytes]) -> Result<usize> {
     let mut calls = 0;
     for body in bodies {
-        let mut response = client::post(client, url, body.clone()).await?;
-        let mut finder = Finder::default();
-        while let Some(chunk) = response.chunk().await? {
-            finder.push(&chunk)?;
-        }
-        calls += finder
-            .calls
-            .iter()
-            .filter(|call| call.name == "Read" && !call.input.is_empty())
-            .count();
+        calls += ask(client, url, body.clone(), "Read").await?;
     }
     Ok(calls)
+}
+
+/// Sends a body. Returns how many calls of `tool` are in the reply.
+pub async fn ask(client: &reqwest::Client, url: &str, body: Bytes, tool: &str) -> Result<usize> {
+    let mut response = client::post(client, url, body).await?;
+    let mut finder = Finder::default();
+    while let Some(chunk) = response.chunk().await? {
+        finder.push(&chunk)?;
+    }
+    let meant = |call: &&Call| call.name == tool && !call.input.is_empty();
+    Ok(finder.calls.iter().filter(meant).count())
 }
 
 /// Finds tool calls in a stream of events.

@@ -20,13 +20,8 @@ impl Requests {
     /// Makes the files, executes one run, and keeps what it sent.
     pub async fn record() -> Result<Self> {
         let requests = Requests { folder: tempfile::tempdir()? };
-        std::fs::create_dir(requests.workspace())?;
         std::fs::create_dir(requests.bodies())?;
-        for name in FILES {
-            let line =
-                format!("A line of {name} that says about as much as a line of code does.\n");
-            std::fs::write(requests.workspace().join(name), line.repeat(LINES))?;
-        }
+        fill(&requests.workspace())?;
         let fake = FakeModel::start(script(Scene::Reads, Duration::ZERO, None)).await?;
         let database = requests.folder.path().join("recorded.db");
         let runtime = Runtime::open(config(&database, &fake.url(), 1)).await?;
@@ -49,6 +44,16 @@ impl Requests {
     pub fn bodies(&self) -> PathBuf {
         self.folder.path().join("bodies")
     }
+}
+
+/// Makes the folder `workspace` with the files that are read.
+pub fn fill(workspace: &Path) -> Result<()> {
+    std::fs::create_dir(workspace)?;
+    for name in FILES {
+        let line = format!("A line of {name} that says about as much as a line of code does.\n");
+        std::fs::write(workspace.join(name), line.repeat(LINES))?;
+    }
+    Ok(())
 }
 
 /// The bodies in `folder`.

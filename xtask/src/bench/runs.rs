@@ -11,7 +11,7 @@ use super::spine::Effort;
 use std::time::Duration;
 
 /// What the model takes before it replies.
-const LATENCY: Duration = Duration::from_millis(200);
+pub const LATENCY: Duration = Duration::from_millis(200);
 
 pub fn measure(requests: &Requests, effort: Effort) -> Result<()> {
     let mut rounds = Vec::new();
@@ -40,7 +40,8 @@ pub fn measure(requests: &Requests, effort: Effort) -> Result<()> {
     Ok(())
 }
 
-fn compare(
+/// Prints what each round has cost a raw client and Posse, in this order.
+pub fn compare(
     name: &str,
     rounds: &[(Cost, Cost)],
     of: impl Fn(&Cost) -> f64,

@@ -3,7 +3,7 @@
 use super::Result;
 use super::line::say;
 use super::process::{Process, next_order};
-use posse_testkit::{FakeModel, Gate, Reply, Script};
+use posse_testkit::{Conversation, FakeModel, Gate, Reply, Script, When};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
@@ -14,6 +14,9 @@ pub struct Serve {
     /// Which conversation
     #[arg(long, value_enum)]
     scene: Scene,
+    /// A main agent hands the scene to so many others
+    #[arg(long)]
+    children: Option<usize>,
     /// Before each reply
     #[arg(long, default_value_t = 0)]
     latency_ms: u64,
@@ -46,8 +49,39 @@ pub struct Seen {
     pub abandoned: usize,
 }
 
+/// What a main agent is told, and nobody else.
+pub const LEAD: &str = "Have every part of it looked at, then say whether all is there.";
+/// What those are told whom it calls.
+pub const FOLLOW: &str = "Read the three files and say whether all is there.";
+
 /// The script of a scene; `gate` holds its last reply.
 pub fn script(scene: Scene, latency: Duration, gate: Option<&Gate>) -> Script {
+    Script::turns(replies(scene, latency, gate))
+}
+
+/// The script of a main agent that hands a scene to `children`, all in one reply. `gate` holds the
+/// last reply of each of these.
+pub fn script_of_tree(
+    scene: Scene,
+    children: usize,
+    latency: Duration,
+    gate: Option<&Gate>,
+) -> Script {
+    let call = |number: usize| {
+        let description = format!("Look at part {number}");
+        json!({"description": description, "prompt": FOLLOW, "subagent_type": "explore"})
+    };
+    let calls = (1..=children).map(call);
+    let calls = calls.fold(Reply::empty(), |reply, call| reply.and_tool_call("Task", call));
+    let lead = Conversation::when(When::any().first_user_contains(LEAD))
+        .reply(calls.latency(latency))
+        .reply(Reply::text("All of it is there.").latency(latency));
+    let replies = replies(scene, latency, gate).into_iter();
+    let follow = replies.fold(Conversation::when(When::any()), Conversation::reply);
+    Script::new().conversation(lead).conversation(follow)
+}
+
+fn replies(scene: Scene, latency: Duration, gate: Option<&Gate>) -> Vec<Reply> {
     let mut replies: Vec<Reply> = match scene {
         Scene::Reads => FILES
             .iter()
@@ -63,14 +97,18 @@ pub fn script(scene: Scene, latency: Duration, gate: Option<&Gate>) -> Script {
         Some(gate) => last.held_by(gate),
         None => last,
     });
-    Script::turns(replies.into_iter().map(|reply| reply.latency(latency)))
+    replies.into_iter().map(|reply| reply.latency(latency)).collect()
 }
 
 impl Serve {
     pub async fn run(self) -> Result<()> {
         let gate = Gate::new();
         let latency = Duration::from_millis(self.latency_ms);
-        let script = script(self.scene, latency, self.hold.then_some(&gate));
+        let holding = self.hold.then_some(&gate);
+        let script = match self.children {
+            None => script(self.scene, latency, holding),
+            Some(children) => script_of_tree(self.scene, children, latency, holding),
+        };
         let fake = FakeModel::start(script.without_capture().without_cache()).await?;
         say(&json!(fake.url()).to_string());
         while let Some(order) = next_order().await? {
@@ -107,16 +145,28 @@ pub struct Server {
 
 impl Server {
     pub fn start(scene: &str, latency: Duration) -> Result<Self> {
-        Self::spawn(scene, &format!("--latency-ms={}", latency.as_millis()))
+        Self::spawn(scene, &[format!("--latency-ms={}", latency.as_millis())])
     }
 
     /// One that holds the last reply of every conversation.
     pub fn holding(scene: &str) -> Result<Self> {
-        Self::spawn(scene, "--hold")
+        Self::spawn(scene, &["--hold".to_owned()])
     }
 
-    fn spawn(scene: &str, option: &str) -> Result<Self> {
-        let arguments = ["serve", "--scene", scene, option].map(str::to_owned);
+    /// One for a main agent that hands the scene of reads to so many others.
+    pub fn of_tree(children: usize, latency: Duration) -> Result<Self> {
+        let latency = format!("--latency-ms={}", latency.as_millis());
+        Self::spawn("reads", &[format!("--children={children}"), latency])
+    }
+
+    /// The same, holding the last reply of each of these.
+    pub fn of_tree_holding(children: usize) -> Result<Self> {
+        Self::spawn("reads", &[format!("--children={children}"), "--hold".to_owned()])
+    }
+
+    fn spawn(scene: &str, options: &[String]) -> Result<Self> {
+        let mut arguments = ["serve", "--scene", scene].map(str::to_owned).to_vec();
+        arguments.extend_from_slice(options);
         let mut process = Process::part(&arguments)?;
         let url = process.hear()?;
         Ok(Server { process, url })

@@ -4,11 +4,14 @@ use super::super::{Common, folder};
 use crate::args::ListOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::family::{self, Family};
 use crate::print;
+use crate::screen::line::label;
 use crate::terminal;
 use crate::view::{self, RunView};
-use posse::store::{Filter, Unfinished};
-use posse::{RunRow, Runtime, Status};
+use posse::store::{Filter, Kin, Unfinished};
+use posse::{RunId, RunRow, Runtime};
+use std::collections::HashMap;
 
 pub async fn run(
     common: &Common,
@@ -24,11 +27,18 @@ pub async fn run(
         Some(_) => Some(folder(options.cwd.as_ref())?.display().to_string()),
         None => None,
     };
+    let kin = match &options.children_of {
+        Some(parent) => Kin::ChildrenOf(runtime.find(parent).await?.id),
+        None if options.all => Kin::All,
+        None => Kin::Roots,
+    };
     let unfinished = if options.unfinished { Unfinished::Only } else { Unfinished::All };
-    let filter = Filter { workspace, unfinished, before, limit, ..Filter::default() };
+    let filter = Filter { workspace, kin, unfinished, before, limit, ..Filter::default() };
     let rows = runtime.list(&filter).await?;
+    let families = families(runtime, &rows).await?;
     if common.global.json {
-        print::json_pretty(&rows.iter().map(RunView::of).collect::<Vec<_>>())?;
+        let view = |row: &RunRow| RunView::of(row).with_below(below(&families, row));
+        print::json_pretty(&rows.iter().map(view).collect::<Vec<_>>())?;
         return Ok(Code::Done);
     }
     if rows.is_empty() {
@@ -36,7 +46,7 @@ pub async fn run(
     }
     let columns = terminal::table_width().unwrap_or(usize::MAX);
     for row in &rows {
-        print::line(terminal::fitted(&line(row, columns), columns))?;
+        print::line(terminal::fitted(&line(&families, row, columns), columns))?;
     }
     if rows.len() == limit
         && let Some(last) = rows.last()
@@ -47,26 +57,37 @@ pub async fn run(
     Ok(Code::Done)
 }
 
+/// The trees that the listed runs stand in, by their roots.
+async fn families(runtime: &Runtime, rows: &[RunRow]) -> Result<HashMap<RunId, Family>, Failure> {
+    let mut families = HashMap::new();
+    for row in rows {
+        if !families.contains_key(&row.root) {
+            families.insert(row.root, Family::of(runtime, row).await?);
+        }
+    }
+    Ok(families)
+}
+
+/// How many runs stand below.
+fn below(families: &HashMap<RunId, Family>, row: &RunRow) -> u64 {
+    families.get(&row.root).map_or(0, |family| family.below(row.id).len() as u64)
+}
+
 /// Columns below which the agent is left out.
 const WIDE: usize = 90;
 
-fn line(row: &RunRow, columns: usize) -> String {
-    let title = match clean_line(&row.title, 120) {
-        title if title.is_empty() => "(nothing said yet)".to_owned(),
-        title => title,
-    };
+fn line(families: &HashMap<RunId, Family>, row: &RunRow, columns: usize) -> String {
     let agent = match columns {
         WIDE.. => format!("  {:15}", clean_line(&row.agent, 15)),
         _ => String::new(),
     };
+    let standing = families.get(&row.root).map_or(row.status, |family| family.standing(row));
+    let state = family::word(row, standing);
+    let below = match below(families, row) {
+        0 => String::new(),
+        below => format!(" (+{below})"),
+    };
     let (ago, cost) = (view::ago(row.updated_at), row.cost().to_string());
-    format!("{}  {:11}  {ago:>7}  {cost:>8}{agent}  {title}", row.id.short(), state(row))
-}
-
-/// Where a run stands, in one word.
-fn state(row: &RunRow) -> String {
-    match (&row.outcome, row.status) {
-        (Some(outcome), Status::Finished) => outcome.clone(),
-        (_, status) => status.to_string(),
-    }
+    let (short, title) = (row.id.short(), label(&row.title));
+    format!("{short}  {state:11}  {ago:>7}  {cost:>8}{agent}  {title}{below}")
 }

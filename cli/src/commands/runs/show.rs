@@ -1,50 +1,85 @@
 //! `posse runs show`.
 
 use super::super::Common;
+use super::super::follow::read;
+use super::tree::line;
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
+use crate::family::{self, Family};
+use crate::paint::Paint;
 use crate::print;
+use crate::screen::line::{Look, label};
+use crate::screen::todos::Todos;
+use crate::spending::{Spending, SumView};
+use crate::terminal;
 use crate::view::{self, RunView};
 use posse::{RunRow, Runtime};
 
 pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
-    let ended = row.outcome.is_some() && row.damaged.is_none();
-    let outcome = match ended {
+    let family = Family::of(runtime, &row).await?;
+    let sound = row.damaged.is_none();
+    let outcome = match row.outcome.is_some() && sound {
         true => Some(runtime.handle(row.id).outcome().await?),
         false => None,
     };
-    let text = outcome.as_ref().map_or("", |outcome| outcome.text());
+    let mut todos = Todos::default();
+    if sound {
+        read(runtime, &row, |record| {
+            todos.observe(&record.event);
+        })
+        .await?;
+    }
+    let text = outcome.as_ref().map(|outcome| outcome.text());
     if common.global.json {
-        let view = RunView::of(&row);
-        print::json_pretty(&if ended { view.with_text(text) } else { view })?;
+        print::json_pretty(&whole(&family, &row, &todos, text))?;
         return Ok(Code::Done);
     }
-    for (name, value) in facts(&row) {
+    for (name, value) in facts(&family, &row) {
         print::line(format!("{name:11} {value}"))?;
     }
-    if !text.is_empty() {
+    let columns = terminal::table_width();
+    let paint = Paint { on: columns.is_some() && !common.environment.no_color };
+    let look = Look { paint, columns: columns.unwrap_or(usize::MAX) };
+    for child in family.children(row.id) {
+        print::line(line(&family, child, "", Look { columns: look.columns - 2, ..look }))?;
+    }
+    if let Some((done, all)) = todos.progress() {
+        print::line(format!("{:11} {done} of {all} done", "todo"))?;
+        for todo in todos.list() {
+            print::line(format!("  {}", clean_line(&todo.to_string(), 600)))?;
+        }
+    }
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
         print::line(format!("\n{}", clean(text)))?;
     }
     Ok(Code::Done)
 }
 
-fn facts(row: &RunRow) -> Vec<(&'static str, String)> {
+/// The run as JSON, with its relatives, its list and its answer.
+fn whole(family: &Family, row: &RunRow, todos: &Todos, text: Option<&str>) -> RunView {
+    let below = family.below(row.id).len() as u64;
+    let view = RunView {
+        children: Some(family.children(row.id).map(|child| child.id).collect()),
+        todos: Some(todos.list().iter().map(view::TodoView::of).collect()),
+        subtree: Some(SumView::of(1 + below, &family.sum(row))),
+        ..RunView::of(row).with_below(below)
+    };
+    match text {
+        Some(text) => view.with_text(text),
+        None => view,
+    }
+}
+
+fn facts(family: &Family, row: &RunRow) -> Vec<(&'static str, String)> {
+    let standing = family.standing(row);
     let status = match (&row.outcome, &row.damaged) {
         (Some(_), None) => clean_line(&row.note, 400),
         (None, None) if !row.note.is_empty() => {
-            format!("{}: {}", row.status, clean_line(&row.note, 400))
+            format!("{}: {}", family::word(row, standing), clean_line(&row.note, 400))
         }
-        _ => row.status.to_string(),
+        _ => family::word(row, standing),
     };
-    let spent = format!(
-        "{}, {}, {} tokens in, {} out, {}",
-        view::count(row.turns, "turn"),
-        view::count(row.tool_calls, "tool call"),
-        view::tokens(row.spent.input_tokens + row.reserved.input_tokens),
-        view::tokens(row.spent.output_tokens + row.reserved.output_tokens),
-        row.cost()
-    );
     let last = format!("{} (event {})", view::timestamp(row.updated_at), row.last_seq);
     let mut facts = vec![
         ("run", row.id.to_string()),
@@ -54,11 +89,33 @@ fn facts(row: &RunRow) -> Vec<(&'static str, String)> {
         ("folder", clean_line(&row.workspace, 400)),
         ("started", view::timestamp(row.created_at)),
         ("last event", last),
-        ("spent", spent),
+        ("spent", spent(&Spending::of(row))),
         ("task", clean_line(&row.title, 200)),
     ];
     if let Some(damage) = &row.damaged {
         facts.push(("damaged", clean_line(damage, 400)));
     }
+    if let Some(parent) = row.parent {
+        let above = family.find(parent);
+        let above =
+            above.map(|row| format!("  [{}] {}", clean_line(&row.agent, 64), label(&row.title)));
+        facts.push(("parent", format!("{}{}", parent.short(), above.unwrap_or_default())));
+    }
+    let below = family.below(row.id).len() as u64;
+    if below > 0 {
+        let sum = spent(&family.sum(row));
+        facts.push(("with below", format!("{}: {sum}", view::count(1 + below, "run"))));
+    }
     facts
+}
+
+fn spent(spending: &Spending) -> String {
+    format!(
+        "{}, {}, {} tokens in, {} out, {}",
+        view::count(spending.turns, "turn"),
+        view::count(spending.tool_calls, "tool call"),
+        view::tokens(spending.input_tokens()),
+        view::tokens(spending.output_tokens()),
+        spending.cost()
+    )
 }

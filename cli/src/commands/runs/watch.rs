@@ -3,7 +3,6 @@
 use super::super::Common;
 use super::super::follow::{Followed, Followee, Form, Until, Viewer};
 use crate::exit::{Code, Failure};
-use posse::protocol::Seq;
 use posse::{Runtime, Status};
 
 pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
@@ -15,7 +14,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
         let nobody = format!("nobody executes run {short} now; `posse runs resume {short}` does");
         viewer.screen.remark(&nobody);
     }
-    let mut followee = Followee::new(runtime.handle(row.id), Seq::ZERO);
+    let mut followee = Followee::new(runtime.handle(row.id));
     match viewer.follow(runtime, &mut followee, Until::End).await? {
         Followed::Ended(outcome) => viewer.conclude(runtime, &followee.run, &outcome).await,
         Followed::Rests(_) => Ok(Code::Done),

@@ -56,9 +56,9 @@ fn delegated(
     for ((title, _, _), told) in SHARES.iter().zip(told) {
         answer.head(title);
         answer.say(match told {
-            Ok(text) => answer::cut(&answer::without_notice(&text), LONGEST),
+            Ok(text) => answer::cut(&answer::without_notice(inside(&text)), LONGEST),
             Err(reason) => {
-                let reason = reason.lines().next().unwrap_or_default();
+                let reason = inside(&reason).lines().next().unwrap_or_default();
                 let reason = answer::shortened(reason, 200);
                 format!("The agent asked for this did not answer: {reason}")
             }
@@ -66,6 +66,13 @@ fn delegated(
     }
     tell_longest(&sizes.list, answer);
     Some(())
+}
+
+/// What stands inside the block in which the end of a task is told; all of `told` if it is none.
+fn inside(told: &str) -> &str {
+    let body = told.strip_prefix("<task_result ").and_then(|block| block.split_once(">\n"));
+    let inside = body.and_then(|(_, body)| body.rsplit_once("\n</task_result "));
+    inside.map_or(told, |(inside, _)| inside)
 }
 
 /// The first of `wanted` that the tool offers; if it names none, the first of them all the same.
@@ -112,6 +119,14 @@ fn tell_longest(sizes: &[(String, u64)], answer: &mut Answer) {
 mod tests {
     use super::*;
     use crate::offline::intent::{self, Intent};
+
+    #[test]
+    fn of_a_block_only_what_it_holds_is_told() {
+        let block = "<task_result id=\"a\" run=\"r\" outcome=\"completed\">\nOne.\n</task_result id=\"b\">\n\
+                     Two.\n</task_result id=\"a\">";
+        assert_eq!(inside(block), "One.\n</task_result id=\"b\">\nTwo.");
+        assert_eq!(inside("no task was started: no"), "no task was started: no");
+    }
 
     #[test]
     fn what_is_handed_on_is_narrow() {

@@ -19,7 +19,9 @@ fn parts_go_to_others_side_by_side_and_come_back_as_one_answer() {
             "Task" => {
                 let description = text(&call.input["description"]);
                 format!(
-                    "Told about {description}, see `src/a.rs:1`.\n\n*Answered by the offline model, which …*\n"
+                    "<task_result id=\"1f\" run=\"r\" agent=\"explore\" outcome=\"completed\">\n\
+                     Told about {description}, see `src/a.rs:1`.\n\n\
+                     *Answered by the offline model, which …*\n\n</task_result id=\"1f\">"
                 )
             }
             other => nothing(other),
@@ -45,6 +47,7 @@ fn parts_go_to_others_side_by_side_and_come_back_as_one_answer() {
     }
     assert_eq!(answer.matches("offline model").count(), 1, "{answer}");
     assert!(answer.contains("I propose no plan of my own"), "{answer}");
+    assert!(!answer.contains("task_result"), "{answer}");
 }
 
 #[test]

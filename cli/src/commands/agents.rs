@@ -1,0 +1,48 @@
+//! `posse agents`: who there is, where each comes from, what is wrong with them. One file a verb.
+
+mod check;
+mod list;
+mod new;
+mod show;
+
+use super::{Common, run};
+use crate::args::AgentsVerb;
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use posse::AgentSpec;
+
+pub async fn run(common: Common, verb: AgentsVerb) -> Result<Code, Failure> {
+    match verb {
+        AgentsVerb::List(options) => list::run(&common, &options),
+        AgentsVerb::Show { name, options } => show::run(&common, &name, &options),
+        AgentsVerb::Check { paths, options } => check::run(&common, &paths, &options),
+        AgentsVerb::New { name, user, cwd } => {
+            let place = if user { new::Place::User } else { new::Place::Project(cwd) };
+            new::run(&common, &name, &place)
+        }
+        AgentsVerb::Run { name, mut options } => {
+            options.agent.agent = Some(name);
+            run::run(common, *options).await
+        }
+    }
+}
+
+/// The tools that an agent names, in one line.
+fn tools(agent: &AgentSpec) -> String {
+    let all = match &agent.tools {
+        Some(tools) => tools.join(", "),
+        None => "all".to_owned(),
+    };
+    let denied = match agent.disallowed_tools.as_slice() {
+        [] => String::new(),
+        denied => format!(" but {}", denied.join(", ")),
+    };
+    clean_line(&format!("{all}{denied}"), 400)
+}
+
+/// The models that an agent names, in one line.
+fn model(agent: &AgentSpec) -> String {
+    let first = agent.model.as_deref().unwrap_or("inherit");
+    let all = std::iter::once(first).chain(agent.fallbacks.iter().map(String::as_str));
+    clean_line(&all.collect::<Vec<_>>().join(", "), 200)
+}

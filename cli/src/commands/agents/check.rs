@@ -1,0 +1,94 @@
+//! `posse agents check`: what is wrong with definitions, and where.
+
+use super::super::{Common, folder};
+use crate::args::CatalogOptions;
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use crate::print;
+use crate::view;
+use posse::agents::{Given, Level, Problem, Sources};
+use posse::{AgentCatalog, LiveCatalog, config};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+pub fn run(common: &Common, paths: &[PathBuf], options: &CatalogOptions) -> Result<Code, Failure> {
+    let folder = folder(options.cwd.as_ref())?;
+    let catalog = LiveCatalog::load(common.agent_sources(&folder, &options.agents)).current();
+    let (mut agents, mut problems) = (0, Vec::new());
+    if paths.is_empty() {
+        agents = catalog.entries().len();
+        problems.extend(catalog.problems().iter().cloned());
+    }
+    for path in paths {
+        let found = look(&catalog, path)?;
+        agents += found.0;
+        problems.extend(found.1);
+    }
+    problems.sort_by(|one, other| (&one.path, one.line).cmp(&(&other.path, other.line)));
+    tell(common, agents as u64, &problems)?;
+    let is_error = |problem: &Problem| problem.level == Level::Error;
+    Ok(if problems.iter().any(is_error) { Code::Usage } else { Code::Done })
+}
+
+fn tell(common: &Common, agents: u64, problems: &[Problem]) -> Result<(), Failure> {
+    let count = |level: Level| problems.iter().filter(|it| it.level == level).count() as u64;
+    let (errors, warnings) = (count(Level::Error), count(Level::Warning));
+    if common.global.json {
+        return print::json_pretty(&json!({
+            "definitions": agents, "errors": errors, "warnings": warnings, "problems": problems,
+        }));
+    }
+    for problem in problems {
+        print::line(clean_line(&problem.to_string(), 2_000))?;
+    }
+    if !common.global.quiet {
+        print::note(format!(
+            "{} checked: {}, {}",
+            view::count(agents, "definition"),
+            view::count(errors, "error"),
+            view::count(warnings, "warning")
+        ));
+    }
+    Ok(())
+}
+
+/// How many definitions there are in a file or folder, and what is wrong with them.
+fn look(catalog: &AgentCatalog, path: &Path) -> Result<(usize, Vec<Problem>), Failure> {
+    let real = path.canonicalize().map_err(|error| {
+        Failure::usage(format!("cannot check {}: {error}", path.display()))
+            .hint("name files that define agents, or folders of them")
+    })?;
+    let found = within(catalog, &real);
+    if found.0 > 0 || !found.1.is_empty() {
+        return Ok(found);
+    }
+    // It stands where nobody looks: read it as if the user had put it among his own.
+    let mut sources = Sources::default();
+    match real.extension().and_then(|extension| extension.to_str()) {
+        _ if real.is_dir() => sources.user_folders.push(real.clone()),
+        Some("json") => sources.command_line.push(Given::File(real.clone())),
+        Some("toml") => {
+            sources.settings = config::Sources { user: Some(real.clone()), project: None };
+        }
+        _ => sources.user_folders.extend(real.parent().map(Path::to_owned)),
+    }
+    let found = within(&LiveCatalog::load(sources).current(), &real);
+    if found.0 == 0 && found.1.is_empty() {
+        return Err(Failure::usage(format!("{} defines no agent", path.display())).hint(
+            "a definition is Markdown with front matter; `posse agents new NAME` writes one",
+        ));
+    }
+    Ok(found)
+}
+
+/// What of `catalog` stands in the file or folder at `place`, which is canonical.
+fn within(catalog: &AgentCatalog, place: &Path) -> (usize, Vec<Problem>) {
+    let is_there = |path: &Option<PathBuf>| {
+        path.as_ref()
+            .and_then(|path| path.canonicalize().ok())
+            .is_some_and(|path| path.starts_with(place))
+    };
+    let entries = catalog.entries().iter().filter(|entry| is_there(&entry.path)).count();
+    let problems = catalog.problems().iter().filter(|it| is_there(&it.path)).cloned().collect();
+    (entries, problems)
+}

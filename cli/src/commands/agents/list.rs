@@ -1,0 +1,129 @@
+//! `posse agents list`.
+
+use super::super::{Common, folder};
+use super::{model, tools};
+use crate::args::CatalogOptions;
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use crate::print;
+use crate::terminal::{self, columns, fitted};
+use crate::view;
+use posse::agents::{Entry, Level, Source};
+use posse::{AgentCatalog, LiveCatalog};
+use serde::Serialize;
+
+pub fn run(common: &Common, options: &CatalogOptions) -> Result<Code, Failure> {
+    let folder = folder(options.cwd.as_ref())?;
+    let catalog = LiveCatalog::load(common.agent_sources(&folder, &options.agents)).current();
+    if common.global.json {
+        let entries: Vec<EntryView<'_>> = in_order(&catalog).map(EntryView::of).collect();
+        print::json_pretty(&entries)?;
+        return Ok(Code::Done);
+    }
+    let room = terminal::table_width().unwrap_or(usize::MAX);
+    for line in table(&catalog) {
+        print::line(fitted(&line, room))?;
+    }
+    let wrong = catalog.problems().iter().filter(|it| it.level <= Level::Warning).count() as u64;
+    if wrong > 0 && !common.global.quiet {
+        let problems = view::count(wrong, "problem");
+        print::note(format!("{problems} with definitions; `posse agents check` shows them"));
+    }
+    Ok(Code::Done)
+}
+
+/// Those in force in the order in which models are told of them, each followed by those it shadows;
+/// then those that cannot be used.
+fn in_order(catalog: &AgentCatalog) -> impl Iterator<Item = &Entry> {
+    let usable = catalog.iter().map(|agent| &agent.name);
+    let unusable = catalog.entries().iter().filter(|entry| entry.agent.is_none());
+    let names = usable.chain(unusable.map(|entry| &entry.name));
+    let mut seen = Vec::new();
+    let names = names.filter(move |name| {
+        let is_new = !seen.iter().any(|known: &String| known.eq_ignore_ascii_case(name.as_str()));
+        seen.push(name.to_string());
+        is_new
+    });
+    names.flat_map(|name| {
+        let same = |entry: &&Entry| entry.name.as_str().eq_ignore_ascii_case(name.as_str());
+        catalog.entries().iter().filter(same)
+    })
+}
+
+fn table(catalog: &AgentCatalog) -> Vec<String> {
+    let rows: Vec<[String; 4]> = in_order(catalog).map(row).collect();
+    let width = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2)];
+    let line = |row: &[String; 4]| {
+        let mut line = String::new();
+        for (text, width) in row.iter().zip(widths) {
+            line.push_str(text);
+            line.push_str(&" ".repeat(width - columns(text) + 2));
+        }
+        format!("{line}{}", row[3])
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Name, model, source, tools.
+fn row(entry: &Entry) -> [String; 4] {
+    let name = clean_line(entry.name.as_str(), 80);
+    let source = clean_line(&from(&entry.source), 200);
+    match (&entry.shadowed_by, &entry.agent) {
+        (Some(by), _) => {
+            let by = clean_line(&from(by), 200);
+            [format!("  {name}"), String::new(), source, format!("(shadowed by {by})")]
+        }
+        (None, Some(agent)) => [name, model(agent), source, tools(agent)],
+        (None, None) => {
+            [name, String::new(), source, "cannot be used: see `posse agents check`".to_owned()]
+        }
+    }
+}
+
+/// Where an agent comes from, in few words.
+fn from(source: &Source) -> String {
+    match source {
+        Source::BuiltIn => "comes with posse".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// A definition, as `--json` prints it.
+#[derive(Serialize)]
+pub struct EntryView<'a> {
+    name: &'a str,
+    source: &'a Source,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a std::path::Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    usable: bool,
+    shadowed_by: Option<&'a Source>,
+    #[serde(skip_serializing_if = "<[std::path::PathBuf]>::is_empty")]
+    changed_by: &'a [std::path::PathBuf],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a posse::AgentSpec>,
+}
+
+impl<'a> EntryView<'a> {
+    /// Where it comes from: the source, and the file and line.
+    pub fn place(&self) -> String {
+        let line = self.line.map_or_else(String::new, |line| format!(":{line}"));
+        let file = self.path.map(|path| format!(": {}{line}", path.display()));
+        clean_line(&format!("{}{}", self.source.kind(), file.unwrap_or_default()), 400)
+    }
+
+    pub fn of(entry: &'a Entry) -> Self {
+        EntryView {
+            name: entry.name.as_str(),
+            source: &entry.source,
+            path: entry.path.as_deref(),
+            line: entry.line,
+            usable: entry.agent.is_some(),
+            shadowed_by: entry.shadowed_by.as_ref(),
+            changed_by: &entry.changed_by,
+            agent: entry.agent.as_ref(),
+        }
+    }
+}

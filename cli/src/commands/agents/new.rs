@@ -1,0 +1,90 @@
+//! `posse agents new`: a file to begin an agent with.
+
+use super::super::{Common, folder};
+use crate::exit::{Code, Failure};
+use crate::print;
+use posse::agents::{Source, template};
+use posse::{AgentName, LiveCatalog};
+use serde_json::json;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Where the file goes.
+pub enum Place {
+    /// Into the project's folder.
+    Project(Option<PathBuf>),
+    /// Into the user's own.
+    User,
+}
+
+pub fn run(common: &Common, name: &str, place: &Place) -> Result<Code, Failure> {
+    let name: AgentName = name.parse().map_err(|error| Failure::usage(format!("{error}")))?;
+    if name.as_str().contains(':') {
+        return Err(Failure::usage(format!("`{name}` is the name of a plugin's agent"))
+            .hint("leave out what stands before the colon; in a plugin, put the file into its agents folder"));
+    }
+    let (working, parent) = match place {
+        Place::Project(cwd) => {
+            let folder = folder(cwd.as_ref())?;
+            (folder.clone(), folder.join(".posse/agents"))
+        }
+        Place::User => {
+            let config = common.environment.config_folder.as_ref().ok_or_else(|| {
+                Failure::usage("no folder for settings: neither HOME nor XDG_CONFIG_HOME is set")
+            })?;
+            (folder(None)?, config.join("agents"))
+        }
+    };
+    let path = parent.join(format!("{name}.md"));
+    write(&path, &template(&name))?;
+    let catalog = LiveCatalog::load(common.agent_sources(&working, &[])).current();
+    let in_force = catalog.entry(&name).is_some_and(|entry| entry.path.as_ref() == Some(&path));
+    let others = catalog.entries().iter().filter(|entry| {
+        entry.name.as_str().eq_ignore_ascii_case(name.as_str())
+            && entry.path.as_ref() != Some(&path)
+    });
+    let others: Vec<&Source> = others.map(|entry| &entry.source).collect();
+    if common.global.json {
+        let view = json!({"name": name, "path": path, "in_force": in_force, "same_name": others});
+        print::json_pretty(&view)?;
+        return Ok(Code::Done);
+    }
+    print::line(path.display())?;
+    if common.global.quiet {
+        return Ok(Code::Done);
+    }
+    if let Some(other) = others.first() {
+        print::note(match in_force {
+            true => format!("it now takes the place of the one that is {}", other),
+            false => format!("it is not used: the one of the {} comes first", other),
+        });
+    }
+    print::note("next: say in its description when to use it, and write its prompt");
+    if matches!(place, Place::Project(_)) {
+        print::note(
+            "      an agent of a project only looks; `--user` is for those that change files",
+        );
+    }
+    print::note(format!("      posse agents check {}", path.display()));
+    print::note(format!("      posse agents run {name} \"…\""));
+    Ok(Code::Done)
+}
+
+/// Writes a file that is not there yet, and the folders it is in.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let cannot =
+        |error: std::io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(cannot)?;
+    }
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return Err(Failure::usage(format!("{} is there already", path.display()))
+                .hint("edit it, remove it, or take another name"));
+        }
+        Err(error) => return Err(cannot(error)),
+    };
+    file.write_all(text.as_bytes()).map_err(cannot)
+}

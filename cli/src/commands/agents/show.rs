@@ -1,0 +1,139 @@
+//! `posse agents show`: an agent as it is used.
+
+use super::super::{Common, folder};
+use super::list::EntryView;
+use super::model;
+use crate::args::CatalogOptions;
+use crate::clean::{clean, clean_line};
+use crate::exit::{Code, Failure};
+use crate::print;
+use crate::view;
+use posse::agents::{AgentDefinition, Entry, Problem, ToolFacts};
+use posse::config::Config;
+use posse::protocol::{Context, DelegationStrategy, Effect, Limits};
+use posse::{AgentCatalog, AgentName, AgentSpec, LiveCatalog};
+use serde::Serialize;
+
+pub fn run(common: &Common, name: &str, options: &CatalogOptions) -> Result<Code, Failure> {
+    let folder = folder(options.cwd.as_ref())?;
+    let config = common.config(&folder)?;
+    let catalog = LiveCatalog::load(common.agent_sources(&folder, &options.agents)).current();
+    let name: AgentName = name.parse().map_err(|error| Failure::usage(format!("{error}")))?;
+    let agent = catalog.find(&name)?;
+    let entry = catalog.entry(&name).ok_or_else(|| Failure::internal("it is gone"))?;
+    let shown = Shown::of(&catalog, entry, agent, &config);
+    if common.global.json {
+        print::json_pretty(&shown)?;
+        return Ok(Code::Done);
+    }
+    for (name, value) in shown.facts(agent) {
+        print::line(format!("{name:11} {value}"))?;
+    }
+    print::line(format!("\n{}", clean(&agent.instructions)))?;
+    for problem in &shown.problems {
+        print::note(clean_line(&problem.to_string(), 600));
+    }
+    Ok(Code::Done)
+}
+
+/// What is shown of an agent, as `--json` prints it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    entry: EntryView<'a>,
+    /// As it is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition: Option<&'a AgentDefinition>,
+    /// The tools it has when a person starts it.
+    granted_tools: Vec<String>,
+    /// Whom it may then hand work to.
+    may_call: Vec<String>,
+    /// Those that have its name and are not used.
+    shadows: Vec<String>,
+    problems: Vec<&'a Problem>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(catalog: &'a AgentCatalog, entry: &'a Entry, agent: &AgentSpec, config: &Config) -> Self {
+        let depth = agent.max_depth.unwrap_or(config.max_depth.value);
+        let delegates = depth > 0 && config.strategy.value != DelegationStrategy::Manual;
+        let mut facts = ToolFacts::built_in();
+        facts.retain(|tool| delegates || tool.effect != Effect::Delegate);
+        let granted_tools = ToolFacts::granted(&facts, agent);
+        let is_delegation = |name: &String| {
+            facts.iter().any(|tool| tool.name == *name && tool.effect == Effect::Delegate)
+        };
+        let may_call = |other: &&AgentSpec| {
+            let named =
+                |name: &String| name == "*" || name.eq_ignore_ascii_case(other.name.as_str());
+            agent.agents.as_ref().is_none_or(|names| names.iter().any(named))
+        };
+        let others = catalog.iter().filter(may_call).map(|other| other.name.to_string());
+        let same = |other: &&Entry| {
+            other.shadowed_by.is_some()
+                && other.name.as_str().eq_ignore_ascii_case(entry.name.as_str())
+        };
+        let about = |problem: &&Problem| {
+            problem.agent.as_deref() == Some(entry.name.as_str()) && problem.path == entry.path
+        };
+        Shown {
+            entry: EntryView::of(entry),
+            definition: entry.definition.as_deref(),
+            may_call: if granted_tools.iter().any(is_delegation) {
+                others.collect()
+            } else {
+                Vec::new()
+            },
+            granted_tools,
+            shadows: catalog
+                .entries()
+                .iter()
+                .filter(same)
+                .map(|it| it.source.to_string())
+                .collect(),
+            problems: catalog.problems().iter().filter(about).collect(),
+        }
+    }
+
+    fn facts(&self, agent: &AgentSpec) -> Vec<(&'static str, String)> {
+        let mut facts = vec![
+            ("agent", agent.name.to_string()),
+            ("from", self.entry.place()),
+            ("about", clean_line(&agent.description, 1_000)),
+            ("model", model(agent)),
+            ("tools", clean_line(&self.granted_tools.join(", "), 400)),
+        ];
+        let mut add = |name, value: Option<String>| {
+            facts.extend(value.filter(|value| !value.is_empty()).map(|value| (name, value)));
+        };
+        add("may call", Some(clean_line(&self.may_call.join(", "), 400)));
+        add("effort", agent.effort.map(|effort| format!("{effort:?}").to_lowercase()));
+        add("limits", Some(limits(&agent.limits)));
+        add("begins with", context(agent.context));
+        add("colour", Some(clean_line(&agent.color, 40)));
+        add("shadows", Some(clean_line(&self.shadows.join(", "), 400)));
+        facts
+    }
+}
+
+fn context(context: Context) -> Option<String> {
+    match context {
+        Context::Fresh => None,
+        Context::Fork => Some("all of its caller's conversation".to_owned()),
+        Context::ForkTurns(turns) => {
+            Some(format!("the last {} of its caller's", view::count(turns.into(), "turn")))
+        }
+    }
+}
+
+fn limits(limits: &Limits) -> String {
+    let all = [
+        limits.turns.map(|turns| view::count(turns.into(), "turn")),
+        limits.tool_calls.map(|calls| view::count(calls.into(), "tool call")),
+        limits.input_tokens.map(|tokens| format!("{} tokens in", view::tokens(tokens))),
+        limits.output_tokens.map(|tokens| format!("{} tokens out", view::tokens(tokens))),
+        limits.cost.map(|cost| cost.to_string()),
+        limits.wall_ms.map(view::duration),
+    ];
+    all.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,118 @@
+//! What a line of a chat means: a command, or something to say. Pure.
+
+/// A line that was typed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Meaning<'a> {
+    Nothing,
+    /// This is said to the agent.
+    Say(&'a str),
+    Command(Command<'a>),
+    /// There is no such command.
+    Unknown(&'a str),
+    /// There is, and this is how it is used.
+    Misused(&'static str),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Command<'a> {
+    Help,
+    Agents,
+    Runs,
+    Cancel { run: Option<&'a str> },
+    Resume { run: &'a str, text: Option<&'a str> },
+    Cost,
+    Quit,
+}
+
+/// Every command: how it is used, and what it does.
+pub const COMMANDS: [(&str, &str); 7] = [
+    ("/agents", "who there is to hand work to"),
+    ("/runs", "the runs of this session, as a tree"),
+    ("/cancel [RUN]", "stop a run, or what this session has at work"),
+    ("/resume RUN [TEXT]", "go on with a run, saying TEXT to it"),
+    ("/cost", "what this session has spent, by run, agent and model"),
+    ("/help", "this"),
+    ("/quit", "leave"),
+];
+
+/// The names of all commands, in one line.
+pub fn names() -> String {
+    let name = |(usage, _): &(&'static str, &str)| usage.split(' ').next().unwrap_or(usage);
+    COMMANDS.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
+impl<'a> Meaning<'a> {
+    pub fn of(line: &'a str) -> Self {
+        let line = line.trim();
+        if line.is_empty() {
+            return Meaning::Nothing;
+        }
+        // Two slashes say one.
+        if let Some(text) = line.strip_prefix('/').filter(|text| text.starts_with('/')) {
+            return Meaning::Say(text);
+        }
+        let (word, rest) = match line.split_once(char::is_whitespace) {
+            Some((word, rest)) => (word, rest.trim()),
+            None => (line, ""),
+        };
+        if !is_command(word) {
+            return Meaning::Say(line);
+        }
+        let rest = Some(rest).filter(|rest| !rest.is_empty());
+        Meaning::Command(match (word.to_ascii_lowercase().as_str(), rest) {
+            ("/help", _) => Command::Help,
+            ("/agents", _) => Command::Agents,
+            ("/runs", _) => Command::Runs,
+            ("/cost", _) => Command::Cost,
+            ("/quit" | "/exit", _) => Command::Quit,
+            ("/cancel", run) => match run.filter(|run| run.contains(char::is_whitespace)) {
+                Some(_) => return Meaning::Misused("/cancel [RUN]"),
+                None => Command::Cancel { run },
+            },
+            ("/resume", None) => return Meaning::Misused("/resume RUN [TEXT]"),
+            ("/resume", Some(rest)) => match rest.split_once(char::is_whitespace) {
+                Some((run, text)) => Command::Resume { run, text: Some(text.trim()) },
+                None => Command::Resume { run: rest, text: None },
+            },
+            _ => return Meaning::Unknown(word),
+        })
+    }
+}
+
+/// True for what looks like a command of ours, and not like a path.
+fn is_command(word: &str) -> bool {
+    word.strip_prefix('/').is_some_and(|word| {
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_have_names_and_everything_else_is_said() {
+        let say = Meaning::Say;
+        let resume = |run, text| Meaning::Command(Command::Resume { run, text });
+        for (line, meaning) in [
+            ("  ", Meaning::Nothing),
+            ("hello /help", say("hello /help")),
+            ("/etc/hosts", say("/etc/hosts")),
+            ("/", say("/")),
+            ("//help me", say("/help me")),
+            ("//", say("/")),
+            (" /HELP ", Meaning::Command(Command::Help)),
+            ("/exit", Meaning::Command(Command::Quit)),
+            ("/cancel", Meaning::Command(Command::Cancel { run: None })),
+            ("/cancel 4n8c", Meaning::Command(Command::Cancel { run: Some("4n8c") })),
+            ("/cancel all of it", Meaning::Misused("/cancel [RUN]")),
+            ("/resume", Meaning::Misused("/resume RUN [TEXT]")),
+            ("/resume 4n8c", resume("4n8c", None)),
+            ("/resume 4n8c  and now? ", resume("4n8c", Some("and now?"))),
+            ("/nonsense at all", Meaning::Unknown("/nonsense")),
+        ] {
+            assert_eq!(Meaning::of(line), meaning, "{line:?}");
+        }
+        assert_eq!(names(), "/agents /runs /cancel /resume /cost /help /quit");
+    }
+}

@@ -1,0 +1,71 @@
+//! When runs rest, and which to go on with: a run that waits for others is one with them.
+
+use crate::exit::Failure;
+use crate::family::Family;
+use posse::{RunHandle, RunId, RunRow, Runtime};
+
+/// Waits until there is nothing to do for `run`, and returns how it then stands; nothing when it
+/// waits for others below it, and will go on when they have ended.
+pub async fn settled(run: &RunHandle) -> Result<Option<RunRow>, posse::Error> {
+    loop {
+        let row = run.at_rest().await?;
+        if row.awaits == 0 {
+            return Ok(Some(row));
+        }
+        // One look at all of them, for they change together.
+        let tree = run.tree().await?;
+        let (own, below): (Vec<&RunRow>, Vec<&RunRow>) =
+            tree.iter().partition(|found| found.id == row.id);
+        if own.iter().any(|own| is_busy(own)) {
+            continue;
+        }
+        return Ok((!below.iter().any(|below| is_open(below))).then_some(row));
+    }
+}
+
+/// Waits until there is nothing to do for `run`, nor for any below it that it waits for.
+pub async fn rested(runtime: &Runtime, run: RunId) -> Result<RunRow, Failure> {
+    let handle = runtime.handle(run);
+    loop {
+        if let Some(row) = settled(&handle).await? {
+            return Ok(row);
+        }
+        for below in handle.tree().await?.iter().rev().filter(|row| row.id != run && is_open(row)) {
+            runtime.handle(below.id).at_rest().await?;
+        }
+    }
+}
+
+/// True when somebody is at work on a run or could be, or on one below it.
+pub async fn has_work(runtime: &Runtime, run: RunId) -> Result<bool, Failure> {
+    Ok(runtime.handle(run).tree().await?.iter().any(is_busy))
+}
+
+/// The runs to go on with so that all of `rows` do, and whoever waits for them: each root once,
+/// or the run itself if nobody above it waits any more.
+pub async fn heads(runtime: &Runtime, rows: &[RunRow]) -> Result<Vec<RunRow>, Failure> {
+    let mut heads: Vec<RunRow> = Vec::new();
+    for row in rows {
+        if heads.iter().any(|head| head.id == row.root) {
+            continue;
+        }
+        let head = match row.parent {
+            None => row.clone(),
+            Some(_) => {
+                let root = Family::of(runtime, row).await?.find(row.root).cloned();
+                root.filter(is_open).unwrap_or_else(|| row.clone())
+            }
+        };
+        heads.push(head);
+    }
+    Ok(heads)
+}
+
+/// True when a run has not ended and can.
+pub fn is_open(row: &RunRow) -> bool {
+    row.outcome.is_none() && row.damaged.is_none()
+}
+
+fn is_busy(row: &RunRow) -> bool {
+    is_open(row) && (row.runnable || row.owner.is_some())
+}

@@ -1,0 +1,111 @@
+//! `posse runs tree`: a run and all that stand below it.
+
+use super::super::Common;
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use crate::family::{self, Family};
+use crate::paint::Paint;
+use crate::print;
+use crate::screen::line::{Line, Look, label, mark, spent};
+use crate::screen::tree::State;
+use crate::spending::{Spending, SumView};
+use crate::terminal;
+use crate::view::{self, RunView};
+use posse::{RunRow, Runtime};
+use serde::Serialize;
+
+pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
+    let row = runtime.find(run).await?;
+    let family = Family::of(runtime, &row).await?;
+    if common.global.json {
+        print::json_pretty(&branch(&family, &row))?;
+        return Ok(Code::Done);
+    }
+    let columns = terminal::table_width();
+    let paint = Paint { on: columns.is_some() && !common.environment.no_color };
+    let look = Look { paint, columns: columns.unwrap_or(usize::MAX) };
+    for line in lines(&family, &row, look) {
+        print::line(line)?;
+    }
+    if !common.global.quiet {
+        print::note(total(&family, &row));
+    }
+    Ok(Code::Done)
+}
+
+/// The tree below `top`, a line each.
+pub fn lines(family: &Family, top: &RunRow, look: Look) -> Vec<String> {
+    let mut lines = Vec::new();
+    // What stands before a run's line, and before those of its children.
+    let mut ahead = vec![(top, String::new(), String::new())];
+    while let Some((row, own, below)) = ahead.pop() {
+        lines.push(line(family, row, &own, look));
+        let last = family.children(row.id).next_back().map(|last| last.id);
+        for child in family.children(row.id).rev() {
+            let (branch, stem) =
+                if Some(child.id) == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            ahead.push((child, format!("{below}{branch}"), format!("{below}{stem}")));
+        }
+    }
+    lines
+}
+
+/// One run in one line.
+pub fn line(family: &Family, row: &RunRow, branch: &str, look: Look) -> String {
+    let standing = RunRow { status: family.standing(row), ..row.clone() };
+    let state = State::of(&standing);
+    let mut parts = vec![spent(family::took(&standing), &Spending::of(row))];
+    match state {
+        State::Done | State::Running => {}
+        State::Failed | State::Cancelled if row.damaged.is_none() => {
+            parts.insert(0, clean_line(&row.note, 200));
+        }
+        _ => parts.insert(0, standing.status.to_string()),
+    }
+    let below = family.below(row.id).len();
+    if below > 0 {
+        let sum = family.sum(row);
+        let (tokens, cost) = (view::tokens(sum.tokens()), sum.cost());
+        let tools = view::count(sum.tool_calls, "tool");
+        parts.push(format!("with {below} below: {tools}, {tokens} tokens, {cost}"));
+    }
+    let (agent, label) = (clean_line(&row.agent, 64), label(&row.title));
+    let (before, mark) = (format!("{}  {branch}", row.id.short()), mark(state));
+    let (agent, label) = (agent.as_str(), label.as_str());
+    Line { before, mark, state, agent, color: "", label, apart: " · ", parts }.render(look)
+}
+
+/// What the tree took, in one line.
+pub fn total(family: &Family, top: &RunRow) -> String {
+    let sum = family.sum(top);
+    format!(
+        "{}: {}, {} in / {} out, {}",
+        view::count(1 + family.below(top.id).len() as u64, "run"),
+        view::count(sum.tool_calls, "tool call"),
+        view::tokens(sum.input_tokens()),
+        view::tokens(sum.output_tokens()),
+        sum.cost()
+    )
+}
+
+/// A run with those below it, as `--json` prints it.
+#[derive(Serialize)]
+struct Branch {
+    #[serde(flatten)]
+    run: RunView,
+    duration_ms: u64,
+    /// This run and all below it.
+    subtree: SumView,
+    children: Vec<Branch>,
+}
+
+/// A tree is no deeper than delegation may go.
+fn branch(family: &Family, row: &RunRow) -> Branch {
+    let runs = 1 + family.below(row.id).len() as u64;
+    Branch {
+        run: RunView::of(row),
+        duration_ms: family::took(row),
+        subtree: SumView::of(runs, &family.sum(row)),
+        children: family.children(row.id).map(|child| branch(family, child)).collect(),
+    }
+}

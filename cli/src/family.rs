@@ -1,0 +1,91 @@
+//! Runs that belong together, as they are stored: who stands below whom, and what they took.
+
+use crate::exit::Failure;
+use crate::spending::Spending;
+use crate::view;
+use posse::store::{Filter, Kin};
+use posse::{RunId, RunRow, Runtime, Status};
+use std::collections::HashMap;
+
+/// A whole tree, from its root on.
+pub struct Family {
+    /// The oldest first.
+    rows: Vec<RunRow>,
+    /// Places of children in `rows`, by their parent.
+    children: HashMap<RunId, Vec<usize>>,
+}
+
+/// More runs than a tree has.
+const ALL: usize = usize::MAX >> 1;
+
+impl Family {
+    /// The tree that `row` stands in.
+    pub async fn of(runtime: &Runtime, row: &RunRow) -> Result<Self, Failure> {
+        let filter = Filter { kin: Kin::TreeOf(row.root), limit: ALL, ..Filter::default() };
+        let mut rows = runtime.list(&filter).await?;
+        rows.sort_by_key(|row| row.id);
+        let mut children: HashMap<RunId, Vec<usize>> = HashMap::new();
+        for (place, row) in rows.iter().enumerate() {
+            if let Some(parent) = row.parent {
+                children.entry(parent).or_default().push(place);
+            }
+        }
+        Ok(Family { rows, children })
+    }
+
+    pub fn find(&self, run: RunId) -> Option<&RunRow> {
+        self.rows.iter().find(|row| row.id == run)
+    }
+
+    /// Those right below `run`, the oldest first.
+    pub fn children(&self, run: RunId) -> impl DoubleEndedIterator<Item = &RunRow> {
+        let places = self.children.get(&run).map(Vec::as_slice).unwrap_or_default();
+        places.iter().filter_map(|place| self.rows.get(*place))
+    }
+
+    /// All below `run`, each before those below it.
+    pub fn below(&self, run: RunId) -> Vec<&RunRow> {
+        let mut found = Vec::new();
+        let mut ahead: Vec<&RunRow> = self.children(run).rev().collect();
+        while let Some(row) = ahead.pop() {
+            found.push(row);
+            ahead.extend(self.children(row.id).rev());
+        }
+        found
+    }
+
+    /// What `row` took, with all below it.
+    pub fn sum(&self, row: &RunRow) -> Spending {
+        let mut sum = Spending::of(row);
+        self.below(row.id).into_iter().for_each(|below| sum.add(&Spending::of(below)));
+        sum
+    }
+
+    /// Where `row` stands. One that waits for others stands where the liveliest of them does.
+    pub fn standing(&self, row: &RunRow) -> Status {
+        if row.status != Status::Waiting || row.awaits == 0 {
+            return row.status;
+        }
+        let below = self.below(row.id);
+        let is_there = |wanted: &Status| below.iter().any(|row| row.status == *wanted);
+        let liveliest = [Status::Running, Status::Interrupted, Status::Queued];
+        liveliest.into_iter().find(is_there).unwrap_or(row.status)
+    }
+}
+
+/// How `row` ended, or where it stands, in one word.
+pub fn word(row: &RunRow, standing: Status) -> String {
+    match (&row.outcome, standing) {
+        (Some(outcome), Status::Finished) => outcome.clone(),
+        (_, standing) => standing.to_string(),
+    }
+}
+
+/// How long it has been since a run was made, or was until its last event, in milliseconds.
+pub fn took(row: &RunRow) -> u64 {
+    let until = match row.status {
+        Status::Running | Status::Queued => view::now(),
+        _ => row.updated_at,
+    };
+    until.saturating_sub(row.created_at)
+}

@@ -1,0 +1,83 @@
+//! The lines at the end of the terminal that say what goes on: redrawn in place, taken away by the
+//! next output. Knows how many rows they fill, also after the terminal has become narrower.
+
+use crate::print;
+use crate::terminal::{self, columns};
+use std::time::{Duration, Instant};
+
+/// How long what is drawn stands at least: thousands of events a second are not shown one by one.
+const STANDS: Duration = Duration::from_millis(80);
+
+/// Rows that are used at the most.
+const MOST: usize = 12;
+
+#[derive(Default)]
+pub struct Foot {
+    /// Columns that each line fills that stands on the terminal; the cursor is behind the last.
+    drawn: Vec<usize>,
+    at: Option<Instant>,
+}
+
+impl Foot {
+    /// Rows that may be filled: a third of the screen.
+    pub fn rows() -> usize {
+        (terminal::height() / 3).clamp(1, MOST)
+    }
+
+    /// True when what stands there has stood for long enough to be drawn anew.
+    pub fn is_due(&self) -> bool {
+        self.at.is_none_or(|at| at.elapsed() >= STANDS)
+    }
+
+    /// Draws `lines` in place of what stands there.
+    pub fn draw(&mut self, lines: &[String]) {
+        self.at = Some(Instant::now());
+        if lines.is_empty() && self.drawn.is_empty() {
+            return;
+        }
+        print::note_piece(&over(&self.drawn, terminal::width(), "", lines));
+        self.drawn = lines.iter().map(|line| columns(line)).collect();
+    }
+
+    /// Prints `text`, whole lines that stay, above `lines`.
+    pub fn print(&mut self, text: &str, lines: &[String]) {
+        let text = format!("{text}\n");
+        print::note_piece(&over(&self.drawn, terminal::width(), &text, lines));
+        self.drawn = lines.iter().map(|line| columns(line)).collect();
+        self.at = Some(Instant::now());
+    }
+
+    /// Takes it away.
+    pub fn clear(&mut self) {
+        self.draw(&[]);
+        self.at = None;
+    }
+}
+
+/// What makes a terminal of `width` columns, on which lines of `drawn` columns stand, show `text`
+/// and then `lines`. In one piece, and over what stands there, so that nothing flickers.
+fn over(drawn: &[usize], width: usize, text: &str, lines: &[String]) -> String {
+    let shown = format!("{text}{}", lines.join("\n"));
+    let rows: usize = drawn.iter().map(|columns| columns.div_ceil(width).max(1)).sum();
+    match rows {
+        0 => shown,
+        rows => {
+            let up = if rows > 1 { format!("\x1b[{}A", rows - 1) } else { String::new() };
+            format!("\r{up}{}\x1b[J", shown.replace('\n', "\x1b[K\n"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_there_is_taken_away_whole_and_nothing_else() {
+        let line = |text: &str| text.to_owned();
+        assert_eq!(over(&[], 80, "", &[line("a")]), "a");
+        assert_eq!(over(&[1], 80, "", &[line("b"), line("c")]), "\rb\x1b[K\nc\x1b[J");
+        assert_eq!(over(&[1, 1, 0], 80, "told\n", &[line("d")]), "\r\x1b[2Atold\x1b[K\nd\x1b[J");
+        assert_eq!(over(&[60, 60], 40, "", &[]), "\r\x1b[3A\x1b[J", "it has become narrower");
+    }
+}

@@ -1,0 +1,72 @@
+//! Who answers a run: which model, why that one, and what is done when it does not.
+
+use crate::clean::clean_line;
+use posse::RunId;
+use posse::protocol::{Event, ModelFailed, Remedy, RunStarted};
+
+#[derive(Default)]
+pub struct Provider {
+    /// Which model, and why, when the one who starts the run knows.
+    why: Option<(String, String)>,
+    /// The model in use.
+    model: String,
+    /// Why the last call of the present turn failed.
+    trouble: String,
+}
+
+impl Provider {
+    /// Remembers why the run that is about to start has the model it has.
+    pub fn because(&mut self, model: &str, why: String) {
+        self.why = Some((model.to_owned(), why));
+    }
+
+    /// Learns from an event of the past.
+    pub fn recall(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted(started) => self.model.clone_from(&started.model),
+            Event::ModelFailed(failed) => self.fall_back(failed),
+            _ => {}
+        }
+    }
+
+    fn fall_back(&mut self, failed: &ModelFailed) {
+        if let Some(Remedy::Fallback { model, .. }) = &failed.remedy {
+            self.model.clone_from(model);
+        }
+    }
+
+    /// The model in use, for people.
+    pub fn model(&self) -> String {
+        clean_line(&self.model, 80)
+    }
+
+    /// What a run is, in one line.
+    pub fn started(&mut self, run: RunId, started: &RunStarted) -> String {
+        self.model.clone_from(&started.model);
+        let agent = clean_line(started.agent.name.as_str(), 64);
+        // A run that was found by its key may have another model than one would have now.
+        let why = self.why.take().filter(|(model, _)| *model == started.model);
+        let why = why.map_or_else(String::new, |(_, why)| format!(" ({})", clean_line(&why, 120)));
+        let above = started.parent.as_ref();
+        let above = above.map(|parent| format!(" · below run {}", parent.run.short()));
+        let above = above.unwrap_or_default();
+        format!("{agent} · {}{why} · run {}{above}", self.model(), run.short())
+    }
+
+    /// What becomes of a model call that failed, in one line; nothing when the failure stands.
+    pub fn failed(&mut self, failed: &ModelFailed) -> Option<String> {
+        let remedy = failed.remedy.as_ref()?;
+        let why = match self.trouble == failed.reason {
+            true => "the same again".to_owned(),
+            false => clean_line(&failed.reason, 300),
+        };
+        self.trouble.clone_from(&failed.reason);
+        self.fall_back(failed);
+        Some(format!("◇ {why}; {}", clean_line(&remedy.to_string(), 120)))
+    }
+
+    /// The model has answered: what was wrong before is over.
+    pub fn answered(&mut self) {
+        self.trouble.clear();
+    }
+}

@@ -1,0 +1,103 @@
+//! What the agent says: which of it is still to be shown, whole replies and pieces together. Pure.
+
+use posse::protocol::{Message, Part};
+
+/// Where what the agent says goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// To standard output, as it comes: a person reads it there.
+    Live,
+    /// To standard output, when the turn is over.
+    AtTheEnd,
+}
+
+/// What is to be shown of a reply.
+#[derive(Debug, PartialEq)]
+pub enum Rest {
+    Nothing,
+    /// This, after what was shown of it.
+    Goes(String),
+    /// All of it, on a line of its own.
+    Whole(String),
+    /// These, as remarks: the answer is yet to come.
+    Aside(Vec<String>),
+}
+
+pub struct Speech {
+    pub voice: Voice,
+    /// What was shown of the present reply as it came.
+    said: String,
+    /// Bytes of text that was shown with its reply and whose pieces are still to come: stored
+    /// events may overtake them.
+    owed: usize,
+    last: String,
+    /// The last text has been shown on standard output.
+    shown: bool,
+}
+
+impl Speech {
+    pub fn new(voice: Voice) -> Self {
+        Speech { voice, said: String::new(), owed: 0, last: String::new(), shown: true }
+    }
+
+    /// What is to be shown of a piece of the present reply.
+    pub fn hear<'a>(&mut self, text: &'a str) -> Option<&'a str> {
+        let late = self.owed.min(text.len());
+        self.owed -= late;
+        // Pieces are cut as they were sent: one is late as a whole, or not at all.
+        let text = text.get(late..).filter(|text| !text.is_empty())?;
+        self.said.push_str(text);
+        Some(text)
+    }
+
+    /// What is to be shown of a reply.
+    pub fn replied(&mut self, message: &Message) -> Rest {
+        let texts: Vec<&str> = message
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(text) => Some(text.text.as_str()),
+                _ => None,
+            })
+            .collect();
+        if !message.text().trim().is_empty() {
+            self.last = message.text();
+            self.shown = self.voice == Voice::Live;
+        }
+        let said = std::mem::take(&mut self.said);
+        let whole = texts.concat();
+        match self.voice {
+            // A slow terminal may have missed pieces, and a watcher in another process gets none.
+            Voice::Live => {
+                self.owed = whole.len().saturating_sub(said.len());
+                match whole.strip_prefix(said.as_str()) {
+                    Some("") => Rest::Nothing,
+                    Some(rest) if !said.is_empty() => Rest::Goes(rest.to_owned()),
+                    _ if whole.trim().is_empty() => Rest::Nothing,
+                    _ => Rest::Whole(texts.join("\n")),
+                }
+            }
+            Voice::AtTheEnd if message.tool_calls().next().is_some() => {
+                let texts = texts.iter().filter(|text| !text.trim().is_empty());
+                Rest::Aside(texts.map(|text| (*text).to_owned()).collect())
+            }
+            Voice::AtTheEnd => Rest::Nothing,
+        }
+    }
+
+    /// The last text of the agent.
+    pub fn last(&self) -> &str {
+        &self.last
+    }
+
+    /// The last text, if it has not been shown; from now on it has.
+    pub fn unshown(&mut self) -> Option<&str> {
+        let shown = std::mem::replace(&mut self.shown, true);
+        (!shown).then_some(self.last.as_str())
+    }
+
+    /// True when `text` is the last, and has been shown.
+    pub fn has_shown(&self, text: &str) -> bool {
+        self.shown && self.last == text
+    }
+}

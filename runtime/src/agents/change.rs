@@ -1,0 +1,87 @@
+//! Changes that settings files make to agents: their model, their limits, their tools. What a
+//! project changes can only narrow.
+
+use super::definition::{AgentDefinition, PermissionMode};
+use super::field::Field;
+use super::problem::{Findings, Place};
+use super::reading::Written;
+use super::resolve::{self, Trust, common, keep, require_tools};
+use super::tool_facts::{ToolFacts, allowed};
+use crate::config::limits::{narrowed, replaced};
+use posse_protocol::AgentSpec;
+
+/// Changes `spec` as `written` says. An error among the findings means that it cannot be used:
+/// without what the change was to deny, it could do more than it should.
+pub(crate) fn apply(
+    spec: &mut AgentSpec,
+    written: &Written,
+    tools: &[ToolFacts],
+    trust: Trust<'_>,
+    findings: &mut Findings,
+) {
+    let change = &written.definition;
+    let mut models = resolve::models(&change.model).peekable();
+    if models.peek().is_some() {
+        spec.model = models.next();
+        spec.fallbacks = models.collect();
+    }
+    spec.effort = change.effort.or(spec.effort);
+    if let Some(color) = &change.color {
+        spec.color.clone_from(color);
+    }
+    let allow = resolve::allow(written, tools, findings);
+    spec.disallowed_tools.extend(resolve::denied(written, tools, findings));
+    match trust {
+        Trust::User => {
+            spec.limits = replaced(&change.limits(), &spec.limits);
+            spec.max_depth = change.max_depth.or(spec.max_depth);
+            spec.tools = allow.tools.or(spec.tools.take());
+            spec.agents = common(allow.agents, change.agents.clone()).or(spec.agents.take());
+            spec.context = change.fork_context.unwrap_or(spec.context);
+            if let Some(prompt) = &change.initial_prompt {
+                spec.initial_prompt.clone_from(prompt);
+            }
+            spec.output_schema = change.output_schema.clone().or(spec.output_schema.take());
+        }
+        Trust::Project { limits, max_depth } => {
+            for field in reserved(change) {
+                let reason = format!(
+                    "a project may not set `{}` of an agent; it belongs into your own settings",
+                    field.name()
+                );
+                findings.error(Place::UNKNOWN, reason);
+            }
+            spec.limits = narrowed(&change.limits(), &spec.limits, limits);
+            spec.max_depth = match change.max_depth {
+                Some(depth) => Some(depth.min(spec.max_depth.unwrap_or(max_depth))),
+                None => spec.max_depth,
+            };
+            if allow.tools.is_some() {
+                let wanted = allowed(tools, allow.tools.as_deref(), &[]);
+                keep(spec, tools, |tool| wanted.contains(&tool.name));
+            }
+            let agents = common(allow.agents, change.agents.clone());
+            spec.agents = common(spec.agents.take(), agents);
+        }
+    }
+    if change.permission_mode == Some(PermissionMode::Plan) {
+        keep(spec, tools, ToolFacts::only_looks);
+    }
+    require_tools(spec, Place::UNKNOWN, tools, findings);
+}
+
+/// What would let a project speak to an agent that may do more than look.
+fn reserved(change: &AgentDefinition) -> impl Iterator<Item = Field> {
+    let set = [
+        (Field::InitialPrompt, change.initial_prompt.is_some()),
+        (Field::ForkContext, change.fork_context.is_some()),
+        (Field::OutputSchema, change.output_schema.is_some()),
+        (Field::Skills, change.skills.is_some()),
+        (Field::McpServers, change.mcp_servers.is_some()),
+        (Field::Hooks, change.hooks.is_some()),
+        (Field::Memory, change.memory.is_some()),
+        (Field::Network, change.network.is_some()),
+        (Field::Paths, change.paths.is_some()),
+    ];
+    set.into_iter().filter(|(_, is_set)| *is_set).map(|(field, _)| field)
+}

@@ -1,0 +1,283 @@
+//! A definition of an agent as people write it: in Markdown with front matter, in JSON, in TOML.
+//!
+//! Owns the fields and how they are written back. What is read is checked in `reading`; what
+//! becomes of it, an [`AgentSpec`], is decided in `resolve`. A definition grants nothing by itself.
+
+use super::node::Node;
+use super::problem::{Findings, Place, Problem};
+use super::reading::{self, Form};
+use super::resolve::{self, Trust};
+use super::tool_facts::ToolFacts;
+use crate::config::parse_duration;
+use posse_protocol::{AgentName, AgentSpec, Context, Effort, Limits, Usd};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A definition of an agent as it is written. Keys are camelCase; what is not said is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentDefinition {
+    /// What it is called by. A map of agents has the name as its key instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<AgentName>,
+    /// What it is for and when to use it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Its system prompt; in Markdown, the body.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub prompt: String,
+    /// The tools it may call: names, groups such as `@read`, patterns such as `mcp__files__*`,
+    /// `Task(explore, plan)`. Left out, or exactly `*`: all that its caller can hand on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// The tools it may not call, whatever `tools` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disallowed_tools: Option<Vec<String>>,
+    /// Its model, and after it those to go on with when that one cannot be had.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_more")]
+    pub model: Vec<String>,
+    /// How hard its model is to think.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// Model calls, at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// How what it does is approved. `plan` has an effect: the agent only looks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<PermissionMode>,
+    /// Skills it has from the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skills: Option<Vec<String>>,
+    /// MCP servers: names, or tables that describe them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<Value>,
+    /// Hooks by event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<Value>,
+    /// Whose memory it keeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// Its caller does not wait for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<bool>,
+    /// Where it works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+    /// The colour it is shown in, one of [`COLORS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    /// How much of its caller's conversation it begins with: all, none, or the last so many turns.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "fork")]
+    pub fork_context: Option<Context>,
+    /// What is said to it before its task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_prompt: Option<String>,
+    /// It is not told what the project's CLAUDE.md says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omit_claude_md: Option<bool>,
+    /// How far it may go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// The JSON Schema of its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// How its caller learns of its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub announce: Option<Announce>,
+    /// Levels of runs that may stand below its own, 0 to 8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<u32>,
+    /// The agents it may hand work to; left out: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Vec<String>>,
+    /// Which other machines it may talk to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+    /// The paths it may read and write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Paths>,
+}
+
+/// The colours an agent may be shown in.
+pub const COLORS: [&str; 12] = [
+    "red", "orange", "yellow", "green", "cyan", "blue", "purple", "magenta", "pink", "white",
+    "gray", "black",
+];
+
+/// How what an agent does is approved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PermissionMode {
+    /// As its caller's.
+    Default,
+    /// Changes of files need no approval.
+    AcceptEdits,
+    /// What is safe needs no approval.
+    Auto,
+    /// It only looks.
+    Plan,
+    /// What would be asked for is refused.
+    DontAsk,
+    /// Nothing needs approval.
+    BypassPermissions,
+}
+
+/// Whose memory an agent keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// The user's, in every project.
+    User,
+    /// The project's, shared.
+    Project,
+    /// The project's, of this machine.
+    Local,
+}
+
+/// Where an agent works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// In a worktree of its own.
+    Worktree,
+}
+
+/// How a caller learns of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Announce {
+    /// Before its next step.
+    Steer,
+    /// When its present turn ends.
+    Followup,
+    /// Together with others.
+    Collect,
+    /// Not at all.
+    Silent,
+}
+
+/// Which other machines an agent may talk to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Network {
+    /// All, or none.
+    Any(bool),
+    /// These hosts.
+    Hosts(Vec<String>),
+}
+
+/// The paths an agent may read and write, relative to the folder it works in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Paths {
+    /// It may read these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<Vec<String>>,
+    /// It may write these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write: Option<Vec<String>>,
+}
+
+/// How far an agent may go.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Budget {
+    /// Tokens sent, and tokens received, each at most so many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Tokens sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Time at work, as in `10m`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Tool calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u32>,
+    /// Model calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
+}
+
+impl AgentDefinition {
+    /// The agent that this defines, where `tools` exist, and what its author should know. Without
+    /// an agent, one of the problems is an error. The definition needs a name.
+    pub fn resolve(&self, tools: &[ToolFacts]) -> (Option<AgentSpec>, Vec<Problem>) {
+        let mut findings = Findings::default();
+        reading::require(self, Place::UNKNOWN, &mut findings);
+        let Some(name) = &self.name else {
+            findings.error(Place::UNKNOWN, "it has no name; give it one");
+            return (None, problems(&findings, None));
+        };
+        let written = reading::Written::without_places(self.clone());
+        let spec = resolve::spec(&written, name.clone(), tools, Trust::User, &mut findings);
+        (spec, problems(&findings, Some(name.as_str())))
+    }
+
+    /// The limits that it sets.
+    pub fn limits(&self) -> Limits {
+        let budget = self.budget.clone().unwrap_or_default();
+        let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+        Limits {
+            turns: self.max_turns.into_iter().chain(budget.turns).min(),
+            tool_calls: budget.tool_calls,
+            input_tokens: least(budget.input_tokens, budget.tokens),
+            output_tokens: least(budget.output_tokens, budget.tokens),
+            cost: budget.cost.map(Usd::from_dollars),
+            wall_ms: budget.time.and_then(|time| parse_duration(&time).ok()),
+            ..Limits::default()
+        }
+    }
+}
+
+fn problems(findings: &Findings, agent: Option<&str>) -> Vec<Problem> {
+    findings.0.iter().map(|finding| finding.problem(None, agent)).collect()
+}
+
+/// A whole definition: with a description and a prompt. Unknown keys are errors.
+impl<'de> Deserialize<'de> for AgentDefinition {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let (definition, mut findings) = partial(from)?;
+        reading::require(&definition, Place::UNKNOWN, &mut findings);
+        match findings.first_error() {
+            Some(error) => Err(serde::de::Error::custom(&error.reason)),
+            None => Ok(definition),
+        }
+    }
+}
+
+/// Some fields of a definition, as a settings file has them, and what is worth knowing of them.
+pub(crate) fn partial<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<(AgentDefinition, Findings), D::Error> {
+    let fields: BTreeMap<String, Value> = BTreeMap::deserialize(from)?;
+    let node = Node::of_json(Place::UNKNOWN, Value::Object(fields.into_iter().collect()));
+    let mut findings = Findings::default();
+    let written = reading::read(&node, Form::Settings, &mut findings);
+    match findings.first_error() {
+        Some(error) => Err(serde::de::Error::custom(&error.reason)),
+        None => Ok((written.definition, findings)),
+    }
+}
+
+fn one_or_more<S: Serializer>(names: &[String], to: S) -> Result<S::Ok, S::Error> {
+    match names {
+        [one] => one.serialize(to),
+        several => several.serialize(to),
+    }
+}
+
+#[expect(clippy::ref_option, reason = "the form that serde asks for")]
+fn fork<S: Serializer>(context: &Option<Context>, to: S) -> Result<S::Ok, S::Error> {
+    match context {
+        Some(Context::ForkTurns(turns)) => to.serialize_u32(*turns),
+        Some(Context::Fork) => to.serialize_bool(true),
+        Some(Context::Fresh) | None => to.serialize_bool(false),
+    }
+}

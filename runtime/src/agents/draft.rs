@@ -1,0 +1,94 @@
+//! What one file says, before it is known where it stands among others. Depends on the file alone,
+//! so it is kept as long as the file stays as it is.
+
+use super::folders;
+use super::front_matter::{self, FILE_BYTES};
+use super::json;
+use super::node::Node;
+use super::problem::{Findings, Place};
+use super::reading::{self, Form, Written};
+use posse_protocol::AgentName;
+use std::path::Path;
+
+/// A definition as it was found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Draft {
+    /// What it is called, if it can be told.
+    pub(crate) name: Option<AgentName>,
+    /// The line it begins at.
+    pub(crate) line: Option<u32>,
+    pub(crate) written: Written,
+    pub(crate) findings: Findings,
+}
+
+/// What the Markdown file at `path` defines; only findings if it is no definition at all.
+pub(crate) fn of_file(path: &Path, form: Form) -> Draft {
+    let mut draft = Draft::default();
+    match folders::read(path, FILE_BYTES) {
+        Ok(text) => of_text(&text, path, form, &mut draft),
+        Err(reason) => {
+            draft.findings.error(Place::UNKNOWN, reason);
+            draft.name = stem(path).and_then(|stem| stem.parse().ok());
+        }
+    }
+    draft
+}
+
+/// What `text`, which is that of the file at `path`, defines.
+pub(crate) fn of_text(text: &str, path: &Path, form: Form, draft: &mut Draft) {
+    let Some(written) = front_matter::read(text, form, &mut draft.findings) else {
+        let reason = "this is no agent: it has no front matter between lines `---`";
+        draft.findings.warning(Place::UNKNOWN, reason);
+        return;
+    };
+    draft.written = written;
+    draft.line = Some(1);
+    draft.name = draft.written.definition.name.clone();
+    let is_named =
+        draft.written.places.iter().any(|(field, _)| *field == super::field::Field::Name);
+    if draft.name.is_some() {
+        return;
+    }
+    let stem = stem(path).unwrap_or_default();
+    match stem.parse::<AgentName>() {
+        // Its name is wrong, or it could not be read that far: then this names what is broken.
+        Ok(name) if is_named || draft.findings.first_error().is_some() => draft.name = Some(name),
+        Ok(name) => {
+            let reason = format!("it has no `name`, so it is called like its file, `{name}`");
+            draft.findings.note(Place { line: 1, column: 1 }, reason);
+            draft.name = Some(name);
+        }
+        Err(error) if draft.findings.first_error().is_none() => {
+            let reason = format!("it has no `name`, and its file's cannot be one: {error}");
+            draft.findings.error(Place { line: 1, column: 1 }, reason);
+        }
+        Err(_) => {}
+    }
+}
+
+/// What a map of agents in JSON defines, entry by entry; or why it is none.
+pub(crate) fn of_map(text: &str) -> Result<Vec<Draft>, super::problem::Finding> {
+    let entries = json::read(text)?;
+    Ok(entries.into_iter().map(|(key, node)| of_entry(&key.name, &node)).collect())
+}
+
+fn of_entry(name: &str, node: &Node) -> Draft {
+    let mut findings = Findings::default();
+    let name = name.parse::<AgentName>();
+    let name = name.map_err(|error| findings.error(node.place, error.to_string())).ok();
+    let written = reading::read(node, Form::Json, &mut findings);
+    if findings.first_error().is_none() {
+        reading::require(&written.definition, node.place, &mut findings);
+    }
+    if let (Some(name), Some(own)) = (&name, &written.definition.name)
+        && name != own
+    {
+        let reason = format!("it is called `{name}`, by its key; `name` has no effect");
+        findings.warning(node.place, reason);
+    }
+    Draft { name, line: Some(node.place.line), written, findings }
+}
+
+fn stem(path: &Path) -> Option<String> {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned())
+}

@@ -1,0 +1,180 @@
+//! The fields of a definition: their names, how else people spell them, and which of them nothing
+//! acts on yet.
+
+/// A field of a definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    Name,
+    Description,
+    Prompt,
+    Tools,
+    DisallowedTools,
+    Model,
+    Effort,
+    MaxTurns,
+    PermissionMode,
+    Skills,
+    McpServers,
+    Hooks,
+    Memory,
+    Background,
+    Isolation,
+    Color,
+    ForkContext,
+    InitialPrompt,
+    OmitClaudeMd,
+    Budget,
+    OutputSchema,
+    Announce,
+    MaxDepth,
+    Agents,
+    Network,
+    Paths,
+}
+
+/// What a field's value looks like, for reading a text that is no YAML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Running text: what follows may belong to it, whatever it looks like.
+    Prose,
+    /// A word, a number or a list of names.
+    Words,
+    /// A table with keys of its own.
+    Table,
+}
+
+use Field::*;
+use Shape::{Prose, Table, Words};
+
+/// Every field: its name, other words for it, what its value looks like.
+const FIELDS: [(Field, &str, &[&str], Shape); 26] = [
+    (Name, "name", &[], Words),
+    (Description, "description", &[], Prose),
+    (Prompt, "prompt", &["instructions", "systemPrompt"], Prose),
+    (Tools, "tools", &["allowedTools", "allowTools"], Words),
+    (DisallowedTools, "disallowedTools", &["denyTools", "deniedTools"], Words),
+    (Model, "model", &[], Words),
+    (Effort, "effort", &[], Words),
+    (MaxTurns, "maxTurns", &[], Words),
+    (PermissionMode, "permissionMode", &[], Words),
+    (Skills, "skills", &[], Words),
+    (McpServers, "mcpServers", &[], Table),
+    (Hooks, "hooks", &[], Table),
+    (Memory, "memory", &[], Words),
+    (Background, "background", &[], Words),
+    (Isolation, "isolation", &[], Words),
+    (Color, "color", &["colour"], Words),
+    (ForkContext, "forkContext", &[], Words),
+    (InitialPrompt, "initialPrompt", &[], Prose),
+    (OmitClaudeMd, "omitClaudeMd", &[], Words),
+    (Budget, "budget", &["limits"], Table),
+    (OutputSchema, "outputSchema", &[], Table),
+    (Announce, "announce", &[], Words),
+    (MaxDepth, "maxDepth", &[], Words),
+    (Agents, "agents", &[], Words),
+    (Network, "network", &[], Words),
+    (Paths, "paths", &[], Table),
+];
+
+/// Parts and beginnings of keys that mean to restrict. A key that is no field and has one of them
+/// is no slip to pass over: whoever wrote it believes that it holds.
+const RESTRICTING_PARTS: [&str; 2] = ["tool", "permission"];
+const RESTRICTING_BEGINNINGS: [&str; 5] = ["allow", "deny", "disallow", "restrict", "sandbox"];
+
+impl Field {
+    /// The field that `key` means, whatever its case and whether its words are joined by `-`, `_`
+    /// or nothing.
+    pub(crate) fn of(key: &str) -> Option<Field> {
+        let key = plain(key);
+        let fits = |name: &str| plain(name) == key;
+        let found = FIELDS
+            .iter()
+            .find(|(_, name, also, _)| fits(name) || also.iter().any(|other| fits(other)));
+        found.map(|(field, ..)| *field)
+    }
+
+    /// What it is called.
+    pub(crate) fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    pub(crate) fn shape(self) -> Shape {
+        self.row().3
+    }
+
+    /// True when nothing acts on it yet, however sound its value is.
+    pub(crate) fn is_not_in_force(self) -> bool {
+        matches!(
+            self,
+            Skills
+                | McpServers
+                | Hooks
+                | Memory
+                | Background
+                | Isolation
+                | OmitClaudeMd
+                | Announce
+                | Network
+                | Paths
+        )
+    }
+
+    /// True when it narrows what an agent may do, so that it is found even where it stands oddly.
+    pub(crate) fn narrows(self) -> bool {
+        matches!(
+            self,
+            Tools
+                | DisallowedTools
+                | PermissionMode
+                | MaxTurns
+                | Budget
+                | MaxDepth
+                | Agents
+                | Network
+                | Paths
+        )
+    }
+
+    fn row(self) -> &'static (Field, &'static str, &'static [&'static str], Shape) {
+        // The table is in the order of the variants; a test holds it to that.
+        &FIELDS[self as usize]
+    }
+}
+
+/// True when `key`, which is no field, reads as if it restricted something.
+pub(crate) fn seems_to_restrict(key: &str) -> bool {
+    let key = plain(key);
+    RESTRICTING_PARTS.iter().any(|part| key.contains(part))
+        || RESTRICTING_BEGINNINGS.iter().any(|beginning| key.starts_with(beginning))
+}
+
+fn plain(key: &str) -> String {
+    key.chars().filter(|char| !matches!(char, '-' | '_')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_is_found_by_its_name_and_only_once() {
+        for (index, (field, name, also, _)) in FIELDS.iter().enumerate() {
+            assert_eq!(*field as usize, index, "{name}");
+            assert_eq!(Field::of(name), Some(*field));
+            for other in *also {
+                assert_eq!(Field::of(other), Some(*field));
+            }
+        }
+    }
+
+    #[test]
+    fn other_spellings_of_a_name_mean_the_same_field() {
+        for key in ["disallowed_tools", "disallowed-tools", "DisallowedTools", "disallowedtools"] {
+            assert_eq!(Field::of(key), Some(DisallowedTools), "{key}");
+        }
+        assert_eq!(Field::of("allowed-tools"), Some(Tools));
+        assert_eq!(Field::of("version"), None);
+        assert!(seems_to_restrict("tool") && seems_to_restrict("deny-list"));
+        assert!(!seems_to_restrict("shallow") && !seems_to_restrict("user"));
+    }
+}

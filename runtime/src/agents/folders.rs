@@ -1,0 +1,306 @@
+//! Finding files of agents: which folders, and which files in them. Reads names and times, never
+//! contents, plugin manifests aside.
+
+use super::reading::Form;
+use super::source::{Source, Sources};
+use serde::Deserialize;
+use std::collections::HashSet;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Levels of folders below a folder of agents, and files in all of them, at most.
+const DEPTH: usize = 8;
+const FILES: usize = 10_000;
+/// Folders above the working folder that are looked at, at most.
+const ANCESTORS: usize = 64;
+/// Bytes of a plugin's manifest, at most.
+const MANIFEST_BYTES: u64 = 64 << 10;
+
+/// A folder of agents.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Folder {
+    pub(crate) source: Source,
+    pub(crate) form: Form,
+    pub(crate) path: PathBuf,
+    /// Its files, sorted.
+    pub(crate) files: Vec<(PathBuf, Stamp)>,
+    /// There were more files or levels than are looked at.
+    pub(crate) cut: bool,
+}
+
+/// By what a file is known to be as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    modified: Option<SystemTime>,
+    changed: (i64, i64),
+    size: u64,
+    inode: u64,
+}
+
+/// For how long after a change a file may change again without its time showing it.
+const UNSETTLED: Duration = Duration::from_millis(100);
+
+impl Stamp {
+    /// The stamp of the file at `path`, if there is one.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let data = std::fs::metadata(path).ok()?;
+        Some(Stamp::from(&data))
+    }
+
+    fn from(data: &std::fs::Metadata) -> Self {
+        Stamp {
+            modified: data.modified().ok(),
+            changed: (data.ctime(), data.ctime_nsec()),
+            size: data.len(),
+            inode: data.ino(),
+        }
+    }
+
+    /// True when a change after `then`, which is before the stamp was taken, would show in it.
+    /// Times of files are coarse.
+    pub(crate) fn is_settled(&self, then: SystemTime) -> bool {
+        let age = self.modified.and_then(|time| then.duration_since(time).ok());
+        age.is_some_and(|age| age > UNSETTLED)
+    }
+}
+
+/// The folders of `sources` that exist, those that come first first, with the plugins that the
+/// settings name.
+pub(crate) fn find(sources: &Sources, plugins: &[PathBuf]) -> Vec<Folder> {
+    let canonical = |path: &Path| path.canonicalize().ok();
+    let user: Vec<PathBuf> =
+        sources.user_folders.iter().filter_map(|path| canonical(path)).collect();
+    let mut found = Vec::new();
+    for ancestor in sources.working_folder.iter().flat_map(|folder| up_to_root(folder)) {
+        for (name, form) in [(".posse", Form::Own), (".claude", Form::Claude)] {
+            let path = ancestor.join(name).join("agents");
+            // The user's home may be a repository too; what is the user's own is no project's.
+            if canonical(&path).is_some_and(|real| !user.contains(&real)) {
+                let source = Source::Project { path: path.clone() };
+                found.push(list(source, form, path));
+            }
+        }
+    }
+    for path in sources.user_folders.iter().filter(|path| path.is_dir()) {
+        let is_claude = path.parent().and_then(Path::file_name).is_some_and(|it| it == ".claude");
+        let form = if is_claude { Form::Claude } else { Form::Own };
+        found.push(list(Source::User { path: path.clone() }, form, path.clone()));
+    }
+    let mut homes: Vec<PathBuf> = plugins.to_vec();
+    for folder in &sources.plugin_folders {
+        homes.extend(children(folder).into_iter().filter(|path| path.is_dir()));
+    }
+    for path in homes {
+        let agents = path.join("agents");
+        if agents.is_dir() {
+            let plugin = plugin_name(&path);
+            found.push(list(Source::Plugin { plugin, path }, Form::Claude, agents));
+        }
+    }
+    found
+}
+
+/// `folder` and those above it, up to the one that holds `.git`. Without one, `folder` alone.
+fn up_to_root(folder: &Path) -> Vec<PathBuf> {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mut ancestors = Vec::new();
+    for ancestor in folder.ancestors().take(ANCESTORS) {
+        ancestors.push(ancestor.to_owned());
+        if ancestor.join(".git").exists() {
+            return ancestors;
+        }
+    }
+    ancestors.truncate(1);
+    ancestors
+}
+
+fn list(source: Source, form: Form, path: PathBuf) -> Folder {
+    let mut folder = Folder { source, form, path, files: Vec::new(), cut: false };
+    let mut seen = HashSet::new();
+    walk(&folder.path.clone(), 0, &mut seen, &mut folder);
+    folder.files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    folder
+}
+
+/// Collects the Markdown files below `path`. A folder that links lead back to is entered once.
+fn walk(path: &Path, depth: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Folder) {
+    let Ok(data) = std::fs::metadata(path) else { return };
+    if !seen.insert((data.dev(), data.ino())) {
+        return;
+    }
+    for child in children(path) {
+        if into.files.len() >= FILES {
+            into.cut = true;
+            return;
+        }
+        let Ok(data) = std::fs::metadata(&child) else { continue };
+        let is_markdown =
+            child.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"));
+        if data.is_file() && is_markdown {
+            into.files.push((child, Stamp::from(&data)));
+        } else if data.is_dir() && depth < DEPTH {
+            walk(&child, depth + 1, seen, into);
+        } else if data.is_dir() {
+            into.cut = true;
+        }
+    }
+}
+
+/// What is in a folder, sorted, hidden ones left out.
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let shown = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+    let mut children: Vec<PathBuf> = shown.map(|entry| entry.path()).collect();
+    children.sort();
+    children
+}
+
+/// What a plugin calls itself, else what its folder is called.
+fn plugin_name(folder: &Path) -> String {
+    #[derive(Deserialize)]
+    struct Manifest {
+        name: String,
+    }
+    let manifest = folder.join(".claude-plugin").join("plugin.json");
+    let text = read(&manifest, MANIFEST_BYTES).ok();
+    let named = text.and_then(|text| serde_json::from_str::<Manifest>(&text).ok());
+    named.map(|manifest| manifest.name).unwrap_or_else(|| {
+        folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    })
+}
+
+/// The text of the file at `path`, if it has at most `most` bytes.
+pub(crate) fn read(path: &Path, most: u64) -> Result<String, String> {
+    let cannot = |error: std::io::Error| format!("it cannot be read: {error}");
+    let data = std::fs::metadata(path).map_err(cannot)?;
+    if !data.is_file() {
+        return Err("it is not a file".to_owned());
+    }
+    let too_large = || format!("it is larger than the {most} bytes that are read");
+    if data.len() > most {
+        return Err(too_large());
+    }
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    let mut bytes = Vec::with_capacity(data.len() as usize);
+    file.take(most + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > most {
+        return Err(too_large());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        format!("it is not UTF-8: byte {} is none of a text", error.utf8_error().valid_up_to() + 1)
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn write(root: &Path, path: &str) {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "x").unwrap();
+    }
+
+    /// The files found, relative to `root`, folder by folder.
+    fn found(root: &Path, sources: &Sources) -> Vec<String> {
+        let folders = find(sources, &[]);
+        let files = folders.iter().flat_map(|folder| &folder.files);
+        let relative =
+            files.map(|(path, _)| path.strip_prefix(root).unwrap().display().to_string());
+        relative.collect()
+    }
+
+    fn at(working: PathBuf, user: &[PathBuf]) -> Sources {
+        Sources { working_folder: Some(working), user_folders: user.to_vec(), ..Sources::default() }
+    }
+
+    #[test]
+    fn folders_are_found_up_to_the_repository_the_nearest_first_and_ours_before_theirs() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        for path in [
+            ".claude/agents/outside.md",
+            "repo/.git/HEAD",
+            "repo/.claude/agents/top.md",
+            "repo/.posse/agents/top.md",
+            "repo/a/b/.claude/agents/deep/near.md",
+            "repo/a/b/.claude/agents/.hidden.md",
+            "repo/a/b/.claude/agents/notes.txt",
+        ] {
+            write(root, path);
+        }
+        assert_eq!(
+            found(root, &at(root.join("repo/a/b"), &[])),
+            [
+                "repo/a/b/.claude/agents/deep/near.md",
+                "repo/.posse/agents/top.md",
+                "repo/.claude/agents/top.md",
+            ]
+        );
+    }
+
+    #[test]
+    fn without_a_repository_only_the_working_folder_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        write(root, ".claude/agents/outside.md");
+        write(root, "work/.claude/agents/inside.md");
+        assert_eq!(found(root, &at(root.join("work"), &[])), ["work/.claude/agents/inside.md"]);
+    }
+
+    #[test]
+    fn the_user_s_own_folder_is_never_a_project_s() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path();
+        write(home, ".git/HEAD");
+        write(home, ".claude/agents/mine.md");
+        let sources = at(home.join("."), &[home.join(".claude/agents")]);
+        let folders = find(&sources, &[]);
+        assert_eq!(folders.len(), 1);
+        assert!(matches!(folders[0].source, Source::User { .. }));
+        assert_eq!(folders[0].form, Form::Claude);
+    }
+
+    #[test]
+    fn links_in_circles_end() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        write(root, ".posse/agents/a/one.md");
+        symlink(root.join(".posse/agents"), root.join(".posse/agents/a/again")).unwrap();
+        symlink("/dev/zero", root.join(".posse/agents/zero.md")).unwrap();
+        symlink(root.join("nowhere"), root.join(".posse/agents/gone.md")).unwrap();
+        assert_eq!(found(root, &at(root.to_owned(), &[])), [".posse/agents/a/one.md"]);
+    }
+
+    #[test]
+    fn plugins_are_called_as_they_say_or_as_their_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        write(root, "plugins/one/agents/a.md");
+        write(root, "plugins/two/agents/b.md");
+        write(root, "plugins/none/README.md");
+        std::fs::create_dir(root.join("plugins/two/.claude-plugin")).unwrap();
+        let manifest = root.join("plugins/two/.claude-plugin/plugin.json");
+        std::fs::write(manifest, "{\"name\": \"second\", \"version\": \"1\"}").unwrap();
+        let sources = Sources { plugin_folders: vec![root.join("plugins")], ..Sources::default() };
+        let names: Vec<String> =
+            find(&sources, &[]).iter().map(|folder| folder.source.to_string()).collect();
+        assert_eq!(names, ["plugin one", "plugin second"]);
+    }
+
+    #[test]
+    fn only_files_of_a_readable_size_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.md");
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(read(&path, 5).unwrap(), "12345");
+        assert!(read(&path, 4).unwrap_err().contains("larger than the 4 bytes"));
+        std::fs::write(&path, [b'a', 0xff]).unwrap();
+        assert!(read(&path, 9).unwrap_err().contains("not UTF-8: byte 2"));
+        assert!(read(folder.path(), 9).unwrap_err().contains("not a file"));
+    }
+}

@@ -1,0 +1,203 @@
+//! A catalog that follows its files. Looks at them when it is asked, at most twice a second; no
+//! watcher, no thread. A run keeps the definition it started with.
+
+use super::load::Reader;
+use super::source::{Source, Sources};
+use super::tool_facts::ToolFacts;
+use super::{AgentCatalog, Entry};
+use crate::error::Error;
+use posse_protocol::{AgentSpec, Limits};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long what was found is taken to be still so.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// The agents there are now. Cheap to clone; clones share what they know.
+#[derive(Clone)]
+pub struct LiveCatalog {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    current: Mutex<Current>,
+    /// Where to look; nothing for a catalog that stays as it is. Held while looking: whoever finds
+    /// it held takes what is known.
+    desk: Option<Mutex<Desk>>,
+    interval: Duration,
+}
+
+struct Current {
+    catalog: Arc<AgentCatalog>,
+    looked: Instant,
+}
+
+struct Desk {
+    sources: Sources,
+    reader: Reader,
+}
+
+impl LiveCatalog {
+    /// The agents of `sources`, read now and again whenever they change. What cannot be used is
+    /// among the problems of the catalog, and hides no others.
+    pub fn load(sources: Sources) -> Self {
+        LiveCatalog::with_interval(sources, INTERVAL)
+    }
+
+    fn with_interval(sources: Sources, interval: Duration) -> Self {
+        let mut reader = Reader::default();
+        let catalog = Arc::new(reader.load(&sources, Vec::new()));
+        let current = Mutex::new(Current { catalog, looked: Instant::now() });
+        let desk = Some(Mutex::new(Desk { sources, reader }));
+        LiveCatalog { shared: Arc::new(Shared { current, desk, interval }) }
+    }
+
+    /// The agents as they are now.
+    pub fn current(&self) -> Arc<AgentCatalog> {
+        let mut current = self.lock();
+        let Some(desk) = &self.shared.desk else { return current.catalog.clone() };
+        if current.looked.elapsed() < self.shared.interval {
+            return current.catalog.clone();
+        }
+        current.looked = Instant::now();
+        let known = current.catalog.clone();
+        drop(current);
+        match desk.try_lock() {
+            Ok(mut desk) => self.look(&mut desk, known),
+            Err(_) => known,
+        }
+    }
+
+    /// The agents as they are now, whenever the files were last looked at.
+    pub fn refresh(&self) -> Arc<AgentCatalog> {
+        let Some(desk) = &self.shared.desk else { return self.lock().catalog.clone() };
+        let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.lock().catalog.clone();
+        self.look(&mut desk, known)
+    }
+
+    /// Says where the agents are to work: which tools there are, in place of those that the
+    /// sources named, and how far runs may go, which agents of projects cannot exceed. No effect
+    /// on a catalog that was made by hand.
+    pub fn settle_in(&self, tools: Vec<ToolFacts>, limits: &Limits) {
+        let Some(desk) = &self.shared.desk else { return };
+        let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+        if desk.sources.tools != tools || desk.reader.limits != *limits {
+            desk.sources.tools = tools;
+            desk.reader.limits = limits.clone();
+            let known = self.lock().catalog.clone();
+            self.read(&mut desk, &known);
+        }
+    }
+
+    /// Adds an agent of the program.
+    ///
+    /// # Errors
+    /// When the program has added one of that name; the first stays.
+    pub fn add(&self, agent: AgentSpec) -> Result<(), Error> {
+        self.edit(|catalog| catalog.add(agent))
+    }
+
+    /// Adds an agent of the program, in place of one of that name that it added before.
+    pub fn set(&self, agent: AgentSpec) {
+        self.edit(|catalog| catalog.set(agent));
+    }
+
+    fn edit<T>(&self, change: impl FnOnce(&mut AgentCatalog) -> T) -> T {
+        // Held, so that nobody who looks at the same time goes back to what was before.
+        let _desk = self
+            .shared
+            .desk
+            .as_ref()
+            .map(|desk| desk.lock().unwrap_or_else(PoisonError::into_inner));
+        change(Arc::make_mut(&mut self.lock().catalog))
+    }
+
+    fn look(&self, desk: &mut Desk, known: Arc<AgentCatalog>) -> Arc<AgentCatalog> {
+        match desk.reader.is_stale(&desk.sources) {
+            true => self.read(desk, &known),
+            false => known,
+        }
+    }
+
+    fn read(&self, desk: &mut Desk, known: &AgentCatalog) -> Arc<AgentCatalog> {
+        let host = known.entries().iter().filter(|entry| entry.source == Source::Host);
+        let host: Vec<Entry> = host.cloned().collect();
+        let catalog = Arc::new(desk.reader.load(&desk.sources, host));
+        let mut current = self.lock();
+        current.catalog = catalog.clone();
+        current.looked = Instant::now();
+        catalog
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Current> {
+        self.shared.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl From<AgentCatalog> for LiveCatalog {
+    /// A catalog that stays as it is.
+    fn from(catalog: AgentCatalog) -> Self {
+        let current = Mutex::new(Current { catalog: Arc::new(catalog), looked: Instant::now() });
+        LiveCatalog { shared: Arc::new(Shared { current, desk: None, interval: INTERVAL }) }
+    }
+}
+
+impl fmt::Debug for LiveCatalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LiveCatalog").field(&self.lock().catalog).finish()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn names(catalog: &AgentCatalog) -> Vec<String> {
+        catalog.iter().map(|agent| agent.name.to_string()).collect()
+    }
+
+    #[test]
+    fn files_are_looked_at_when_the_time_has_come_and_not_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let sources =
+            || Sources { user_folders: vec![folder.path().to_owned()], ..Sources::default() };
+        let always = LiveCatalog::with_interval(sources(), Duration::ZERO);
+        let rarely = LiveCatalog::with_interval(sources(), Duration::from_secs(3600));
+        let file = folder.path().join("new.md");
+        std::fs::write(&file, "---\nname: new\ndescription: d\n---\nDo it.").unwrap();
+        assert!(names(&always.current()).contains(&"new".to_owned()));
+        assert!(!names(&rarely.current()).contains(&"new".to_owned()));
+        assert!(names(&rarely.refresh()).contains(&"new".to_owned()));
+        assert!(names(&rarely.current()).contains(&"new".to_owned()));
+    }
+
+    #[test]
+    fn what_did_not_change_is_not_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("old.md");
+        std::fs::write(&file, "---\nname: old\ndescription: d\n---\nDo it.").unwrap();
+        let past = std::time::SystemTime::now() - Duration::from_secs(60);
+        std::fs::File::options().write(true).open(&file).unwrap().set_modified(past).unwrap();
+        let sources =
+            Sources { user_folders: vec![folder.path().to_owned()], ..Sources::default() };
+        let live = LiveCatalog::load(sources);
+        let first = live.refresh();
+        assert!(Arc::ptr_eq(&first, &live.refresh()), "nothing changed, nothing was read");
+    }
+
+    #[test]
+    fn agents_of_the_program_stay_when_files_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let sources =
+            Sources { user_folders: vec![folder.path().to_owned()], ..Sources::default() };
+        let live = LiveCatalog::load(sources);
+        live.add(AgentSpec::new("hosted".parse().unwrap())).unwrap();
+        assert!(live.add(AgentSpec::new("Hosted".parse().unwrap())).is_err());
+        std::fs::write(folder.path().join("x.md"), "---\ndescription: d\n---\nDo it.").unwrap();
+        let all = names(&live.refresh());
+        assert!(all.contains(&"hosted".to_owned()) && all.contains(&"x".to_owned()), "{all:?}");
+    }
+}

@@ -1,0 +1,340 @@
+//! From sources to a catalog: reads what has changed, and puts everything in its order.
+
+use super::change;
+use super::draft::{self, Draft};
+use super::folders::{self, Folder, Stamp};
+use super::front_matter::FILE_BYTES;
+use super::problem::{Finding, Findings, Level, Place, Problem};
+use super::reading::{Form, Written};
+use super::resolve::{self, Trust};
+use super::source::{Given, Source, Sources};
+use super::{AgentCatalog, Entry};
+use crate::config::limits::stricter;
+use crate::config::{AgentTable, Config, Origin, Setting};
+use posse_protocol::{AgentName, Limits};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Bytes of a map of agents, at most: as many as a few agents of the largest size take.
+const MAP_BYTES: u64 = 4 * FILE_BYTES;
+
+/// The agents that come with Posse, in the order in which they are shown.
+const BUILT_IN: [(&str, &str); 4] = [
+    ("general-purpose.md", include_str!("general-purpose.md")),
+    ("explore.md", include_str!("explore.md")),
+    ("plan.md", include_str!("plan.md")),
+    ("code.md", include_str!("code.md")),
+];
+
+/// Reads sources again and again, each file only when it has changed.
+#[derive(Default)]
+pub(crate) struct Reader {
+    drafts: HashMap<PathBuf, (Stamp, Arc<Draft>)>,
+    /// What the settings said when they could be read.
+    settings: Settings,
+    /// What was there when it was last read; nothing when it may have changed since unseen.
+    seen: Option<Seen>,
+    /// How far runs may go, whatever the settings say. A project's agents go no further.
+    pub(crate) limits: Limits,
+}
+
+/// What the settings say of agents.
+#[derive(Clone, Default)]
+struct Settings {
+    tables: Vec<Setting<AgentTable>>,
+    limits: Limits,
+    max_depth: u32,
+    plugins: Vec<PathBuf>,
+}
+
+impl Settings {
+    /// How far what comes from `source` is believed.
+    fn trust(&self, source: &Source) -> Trust<'_> {
+        match source {
+            Source::Project { .. } => {
+                Trust::Project { limits: &self.limits, max_depth: self.max_depth }
+            }
+            _ => Trust::User,
+        }
+    }
+}
+
+/// What there is to read, with stamps that were taken before it is read.
+#[derive(PartialEq)]
+struct Seen {
+    /// Settings and maps of agents.
+    files: Vec<(PathBuf, Option<Stamp>)>,
+    folders: Vec<Folder>,
+}
+
+impl Seen {
+    fn is_settled(&self, then: SystemTime) -> bool {
+        let files = self.files.iter().filter_map(|(_, stamp)| stamp.as_ref());
+        let listed = self.folders.iter().flat_map(|folder| &folder.files);
+        files.chain(listed.map(|(_, stamp)| stamp)).all(|stamp| stamp.is_settled(then))
+    }
+}
+
+/// The single files of `sources`.
+fn files(sources: &Sources) -> Vec<(PathBuf, Option<Stamp>)> {
+    let given = sources.command_line.iter().filter_map(|given| match given {
+        Given::File(path) => Some(path),
+        Given::Inline(_) => None,
+    });
+    let settings = [&sources.settings.user, &sources.settings.project];
+    let files = given.chain(settings.into_iter().flatten());
+    files.map(|path| (path.clone(), Stamp::of(path))).collect()
+}
+
+impl Reader {
+    /// True when what `sources` hold may differ from what was last read.
+    pub(crate) fn is_stale(&self, sources: &Sources) -> bool {
+        let files = files(sources);
+        let folders = folders::find(sources, &self.settings.plugins);
+        self.seen.as_ref() != Some(&Seen { files, folders })
+    }
+
+    /// What `sources` hold now, beside `host`, the agents of the program.
+    pub(crate) fn load(&mut self, sources: &Sources, host: Vec<Entry>) -> AgentCatalog {
+        let mut shelf =
+            Shelf { sources, entries: Vec::new(), problems: Vec::new(), named: HashMap::new() };
+        let began = SystemTime::now();
+        let files = files(sources);
+        self.read_settings(sources, &mut shelf.problems);
+        let mut settings = self.settings.clone();
+        settings.limits = stricter(settings.limits, &self.limits);
+        let seen = Seen { files, folders: folders::find(sources, &settings.plugins) };
+        for given in &sources.command_line {
+            shelf.add_given(given);
+        }
+        shelf.entries.extend(host);
+        for table in &settings.tables {
+            shelf.add_table(table, &settings);
+        }
+        let mut drafts = HashMap::with_capacity(self.drafts.len());
+        for folder in &seen.folders {
+            shelf.note_cut(folder);
+            for (path, stamp) in &folder.files {
+                let known = self.drafts.get(path).filter(|(known, _)| known == stamp);
+                let draft = match known {
+                    Some((_, draft)) => draft.clone(),
+                    None => Arc::new(draft::of_file(path, folder.form)),
+                };
+                shelf.add_draft(&draft, &folder.source, Some(path), &settings);
+                if stamp.is_settled(began) {
+                    drafts.insert(path.clone(), (*stamp, draft));
+                }
+            }
+        }
+        for (name, text) in BUILT_IN {
+            let mut draft = Draft::default();
+            draft::of_text(text, Path::new(name), Form::Own, &mut draft);
+            shelf.add_draft(&draft, &Source::BuiltIn, None, &settings);
+        }
+        self.drafts = drafts;
+        self.seen = Some(seen).filter(|seen| seen.is_settled(began));
+        shelf.finish(&settings)
+    }
+
+    fn read_settings(&mut self, sources: &Sources, problems: &mut Vec<Problem>) {
+        match Config::load(&sources.settings) {
+            Ok(config) => {
+                self.settings = Settings {
+                    limits: config.limits.limits(),
+                    max_depth: config.max_depth.value,
+                    plugins: config.plugins.value,
+                    tables: config.agents,
+                };
+            }
+            Err(error) => {
+                let path = error.path().to_owned();
+                let told = error.to_string();
+                let reason = told.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&told);
+                problems.push(Problem {
+                    path: Some(path),
+                    line: None,
+                    column: None,
+                    level: Level::Error,
+                    agent: None,
+                    reason: format!("agents are as these settings said before: {reason}"),
+                });
+            }
+        }
+    }
+}
+
+/// What was found so far, in the order of precedence within each kind of source.
+struct Shelf<'s> {
+    sources: &'s Sources,
+    entries: Vec<Entry>,
+    problems: Vec<Problem>,
+    /// Where the entries of each name are.
+    named: HashMap<String, Vec<usize>>,
+}
+
+impl Shelf<'_> {
+    fn add_given(&mut self, given: &Given) {
+        let (text, file) = match given {
+            Given::Inline(text) if text.len() as u64 > MAP_BYTES => {
+                let reason = format!("the agents given take more than {MAP_BYTES} bytes");
+                (Err(reason), None)
+            }
+            Given::Inline(text) => (Ok(text.clone()), None),
+            Given::File(path) => (folders::read(path, MAP_BYTES), Some(path.clone())),
+        };
+        let wrong = |reason| Finding { place: Place::UNKNOWN, level: Level::Error, reason };
+        let drafts = text.map_err(wrong).and_then(|text| draft::of_map(&text));
+        match drafts {
+            Ok(drafts) => {
+                let source = Source::CommandLine { file: file.clone() };
+                for draft in drafts {
+                    self.add_draft(&draft, &source, file.as_deref(), &Settings::default());
+                }
+            }
+            Err(finding) => self.problems.push(finding.problem(file.as_deref(), None)),
+        }
+    }
+
+    /// Adds the agent that a settings file defines, if this is not only a change of another.
+    fn add_table(&mut self, setting: &Setting<AgentTable>, settings: &Settings) {
+        let AgentTable { name, definition, line, findings } = &setting.value;
+        let Some((path, source)) = origin(&setting.origin).filter(|_| !setting.value.is_change())
+        else {
+            return;
+        };
+        let draft = Draft {
+            name: Some(name.clone()),
+            line: Some(*line),
+            written: Written::without_places(definition.clone()),
+            findings: findings.clone(),
+        };
+        self.add_draft(&draft, &source, Some(&path), settings);
+    }
+
+    fn add_draft(
+        &mut self,
+        draft: &Draft,
+        source: &Source,
+        path: Option<&Path>,
+        settings: &Settings,
+    ) {
+        let mut findings = draft.findings.clone();
+        let name = match (source, &draft.name) {
+            (Source::Plugin { plugin, .. }, Some(name)) => scoped(plugin, name, &mut findings),
+            (_, name) => name.clone(),
+        };
+        let Some(name) = name else {
+            self.report(&findings, path, draft.line, None);
+            return;
+        };
+        let alike = self.named.entry(name.as_str().to_ascii_lowercase()).or_default();
+        let earlier = alike.iter().map(|index| &self.entries[*index]).find(|entry| {
+            // Several maps on one command line are one source.
+            entry.source == *source || entry.source.rank() == 0 && source.rank() == 0
+        });
+        if let Some(earlier) = earlier {
+            let first = earlier
+                .path
+                .as_ref()
+                .map_or_else(|| earlier.source.to_string(), |path| path.display().to_string());
+            let reason = format!("there is an agent `{name}` already, in {first}; that one stays");
+            findings.error(Place { line: draft.line.unwrap_or(0), column: 0 }, reason);
+            self.report(&findings, path, draft.line, Some(&name));
+            return;
+        }
+        alike.push(self.entries.len());
+        let trust = settings.trust(source);
+        let tools = &self.sources.tools;
+        let agent = resolve::spec(&draft.written, name.clone(), tools, trust, &mut findings);
+        self.report(&findings, path, draft.line, Some(&name));
+        self.entries.push(Entry {
+            name,
+            source: source.clone(),
+            path: path.map(Path::to_owned),
+            line: draft.line,
+            definition: Some(Arc::new(draft.written.definition.clone())),
+            agent,
+            shadowed_by: None,
+            changed_by: Vec::new(),
+        });
+    }
+
+    /// Puts everything in order, and changes what the settings change.
+    fn finish(self, settings: &Settings) -> AgentCatalog {
+        let tools = &self.sources.tools;
+        let mut catalog = AgentCatalog::of(self.entries, self.problems);
+        for setting in settings.tables.iter().filter(|setting| setting.value.is_change()) {
+            let AgentTable { name, definition, line, findings } = &setting.value;
+            let Some((path, source)) = origin(&setting.origin) else { continue };
+            let trust = settings.trust(&source);
+            let mut findings = findings.clone();
+            let written = Written::without_places(definition.clone());
+            match catalog.effective_mut(name) {
+                Some(entry) => {
+                    if let Some(agent) = &mut entry.agent {
+                        change::apply(agent, &written, tools, trust, &mut findings);
+                    }
+                    if findings.first_error().is_some() {
+                        entry.agent = None;
+                    }
+                    entry.changed_by.push(path.clone());
+                }
+                None => findings.error(
+                    Place::UNKNOWN,
+                    format!(
+                        "there is no agent `{name}` to change; give `description` and \
+                         `instructions` to define one"
+                    ),
+                ),
+            }
+            catalog.report(&findings, Some(&path), Some(*line), Some(name));
+        }
+        catalog.check_callees();
+        catalog
+    }
+
+    fn report(
+        &mut self,
+        findings: &Findings,
+        path: Option<&Path>,
+        line: Option<u32>,
+        agent: Option<&AgentName>,
+    ) {
+        super::report(&mut self.problems, findings, path, line, agent);
+    }
+
+    fn note_cut(&mut self, folder: &Folder) {
+        if folder.cut {
+            self.problems.push(Problem {
+                path: Some(folder.path.clone()),
+                line: None,
+                column: None,
+                level: Level::Warning,
+                agent: None,
+                reason: "it holds more files or levels than are looked at; not all were read"
+                    .to_owned(),
+            });
+        }
+    }
+}
+
+/// The file and the source that a setting comes from.
+fn origin(origin: &Origin) -> Option<(PathBuf, Source)> {
+    match origin {
+        Origin::User(path) => Some((path.clone(), Source::User { path: path.clone() })),
+        Origin::Project(path) => Some((path.clone(), Source::Project { path: path.clone() })),
+        Origin::Default | Origin::Flag(_) => None,
+    }
+}
+
+/// The name of a plugin's agent.
+fn scoped(plugin: &str, name: &AgentName, findings: &mut Findings) -> Option<AgentName> {
+    let own = match name.as_str().split_once(':') {
+        Some((prefix, own)) if prefix.eq_ignore_ascii_case(plugin) => own,
+        _ => name.as_str(),
+    };
+    let scoped = format!("{plugin}:{own}").parse::<AgentName>();
+    scoped.map_err(|error| findings.error(Place::UNKNOWN, error.to_string())).ok()
+}

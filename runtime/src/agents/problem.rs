@@ -1,0 +1,160 @@
+//! What is wrong with a definition, how much that matters, and where it stands.
+
+use serde::Serialize;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// How much a problem matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// The agent cannot be used.
+    Error,
+    /// The agent can be used, but not all of what is written has an effect.
+    Warning,
+    /// What is written is sound, and nothing acts on it yet.
+    NotInForce,
+    /// What is written was read in a way that is worth knowing.
+    Note,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Level::Error => "error",
+            Level::Warning => "warning",
+            Level::NotInForce => "not yet in force",
+            Level::Note => "note",
+        })
+    }
+}
+
+/// Something about a definition that its author should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The file or folder; `None` for what stands on the command line or comes from code.
+    pub path: Option<PathBuf>,
+    /// The line, from 1, where one can be told.
+    pub line: Option<u32>,
+    /// The character in that line, from 1.
+    pub column: Option<u32>,
+    /// How much it matters.
+    pub level: Level,
+    /// The agent, where its name is known.
+    pub agent: Option<String>,
+    /// What it is and what to do about it.
+    pub reason: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.path, &self.agent) {
+            (Some(path), _) => path.display().fmt(f)?,
+            (None, Some(agent)) => write!(f, "agent `{agent}`")?,
+            (None, None) => f.write_str("agents")?,
+        }
+        for number in self.line.iter().chain(&self.column) {
+            write!(f, ":{number}")?;
+        }
+        write!(f, ": {}: {}", self.level, self.reason)
+    }
+}
+
+/// A place in a text: line and character, both from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+impl Place {
+    /// Nowhere in particular.
+    pub(crate) const UNKNOWN: Place = Place { line: 0, column: 0 };
+}
+
+/// A problem before it is known of which file and agent it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Finding {
+    pub(crate) place: Place,
+    pub(crate) level: Level,
+    pub(crate) reason: String,
+}
+
+impl Finding {
+    /// The problem that this is in the file at `path`, of the agent called `agent`.
+    pub(crate) fn problem(&self, path: Option<&Path>, agent: Option<&str>) -> Problem {
+        let known = |number: u32| Some(number).filter(|number| *number > 0);
+        Problem {
+            path: path.map(Path::to_owned),
+            line: known(self.place.line),
+            column: known(self.place.column),
+            level: self.level,
+            agent: agent.map(str::to_owned),
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+/// What was found so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Findings(pub(crate) Vec<Finding>);
+
+impl Findings {
+    pub(crate) fn error(&mut self, place: Place, reason: impl Into<String>) {
+        self.push(place, Level::Error, reason);
+    }
+
+    pub(crate) fn warning(&mut self, place: Place, reason: impl Into<String>) {
+        self.push(place, Level::Warning, reason);
+    }
+
+    pub(crate) fn not_in_force(&mut self, place: Place, reason: impl Into<String>) {
+        self.push(place, Level::NotInForce, reason);
+    }
+
+    pub(crate) fn note(&mut self, place: Place, reason: impl Into<String>) {
+        self.push(place, Level::Note, reason);
+    }
+
+    /// The first error, if there is one.
+    pub(crate) fn first_error(&self) -> Option<&Finding> {
+        self.0.iter().find(|finding| finding.level == Level::Error)
+    }
+
+    fn push(&mut self, place: Place, level: Level, reason: impl Into<String>) {
+        self.0.push(Finding { place, level, reason: reason.into() });
+    }
+}
+
+/// `text` for a message: in one line, without control characters, and not too long.
+pub(crate) fn quoted(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let shown: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    let more = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
+    format!("`{shown}{more}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_says_where_how_bad_and_what() {
+        let finding = Finding {
+            place: Place { line: 3, column: 8 },
+            level: Level::Warning,
+            reason: "there is no tool `Raed`".to_owned(),
+        };
+        let problem = finding.problem(Some(Path::new("a/b.md")), Some("b"));
+        assert_eq!(problem.to_string(), "a/b.md:3:8: warning: there is no tool `Raed`");
+        let nowhere = Finding { place: Place::UNKNOWN, level: Level::Error, ..finding };
+        let shown = nowhere.problem(None, Some("b")).to_string();
+        assert_eq!(shown, "agent `b`: error: there is no tool `Raed`");
+    }
+
+    #[test]
+    fn what_is_quoted_has_no_control_characters() {
+        assert_eq!(quoted("a\u{1b}[2J\nb"), "`a\\u{1b}[2J\\nb`");
+        assert!(quoted(&"x".repeat(100)).ends_with("…`"));
+    }
+}

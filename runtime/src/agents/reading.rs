@@ -1,0 +1,399 @@
+//! From nodes to a definition: every field is checked, and what is odd is said.
+//!
+//! A description is one line. Claude Code writes longer ones, as one line with `\n` in it or over
+//! several lines with examples: in its folders, in plugins and in JSON they are folded into one
+//! line, with a note. In our own files several lines are an error (case D12), unless they are
+//! written as one line with `\n` in it.
+
+use super::budget;
+use super::definition::{
+    AgentDefinition, Announce, COLORS, Isolation, Memory, Network, Paths, PermissionMode,
+};
+use super::field::{self, Field};
+use super::node::{Content, Node, Style};
+use super::problem::{Findings, Place, quoted};
+use super::values::{self, Name, mismatch};
+use crate::delegation::DEEPEST;
+use posse_protocol::{AgentName, Effort};
+
+/// Characters of a description, at most. It goes into every request of whoever may call the agent.
+const DESCRIPTION: usize = 4_096;
+
+/// In what a definition is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Markdown in a folder of ours.
+    Own,
+    /// Markdown in a folder of Claude Code, or in a plugin.
+    Claude,
+    /// A map of agents in JSON.
+    Json,
+    /// A table of a settings file.
+    Settings,
+}
+
+impl Form {
+    fn is_markdown(self) -> bool {
+        matches!(self, Form::Own | Form::Claude)
+    }
+}
+
+/// A definition and where its parts stand.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Written {
+    pub(crate) definition: AgentDefinition,
+    /// The keys that were there.
+    pub(crate) places: Vec<(Field, Place)>,
+    /// One for each of `tools` and `disallowed_tools`.
+    pub(crate) tools: Vec<Place>,
+    pub(crate) disallowed_tools: Vec<Place>,
+}
+
+impl Written {
+    /// A definition of which nothing is known but what it says.
+    pub(crate) fn without_places(definition: AgentDefinition) -> Self {
+        Written { definition, ..Written::default() }
+    }
+
+    /// Where `field` stands.
+    pub(crate) fn place(&self, field: Field) -> Place {
+        let found = self.places.iter().find(|(known, _)| *known == field);
+        found.map_or(Place::UNKNOWN, |(_, place)| *place)
+    }
+}
+
+/// Reads the fields in `node`. Whether all that is needed is there, [`require`] says.
+pub(crate) fn read(node: &Node, form: Form, findings: &mut Findings) -> Written {
+    let mut written = Written::default();
+    let Content::Map(entries) = &node.content else {
+        let reason = format!("this is {}: write `key: value` lines", node.kind());
+        findings.error(node.place, reason);
+        return written;
+    };
+    for (key, value) in entries {
+        misplaced(&key.name, value, findings);
+        let Some(field) = Field::of(&key.name) else {
+            unknown(&key.name, key.place, form, findings);
+            continue;
+        };
+        if written.places.iter().any(|(known, _)| *known == field) {
+            let reason = format!(
+                "{} is the field `{}`, which stands there already; keep one of them",
+                quoted(&key.name),
+                field.name()
+            );
+            findings.error(key.place, reason);
+            continue;
+        }
+        written.places.push((field, key.place));
+        if key.name != field.name() && form != Form::Settings {
+            let reason = format!("{} is read as `{}`", quoted(&key.name), field.name());
+            findings.note(key.place, reason);
+        }
+        if value.is_null() {
+            empty(field, value.place, findings);
+        } else if field == Field::Prompt && form.is_markdown() {
+            let reason = format!(
+                "{} has no effect: the prompt is the text below the front matter",
+                quoted(&key.name)
+            );
+            findings.warning(key.place, reason);
+        } else {
+            set(&mut written, field, value, form, findings);
+            if field.is_not_in_force() {
+                let reason =
+                    format!("`{}` is read and checked; nothing acts on it yet", field.name());
+                findings.not_in_force(key.place, reason);
+            }
+        }
+    }
+    written
+}
+
+/// Says what a whole definition lacks.
+pub(crate) fn require(definition: &AgentDefinition, place: Place, findings: &mut Findings) {
+    if definition.description.is_empty() {
+        findings.error(place, "it has no description; say in a line what the agent is for");
+    }
+    if definition.prompt.trim().is_empty() {
+        findings.error(place, "it has no prompt; write down what the agent is to do");
+    }
+}
+
+/// Refuses what says within another value which tools an agent may use: whoever indented it
+/// believes that it holds.
+fn misplaced(key: &str, value: &Node, findings: &mut Findings) {
+    let Content::Map(entries) = &value.content else { return };
+    for (inner, _) in entries {
+        let grants = [Field::Tools, Field::DisallowedTools, Field::PermissionMode];
+        if let Some(field) = Field::of(&inner.name).filter(|field| grants.contains(field)) {
+            let reason = format!(
+                "`{}` stands within {}, where it has no effect; it belongs beside `description`",
+                field.name(),
+                quoted(key)
+            );
+            findings.error(inner.place, reason);
+        }
+    }
+}
+
+fn unknown(key: &str, place: Place, form: Form, findings: &mut Findings) {
+    let shown = quoted(key);
+    if field::seems_to_restrict(key) {
+        let reason = format!(
+            "{shown} is no field, and would restrict nothing: write `tools`, `disallowedTools` or \
+             `permissionMode`"
+        );
+        findings.error(place, reason);
+    } else if form == Form::Settings {
+        findings.error(place, format!("{shown} is no field of an agent; leave it out"));
+    } else {
+        findings.warning(place, format!("{shown} is no field of an agent; it has no effect"));
+    }
+}
+
+fn empty(field: Field, place: Place, findings: &mut Findings) {
+    let name = field.name();
+    if field.narrows() {
+        findings.error(place, format!("`{name}` is empty: give it a value, or leave it out"));
+    } else {
+        findings.note(place, format!("`{name}` is empty, and counts as left out"));
+    }
+}
+
+fn set(written: &mut Written, field: Field, node: &Node, form: Form, findings: &mut Findings) {
+    let definition = &mut written.definition;
+    match field {
+        Field::Name => definition.name = name(node, findings),
+        Field::Description => definition.description = description(node, form, findings),
+        Field::Prompt => {
+            definition.prompt = values::text(node, field, findings).unwrap_or_default();
+        }
+        Field::Tools => {
+            let (names, places) = rules(node, field, findings);
+            if names.as_ref().is_some_and(Vec::is_empty) {
+                let reason = "`tools` names no tool, and without any an agent can do nothing; \
+                              name some, or leave it out for all";
+                findings.error(node.place, reason);
+            }
+            (definition.tools, written.tools) = (names, places);
+        }
+        Field::DisallowedTools => {
+            (definition.disallowed_tools, written.disallowed_tools) = rules(node, field, findings);
+        }
+        Field::Model => definition.model = models(node, findings),
+        Field::Effort => definition.effort = values::word(node, field, &EFFORTS, findings),
+        Field::MaxTurns => definition.max_turns = budget::count(node, field, findings),
+        Field::PermissionMode => permission_mode(definition, node, findings),
+        Field::Skills => definition.skills = plain_names(node, field, findings),
+        Field::McpServers => definition.mcp_servers = mcp_servers(node, findings),
+        Field::Hooks | Field::OutputSchema => match &node.content {
+            Content::Map(_) if field == Field::Hooks => definition.hooks = Some(node.to_json()),
+            Content::Map(_) => definition.output_schema = Some(node.to_json()),
+            _ => mismatch(node, field, "a table", findings),
+        },
+        Field::Memory => definition.memory = values::word(node, field, &MEMORIES, findings),
+        Field::Background => definition.background = values::switch(node, field, findings),
+        Field::Isolation => {
+            let words = [("worktree", Isolation::Worktree)];
+            definition.isolation = values::word(node, field, &words, findings);
+        }
+        Field::Color => definition.color = color(node, findings),
+        Field::ForkContext => definition.fork_context = values::fork(node, findings),
+        Field::InitialPrompt => definition.initial_prompt = values::text(node, field, findings),
+        Field::OmitClaudeMd => definition.omit_claude_md = values::switch(node, field, findings),
+        Field::Budget => definition.budget = budget::read(node, findings),
+        Field::Announce => definition.announce = values::word(node, field, &ANNOUNCES, findings),
+        Field::MaxDepth => {
+            let depth = values::whole(node, field, (0, u64::from(DEEPEST)), findings);
+            definition.max_depth = depth.map(|depth| depth as u32);
+        }
+        Field::Agents => definition.agents = agents(node, findings),
+        Field::Network => {
+            definition.network = match &node.content {
+                Content::Plain { .. } => values::switch(node, field, findings).map(Network::Any),
+                _ => plain_names(node, field, findings).map(Network::Hosts),
+            }
+        }
+        Field::Paths => definition.paths = paths(node, findings),
+    }
+}
+
+const EFFORTS: [(&str, Effort); 5] = [
+    ("low", Effort::Low),
+    ("medium", Effort::Medium),
+    ("high", Effort::High),
+    ("max", Effort::Max),
+    // A step that other systems have between the last two.
+    ("xhigh", Effort::High),
+];
+
+const MEMORIES: [(&str, Memory); 3] =
+    [("user", Memory::User), ("project", Memory::Project), ("local", Memory::Local)];
+
+const ANNOUNCES: [(&str, Announce); 4] = [
+    ("steer", Announce::Steer),
+    ("followup", Announce::Followup),
+    ("collect", Announce::Collect),
+    ("silent", Announce::Silent),
+];
+
+const PERMISSION_MODES: [(&str, PermissionMode); 6] = [
+    ("default", PermissionMode::Default),
+    ("acceptEdits", PermissionMode::AcceptEdits),
+    ("auto", PermissionMode::Auto),
+    ("plan", PermissionMode::Plan),
+    ("dontAsk", PermissionMode::DontAsk),
+    ("bypassPermissions", PermissionMode::BypassPermissions),
+];
+
+fn name(node: &Node, findings: &mut Findings) -> Option<AgentName> {
+    let text = values::text(node, Field::Name, findings)?;
+    let name = text.parse::<AgentName>();
+    name.map_err(|error| findings.error(node.place, error.to_string())).ok()
+}
+
+/// The description in one line.
+fn description(node: &Node, form: Form, findings: &mut Findings) -> String {
+    let Some(text) = values::text(node, Field::Description, findings) else {
+        return String::new();
+    };
+    let is_escaped = matches!(&node.content, Content::Text { style: Style::Escaped, .. });
+    let (breaks, escapes) = (text.contains('\n'), text.contains("\\n"));
+    if breaks && !is_escaped && form == Form::Own {
+        let reason = "the description has several lines; write it in one, and put what the agent \
+                      is to do below the front matter";
+        findings.error(node.place, reason);
+        return String::new();
+    }
+    if breaks || escapes {
+        findings.note(node.place, "the description has several lines; they are read as one");
+    }
+    let unescaped = if escapes { text.replace("\\n", " ") } else { text };
+    let words = unescaped.split(|char: char| char.is_whitespace() || char.is_control());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    if line.is_empty() {
+        mismatch(node, Field::Description, "a text", findings);
+    }
+    match line.char_indices().nth(DESCRIPTION) {
+        None => line,
+        Some((end, _)) => {
+            let reason = format!("the description is cut after {DESCRIPTION} characters");
+            findings.warning(node.place, reason);
+            line[..end].to_owned()
+        }
+    }
+}
+
+fn rules(node: &Node, field: Field, findings: &mut Findings) -> (Option<Vec<String>>, Vec<Place>) {
+    match values::names(node, field, findings) {
+        Some(names) => {
+            let (names, places) = names.into_iter().map(|name| (name.text, name.place)).unzip();
+            (Some(names), places)
+        }
+        None => (None, Vec::new()),
+    }
+}
+
+fn plain_names(node: &Node, field: Field, findings: &mut Findings) -> Option<Vec<String>> {
+    let names = values::names(node, field, findings)?;
+    Some(names.into_iter().map(|name| name.text).collect())
+}
+
+fn models(node: &Node, findings: &mut Findings) -> Vec<String> {
+    let Some(names) = values::names(node, Field::Model, findings) else { return Vec::new() };
+    let inherits = |name: &&Name| name.text.eq_ignore_ascii_case("inherit");
+    if names.is_empty() {
+        mismatch(node, Field::Model, "a model, or leave it out", findings);
+    } else if let Some(name) = names.iter().find(inherits).filter(|_| names.len() > 1) {
+        let reason = "`inherit` stands alone: it means the caller's model, with its own fallbacks";
+        findings.error(name.place, reason);
+    }
+    names.into_iter().map(|name| name.text).collect()
+}
+
+fn permission_mode(definition: &mut AgentDefinition, node: &Node, findings: &mut Findings) {
+    let field = Field::PermissionMode;
+    definition.permission_mode = values::word(node, field, &PERMISSION_MODES, findings);
+    match definition.permission_mode {
+        None | Some(PermissionMode::Default | PermissionMode::Plan) => {}
+        Some(_) => findings.not_in_force(
+            node.place,
+            "`permissionMode` is read and checked; of its values only `plan` has an effect yet",
+        ),
+    }
+}
+
+fn mcp_servers(node: &Node, findings: &mut Findings) -> Option<serde_json::Value> {
+    let is_server = |node: &Node| matches!(&node.content, Content::Text { .. } | Content::Map(_));
+    match &node.content {
+        Content::Map(_) => Some(node.to_json()),
+        Content::List(nodes) if nodes.iter().all(is_server) => Some(node.to_json()),
+        Content::Text { .. } => {
+            plain_names(node, Field::McpServers, findings).map(serde_json::Value::from)
+        }
+        _ => {
+            mismatch(node, Field::McpServers, "names of servers, or tables", findings);
+            None
+        }
+    }
+}
+
+fn color(node: &Node, findings: &mut Findings) -> Option<String> {
+    let written = values::text(node, Field::Color, findings)?.to_lowercase();
+    let word = if written == "grey" { "gray" } else { &written };
+    let found = COLORS.contains(&word).then(|| word.to_owned());
+    if found.is_none() {
+        let reason =
+            format!("`color` is {}, which is none of {}", quoted(&written), COLORS.join(", "));
+        findings.warning(node.place, reason);
+    }
+    found
+}
+
+/// Whom it may call: `None` is everybody.
+fn agents(node: &Node, findings: &mut Findings) -> Option<Vec<String>> {
+    let names = values::names(node, Field::Agents, findings)?;
+    if matches!(names.as_slice(), [only] if only.text == "*") {
+        return None;
+    }
+    for name in &names {
+        if let Err(error) = name.text.parse::<AgentName>() {
+            findings.error(name.place, error.to_string());
+        }
+    }
+    Some(names.into_iter().map(|name| name.text).collect())
+}
+
+fn paths(node: &Node, findings: &mut Findings) -> Option<Paths> {
+    let mut paths = Paths::default();
+    let Content::Map(entries) = &node.content else {
+        let both = path_list(node, findings)?;
+        return Some(Paths { read: Some(both.clone()), write: Some(both) });
+    };
+    for (key, value) in entries {
+        match key.name.as_str() {
+            "read" => paths.read = path_list(value, findings),
+            "write" => paths.write = path_list(value, findings),
+            other => {
+                let reason =
+                    format!("`paths` has {}: it can have `read` and `write`", quoted(other));
+                findings.error(key.place, reason);
+            }
+        }
+    }
+    Some(paths)
+}
+
+fn path_list(node: &Node, findings: &mut Findings) -> Option<Vec<String>> {
+    let names = values::names(node, Field::Paths, findings)?;
+    for name in &names {
+        if name.text.split(['/', '\\']).any(|part| part == "..") {
+            let reason =
+                format!("the path {} leads out with `..`; write it out", quoted(&name.text));
+            findings.error(name.place, reason);
+        }
+    }
+    Some(names.into_iter().map(|name| name.text).collect())
+}

@@ -1,0 +1,159 @@
+//! From a definition to an agent: which tools it may call here, how far it may go, what it is told.
+
+use super::definition::PermissionMode;
+use super::field::Field;
+use super::problem::{Findings, Place};
+use super::reading::Written;
+use super::tool_facts::{LOOKING, ToolFacts, allowed};
+use super::tool_list;
+use crate::config::limits::stricter;
+use posse_protocol::{AgentName, AgentSpec, Context, Limits};
+
+/// How far the author of a definition is believed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trust<'a> {
+    /// The user, or whoever the user chose.
+    User,
+    /// A project: nobody has said that it is to be trusted. Its agents only look, and go no
+    /// further than the user's own limits.
+    Project {
+        /// Those limits.
+        limits: &'a Limits,
+        /// Levels of runs that the user allows below a run.
+        max_depth: u32,
+    },
+}
+
+/// The agent called `name` that `written` defines where `tools` exist; nothing if there is an
+/// error among the findings.
+pub(crate) fn spec(
+    written: &Written,
+    name: AgentName,
+    tools: &[ToolFacts],
+    trust: Trust<'_>,
+    findings: &mut Findings,
+) -> Option<AgentSpec> {
+    let definition = &written.definition;
+    let mut spec = AgentSpec {
+        description: definition.description.clone(),
+        instructions: definition.prompt.trim().to_owned(),
+        max_depth: definition.max_depth,
+        context: definition.fork_context.unwrap_or(Context::Fresh),
+        initial_prompt: definition.initial_prompt.clone().unwrap_or_default(),
+        color: definition.color.clone().unwrap_or_default(),
+        effort: definition.effort,
+        output_schema: definition.output_schema.clone(),
+        limits: definition.limits(),
+        ..AgentSpec::new(name)
+    };
+    let mut models = models(&definition.model);
+    spec.model = models.next();
+    spec.fallbacks = models.collect();
+    spec.disallowed_tools = denied(written, tools, findings);
+    let allow = allow(written, tools, findings);
+    spec.tools = allow.tools;
+    spec.agents = common(allow.agents, definition.agents.clone());
+    if definition.permission_mode == Some(PermissionMode::Plan) {
+        keep(&mut spec, tools, ToolFacts::only_looks);
+    }
+    if let Trust::Project { limits, .. } = trust {
+        spec.limits = stricter(spec.limits, limits);
+        only_look(&mut spec, written.place(Field::Tools), tools, findings);
+    }
+    require_tools(&mut spec, written.place(Field::Tools), tools, findings);
+    findings.first_error().is_none().then_some(spec)
+}
+
+/// The models that are named, `inherit` aside.
+pub(crate) fn models(named: &[String]) -> impl Iterator<Item = String> {
+    named.iter().filter(|name| !name.eq_ignore_ascii_case("inherit")).cloned()
+}
+
+/// What `tools` of a definition allows.
+pub(crate) fn allow(
+    written: &Written,
+    tools: &[ToolFacts],
+    findings: &mut Findings,
+) -> tool_list::Allowed {
+    match &written.definition.tools {
+        None => tool_list::Allowed::default(),
+        Some(rules) => tool_list::allow(rules, at(&written.tools), tools, findings),
+    }
+}
+
+/// What `disallowedTools` of a definition denies.
+pub(crate) fn denied(
+    written: &Written,
+    tools: &[ToolFacts],
+    findings: &mut Findings,
+) -> Vec<String> {
+    let rules = written.definition.disallowed_tools.as_deref().unwrap_or_default();
+    tool_list::deny(rules, at(&written.disallowed_tools), tools, findings)
+}
+
+fn at(places: &[Place]) -> impl Fn(usize) -> Place {
+    |index| places.get(index).copied().unwrap_or_default()
+}
+
+/// What is in both lists, where `None` is everything.
+pub(crate) fn common(one: Option<Vec<String>>, other: Option<Vec<String>>) -> Option<Vec<String>> {
+    match (one, other) {
+        (Some(mut one), Some(other)) => {
+            one.retain(|name| other.iter().any(|known| known.eq_ignore_ascii_case(name)));
+            Some(one)
+        }
+        (one, other) => one.or(other),
+    }
+}
+
+/// Leaves the tools that `wanted` picks.
+pub(crate) fn keep(spec: &mut AgentSpec, tools: &[ToolFacts], wanted: impl Fn(&ToolFacts) -> bool) {
+    let mut kept = allowed(tools, spec.tools.as_deref(), &spec.disallowed_tools);
+    kept.retain(|name| tools.iter().any(|tool| tool.name == *name && wanted(tool)));
+    spec.tools = Some(kept);
+}
+
+/// Leaves the tools that look, and says which others were named.
+fn only_look(spec: &mut AgentSpec, place: Place, tools: &[ToolFacts], findings: &mut Findings) {
+    let before = allowed(tools, spec.tools.as_deref(), &spec.disallowed_tools);
+    let looks = |tool: &ToolFacts| LOOKING.contains(&tool.name.as_str());
+    keep(spec, tools, looks);
+    let kept = spec.tools.as_deref().unwrap_or_default();
+    let lost: Vec<&str> =
+        before.iter().filter(|name| !kept.contains(name)).map(String::as_str).collect();
+    if !lost.is_empty() && !kept.is_empty() {
+        let reason = format!(
+            "only looks: {} are not granted to an agent that a project brings along; to use them, \
+             put the agent into your own folder",
+            lost.join(", ")
+        );
+        findings.note(place, reason);
+    } else if !lost.is_empty() && findings.first_error().is_none() {
+        let reason = format!(
+            "an agent that a project brings along only looks, and it names no tool that does \
+             ({}); put it into your own folder, or give it tools of {}",
+            lost.join(", "),
+            LOOKING.join(", ")
+        );
+        findings.error(place, reason);
+    }
+}
+
+/// Drops what is denied from what is allowed, and refuses an agent that is left with nothing.
+pub(crate) fn require_tools(
+    spec: &mut AgentSpec,
+    place: Place,
+    tools: &[ToolFacts],
+    findings: &mut Findings,
+) {
+    let denied = &spec.disallowed_tools;
+    if let Some(rules) = &mut spec.tools {
+        rules.retain(|rule| !allowed(tools, Some(std::slice::from_ref(rule)), denied).is_empty());
+    }
+    let left = allowed(tools, spec.tools.as_deref(), denied);
+    if left.is_empty() && findings.first_error().is_none() {
+        let reason = "no tool is left to it, and without any an agent can do nothing; name more, \
+                      or deny less";
+        findings.error(place, reason);
+    }
+}

@@ -1,0 +1,335 @@
+//! Lists of tools: what each entry means, and whether it can be kept. An entry that allows too
+//! little is reported and left out; one that would deny nothing is an error.
+
+use super::problem::{Findings, Place, quoted};
+use super::tool_facts::{Match, ToolFacts, allowed, find, is_foreign};
+use posse_protocol::{AgentName, Effect};
+
+/// What a list allows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Allowed {
+    /// Names, groups and patterns; `None` is everything.
+    pub(crate) tools: Option<Vec<String>>,
+    /// Whom it may hand work to; `None` is everybody. Where the tool stands both with names and
+    /// without, the names hold.
+    pub(crate) agents: Option<Vec<String>>,
+}
+
+/// Groups of tools by what they do.
+const GROUPS: [&str; 5] = ["@read", "@write", "@exec", "@net", "@delegate"];
+
+/// An entry of a list.
+enum Rule<'r> {
+    /// `*`.
+    Star,
+    Group(&'static str),
+    /// A name with `*` in it.
+    Pattern(&'r str),
+    /// `Task(explore, plan)`: the tool's name and the agents.
+    Delegate(String, Vec<&'r str>),
+    /// Any other tool with a specifier.
+    Specified,
+    Name(&'r str),
+}
+
+impl<'r> Rule<'r> {
+    fn parse(text: &'r str, tools: &[ToolFacts]) -> Rule<'r> {
+        if text == "*" {
+            return Rule::Star;
+        }
+        if let Some(group) = GROUPS.iter().find(|group| group.eq_ignore_ascii_case(text)) {
+            return Rule::Group(group);
+        }
+        if let Some((name, rest)) = text.split_once('(') {
+            let delegate = find(tools, name.trim())
+                .filter(|(tool, _)| tool.effect == Effect::Delegate)
+                .zip(rest.strip_suffix(')'));
+            return match delegate {
+                Some(((tool, _), agents)) => {
+                    let agents = agents.split(',').map(str::trim);
+                    let agents = agents.filter(|agent| !agent.is_empty());
+                    Rule::Delegate(tool.name.clone(), agents.collect())
+                }
+                None => Rule::Specified,
+            };
+        }
+        // Of stars alone it would mean everything, which only `*` by itself may.
+        match text.contains('*') && text.chars().any(|char| char != '*') {
+            true => Rule::Pattern(text),
+            false => Rule::Name(text),
+        }
+    }
+}
+
+/// What `rules` allow where `tools` exist. `place` says where a rule stands.
+pub(crate) fn allow(
+    rules: &[String],
+    place: impl Fn(usize) -> Place,
+    tools: &[ToolFacts],
+    findings: &mut Findings,
+) -> Allowed {
+    if matches!(rules, [only] if only == "*") {
+        return Allowed::default();
+    }
+    let mut kept: Vec<String> = Vec::new();
+    let mut agents: Option<Vec<String>> = None;
+    for (index, text) in rules.iter().enumerate() {
+        let place = place(index);
+        let shown = quoted(text);
+        let keep = match Rule::parse(text, tools) {
+            Rule::Star => {
+                let reason = "`*` beside other names is itself a name, and no tool has it; for all \
+                              tools, let it stand alone";
+                findings.warning(place, reason);
+                None
+            }
+            Rule::Specified => {
+                findings.error(place, not_enforced(&shown));
+                None
+            }
+            Rule::Group(group) => Some(group.to_owned()),
+            Rule::Delegate(tool, named) => {
+                if named != ["*"] {
+                    delegates(&named, &shown, place, &mut agents, findings);
+                }
+                Some(tool)
+            }
+            Rule::Pattern(pattern) | Rule::Name(pattern) if is_mcp(pattern) => {
+                let reason = format!(
+                    "{shown} is a tool of an MCP server, and there are none yet; the agent does \
+                     without it"
+                );
+                findings.not_in_force(place, reason);
+                None
+            }
+            Rule::Pattern(pattern) => {
+                let pattern = [pattern.to_owned()];
+                let meant = allowed(tools, Some(&pattern), &[]);
+                if meant.is_empty() {
+                    let reason = format!("{shown} means no tool that exists here");
+                    findings.warning(place, reason);
+                }
+                pattern.into_iter().find(|_| !meant.is_empty())
+            }
+            Rule::Name(name) => named(name, place, tools, findings),
+        };
+        if let Some(keep) = keep.filter(|keep| !kept.contains(keep)) {
+            kept.push(keep);
+        }
+    }
+    if kept.is_empty() && findings.first_error().is_none() {
+        let known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let reason = format!("none of its `tools` exists here; there are: {}", known.join(", "));
+        findings.error(place(0), reason);
+    }
+    Allowed { tools: Some(kept), agents }
+}
+
+/// What `rules` deny where `tools` exist.
+pub(crate) fn deny(
+    rules: &[String],
+    place: impl Fn(usize) -> Place,
+    tools: &[ToolFacts],
+    findings: &mut Findings,
+) -> Vec<String> {
+    let mut denied: Vec<String> = Vec::new();
+    for (index, text) in rules.iter().enumerate() {
+        let place = place(index);
+        let shown = quoted(text);
+        match Rule::parse(text, tools) {
+            Rule::Star => denied.push(text.clone()),
+            Rule::Group(group) => denied.push(group.to_owned()),
+            Rule::Specified | Rule::Delegate(..) => findings.error(place, not_enforced(&shown)),
+            Rule::Pattern(pattern) => {
+                denied.push(pattern.to_owned());
+                if allowed(tools, Some(&[pattern.to_owned()]), &[]).is_empty() {
+                    let reason = format!("{shown} denies nothing that exists here yet");
+                    findings.note(place, reason);
+                }
+            }
+            Rule::Name(name) if is_mcp(name) => {
+                // As a pattern: a name alone would be refused at the start, where no tool has it.
+                // The name of a server means all of its tools.
+                denied.push(format!("{name}*"));
+                findings.note(place, format!("{shown} denies nothing that exists here yet"));
+            }
+            Rule::Name(name) => match find(tools, name) {
+                Some((tool, how)) => {
+                    if how == Match::Loose {
+                        findings.note(place, format!("{shown} is read as `{}`", tool.name));
+                    }
+                    denied.push(tool.name.clone());
+                }
+                None if is_foreign(name) => {
+                    findings.note(place, format!("{shown} does not exist here; nobody has it"));
+                }
+                None => {
+                    let reason = format!(
+                        "`disallowedTools` names {shown}, which is no tool, so that nothing would \
+                         be denied; there are: {}",
+                        tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ")
+                    );
+                    findings.error(place, reason);
+                }
+            },
+        }
+    }
+    denied.dedup();
+    denied
+}
+
+/// The tool that `name` means.
+fn named(name: &str, place: Place, tools: &[ToolFacts], findings: &mut Findings) -> Option<String> {
+    let shown = quoted(name);
+    match find(tools, name) {
+        Some((tool, Match::Exact)) => Some(tool.name.clone()),
+        Some((tool, Match::Loose)) => {
+            findings.note(place, format!("{shown} is read as `{}`", tool.name));
+            Some(tool.name.clone())
+        }
+        None if is_foreign(name) => {
+            let reason = format!("{shown} does not exist here; the agent does without it");
+            findings.warning(place, reason);
+            None
+        }
+        None => {
+            let known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            let reason = format!(
+                "there is no tool {shown}; the agent does without it. There are: {}",
+                known.join(", ")
+            );
+            findings.warning(place, reason);
+            None
+        }
+    }
+}
+
+/// Adds whom `Task(…)` names.
+fn delegates(
+    named: &[&str],
+    shown: &str,
+    place: Place,
+    agents: &mut Option<Vec<String>>,
+    findings: &mut Findings,
+) {
+    if named.is_empty() {
+        let reason = format!("{shown} names nobody; name agents, or leave the parentheses out");
+        findings.error(place, reason);
+    }
+    let agents = agents.get_or_insert_default();
+    for name in named {
+        match name.parse::<AgentName>() {
+            Ok(_) => agents.push((*name).to_owned()),
+            Err(error) => findings.error(place, error.to_string()),
+        }
+    }
+}
+
+fn is_mcp(name: &str) -> bool {
+    name.starts_with("mcp__")
+}
+
+fn not_enforced(shown: &str) -> String {
+    format!(
+        "{shown} has a specifier, which cannot be enforced yet; name the tool alone, or leave it \
+         out"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::problem::Level;
+    use super::*;
+
+    fn rules(list: &[&str]) -> Vec<String> {
+        list.iter().map(|rule| (*rule).to_owned()).collect()
+    }
+
+    /// What a list allows, and the levels of what was found.
+    fn check_allow(list: &[&str], expected: Option<&[&str]>, levels: &[Level]) -> Allowed {
+        let mut findings = Findings::default();
+        let tools = ToolFacts::built_in();
+        let allowed = allow(&rules(list), |_| Place::UNKNOWN, &tools, &mut findings);
+        let found: Vec<Level> = findings.0.iter().map(|finding| finding.level).collect();
+        assert_eq!(allowed.tools, expected.map(rules), "{list:?}");
+        assert_eq!(found, levels, "{list:?}: {findings:?}");
+        allowed
+    }
+
+    fn check_deny(list: &[&str], expected: &[&str], levels: &[Level]) {
+        let mut findings = Findings::default();
+        let tools = ToolFacts::built_in();
+        let denied = deny(&rules(list), |_| Place::UNKNOWN, &tools, &mut findings);
+        let found: Vec<Level> = findings.0.iter().map(|finding| finding.level).collect();
+        assert_eq!(denied, expected, "{list:?}");
+        assert_eq!(found, levels, "{list:?}: {findings:?}");
+    }
+
+    #[test]
+    fn d2_a_star_alone_is_everything() {
+        check_allow(&["*"], None, &[]);
+    }
+
+    #[test]
+    fn d3_a_star_beside_names_is_a_name_that_no_tool_has() {
+        check_allow(&["*", "Read"], Some(&["Read"]), &[Level::Warning]);
+        check_allow(&["**", "Read"], Some(&["Read"]), &[Level::Warning]);
+        check_allow(&["**"], Some(&[]), &[Level::Warning, Level::Error]);
+    }
+
+    #[test]
+    fn d5_patterns_and_groups_stand_for_names() {
+        check_allow(&["@read", "@Write"], Some(&["@read", "@write"]), &[]);
+        check_allow(&["Gr*"], Some(&["Gr*"]), &[]);
+        check_allow(&["web_*", "Read"], Some(&["Read"]), &[Level::Warning]);
+        check_deny(&["*"], &["*"], &[]);
+        check_deny(&["web_*"], &["web_*"], &[Level::Note]);
+    }
+
+    #[test]
+    fn a_tool_is_found_by_other_names_and_in_any_case() {
+        check_allow(
+            &["read", "BASH", "LS"],
+            Some(&["Read", "Bash", "List"]),
+            &[Level::Note, Level::Note, Level::Note],
+        );
+        check_deny(&["bash"], &["Bash"], &[Level::Note]);
+    }
+
+    #[test]
+    fn a_tool_that_does_not_exist_is_left_out_of_what_is_allowed_and_may_not_be_denied() {
+        check_allow(&["Raed", "Read"], Some(&["Read"]), &[Level::Warning]);
+        check_allow(&["WebFetch", "Read"], Some(&["Read"]), &[Level::Warning]);
+        check_allow(&["WebFetch"], Some(&[]), &[Level::Warning, Level::Error]);
+        check_deny(&["Raed"], &[], &[Level::Error]);
+        check_deny(&["WebFetch"], &[], &[Level::Note]);
+        check_deny(&["@all"], &[], &[Level::Error]);
+    }
+
+    #[test]
+    fn tools_of_mcp_servers_are_not_in_force_and_can_be_denied() {
+        check_allow(&["Read", "mcp__files__*"], Some(&["Read"]), &[Level::NotInForce]);
+        check_deny(&["mcp__files"], &["mcp__files*"], &[Level::Note]);
+        check_deny(&["mcp__files__drop"], &["mcp__files__drop*"], &[Level::Note]);
+    }
+
+    #[test]
+    fn a_rule_that_cannot_be_enforced_is_an_error() {
+        for rule in ["Bash(git diff:*)", "Read(src/**)", "WebFetch(domain:x.y)", "Task(explore"] {
+            check_allow(&[rule, "Read"], Some(&["Read"]), &[Level::Error]);
+            check_deny(&[rule], &[], &[Level::Error]);
+        }
+        check_deny(&["Task(explore)"], &[], &[Level::Error]);
+    }
+
+    #[test]
+    fn task_with_names_may_call_only_those() {
+        let allowed = check_allow(&["Read", "Task(explore, plan)"], Some(&["Read", "Task"]), &[]);
+        assert_eq!(allowed.agents, Some(rules(&["explore", "plan"])));
+        let allowed = check_allow(&["Agent(explore)", "Task"], Some(&["Task"]), &[]);
+        assert_eq!(allowed.agents, Some(rules(&["explore"])), "the names hold");
+        assert_eq!(check_allow(&["Task(*)"], Some(&["Task"]), &[]).agents, None);
+        check_allow(&["Task()"], Some(&["Task"]), &[Level::Error]);
+        check_allow(&["Task(../x)"], Some(&["Task"]), &[Level::Error]);
+    }
+}

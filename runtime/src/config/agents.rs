@@ -1,0 +1,55 @@
+//! Agents in settings files: whole definitions, and changes of agents that are defined elsewhere.
+
+use crate::agents::{AgentDefinition, Findings, partial};
+use posse_protocol::AgentName;
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+/// A table `[agents.NAME]` of a settings file.
+#[derive(Clone, Debug)]
+pub struct AgentTable {
+    /// The agent.
+    pub name: AgentName,
+    /// What the table says of it.
+    pub definition: AgentDefinition,
+    /// The line the table begins at.
+    pub line: u32,
+    /// What its author should know.
+    pub(crate) findings: Findings,
+}
+
+impl AgentTable {
+    /// True when it defines no agent, but changes one that is defined elsewhere.
+    pub fn is_change(&self) -> bool {
+        self.definition.description.is_empty() && self.definition.prompt.is_empty()
+    }
+
+    /// The table of `name` in the file `text`.
+    pub(super) fn new(name: AgentName, agent: Spanned<FileAgent>, text: &str) -> Self {
+        let before = text.get(..agent.span().start).unwrap_or_default();
+        let line = before.matches('\n').count() as u32 + 1;
+        let FileAgent { definition, findings } = agent.into_inner();
+        AgentTable { name, definition, line, findings }
+    }
+}
+
+/// Such a table as it is read.
+pub(super) struct FileAgent {
+    definition: AgentDefinition,
+    findings: Findings,
+}
+
+impl<'de> Deserialize<'de> for FileAgent {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let (definition, findings) = partial(from)?;
+        let missing = match (definition.description.is_empty(), definition.prompt.is_empty()) {
+            (true, false) => "description",
+            (false, true) => "instructions",
+            _ => return Ok(FileAgent { definition, findings }),
+        };
+        Err(serde::de::Error::custom(format!(
+            "`{missing}` is missing: an agent has both `description` and `instructions`, a change \
+             of one that is defined elsewhere has neither"
+        )))
+    }
+}

@@ -1,0 +1,237 @@
+//! One question, one call: [`query()`] starts a main agent and gives back what it says and does as
+//! a stream of messages that ends.
+//!
+//! Thin: a [`Runtime`](crate::Runtime), one run of it, and its log told in messages.
+//!
+//! ```
+//! use posse::query::{Message, QueryOptions};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # std::fs::write(folder.path().join("README.md"), "# Kettle\n\nBoils water.\n")?;
+//! let options = QueryOptions {
+//!     model: Some("offline/planner".into()), // needs no key
+//!     workspace: folder.path().into(),
+//!     ..QueryOptions::default()
+//! };
+//! let mut messages = posse::query("What does this project do?", options).await?;
+//! while let Some(message) = messages.next().await {
+//!     match message? {
+//!         Message::Assistant { message } => println!("{}", message.text()),
+//!         Message::Result(summary) => println!("{}, {}", summary.outcome, summary.cost),
+//!         _ => {}
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod message;
+mod options;
+
+pub use crate::agents::AgentDefinition;
+pub use message::{Message, Started, Summary};
+pub use options::QueryOptions;
+pub(crate) use options::{USUAL, is_main, leader};
+
+use crate::error::Error;
+use crate::feed::Update;
+use crate::handle::{Events, RunHandle};
+use crate::home::{Hold, Household};
+use futures_util::stream::{self, BoxStream, Stream, StreamExt};
+use message::Teller;
+use options::Agents;
+use posse_protocol::{Event, Outcome, Record, RunId, RunSpec, Seq};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// The agent that answers, beside those of the catalog.
+pub(crate) const MAIN: &str = "main";
+
+/// Has an agent work on `prompt` and tells what happens, as a stream that ends.
+///
+/// What can be wrong with the question is an error here, before anything starts. What goes wrong
+/// later is the outcome in the last message.
+///
+/// # Errors
+/// When the prompt is empty, an agent is not well defined, the model cannot be had, the folder
+/// cannot be worked in, or the database cannot be used.
+pub async fn query(prompt: impl Into<String>, options: QueryOptions) -> Result<Query, Error> {
+    let prompt = prompt.into();
+    if prompt.trim().is_empty() {
+        return Err(Error::InvalidInput("the prompt is empty; say what to do".to_owned()));
+    }
+    let Agents { all, warnings } = options.agents()?;
+    let household = options.home.open(all).await?;
+    match options.resume {
+        Some(run) => Query::resume(household, run, prompt, warnings).await,
+        None => Query::start(household, options.spec(prompt)?, warnings).await,
+    }
+}
+
+/// What an agent says and does, message by message: [`Message::Started`] first, and last exactly
+/// one [`Message::Result`], or an error if the runtime itself can do no more.
+///
+/// Dropping it before its end cancels the run, all that it has started, and their processes.
+pub struct Query {
+    run: RunId,
+    messages: BoxStream<'static, Result<Message, Error>>,
+}
+
+impl Query {
+    /// The run that answers.
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// The next message; `None` after the last.
+    pub async fn next(&mut self) -> Option<Result<Message, Error>> {
+        self.messages.next().await
+    }
+
+    /// Waits for the end and returns what was made of the question.
+    ///
+    /// # Errors
+    /// When the runtime can do no more, or the result was delivered before.
+    pub async fn result(mut self) -> Result<Summary, Error> {
+        while let Some(message) = self.next().await {
+            if let Message::Result(summary) = message? {
+                return Ok(summary);
+            }
+        }
+        Err(Error::NotNow { run: self.run, reason: "has told its result before".to_owned() })
+    }
+
+    /// Starts a run of `spec` in `household`.
+    pub(crate) async fn start(
+        household: Arc<Household>,
+        spec: RunSpec,
+        warnings: Vec<String>,
+    ) -> Result<Self, Error> {
+        let runtime = household.runtime.clone();
+        let run = runtime.handle(RunId::new());
+        let events = run.events(Seq::ZERO);
+        // Held before it exists: whoever drops this future at any moment leaves no run behind.
+        let hold = Hold::new(household, run.clone());
+        match runtime.begin_below(run.id(), spec, None).await {
+            Ok(_) => Ok(Query::of(Flow::new(hold, events, warnings))),
+            Err(error) => {
+                hold.release().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Says `prompt` to a run of an earlier query.
+    async fn resume(
+        household: Arc<Household>,
+        run: RunId,
+        prompt: String,
+        warnings: Vec<String>,
+    ) -> Result<Self, Error> {
+        let runtime = household.runtime.clone();
+        let run = runtime.handle(run);
+        let (started, last) = match before(&run).await {
+            Ok(before) => before,
+            Err(error) => {
+                household.leave().await;
+                return Err(error);
+            }
+        };
+        let hold = Hold::new(household, run.clone());
+        let mut flow = Flow::new(hold, run.events(last), warnings);
+        flow.ready.extend(flow.teller.tell(started));
+        match runtime.send(run.id(), prompt).await {
+            Ok(()) => Ok(Query::of(flow)),
+            Err(error) => {
+                flow.hold.release().await;
+                Err(error)
+            }
+        }
+    }
+
+    fn of(flow: Flow) -> Self {
+        let run = flow.hold.run().id();
+        let messages = stream::unfold(Some(flow), |flow| async move { flow?.step().await });
+        Query { run, messages: messages.fuse().boxed() }
+    }
+}
+
+impl Stream for Query {
+    type Item = Result<Message, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.messages.poll_next_unpin(context)
+    }
+}
+
+/// How a run began that is to go on, and its last event so far.
+async fn before(run: &RunHandle) -> Result<(Event, Seq), Error> {
+    let row = run.row().await?;
+    let first = run.inner.store.read(run.id(), Seq::ZERO, 1).await?.pop();
+    match first {
+        Some(Record { event: Event::RunStarted(started), .. }) if !started.session => {
+            Ok((Event::RunStarted(started), row.last_seq))
+        }
+        _ => Err(Error::NotNow {
+            run: run.id(),
+            reason: "is a session, whose turns are no ends; talk to it with `Runtime::send`"
+                .to_owned(),
+        }),
+    }
+}
+
+/// A query under way.
+struct Flow {
+    hold: Hold,
+    events: Events,
+    teller: Teller,
+    /// What is told before more is read.
+    ready: VecDeque<Message>,
+    began: Instant,
+}
+
+impl Flow {
+    fn new(hold: Hold, events: Events, warnings: Vec<String>) -> Self {
+        let teller = Teller::new(hold.run().id(), warnings);
+        Flow { hold, events, teller, ready: VecDeque::new(), began: Instant::now() }
+    }
+
+    /// The next message, and what comes after it.
+    async fn step(mut self) -> Option<(Result<Message, Error>, Option<Flow>)> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some((Ok(message), Some(self)));
+            }
+            let record = match self.events.next().await {
+                Some(Ok(Update::Delta(delta))) => {
+                    return Some((Ok(Message::Delta(delta)), Some(self)));
+                }
+                Some(Ok(Update::Event(record))) => record,
+                Some(Err(error)) => return Some((Err(error), None)),
+                None => {
+                    let (run, reason) = (self.hold.run().id(), "is archived".to_owned());
+                    return Some((Err(Error::NotNow { run, reason }), None));
+                }
+            };
+            match record.event {
+                Event::RunFinished(finished) => {
+                    return Some((self.finish(finished.outcome).await, None));
+                }
+                event => self.ready.extend(self.teller.tell(event)),
+            }
+        }
+    }
+
+    /// What was made of it. Once that is told, nothing of the query is left but what it is to
+    /// leave.
+    async fn finish(self, outcome: Outcome) -> Result<Message, Error> {
+        let summed = Summary::of(self.hold.run(), outcome, self.began.elapsed()).await;
+        self.hold.release().await;
+        summed.map(Message::Result)
+    }
+}

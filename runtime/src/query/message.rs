@@ -1,0 +1,180 @@
+//! What a query tells: the events of a run, as a program that asked a question wants them.
+
+use crate::error::Error;
+use crate::handle::RunHandle;
+use posse_protocol::{
+    AgentName, CallId, Delta, Event, Message as Said, Outcome, RunId, RunStarted, ToolOutput, Usd,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Something that an agent says or does. Its JSON has the variant in `type`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Message {
+    /// The run has begun. Always the first.
+    Started(Started),
+    /// A piece of something under way: text, reasoning, what a tool shows. A slow reader may miss
+    /// some; the whole follows.
+    Delta(Delta),
+    /// The model has spoken: text, and the tools it wants to be called.
+    Assistant {
+        /// What it said.
+        message: Said,
+    },
+    /// A call has its result.
+    ToolResult {
+        /// Which call.
+        call: CallId,
+        /// The tool, by the name the model used.
+        tool: String,
+        /// What the model is told.
+        output: ToolOutput,
+    },
+    /// Another agent was set to work. What comes of it is the result of the call.
+    Delegated {
+        /// Its run.
+        run: RunId,
+        /// Which agent.
+        agent: AgentName,
+        /// What it is to do, in a few words.
+        label: String,
+    },
+    /// The run has ended. Always the last.
+    Result(Summary),
+}
+
+/// How a query began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The run that answers.
+    pub run: RunId,
+    /// The agent that answers.
+    pub agent: AgentName,
+    /// Its model, as `vendor/name`.
+    pub model: String,
+    /// The folder it works in.
+    pub workspace: String,
+    /// The tools it may call.
+    pub tools: Vec<String>,
+    /// The agents it may hand work to.
+    pub agents: Vec<AgentName>,
+    /// What is worth knowing of the agents that the query defines: tools that do not exist, fields
+    /// that nothing acts on yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+impl Started {
+    fn new(run: RunId, started: &RunStarted, warnings: Vec<String>) -> Self {
+        let offers = started.grant.delegation.iter().flat_map(|delegation| &delegation.agents);
+        Started {
+            run,
+            agent: started.agent.name.clone(),
+            model: started.model.clone(),
+            workspace: started.grant.workspace.clone(),
+            tools: started.grant.tools.clone(),
+            agents: offers.map(|offer| offer.name.clone()).collect(),
+            warnings,
+        }
+    }
+}
+
+/// What was made of a question, and what it took. Tokens, money and calls are those of the run and
+/// of all that it started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The run that answered.
+    pub run: RunId,
+    /// How it ended. What is not completed is no answer, but may have a part of one.
+    pub outcome: Outcome,
+    /// Tokens sent, cached or not.
+    pub input_tokens: u64,
+    /// Tokens received.
+    pub output_tokens: u64,
+    /// Money; nothing when the price is not known.
+    pub cost: Usd,
+    /// Model calls.
+    pub turns: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+    /// Runs that it started, and those started by them.
+    pub children: usize,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+}
+
+impl Summary {
+    /// The answer, or what there was of it. Empty when nothing was said.
+    pub fn text(&self) -> &str {
+        self.outcome.text()
+    }
+
+    pub(super) async fn of(
+        run: &RunHandle,
+        outcome: Outcome,
+        took: Duration,
+    ) -> Result<Self, Error> {
+        let mut summary = Summary {
+            run: run.id(),
+            outcome,
+            input_tokens: 0,
+            output_tokens: 0,
+            cost: Usd::ZERO,
+            turns: 0,
+            tool_calls: 0,
+            children: 0,
+            took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        };
+        for row in run.tree().await? {
+            for spent in [row.spent, row.reserved] {
+                summary.input_tokens += spent.input_tokens;
+                summary.output_tokens += spent.output_tokens;
+                summary.cost += spent.cost;
+            }
+            summary.turns += row.turns;
+            summary.tool_calls += row.tool_calls;
+            summary.children += usize::from(row.id != run.id());
+        }
+        Ok(summary)
+    }
+}
+
+/// Tells the events of a run.
+pub(super) struct Teller {
+    run: RunId,
+    warnings: Vec<String>,
+    /// The tools that the last reply called.
+    called: HashMap<CallId, String>,
+}
+
+impl Teller {
+    pub(super) fn new(run: RunId, warnings: Vec<String>) -> Self {
+        Teller { run, warnings, called: HashMap::new() }
+    }
+
+    /// The message that `event` is, if it is one.
+    pub(super) fn tell(&mut self, event: Event) -> Option<Message> {
+        match event {
+            Event::RunStarted(started) => {
+                let warnings = std::mem::take(&mut self.warnings);
+                Some(Message::Started(Started::new(self.run, &started, warnings)))
+            }
+            Event::ModelReplied(replied) => {
+                let calls = replied.message.tool_calls();
+                self.called = calls.map(|call| (call.id.clone(), call.name.clone())).collect();
+                Some(Message::Assistant { message: replied.message })
+            }
+            Event::ToolFinished(finished) => {
+                let tool = self.called.get(&finished.call).cloned().unwrap_or_default();
+                Some(Message::ToolResult { call: finished.call, tool, output: finished.output })
+            }
+            Event::ChildStarted(child) => {
+                Some(Message::Delegated { run: child.run, agent: child.agent, label: child.label })
+            }
+            _ => None,
+        }
+    }
+}

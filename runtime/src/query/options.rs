@@ -1,0 +1,182 @@
+//! What may be said of a query besides its prompt, and the agents there are for it.
+
+use super::MAIN;
+use crate::agents::{AgentCatalog, AgentDefinition, Level, ToolFacts};
+use crate::error::Error;
+use crate::home::Home;
+use posse_protocol::{AgentName, AgentSpec, DelegationStrategy, Limits, RunId, RunSpec};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The agent that the main one is like unless another is named.
+pub(crate) const USUAL: &str = "general-purpose";
+
+/// What may be said of a query besides its prompt.
+///
+/// ```
+/// use posse::query::{AgentDefinition, QueryOptions};
+/// use posse::{Keys, Limits};
+///
+/// let reviewer = AgentDefinition {
+///     description: "Reviews code. Use it after changes.".into(),
+///     prompt: "You are a senior reviewer.".into(),
+///     tools: Some(vec!["Read".into(), "Grep".into()]),
+///     ..AgentDefinition::default()
+/// };
+/// let options = QueryOptions {
+///     agents: [("code-reviewer".to_owned(), reviewer)].into(),
+///     model: Some("sonnet".into()),
+///     limits: Limits { turns: Some(10), ..Limits::default() },
+///     home: Keys::default().with("ANTHROPIC_API_KEY", "sk-…").into(),
+///     ..QueryOptions::default()
+/// };
+/// # assert_eq!(options.agents.len(), 1);
+/// ```
+#[derive(Clone)]
+pub struct QueryOptions {
+    /// Agents by name that the main agent may hand work to, beside those of the home.
+    pub agents: BTreeMap<String, AgentDefinition>,
+    /// How the main agent comes to hand work to others.
+    pub strategy: DelegationStrategy,
+    /// The agent that the main agent is like; `general-purpose` if none is named.
+    pub agent: Option<String>,
+    /// The system prompt, in place of that agent's own.
+    pub system_prompt: Option<String>,
+    /// The tools that the main agent may call, in place of that agent's own. Those it hands work to
+    /// have theirs.
+    pub allowed_tools: Option<Vec<String>>,
+    /// Tools that nobody may call: neither the main agent nor any other.
+    pub disallowed_tools: Vec<String>,
+    /// The model, as `vendor/name` or a short name. Agents that name none have the same.
+    pub model: Option<String>,
+    /// How far the main agent may go.
+    pub limits: Limits,
+    /// The folder to work in.
+    pub workspace: PathBuf,
+    /// A run of an earlier query, which is told the prompt and goes on. It keeps its folder, model
+    /// and tools. Only a home that is kept has one.
+    pub resume: Option<RunId>,
+    /// Where runs are kept, and the keys that models are reached with.
+    pub home: Home,
+}
+
+impl Default for QueryOptions {
+    /// The usual agent in the current folder and in a temporary home.
+    fn default() -> Self {
+        QueryOptions {
+            agents: BTreeMap::new(),
+            strategy: DelegationStrategy::Auto,
+            agent: None,
+            system_prompt: None,
+            allowed_tools: None,
+            disallowed_tools: Vec::new(),
+            model: None,
+            limits: Limits::default(),
+            workspace: PathBuf::from("."),
+            resume: None,
+            home: Home::default(),
+        }
+    }
+}
+
+/// The agents there are for a query, and what their author should know.
+pub(super) struct Agents {
+    pub(super) all: Vec<AgentSpec>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl QueryOptions {
+    /// The agents there are for this query.
+    pub(super) fn agents(&self) -> Result<Agents, Error> {
+        let config = self.home.config();
+        let known = config.agents.current();
+        let mut main = leader(&known, self.agent.as_deref().unwrap_or(USUAL))?;
+        let mut agents = Agents { all: Vec::new(), warnings: Vec::new() };
+        let tools = config.tool_facts();
+        for (name, definition) in &self.agents {
+            let agent = agents.define(name, definition, &tools)?;
+            agents.all.push(agent);
+        }
+        for agent in known.iter().filter(|agent| !is_main(&agent.name)) {
+            if !agents.has(&agent.name) {
+                agents.all.push(agent.clone());
+            }
+        }
+        if main.agents.is_none() {
+            main.agents = Some(agents.all.iter().map(|agent| agent.name.to_string()).collect());
+        }
+        if let Some(prompt) = &self.system_prompt {
+            main.instructions.clone_from(prompt);
+        }
+        if self.allowed_tools.is_some() {
+            main.tools.clone_from(&self.allowed_tools);
+        }
+        agents.all.push(main);
+        for agent in &mut agents.all {
+            agent.disallowed_tools.extend(self.disallowed_tools.iter().cloned());
+        }
+        Ok(agents)
+    }
+
+    /// The run that answers.
+    pub(super) fn spec(&self, prompt: String) -> Result<RunSpec, Error> {
+        Ok(RunSpec {
+            model: self.model.clone(),
+            limits: self.limits.clone(),
+            strategy: Some(self.strategy),
+            ..RunSpec::new(parsed(MAIN)?, prompt, &self.workspace)
+        })
+    }
+}
+
+impl Agents {
+    fn has(&self, name: &AgentName) -> bool {
+        self.all.iter().any(|known| known.name.as_str().eq_ignore_ascii_case(name.as_str()))
+    }
+
+    /// The agent called `name` that `definition` makes where `tools` exist.
+    fn define(
+        &mut self,
+        name: &str,
+        definition: &AgentDefinition,
+        tools: &[ToolFacts],
+    ) -> Result<AgentSpec, Error> {
+        let name = parsed(name)?;
+        let wrong = |what: &str| Err(Error::InvalidInput(format!("agent `{name}` {what}")));
+        if is_main(&name) {
+            return wrong("has the name of the agent that leads; take another");
+        }
+        if self.has(&name) {
+            return wrong("is defined twice: the case of a name does not matter; take another");
+        }
+        if definition.max_turns == Some(0) {
+            return wrong("may make no turns, so it can do nothing; give it at least 1");
+        }
+        let named = AgentDefinition { name: Some(name.clone()), ..definition.clone() };
+        let (agent, problems) = named.resolve(tools);
+        let error = problems.iter().find(|problem| problem.level == Level::Error);
+        match (agent, error) {
+            (Some(agent), None) => {
+                self.warnings.extend(problems.iter().map(ToString::to_string));
+                Ok(agent)
+            }
+            (_, Some(error)) => wrong(&format!("cannot be used: {}", error.reason)),
+            (None, None) => wrong("cannot be used"),
+        }
+    }
+}
+
+/// The main agent, which is like the one of `known` called `like`.
+pub(crate) fn leader(known: &AgentCatalog, like: &str) -> Result<AgentSpec, Error> {
+    Ok(AgentSpec { name: parsed(MAIN)?, ..known.find(&parsed(like)?)?.clone() })
+}
+
+/// True when `name` is that of the main agent.
+pub(crate) fn is_main(name: &AgentName) -> bool {
+    name.as_str().eq_ignore_ascii_case(MAIN)
+}
+
+fn parsed(name: &str) -> Result<AgentName, Error> {
+    let parsed = name.parse();
+    parsed.map_err(|error: posse_protocol::InvalidName| Error::InvalidInput(error.to_string()))
+}

@@ -1,0 +1,381 @@
+//! Definitions as people write them: what is accepted, what is said about it, what is refused.
+
+use crate::catalog::{Place, found, name, problems};
+use posse::agents::{AgentDefinition, Announce, Level, Memory, Network, PermissionMode, ToolFacts};
+use posse::protocol::{Context, Effort};
+use posse::{AgentCatalog, AgentSpec};
+use serde_json::json;
+use std::sync::Arc;
+
+/// What a file of the user's, in Claude Code's folder, gives.
+fn loaded(text: impl AsRef<[u8]>) -> Arc<AgentCatalog> {
+    let place = Place::new();
+    place.write("home/.claude/agents/x.md", text);
+    place.load()
+}
+
+/// The same for a file of which only the front matter matters.
+fn with(lines: &str) -> Arc<AgentCatalog> {
+    loaded(format!("---\nname: x\n{lines}\n---\nDo as told.\n"))
+}
+
+fn agent(lines: &str) -> AgentSpec {
+    let catalog = with(lines);
+    assert_eq!(problems(&catalog, Level::Error), Vec::<String>::new(), "{lines}");
+    found(&catalog, "x")
+}
+
+/// The one error that a front matter gives.
+fn error(lines: &str) -> String {
+    let catalog = with(lines);
+    let errors = problems(&catalog, Level::Error);
+    assert_eq!(errors.len(), 1, "{lines}: {errors:?}");
+    assert!(catalog.find(&name("x")).is_err());
+    errors[0].rsplit_once("x.md:").unwrap().1.to_owned()
+}
+
+fn tools(lines: &str) -> Option<Vec<String>> {
+    agent(&format!("description: d\n{lines}")).tools
+}
+
+#[test]
+fn a7_a_definition_needs_a_description_and_a_prompt_and_is_written_back_without_the_rest() {
+    let text = json!({"description": "Reviews code", "prompt": "Review."});
+    let definition: AgentDefinition = serde_json::from_value(text.clone()).unwrap();
+    let expected = AgentDefinition {
+        description: "Reviews code".to_owned(),
+        prompt: "Review.".to_owned(),
+        ..AgentDefinition::default()
+    };
+    assert_eq!(definition, expected);
+    assert_eq!(serde_json::to_value(&definition).unwrap(), text);
+    for missing in [json!({"prompt": "p"}), json!({"description": "d"}), json!({})] {
+        assert!(serde_json::from_value::<AgentDefinition>(missing).is_err());
+    }
+}
+
+#[test]
+fn a8_a_full_definition_has_its_keys_in_camel_case() {
+    let text = json!({
+        "name": "full",
+        "description": "d",
+        "prompt": "p",
+        "tools": ["Read", "Task(explore)"],
+        "disallowedTools": ["Bash"],
+        "model": ["opus", "gpt"],
+        "effort": "high",
+        "maxTurns": 12,
+        "permissionMode": "dontAsk",
+        "skills": ["pdf"],
+        "mcpServers": ["files", {"web": {"command": "x"}}],
+        "hooks": {"Stop": []},
+        "memory": "project",
+        "background": true,
+        "isolation": "worktree",
+        "color": "cyan",
+        "forkContext": 3,
+        "initialPrompt": "begin",
+        "omitClaudeMd": true,
+        "budget": {"inputTokens": 5, "outputTokens": 6, "cost": 0.5, "time": "10m", "toolCalls": 7},
+        "outputSchema": {"type": "object"},
+        "announce": "collect",
+        "maxDepth": 2,
+        "agents": ["explore"],
+        "network": ["example.com"],
+        "paths": {"read": ["src"], "write": ["out"]},
+    });
+    let definition: AgentDefinition = serde_json::from_value(text.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&definition).unwrap(), text);
+    assert_eq!(definition.permission_mode, Some(PermissionMode::DontAsk));
+    assert_eq!(definition.memory, Some(Memory::Project));
+    assert_eq!(definition.announce, Some(Announce::Collect));
+    assert_eq!(definition.network, Some(Network::Hosts(vec!["example.com".to_owned()])));
+    let (spec, problems) = definition.resolve(&ToolFacts::built_in());
+    assert!(problems.iter().all(|problem| problem.level != Level::Error), "{problems:?}");
+    let spec = spec.unwrap();
+    assert_eq!((spec.context, spec.effort), (Context::ForkTurns(3), Some(Effort::High)));
+    assert_eq!(spec.limits.wall_ms, Some(600_000));
+    assert_eq!(spec.initial_prompt, "begin");
+    assert_eq!(spec.tools.unwrap(), ["Read", "Task"]);
+    assert_eq!(spec.agents.unwrap(), ["explore"]);
+}
+
+#[test]
+fn a_model_is_one_name_or_several_and_inherit_is_none() {
+    let models = |lines: &str| {
+        let spec = agent(&format!("description: d\n{lines}"));
+        (spec.model, spec.fallbacks)
+    };
+    assert_eq!(models("model: sonnet"), (Some("sonnet".into()), vec![]));
+    assert_eq!(models("model: [sonnet, gpt]"), (Some("sonnet".into()), vec!["gpt".into()]));
+    assert_eq!(models("model: inherit"), (None, vec![]));
+    assert_eq!(models("model: small"), (Some("small".into()), vec![]));
+    assert_eq!(models("model:"), (None, vec![]));
+    assert!(error("description: d\nmodel: [inherit, gpt]").contains("`inherit` stands alone"));
+    assert!(error("description: d\nmodel: {a: b}").contains("`model` is a table"));
+}
+
+#[test]
+fn d12_what_cannot_be_loaded_is_one_error_with_its_path_and_the_others_load() {
+    let place = Place::new();
+    let folder = "home/.config/posse/agents";
+    let long = "a".repeat(65);
+    place.write(&format!("{folder}/long.md"), format!("---\nname: {long}\ndescription: d\n---\nx"));
+    place.write(&format!("{folder}/{long}.md"), "---\ndescription: d\n---\nx");
+    place.write(
+        &format!("{folder}/lines.md"),
+        "---\nname: lines\ndescription: |\n  one\n  two\n---\nx",
+    );
+    place.write(&format!("{folder}/empty.md"), "---\nname: empty\ndescription: d\n---\n\n");
+    place.define(&format!("{folder}/good.md"), "name: good");
+    let catalog = place.load();
+    found(&catalog, "good");
+    for agent in ["lines", "empty", "long"] {
+        assert!(catalog.find(&name(agent)).is_err(), "{agent}");
+    }
+    let errors = problems(&catalog, Level::Error);
+    assert_eq!(errors.len(), 4, "{errors:?}");
+    for (path, says) in [
+        ("long.md:2:7", "is not an agent name"),
+        (&format!("{long}.md:1:1"), "its file's cannot be one"),
+        ("lines.md:4:3", "the description has several lines"),
+        ("empty.md:5:1", "there is no text below the front matter"),
+    ] {
+        let found = errors.iter().any(|error| error.contains(path) && error.contains(says));
+        assert!(found, "{path} {says}: {errors:?}");
+    }
+}
+
+#[test]
+fn a_description_of_several_lines_is_one_where_claude_code_writes_it() {
+    let expected = "Use this agent. Examples: <example> user: \"hi\" </example>";
+    for description in [
+        "description: \"Use this agent. Examples:\\n\\n<example>\\nuser: \\\"hi\\\"\\n</example>\"",
+        "description: Use this agent. Examples:\\n\\n<example>\\nuser: \"hi\"\\n</example>",
+        "description: |\n  Use this agent. Examples:\n\n  <example>\n  user: \"hi\"\n  </example>",
+        "description: Use this agent. Examples:\n\n<example>\nuser: \"hi\"\n</example>",
+        "description: Use this agent. Examples:\n  <example>\n  user: \"hi\"\n  </example>",
+        "description: >-\n  Use this agent. Examples:\n  <example> user: \"hi\" </example>",
+        "description:\n  Use this agent. Examples: <example>\n  user: \"hi\"\n  </example>",
+    ] {
+        let spec = agent(&format!("{description}\ntools: Read\nmodel: opus"));
+        assert_eq!(spec.description, expected, "{description}");
+        assert_eq!(spec.tools, Some(vec!["Read".to_owned()]), "{description}");
+        assert_eq!(spec.model.as_deref(), Some("opus"), "{description}");
+    }
+    // Escaped, it is one line in our own folders too.
+    let place = Place::new();
+    place.write(
+        "home/.config/posse/agents/x.md",
+        "---\nname: x\ndescription: \"one\\ntwo\"\n---\nbody",
+    );
+    assert_eq!(found(&place.load(), "x").description, "one two");
+}
+
+#[test]
+fn what_is_no_yaml_is_read_as_it_is_meant_and_that_is_said() {
+    let catalog =
+        with("description: Use this: when it helps\ntools: Read, Grep # look\ncolor: pink");
+    let spec = found(&catalog, "x");
+    assert_eq!(spec.description, "Use this: when it helps");
+    assert_eq!(spec.tools.unwrap(), ["Read", "Grep"]);
+    assert_eq!(spec.color, "pink");
+    let notes = problems(&catalog, Level::Note);
+    assert!(notes[0].contains("x.md:3:22: note: this is no YAML"), "{notes:?}");
+
+    let look = Some(vec!["Read".to_owned(), "Grep".to_owned()]);
+    for lines in [
+        "description: a: b\ntools:\n  - Read\n  - Grep",
+        "description: a: b\ntools:\n- Read\n- Grep",
+        "description: a: b\ntools:\n\t- Read\n\t- Grep",
+        "description: a: b\ntools: [Read, Grep]",
+        "description: a: b\n  tools: Read, Grep",
+        "tools:Read, Grep\ndescription: a: b",
+        "\"tools\": Read, Grep\ndescription: a: b",
+        "description: [x] y\nallowed-tools: Read, Grep",
+        "description: a: b\nversion: 1.0: x\ntools: Read, Grep",
+        "description: a: b\r\ntools: Read, Grep\r",
+    ] {
+        assert_eq!(agent(lines).tools, look, "{lines}");
+    }
+    for (lines, says) in [
+        ("description: a: b\ntools: [Read, Grep", "`tools` cannot be read"),
+        ("description: a: b\ntools: Read\ntools: Bash", "stands there already"),
+        ("description: a: b\ntool: Read", "`tool` is no field"),
+        ("description: a: b\nbudget: {turns: 5", "`budget` cannot be read"),
+        ("description: a: b\ntools: &x [*x]", "cannot be read"),
+    ] {
+        assert!(error(lines).contains(says), "{lines}");
+    }
+    let stray = loaded("---\nnonsense\nname: x\ndescription: a: b\n---\nbody");
+    let errors = problems(&stray, Level::Error);
+    assert!(errors[0].contains("x.md:2:1: error: this line belongs to no key"), "{errors:?}");
+}
+
+#[test]
+fn odd_values_of_tools_are_errors_and_never_everything() {
+    assert_eq!(tools(""), None);
+    assert_eq!(tools("tools: \"*\""), None);
+    assert_eq!(tools("tools: [\"*\"]"), None);
+    assert_eq!(tools("tools: *"), None);
+    assert_eq!(tools("tools: [\"*\", Read]"), Some(vec!["Read".to_owned()]));
+    assert_eq!(tools("tools: @read"), Some(vec!["@read".to_owned()]));
+    for lines in [
+        "tools:",
+        "tools: null",
+        "tools: ~",
+        "tools: \"\"",
+        "tools: []",
+        "tools: ,",
+        "tools: 5",
+        "tools: true",
+        "tools: {Read: true}",
+        "tools: [[Read]]",
+        "tools: [5]",
+        "tools: \"**\"",
+        "tools: Nothing",
+        "tools: !!binary aGk=",
+        "tool: Read",
+        "color:\n  tools: Read",
+        "metadata:\n  tools: Read",
+        "hooks:\n  disallowedTools: Bash",
+        "permissions: read-only",
+        "disallowedTools:",
+        "disallowedTools: 5",
+        "disallowedTools: \"*\"",
+        "maxTurns: lots",
+        "maxTurns: -1",
+        "maxDepth: 9",
+        "permissionMode: yolo",
+        "effort: banana",
+        "agents: [../x]",
+        "paths: [../x]",
+        "announce: loudly",
+        "forkContext: 0",
+        "outputSchema: 5",
+        "background: perhaps",
+    ] {
+        let catalog = with(&format!("description: d\n{lines}"));
+        assert!(!problems(&catalog, Level::Error).is_empty(), "{lines}");
+        assert!(catalog.find(&name("x")).is_err(), "{lines}");
+    }
+    assert!(error("description: d\neffort: banana").contains("one of low, medium, high, max"));
+}
+
+#[test]
+fn d4_what_is_allowed_and_denied_is_denied() {
+    assert_eq!(
+        tools("tools: Read, Write, Bash\ndisallowedTools: write, Bash"),
+        Some(vec!["Read".to_owned()])
+    );
+    let spec = agent("description: d\ndisallowedTools: \"@exec, Write\"");
+    assert_eq!((spec.tools, spec.disallowed_tools), (None, vec!["@exec".into(), "Write".into()]));
+    assert!(
+        error("description: d\ntools: Bash\ndisallowedTools: Bash").contains("no tool is left")
+    );
+}
+
+#[test]
+fn each_tool_that_does_not_exist_is_named_with_its_line_and_character() {
+    let catalog = with("description: d\ntools: Read, Raed, WebFetch\n");
+    assert_eq!(found(&catalog, "x").tools.unwrap(), ["Read"]);
+    let warnings = problems(&catalog, Level::Warning);
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("x.md:4:14: warning: there is no tool `Raed`"), "{warnings:?}");
+    assert!(warnings[1].contains("x.md:4:20: warning: `WebFetch` does not exist here"));
+    let catalog = with("description: d\ntools:\n  - 'Read'\n  - \"Raed\"\n");
+    let warnings = problems(&catalog, Level::Warning);
+    assert!(warnings[0].contains("x.md:6:6: warning"), "{warnings:?}");
+    assert!(error("description: d\ndisallowedTools: Bash, Raed").starts_with("4:24: error"));
+    assert!(error("description: d\ntools: Read, Bash(git diff:*)").starts_with("4:14: error"));
+}
+
+#[test]
+fn plan_mode_leaves_the_tools_that_look() {
+    let mut found = tools("permissionMode: plan").unwrap();
+    found.sort();
+    assert_eq!(found, ["Glob", "Grep", "List", "Read", "TodoWrite"]);
+    assert_eq!(tools("tools: Read, Bash\npermissionMode: plan"), Some(vec!["Read".to_owned()]));
+}
+
+#[test]
+fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
+    let fields = [
+        "permissionMode: acceptEdits",
+        "skills: [pdf]",
+        "mcpServers: [files]",
+        "hooks: {Stop: []}",
+        "memory: user",
+        "background: true",
+        "isolation: worktree",
+        "omitClaudeMd: true",
+        "announce: silent",
+        "network: false",
+        "paths: [src]",
+        "tools: Read, mcp__files__read",
+        "budget: {tokens: 5000}",
+    ];
+    for field in fields {
+        let catalog = with(&format!("description: d\n{field}"));
+        let said = problems(&catalog, Level::NotInForce);
+        assert_eq!(said.len(), 1, "{field}: {said:?}");
+        assert!(said[0].contains("x.md:4:"), "{said:?}");
+        found(&catalog, "x");
+    }
+    for field in
+        ["permissionMode: default", "permissionMode: plan", "forkContext: 2", "effort: low"]
+    {
+        let catalog = with(&format!("description: d\n{field}"));
+        assert_eq!(problems(&catalog, Level::NotInForce), Vec::<String>::new(), "{field}");
+    }
+}
+
+#[test]
+fn other_spellings_of_fields_are_taken_and_said() {
+    let catalog = with("description: d\nmax_turns: 4\ndisallowed-tools: [Bash]\nColor: Blue");
+    let spec = found(&catalog, "x");
+    assert_eq!((spec.limits.turns, spec.color.as_str()), (Some(4), "blue"));
+    assert_eq!(spec.disallowed_tools, ["Bash"]);
+    let notes = problems(&catalog, Level::Note).join("\n");
+    assert!(notes.contains("`max_turns` is read as `maxTurns`"), "{notes}");
+    assert!(notes.contains("`disallowed-tools` is read as `disallowedTools`"), "{notes}");
+    assert!(error("description: d\nmax_turns: 4\nmaxTurns: 9").contains("keep one of them"));
+    let warnings = problems(&with("description: d\nauthor: me\ncolor: mauve"), Level::Warning);
+    assert!(warnings[0].contains("`author` is no field"), "{warnings:?}");
+    assert!(warnings[1].contains("`color` is `mauve`"), "{warnings:?}");
+}
+
+#[test]
+fn files_that_are_too_large_or_no_text_are_refused_unread() {
+    let large = format!("---\nname: x\ndescription: d\n---\n{}", "x".repeat(256 << 10));
+    let errors = problems(&loaded(large), Level::Error);
+    assert!(errors[0].contains("larger than the 262144 bytes"), "{errors:?}");
+    let errors = problems(&loaded(b"---\nname: \xff\n---\nx"), Level::Error);
+    assert!(errors[0].contains("it is not UTF-8: byte 11"), "{errors:?}");
+    let none = loaded("# Notes\n\nNothing to see.\n");
+    assert_eq!(problems(&none, Level::Error), Vec::<String>::new());
+    assert!(problems(&none, Level::Warning)[0].contains("this is no agent"));
+}
+
+#[test]
+fn the_examples_of_the_book_have_no_problem() {
+    for page in [
+        include_str!("../../../docs/reference/agents.md"),
+        include_str!("../../../docs/guides/specialists.md"),
+    ] {
+        let example = page.split("```markdown\n").nth(1).and_then(|rest| rest.split("```").next());
+        let catalog = loaded(example.unwrap());
+        assert_eq!(catalog.problems(), []);
+        found(&catalog, "code-reviewer");
+    }
+}
+
+#[test]
+fn an_agent_without_a_name_is_called_like_its_file() {
+    let catalog = loaded("---\ndescription: d\n---\nbody");
+    found(&catalog, "x");
+    assert!(problems(&catalog, Level::Note)[0].contains("called like its file, `x`"));
+    let catalog = loaded("---\nname: 1.10\ndescription: d\n---\nbody");
+    assert!(problems(&catalog, Level::Error)[0].contains("`1.10` is not an agent name"));
+    found(&loaded("---\nname: no\ndescription: d\n---\nbody"), "no");
+}

@@ -1,0 +1,181 @@
+//! Trees of three levels: a run hands work to leads, which hand it to leaves. What the fake model
+//! says to each of them, and how such a tree is played.
+
+use super::process::Death;
+use super::scenario::{Scenario, run_command, settle, start};
+use super::script::{bash, paced};
+use super::stage::{Again, Halt, Stage};
+use super::violation::Promise;
+use crate::{Conversation, Reply, Rule, Script, When};
+use serde_json::{Value, json};
+
+/// How many of each there are.
+#[derive(Clone, Copy)]
+struct Shape {
+    leads: usize,
+    /// Below each lead.
+    leaves: usize,
+}
+
+impl Shape {
+    /// All runs of the tree.
+    fn runs(self) -> usize {
+        1 + self.leads + self.leads * self.leaves
+    }
+}
+
+/// More leaves than there are slots.
+const WIDE: Shape = Shape { leads: 3, leaves: 3 };
+const SMALL: Shape = Shape { leads: 2, leaves: 2 };
+
+/// What is said to a lead that has ended.
+pub(crate) const ONCE_MORE: &str = "once more.";
+
+/// How the tree of `scenario` looks, and how many slots there are for it.
+fn shape(scenario: Scenario) -> (Shape, usize) {
+    match scenario {
+        Scenario::TreeNarrow => (SMALL, 1),
+        Scenario::Tree => (WIDE, 8),
+        _ => (SMALL, 8),
+    }
+}
+
+/// How many runs there are in the end, at least and at most.
+pub(crate) fn runs(scenario: Scenario) -> std::ops::RangeInclusive<usize> {
+    let (shape, _) = shape(scenario);
+    match scenario {
+        // Whoever is cancelled early has started nobody yet.
+        Scenario::TreeCancel | Scenario::TreeForsaken => 1..=shape.runs(),
+        // A lead that goes on starts one more leaf.
+        Scenario::TreeResume => shape.runs() + 1..=shape.runs() + 1,
+        _ => shape.runs()..=shape.runs(),
+    }
+}
+
+/// Settings of the user.
+pub(crate) fn settings(scenario: Scenario) -> String {
+    let (_, slots) = shape(scenario);
+    format!("max_depth = 2\nmax_concurrent = {slots}\n")
+}
+
+/// The nonces of `scenario`: one a lead, and one for the lead that goes on.
+pub(crate) fn nonces(scenario: Scenario) -> Vec<String> {
+    let (shape, _) = shape(scenario);
+    let more = usize::from(scenario == Scenario::TreeResume);
+    (1..=shape.leads + more).map(|lead| format!("fx-t{lead}.")).collect()
+}
+
+/// What the fake model says to all of them.
+pub(crate) fn script(scenario: Scenario) -> Script {
+    let (shape, _) = shape(scenario);
+    let leads = (1..=shape.leads).map(|lead| task(&format!("lead-{lead}.")));
+    let mut root = said_to("task-a").reply(fan_out(leads));
+    if scenario == Scenario::TreeResume {
+        let again = json!({"description": "go on", "prompt": ONCE_MORE, "resume": "{{last_run}}"});
+        root = root.reply(paced(Reply::empty().and_tool_call("Task", again)));
+    }
+    let mut script = Script::new().conversation(root.reply(paced(Reply::text("All is done."))));
+    for lead in 1..=shape.leads {
+        let leaves = (1..=shape.leaves).map(|leaf| task(&format!("leaf-{lead}{leaf}.")));
+        let last = shape.leads + 1;
+        script = script.conversation(
+            said_to(&format!("lead-{lead}."))
+                .reply(fan_out(leaves))
+                .reply(paced(Reply::text("My leaves are done.")))
+                .reply(fan_out([task(&format!("leaf-{last}1."))]))
+                .reply(paced(Reply::text("One more leaf is done."))),
+        );
+    }
+    for lead in 1..=shape.leads + 1 {
+        let nonce = format!("fx-t{lead}.");
+        let work = match scenario {
+            Scenario::TreeCancel | Scenario::TreeForsaken => sleep(&nonce),
+            _ => bash(Reply::empty().and_tool_call("Read", read()), &nonce),
+        };
+        script = script.conversation(
+            said_to(&format!("leaf-{lead}1."))
+                .reply(paced(work))
+                .reply(paced(Reply::text("This leaf is done."))),
+        );
+    }
+    let look = Reply::empty().and_tool_call("Read", read()).and_tool_call("Read", read());
+    script
+        .conversation(said_to("leaf-").reply(paced(look)))
+        .rule(Rule::when(When::any().turn(1)).reply(paced(Reply::text("I have looked."))))
+}
+
+fn said_to(prompt: &str) -> Conversation {
+    Conversation::when(When::any().first_user_contains(prompt))
+}
+
+/// A call of `Task`.
+fn task(prompt: &str) -> Value {
+    json!({
+        "description": format!("do {prompt}"),
+        "prompt": prompt,
+        "subagent_type": "general-purpose",
+    })
+}
+
+fn fan_out(calls: impl IntoIterator<Item = Value>) -> Reply {
+    let begin = Reply::text("I hand it on.");
+    paced(calls.into_iter().fold(begin, |reply, call| reply.and_tool_call("Task", call)))
+}
+
+fn read() -> Value {
+    json!({"file_path": "seed.txt"})
+}
+
+/// A command that does not end by itself.
+fn sleep(nonce: &str) -> Reply {
+    let command = format!("printf '%s\\n' '{nonce}' >> ledger; sleep 60 & sleep 61");
+    Reply::empty().and_tool_call("Bash", json!({"command": command}))
+}
+
+/// Plays a tree that comes to its end.
+pub(crate) async fn grow(stage: &mut Stage) -> Result<(), Halt> {
+    let command = run_command("a", "task-a");
+    // Now and then two processes at once, of which one finds what the other has begun.
+    if !stage.kill_is_planned() && stage.random.one_in(3) {
+        stage.act_together([&command, &command], &[0]).await?;
+    }
+    start(stage, "a").await
+}
+
+/// Plays a tree whose root is cancelled while leaves are at work.
+pub(crate) async fn cancel(stage: &mut Stage) -> Result<(), Halt> {
+    let run = run_command("a", "task-a");
+    let deaths = (stage.next_death(&run), stage.next_death(&["runs"]));
+    cancel_under(stage, deaths).await
+}
+
+/// Plays a tree whose root is cancelled, while both who cancels it and who executes it die before
+/// they have told anyone below.
+pub(crate) async fn forsake(stage: &mut Stage) -> Result<(), Halt> {
+    let death = Death { point: Some("cascade.append.before".to_owned()), blow: None };
+    cancel_under(stage, (death.clone(), death)).await?;
+    if stage.rows().await?.iter().all(|row| row.has_ended()) {
+        let detail = "nobody was left below the run that was cancelled";
+        return Err(stage.give_up(Promise::PointReached, detail));
+    }
+    settle(stage).await
+}
+
+async fn cancel_under(stage: &mut Stage, deaths: (Death, Death)) -> Result<(), Halt> {
+    let verb = |run: &str| ["runs", "cancel", run, "--json"].map(str::to_owned).to_vec();
+    let mut deaths = Some(deaths);
+    for _ in 0..super::scenario::ATTEMPTS {
+        // The oldest is the root.
+        let Some(root) = stage.rows().await?.pop() else {
+            let run = run_command("a", "task-a");
+            let deaths = deaths.take().unwrap_or_default();
+            stage.act_beside(&run, verb, Again::IfCut, deaths).await?;
+            continue;
+        };
+        if root.has_ended() {
+            return Ok(());
+        }
+        stage.act(&["runs", "cancel", &root.run, "--json"], "", &[0]).await?;
+    }
+    Err(stage.give_up(Promise::InTime, "the tree could not be cancelled"))
+}
