@@ -23,7 +23,7 @@ use children::{Children, Manner};
 use foot::Foot;
 use line::Look;
 use posse::protocol::{
-    Delta, Ending, Event, Message, Outcome, Record, Sender, ToolCall, ToolFinished, ToolPending,
+    Delta, Event, Message, Outcome, Record, Sender, ToolCall, ToolFinished, ToolPending,
 };
 use posse::{RunId, RunRow, Update};
 use provider::Provider;
@@ -60,8 +60,6 @@ pub struct Screen {
     children: Option<Children>,
 }
 
-/// Lines of a todo list.
-const TODOS: usize = 12;
 /// How long a line may be that goes to no terminal.
 const PIPED: usize = 160;
 
@@ -261,33 +259,11 @@ impl Screen {
             return self.refresh();
         }
         if todos == Changed::Yes {
-            return self.tell_todos();
+            let lines = self.todos.told(self.look());
+            return self.note(&lines);
         }
-        let described = call.as_ref().map_or_else(|| "a call".to_owned(), describe);
-        let took = match finished.took_ms {
-            0..100 => String::new(),
-            ms => format!(" {}", view::duration(ms)),
-        };
-        let columns = self.look().columns.saturating_sub(2 + took.len());
-        let described = fitted(&described, columns);
-        let took = self.paint.dim(&took);
-        if finished.ending == Ending::Returned && !finished.output.is_error {
-            self.note(&format!("{} {described}{took}", self.paint.green("●")));
-            return;
-        }
-        let why = clean_line(&finished.output.joined_text(), 400);
-        let why = fitted(&why, self.look().columns.saturating_sub(2));
-        let (mark, why) = (self.paint.red("●"), self.paint.dim(&why));
-        self.note(&format!("{mark} {described}{took}\n  {why}"));
-    }
-
-    fn tell_todos(&mut self) {
-        let columns = self.look().columns.saturating_sub(2);
-        let line = |line: &String| format!("  {}", fitted(&clean_line(line, 200), columns));
-        let lines: Vec<String> = self.todos.lines(TODOS).iter().map(line).collect();
-        let (done, all) = self.todos.progress().unwrap_or_default();
-        let head = format!("{} {done} of {all} done", self.paint.green("●"));
-        self.note(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"));
+        let line = call::finished(call.as_ref(), finished, self.look());
+        self.note(&line);
     }
 
     /// How lines look that stay.

@@ -6,6 +6,7 @@
 
 mod difference;
 mod line;
+mod passing;
 mod recording;
 mod replay;
 mod scrub;

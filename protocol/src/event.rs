@@ -269,10 +269,19 @@ pub enum Remedy {
     },
 }
 
+/// What the words for remedies begin with.
+const AGAIN: &str = "tries again";
+const ELSEWHERE: &str = "goes on with";
+
 impl Remedy {
     /// The same call again, after so many milliseconds.
     pub fn retry(after_ms: u64) -> Self {
         Remedy::Retry { after_ms, extra: Extra::default() }
+    }
+
+    /// True when `note` begins with the words for a remedy.
+    pub fn begins(note: &str) -> bool {
+        note.starts_with(AGAIN) || note.starts_with(ELSEWHERE)
     }
 
     /// The same call to `model`, which the run then keeps to.
@@ -285,12 +294,12 @@ impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Remedy::Retry { after_ms, .. } if *after_ms < 1_000 => {
-                f.write_str("tries again at once")
+                write!(f, "{AGAIN} at once")
             }
             Remedy::Retry { after_ms, .. } => {
-                write!(f, "tries again in {} s", after_ms.div_ceil(1_000))
+                write!(f, "{AGAIN} in {} s", after_ms.div_ceil(1_000))
             }
-            Remedy::Fallback { model, .. } => write!(f, "goes on with {model}"),
+            Remedy::Fallback { model, .. } => write!(f, "{ELSEWHERE} {model}"),
         }
     }
 }

@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 println!("\n[{tool} failed: {}]", output.joined_text());
             }
             Message::Result(summary) => println!(
-                "\n[{} · {} turns · {} children · {}]",
+                "\n[{} · {} turns · {} runs below it · {}]",
                 summary.outcome, summary.turns, summary.children, summary.cost
             ),
             _ => {}

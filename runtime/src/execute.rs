@@ -1,7 +1,7 @@
 //! Executing one run: from its first event to an agent at work, until it ends or waits.
 
 use crate::active::{Active, Stopping};
-use crate::delegation::child::request;
+use crate::delegation::child::{request, stopped_by};
 use crate::delegation::filter::Facts;
 use crate::delegation::stagger::{Beginnings, Staggered};
 use crate::delegation::task::{self, Task};
@@ -200,7 +200,7 @@ impl Workbench {
         let ended = posse_agent::run(&agent, journal, stop).await;
         match ended {
             Ok(Ended::Finished(outcome)) => {
-                self.stop_children(run, &started, &outcome).await;
+                self.stop_below(run, &started, &outcome).await;
                 fail::fail_point!("run.finished");
                 self.active.ended(run, &outcome);
                 Next::Leave(Left::Ended)
@@ -305,17 +305,14 @@ impl Workbench {
         }
     }
 
-    /// A run that did not come to its end by itself takes along what it has started.
-    async fn stop_children(&self, run: RunId, started: &RunStarted, outcome: &Outcome) {
-        if started.grant.delegation.is_none() || outcome.is_completed() {
+    /// A run that did not come to its end by itself takes along what it has started. Its children
+    /// were told when it ended; those below them need not wait until they have ended too.
+    async fn stop_below(&self, run: RunId, started: &RunStarted, outcome: &Outcome) {
+        let Some(by) = stopped_by(outcome).filter(|_| started.grant.delegation.is_some()) else {
             return;
-        }
-        let Some(inner) = self.runtime().upgrade() else { return };
-        let by = match outcome {
-            Outcome::Cancelled { by, .. } => by.clone(),
-            other => format!("its caller, which {}", other.kind()),
         };
-        // Whoever is not told now finds out when it is next taken up.
+        let Some(inner) = self.runtime().upgrade() else { return };
+        // Whoever is not told now hears of it from its caller, or when it is next taken up.
         let _ = (Runtime { inner }).cancel_below(run, &by).await;
     }
 
@@ -334,7 +331,7 @@ impl Workbench {
                 Err(_) => return Left::Ended,
                 Ok(_) => {
                     if let Some(started) = transcript.started() {
-                        self.stop_children(run, started, &outcome).await;
+                        self.stop_below(run, started, &outcome).await;
                     }
                     self.active.ended(run, &outcome);
                     return Left::Ended;

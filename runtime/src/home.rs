@@ -7,7 +7,7 @@
 use crate::agents::AgentCatalog;
 use crate::error::Error;
 use crate::handle::RunHandle;
-use crate::runtime::{Runtime, RuntimeConfig};
+use crate::runtime::{Recovery, Runtime, RuntimeConfig};
 use posse_model::Keys;
 use posse_protocol::{AgentSpec, CancelScope};
 use posse_store::{Durability, StoreError};
@@ -35,7 +35,7 @@ pub enum Home {
     /// taken.
     Temporary(Keys),
     /// As this configuration says, which may bring tools, agents and a launcher of its own. The
-    /// runs stay in its database.
+    /// runs stay in its database; those of others there are left alone.
     Kept(Box<RuntimeConfig>),
 }
 
@@ -73,7 +73,8 @@ impl Home {
 
     /// A runtime that knows `agents` and no others. Of several of one name the last counts.
     pub(crate) async fn open(&self, agents: Vec<AgentSpec>) -> Result<Arc<Household>, Error> {
-        let mut config = self.config();
+        // Who knows only some agents cannot go on with runs that may call others.
+        let mut config = RuntimeConfig { recovery: Recovery::Wait, ..self.config() };
         let folder = match self {
             Home::Kept(_) => None,
             Home::Temporary(_) => Some(temporary_folder()?),
@@ -185,7 +186,7 @@ impl Drop for Hold {
     }
 }
 
-/// Cancels `run` and waits for its end.
+/// Cancels `run` and waits for its end, and for that of all below it.
 async fn stop(runtime: &Runtime, run: &RunHandle) -> Result<(), Error> {
     let cancel = || runtime.cancel(run.id(), NOBODY_WAITS, CancelScope::Run);
     let is_unborn = |error: &Error| matches!(error, Error::Store(StoreError::NotFound(_)));
@@ -196,5 +197,8 @@ async fn stop(runtime: &Runtime, run: &RunHandle) -> Result<(), Error> {
         }
         tokio::time::sleep(BEING_STORED).await;
     }
-    run.outcome().await.map(drop)
+    for row in run.tree().await? {
+        runtime.handle(row.id).outcome().await?;
+    }
+    Ok(())
 }

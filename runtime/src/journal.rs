@@ -2,10 +2,11 @@
 
 use crate::active::Stopping;
 use crate::delegation::announcement::Account;
+use crate::delegation::child::{request, stopped_by};
 use async_trait::async_trait;
 use posse_agent::{Expect, Journal, JournalError};
-use posse_protocol::{Event, Extra, Record, RunId, SCHEMA_VERSION, Seq};
-use posse_store::{Append, Guard, Ownership, Reserve, Store, StoreError};
+use posse_protocol::{Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq};
+use posse_store::{Append, Filter, Guard, Kin, Ownership, Reserve, Store, StoreError, Unfinished};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -60,13 +61,13 @@ impl RunJournal {
         last: Option<Seq>,
         then: Ownership,
     ) -> Result<Seq, StoreError> {
-        let mut told = self.announcement(&events).await?;
+        let mut beside = self.beside_the_end(&events).await?;
         let birth = self.birth.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(birth) = birth {
-            return self.create(birth, events, told, then).await;
+            return self.create(birth, events, beside, then).await;
         }
         let events: Arc<[Event]> = events.into();
-        if told.is_some() {
+        if !beside.is_empty() {
             fail::fail_point!("announcement.append.before");
         }
         loop {
@@ -77,18 +78,18 @@ impl RunJournal {
                 guard: Guard::Owner { epoch: self.epoch, last, then },
                 reserve: if stopping { Reserve::Use } else { Reserve::Leave },
             };
-            let batch = std::iter::once(append).chain(told.clone()).collect();
+            let batch = std::iter::once(append).chain(beside.iter().cloned()).collect();
             match self.store.append(batch).await {
                 Ok(appended) => {
                     let first = appended.first().map(|at| at.first).ok_or(StoreError::Closed)?;
                     self.count(first, &events);
-                    if told.is_some() {
+                    if !beside.is_empty() {
                         fail::fail_point!("announcement.append.after");
                     }
                     return Ok(first);
                 }
-                Err(error) if told.as_ref().is_some_and(|told| is_deaf(told.run, &error)) => {
-                    told = None;
+                Err(error) if beside.iter().any(|told| is_deaf(told.run, &error)) => {
+                    beside.retain(|told| !is_deaf(told.run, &error));
                 }
                 // The run pauses until there is space, or until someone stops it.
                 Err(StoreError::Full) if !stopping => self.wait_for_space().await,
@@ -102,7 +103,7 @@ impl RunJournal {
         &self,
         birth: Birth,
         events: Vec<Event>,
-        announced: Option<Append>,
+        announced: Vec<Append>,
         then: Ownership,
     ) -> Result<Seq, StoreError> {
         let Birth { events: mut all, mut beside, told } = birth;
@@ -124,9 +125,31 @@ impl RunJournal {
         }
     }
 
-    /// What the end of the run, if it is among `events`, is to whoever waits for it.
-    async fn announcement(&self, events: &[Event]) -> Result<Option<Append>, StoreError> {
-        let Some(Event::RunFinished(finished)) = events.last() else { return Ok(None) };
+    /// What the end of the run, if it is among `events`, is to others: to whoever waits for it the
+    /// result, and to those it has started a request to stop, unless it has come to its end by
+    /// itself. All of it is stored with the end, so that nobody is left who has not heard of it.
+    async fn beside_the_end(&self, events: &[Event]) -> Result<Vec<Append>, StoreError> {
+        let Some(Event::RunFinished(finished)) = events.last() else { return Ok(Vec::new()) };
+        // What stops a run must be stored even when the disk is full, with all that belongs to it.
+        let reserve = if self.stopping.is_set() { Reserve::Use } else { Reserve::Leave };
+        let announcement = self.announcement(events, finished).await?;
+        let announcement = announcement.map(|append| Append { reserve, ..append });
+        let mut beside: Vec<Append> = announcement.into_iter().collect();
+        if let Some(by) = stopped_by(&finished.outcome).filter(|_| self.account().may_lead()) {
+            let (kin, limit) = (Kin::ChildrenOf(self.run), usize::MAX >> 1);
+            let open = Filter { kin, unfinished: Unfinished::Only, limit, ..Filter::default() };
+            let open = self.store.list(&open).await?.into_iter().filter(|row| !row.stopping);
+            beside.extend(open.map(|row| Append { reserve, ..request(row.id, &by) }));
+        }
+        Ok(beside)
+    }
+
+    /// The end of the run, the last of `events`, as the result of the call that waits for it.
+    async fn announcement(
+        &self,
+        events: &[Event],
+        finished: &RunFinished,
+    ) -> Result<Option<Append>, StoreError> {
         self.catch_up().await?;
         let mut account = self.account().clone();
         let mut seq = account.seen();
@@ -136,9 +159,7 @@ impl RunJournal {
         }
         let Some((caller, call)) = account.waits() else { return Ok(None) };
         let result = account.announce(self.run, call.clone(), finished);
-        // What stops a run must be stored even when the disk is full, with all that belongs to it.
-        let reserve = if self.stopping.is_set() { Reserve::Use } else { Reserve::Leave };
-        Ok(Some(Append { reserve, ..Append::by_anyone(caller, result) }))
+        Ok(Some(Append::by_anyone(caller, result)))
     }
 
     /// Counts what others appended and this journal has not seen go by.
@@ -250,14 +271,14 @@ pub(crate) async fn create(
     Ok(())
 }
 
-/// True when `caller` cannot be told anything any more, which `error` says. Then an end is stored
+/// True when `other` cannot be told anything any more, which `error` says. Then an end is stored
 /// without.
-fn is_deaf(caller: RunId, error: &StoreError) -> bool {
+fn is_deaf(other: RunId, error: &StoreError) -> bool {
     match error {
         StoreError::Finished(run) | StoreError::Archived(run) | StoreError::NotFound(run) => {
-            *run == caller
+            *run == other
         }
-        StoreError::Damaged { run, .. } => *run == caller,
+        StoreError::Damaged { run, .. } => *run == other,
         // The child's own log is of this version: it has been read.
         StoreError::Newer(_) => true,
         _ => false,

@@ -19,6 +19,9 @@
 //! # }
 //! ```
 //!
+//! Two shorter ways in: [`fn@query`] asks one question and gives back a stream of messages, and
+//! [`subagents`] executes specialists by name.
+//!
 //! A host whose agents may run shell commands calls [`launch::init`] first thing in `main` and
 //! hands the launcher to [`RuntimeConfig::launcher`]; without one there is no shell.
 
@@ -65,6 +68,8 @@ pub use verify::{Damage, Verified};
 mod guides {
     #[doc = include_str!("../../README.md")]
     struct Readme;
+    #[doc = include_str!("../../docs/guides/facades.md")]
+    struct Facades;
     #[doc = include_str!("../../docs/guides/embed.md")]
     struct Embed;
     #[doc = include_str!("../../docs/guides/own-tools.md")]

@@ -2,30 +2,6 @@
 //! a stream of messages that ends.
 //!
 //! Thin: a [`Runtime`](crate::Runtime), one run of it, and its log told in messages.
-//!
-//! ```
-//! use posse::query::{Message, QueryOptions};
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let folder = tempfile::tempdir()?;
-//! # std::fs::write(folder.path().join("README.md"), "# Kettle\n\nBoils water.\n")?;
-//! let options = QueryOptions {
-//!     model: Some("offline/planner".into()), // needs no key
-//!     workspace: folder.path().into(),
-//!     ..QueryOptions::default()
-//! };
-//! let mut messages = posse::query("What does this project do?", options).await?;
-//! while let Some(message) = messages.next().await {
-//!     match message? {
-//!         Message::Assistant { message } => println!("{}", message.text()),
-//!         Message::Result(summary) => println!("{}, {}", summary.outcome, summary.cost),
-//!         _ => {}
-//!     }
-//! }
-//! # Ok(())
-//! # }
-//! ```
 
 mod message;
 mod options;
@@ -44,6 +20,7 @@ use message::Teller;
 use options::Agents;
 use posse_protocol::{Event, Outcome, Record, RunId, RunSpec, Seq};
 use std::collections::VecDeque;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -56,6 +33,31 @@ pub(crate) const MAIN: &str = "main";
 ///
 /// What can be wrong with the question is an error here, before anything starts. What goes wrong
 /// later is the outcome in the last message.
+///
+/// ```
+/// use posse::query::{Message, QueryOptions};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let about = "# Kettle\n\nKettle is a program that boils water for everyone who asks.\n";
+/// # std::fs::write(folder.path().join("README.md"), about)?;
+/// let options = QueryOptions {
+///     model: Some("offline/planner".into()), // needs no key
+///     workspace: folder.path().into(),
+///     ..QueryOptions::default()
+/// };
+/// let mut messages = posse::query("What does this project do?", options).await?;
+/// while let Some(message) = messages.next().await {
+///     match message? {
+///         Message::Assistant { message } => println!("{}", message.text()),
+///         Message::Result(summary) => println!("{}, {}", summary.outcome, summary.cost),
+///         _ => {}
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// When the prompt is empty, an agent is not well defined, the model cannot be had, the folder
@@ -158,6 +160,12 @@ impl Query {
         let run = flow.hold.run().id();
         let messages = stream::unfold(Some(flow), |flow| async move { flow?.step().await });
         Query { run, messages: messages.fuse().boxed() }
+    }
+}
+
+impl fmt::Debug for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Query").field("run", &self.run).finish_non_exhaustive()
     }
 }
 

@@ -2,30 +2,6 @@
 //!
 //! Thin: a [`Subagent`] is an agent with its own instructions, tools and limits, and
 //! [`SubagentExecutor::execute`] is one run of it, from its first message to its outcome.
-//!
-//! ```
-//! use posse::subagents::{DelegationStrategy, Subagent, SubagentExecutor};
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let folder = tempfile::tempdir()?;
-//! # std::fs::write(folder.path().join("README.md"), "# Kettle\n\nBoils water.\n")?;
-//! let mut executor = SubagentExecutor::new(DelegationStrategy::Auto).in_folder(folder.path());
-//! executor.register(Subagent {
-//!     name: "guide".into(),
-//!     description: "Explains a project".into(),
-//!     instructions: "Read what there is to read, then explain it briefly.".into(),
-//!     allowed_tools: vec!["Read".into(), "Glob".into(), "Grep".into()],
-//!     max_turns: Some(20),
-//!     model: Some("offline/planner".into()), // needs no key
-//! })?;
-//! let output = executor.execute("guide", "What does this project do?").await?;
-//! println!("{}: {}", output.subagent_name, output.text());
-//! executor.shutdown().await;
-//! # assert!(output.text().contains("Boils water"), "{}", output.text());
-//! # Ok(())
-//! # }
-//! ```
 
 mod call;
 mod config;
@@ -44,6 +20,7 @@ use crate::home::{Home, Household};
 use crate::query::{MAIN, Message, Query, USUAL, leader};
 use crate::runtime::Runtime;
 use posse_protocol::{AgentName, AgentSpec, InvalidName, RunSpec};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -53,6 +30,31 @@ use tokio::sync::OnceCell;
 /// Several may be executed at the same time, up to what the runtime allows; more wait in order.
 /// [`SubagentExecutor::shutdown`] waits until nothing is left of a temporary home; dropping it
 /// leaves that to a task.
+///
+/// ```
+/// use posse::subagents::{DelegationStrategy, Subagent, SubagentExecutor};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let about = "# Kettle\n\nKettle is a program that boils water for everyone who asks.\n";
+/// # std::fs::write(folder.path().join("README.md"), about)?;
+/// let mut executor = SubagentExecutor::new(DelegationStrategy::Auto).in_folder(folder.path());
+/// executor.register(Subagent {
+///     name: "guide".into(),
+///     description: "Explains a project".into(),
+///     instructions: "Read what there is to read, then explain it briefly.".into(),
+///     allowed_tools: vec!["Read".into(), "Glob".into(), "Grep".into()],
+///     max_turns: Some(20),
+///     model: Some("offline/planner".into()), // needs no key
+/// })?;
+/// let output = executor.execute("guide", "What does this project do?").await?;
+/// println!("{}: {}", output.subagent_name, output.text());
+/// executor.shutdown().await;
+/// # assert!(output.text().contains("boils water"), "{}", output.text());
+/// # Ok(())
+/// # }
+/// ```
 pub struct SubagentExecutor {
     strategy: DelegationStrategy,
     place: Place,
@@ -263,6 +265,16 @@ impl SubagentExecutor {
         let names = subagents.map(|agent| agent.name.to_string()).collect();
         let usual = leader(&home.config().agents.current(), USUAL)?;
         Ok(AgentSpec { agents: Some(names), ..usual })
+    }
+}
+
+impl fmt::Debug for SubagentExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SubagentExecutor")
+            .field("strategy", &self.strategy)
+            .field("workspace", &self.workspace)
+            .field("subagents", &self.list_subagents())
+            .finish_non_exhaustive()
     }
 }
 

@@ -318,7 +318,7 @@ impl RunRow {
                 self.settle(self.reserved);
                 self.reserved = (&called.reserved).into();
                 // A call that failed and is made again is the same turn.
-                if called.purpose == Purpose::Turn && waited_for.is_empty() {
+                if called.purpose == Purpose::Turn && !Remedy::begins(&waited_for) {
                     self.turns += 1;
                 }
             }

@@ -1,11 +1,12 @@
 //! Prompt caching as providers do it: which prefixes were seen before, and what a prompt therefore
-//! costs. Remembers hashes only, and a bounded number of them. Nothing expires with time, so that
-//! a slow machine counts as a fast one does.
+//! costs. What a prompt writes can be read once its answer has begun, not before. Remembers hashes
+//! only, and a bounded number of them. Nothing expires with time, so that a slow machine counts as
+//! a fast one does.
 
 use crate::hash;
 use crate::memory::Memory;
 use crate::prompt::{Lifetime, Prompt, TOKEN, tokens};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Prefixes that are remembered, in each of two generations.
 const REMEMBERED: usize = 1 << 18;
@@ -42,6 +43,25 @@ pub(crate) struct PromptCache {
     seen: Mutex<Memory<()>>,
 }
 
+/// What a prompt writes to the cache.
+#[derive(Debug)]
+pub(crate) struct Written {
+    cache: Arc<PromptCache>,
+    prefixes: Vec<u64>,
+}
+
+impl Written {
+    /// From now on others can read it.
+    pub(crate) fn keep(self) {
+        // Nothing awaits under the lock, and a half-done insert cannot be: a poisoned one is as
+        // good as any.
+        let mut seen = self.cache.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for prefix in self.prefixes {
+            seen.insert(prefix, ());
+        }
+    }
+}
+
 impl Charge {
     /// Nothing cached.
     pub(crate) fn uncached(prompt: &Prompt) -> Self {
@@ -54,76 +74,74 @@ impl PromptCache {
         PromptCache { minimum, seen: Mutex::new(Memory::new(REMEMBERED)) }
     }
 
-    /// What the prompt costs now; what it writes is there for the next one. `scope` tells apart
-    /// what shares no cache.
-    pub(crate) fn charge(&self, scope: u64, caching: Caching, prompt: &Prompt) -> Charge {
-        if prompt.tokens() < self.minimum {
-            return Charge::uncached(prompt);
-        }
-        match caching {
+    /// What the prompt costs now, and what it writes. `scope` tells apart what shares no cache.
+    pub(crate) fn charge(
+        self: &Arc<Self>,
+        scope: u64,
+        caching: Caching,
+        prompt: &Prompt,
+    ) -> (Charge, Written) {
+        let (charge, prefixes) = match caching {
+            _ if prompt.tokens() < self.minimum => (Charge::uncached(prompt), Vec::new()),
             Caching::Marked => self.charge_marked(scope, prompt),
             Caching::Automatic => self.charge_automatic(scope, prompt),
-        }
+        };
+        (charge, Written { cache: self.clone(), prefixes })
     }
 
-    fn charge_marked(&self, scope: u64, prompt: &Prompt) -> Charge {
+    fn charge_marked(&self, scope: u64, prompt: &Prompt) -> (Charge, Vec<u64>) {
         let blocks = prompt.blocks();
         let counts = |position: &usize| tokens(blocks[*position].end) >= self.minimum;
         let marked = (0..blocks.len()).filter(|position| blocks[*position].mark.is_some());
         let marks: Vec<usize> = marked.filter(counts).collect();
         let Some(&last) = marks.last() else {
-            return Charge::uncached(prompt);
+            return (Charge::uncached(prompt), Vec::new());
         };
         let ends: Vec<usize> = blocks[..=last].iter().map(|block| block.end).collect();
         let prefixes = chain(scope, prompt.text(), ends.iter().copied());
 
-        // Nothing awaits under the lock, and a half-done insert cannot be: a poisoned one is as
-        // good as any.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let looked_at = marks.iter().rev().flat_map(|mark| (0..=*mark).rev().take(LOOK_BACK));
         // The last mark comes first and looks back from there, so the first find is the longest.
         let found = looked_at.into_iter().find(|position| seen.get(prefixes[*position]).is_some());
-        for mark in &marks {
-            seen.insert(prefixes[*mark], ());
-        }
         drop(seen);
 
         let up_to = |position: usize| tokens(ends[position]);
         let read = found.map_or(0, up_to);
         let for_an_hour =
             marks.iter().rev().find(|mark| blocks[**mark].mark == Some(Lifetime::OneHour));
-        Charge {
+        let charge = Charge {
             fresh: prompt.tokens() - up_to(last),
             read,
             written: up_to(last) - read,
             written_for_an_hour: for_an_hour.map_or(0, |mark| up_to(*mark).saturating_sub(read)),
-        }
+        };
+        (charge, marks.iter().map(|mark| prefixes[*mark]).collect())
     }
 
-    fn charge_automatic(&self, scope: u64, prompt: &Prompt) -> Charge {
+    fn charge_automatic(&self, scope: u64, prompt: &Prompt) -> (Charge, Vec<u64>) {
         let length = STEP * TOKEN;
         let steps = prompt.text().len() / length;
         let smallest = usize::try_from(self.minimum).unwrap_or(usize::MAX).div_ceil(STEP).max(1);
         if steps < smallest {
-            return Charge::uncached(prompt);
+            return (Charge::uncached(prompt), Vec::new());
         }
-        let prefixes = chain(scope, prompt.text(), (1..=steps).map(|step| step * length));
+        let mut prefixes = chain(scope, prompt.text(), (1..=steps).map(|step| step * length));
 
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let found = (smallest..=steps).rev().find(|step| seen.get(prefixes[*step - 1]).is_some());
-        for step in smallest..=steps {
-            seen.insert(prefixes[step - 1], ());
-        }
         drop(seen);
 
         let up_to = |step: usize| (step * STEP) as u64;
         let read = found.map_or(0, up_to);
-        Charge {
+        let charge = Charge {
             fresh: prompt.tokens() - up_to(steps),
             read,
             written: up_to(steps) - read,
             written_for_an_hour: 0,
-        }
+        };
+        prefixes.drain(..smallest - 1);
+        (charge, prefixes)
     }
 }
 
@@ -143,9 +161,21 @@ fn chain(scope: u64, text: &[u8], ends: impl Iterator<Item = usize>) -> Vec<u64>
 mod tests {
     use super::{Caching, Charge, LOOK_BACK, PromptCache};
     use crate::prompt::{Lifetime, Prompt};
+    use std::sync::Arc;
 
     const SHORT: Option<Lifetime> = Some(Lifetime::FiveMinutes);
     const LONG: Option<Lifetime> = Some(Lifetime::OneHour);
+
+    fn cache(minimum: u64) -> Arc<PromptCache> {
+        Arc::new(PromptCache::new(minimum))
+    }
+
+    /// What the prompt costs, and is kept.
+    fn charge(cache: &Arc<PromptCache>, scope: u64, caching: Caching, prompt: &Prompt) -> Charge {
+        let (charge, written) = cache.charge(scope, caching, prompt);
+        written.keep();
+        charge
+    }
 
     /// A prompt of these blocks: each a text of its own, as long as 100 tokens.
     fn prompt(blocks: &[(&str, Option<Lifetime>)]) -> Prompt {
@@ -159,15 +189,15 @@ mod tests {
 
     /// Checks what a prompt of these blocks costs, in hundreds of tokens.
     #[track_caller]
-    fn check(cache: &PromptCache, blocks: &[(&str, Option<Lifetime>)], costs: [u64; 4]) {
-        let charge = cache.charge(1, Caching::Marked, &prompt(blocks));
+    fn check(cache: &Arc<PromptCache>, blocks: &[(&str, Option<Lifetime>)], costs: [u64; 4]) {
+        let charge = charge(cache, 1, Caching::Marked, &prompt(blocks));
         let [fresh, read, written, written_for_an_hour] = costs.map(|cost| cost * 100);
         assert_eq!(charge, Charge { fresh, read, written, written_for_an_hour });
     }
 
     #[test]
     fn a_prefix_is_read_at_the_mark_where_it_was_written() {
-        let cache = PromptCache::new(100);
+        let cache = cache(100);
         check(&cache, &[("a", SHORT), ("b", None)], [1, 0, 1, 0]);
         check(&cache, &[("a", SHORT), ("b", None)], [1, 1, 0, 0]);
         // A mark may move on: the one before it is found by looking back.
@@ -181,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_change_costs_what_comes_after_it() {
-        let cache = PromptCache::new(100);
+        let cache = cache(100);
         check(&cache, &[("a", SHORT), ("b", SHORT), ("c", SHORT)], [0, 0, 3, 0]);
         check(&cache, &[("a", SHORT), ("b", SHORT), ("d", SHORT)], [0, 2, 1, 0]);
         check(&cache, &[("a", SHORT), ("e", SHORT), ("c", SHORT)], [0, 1, 2, 0]);
@@ -191,7 +221,7 @@ mod tests {
     #[test]
     fn a_mark_looks_back_twenty_blocks_and_no_further() {
         for (between, read) in [(LOOK_BACK - 2, 1), (LOOK_BACK - 1, 0)] {
-            let cache = PromptCache::new(100);
+            let cache = cache(100);
             check(&cache, &[("a", SHORT)], [0, 0, 1, 0]);
             let mut blocks = vec![("a", None)];
             blocks.extend(std::iter::repeat_n(("b", None), between));
@@ -203,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_for_an_hour_is_told_apart() {
-        let cache = PromptCache::new(100);
+        let cache = cache(100);
         check(&cache, &[("a", LONG), ("b", SHORT)], [0, 0, 2, 1]);
         check(&cache, &[("a", LONG), ("c", LONG), ("d", SHORT)], [0, 1, 2, 1]);
         check(&cache, &[("a", LONG), ("c", LONG), ("d", SHORT)], [0, 3, 0, 0]);
@@ -211,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_short_prefix_is_not_cached() {
-        let cache = PromptCache::new(200);
+        let cache = cache(200);
         for _ in 0..2 {
             check(&cache, &[("a", SHORT), ("b", None)], [2, 0, 0, 0]);
         }
@@ -220,30 +250,44 @@ mod tests {
 
     #[test]
     fn an_automatic_prefix_grows_in_steps() {
-        let cache = PromptCache::new(1024);
-        let charge = |tokens: usize, end: &str| {
+        let cache = cache(1024);
+        let charged = |tokens: usize, end: &str| {
             let mut prompt = Prompt::default();
             prompt.push(&"text".repeat(tokens));
             prompt.push(end);
-            cache.charge(1, Caching::Automatic, &prompt)
+            charge(&cache, 1, Caching::Automatic, &prompt)
         };
         let cost = |fresh, read, written| Charge { fresh, read, written, written_for_an_hour: 0 };
-        assert_eq!(charge(1023, ""), cost(1023, 0, 0));
-        assert_eq!(charge(1100, ""), cost(76, 0, 1024));
-        assert_eq!(charge(1100, ""), cost(76, 1024, 0));
-        assert_eq!(charge(1300, ""), cost(20, 1024, 256));
+        assert_eq!(charged(1023, ""), cost(1023, 0, 0));
+        assert_eq!(charged(1100, ""), cost(76, 0, 1024));
+        assert_eq!(charged(1100, ""), cost(76, 1024, 0));
+        assert_eq!(charged(1300, ""), cost(20, 1024, 256));
         // The last step of what was seen holds the end, which is another one now.
-        assert_eq!(charge(1407, "tale"), cost(0, 1280, 128));
-        assert_eq!(charge(1407, "told"), cost(0, 1280, 128));
+        assert_eq!(charged(1407, "tale"), cost(0, 1280, 128));
+        assert_eq!(charged(1407, "told"), cost(0, 1280, 128));
     }
 
     #[test]
     fn what_shares_no_scope_shares_no_cache() {
-        let cache = PromptCache::new(100);
+        let cache = cache(100);
         let prompt = prompt(&[("a", SHORT), ("b", SHORT)]);
         for scope in [1, 2] {
-            assert_eq!(cache.charge(scope, Caching::Marked, &prompt).read, 0);
-            assert_eq!(cache.charge(scope, Caching::Marked, &prompt).read, 200);
+            assert_eq!(charge(&cache, scope, Caching::Marked, &prompt).read, 0);
+            assert_eq!(charge(&cache, scope, Caching::Marked, &prompt).read, 200);
+        }
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_once_it_is_kept() {
+        let marked = prompt(&[("a", SHORT)]);
+        let mut long = Prompt::default();
+        long.push(&"text".repeat(128));
+        for (caching, prompt) in [(Caching::Marked, marked), (Caching::Automatic, long)] {
+            let cache = cache(100);
+            let (_, written) = cache.charge(1, caching, &prompt);
+            assert_eq!(cache.charge(1, caching, &prompt).0.read, 0);
+            written.keep();
+            assert_eq!(cache.charge(1, caching, &prompt).0.read, prompt.tokens());
         }
     }
 }

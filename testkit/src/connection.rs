@@ -1,6 +1,7 @@
 //! One connection: reads requests, has them answered, and puts the answers on the wire at their
 //! pace, spoilt where a fault wants it. Watches for a client that leaves while its reply waits.
 
+use crate::cache::Written;
 use crate::fault::{Draft, Ending, Fault, Move, Plan, Scene, Wire};
 use crate::gate::Gate;
 use crate::http::{
@@ -31,11 +32,13 @@ pub(crate) struct Performance {
     pub(crate) held_by: Option<Gate>,
     pub(crate) held_after: Option<(usize, Gate)>,
     pub(crate) fault: Option<&'static Fault>,
+    /// What others can read from the cache once it has begun.
+    pub(crate) written: Option<Written>,
 }
 
 impl Performance {
     /// The response at the pace of the reply, with the reply's headers and its fault.
-    pub(crate) fn new(reply: &Reply, mut response: Response) -> Self {
+    pub(crate) fn new(reply: &Reply, mut response: Response, written: Option<Written>) -> Self {
         for (name, value) in &reply.headers {
             response.headers.retain(|(set, _)| set != name);
             response.headers.push((name.clone(), value.clone()));
@@ -47,6 +50,7 @@ impl Performance {
             held_by: reply.held_by.clone(),
             held_after: reply.held_after.clone(),
             fault: reply.faulty(),
+            written,
         }
     }
 }
@@ -60,6 +64,7 @@ impl From<Response> for Performance {
             held_by: None,
             held_after: None,
             fault: None,
+            written: None,
         }
     }
 }
@@ -160,11 +165,14 @@ struct Connection {
 
 impl Connection {
     async fn perform(&mut self, performance: Performance, framing: Framing) -> Result<(), Gone> {
-        let Performance { response, latency, token_delay, held_by, held_after, fault: _ } =
+        let Performance { response, latency, token_delay, held_by, held_after, written, .. } =
             performance;
         self.pause(latency).await?;
         if let Some(gate) = held_by {
             self.hold(&gate).await?;
+        }
+        if let Some(written) = written {
+            written.keep();
         }
         match &response.payload {
             Payload::Document(body) => {
@@ -192,6 +200,9 @@ impl Connection {
         self.pause(performance.latency).await?;
         if let Some(gate) = performance.held_by {
             self.hold(&gate).await?;
+        }
+        if let Some(written) = performance.written {
+            written.keep();
         }
         let Plan { moves, ending } = fault.plan(Draft::new(performance.response, scene));
         for part in moves {

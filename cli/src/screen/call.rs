@@ -1,7 +1,10 @@
-//! A tool call in one line.
+//! A tool call in one line, and what came of it.
 
+use super::line::Look;
 use crate::clean::clean_line;
-use posse::protocol::ToolCall;
+use crate::terminal::fitted;
+use crate::view;
+use posse::protocol::{Ending, ToolCall, ToolFinished};
 
 /// What a call may be about, the most telling first.
 const SUBJECTS: [&str; 7] =
@@ -18,4 +21,22 @@ pub fn describe(call: &ToolCall) -> String {
             _ => String::new(),
         });
     format!("{} {}", clean_line(&call.name, 64), clean_line(&about, 100)).trim_end().to_owned()
+}
+
+/// A call that has its result, in one line; in two if it went wrong.
+pub fn finished(call: Option<&ToolCall>, finished: &ToolFinished, look: Look) -> String {
+    let described = call.map_or_else(|| "a call".to_owned(), describe);
+    let took = match finished.took_ms {
+        0..100 => String::new(),
+        ms => format!(" {}", view::duration(ms)),
+    };
+    let described = fitted(&described, look.columns.saturating_sub(2 + took.len()));
+    let took = look.paint.dim(&took);
+    if finished.ending == Ending::Returned && !finished.output.is_error {
+        return format!("{} {described}{took}", look.paint.green("●"));
+    }
+    let why = clean_line(&finished.output.joined_text(), 400);
+    let why = fitted(&why, look.columns.saturating_sub(2));
+    let (mark, why) = (look.paint.red("●"), look.paint.dim(&why));
+    format!("{mark} {described}{took}\n  {why}")
 }

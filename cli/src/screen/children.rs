@@ -101,9 +101,9 @@ impl Children {
 
     fn ended(&mut self, run: RunId, now: u64, look: Look) -> Vec<String> {
         let Some(node) = self.tree.node(run) else { return Vec::new() };
-        let told = || line::ended(node, &self.tree.sum(run), look);
+        let below = || self.tree.sum(run);
         if self.manner == Manner::Plain {
-            let line = told();
+            let line = line::ended(node, &below(), look);
             let is_child = node.parent == self.tree.top();
             self.batch.open = self.batch.open.saturating_sub(usize::from(is_child));
             return vec![line];
@@ -115,7 +115,7 @@ impl Children {
         if self.batch.runs.len() > MANY && node.state == State::Done {
             self.batch.untold.push(run);
         } else {
-            lines.push(told());
+            lines.extend(line::ended_with_reason(node, &below(), look));
         }
         self.batch.open = self.batch.open.saturating_sub(1);
         if self.batch.open == 0 && !self.batch.untold.is_empty() {

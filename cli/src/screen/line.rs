@@ -29,6 +29,8 @@ pub struct Line<'a> {
     pub apart: &'static str,
     /// The rest; what does not fit is left out, the last first.
     pub parts: Vec<String>,
+    /// Why it ended as it did: cut rather than left out, if a few words of it fit.
+    pub why: &'a str,
 }
 
 /// Columns of a label that are kept while something else can be left out.
@@ -36,20 +38,34 @@ const LABEL: usize = 16;
 
 impl Line<'_> {
     pub fn render(&self, look: Look) -> String {
+        if self.why.is_empty() {
+            return self.without_why(self.label, look);
+        }
+        let label = fitted(self.label, (look.columns / 3).max(LABEL));
+        let told = self.without_why(&label, look);
+        let room = look.columns.saturating_sub(columns(&told) + 3);
+        match fitted(self.why, room) {
+            why if columns(&why) < LABEL.min(columns(self.why)) => told,
+            why => format!("{told}{}", look.paint.dim(&format!(" · {why}"))),
+        }
+    }
+
+    fn without_why(&self, label: &str, look: Look) -> String {
         let Look { paint, columns: room } = look;
         let agent = format!("[{}]", fitted(self.agent, (room / 3).max(4)));
         let fixed = columns(&self.before) + columns(self.mark) + columns(&agent) + 2;
-        let label = columns(self.label);
+        let wanted = columns(label).min(LABEL);
         let mut parts = &self.parts[..];
         let tail = |parts: &[String]| match parts {
             [] => String::new(),
-            parts => format!("{}{}", self.apart, parts.join(" · ")),
+            // What stands in parentheses belongs to what is before it.
+            parts => format!("{}{}", self.apart, parts.join(" · ").replace(" · (", " (")),
         };
-        while !parts.is_empty() && fixed + label.min(LABEL) + columns(&tail(parts)) > room {
+        while !parts.is_empty() && fixed + wanted + columns(&tail(parts)) > room {
             parts = &parts[..parts.len() - 1];
         }
         let mut tail = tail(parts);
-        let label = fitted(self.label, room.saturating_sub(fixed + columns(&tail)));
+        let label = fitted(label, room.saturating_sub(fixed + columns(&tail)));
         // What is cut says by itself that more would follow.
         if label.ends_with('…')
             && let Some(rest) = tail.strip_prefix(" …")
@@ -120,23 +136,27 @@ pub fn begun(run: RunId, node: &Node, look: Look) -> String {
 
 /// A run that has ended, with `sum` of those below it.
 pub fn ended(node: &Node, sum: &Sum, look: Look) -> String {
-    let before = indentation(node, look);
-    let mut taken = spent(node.took(0), &node.spending);
+    ending(node, sum, look).render(look)
+}
+
+/// The same in two lines, if the reason needs one of its own.
+pub fn ended_with_reason(node: &Node, sum: &Sum, look: Look) -> Vec<String> {
+    let whole = ending(node, sum, look);
+    let told = Line { why: "", ..whole }.render(look);
+    if node.remark.is_empty() || columns(&told) + 3 + columns(&node.remark) <= look.columns {
+        return vec![ended(node, sum, look)];
+    }
+    let why = fitted(&node.remark, look.columns.saturating_sub(2));
+    vec![told, look.paint.dim(&format!("  {why}"))]
+}
+
+fn ending<'a>(node: &'a Node, sum: &Sum, look: Look) -> Line<'a> {
+    let mut parts = vec![spent(node.took(0), &node.spending)];
     if sum.runs > 0 {
-        taken.push_str(&format!(" ({})", below(sum)));
+        parts.push(format!("({})", below(sum)));
     }
-    let whole = line(node, before, mark(node.state), " · ", vec![taken]);
-    if node.remark.is_empty() {
-        return whole.render(look);
-    }
-    let label = fitted(&node.label, (look.columns / 3).max(LABEL));
-    let told = Line { label: &label, ..whole }.render(look);
-    // Why it ended so is cut rather than left out, if a few words of it fit.
-    let room = look.columns.saturating_sub(columns(&told) + 3);
-    match fitted(&node.remark, room) {
-        why if columns(&why) < LABEL.min(columns(&node.remark)) => told,
-        why => format!("{told}{}", look.paint.dim(&format!(" · {why}"))),
-    }
+    let before = indentation(node, look);
+    Line { why: &node.remark, ..line(node, before, mark(node.state), " · ", parts) }
 }
 
 /// Several runs that have ended well and are not told one by one.
@@ -217,7 +237,7 @@ fn line<'a>(
     parts: Vec<String>,
 ) -> Line<'a> {
     let (agent, color, label) = (&node.agent, &node.color, &node.label);
-    Line { before, mark, state: node.state, agent, color, label, apart, parts }
+    Line { before, mark, state: node.state, agent, color, label, apart, parts, why: "" }
 }
 
 /// A label for those that have none.

@@ -1,7 +1,13 @@
 //! The todo list of a run, as its log tells: that of the last call that was accepted.
 
+use super::line::Look;
+use crate::clean::clean_line;
+use crate::terminal::fitted;
 use posse::protocol::{CallId, Event};
 use posse::todo::{self, Status, Todo};
+
+/// Lines of a list.
+const ROWS: usize = 12;
 
 #[derive(Debug, Default)]
 pub struct Todos {
@@ -53,8 +59,18 @@ impl Todos {
         (!self.list.is_empty()).then_some((done, self.list.len()))
     }
 
+    /// The list, in lines that stay.
+    pub fn told(&self, look: Look) -> String {
+        let room = look.columns.saturating_sub(2);
+        let line = |line: &String| format!("  {}", fitted(&clean_line(line, 200), room));
+        let (done, all) = self.progress().unwrap_or_default();
+        let head = format!("{} {done} of {all} done", look.paint.green("●"));
+        let lines = self.lines(ROWS);
+        std::iter::once(head).chain(lines.iter().map(line)).collect::<Vec<_>>().join("\n")
+    }
+
     /// The list in at most `rows` lines: what is done gives way first, then what is far off.
-    pub fn lines(&self, rows: usize) -> Vec<String> {
+    fn lines(&self, rows: usize) -> Vec<String> {
         let all = self.list.len();
         let first = self.list.iter().position(|todo| todo.status != Status::Completed);
         let first = first.unwrap_or(all);

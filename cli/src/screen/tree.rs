@@ -104,6 +104,8 @@ impl Node {
 
     fn end(&mut self, state: State, at: u64, why: &str) {
         (self.state, self.ended) = (state, at);
+        // That it failed is seen.
+        let why = why.strip_prefix("failed: ").unwrap_or(why);
         self.remark = if state == State::Done { String::new() } else { clean_line(why, 300) };
     }
 }

@@ -121,7 +121,7 @@ async fn stream_json_shows_text_while_the_model_still_speaks() {
     let reply = Reply::text("one two three four five six").held_after_deltas(2, &gate);
     let world = World::new(Script::always(reply)).await;
     let running = world.start(&["run", "--stream-json", "x"]);
-    running.says(r#"{"delta":"text","text":"one"#).await;
+    running.says(r#","delta":"text","text":"one"#).await;
     assert_eq!(gate.held(), 1, "the reply is not complete");
     gate.open();
     running.end().await.expect(0);

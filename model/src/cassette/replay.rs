@@ -3,7 +3,7 @@
 use super::difference::{Against, Difference, compare};
 use super::line::{Answered, Asked, Cast, Content, End, Exchange, Line, VERSION};
 use super::recording::asked;
-use super::{CassetteError, Habits, Places, kind_of};
+use super::{CassetteError, Habits, Places, kind_of, passing};
 use crate::fault::{Fault, Kind};
 use bytes::Bytes;
 use reqwest::StatusCode;
@@ -42,6 +42,8 @@ struct State {
 #[derive(Debug)]
 struct Recorded {
     exchange: Exchange,
+    /// What stood in the request and is another each time.
+    passing: Vec<String>,
     used: bool,
 }
 
@@ -84,7 +86,8 @@ impl Replay {
         for (index, line) in rest.iter().enumerate() {
             match serde_json::from_slice(line) {
                 Ok(Line::Exchange(exchange)) => {
-                    exchanges.push(Recorded { exchange: *exchange, used: false });
+                    let passing = Vec::new();
+                    exchanges.push(Recorded { exchange: *exchange, passing, used: false });
                 }
                 Ok(Line::Model(model)) => self.cast.push(*model),
                 Ok(Line::Cassette(_)) => {
@@ -96,6 +99,7 @@ impl Replay {
         }
         for recorded in &mut exchanges {
             strip_derived(&mut recorded.exchange.request.body);
+            recorded.passing = passing::level(&mut recorded.exchange.request.body);
         }
         exchanges.sort_by_key(|recorded| recorded.exchange.number);
         self.state().exchanges = exchanges;
@@ -158,6 +162,7 @@ impl Replay {
         let habits = self.habits.get_or_init(|| Habits::of(&self.places));
         let mut sent = asked(habits, url, wire, body);
         strip_derived(&mut sent.body);
+        let now = passing::level(&mut sent.body);
         let mut state = self.state();
         state.requests += 1;
         if state.difference.is_none() {
@@ -165,7 +170,7 @@ impl Replay {
                 |recorded: &&mut Recorded| !recorded.used && recorded.exchange.request == sent;
             if let Some(recorded) = state.exchanges.iter_mut().find(fits) {
                 recorded.used = true;
-                return play(&recorded.exchange, habits);
+                return play(recorded, &now, habits);
             }
             let difference = self.differs(&state, &sent);
             state.difference = Some(difference);
@@ -224,8 +229,13 @@ fn strip_derived(body: &mut Value) {
     }
 }
 
-/// What the recorded `exchange` comes to here.
-fn play(exchange: &Exchange, habits: &Habits) -> Result<(StatusCode, HeaderMap, Playback), Fault> {
+/// What a recorded exchange comes to here, where what passes is `now` another.
+fn play(
+    recorded: &Recorded,
+    now: &[String],
+    habits: &Habits,
+) -> Result<(StatusCode, HeaderMap, Playback), Fault> {
+    let exchange = &recorded.exchange;
     let end = match &exchange.end {
         End::Complete => Ok(()),
         End::Left => Err(Fault::new(Kind::Stalled(habits.stall), "")),
@@ -246,7 +256,10 @@ fn play(exchange: &Exchange, habits: &Habits) -> Result<(StatusCode, HeaderMap, 
         map.insert(name, value);
     }
     let body = match body {
-        Content::Text(text) => habits.scrub.fill(text).into_owned().into_bytes(),
+        Content::Text(text) => {
+            let text = passing::today(text, &recorded.passing, now);
+            habits.scrub.fill(&text).into_owned().into_bytes()
+        }
         Content::Base64(text) => Content::decode(text).ok_or_else(|| unreadable("no base64"))?,
     };
     Ok((status, map, Playback { body: Some(body.into()), end: Some(end) }))

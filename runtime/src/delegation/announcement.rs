@@ -13,6 +13,8 @@ pub(crate) struct Account {
     /// The last event that was counted.
     seen: Seq,
     agent: String,
+    /// It may have children.
+    leads: bool,
     /// Who waits for the run's end.
     caller: Option<Caller>,
     tool_calls: u64,
@@ -41,6 +43,7 @@ impl Account {
         match event {
             Event::RunStarted(started) => {
                 self.agent = started.agent.name.to_string();
+                self.leads = started.grant.delegation.is_some();
                 self.caller = started.parent.as_ref().map(|parent| Caller {
                     run: parent.run,
                     call: parent.call.clone(),
@@ -73,6 +76,11 @@ impl Account {
     /// The last event that was counted.
     pub(crate) fn seen(&self) -> Seq {
         self.seen
+    }
+
+    /// True when the run may have children.
+    pub(crate) fn may_lead(&self) -> bool {
+        self.leads
     }
 
     /// The run and the call that wait for the end.

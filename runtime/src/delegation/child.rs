@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::runtime::Runtime;
 use posse_protocol::{
     AgentName, CallId, CancelRequested, CancelScope, ChildStarted, DelegationStrategy, Event,
-    Extra, Parent, RunId, RunStarted, Seq,
+    Extra, Outcome, Parent, RunId, RunStarted, Seq,
 };
 use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use std::collections::HashSet;
@@ -108,8 +108,10 @@ impl Runtime {
         }
     }
 
-    /// Tells everyone below `run` to stop. Returns whom.
+    /// Tells everyone below `run` to stop who has not been told, and sees to it that all of them
+    /// do. Returns whom.
     pub(crate) async fn cancel_below(&self, run: RunId, by: &str) -> Result<Vec<RunId>, Error> {
+        fail::fail_point!("cascade.begun");
         let mut told = Vec::new();
         let Some(root) = self.row(run).await?.map(|row| row.root) else { return Ok(told) };
         // Those who have been told start nobody: what is left after a look has been there before it.
@@ -117,27 +119,31 @@ impl Runtime {
             let tree =
                 Filter { kin: Kin::TreeOf(root), limit: usize::MAX >> 1, ..Filter::default() };
             let rows = self.list(&tree).await?;
-            let is_open = |row: &&RunRow| row.outcome.is_none() && !row.stopping;
-            let fresh: Vec<RunId> = below(run, &rows)
-                .filter(|row| is_open(row) && !told.contains(&row.id))
-                .map(|row| row.id)
+            let open: Vec<&RunRow> = below(run, &rows)
+                .filter(|row| row.outcome.is_none() && !told.contains(&row.id))
                 .collect();
-            if fresh.is_empty() {
+            if open.is_empty() {
                 return Ok(told);
             }
-            for child in fresh {
-                self.inner.workbench.active.stop(child);
-                fail::fail_point!("cascade.append.before");
-                let stored = self.inner.store.append(vec![request(child, by)]).await;
-                fail::fail_point!("cascade.append.after");
-                match stored {
-                    Ok(_) => self.inner.supervisor.adopt(child),
-                    // It has come to its end meanwhile.
-                    Err(StoreError::Finished(_) | StoreError::Archived(_)) => {}
-                    Err(error) => return Err(error.into()),
+            for child in open {
+                told.push(child.id);
+                self.inner.workbench.active.stop(child.id);
+                if !child.stopping {
+                    self.ask_to_stop(child.id, by).await?;
                 }
-                told.push(child);
+                self.inner.supervisor.adopt(child.id);
             }
+        }
+    }
+
+    /// Asks `run` to stop, unless it has come to its end.
+    async fn ask_to_stop(&self, run: RunId, by: &str) -> Result<(), Error> {
+        fail::fail_point!("cascade.append.before");
+        let stored = self.inner.store.append(vec![request(run, by)]).await;
+        fail::fail_point!("cascade.append.after");
+        match stored {
+            Ok(_) | Err(StoreError::Finished(_) | StoreError::Archived(_)) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -159,6 +165,15 @@ impl Runtime {
             }
         }
         Ok(None)
+    }
+}
+
+/// Who stops those below a run that ended like this, in words; nobody, if it completed.
+pub(crate) fn stopped_by(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Completed { .. } => None,
+        Outcome::Cancelled { by, .. } => Some(by.clone()),
+        other => Some(format!("its caller, which {}", other.kind())),
     }
 }
 

@@ -10,6 +10,7 @@ use posse::subagents::DelegationStrategy;
 use posse::{Error, Keys, Limits, Recovery, RunRow, RunSpec, Runtime, RuntimeConfig};
 use posse_testkit::{Conversation, FakeModel, Gate, Reply, Rule, Script, When};
 use serde_json::json;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A fake model, a folder to work in, and options that lead to both.
@@ -45,6 +46,7 @@ impl Desk {
     fn config(&self) -> RuntimeConfig {
         RuntimeConfig {
             recovery: Recovery::Wait,
+            shutdown_after: Duration::from_millis(100),
             ..RuntimeConfig::new(self.folder.path().join("runs.db"), self.keys())
         }
     }
@@ -250,7 +252,7 @@ async fn what_is_wrong_with_a_question_is_an_error_before_anything_starts() {
         (("go", QueryOptions { resume: Some(posse::RunId::new()), ..desk.lasting() }), "no run"),
     ];
     for ((prompt, options), expected) in cases {
-        let error = within(posse::query(prompt, options)).await.err().unwrap().to_string();
+        let error = within(posse::query(prompt, options)).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{expected}: {error}");
     }
     assert!(desk.rows().await.is_empty());
@@ -260,7 +262,7 @@ async fn what_is_wrong_with_a_question_is_an_error_before_anything_starts() {
     assert!(within(query.result()).await.unwrap().outcome.is_completed());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn dropping_a_stream_cancels_the_run_and_all_below_it() {
     let gate = Gate::new();
     let script = Script::new()
@@ -283,7 +285,7 @@ async fn dropping_a_stream_cancels_the_run_and_all_below_it() {
     assert_eq!(desk.fake.abandoned(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_temporary_home_goes_with_its_query() {
     let gate = Gate::new();
     let script = Script::new()
@@ -328,6 +330,30 @@ async fn an_earlier_query_goes_on() {
 }
 
 #[tokio::test]
+async fn unfinished_runs_of_others_are_left_alone() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .rule(
+            Rule::when(When::any().first_user_contains("theirs"))
+                .reply(Reply::text("late").held_by(&gate)),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("mine")));
+    let desk = Desk::new(script).await;
+    let runtime = Runtime::open(desk.config()).await.unwrap();
+    let spec = RunSpec::new("explore".parse().unwrap(), "theirs", desk.folder.path());
+    let model = desk.options().model;
+    let theirs = runtime.start(RunSpec { model, ..spec }).await.unwrap();
+    within(gate.wait_for_held(1)).await.unwrap();
+    runtime.shutdown().await;
+    let config = RuntimeConfig { recovery: Recovery::Continue, ..desk.config() };
+    let options = QueryOptions { home: config.into(), ..desk.options() };
+    within(posse::query("go", options).await.unwrap().result()).await.unwrap();
+    let rows = desk.rows().await;
+    let row = rows.iter().find(|row| row.id == theirs.id()).unwrap();
+    assert_eq!((row.outcome.as_deref(), row.epoch), (None, 1), "nobody took it up");
+}
+
+#[tokio::test]
 async fn a_session_is_not_resumed_by_a_query() {
     let desk = Desk::new(Script::always(Reply::text("done"))).await;
     let runtime = Runtime::open(desk.config()).await.unwrap();
@@ -337,7 +363,7 @@ async fn a_session_is_not_resumed_by_a_query() {
     within(session.at_rest()).await.unwrap();
     runtime.shutdown().await;
     let options = QueryOptions { resume: Some(session.id()), ..desk.lasting() };
-    let error = within(posse::query("go on", options)).await.err().unwrap();
+    let error = within(posse::query("go on", options)).await.unwrap_err();
     assert!(matches!(&error, Error::NotNow { reason, .. } if reason.contains("session")));
     assert_eq!(desk.rows().await[0].last_seq, session_end(&desk, session.id()).await);
 }

@@ -168,7 +168,7 @@ fn a_config_refuses_a_second_subagent_of_the_same_name() {
     assert_eq!(executor.strategy(), &DelegationStrategy::ToolCall);
     assert_eq!(executor.list_subagents(), ["code-reviewer"]);
     read.subagents.push(second);
-    let error = SubagentExecutor::from_config(read).err().unwrap();
+    let error = SubagentExecutor::from_config(read).unwrap_err();
     assert_eq!(error, SubagentError::AlreadyExists("code-reviewer".into()));
 }
 

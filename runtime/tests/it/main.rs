@@ -13,6 +13,7 @@ mod delegation_rules;
 mod durability;
 mod facade_query;
 mod facade_subagents;
+mod forking;
 mod full_disk;
 mod limits;
 mod provider;

@@ -78,7 +78,7 @@ impl Cycle {
         }
         let random = Random::of(ground.seed, self.number);
         let posse = Posse::new(&ground.binary, &folder, fake.url());
-        let mut stage = Stage::new(posse, self.kill.clone(), random, self.scenario.horizon());
+        let mut stage = Stage::new(posse, self.kill.clone(), random, self.scenario);
         let played = timeout(LONGEST, self.act(&mut stage, &fake)).await;
         if played.is_err() {
             let detail = format!("the cycle did not end within {} s", LONGEST.as_secs());

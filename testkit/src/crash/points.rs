@@ -23,7 +23,7 @@ const fn twice(name: &'static str, scenario: Scenario) -> Point {
 }
 
 /// Every fail-point.
-pub const POINTS: [Point; 55] = [
+pub const POINTS: [Point; 56] = [
     // A process opens the database.
     once("store.migrate.step", Scenario::Tools),
     once("store.migrate.after", Scenario::Tools),
@@ -71,6 +71,7 @@ pub const POINTS: [Point; 55] = [
     once("task.resume.after", Scenario::TreeResume),
     twice("announcement.append.before", Scenario::Tree),
     twice("announcement.append.after", Scenario::Tree),
+    once("cascade.begun", Scenario::TreeCancel),
     once("cascade.append.before", Scenario::TreeCancel),
     once("cascade.append.after", Scenario::TreeCancel),
     twice("run.forsaken.before", Scenario::TreeForsaken),

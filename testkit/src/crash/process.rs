@@ -207,8 +207,8 @@ async fn watch(child: &mut Child, death: &Death) -> io::Result<Said> {
         let mut events = 0;
         let mut line = String::new();
         while lines.read_line(&mut line).await.unwrap_or(0) > 0 {
-            // Deltas name no run.
-            events += usize::from(line.starts_with("{\"run\""));
+            // Deltas have no position.
+            events += usize::from(line.starts_with("{\"run\"") && line.contains(",\"seq\":"));
             out.push_str(&line);
             line.clear();
             if let Some((Moment::Event(at), blow)) = death.blow

@@ -135,6 +135,15 @@ impl Scenario {
         })
     }
 
+    /// About how many events its first command prints: other random kills fall among them.
+    pub(crate) fn events(self) -> u64 {
+        match self {
+            Scenario::Tree => 150,
+            tree if tree.is_tree() => 80,
+            _ => 28,
+        }
+    }
+
     /// Settings of the user.
     pub(crate) fn settings(self) -> String {
         match self {

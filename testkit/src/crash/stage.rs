@@ -4,6 +4,7 @@ use super::campaign::Kill;
 use super::log::RunLog;
 use super::process::{Blow, Death, Exit, Moment, Posse};
 use super::random::Random;
+use super::scenario::Scenario;
 use super::violation::{Promise, Violation};
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -48,6 +49,8 @@ pub(crate) struct Stage {
     left: u64,
     /// How long a command of this scenario takes when nobody disturbs it.
     horizon: Duration,
+    /// About how many events it prints.
+    events: u64,
 }
 
 /// A run as `posse runs list` shows it.
@@ -69,11 +72,9 @@ impl Row {
     }
 }
 
-/// About how many events a run has.
-const EVENTS: u64 = 28;
-
 impl Stage {
-    pub(crate) fn new(posse: Posse, kill: Kill, mut random: Random, horizon: Duration) -> Self {
+    /// The stage for `scenario`.
+    pub(crate) fn new(posse: Posse, kill: Kill, mut random: Random, scenario: Scenario) -> Self {
         let left = if kill == Kill::Random { 1 + random.below(3) } else { 0 };
         Stage {
             posse,
@@ -84,7 +85,8 @@ impl Stage {
             reached: false,
             kill,
             left,
-            horizon,
+            horizon: scenario.horizon(),
+            events: scenario.events(),
         }
     }
 
@@ -116,9 +118,17 @@ impl Stage {
         commands: [&[&str]; N],
         codes: &[i32],
     ) -> Result<(), Halt> {
-        let deaths = commands.map(|command| self.next_death(command));
+        let work = commands.map(|command| (command, self.next_death(command)));
+        self.act_together_under(work, codes).await
+    }
+
+    /// Runs commands side by side, each under the death beside it.
+    pub(crate) async fn act_together_under<const N: usize>(
+        &mut self,
+        work: [(&[&str], Death); N],
+        codes: &[i32],
+    ) -> Result<(), Halt> {
         let posse = &self.posse;
-        let work = commands.into_iter().zip(deaths);
         let work = work.map(|(command, death)| posse.run(command, "", death));
         for exit in join_all(work).await {
             self.note(exit, codes)?;
@@ -244,7 +254,7 @@ impl Stage {
         let blow = if self.random.one_in(8) { Blow::Terminate } else { Blow::Kill };
         let by_event = arguments.contains(&"--stream-json") && self.random.one_in(2);
         let moment = if by_event {
-            Moment::Event(1 + self.random.below(EVENTS) as usize)
+            Moment::Event(1 + self.random.below(self.events) as usize)
         } else {
             let micros = u64::try_from(self.horizon.as_micros()).unwrap_or(u64::MAX);
             Moment::After(Duration::from_micros(self.random.below(micros)))
@@ -274,13 +284,13 @@ impl Stage {
     /// An event after which a run is well under way.
     pub(crate) fn event_for_a_signal(&mut self) -> usize {
         match self.kill {
-            Kill::Random => 1 + self.random.below(EVENTS) as usize,
+            Kill::Random => 1 + self.random.below(self.events) as usize,
             _ => 6,
         }
     }
 }
 
-const LIST: [&str; 5] = ["runs", "list", "--json", "--limit", "100"];
+const LIST: [&str; 6] = ["runs", "list", "--all", "--json", "--limit", "100"];
 
 fn rows(text: &str) -> Option<Vec<Row>> {
     let rows: Vec<Value> = serde_json::from_str(text).ok()?;

@@ -2,9 +2,9 @@
 //! says to each of them, and how such a tree is played.
 
 use super::process::Death;
-use super::scenario::{Scenario, run_command, settle, start};
+use super::scenario::{ATTEMPTS, Scenario, run_command, settle, start};
 use super::script::{bash, paced};
-use super::stage::{Again, Halt, Stage};
+use super::stage::{Again, Halt, Row, Stage};
 use super::violation::Promise;
 use crate::{Conversation, Reply, Rule, Script, When};
 use serde_json::{Value, json};
@@ -135,41 +135,23 @@ fn sleep(nonce: &str) -> Reply {
 /// Plays a tree that comes to its end.
 pub(crate) async fn grow(stage: &mut Stage) -> Result<(), Halt> {
     let command = run_command("a", "task-a");
-    // Now and then two processes at once, of which one finds what the other has begun.
-    if !stage.kill_is_planned() && stage.random.one_in(3) {
-        stage.act_together([&command, &command], &[0]).await?;
+    // Now and then another process is there that has found what the first has begun, and goes on
+    // alone when that one dies.
+    if !stage.kill_is_planned() && stage.random.one_in(2) {
+        let death = stage.next_death(&command);
+        let both = [(&command[..], death), (&command[..], Death::default())];
+        stage.act_together_under(both, &[0]).await?;
     }
     start(stage, "a").await
 }
 
 /// Plays a tree whose root is cancelled while leaves are at work.
 pub(crate) async fn cancel(stage: &mut Stage) -> Result<(), Halt> {
-    let run = run_command("a", "task-a");
-    let deaths = (stage.next_death(&run), stage.next_death(&["runs"]));
-    cancel_under(stage, deaths).await
-}
-
-/// Plays a tree whose root is cancelled, while both who cancels it and who executes it die before
-/// they have told anyone below.
-pub(crate) async fn forsake(stage: &mut Stage) -> Result<(), Halt> {
-    let death = Death { point: Some("cascade.append.before".to_owned()), blow: None };
-    cancel_under(stage, (death.clone(), death)).await?;
-    if stage.rows().await?.iter().all(|row| row.has_ended()) {
-        let detail = "nobody was left below the run that was cancelled";
-        return Err(stage.give_up(Promise::PointReached, detail));
-    }
-    settle(stage).await
-}
-
-async fn cancel_under(stage: &mut Stage, deaths: (Death, Death)) -> Result<(), Halt> {
-    let verb = |run: &str| ["runs", "cancel", run, "--json"].map(str::to_owned).to_vec();
-    let mut deaths = Some(deaths);
-    for _ in 0..super::scenario::ATTEMPTS {
-        // The oldest is the root.
-        let Some(root) = stage.rows().await?.pop() else {
+    for _ in 0..ATTEMPTS {
+        let Some(root) = root(stage).await? else {
             let run = run_command("a", "task-a");
-            let deaths = deaths.take().unwrap_or_default();
-            stage.act_beside(&run, verb, Again::IfCut, deaths).await?;
+            let deaths = (stage.next_death(&run), stage.next_death(&["runs"]));
+            stage.act_beside(&run, cancelling, Again::IfCut, deaths).await?;
             continue;
         };
         if root.has_ended() {
@@ -178,4 +160,28 @@ async fn cancel_under(stage: &mut Stage, deaths: (Death, Death)) -> Result<(), H
         stage.act(&["runs", "cancel", &root.run, "--json"], "", &[0]).await?;
     }
     Err(stage.give_up(Promise::InTime, "the tree could not be cancelled"))
+}
+
+/// Plays a tree whose root is cancelled by a process that dies at once, and ended by one that dies
+/// before it has told the leaves.
+pub(crate) async fn forsake(stage: &mut Stage) -> Result<(), Halt> {
+    let at = |point: &str| Death { point: Some(point.to_owned()), blow: None };
+    let deaths = (at("cascade.begun"), at("cancel.append.after"));
+    let run = run_command("a", "task-a");
+    stage.act_beside(&run, cancelling, Again::Never, deaths).await?;
+    let is_ended = root(stage).await?.is_some_and(|root| root.has_ended());
+    if !is_ended || stage.rows().await?.iter().all(Row::has_ended) {
+        let detail = "nobody was left below a root that was cancelled";
+        return Err(stage.give_up(Promise::PointReached, detail));
+    }
+    settle(stage).await
+}
+
+fn cancelling(run: &str) -> Vec<String> {
+    ["runs", "cancel", run, "--json"].map(str::to_owned).to_vec()
+}
+
+/// The root, which is older than all others, if it is there yet.
+async fn root(stage: &mut Stage) -> Result<Option<Row>, Halt> {
+    Ok(stage.rows().await?.pop())
 }

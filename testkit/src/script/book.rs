@@ -7,6 +7,7 @@ use crate::fault::{Ending, Fault};
 use crate::issued::Issued;
 use serde_json::Value;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many characters of a text, and how many rules, an explanation shows.
@@ -25,7 +26,7 @@ pub(crate) struct Book {
     pages: Vec<Page>,
     models: Vec<String>,
     keys: KeyCheck,
-    cache: Option<PromptCache>,
+    cache: Option<Arc<PromptCache>>,
     /// None where no reply has reasoning that could come back.
     issued: Option<Issued>,
     signatures: HashSet<String>,
@@ -62,7 +63,7 @@ impl Book {
             models: models(&script),
             keys: script.keys,
             cache: match script.cache {
-                CacheSetting::From(minimum) => Some(PromptCache::new(minimum)),
+                CacheSetting::From(minimum) => Some(Arc::new(PromptCache::new(minimum))),
                 CacheSetting::Off => None,
             },
             issued: reasons.then(Issued::new),
@@ -82,7 +83,7 @@ impl Book {
         self.keys
     }
 
-    pub(crate) fn cache(&self) -> Option<&PromptCache> {
+    pub(crate) fn cache(&self) -> Option<&Arc<PromptCache>> {
         self.cache.as_ref()
     }
 

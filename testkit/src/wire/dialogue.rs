@@ -124,6 +124,7 @@ fn play<'a, D: Dialogue<'a>>(
     scope: u64,
     reply: &Reply,
 ) -> Performance {
+    let mut written = None;
     let response = match &reply.body {
         Body::Error { status, kind, message } => {
             let refusal = Refusal::scripted(reply, *status, kind.as_deref(), message);
@@ -132,7 +133,11 @@ fn play<'a, D: Dialogue<'a>>(
         Body::Message { blocks, stop_reason, usage } => {
             let prompt = dialogue.prompt();
             let charge = match exchange.book.cache() {
-                Some(cache) => cache.charge(scope, D::CACHING, &prompt),
+                Some(cache) => {
+                    let (charge, prefixes) = cache.charge(scope, D::CACHING, &prompt);
+                    written = Some(prefixes);
+                    charge
+                }
                 None => Charge::uncached(&prompt),
             };
             let spoken = Spoken::new(ask, blocks, stop_reason.as_deref(), usage, charge);
@@ -150,5 +155,5 @@ fn play<'a, D: Dialogue<'a>>(
             }
         }
     };
-    Performance::new(reply, response)
+    Performance::new(reply, response, written)
 }

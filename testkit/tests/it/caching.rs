@@ -2,7 +2,7 @@
 
 use crate::client::start;
 use crate::wires::{Heard, Talk, heard};
-use posse_testkit::{FakeModel, Reply, Script, Usage, Wire};
+use posse_testkit::{FakeModel, Gate, Reply, Rule, Script, Usage, When, Wire};
 use serde_json::{Value, json};
 
 /// A text of this many tokens.
@@ -123,6 +123,30 @@ async fn tools_stand_before_everything_else() {
     assert!(read > 1200 && read < 1300 && written > 1300, "{read} {written}");
     let swapped = with(json!([marked(tool("b")), tool("a")]));
     assert_eq!(input(&fake, &swapped).await[1], 0);
+}
+
+#[tokio::test]
+async fn what_a_request_writes_can_be_read_once_its_answer_has_begun() {
+    for wire in Wire::ALL {
+        let gate = Gate::new();
+        let held = Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)).once();
+        let fake =
+            start(Script::new().rule(held).rule(Rule::when(When::any()).reply(Reply::text("so"))));
+        let fake = fake.await;
+        let mut talk = Talk::saying(wire, "go").system(&long(2000));
+        if wire == Wire::Anthropic {
+            talk = talk.with("cache_control", json!({"type": "ephemeral"}));
+        }
+        let beside = async {
+            gate.wait_for_held(1).await.unwrap();
+            let early = input(&fake, &talk).await;
+            gate.open();
+            early
+        };
+        let (first, early) = tokio::join!(input(&fake, &talk), beside);
+        assert_eq!((first[1], early[1]), (0, 0), "{}", wire.name());
+        assert!(input(&fake, &talk).await[1] >= 1920, "{}", wire.name());
+    }
 }
 
 #[tokio::test]

@@ -68,24 +68,16 @@ fn table(catalog: &AgentCatalog) -> Vec<String> {
 /// Name, model, source, tools.
 fn row(entry: &Entry) -> [String; 4] {
     let name = clean_line(entry.name.as_str(), 80);
-    let source = clean_line(&from(&entry.source), 200);
+    let source = clean_line(&entry.source.to_string(), 200);
     match (&entry.shadowed_by, &entry.agent) {
         (Some(by), _) => {
-            let by = clean_line(&from(by), 200);
+            let by = clean_line(&by.to_string(), 200);
             [format!("  {name}"), String::new(), source, format!("(shadowed by {by})")]
         }
         (None, Some(agent)) => [name, model(agent), source, tools(agent)],
         (None, None) => {
             [name, String::new(), source, "cannot be used: see `posse agents check`".to_owned()]
         }
-    }
-}
-
-/// Where an agent comes from, in few words.
-fn from(source: &Source) -> String {
-    match source {
-        Source::BuiltIn => "comes with posse".to_owned(),
-        other => other.to_string(),
     }
 }
 

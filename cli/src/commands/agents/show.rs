@@ -26,7 +26,7 @@ pub fn run(common: &Common, name: &str, options: &CatalogOptions) -> Result<Code
         print::json_pretty(&shown)?;
         return Ok(Code::Done);
     }
-    for (name, value) in shown.facts(agent) {
+    for (name, value) in shown.facts(agent, &config) {
         print::line(format!("{name:11} {value}"))?;
     }
     print::line(format!("\n{}", clean(&agent.instructions)))?;
@@ -95,12 +95,12 @@ impl<'a> Shown<'a> {
         }
     }
 
-    fn facts(&self, agent: &AgentSpec) -> Vec<(&'static str, String)> {
+    fn facts(&self, agent: &AgentSpec, config: &Config) -> Vec<(&'static str, String)> {
         let mut facts = vec![
             ("agent", agent.name.to_string()),
             ("from", self.entry.place()),
             ("about", clean_line(&agent.description, 1_000)),
-            ("model", model(agent)),
+            ("model", format!("{}{}", model(agent), meaning(agent, config))),
             ("tools", clean_line(&self.granted_tools.join(", "), 400)),
         ];
         let mut add = |name, value: Option<String>| {
@@ -113,6 +113,19 @@ impl<'a> Shown<'a> {
         add("colour", Some(clean_line(&agent.color, 40)));
         add("shadows", Some(clean_line(&self.shadows.join(", "), 400)));
         facts
+    }
+}
+
+/// What the name of a role stands for.
+fn meaning(agent: &AgentSpec, config: &Config) -> String {
+    let setting = match agent.model.as_deref() {
+        Some("small") => &config.small_model,
+        Some("plan") => &config.plan_model,
+        _ => return String::new(),
+    };
+    match &setting.value {
+        Some(model) => format!(" ({}, {})", clean_line(model, 80), setting.origin),
+        None => " (its caller's: the settings name none)".to_owned(),
     }
 }
 

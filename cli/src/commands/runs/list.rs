@@ -12,6 +12,7 @@ use crate::view::{self, RunView};
 use posse::store::{Filter, Kin, Unfinished};
 use posse::{RunId, RunRow, Runtime};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 pub async fn run(
     common: &Common,
@@ -61,8 +62,8 @@ pub async fn run(
 async fn families(runtime: &Runtime, rows: &[RunRow]) -> Result<HashMap<RunId, Family>, Failure> {
     let mut families = HashMap::new();
     for row in rows {
-        if !families.contains_key(&row.root) {
-            families.insert(row.root, Family::of(runtime, row).await?);
+        if let Entry::Vacant(family) = families.entry(row.root) {
+            family.insert(Family::of(runtime, row).await?);
         }
     }
     Ok(families)

@@ -40,9 +40,9 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     }
     let columns = terminal::table_width();
     let paint = Paint { on: columns.is_some() && !common.environment.no_color };
-    let look = Look { paint, columns: columns.unwrap_or(usize::MAX) };
+    let look = Look { paint, columns: columns.unwrap_or(usize::MAX).saturating_sub(2) };
     for child in family.children(row.id) {
-        print::line(line(&family, child, "", Look { columns: look.columns - 2, ..look }))?;
+        print::line(format!("  {}", line(&family, child, "", look)))?;
     }
     if let Some((done, all)) = todos.progress() {
         print::line(format!("{:11} {done} of {all} done", "todo"))?;
@@ -105,6 +105,7 @@ fn facts(family: &Family, row: &RunRow) -> Vec<(&'static str, String)> {
     if below > 0 {
         let sum = spent(&family.sum(row));
         facts.push(("with below", format!("{}: {sum}", view::count(1 + below, "run"))));
+        facts.push(("children", family.children(row.id).count().to_string()));
     }
     facts
 }

@@ -55,12 +55,8 @@ pub fn line(family: &Family, row: &RunRow, branch: &str, look: Look) -> String {
     let standing = RunRow { status: family.standing(row), ..row.clone() };
     let state = State::of(&standing);
     let mut parts = vec![spent(family::took(&standing), &Spending::of(row))];
-    match state {
-        State::Done | State::Running => {}
-        State::Failed | State::Cancelled if row.damaged.is_none() => {
-            parts.insert(0, clean_line(&row.note, 200));
-        }
-        _ => parts.insert(0, standing.status.to_string()),
+    if matches!(state, State::Queued | State::Waiting | State::Interrupted) {
+        parts.insert(0, standing.status.to_string());
     }
     let below = family.below(row.id).len();
     if below > 0 {
@@ -69,10 +65,15 @@ pub fn line(family: &Family, row: &RunRow, branch: &str, look: Look) -> String {
         let tools = view::count(sum.tool_calls, "tool");
         parts.push(format!("with {below} below: {tools}, {tokens} tokens, {cost}"));
     }
+    let why = match (&row.damaged, state) {
+        (Some(damage), _) => clean_line(damage, 400),
+        (None, State::Failed | State::Cancelled) => clean_line(&row.note, 400),
+        _ => String::new(),
+    };
     let (agent, label) = (clean_line(&row.agent, 64), label(&row.title));
     let (before, mark) = (format!("{}  {branch}", row.id.short()), mark(state));
-    let (agent, label) = (agent.as_str(), label.as_str());
-    Line { before, mark, state, agent, color: "", label, apart: " · ", parts }.render(look)
+    let (agent, label, why) = (agent.as_str(), label.as_str(), why.as_str());
+    Line { before, mark, state, agent, color: "", label, apart: " · ", parts, why }.render(look)
 }
 
 /// What the tree took, in one line.

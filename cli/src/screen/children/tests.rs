@@ -106,11 +106,16 @@ fn children_stand_with_what_they_take_and_leave_one_line_each() {
     bench.stands(100, 8, "○ [plan] plan the change … queued, 3.2s");
     bench.work(3, 1);
     bench.finish(3, json!({"kind": "failed", "reason": "the model refused to answer"}));
+    bench.start(TOP, 4, "code", "do it");
+    let long = "the provider says that what was asked of it cannot be done. ".repeat(2);
+    bench.finish(4, json!({"kind": "failed", "reason": long}));
     bench.stands(100, 8, "");
     bench.has_told(
         "
 ✓ [explore] find auth files · 5 tools, 3.2s, 1.2k tokens, $0.0012
-✗ [plan] plan the change · 1 tool, 3.2s, 1.2k tokens, $0.0012 · failed: the model refused to answer",
+✗ [plan] plan the change · 1 tool, 3.2s, 1.2k tokens, $0.0012 · the model refused to answer
+✗ [code] do it · 0 tools, 0ms, 0 tokens, $0
+  the provider says that what was asked of it cannot be done. the provider says that what was asked…",
     );
     assert_eq!(bench.children.status(), None);
 }
@@ -200,7 +205,7 @@ fn hundreds_stay_readable() {
     let status = bench.children.status().unwrap();
     let counts = "199 running, 200 queued, 100 done, 2 failed · 300 tools, ";
     assert!(status.starts_with(counts), "{status}");
-    bench.has_told("✗ [worker] part 200 · 1 tool, 400ms, 1.2k tokens, $0.0012 · failed: no");
+    bench.has_told("✗ [worker] part 200 · 1 tool, 400ms, 1.2k tokens, $0.0012 · no");
     bench.now += 60_000;
     for run in 201..600 {
         bench.complete(run);
