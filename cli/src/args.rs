@@ -32,6 +32,7 @@ First steps:
   posse demo                                an agent at work, without a key
   posse run \"what does this project do?\"    one task, one answer
   posse chat                                line by line
+  posse agents list                         who there is to do the work
   posse models                              which models can be used now
   posse runs list                           what there is, and what is unfinished
 
@@ -168,7 +169,7 @@ pub enum AgentsVerb {
     List(CatalogOptions),
     /// Show an agent as it is used: where it comes from, its tools, its prompt
     Show {
-        /// Which
+        /// Which agent
         name: String,
         #[command(flatten)]
         options: CatalogOptions,
@@ -194,7 +195,7 @@ pub enum AgentsVerb {
     /// Run an agent on a task: what `posse run --agent NAME` does
     #[command(after_help = EXIT_CODES, mut_arg("agent", |agent| agent.hide(true).conflicts_with("name")))]
     Run {
-        /// Which
+        /// Which agent
         name: String,
         #[command(flatten)]
         options: Box<RunOptions>,
@@ -248,7 +249,7 @@ pub struct FakeModelOptions {
 
 #[derive(Subcommand)]
 pub enum RunsVerb {
-    /// List runs that nobody else started, the newest first
+    /// List runs, the newest first; those that other runs have started only when asked for
     List(ListOptions),
     /// Show a run and its result
     Show {

@@ -1,8 +1,8 @@
 //! Runs that belong together, as they are stored: who stands below whom, and what they took.
 
 use crate::exit::Failure;
-use crate::spending::Spending;
-use crate::view;
+use crate::spending::{Spending, SumView};
+use crate::view::{self, RunView};
 use posse::store::{Filter, Kin};
 use posse::{RunId, RunRow, Runtime, Status};
 use std::collections::HashMap;
@@ -59,6 +59,13 @@ impl Family {
         let mut sum = Spending::of(row);
         self.below(row.id).into_iter().for_each(|below| sum.add(&Spending::of(below)));
         sum
+    }
+
+    /// `row` as `--json` prints it, with what it took together with all below it.
+    pub fn view(&self, row: &RunRow) -> RunView {
+        let below = self.below(row.id).len() as u64;
+        let subtree = Some(SumView::of(1 + below, &self.sum(row)));
+        RunView { subtree, ..RunView::of(row).with_below(below) }
     }
 
     /// Where `row` stands. One that waits for others stands where the liveliest of them does.

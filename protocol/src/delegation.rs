@@ -1,7 +1,7 @@
 //! How runs belong together: who started whom, with how much of whose conversation, and who may
 //! hand work to whom.
 
-use crate::{AgentName, CallId, Extra, Message, RunId, Seq};
+use crate::{AgentName, AgentSpec, CallId, Extra, Message, RunId, Seq};
 use serde::{Deserialize, Serialize};
 
 /// Who waits for a run: another run and, if it is a tool call that waits, which.
@@ -139,6 +139,9 @@ pub struct Offer {
     pub name: AgentName,
     /// What it is for.
     pub description: String,
+    /// The agent itself, where no file holds it that another process would find.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Box<AgentSpec>>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

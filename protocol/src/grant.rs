@@ -1,6 +1,6 @@
 //! What a run may do.
 
-use crate::{Delegation, Extra};
+use crate::{Delegation, Extra, SkillOffer};
 use serde::{Deserialize, Serialize};
 
 /// What a run may do. Computed when the run starts, stored in its first event; it only narrows.
@@ -20,6 +20,9 @@ pub struct Grant {
     /// To whom it may hand work; nothing when it may not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation: Option<Delegation>,
+    /// The skills it may use, and those it starts too. Their folders can be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<SkillOffer>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

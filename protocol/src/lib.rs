@@ -18,6 +18,7 @@ mod id;
 mod limits;
 mod message;
 mod outcome;
+mod skill;
 mod spec;
 mod tool;
 mod usage;
@@ -33,6 +34,7 @@ pub use id::{AgentName, CallId, InvalidName, InvalidRunId, RunId, Seq, WorkerId}
 pub use limits::{Limit, Limits};
 pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 pub use outcome::{Outcome, Status};
+pub use skill::{SkillOffer, SkillRules};
 pub use spec::{AgentSpec, Effort, ROLES, RunSpec};
 pub use tool::{Effect, Schema, ToolOutput, ToolSpec};
 pub use usage::{Price, Usage, Usd};

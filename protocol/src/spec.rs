@@ -1,6 +1,6 @@
 //! What is asked for: agents and runs.
 
-use crate::{AgentName, Caller, Context, DelegationStrategy, Extra, Limits};
+use crate::{AgentName, Caller, Context, DelegationStrategy, Extra, Limits, SkillRules};
 use serde::{Deserialize, Serialize};
 
 /// An agent: data, no running state.
@@ -26,6 +26,9 @@ pub struct AgentSpec {
     /// Levels of runs that may stand below its own; `None` is as the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_depth: Option<u32>,
+    /// Names of the skills that it knows from the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<String>,
     /// How much of its caller's conversation it begins with.
     #[serde(default, skip_serializing_if = "Context::is_fresh")]
     pub context: Context,
@@ -67,6 +70,7 @@ impl AgentSpec {
             disallowed_tools: Vec::new(),
             agents: None,
             max_depth: None,
+            skills: Vec::new(),
             context: Context::Fresh,
             initial_prompt: String::new(),
             color: String::new(),
@@ -130,6 +134,8 @@ pub struct RunSpec {
     pub label: String,
     /// How the agent comes to hand work to others, in place of what the runtime says.
     pub strategy: Option<DelegationStrategy>,
+    /// Which skills it is to have.
+    pub skills: SkillRules,
 }
 
 impl RunSpec {
@@ -154,6 +160,7 @@ impl RunSpec {
             context: None,
             label: String::new(),
             strategy: None,
+            skills: SkillRules::default(),
         }
     }
 }

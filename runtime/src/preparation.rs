@@ -1,13 +1,14 @@
 //! What a run is before it starts. Everything that can be wrong with it is found here, before
 //! anything is stored.
 
+use crate::agents::{AgentCatalog, Source};
 use crate::delegation::child::Above;
 use crate::delegation::filter::{self, Facts};
 use crate::delegation::{DEEPEST, context, mention};
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::runtime::Runtime;
-use crate::{agents::AgentCatalog, selection};
+use crate::selection;
 use posse_protocol::{
     AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant, Limits,
     Message, MessageReceived, Offer, Part, RunSpec, RunStarted, Sender,
@@ -43,7 +44,8 @@ impl Runtime {
         if let Some(above) = above {
             above.check_may_call(&spec.agent)?;
         }
-        let mut agent = agents.find(&spec.agent)?.clone();
+        let given = above.and_then(|above| above.given(&spec.agent));
+        let mut agent = given.map_or_else(|| agents.find(&spec.agent), Ok)?.clone();
         let prompt = prompt(spec)?;
         let workspace = canonical_folder(&spec.workspace)?;
         if let Some(above) = above {
@@ -149,24 +151,30 @@ impl Runtime {
             return None;
         }
         let same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
-        let may_call = |name: &str| {
-            let by_itself = agent
-                .agents
-                .as_ref()
-                .is_none_or(|named| named.iter().any(|entry| entry == "*" || same(entry, name)));
-            by_itself && above.is_none_or(|above| above.offers(name))
+        let may_call = |offer: &Offer| {
+            let name = offer.name.as_str();
+            let named = agent.agents.as_ref();
+            named.is_none_or(|named| named.iter().any(|entry| entry == "*" || same(entry, name)))
         };
-        let offers: Vec<Offer> = agents
-            .iter()
-            .filter(|other| may_call(other.name.as_str()))
-            .map(|other| Offer {
-                name: other.name.clone(),
-                description: other.description.chars().take(DESCRIPTION).collect(),
-                extra: Extra::default(),
-            })
-            .collect();
+        let all = match above {
+            Some(above) => above.on_offer().to_vec(),
+            None => agents.iter().map(|other| offer(agents, other)).collect(),
+        };
+        let offers: Vec<Offer> = all.into_iter().filter(may_call).collect();
         let extra = Extra::default();
         (!offers.is_empty()).then_some(Delegation { strategy, depth, agents: offers, extra })
+    }
+}
+
+/// `agent` of `agents`, on offer.
+fn offer(agents: &AgentCatalog, agent: &AgentSpec) -> Offer {
+    let source = agents.entry(&agent.name).map(|entry| &entry.source);
+    let fleeting = matches!(source, Some(Source::CommandLine { .. } | Source::Host));
+    Offer {
+        name: agent.name.clone(),
+        description: agent.description.chars().take(DESCRIPTION).collect(),
+        agent: fleeting.then(|| Box::new(agent.clone())),
+        extra: Extra::default(),
     }
 }
 

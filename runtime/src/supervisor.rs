@@ -6,13 +6,14 @@ use crate::execute::{Assignment, Left, Workbench};
 use crate::journal::{Birth, FIRST_EPOCH, create};
 use crate::runtime::{Recovery, RuntimeConfig};
 use posse_protocol::{Event, RunId};
-use posse_store::{Append, Filter, Kin, Ownership, Store, StoreError, Unfinished, Wanted};
+use posse_store::{Append, Filter, Kin, Ownership, RunRow, Store, StoreError, Unfinished, Wanted};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,6 +22,9 @@ const MOST: usize = 1_000_000;
 
 /// How long a new runtime waits before it looks for unfinished runs.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
+
+/// How often a runtime looks whether others have left something to do.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 pub(crate) struct Supervisor {
     shared: Arc<Shared>,
@@ -37,6 +41,8 @@ struct Shared {
     adopted: Mutex<BTreeSet<RunId>>,
     /// Those whose children are to be looked for: what waits for them waits in vain otherwise.
     unexplored: Mutex<Vec<RunId>>,
+    /// Those of them whose trees are looked at again and again: others may work there, and die.
+    trees: Mutex<BTreeSet<RunId>>,
     /// Runs wait in the store: a new one must not overtake them.
     backlog: AtomicBool,
     nudge: Notify,
@@ -44,6 +50,14 @@ struct Shared {
     /// No run is executed here any more.
     drained: CancellationToken,
     running: Mutex<JoinSet<()>>,
+}
+
+/// What stands below a run and has not ended.
+enum Below {
+    /// All of it.
+    Tree(Vec<RunId>),
+    /// Those right below it.
+    Children(Vec<RunId>),
 }
 
 /// Which runs are claimed besides adopted ones.
@@ -75,6 +89,7 @@ impl Supervisor {
             recovery,
             adopted: Mutex::default(),
             unexplored: Mutex::default(),
+            trees: Mutex::default(),
             backlog: AtomicBool::new(false),
             nudge: Notify::new(),
             stop: CancellationToken::new(),
@@ -126,7 +141,7 @@ impl Supervisor {
     pub(crate) fn adopt(&self, run: RunId) {
         self.shared.remember(run);
         if !matches!(self.shared.recovery, Scope::All) {
-            self.shared.unexplored.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+            self.shared.explore([run]);
         }
         self.shared.nudge.notify_one();
     }
@@ -176,6 +191,8 @@ impl Shared {
             () = self.nudge.notified() => {}
             () = tokio::time::sleep(FIRST_LOOK) => {}
         }
+        let mut looks = tokio::time::interval_at(Instant::now() + LOOK_AGAIN, LOOK_AGAIN);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ready.mark_unchanged();
             self.fill_slots().await;
@@ -184,9 +201,17 @@ impl Shared {
                 changed = ready.changed() => if changed.is_err() { return },
                 () = self.nudge.notified() => {}
                 // A worker elsewhere may have died: nothing else tells.
-                () = tokio::time::sleep(Duration::from_secs(2)) => {}
+                _ = looks.tick() => {
+                    let trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    self.explore(trees);
+                }
             }
         }
+    }
+
+    /// What stands below `runs` is to be looked for.
+    fn explore(&self, runs: impl IntoIterator<Item = RunId>) {
+        self.unexplored.lock().unwrap_or_else(PoisonError::into_inner).extend(runs);
     }
 
     /// Takes along what stands below adopted runs.
@@ -195,19 +220,38 @@ impl Shared {
             || std::mem::take(&mut *self.unexplored.lock().unwrap_or_else(PoisonError::into_inner));
         let mut above = unexplored();
         while let Some(run) = above.pop() {
-            let kin = Kin::ChildrenOf(run);
-            let children =
-                Filter { kin, unfinished: Unfinished::Only, limit: MOST, ..Filter::default() };
-            let Ok(children) = self.store.list(&children).await else {
-                // A store that fails now is asked again soon.
-                self.unexplored.lock().unwrap_or_else(PoisonError::into_inner).push(run);
-                return;
-            };
-            for child in children {
-                self.remember(child.id);
-                above.push(child.id);
+            let below = self.open_below(run).await;
+            let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+            match below {
+                Ok(Below::Tree(runs)) => {
+                    trees.insert(run);
+                    runs.into_iter().for_each(|run| self.remember(run));
+                }
+                Ok(Below::Children(runs)) => {
+                    trees.remove(&run);
+                    runs.iter().for_each(|run| self.remember(*run));
+                    above.extend(runs);
+                }
+                Err(_) => {
+                    // A store that fails now is asked again soon.
+                    above.push(run);
+                    return self.explore(above);
+                }
             }
         }
+    }
+
+    /// What stands below `run` and has not ended.
+    async fn open_below(&self, run: RunId) -> Result<Below, StoreError> {
+        let open =
+            |kin| Filter { kin, unfinished: Unfinished::Only, limit: MOST, ..Filter::default() };
+        let ids = |rows: Vec<RunRow>| rows.into_iter().map(|row| row.id).collect::<Vec<_>>();
+        // None but a root has a tree of its own.
+        let tree = ids(self.store.list(&open(Kin::TreeOf(run))).await?);
+        if !tree.is_empty() {
+            return Ok(Below::Tree(tree));
+        }
+        Ok(Below::Children(ids(self.store.list(&open(Kin::ChildrenOf(run))).await?)))
     }
 
     async fn fill_slots(self: &Arc<Self>) {

@@ -90,6 +90,7 @@ const CASES: &[(&str, Case)] = cases! {
         what_is_appended_is_read_back
         positions_are_consecutive
         a_log_is_read_in_pages
+        a_read_that_nobody_looks_at_holds_up_nobody
         a_batch_is_all_or_nothing
         a_refusal_takes_no_neighbour_with_it
         nothing_is_lost_among_many_writers
@@ -127,7 +128,8 @@ const CASES: &[(&str, Case)] = cases! {
         a_child_knows_those_above_it
         nothing_starts_below_a_run_that_was_told_to_stop
         an_end_and_its_announcement_are_one
-        a_run_that_awaits_results_sleeps_until_the_last;
+        a_run_that_awaits_results_sleeps_until_the_last
+        a_result_that_comes_early_is_no_retry;
 };
 
 /// Puts a store through every case. Returns their names.

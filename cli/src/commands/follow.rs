@@ -5,10 +5,10 @@ use super::rest::{is_open, settled};
 use super::runs::PAGE;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::family::Family;
 use crate::print;
 use crate::screen::{Screen, Volume};
 use crate::signals::{Signal, Signals};
-use crate::view::RunView;
 use posse::agents::Level;
 use posse::protocol::{Delta, Event, Outcome, Record, Seq};
 use posse::{Events, RunHandle, RunId, RunRow, Runtime, TreeEvents, Update};
@@ -289,7 +289,8 @@ impl Viewer {
             Form::Screen => self.screen.finish(outcome)?,
             Form::Json => {
                 let row = runtime.find(&run.id().to_string()).await?;
-                print::json_pretty(&RunView::of(&row).with_text(outcome.text()))?;
+                let family = Family::of(runtime, &row).await?;
+                print::json_pretty(&family.view(&row).with_text(outcome.text()))?;
             }
             Form::StreamJson => {}
         }

@@ -23,11 +23,13 @@ async fn each_line_is_answered_in_order_until_the_input_ends() {
 #[tokio::test]
 async fn commands_are_not_sent_and_paths_are() {
     let world = World::new(talkative()).await;
-    let exit =
-        world.feed(&["chat"], "/help\n/nonsense\n/etc/hosts\n/quit\nnever\n").await.expect(0);
-    assert_eq!(exit.out, "0: /etc/hosts\n");
-    assert!(exit.err.contains("Ctrl-C   interrupts what it does"), "{}", exit.err);
-    assert!(exit.err.contains("there is no /nonsense; /help shows"), "{}", exit.err);
+    let lines = "/help\n/nonsense of mine\n/etc/hosts\n//help\n/quit\nnever\n";
+    let exit = world.feed(&["chat"], lines).await.expect(0);
+    assert_eq!(exit.out, "0: /etc/hosts\n1: /help\n");
+    assert!(exit.err.contains("interrupts what it does"), "{}", exit.err);
+    let unknown =
+        "there is no /nonsense; there are: /agents /runs /cancel /resume /cost /help /quit";
+    assert!(exit.err.contains(unknown), "{}", exit.err);
 }
 
 #[tokio::test]

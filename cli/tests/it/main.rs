@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
+mod agents;
 mod cassette;
 mod chat;
+mod chat_commands;
 mod cleaning;
 mod codes;
 mod control;
@@ -22,6 +24,8 @@ mod sharing;
 mod signals;
 mod terminal;
 mod tmux;
+mod tree;
+mod tree_terminal;
 mod world;
 
 #[test]

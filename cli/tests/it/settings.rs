@@ -73,7 +73,8 @@ async fn an_agent_of_a_project_may_only_look() {
     let agent = "[agents.helper]\ndescription = \"d\"\ninstructions = \"i\"\n";
     world.write("posse.toml", &format!("{agent}tools = [\"Bash\"]\n"));
     let exit = world.run(&["run", "--agent", "helper", "x"]).await.expect(2);
-    assert!(exit.err.contains("[agents.helper]: an agent of a project may only look"));
+    assert!(exit.err.contains("agent `helper` cannot be used"), "{}", exit.err);
+    assert!(exit.err.contains("posse.toml:1") && exit.err.contains("only look"), "{}", exit.err);
     world.write("posse.toml", &format!("{agent}tools = [\"Read\"]\n"));
     world.run(&["run", "--agent", "helper", "x"]).await.expect(0);
 }

@@ -63,6 +63,12 @@ impl Terminal {
         self.press("Enter").await;
     }
 
+    /// Makes the terminal another size.
+    pub async fn resize(&self, columns: u16, rows: u16) {
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        self.tmux(&["resize-window", "-x", &columns, "-y", &rows]).await;
+    }
+
     /// What the terminal shows, without empty lines at its end.
     pub async fn screen(&self) -> String {
         self.tmux(&["capture-pane", "-p"]).await.trim_end().to_owned()

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::runtime::Runtime;
 use posse_protocol::{
-    AgentName, CallId, CancelRequested, CancelScope, ChildStarted, DelegationStrategy, Event,
-    Extra, Outcome, Parent, RunId, RunStarted, Seq,
+    AgentName, AgentSpec, CallId, CancelRequested, CancelScope, ChildStarted, DelegationStrategy,
+    Event, Extra, Offer, Outcome, Parent, RunId, RunStarted, Seq,
 };
 use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use std::collections::HashSet;
@@ -39,13 +39,19 @@ impl Above {
         self.started.grant.delegation.as_ref().map(|delegation| delegation.strategy)
     }
 
-    /// True when `name` may be called.
-    pub(crate) fn offers(&self, name: &str) -> bool {
-        let delegation = self.started.grant.delegation.as_ref();
-        delegation.is_some_and(|delegation| {
-            let same = |offer: &str| offer.eq_ignore_ascii_case(name);
-            delegation.agents.iter().any(|offer| same(offer.name.as_str()))
-        })
+    /// Whom it may call.
+    pub(crate) fn on_offer(&self) -> &[Offer] {
+        self.started.grant.delegation.as_ref().map_or(&[], |delegation| &delegation.agents)
+    }
+
+    fn offer(&self, name: &AgentName) -> Option<&Offer> {
+        let same = |offer: &&Offer| offer.name.as_str().eq_ignore_ascii_case(name.as_str());
+        self.on_offer().iter().find(same)
+    }
+
+    /// The agent called `name` as it was when this run began, if no file holds it.
+    pub(crate) fn given(&self, name: &AgentName) -> Option<&AgentSpec> {
+        self.offer(name)?.agent.as_deref()
     }
 
     pub(crate) fn check_may_call(&self, name: &AgentName) -> Result<(), Error> {
@@ -57,7 +63,7 @@ impl Above {
                  stand below it; `maxDepth` of the agent at the top says how deep a tree may be"
             )));
         };
-        if !self.offers(name.as_str()) {
+        if self.offer(name).is_none() {
             let known = delegation.agents.iter().map(|offer| offer.name.to_string()).collect();
             return Err(Error::UnknownAgent { name: name.clone(), known });
         }

@@ -80,6 +80,7 @@ mod tests {
         let offers = ["x", "y", "code-reviewer", "my-plugin:lint", "plan"].map(|name| Offer {
             name: name.parse().unwrap(),
             description: String::new(),
+            agent: None,
             extra: Extra::default(),
         });
         let found = mentioned(text, &offers);
@@ -113,6 +114,7 @@ mod tests {
         let offers = ["x", "y"].map(|name| Offer {
             name: name.parse().unwrap(),
             description: String::new(),
+            agent: None,
             extra: Extra::default(),
         });
         assert!(hint(&[&offers[0]]).unwrap().contains("the agent `x`"));

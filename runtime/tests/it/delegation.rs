@@ -482,3 +482,31 @@ async fn a_tree_is_watched_as_one() {
     assert_eq!(ends.len(), 3);
     assert_eq!(ends.last(), Some(&run.id()));
 }
+
+#[tokio::test]
+async fn an_agent_that_no_file_holds_is_there_for_whoever_goes_on_with_the_run() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .conversation(
+            Conversation::when(When::any().first_user_contains("lead"))
+                .reply(Reply::tool_call("Task", task("poet", "a verse")).held_by(&gate))
+                .reply(Reply::text("done")),
+        )
+        .rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("a rose")));
+    let mut bench = Bench::with(script, |config| {
+        let poet = "poet".parse().unwrap();
+        let instructions = "You write verse.".to_owned();
+        config.agents.set(AgentSpec { instructions, ..AgentSpec::new(poet) });
+        config
+    })
+    .await;
+    let run = bench.start("lead").await;
+    within(gate.wait_for_held(1)).await.unwrap();
+    bench.runtime.shutdown().await;
+    bench.config.agents = posse::AgentCatalog::built_in().into();
+    gate.open();
+    bench.reopen().await;
+    assert_eq!(completed(&bench.runtime.handle(run.id())).await, "done");
+    let verse = bench.fake.requests_where(&When::any().system_contains("You write verse."));
+    assert_eq!(verse.len(), 1);
+}

@@ -101,6 +101,25 @@ pub(super) async fn a_log_is_read_in_pages(subject: &dyn Subject) -> Verdict {
     Ok(())
 }
 
+pub(super) async fn a_read_that_nobody_looks_at_holds_up_nobody(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("idle").await;
+    let run = create(&*store, "/w", Ownership::Mine).await?;
+    let mut idle = Vec::new();
+    for _ in 0..64 {
+        let mut read = store.read(run, Seq::ZERO, 100);
+        let begun = std::future::poll_fn(|context| {
+            let _ = read.as_mut().poll(context);
+            std::task::Poll::Ready(())
+        });
+        begun.await;
+        idle.push(read);
+    }
+    ensure!(store.read(run, Seq::ZERO, 100).await?.len() == 2, "the log has other events");
+    store.close().await;
+    drop(idle);
+    Ok(())
+}
+
 pub(super) async fn a_batch_is_all_or_nothing(subject: &dyn Subject) -> Verdict {
     let store = subject.open("batch").await;
     let first = create(&*store, "/w", Ownership::Queued).await?;

@@ -1,13 +1,15 @@
 //! Runs that belong together: children, their ends, and those above them.
 
 use super::sample::{
-    append, cancel, claim_one, create, creation, finished, message, row, started, step,
+    append, called, cancel, claim_one, create, creation, finished, message, replied, row, started,
+    step,
 };
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::append::{Append, Guard, Ownership, Reserve};
 use crate::{Filter, Kin, Store, StoreError};
 use posse_protocol::{
-    CallId, ChildStarted, Ending, Event, Extra, Parent, RunId, RunStarted, ToolFinished, ToolOutput,
+    CallId, ChildStarted, Ending, Event, Extra, Parent, Purpose, RunId, RunStarted, ToolFinished,
+    ToolOutput, ToolPending,
 };
 use std::sync::Arc;
 
@@ -150,5 +152,21 @@ pub(super) async fn a_run_that_awaits_results_sleeps_until_the_last(
         ensure!(claim_one(store, run).await?.is_some(), "it sleeps on after {kind}");
         ensure!(row(store, run).await?.awaits == 0, "a claimed run awaits results");
     }
+    Ok(())
+}
+
+pub(super) async fn a_result_that_comes_early_is_no_retry(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("early").await;
+    let store = &*store;
+    let run = create(store, "/w", Ownership::Mine).await?;
+    let waits_for = "[explore] look".to_owned();
+    let pending = ToolPending { call: "a".into(), waits_for, extra: Extra::default() };
+    append(store, step(run, 1, vec![called(1, Purpose::Turn), replied(1)], Ownership::Mine))
+        .await?;
+    append(store, Append::by_anyone(run, answer("a"))).await?;
+    let events = vec![Event::ToolPending(pending), called(1, Purpose::Turn)];
+    append(store, step(run, 1, events, Ownership::Mine)).await?;
+    let turns = row(store, run).await?.turns;
+    ensure!(turns == 2, "{turns} turns in place of 2");
     Ok(())
 }

@@ -75,7 +75,7 @@ impl Options {
 /// Logs in an SQLite file.
 pub struct SqliteStore {
     requests: mpsc::Sender<Request>,
-    reader: Reader,
+    reader: Arc<Reader>,
     hub: Arc<Hub>,
     tasks: TaskTracker,
 }
@@ -122,7 +122,24 @@ impl SqliteStore {
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         tasks.close();
-        Ok(SqliteStore { requests, reader, hub, tasks })
+        Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks })
+    }
+
+    /// Has the reader do `work`, which goes on even when its caller does not look at it for a while:
+    /// it holds one of a few connections that others wait for.
+    async fn look<T, W>(&self, work: impl FnOnce(Arc<Reader>) -> W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let work = self.tasks.track_future(work(self.reader.clone()));
+        #[expect(clippy::disallowed_methods, reason = "a read of a moment; awaited by close")]
+        let looking = tokio::spawn(work).await;
+        match looking {
+            Ok(found) => found,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(StoreError::Closed),
+        }
     }
 
     async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
@@ -144,11 +161,12 @@ impl Store for SqliteStore {
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
-        self.reader.list(filter).await
+        let filter = filter.clone();
+        self.look(move |reader| async move { reader.list(&filter).await }).await
     }
 
     async fn orphans(&self) -> Result<Vec<String>, StoreError> {
-        self.reader.orphans().await
+        self.look(|reader| async move { reader.orphans().await }).await
     }
 
     async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError> {

@@ -1,12 +1,15 @@
 //! The benchmark of delegation: which figures, in which order.
 
+mod definitions;
 mod fan_out;
+mod forks;
 mod memory;
 mod recording;
 mod tree;
 mod tree_raw;
 mod watching;
 
+pub use definitions::Define;
 pub use tree::Tree;
 pub use tree_raw::TreeRaw;
 
@@ -33,6 +36,10 @@ enum Figure {
     Memory,
     /// What someone gets to see who watches a tree
     Watching,
+    /// What children bill that take over a conversation
+    Forks,
+    /// Loading definitions of agents
+    Definitions,
 }
 
 /// Children of one main agent, from few to many.
@@ -66,6 +73,12 @@ impl Delegation {
         }
         if wanted(Figure::Watching) {
             watching::measure(effort)?;
+        }
+        if wanted(Figure::Forks) {
+            runtime.block_on(forks::measure())?;
+        }
+        if wanted(Figure::Definitions) {
+            definitions::measure(effort)?;
         }
         Ok(())
     }

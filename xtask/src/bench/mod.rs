@@ -58,6 +58,8 @@ pub enum Part {
     Tree(delegation::Tree),
     /// Their requests by a raw client
     TreeRaw(delegation::TreeRaw),
+    /// Definitions of agents, loaded
+    Define(delegation::Define),
     /// A few long conversations by runs
     Talk(talk::Talk),
     /// The requests of long conversations by a raw client
@@ -105,6 +107,7 @@ impl Part {
                 Part::Load(load) => load.run().await,
                 Part::Tree(tree) => tree.run().await,
                 Part::TreeRaw(tree) => tree.run().await,
+                Part::Define(define) => define.run(),
                 Part::Talk(talk) => talk.run().await,
                 Part::TalkRaw(talk) => talk.run().await,
                 Part::Fill(fill) => fill.run().await,

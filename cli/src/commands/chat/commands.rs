@@ -26,6 +26,9 @@ pub struct Chat<'a> {
     pub session: RunId,
 }
 
+/// Lines of a table of costs.
+const MOST: usize = 15;
+
 /// What is shown besides the commands.
 const HELP: &str = "\
 Type what you want; the agent answers. `//` at the beginning of a line says one slash.
@@ -111,9 +114,13 @@ impl Chat<'_> {
         let look = self.look();
         for (title, sums) in groups {
             print::note(look.paint.dim(title));
-            for (name, runs, sum) in sums {
-                let line = format!("  {}  {name}{}", spent(&sum), times(runs));
+            for (name, runs, sum) in sums.iter().take(MOST) {
+                let line = format!("  {}  {name}{}", spent(sum), times(*runs));
                 print::note(fitted(&line, look.columns));
+            }
+            if sums.len() > MOST {
+                let rest = sums.len() - MOST;
+                print::note(format!("  … {rest} that cost less; /runs shows all runs"));
             }
         }
         print::note(tree::total(&family, &row));

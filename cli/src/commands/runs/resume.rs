@@ -7,7 +7,6 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::Family;
 use crate::print;
-use crate::view::RunView;
 use posse::store::{Filter, Unfinished};
 use posse::{RunRow, Runtime, Status};
 use serde_json::json;
@@ -31,7 +30,7 @@ pub async fn one(
     let mut followee = Followee::again(runtime.resume(row.id), recalled);
     let code = match viewer.follow(runtime, &mut followee, Until::Rest).await? {
         Followed::Ended(outcome) => viewer.conclude(runtime, &followee.run, &outcome).await?,
-        Followed::Rests(row) => rests(&row, &mut viewer)?,
+        Followed::Rests(row) => rests(runtime, &row, &mut viewer).await?,
         Followed::Signal(signal) => {
             viewer.shut_down(runtime, signal).await;
             return Err(interrupted(&followee.run, signal));
@@ -60,9 +59,10 @@ async fn tell_who_waits(
 }
 
 /// Tells that the turn of a session is over.
-fn rests(row: &RunRow, viewer: &mut Viewer) -> Result<Code, Failure> {
+async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<Code, Failure> {
     if viewer.form == Form::Json {
-        print::json_pretty(&RunView::of(row).with_text(viewer.screen.last_text()))?;
+        let family = Family::of(runtime, row).await?;
+        print::json_pretty(&family.view(row).with_text(viewer.screen.last_text()))?;
         return Ok(Code::Done);
     }
     viewer.screen.end_turn()?;

@@ -10,7 +10,7 @@ use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::{Look, label};
 use crate::screen::todos::Todos;
-use crate::spending::{Spending, SumView};
+use crate::spending::Spending;
 use crate::terminal;
 use crate::view::{self, RunView};
 use posse::{RunRow, Runtime};
@@ -58,12 +58,10 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
 
 /// The run as JSON, with its relatives, its list and its answer.
 fn whole(family: &Family, row: &RunRow, todos: &Todos, text: Option<&str>) -> RunView {
-    let below = family.below(row.id).len() as u64;
     let view = RunView {
         children: Some(family.children(row.id).map(|child| child.id).collect()),
         todos: Some(todos.list().iter().map(view::TodoView::of).collect()),
-        subtree: Some(SumView::of(1 + below, &family.sum(row))),
-        ..RunView::of(row).with_below(below)
+        ..family.view(row)
     };
     match text {
         Some(text) => view.with_text(text),

@@ -67,7 +67,10 @@ pub fn line(family: &Family, row: &RunRow, branch: &str, look: Look) -> String {
     }
     let why = match (&row.damaged, state) {
         (Some(damage), _) => clean_line(damage, 400),
-        (None, State::Failed | State::Cancelled) => clean_line(&row.note, 400),
+        // That it failed is seen.
+        (None, State::Failed | State::Cancelled) => {
+            clean_line(row.note.strip_prefix("failed: ").unwrap_or(&row.note), 400)
+        }
         _ => String::new(),
     };
     let (agent, label) = (clean_line(&row.agent, 64), label(&row.title));

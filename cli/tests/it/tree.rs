@@ -1,0 +1,312 @@
+//! Runs that start others: what is printed of them, lists, totals, and control.
+
+use crate::world::{World, eventually};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+/// A call of `Task`.
+pub fn task(agent: &str, prompt: &str) -> Value {
+    json!({"description": format!("do {prompt}"), "prompt": prompt, "subagent_type": agent})
+}
+
+/// Makes these calls first, and says `all done` when they are answered.
+pub fn lead(calls: impl IntoIterator<Item = Value>) -> Conversation {
+    let calls =
+        calls.into_iter().fold(Reply::empty(), |reply, call| reply.and_tool_call("Task", call));
+    let when = When::any().first_user_contains("lead");
+    Conversation::when(when).reply(calls).reply(Reply::text("all done"))
+}
+
+/// A child that lists the folder and then answers.
+pub fn child(prompt: &str, answer: Reply) -> Conversation {
+    let look = Reply::tool_call("List", json!({"path": "."}));
+    Conversation::when(When::any().first_user_contains(prompt)).reply(look).reply(answer)
+}
+
+/// Two children that do well, and one that fails.
+pub fn three() -> Script {
+    Script::new()
+        .conversation(lead([task("explore", "one"), task("plan", "two"), task("explore", "three")]))
+        .conversation(child("one", Reply::text("1")))
+        .conversation(child("two", Reply::text("2")))
+        .conversation(child("three", Reply::error(400, "cannot be done")))
+}
+
+/// A settings file of the user.
+pub fn settings(world: &World, text: &str) {
+    let folder = world.home().join("config/posse");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+#[tokio::test]
+async fn in_a_pipe_each_child_has_a_line_when_it_starts_and_one_when_it_ends() {
+    let world = World::new(three()).await;
+    let exit = world.run(&["run", "lead them"]).await.expect(0);
+    assert_eq!(exit.out, "all done\n");
+    assert!(!exit.err.contains(['\x1b', '\r']), "{:?}", exit.err);
+    let lines: Vec<&str> = exit.err.lines().collect();
+    assert_eq!(lines.len(), 1 + 3 + 3 + 1, "{}", exit.err);
+    for (agent, label) in [("explore", "do one"), ("plan", "do two"), ("explore", "do three")] {
+        let begun = format!("○ [{agent}] {label} · run ");
+        assert_eq!(exit.err.matches(&begun).count(), 1, "{}", exit.err);
+    }
+    for begin in ["✓ [explore] do one · 1 tool, ", "✓ [plan] do two · 1 tool, "] {
+        let told = lines.iter().find(|line| line.starts_with(begin)).expect(begin);
+        assert!(told.contains(" tokens, $0.00"), "{told}");
+    }
+    let failed = lines.iter().find(|line| line.starts_with("✗ [explore] do three · ")).unwrap();
+    assert!(failed.contains("cannot be done"), "{failed}");
+    // The totals are those of the tree: three calls of its own, one of each child.
+    let totals = lines.last().unwrap();
+    assert!(totals.starts_with("✓ 2 turns · 3 tool calls · "), "{totals}");
+    assert!(totals.contains(" · with 3 children: 6 tool calls, "), "{totals}");
+}
+
+#[tokio::test]
+async fn quiet_tells_nothing_of_children_and_json_counts_them() {
+    let world = World::new(three()).await;
+    let exit = world.run(&["run", "-q", "lead them"]).await.expect(0);
+    assert_eq!((exit.out.as_str(), exit.err.as_str()), ("all done\n", ""));
+    let run = world.run(&["run", "--json", "lead them"]).await.expect(0).json();
+    assert_eq!((&run["tool_calls"], &run["below"]), (&json!(3), &json!(3)));
+    let subtree = &run["subtree"];
+    assert_eq!((&subtree["runs"], &subtree["tool_calls"]), (&json!(4), &json!(6)), "{subtree}");
+    assert!(subtree["cost_usd"].as_f64() > run["cost_usd"].as_f64(), "{run}");
+}
+
+#[tokio::test]
+async fn every_line_of_the_stream_says_which_run_it_is_about() {
+    let world = World::new(three()).await;
+    let lines = world.run(&["run", "--stream-json", "lead them"]).await.expect(0).lines();
+    let top = lines[0]["run"].as_str().unwrap().to_owned();
+    assert!(lines.iter().all(|line| line["run"].as_str().is_some()), "{lines:#?}");
+    let ends = lines.iter().filter(|line| line["event"]["type"] == "run_finished");
+    let mut ended: Vec<&str> = ends.map(|line| line["run"].as_str().unwrap()).collect();
+    assert_eq!(ended.last(), Some(&top.as_str()));
+    ended.sort_unstable();
+    ended.dedup();
+    assert_eq!(ended.len(), 4);
+    let said: Vec<&Value> = lines.iter().filter(|line| line["delta"] == "text").collect();
+    assert!(!said.is_empty() && said.iter().all(|line| line["run"] == *top), "{said:#?}");
+}
+
+#[tokio::test]
+async fn lists_show_roots_with_how_many_stand_below() {
+    let world = World::new(three()).await;
+    world.run(&["run", "lead them"]).await.expect(0);
+    let run = world.only_run().await;
+    let list = world.run(&["runs", "list"]).await.expect(0).out;
+    assert!(list.ends_with("  lead them (+3)\n") && list.lines().count() == 1, "{list}");
+    assert_eq!(world.list().await[0]["below"], 3);
+    let all = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+    let depths: Vec<u64> =
+        all.as_array().unwrap().iter().map(|run| run["depth"].as_u64().unwrap()).collect();
+    assert_eq!(depths, [1, 1, 1, 0]);
+    let children = world.run(&["runs", "list", "--children-of", &run]).await.expect(0).out;
+    assert_eq!(children.lines().count(), 3, "{children}");
+    assert!(children.contains("  failed  ") && children.contains("  plan  "), "{children}");
+    world.run(&["runs", "list", "--all", "--children-of", &run]).await.expect(2);
+}
+
+#[tokio::test]
+async fn the_whole_tree_is_shown_with_its_sums() {
+    let script = Script::new()
+        .conversation(lead([task("general-purpose", "middle")]))
+        .conversation(
+            Conversation::when(When::any().first_user_contains("middle"))
+                .reply(Reply::tool_call("Task", task("explore", "bottom")))
+                .reply(Reply::text("led")),
+        )
+        .conversation(child("bottom", Reply::error(400, "too deep")));
+    let world = World::new(script).await;
+    settings(&world, "max_depth = 2\n");
+    let exit = world.run(&["run", "lead them"]).await.expect(0);
+    assert!(exit.err.contains("\n  ○ [explore] do bottom · run "), "{}", exit.err);
+    assert!(exit.err.contains(" (1 below, 1 failed)\n"), "{}", exit.err);
+    assert!(exit.err.contains(" · with 2 runs below: 3 tool calls, "), "{}", exit.err);
+
+    let run = world.only_run().await;
+    let tree = world.run(&["runs", "tree", &run]).await.expect(0);
+    let lines: Vec<&str> = tree.out.lines().map(|line| &line[10..]).collect();
+    assert_eq!(lines.len(), 3, "{}", tree.out);
+    assert!(lines[0].starts_with("✓ [general-purpose] lead them · 1 tool, "), "{}", tree.out);
+    assert!(lines[0].contains(" · with 2 below: 3 tools, "), "{}", tree.out);
+    assert!(lines[1].starts_with("└─ ✓ [general-purpose] do middle · 1 tool, "), "{}", tree.out);
+    assert!(lines[2].starts_with("   └─ ✗ [explore] do bottom · 1 tool, "), "{}", tree.out);
+    assert!(lines[2].contains("too deep"), "{}", tree.out);
+    assert!(tree.err.starts_with("3 runs: 3 tool calls, "), "{}", tree.err);
+
+    let json = world.run(&["runs", "tree", "--json", &run]).await.expect(0).json();
+    let middle = &json["children"][0];
+    assert_eq!((&json["subtree"]["runs"], &middle["subtree"]["runs"]), (&json!(3), &json!(2)));
+    assert_eq!(middle["children"][0]["outcome"], "failed");
+    assert_eq!(middle["parent"], *run);
+    let below = middle["run"].as_str().unwrap();
+    let part = world.run(&["runs", "tree", below]).await.expect(0).out;
+    assert_eq!(part.lines().count(), 2, "from there on down: {part}");
+}
+
+#[tokio::test]
+async fn show_names_the_parent_the_children_and_the_todo_list() {
+    let todo = |status: &str| json!({"todos": [{"content": "look", "status": status}, {"content": "tell", "status": "pending"}]});
+    let script = Script::new()
+        .conversation(
+            Conversation::when(When::any().first_user_contains("lead"))
+                .reply(
+                    Reply::tool_call("TodoWrite", todo("in_progress"))
+                        .and_tool_call("Task", task("explore", "one")),
+                )
+                .reply(Reply::tool_call("TodoWrite", todo("completed")))
+                .reply(Reply::tool_call("TodoWrite", json!({"todos": [{"content": "x"}]})))
+                .reply(Reply::text("fine")),
+        )
+        .conversation(child("one", Reply::text("1")));
+    let world = World::new(script).await;
+    let exit = world.run(&["run", "lead"]).await.expect(0);
+    assert!(exit.err.contains("● 0 of 2 done\n  [>] look\n  [ ] tell\n"), "{}", exit.err);
+    assert!(exit.err.contains("● 1 of 2 done\n  [x] look\n  [ ] tell\n"), "{}", exit.err);
+    assert_eq!(exit.err.matches("of 2 done").count(), 2, "what is refused changes nothing");
+    let run = world.only_run().await;
+    let show = world.run(&["runs", "show", &run]).await.expect(0).out;
+    assert!(show.contains("\nwith below  2 runs: 6 turns, 5 tool calls, "), "{show}");
+    assert!(
+        show.contains("\nchildren    1\n  ") && show.contains("✓ [explore] do one · "),
+        "{show}"
+    );
+    assert!(show.contains("\ntodo        1 of 2 done\n  [x] look\n  [ ] tell\n\nfine\n"), "{show}");
+    let json = world.run(&["runs", "show", "--json", &run]).await.expect(0).json();
+    assert_eq!(json["todos"][0], json!({"content": "look", "status": "completed"}));
+    let child = json["children"][0].as_str().unwrap();
+    let below = world.run(&["runs", "show", child]).await.expect(0).out;
+    assert!(below.contains(&format!("\nparent      {}  [general-purpose] lead\n", &run[18..])));
+    let watched = world.run(&["runs", "watch", child]).await.expect(0);
+    assert!(watched.err.contains(&format!(" · below run {}\n", &run[18..])), "{}", watched.err);
+}
+
+#[tokio::test]
+async fn cancelling_says_how_many_below_were_told_and_they_have_stopped() {
+    let gate = Gate::new();
+    let held = Rule::when(When::any()).reply(Reply::text("late").held_by(&gate));
+    let calls = ["one", "two"].map(|prompt| task("explore", prompt));
+    let world = World::new(Script::new().conversation(lead(calls)).rule(held)).await;
+    let owner = world.start(&["run", "lead them"]);
+    gate.wait_for_held(2).await.unwrap();
+    let run = world.only_run().await;
+    let list = world.run(&["runs", "list"]).await.expect(0).out;
+    assert!(list.contains("  running  "), "those below are at work, and so is it: {list}");
+    let cancel = world.run(&["runs", "cancel", &run]).await.expect(0);
+    let told = "cancelled by the user; 2 runs below it told to stop\n";
+    assert!(cancel.err.ends_with(told), "{}", cancel.err);
+    let exit = owner.end().await.expect(3);
+    assert_eq!(exit.err.matches("⊘ [explore] do ").count(), 2, "{}", exit.err);
+    let all = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+    let all = all.as_array().unwrap();
+    assert!(all.len() == 3 && all.iter().all(|run| run["outcome"] == "cancelled"), "{all:#?}");
+}
+
+#[tokio::test]
+async fn a_tree_that_was_killed_goes_on_with_its_root() {
+    for command in [&["runs", "resume"][..], &["runs", "resume", "--all"], &["run", "another"]] {
+        let gate = Gate::new();
+        let held = Reply::text("late").held_by(&gate);
+        let script = Script::new()
+            .conversation(lead(["quick", "slow"].map(|prompt| task("explore", prompt))))
+            .conversation(child("quick", Reply::text("1")))
+            .conversation(child("slow", held))
+            .rule(Rule::when(When::any()).reply(Reply::text("something else")));
+        let world = World::new(script).await;
+        let owner = world.start(&["run", "lead them"]);
+        gate.wait_for_held(1).await.unwrap();
+        owner.notes("✓ [explore] do quick").await;
+        owner.signal(Signal::KILL);
+        owner.end().await;
+        gate.open();
+        let run = world.only_run().await;
+        let mut arguments = command.to_vec();
+        if command == ["runs", "resume"] {
+            let list = world.run(&["runs", "list", "--unfinished"]).await.expect(0).out;
+            assert!(list.contains("  interrupted  ") || list.contains("  queued  "), "{list}");
+            arguments.push(&run);
+        }
+        let exit = world.run(&arguments).await.expect(0);
+        assert_eq!(exit.err.matches("do quick").count(), 0, "it was told before: {}", exit.err);
+        let all = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+        let tree: Vec<&Value> =
+            all.as_array().unwrap().iter().filter(|row| row["root"] == *run).collect();
+        assert_eq!(tree.len(), 3);
+        assert!(tree.iter().all(|row| row["outcome"] == "completed"), "{command:?}: {all:#}");
+        if command == ["runs", "resume"] {
+            assert_eq!(exit.out, "all done\n");
+            assert_eq!(exit.err.matches("✓ [explore] do slow").count(), 1, "{}", exit.err);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_is_resumed_alone_says_who_waited_for_it() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .conversation(lead([task("explore", "slow")]))
+        .conversation(child("slow", Reply::text("at last").held_by(&gate)));
+    let world = World::new(script).await;
+    let owner = world.start(&["run", "lead them"]);
+    gate.wait_for_held(1).await.unwrap();
+    owner.signal(Signal::KILL);
+    owner.end().await;
+    gate.open();
+    let run = world.only_run().await;
+    let children = world.run(&["runs", "list", "--children-of", &run, "--json"]).await.expect(0);
+    let child = children.json()[0]["run"].as_str().unwrap().to_owned();
+    eventually("that nobody executes it", async || {
+        let show = world.run(&["runs", "show", "--json", &child]).await.json();
+        show["status"] != "running"
+    })
+    .await;
+    let exit = world.run(&["runs", "resume", &child]).await.expect(0);
+    assert_eq!(exit.out, "at last\n");
+    let waits = format!("run {} waited for it: `posse runs resume", &run[18..]);
+    assert!(exit.err.contains(&waits), "{}", exit.err);
+    let exit = world.run(&["runs", "resume", &run]).await.expect(0);
+    assert_eq!(exit.out, "all done\n");
+}
+
+#[tokio::test]
+async fn a_tree_is_watched_from_another_process() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .conversation(lead([task("explore", "slow")]))
+        .conversation(child("slow", Reply::text("1").held_by(&gate)));
+    let world = World::new(script).await;
+    let owner = world.start(&["run", "lead them"]);
+    gate.wait_for_held(1).await.unwrap();
+    let run = world.only_run().await;
+    let watcher = world.start(&["runs", "watch", &run]);
+    watcher.notes("○ [explore] do slow · run ").await;
+    gate.open();
+    owner.end().await.expect(0);
+    let watched = watcher.end().await.expect(0);
+    assert_eq!(watched.out, "all done\n");
+    assert!(watched.err.contains("✓ [explore] do slow · 1 tool, "), "{}", watched.err);
+}
+
+#[tokio::test]
+async fn without_a_key_a_broad_task_is_shared_out_to_others() {
+    let world = World::saying("never asked").await;
+    world.write(
+        "README.md",
+        "# Pony\n\nCarries parcels over the hills of the north, however it rains.\n",
+    );
+    world.write("main.py", "def carry():\n    pass  # TODO: carry\n");
+    let mut command =
+        world.command(&["run", "explore this repository and propose a refactoring plan"]);
+    command.env_remove("ANTHROPIC_API_KEY").env_remove("ANTHROPIC_BASE_URL");
+    let exit = crate::world::started(command).end().await.expect(0);
+    for line in ["✓ [explore] What it is · ", "✓ [plan] What is left to do · "] {
+        assert!(exit.err.contains(line), "{}", exit.err);
+    }
+    assert!(exit.err.contains(" · with 4 children: "), "{}", exit.err);
+    assert!(exit.out.contains("Carries parcels") && exit.out.contains("TODO"), "{}", exit.out);
+    assert!(!exit.out.contains("task_result"), "{}", exit.out);
+}
