@@ -76,6 +76,8 @@ pub(crate) enum PathError {
     Special { path: String, kind: &'static str },
     #[error("{path} is a link to something that does not exist; remove the link first")]
     DanglingLink { path: String },
+    #[error("{path} can only be read; write a copy inside of the working folder")]
+    ReadOnly { path: String },
     #[error("no permission to use {path}; ask for it to be changed or work without it")]
     Denied { path: String },
     #[error("cannot use {path}: {source}")]

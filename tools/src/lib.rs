@@ -21,6 +21,7 @@ mod list;
 mod pattern;
 mod place;
 mod read;
+mod read_only;
 mod remove;
 mod replace;
 mod scratch;
@@ -32,6 +33,7 @@ mod workspace;
 mod write;
 
 pub use failure::ToolError;
+pub use read_only::ReadOnly;
 pub use scratch::Scratch;
 pub use workspace::Workspace;
 
@@ -52,8 +54,18 @@ pub fn toolset(
     scratch: Option<&Scratch>,
     launcher: Option<&Launcher>,
 ) -> Vec<Arc<dyn Tool>> {
+    toolset_reading(workspace, scratch, Vec::new(), launcher)
+}
+
+/// The same, with folders besides that the file tools read, by absolute paths, and never write.
+pub fn toolset_reading(
+    workspace: &Arc<Workspace>,
+    scratch: Option<&Scratch>,
+    read_only: Vec<ReadOnly>,
+    launcher: Option<&Launcher>,
+) -> Vec<Arc<dyn Tool>> {
     let (workspace, scratch) = (workspace.clone(), scratch.cloned());
-    let files = Arc::new(RunFiles { workspace, scratch, seen: Seen::default() });
+    let files = Arc::new(RunFiles { workspace, scratch, read_only, seen: Seen::default() });
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::Read { files: files.clone() }),
         Arc::new(write::Write { files: files.clone() }),

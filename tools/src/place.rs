@@ -1,10 +1,11 @@
 //! Where the files of a run are, and how a path of the model becomes an open file.
 //!
-//! A run has two folders: its workspace, and perhaps a scratch folder. An absolute path belongs
-//! to the one it lies in; any other to the workspace. Within that folder it is opened beneath a
-//! handle, so that a path never leads from one folder to the other, nor out of both.
+//! A run has its workspace, perhaps a scratch folder, and folders that it only reads. An absolute
+//! path belongs to the one it lies in; any other to the workspace. Within that folder it is opened
+//! beneath a handle, so that a path never leads from one folder to another, nor out of all.
 
 use crate::failure::{Bounds, PathError, explain};
+use crate::read_only::ReadOnly;
 use crate::scratch::{Opened, Scratch};
 use crate::seen::{Knowledge, Seen};
 use crate::workspace::Workspace;
@@ -24,14 +25,17 @@ const NAMES_CONSIDERED: usize = 2000;
 pub(crate) struct RunFiles {
     pub workspace: Arc<Workspace>,
     pub scratch: Option<Scratch>,
+    pub read_only: Vec<ReadOnly>,
     pub seen: Seen,
 }
 
-/// Which of the two folders.
+/// Which of the folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     Workspace,
     Scratch,
+    /// The one with this index among those that are only read.
+    ReadOnly(usize),
 }
 
 impl RunFiles {
@@ -64,10 +68,19 @@ impl RunFiles {
             (Some(below), _) => Some((Root::Workspace, below)),
             (None, Some(below)) => Some((Root::Scratch, below)),
             (None, None) => {
-                let below = scratch?.part_below_canonical(path)?;
-                Some((Root::Scratch, below))
+                let in_scratch = scratch.and_then(|scratch| scratch.part_below_canonical(path));
+                let below = in_scratch.map(|below| (Root::Scratch, below));
+                below.or_else(|| self.locate_read_only(path))
             }
         }
+    }
+
+    /// What the workspace holds is written there, so these come last; of two the nearer one.
+    fn locate_read_only<'p>(&self, path: &'p Path) -> Option<(Root, &'p Path)> {
+        let below = self.read_only.iter().enumerate().filter_map(|(index, folder)| {
+            folder.part_below(path).map(|below| (Root::ReadOnly(index), below))
+        });
+        below.min_by_key(|(_, below)| below.as_os_str().len())
     }
 
     /// The place that a path of the model means. Makes the scratch folder when it is in there.
@@ -78,11 +91,16 @@ impl RunFiles {
 
     /// The place `below` one of the folders.
     pub(crate) fn place_in(self: &Arc<Self>, root: Root, below: &Path) -> Result<Place, PathError> {
-        let scratch = match (root, &self.scratch) {
-            (Root::Scratch, Some(scratch)) => Some(Arc::new(scratch.open()?)),
+        let opened = match (root, &self.scratch) {
+            (Root::Scratch, Some(scratch)) => Some(scratch.open()?),
+            (Root::ReadOnly(index), _) => match self.read_only.get(index) {
+                Some(folder) => Some(folder.open()?),
+                None => None,
+            },
             _ => None,
         };
-        Ok(Place { files: self.clone(), scratch, path: below.to_owned() })
+        let elsewhere = opened.map(|opened| (root, Arc::new(opened)));
+        Ok(Place { files: self.clone(), elsewhere, path: below.to_owned() })
     }
 
     fn bounds(&self) -> Bounds<'_> {
@@ -95,8 +113,8 @@ impl RunFiles {
 #[derive(Clone)]
 pub(crate) struct Place {
     files: Arc<RunFiles>,
-    /// Set when it is in the scratch folder.
-    scratch: Option<Arc<Opened>>,
+    /// Set when it is not in the workspace.
+    elsewhere: Option<(Root, Arc<Opened>)>,
     /// Below the folder.
     path: PathBuf,
 }
@@ -104,7 +122,7 @@ pub(crate) struct Place {
 impl Place {
     /// Another place in the same folder.
     pub(crate) fn at(&self, path: PathBuf) -> Place {
-        Place { files: self.files.clone(), scratch: self.scratch.clone(), path }
+        Place { files: self.files.clone(), elsewhere: self.elsewhere.clone(), path }
     }
 
     /// The path below the folder.
@@ -114,34 +132,44 @@ impl Place {
 
     /// Which folder.
     pub(crate) fn root(&self) -> Root {
-        if self.scratch.is_some() { Root::Scratch } else { Root::Workspace }
+        self.elsewhere.as_ref().map_or(Root::Workspace, |(root, _)| *root)
     }
 
     /// Where that folder is: canonical and absolute. A hint, never to be opened.
     pub(crate) fn root_path(&self) -> &Path {
-        match &self.scratch {
-            Some(opened) => &opened.path,
+        match &self.elsewhere {
+            Some((_, opened)) => &opened.path,
             None => self.files.workspace.path(),
         }
     }
 
     /// The handle of that folder.
     pub(crate) fn dir(&self) -> &Dir {
-        match &self.scratch {
-            Some(opened) => &opened.dir,
+        match &self.elsewhere {
+            Some((_, opened)) => &opened.dir,
             None => self.files.workspace.dir(),
         }
     }
 
-    /// The path by which the model reaches it: relative in the workspace, absolute in the
-    /// scratch folder.
+    /// The path by which the model reaches it: relative in the workspace, absolute elsewhere.
     fn name(&self) -> Cow<'_, Path> {
-        match (self.root(), &self.files.scratch) {
-            (Root::Scratch, Some(scratch)) if self.path == Path::new(".") => {
-                Cow::Borrowed(scratch.path())
-            }
-            (Root::Scratch, Some(scratch)) => Cow::Owned(scratch.path().join(&self.path)),
-            _ => Cow::Borrowed(&self.path),
+        let folder = match self.root() {
+            Root::Workspace => None,
+            Root::Scratch => self.files.scratch.as_ref().map(Scratch::path),
+            Root::ReadOnly(index) => self.files.read_only.get(index).map(ReadOnly::path),
+        };
+        match folder {
+            Some(folder) if self.path == Path::new(".") => Cow::Borrowed(folder),
+            Some(folder) => Cow::Owned(folder.join(&self.path)),
+            None => Cow::Borrowed(&self.path),
+        }
+    }
+
+    /// Refuses a place in a folder that is only read.
+    pub(crate) fn require_writable(&self) -> Result<(), PathError> {
+        match self.root() {
+            Root::ReadOnly(_) => Err(PathError::ReadOnly { path: self.show() }),
+            Root::Workspace | Root::Scratch => Ok(()),
         }
     }
 
@@ -200,7 +228,7 @@ impl Place {
     pub(crate) fn lock_for_writing(&self) -> Option<MutexGuard<'_, ()>> {
         match self.root() {
             Root::Workspace => Some(self.files.workspace.lock_for_writing(&self.path)),
-            Root::Scratch => None,
+            Root::Scratch | Root::ReadOnly(_) => None,
         }
     }
 

@@ -44,6 +44,7 @@ impl Target {
     /// Finds the folder of `place`, creating it where it is missing. A link is followed to the
     /// file it names, as long as that is below the same root.
     pub(crate) fn find(place: &Place) -> Result<Target, PathError> {
+        place.require_writable()?;
         let dir = place.dir();
         let is_link = dir.symlink_metadata(place.path()).is_ok_and(|found| found.is_symlink());
         let place = if is_link {

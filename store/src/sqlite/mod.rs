@@ -157,7 +157,7 @@ impl Store for SqliteStore {
     }
 
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError> {
-        self.reader.read(run, after, limit).await
+        self.look(move |reader| async move { reader.read(run, after, limit).await }).await
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {

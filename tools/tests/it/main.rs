@@ -14,6 +14,7 @@ mod list;
 mod path;
 mod race;
 mod read;
+mod read_only;
 mod scratch;
 mod spec;
 mod todo;
