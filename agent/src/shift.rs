@@ -247,7 +247,9 @@ impl<'a> Shift<'a> {
         }
         fail::fail_point!("loop.tool.started");
         let token = CancellationToken::new();
-        let mut open: Vec<CallId> = group.iter().map(|(call, _)| call.id.clone()).collect();
+        let mut open: Vec<Option<CallId>> =
+            group.iter().map(|(call, _)| Some(call.id.clone())).collect();
+        let mut left = open.len();
         if self.desk.interrupts() > before {
             // Someone asked to stop while that was stored: nothing has begun yet. What may run
             // again may have begun in a process that died: then the answer may still come.
@@ -263,7 +265,8 @@ impl<'a> Shift<'a> {
         }
         let mut running: FuturesUnordered<_> = group
             .into_iter()
-            .map(|(call, tool)| {
+            .enumerate()
+            .map(|(index, (call, tool))| {
                 let context = ToolContext {
                     run: self.agent.run,
                     call: call.id.clone(),
@@ -275,11 +278,11 @@ impl<'a> Shift<'a> {
                 async move {
                     let id = call.id.clone();
                     let answer = dispatch::invoke(&**tool, call, context).await;
-                    (id, answer, began.elapsed().as_millis() as u64)
+                    (index, id, answer, began.elapsed().as_millis() as u64)
                 }
             })
             .collect();
-        while !open.is_empty() {
+        while left > 0 {
             let next = if unstored {
                 tokio::select! {
                     biased;
@@ -294,14 +297,15 @@ impl<'a> Shift<'a> {
                 self.desk.watch(&self.bounds, &token, running.next()).await?
             };
             fail::fail_point!("loop.tool.returned");
-            let Watched::Ended(Some((id, answer, took_ms))) = next else {
-                for id in open.drain(..) {
+            let Watched::Ended(Some((index, id, answer, took_ms))) = next else {
+                for id in open.into_iter().flatten() {
                     let output = ToolOutput::error(NOT_ENDED);
                     self.finish_call(id, output, Ending::Stopped, 0);
                 }
                 return Ok(());
             };
-            open.retain(|call| *call != id);
+            open[index] = None;
+            left -= 1;
             // Whoever will append the result knows of the call: nothing is lost with the note.
             let lasting = matches!(answer, Answer::Done(_));
             match answer {
@@ -316,7 +320,7 @@ impl<'a> Shift<'a> {
                     extra: Extra::default(),
                 })),
             }
-            if lasting && !open.is_empty() && !unstored {
+            if lasting && left > 0 && !unstored {
                 self.desk.store().await?;
             }
         }

@@ -1,7 +1,8 @@
 //! What to do next: a pure function of the transcript.
 
 use crate::ModelInfo;
-use crate::transcript::{Call, CallState, Transcript};
+use crate::calls::{Call, CallState};
+use crate::transcript::Transcript;
 use posse_protocol::{
     CallId, Ending, FailureKind, Limit, Limits, Outcome, Price, Stop, ToolCall, Usage,
 };

@@ -4,10 +4,11 @@
 //! It does no I/O and reads no clock. What others append (messages, cancel requests, results of
 //! pending calls) commutes with what the owner appends, because a reply names what it had seen.
 
+use crate::calls::{Call, CallState, Calls};
 use posse_protocol::{
     CallId, CancelRequested, CancelScope, Compacted, Ending, Event, FailureKind, Limit, Message,
     MessageReceived, ModelReplied, Outcome, Part, Purpose, Record, Remedy, Role, RunStarted,
-    Sender, Seq, Stop, ToolCall, ToolFinished, ToolResult, ToolStarted, Usage,
+    Sender, Seq, Stop, ToolFinished, ToolResult, ToolStarted, Usage,
 };
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub struct Transcript {
     /// What was said to the agent and no reply has seen yet.
     inbox: Vec<(Seq, Arc<Message>)>,
     /// The calls of the last reply, in its order, until the next reply.
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Calls,
     pub(crate) spent: Spent,
     pub(crate) phase: Phase,
     seq: Seq,
@@ -39,44 +40,6 @@ struct Entry {
     message: Arc<Message>,
     reply: Option<Seq>,
     bytes: usize,
-}
-
-/// A tool call and how far it is.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) call: ToolCall,
-    pub(crate) state: CallState,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum CallState {
-    /// Not started.
-    Asked,
-    /// Started, and its result not recorded.
-    Started { repeatable: bool },
-    /// Someone else will append the result.
-    Pending,
-    /// The turn that asked for it was stopped.
-    Abandoned {
-        /// It had begun, and may have had its effect.
-        begun: bool,
-    },
-    /// Answered.
-    Answered(ToolResult),
-}
-
-impl Call {
-    pub(crate) fn is_open(&self) -> bool {
-        !matches!(self.state, CallState::Answered(_))
-    }
-
-    /// It had begun, it may not run again, and no result came: what became of it is not known.
-    pub(crate) fn may_have_had_its_effect(&self) -> bool {
-        matches!(
-            self.state,
-            CallState::Started { repeatable: false } | CallState::Abandoned { begun: true }
-        )
-    }
 }
 
 /// What was spent since the run was last set to work.
@@ -432,11 +395,7 @@ impl Transcript {
         if !text.trim().is_empty() {
             self.last_text = text;
         }
-        self.calls = replied
-            .message
-            .tool_calls()
-            .map(|call| Call { call: call.clone(), state: CallState::Asked })
-            .collect();
+        self.calls = Calls::of(replied.message.tool_calls());
         self.push(replied.message.clone(), Some(seq));
         let usage = &replied.usage;
         let counted = usage.all_input_tokens().saturating_add(usage.output_tokens);
@@ -454,12 +413,12 @@ impl Transcript {
 
     /// A call that runs again after a crash was counted when it first started.
     fn start(&mut self, started: &ToolStarted) {
-        let waits = |call: &&mut Call| {
-            call.call.id == started.call
-                && matches!(call.state, CallState::Asked | CallState::Started { .. })
-        };
-        let call = self.calls.iter_mut().filter(waits);
-        if let Some(call) = call.min_by_key(|call| call.state != CallState::Asked) {
+        let asked = |call: &Call| call.state == CallState::Asked;
+        let begun = |call: &Call| matches!(call.state, CallState::Started { .. });
+        if let Some(place) =
+            self.calls.place(&started.call, asked).or(self.calls.place(&started.call, begun))
+            && let Some(call) = self.calls.get_mut(place)
+        {
             self.spent.tool_calls += u32::from(call.state == CallState::Asked);
             call.state = CallState::Started { repeatable: started.repeatable };
         }
@@ -537,7 +496,8 @@ impl Transcript {
     }
 
     fn open_call(&mut self, id: &CallId) -> Option<&mut Call> {
-        self.calls.iter_mut().find(|call| call.call.id == *id && call.is_open())
+        let place = self.calls.place(id, Call::is_open)?;
+        self.calls.get_mut(place)
     }
 
     /// A model call came to its end: what was reserved for it returns.

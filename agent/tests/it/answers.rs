@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Says one thing after the other: which, goes by how often it has spoken in the request, so that
 /// a request made again is answered the same.
-struct Speaker {
+pub struct Speaker {
     info: ModelInfo,
     says: Vec<String>,
     requests: Mutex<Vec<Request>>,
@@ -87,14 +87,14 @@ fn verdict() -> Value {
 }
 
 /// A run whose model says `says`.
-struct Case {
+pub struct Case {
     speaker: Arc<Speaker>,
-    agent: Agent,
-    log: World,
+    pub agent: Agent,
+    pub log: World,
 }
 
 impl Case {
-    fn new(session: bool, schema: Option<Value>, limits: Limits, says: &[&str]) -> Self {
+    pub fn new(session: bool, schema: Option<Value>, limits: Limits, says: &[&str]) -> Self {
         let log = World::new(session, limits.clone());
         let info = ModelInfo { context_window: 100_000, ..log.bounds.model.clone() };
         let says = says.iter().map(|text| (*text).to_owned()).collect();

@@ -6,5 +6,6 @@ mod answers;
 mod fold;
 mod fork;
 mod limits;
+mod standing_in;
 mod stopping;
 mod world;
