@@ -75,6 +75,9 @@ pub enum Command {
     /// List, check, make and run agents
     #[command(subcommand)]
     Agents(AgentsVerb),
+    /// List, check and show skills
+    #[command(subcommand)]
+    Skills(SkillsVerb),
     /// List the models there are, those that can be used now first
     Models(ModelsOptions),
     /// Show the settings in force and where each came from
@@ -200,6 +203,35 @@ pub enum AgentsVerb {
         #[command(flatten)]
         options: Box<RunOptions>,
     },
+}
+
+#[derive(Subcommand)]
+pub enum SkillsVerb {
+    /// List the skills there are, where each comes from, and whom it shadows
+    List(SkillOptions),
+    /// Show a skill as an agent is given it: where it comes from, its files, its text
+    Show {
+        /// Which
+        name: String,
+        /// What to fill in for its arguments
+        arguments: Vec<String>,
+        #[command(flatten)]
+        options: SkillOptions,
+    },
+    /// Say what is wrong with skills, and where; exit code 2 if one cannot be used
+    Check {
+        /// Only in these files and folders [default: wherever skills are looked for]
+        paths: Vec<PathBuf>,
+        #[command(flatten)]
+        options: SkillOptions,
+    },
+}
+
+#[derive(Args)]
+pub struct SkillOptions {
+    /// As they are for work in this folder [default: the current one]
+    #[arg(long, value_name = "FOLDER")]
+    pub cwd: Option<PathBuf>,
 }
 
 #[derive(Args)]

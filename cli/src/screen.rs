@@ -244,7 +244,10 @@ impl Screen {
     }
 
     fn pending(&mut self, pending: &ToolPending) {
-        if self.children.as_ref().is_some_and(|children| children.will_answer(&pending.call)) {
+        // The result may have been faster.
+        let is_open = self.calls.iter().any(|call| call.id == pending.call);
+        let child = self.children.as_ref().is_some_and(|it| it.will_answer(&pending.call));
+        if child || !is_open {
             self.status = None;
             return self.refresh();
         }

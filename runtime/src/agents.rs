@@ -9,13 +9,13 @@ mod change;
 mod definition;
 mod draft;
 mod field;
-mod folders;
-mod front_matter;
+pub(crate) mod folders;
+pub(crate) mod front_matter;
 mod json;
 mod live;
 mod load;
-mod node;
-mod problem;
+pub(crate) mod node;
+pub(crate) mod problem;
 mod reading;
 mod resolve;
 mod source;
@@ -24,7 +24,7 @@ mod tolerant;
 mod tool_facts;
 mod tool_list;
 mod values;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use definition::{
     AgentDefinition, Announce, Budget, COLORS, Isolation, Memory, Network, Paths, PermissionMode,

@@ -7,12 +7,14 @@ pub(crate) mod limits;
 mod origin;
 mod patience;
 mod project;
+mod skills;
 
 pub use agents::AgentTable;
 pub use file::AutoResume;
 pub use limits::{LimitSettings, parse_duration};
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
+pub use skills::SkillSettings;
 
 use crate::delegation::DEEPEST;
 use file::File;
@@ -55,6 +57,8 @@ pub struct Config {
     pub catalog: Setting<Catalog>,
     /// Agents that the files define or change, the user's first.
     pub agents: Vec<Setting<AgentTable>>,
+    /// Which skills runs have.
+    pub skills: SkillSettings,
 }
 
 /// A settings file that cannot be used.
@@ -171,6 +175,7 @@ impl Config {
         let plugins =
             file.plugins.map(|all| all.iter().map(|plugin| beside.join(plugin)).collect());
         self.plugins.set(plugins, origin);
+        self.skills.narrow(file.skills, beside, origin);
         let first = self.agents.len();
         for (name, agent) in file.agents {
             let same = |known: &Setting<AgentTable>| {
@@ -206,6 +211,7 @@ impl Default for Config {
             patience: PatienceSettings::usual(),
             catalog: Setting::default(Catalog::built_in()),
             agents: Vec::new(),
+            skills: SkillSettings::all(),
         }
     }
 }
@@ -351,6 +357,17 @@ mod tests {
     }
 
     #[test]
+    fn skills_are_taken_away_by_each_file_and_added_by_the_user_s_alone() {
+        let user = "[skills]\nallow = [\"a\", \"b\"]\ninherit = false\nextra_dirs = [\"s\"]";
+        let config = load(user, "[skills]\nallow = [\"b\"]\ndeny = [\"x\"]").unwrap();
+        let skills = config.skills;
+        assert_eq!((skills.inherit.value, skills.allow.len(), skills.rules().len()), (false, 2, 3));
+        let Origin::User(file) = &skills.extra_dirs.origin else { panic!("{skills:?}") };
+        assert_eq!(skills.extra_dirs.value, [file.parent().unwrap().join("s")]);
+        assert!(load("", "").unwrap().skills.inherit.value);
+    }
+
+    #[test]
     fn a_project_cannot_reach_beyond_itself_nor_say_where_keys_are_sent() {
         for (project, expected) in [
             ("recovery = \"wait\"", "may not set `recovery`"),
@@ -362,6 +379,8 @@ mod tests {
             ("[aliases]\nsonnet = \"x/y\"", "may not set `aliases`"),
             ("[patience]\nretries = 1", "may not set `patience`"),
             ("plugins = [\"evil\"]", "may not set `plugins`"),
+            ("[skills]\nextra_dirs = [\"/etc\"]", "may not set `skills.extra_dirs`"),
+            ("[skills]\ninherit = true", "may not set `skills.inherit`"),
             ("base_url = \"http://x\"", "unknown field"),
         ] {
             let error = load("", project).unwrap_err().to_string();

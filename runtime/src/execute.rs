@@ -9,16 +9,18 @@ use crate::error::Error;
 use crate::feed::Feed;
 use crate::journal::{Birth, RunJournal};
 use crate::runtime::{Inner, Runtime, RuntimeConfig};
+use crate::skills::LiveSkills;
+use crate::skills::tool::SkillTool;
 use futures_util::FutureExt;
 use posse_agent::{Agent, Ended, Journal, JournalError, Patience, Tool, Toolbox, Transcript};
 use posse_model::Models;
 use posse_protocol::{
-    DelegationStrategy, Delta, Event, Extra, Guise, Outcome, RunFinished, RunId, RunStarted, Seq,
-    ToolFinished, ToolOutput,
+    DelegationStrategy, Delta, Event, Extra, Grant, Guise, Outcome, RunFinished, RunId, RunStarted,
+    Seq, ToolFinished, ToolOutput,
 };
 use posse_store::{Ownership, Store, StoreError};
 use posse_tools::launch::Launcher;
-use posse_tools::{Scratch, Workspace};
+use posse_tools::{ReadOnly, Scratch, Workspace};
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -37,6 +39,7 @@ pub(crate) struct Workbench {
     /// Around the folders that are the runs' own.
     scratch: PathBuf,
     host_tools: Vec<Arc<dyn Tool>>,
+    skills: LiveSkills,
     workspaces: Mutex<HashMap<String, Weak<Workspace>>>,
     /// What there is to know of the tools, once it was asked for.
     pub(crate) facts: OnceLock<Arc<[Facts]>>,
@@ -68,6 +71,7 @@ impl Workbench {
             launcher: config.launcher.clone(),
             scratch: config.scratch(),
             host_tools: config.tools.clone(),
+            skills: config.skills.clone(),
             workspaces: Mutex::default(),
             facts: OnceLock::new(),
             runtime: OnceLock::new(),
@@ -92,14 +96,16 @@ impl Workbench {
         path.into_string().ok()
     }
 
-    /// New tools in the folder `path`, but for those that start runs.
+    /// New tools in the folder `path`, but for those that start runs or load skills.
     pub(crate) fn plain_tools(
         &self,
         path: &str,
         scratch: Option<&Scratch>,
+        read_only: Vec<ReadOnly>,
     ) -> Result<Vec<Arc<dyn Tool>>, Error> {
         let workspace = self.workspace(path)?;
-        let mut tools = posse_tools::toolset(&workspace, scratch, self.launcher.as_ref());
+        let launcher = self.launcher.as_ref();
+        let mut tools = posse_tools::toolset_reading(&workspace, scratch, read_only, launcher);
         tools.extend(self.host_tools.iter().cloned());
         Ok(tools)
     }
@@ -108,11 +114,16 @@ impl Workbench {
     fn toolbox(&self, started: &Arc<RunStarted>) -> Result<Toolbox, Error> {
         let scratch = started.grant.scratch.as_ref();
         let scratch = scratch.and_then(|path| Scratch::at(path.as_ref()).ok());
-        let mut tools = self.plain_tools(&started.grant.workspace, scratch.as_ref())?;
+        let Grant { workspace, skills, .. } = &started.grant;
+        let read_only = skills.iter().map(|skill| ReadOnly::at(&skill.path)).collect();
+        let mut tools = self.plain_tools(workspace, scratch.as_ref(), read_only)?;
         let guise = guise_of(started);
         let shown = guise.map_or(&started.grant.delegation, |guise| &guise.delegation);
         if let Some(shown) = shown {
             tools.push(Arc::new(Task::new(self.runtime(), started.clone(), shown)));
+        }
+        if !skills.is_empty() {
+            tools.push(Arc::new(SkillTool::new(skills, self.skills.clone())));
         }
         Ok(Toolbox::new(tools))
     }

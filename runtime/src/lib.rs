@@ -39,6 +39,7 @@ mod preparation;
 pub mod query;
 mod runtime;
 mod selection;
+pub mod skills;
 pub mod subagents;
 mod supervisor;
 mod tree;
@@ -60,6 +61,7 @@ pub use posse_tools::{launch, todo};
 pub use query::query;
 pub use runtime::{Recovery, Runtime, RuntimeConfig};
 pub use selection::{NamedBy, Selection};
+pub use skills::{LiveSkills, SkillCatalog};
 pub use tree::TreeEvents;
 pub use verify::{Damage, Verified};
 

@@ -9,6 +9,8 @@ use crate::error::Error;
 use crate::execute::Workbench;
 use crate::runtime::Runtime;
 use crate::selection;
+use crate::skills::selection::{Author, keep_useful, teach};
+use crate::skills::tool as skill_tool;
 use posse_protocol::{
     AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant, Limits,
     Message, MessageReceived, Offer, Part, RunSpec, RunStarted, Sender,
@@ -52,7 +54,11 @@ impl Runtime {
             above.check_within(&workspace)?;
         }
         let strategy = spec.strategy.or(above.and_then(Above::strategy)).unwrap_or(config.strategy);
-        let grant = self.grant(&agents, &agent, workspace, above, strategy)?;
+        let author = author(&agents, &agent);
+        let skills = self.skills_of(spec, &agent, author, &workspace, above)?;
+        let grant = Grant { workspace, skills, ..Grant::default() };
+        let grant = self.grant(&agents, &agent, grant, above, strategy)?;
+        teach(&mut agent, &grant.skills)?;
         agent.effort = spec.effort.or(agent.effort).or(config.effort);
         agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());
         if let Some(schema) = &agent.output_schema {
@@ -86,16 +92,17 @@ impl Runtime {
         Ok(Prepared { started, message })
     }
 
-    /// What a run of `agent` may do in `workspace`, on behalf of `above` if there is someone.
+    /// What a run of `agent` may do with the folder and the skills of `grant`, on behalf of `above`
+    /// if there is someone.
     fn grant(
         &self,
         agents: &AgentCatalog,
         agent: &AgentSpec,
-        workspace: String,
+        grant: Grant,
         above: Option<&Above>,
         strategy: DelegationStrategy,
     ) -> Result<Grant, Error> {
-        let all = self.inner.workbench.facts(&workspace)?;
+        let all = self.inner.workbench.facts(&grant.workspace)?;
         let known = || all.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         for list in [agent.tools.as_deref().unwrap_or_default(), &agent.disallowed_tools] {
             if let Some(name) = filter::unknown(list, &all) {
@@ -119,6 +126,7 @@ impl Runtime {
         let offered =
             delegation.as_ref().is_some_and(|it| it.strategy != DelegationStrategy::Manual);
         available.retain(|tool| offered || tool.effect != Effect::Delegate);
+        available.retain(|tool| !grant.skills.is_empty() || !skill_tool::is(tool));
         let tools = filter::allowed(&available, agent.tools.as_deref(), &agent.disallowed_tools);
         if tools.is_empty() {
             let why = match above {
@@ -130,7 +138,9 @@ impl Runtime {
                 agent.name
             )));
         }
-        Ok(Grant { tools, workspace, hand_on, delegation, ..Grant::default() })
+        let mut grant = Grant { tools, hand_on, delegation, ..grant };
+        keep_useful(&mut grant, agent);
+        Ok(grant)
     }
 
     /// To whom a run of `agent` may hand work.
@@ -163,6 +173,14 @@ impl Runtime {
         let offers: Vec<Offer> = all.into_iter().filter(may_call).collect();
         let extra = Extra::default();
         (!offers.is_empty()).then_some(Delegation { strategy, depth, agents: offers, extra })
+    }
+}
+
+/// Whose `agent` of `agents` is.
+fn author(agents: &AgentCatalog, agent: &AgentSpec) -> Author {
+    match agents.entry(&agent.name).map(|entry| &entry.source) {
+        Some(Source::Project { .. }) => Author::Project,
+        _ => Author::Other,
     }
 }
 
@@ -252,9 +270,9 @@ impl Workbench {
         if let Some(facts) = self.facts.get() {
             return Ok(facts.clone());
         }
-        let tools = self.plain_tools(workspace, None)?;
+        let tools = self.plain_tools(workspace, None, Vec::new())?;
         let plain = tools.iter().map(Facts::of);
-        let facts = plain.chain([crate::delegation::task::facts()]).collect();
+        let facts = plain.chain([crate::delegation::task::facts(), skill_tool::facts()]).collect();
         Ok(self.facts.get_or_init(|| facts).clone())
     }
 }

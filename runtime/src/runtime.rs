@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::execute::Workbench;
 use crate::handle::{Events, RunHandle};
 use crate::preparation::{asked_for, received};
+use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
 use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models};
@@ -58,6 +59,8 @@ pub struct RuntimeConfig {
     pub limits: Limits,
     /// The agents there are.
     pub agents: LiveCatalog,
+    /// The skills there are.
+    pub skills: LiveSkills,
     /// Tools of the host, beside the built-in ones.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Starts processes. Without it there is no shell.
@@ -90,6 +93,7 @@ impl RuntimeConfig {
             cassette: None,
             limits: Limits::default(),
             agents: AgentCatalog::built_in().into(),
+            skills: LiveSkills::default(),
             tools: Vec::new(),
             launcher: None,
             max_concurrent: 16,
@@ -230,8 +234,10 @@ impl Runtime {
     /// # Errors
     /// When there is no such run, or it is archived, or the text is empty.
     pub async fn send(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
+        self.post(run, text).await?;
+        // Only now: a run that has just ended is forgotten unless there is something to do for it.
         self.inner.supervisor.adopt(run);
-        self.post(run, text).await
+        Ok(())
     }
 
     /// Says `text` to a run, and leaves it to others to execute it.
@@ -389,6 +395,11 @@ impl Runtime {
     /// The agents there are.
     pub fn agents(&self) -> Arc<AgentCatalog> {
         self.inner.config.agents.current()
+    }
+
+    /// The skills there are.
+    pub fn skills(&self) -> Arc<SkillCatalog> {
+        self.inner.config.skills.current()
     }
 
     /// Stops executing, within the configured time: each run after the step it is at, or in the

@@ -7,9 +7,10 @@ use crate::journal::{Birth, FIRST_EPOCH, create};
 use crate::runtime::{Recovery, RuntimeConfig};
 use posse_protocol::{Event, RunId};
 use posse_store::{Append, Filter, Kin, Ownership, RunRow, Store, StoreError, Unfinished, Wanted};
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
@@ -37,8 +38,8 @@ struct Shared {
     /// The runtime's one lane: who finds no slot waits in the store, in order.
     slots: Arc<Semaphore>,
     recovery: Scope,
-    /// Runs that this process was asked to execute, whatever the scope.
-    adopted: Mutex<BTreeSet<RunId>>,
+    /// Runs that this process is to execute, whatever the scope, and how often it was asked to.
+    adopted: Mutex<BTreeMap<RunId, u64>>,
     /// Those whose children are to be looked for: what waits for them waits in vain otherwise.
     unexplored: Mutex<Vec<RunId>>,
     /// Those of them whose trees are looked at again and again: others may work there, and die.
@@ -139,8 +140,8 @@ impl Supervisor {
 
     /// Makes this process execute `run`, and what it waits for, whenever there is something to do.
     pub(crate) fn adopt(&self, run: RunId) {
-        self.shared.remember(run);
         if !matches!(self.shared.recovery, Scope::All) {
+            *self.shared.adopted().entry(run).or_default() += 1;
             self.shared.explore([run]);
         }
         self.shared.nudge.notify_one();
@@ -177,7 +178,31 @@ impl Shared {
     /// From now on `run` is this process's to execute, until it ends.
     fn remember(&self, run: RunId) {
         if !matches!(self.recovery, Scope::All) {
-            self.adopted.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
+            self.adopted().entry(run).or_default();
+        }
+    }
+
+    fn adopted(&self) -> MutexGuard<'_, BTreeMap<RunId, u64>> {
+        self.adopted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `run`, which was asked for so often when its execution began, has ended. It is nobody's any
+    /// more, unless something was said to it since, which reopens it.
+    async fn forget(&self, run: RunId, mut asked: u64) {
+        loop {
+            match self.adopted().entry(run) {
+                Entry::Occupied(entry) if *entry.get() != asked => asked = *entry.get(),
+                Entry::Occupied(entry) => {
+                    entry.remove();
+                    return;
+                }
+                Entry::Vacant(_) => return,
+            }
+            let own = Filter { id: Some(run), limit: 1, ..Filter::default() };
+            let is_over = |rows: Vec<RunRow>| rows.iter().all(|row| row.outcome.is_some());
+            if !self.store.list(&own).await.is_ok_and(is_over) {
+                return;
+            }
         }
     }
 
@@ -291,8 +316,7 @@ impl Shared {
             Scope::Folder(folder) => vec![Wanted { workspace: Some(folder.clone()), ..all }],
             Scope::None => Vec::new(),
         };
-        let adopted = self.adopted.lock().unwrap_or_else(PoisonError::into_inner);
-        let adopted: Vec<RunId> = adopted.iter().copied().collect();
+        let adopted: Vec<RunId> = self.adopted().keys().copied().collect();
         wanted.extend(adopted.chunks(256).map(|runs| Wanted {
             limit,
             runs: runs.to_vec(),
@@ -305,12 +329,12 @@ impl Shared {
         let shared = self.clone();
         let run = assignment.run;
         let stopping = self.workbench.active.enter(run, assignment.epoch);
+        let asked = self.adopted().get(&run).copied().unwrap_or_default();
         let task = async move {
             let bench = &shared.workbench;
             let left = bench.execute(&shared.store, assignment, stopping, &shared.stop).await;
             if left == Left::Ended {
-                let mut adopted = shared.adopted.lock().unwrap_or_else(PoisonError::into_inner);
-                adopted.remove(&run);
+                shared.forget(run, asked).await;
             }
             shared.workbench.active.leave(run);
             fail::fail_point!("run.left");

@@ -40,6 +40,18 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
     if !plugins.value.is_empty() {
         row("plugins", json!(plugins.value), &plugins.origin);
     }
+    let skills = &config.skills;
+    row("skills.inherit", json!(skills.inherit.value), &skills.inherit.origin);
+    if !skills.extra_dirs.value.is_empty() {
+        row("skills.extra_dirs", json!(skills.extra_dirs.value), &skills.extra_dirs.origin);
+    }
+    for (key, layers) in [("skills.allow", &skills.allow), ("skills.deny", &skills.deny)] {
+        let names: Vec<_> = layers.iter().map(|layer| &layer.value).collect();
+        let origins: Vec<String> = layers.iter().map(|layer| layer.origin.to_string()).collect();
+        if !names.is_empty() {
+            row(key, json!(names), &origins.join(", "));
+        }
+    }
     let recovery = match config.recovery.value {
         AutoResume::Continue => "continue",
         AutoResume::Wait => "wait",

@@ -69,7 +69,7 @@ impl Followee {
 
     /// Follows a run that was only just started, and `events` of it from its beginning on.
     pub fn started(run: RunHandle, events: Events) -> Self {
-        let events = TreeEvents::new(run.clone(), events, Seq::ZERO);
+        let events = TreeEvents::new(run.clone(), events);
         Followee { events, run, shown: Seq::ZERO, claim: None }
     }
 

@@ -12,6 +12,7 @@ pub mod models;
 mod rest;
 pub mod run;
 pub mod runs;
+pub mod skills;
 
 use crate::args::{AgentOptions, Global};
 use crate::environment::Environment;
@@ -127,6 +128,7 @@ impl Common {
             patience: config.patience.patience(),
             stall: config.patience.stall(),
             limits: config.limits.limits(),
+            skills: self.skills(agents.working_folder()),
             agents,
             launcher: Some(self.launcher.clone().with_environment(environment)),
             max_concurrent: config.max_concurrent.value,

@@ -57,13 +57,15 @@ async fn show_prints_what_an_agent_is_and_its_prompt() {
         "agent       reviewer",
         "about       Reviews",
         "model       inherit",
-        "tools       Read, Write, Edit, Glob, Grep, List, TodoWrite, Task",
+        "tools       Read, Write, Edit, Glob, Grep, List, TodoWrite, Task, Skill",
         "may call    explore",
         "limits      7 turns",
         "colour      red",
     ] {
         assert!(show.lines().any(|shown| shown == line), "{line}: {show}");
     }
+    let tools = show.lines().find(|line| line.starts_with("tools       Read, Write, ")).unwrap();
+    assert!(tools.contains(", Task") && !tools.contains("Bash"), "{tools}");
     assert!(show.contains("reviewer.md") && show.ends_with("\n\nYou review.\n\nWell.\n"), "{show}");
     let explore = world.run(&["agents", "show", "explore"]).await.expect(0).out;
     assert!(explore.contains("\nmodel       small (haiku, "), "{explore}");

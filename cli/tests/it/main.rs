@@ -22,6 +22,7 @@ mod secrets;
 mod settings;
 mod sharing;
 mod signals;
+mod skills;
 mod terminal;
 mod tmux;
 mod tree;

@@ -310,3 +310,18 @@ async fn without_a_key_a_broad_task_is_shared_out_to_others() {
     assert!(exit.out.contains("Carries parcels") && exit.out.contains("TODO"), "{}", exit.out);
     assert!(!exit.out.contains("task_result"), "{}", exit.out);
 }
+
+#[tokio::test]
+async fn two_hundred_children_are_followed_to_their_ends() {
+    let parts = (0..200).map(|part| task("explore", &format!("part {part:03}")));
+    let script =
+        Script::new().conversation(lead(parts)).conversation(child("part", Reply::text("1")));
+    let world = World::new(script).await;
+    settings(&world, "max_concurrent = 64\n");
+    let exit = world.run(&["run", "lead them"]).await.expect(0);
+    assert_eq!(exit.out, "all done\n");
+    assert_eq!(exit.err.matches("○ [explore] do part ").count(), 200);
+    assert_eq!(exit.err.matches("✓ [explore] do part ").count(), 200);
+    let totals = exit.err.lines().last().unwrap();
+    assert!(totals.contains(" · with 200 children: 400 tool calls, "), "{totals}");
+}

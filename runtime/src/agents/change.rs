@@ -38,6 +38,9 @@ pub(crate) fn apply(
             spec.tools = allow.tools.or(spec.tools.take());
             spec.agents = common(allow.agents, change.agents.clone()).or(spec.agents.take());
             spec.context = change.fork_context.unwrap_or(spec.context);
+            if let Some(skills) = &change.skills {
+                spec.skills.clone_from(skills);
+            }
             if let Some(prompt) = &change.initial_prompt {
                 spec.initial_prompt.clone_from(prompt);
             }

@@ -106,8 +106,7 @@ impl Field {
     pub(crate) fn is_not_in_force(self) -> bool {
         matches!(
             self,
-            Skills
-                | McpServers
+            McpServers
                 | Hooks
                 | Memory
                 | Background

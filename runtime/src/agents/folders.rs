@@ -103,7 +103,7 @@ pub(crate) fn find(sources: &Sources, plugins: &[PathBuf]) -> Vec<Folder> {
 }
 
 /// `folder` and those above it, up to the one that holds `.git`. Without one, `folder` alone.
-fn up_to_root(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn up_to_root(folder: &Path) -> Vec<PathBuf> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let mut ancestors = Vec::new();
     for ancestor in folder.ancestors().take(ANCESTORS) {
@@ -149,7 +149,7 @@ fn walk(path: &Path, depth: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Fo
 }
 
 /// What is in a folder, sorted, hidden ones left out.
-fn children(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let shown = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
     let mut children: Vec<PathBuf> = shown.map(|entry| entry.path()).collect();
@@ -158,7 +158,7 @@ fn children(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// What a plugin calls itself, else what its folder is called.
-fn plugin_name(folder: &Path) -> String {
+pub(crate) fn plugin_name(folder: &Path) -> String {
     #[derive(Deserialize)]
     struct Manifest {
         name: String,

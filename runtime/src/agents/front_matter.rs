@@ -7,27 +7,35 @@ use super::problem::{Findings, Place};
 use super::reading::{self, Form, Written};
 use super::tolerant;
 use super::yaml::{self, YamlError};
+use std::borrow::Cow;
 
 /// Bytes of a file, and of its front matter, at most.
 pub(crate) const FILE_BYTES: u64 = 256 << 10;
-const HEAD_BYTES: usize = 64 << 10;
+pub(crate) const HEAD_BYTES: usize = 64 << 10;
 
 /// The parts of a file.
 #[derive(Debug, PartialEq)]
-struct Parts<'t> {
-    head: &'t str,
+pub(crate) struct Parts<'t> {
+    pub(crate) head: &'t str,
     /// The line of the file at which the head begins.
-    first_line: u32,
-    body: &'t str,
+    pub(crate) first_line: u32,
+    pub(crate) body: &'t str,
+}
+
+/// `text` without a byte order mark, its lines ended by line feeds.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match text.contains('\r') {
+        true => Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n")),
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// Reads the text of a file. `None` when it has no front matter: it is no definition, whatever
 /// else it may be.
 pub(crate) fn read(text: &str, form: Form, findings: &mut Findings) -> Option<Written> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let unix = text.contains('\r').then(|| text.replace("\r\n", "\n").replace('\r', "\n"));
-    let text = unix.as_deref().unwrap_or(text);
-    let parts = match split(text) {
+    let text = plain(text);
+    let parts = match split(&text) {
         Ok(parts) => parts?,
         Err(line) => {
             let reason = "the front matter that begins here has no end: a line `---` is missing";
@@ -80,7 +88,7 @@ pub(crate) fn read(text: &str, form: Form, findings: &mut Findings) -> Option<Wr
 }
 
 /// Takes a text apart; the line of the opening fence if there is no closing one.
-fn split(text: &str) -> Result<Option<Parts<'_>>, u32> {
+pub(crate) fn split(text: &str) -> Result<Option<Parts<'_>>, u32> {
     let mut offset = 0;
     let mut opened: Option<(usize, u32)> = None;
     for (index, line) in text.split_inclusive('\n').enumerate() {

@@ -8,6 +8,7 @@ use super::{AgentCatalog, Entry};
 use crate::error::Error;
 use posse_protocol::{AgentSpec, Limits};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -75,6 +76,13 @@ impl LiveCatalog {
         let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.lock().catalog.clone();
         self.look(&mut desk, known)
+    }
+
+    /// The folder whose agents these are, if they were looked for in one.
+    pub fn working_folder(&self) -> Option<PathBuf> {
+        let desk = self.shared.desk.as_ref()?;
+        let desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+        desk.sources.working_folder.clone()
     }
 
     /// Says where the agents are to work: which tools there are, in place of those that the

@@ -1,4 +1,5 @@
-//! What is wrong with a definition, how much that matters, and where it stands.
+//! What is wrong with a definition, of an agent or a skill, how much that matters, and where it
+//! stands.
 
 use serde::Serialize;
 use std::fmt;
@@ -8,9 +9,9 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// The agent cannot be used.
+    /// What is defined cannot be used.
     Error,
-    /// The agent can be used, but not all of what is written has an effect.
+    /// It can be used, but not all of what is written has an effect.
     Warning,
     /// What is written is sound, and nothing acts on it yet.
     NotInForce,

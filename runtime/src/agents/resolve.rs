@@ -38,6 +38,7 @@ pub(crate) fn spec(
         description: definition.description.clone(),
         instructions: definition.prompt.trim().to_owned(),
         max_depth: definition.max_depth,
+        skills: definition.skills.clone().unwrap_or_default(),
         context: definition.fork_context.unwrap_or(Context::Fresh),
         initial_prompt: definition.initial_prompt.clone().unwrap_or_default(),
         color: definition.color.clone().unwrap_or_default(),

@@ -3,6 +3,7 @@
 use crate::delegation::filter::{self, Facts};
 use crate::delegation::task;
 use crate::runtime::RuntimeConfig;
+use crate::skills;
 use posse_agent::Tool;
 use posse_protocol::{AgentSpec, Effect};
 
@@ -50,7 +51,7 @@ const BUILT_IN: [(&str, &[&str], Effect); 8] = [
 ];
 
 /// What an agent may use that nobody has said is to be trusted: looking, and its own notes.
-pub(crate) const LOOKING: [&str; 5] = ["Read", "Glob", "Grep", "List", "TodoWrite"];
+pub(crate) const LOOKING: [&str; 6] = ["Read", "Glob", "Grep", "List", "TodoWrite", "Skill"];
 
 /// How a name means a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,14 +71,15 @@ impl ToolFacts {
         }
     }
 
-    /// The tools that come with Posse, the shell and delegation included.
+    /// The tools that come with Posse, the shell, delegation and skills included.
     pub fn built_in() -> Vec<ToolFacts> {
         let facts = BUILT_IN.iter().map(|(name, aliases, effect)| ToolFacts {
             name: (*name).to_owned(),
             aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             effect: *effect,
         });
-        facts.chain([ToolFacts::from(task::facts())]).collect()
+        let more = [task::facts(), skills::tool::facts()];
+        facts.chain(more.map(ToolFacts::from)).collect()
     }
 
     /// Names of those of `tools` that `agent` may call when nobody above it narrows them.
@@ -139,7 +141,7 @@ pub(crate) fn allowed(
 }
 
 /// Tools of other systems that do not exist here. To deny one is harmless.
-const FOREIGN: [&str; 44] = [
+const FOREIGN: [&str; 43] = [
     "AgentOutputTool",
     "ApplyPatch",
     "AskUserQuestion",
@@ -164,7 +166,6 @@ const FOREIGN: [&str; 44] = [
     "ReadMcpResource",
     "ReadMcpResourceTool",
     "SendMessage",
-    "Skill",
     "SlashCommand",
     "StructuredOutput",
     "TaskCreate",

@@ -4,6 +4,7 @@ use super::ConfigError;
 use super::agents::FileAgent;
 use super::limits::FileLimits;
 use super::patience::FilePatience;
+use super::skills::FileSkills;
 use posse_model::catalog::{Additions, ModelRow, VendorRow};
 use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
@@ -42,6 +43,7 @@ pub(super) struct File {
     durability: Option<DurabilityWord>,
     pub(super) limits: FileLimits,
     pub(super) patience: FilePatience,
+    pub(super) skills: FileSkills,
     pub(super) agents: BTreeMap<AgentName, Spanned<FileAgent>>,
     vendors: BTreeMap<String, VendorRow>,
     models: BTreeMap<String, ModelRow>,
@@ -81,6 +83,8 @@ impl File {
             ("durability", self.durability.is_some()),
             ("plugins", self.plugins.is_some()),
             ("patience", !self.patience.is_empty()),
+            ("skills.extra_dirs", self.skills.extra_dirs.is_some()),
+            ("skills.inherit", self.skills.inherit.is_some()),
             ("vendors", !self.vendors.is_empty()),
             ("models", !self.models.is_empty()),
             ("aliases", !self.aliases.is_empty()),

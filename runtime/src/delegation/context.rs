@@ -4,8 +4,9 @@ use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::execute::system_prompt;
 use crate::runtime::Runtime;
+use crate::skills::tool;
 use posse_agent::{Form, Transcript, fork};
-use posse_protocol::{Context, Extra, Forked, Guise, RunStarted, Seq};
+use posse_protocol::{Context, Extra, Forked, Guise, RunStarted, Seq, SkillOffer};
 
 /// What was taken over, or why nothing was.
 pub(crate) struct Taken {
@@ -52,6 +53,13 @@ fn same_but_for_its_task(parent: &RunStarted, child: &RunStarted) -> bool {
         && one.effort == other.effort
         && one.output_schema == other.output_schema
         && parent.grant.workspace == child.grant.workspace
+        && skills(parent) == skills(child)
+}
+
+/// The skills that a run's model is told of.
+fn skills(started: &RunStarted) -> &[SkillOffer] {
+    let grant = &started.grant;
+    if grant.allows(tool::NAME) { &grant.skills } else { &[] }
 }
 
 /// What a run that began as `started` shows its model.

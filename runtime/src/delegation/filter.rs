@@ -87,24 +87,19 @@ fn fits(entry: &str, tool: &Facts) -> bool {
 }
 
 /// True when `pattern`, in which `*` is any text, is `name`.
-fn matches(pattern: &str, name: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let (Some(first), Some(last)) = (pieces.next(), pattern.rsplit('*').next()) else {
-        return false;
-    };
-    let Some(mut rest) = name.strip_prefix(first).and_then(|rest| {
-        (rest.len() >= last.len() && rest.ends_with(last)).then(|| &rest[..rest.len() - last.len()])
-    }) else {
-        return false;
-    };
-    let inner: Vec<&str> = pieces.collect();
-    for piece in &inner[..inner.len().saturating_sub(1)] {
-        match rest.find(piece) {
-            Some(at) => rest = &rest[at + piece.len()..],
-            None => return false,
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, others)) = pattern.split_once('*') else { return pattern == name };
+    // Most patterns fail here, at once: this is asked for every tool of every child.
+    let Some(rest) = name.strip_prefix(first) else { return false };
+    let (inner, last) = others.rsplit_once('*').unwrap_or(("", others));
+    let Some(mut rest) = rest.strip_suffix(last) else { return false };
+    inner.split('*').all(|piece| match rest.find(piece) {
+        Some(at) => {
+            rest = &rest[at + piece.len()..];
+            true
         }
-    }
-    true
+        None => false,
+    })
 }
 
 #[cfg(test)]

@@ -250,13 +250,13 @@ fn a_file_that_cannot_be_used_brings_back_nobody_behind_it() {
 #[test]
 fn a_project_s_agent_only_looks_whatever_its_file_says() {
     let place = Place::new();
-    let looking = ["Read", "Glob", "Grep", "List", "TodoWrite"];
+    let looking = ["Read", "Glob", "Grep", "List", "TodoWrite", "Skill"];
     for (file, lines, expected) in [
         ("all", "", &looking[..]),
         ("star", "tools: \"*\"", &looking[..]),
         ("some", "tools: Read, Bash, Write", &["Read"][..]),
         ("group", "tools: \"@read, @exec\"", &looking[..]),
-        ("less", "disallowedTools: Grep, Glob", &["Read", "List", "TodoWrite"][..]),
+        ("less", "disallowedTools: Grep, Glob", &["Read", "List", "TodoWrite", "Skill"][..]),
         ("mode", "permissionMode: bypassPermissions", &looking[..]),
     ] {
         place.define(&format!("repo/.claude/agents/{file}.md"), lines);

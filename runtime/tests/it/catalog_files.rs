@@ -98,6 +98,7 @@ fn a8_a_full_definition_has_its_keys_in_camel_case() {
     assert_eq!(spec.initial_prompt, "begin");
     assert_eq!(spec.tools.unwrap(), ["Read", "Task"]);
     assert_eq!(spec.agents.unwrap(), ["explore"]);
+    assert_eq!(spec.skills, ["pdf"]);
 }
 
 #[test]
@@ -294,7 +295,7 @@ fn each_tool_that_does_not_exist_is_named_with_its_line_and_character() {
 fn plan_mode_leaves_the_tools_that_look() {
     let mut found = tools("permissionMode: plan").unwrap();
     found.sort();
-    assert_eq!(found, ["Glob", "Grep", "List", "Read", "TodoWrite"]);
+    assert_eq!(found, ["Glob", "Grep", "List", "Read", "Skill", "TodoWrite"]);
     assert_eq!(tools("tools: Read, Bash\npermissionMode: plan"), Some(vec!["Read".to_owned()]));
 }
 
@@ -302,7 +303,6 @@ fn plan_mode_leaves_the_tools_that_look() {
 fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
     let fields = [
         "permissionMode: acceptEdits",
-        "skills: [pdf]",
         "mcpServers: [files]",
         "hooks: {Stop: []}",
         "memory: user",
@@ -322,8 +322,7 @@ fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
         assert!(said[0].contains("x.md:4:"), "{said:?}");
         found(&catalog, "x");
     }
-    for field in
-        ["permissionMode: default", "permissionMode: plan", "forkContext: 2", "effort: low"]
+    for field in ["permissionMode: default", "permissionMode: plan", "skills: [pdf]", "effort: low"]
     {
         let catalog = with(&format!("description: d\n{field}"));
         assert_eq!(problems(&catalog, Level::NotInForce), Vec::<String>::new(), "{field}");

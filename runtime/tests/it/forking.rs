@@ -11,7 +11,7 @@ use posse_testkit::{Conversation, Reply, Rule, Script, When};
 use serde_json::json;
 use std::time::Duration;
 
-/// Files that the parent reads, each of about 5,000 tokens.
+/// Files that the parent reads, together about 50,000 tokens.
 const FILES: usize = 10;
 const CHILDREN: usize = 8;
 
@@ -61,7 +61,7 @@ async fn check(agent: &str, most: f64) {
     .await;
     for number in 0..FILES {
         let line = format!("A line of file {number} that is as long as a line of code may be.\n");
-        bench.write(&number.to_string(), &line.repeat(20_000 / line.len()));
+        bench.write(&number.to_string(), &line.repeat(17_300 / line.len()));
     }
     let spec = RunSpec { agent: "lead".parse().unwrap(), ..bench.spec("lead") };
     let run = bench.runtime.start(spec).await.unwrap();

@@ -21,4 +21,6 @@ mod queueing;
 mod runs;
 mod selection;
 mod sessions;
+mod skills;
 mod tools;
+mod trees;

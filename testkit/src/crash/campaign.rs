@@ -62,7 +62,7 @@ pub struct Campaign {
 }
 
 /// Random cycles of the short form. One makes one to three kills.
-const QUICK_RANDOM: usize = 50;
+const QUICK_RANDOM: usize = 70;
 
 /// Every scenario undisturbed, every fail-point at its passes, and some random kills.
 pub fn quick() -> Vec<Cycle> {

@@ -129,8 +129,9 @@ impl Scenario {
             Scenario::Tools | Scenario::Recovery | Scenario::Shutdown | Scenario::Steering => 700,
             Scenario::Crowd => 900,
             Scenario::Cancel => 250,
-            Scenario::TreeCancel | Scenario::TreeForsaken => 600,
-            Scenario::Tree | Scenario::TreeNarrow | Scenario::TreeResume => 1_500,
+            Scenario::TreeCancel | Scenario::TreeForsaken => 450,
+            Scenario::Tree | Scenario::TreeResume => 800,
+            Scenario::TreeNarrow => 1_000,
             Scenario::Compaction | Scenario::Reopening | Scenario::Chat => 400,
         })
     }
@@ -138,8 +139,8 @@ impl Scenario {
     /// About how many events its first command prints: other random kills fall among them.
     pub(crate) fn events(self) -> u64 {
         match self {
-            Scenario::Tree => 150,
-            tree if tree.is_tree() => 80,
+            Scenario::Tree => 170,
+            tree if tree.is_tree() => 90,
             _ => 28,
         }
     }

@@ -11,7 +11,7 @@ use posse_testkit::{Conversation, FakeModel, Reply, Rule, Script, When};
 use serde_json::json;
 use std::time::Duration;
 
-/// Files that the parent reads, each of about 5,000 tokens.
+/// Files that the parent reads, together about 50,000 tokens.
 const FILES: usize = 10;
 const CHILDREN: usize = 8;
 /// What a token costs that is written to the cache or read from it, against one that is neither.
@@ -19,10 +19,10 @@ const WRITTEN: f64 = 1.25;
 const READ: f64 = 0.1;
 
 pub async fn measure() -> Result<()> {
-    for (whose, agent, most) in [("same agent", "lead", 1.2), ("another agent", "other", 2.1)] {
+    for (whose, agent, most) in [("the same agent", "lead", 1.2), ("another agent", "other", 2.1)] {
         let Bill { contexts, tokens } = bill(agent).await?;
         Line {
-            name: format!("forks: {CHILDREN} for the {whose}"),
+            name: format!("forks: {CHILDREN} for {whose}"),
             posse: format!("{contexts:.2} contexts"),
             raw: format!("{CHILDREN} of {tokens} tokens without a cache"),
             ratio: format!("{:.2}", contexts / CHILDREN as f64),
@@ -47,7 +47,7 @@ async fn bill(agent: &str) -> Result<Bill> {
     std::fs::create_dir(&workspace)?;
     for number in 0..FILES {
         let line = format!("A line of file {number} that is as long as a line of code may be.\n");
-        std::fs::write(workspace.join(number.to_string()), line.repeat(20_000 / line.len()))?;
+        std::fs::write(workspace.join(number.to_string()), line.repeat(17_300 / line.len()))?;
     }
     let fake = FakeModel::start(script(agent)).await?;
     let config = config(&folder.path().join("runs.db"), &fake.url(), CHILDREN + 1);

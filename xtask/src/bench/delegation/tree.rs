@@ -7,7 +7,7 @@ use crate::bench::load::{SETTLED, config};
 use crate::bench::meter::{Cost, Meter};
 use crate::bench::process::{Process, next_order};
 use posse::store::{Filter, Kin};
-use posse::{Runtime, Seq, TreeEvents, Update};
+use posse::{Runtime, TreeEvents, Update};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ impl Tree {
         let mut updates = 0;
         let run = if self.watch {
             let (run, events) = runtime.start_and_watch(spec).await?;
-            let mut tree = TreeEvents::new(run.clone(), events, Seq::ZERO);
+            let mut tree = TreeEvents::new(run.clone(), events);
             while let Some(update) = tree.next().await {
                 let (_, Update::Event(_) | Update::Delta(_)) = update?;
                 updates += 1;

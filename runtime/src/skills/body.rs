@@ -1,0 +1,94 @@
+//! What a skill holds beside its name: its body, read when it is used, and the names of its files.
+
+use super::arguments;
+use super::folders::FILE;
+use super::reading::{self, Written};
+use crate::agents::folders::{children, read};
+use crate::agents::front_matter::FILE_BYTES;
+use crate::agents::problem::Findings;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a body that an agent is given at once.
+const BODY_BYTES: usize = 100_000;
+/// Names of files that an agent is told of, and levels of folders they are looked for in.
+const FILES: usize = 100;
+const DEPTH: usize = 4;
+
+/// A SKILL.md that is being used.
+pub(crate) struct Loaded {
+    written: Written,
+}
+
+/// Reads the skill in `folder`, which must still be there and itself.
+pub(crate) fn load(folder: &Path) -> Result<Loaded, String> {
+    let file = folder.join(FILE);
+    let real = file.canonicalize().map_err(|error| format!("it cannot be read: {error}"))?;
+    if real != file {
+        return Err("it is not where it was, but behind a link".to_owned());
+    }
+    let text = read(&file, FILE_BYTES)?;
+    let mut findings = Findings::default();
+    let written = reading::read(&text, &mut findings);
+    match (written, findings.first_error()) {
+        (Some(written), None) => Ok(Loaded { written }),
+        (_, Some(error)) => Err(format!("line {}: {}", error.place.line, error.reason)),
+        (None, None) => Err("there is nothing in it".to_owned()),
+    }
+}
+
+impl Loaded {
+    /// The tools that it asks for.
+    pub(crate) fn allowed_tools(&self) -> &[String] {
+        &self.written.allowed_tools
+    }
+
+    /// The body with `arguments` in their places, cut where it is too long.
+    pub(crate) fn filled(&self, arguments: &str, folder: &Path) -> String {
+        let Written { body, arguments: names, .. } = &self.written;
+        let mut text = arguments::fill(body, arguments, names, folder);
+        if text.len() > BODY_BYTES {
+            let end = text.floor_char_boundary(BODY_BYTES);
+            text.truncate(end);
+            let file = folder.join(FILE);
+            text.push_str(&format!(
+                "\n[It is longer than the {BODY_BYTES} bytes shown. Read {} for the rest.]",
+                file.display()
+            ));
+        }
+        text
+    }
+}
+
+/// The other files of a skill.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// Their paths below its folder.
+    pub(crate) names: Vec<String>,
+    /// There are more.
+    pub(crate) cut: bool,
+}
+
+/// The files in `folder`, SKILL.md, hidden ones and links left out.
+pub(crate) fn files(folder: &Path) -> Files {
+    let mut files = Files::default();
+    walk(folder, folder, 0, &mut files);
+    files
+}
+
+fn walk(root: &Path, folder: &Path, depth: usize, into: &mut Files) {
+    for child in children(folder) {
+        if into.cut {
+            return;
+        }
+        let Ok(data) = std::fs::symlink_metadata(&child) else { continue };
+        let below: PathBuf = child.strip_prefix(root).unwrap_or(&child).to_owned();
+        if data.is_dir() && depth < DEPTH {
+            walk(root, &child, depth + 1, into);
+        } else if data.is_file() && below != Path::new(FILE) {
+            into.cut = into.names.len() >= FILES;
+            if !into.cut {
+                into.names.push(below.display().to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Finding skills: which folders hold a SKILL.md. Reads names and times, never contents, plugin
+//! manifests aside.
+
+use super::source::{Source, Sources};
+use crate::agents::folders::{Stamp, children, plugin_name, up_to_root};
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The file that makes a folder a skill.
+pub(crate) const FILE: &str = "SKILL.md";
+/// Levels of folders around skills in a folder of skills, and folders looked at in it, at most.
+const DEPTH: usize = 3;
+const FOLDERS: usize = 10_000;
+
+/// A folder of skills.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Folder {
+    pub(crate) source: Source,
+    pub(crate) path: PathBuf,
+    /// What its skills must lie in, canonical, wherever links lead; nothing for the user's own.
+    pub(crate) within: Option<PathBuf>,
+    /// The SKILL.md files, sorted.
+    pub(crate) files: Vec<(PathBuf, Stamp)>,
+    /// There were more folders or levels than are looked at.
+    pub(crate) cut: bool,
+}
+
+/// The folders of `sources` that exist, those that come first first, with the plugins and further
+/// folders that the settings name.
+pub(crate) fn find(sources: &Sources, plugins: &[PathBuf], extra: &[PathBuf]) -> Vec<Folder> {
+    let canonical = |path: &Path| path.canonicalize().ok();
+    let user: Vec<PathBuf> =
+        sources.user_folders.iter().filter_map(|path| canonical(path)).collect();
+    let mut found = Vec::new();
+    for ancestor in sources.working_folder.iter().flat_map(|folder| up_to_root(folder)) {
+        for name in [".posse", ".claude"] {
+            let path = ancestor.join(name).join("skills");
+            // The user's home may be a repository too; what is the user's own is no project's.
+            if canonical(&path).is_some_and(|real| !user.contains(&real)) {
+                let source = Source::Project { path: path.clone() };
+                found.push(list(source, path, Some(ancestor.clone()), Top::Around));
+            }
+        }
+    }
+    for path in sources.user_folders.iter().filter(|path| path.is_dir()) {
+        let source = Source::User { path: path.clone() };
+        found.push(list(source, path.clone(), None, Top::Around));
+    }
+    let mut homes: Vec<PathBuf> = plugins.to_vec();
+    for folder in &sources.plugin_folders {
+        homes.extend(children(folder).into_iter().filter(|path| path.is_dir()));
+    }
+    for path in homes {
+        let skills = path.join("skills");
+        if skills.is_dir() {
+            let plugin = plugin_name(&path);
+            found.push(list(Source::Plugin { plugin, path }, skills, None, Top::Around));
+        }
+    }
+    for path in extra.iter().chain(&sources.extra_folders).filter(|path| path.is_dir()) {
+        found.push(further(path, None));
+    }
+    found
+}
+
+/// A further folder of skills, which may also be a skill itself.
+pub(crate) fn further(path: &Path, within: Option<PathBuf>) -> Folder {
+    let source = Source::Extra { path: path.to_owned() };
+    list(source, path.to_owned(), within, Top::MayBeOne)
+}
+
+/// Whether the folder that is listed can be a skill itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Top {
+    Around,
+    MayBeOne,
+}
+
+fn list(source: Source, path: PathBuf, within: Option<PathBuf>, top: Top) -> Folder {
+    let mut folder = Folder { source, path, within, files: Vec::new(), cut: false };
+    let path = folder.path.clone();
+    if top == Top::Around || !add(&path, &mut folder) {
+        walk(&path, 0, &mut HashSet::new(), &mut folder);
+    }
+    folder.files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    folder
+}
+
+/// Collects the skills below `path`. A folder that links lead back to is entered once.
+fn walk(path: &Path, depth: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Folder) {
+    for child in children(path) {
+        let Ok(data) = std::fs::metadata(&child) else { continue };
+        if !data.is_dir() {
+            continue;
+        }
+        if depth >= DEPTH || seen.len() >= FOLDERS {
+            into.cut |= seen.len() >= FOLDERS;
+            continue;
+        }
+        if seen.insert((data.dev(), data.ino())) && !add(&child, into) {
+            walk(&child, depth + 1, seen, into);
+        }
+    }
+}
+
+/// Adds `folder` if it is a skill. What stands in a skill is its own.
+fn add(folder: &Path, into: &mut Folder) -> bool {
+    let file = folder.join(FILE);
+    let stamp = Stamp::of(&file);
+    let is_skill = stamp.is_some();
+    into.files.extend(stamp.map(|stamp| (file, stamp)));
+    is_skill
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn write(root: &Path, path: &str) {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "x").unwrap();
+    }
+
+    fn found(root: &Path, sources: &Sources) -> Vec<String> {
+        let folders = find(sources, &[], &[]);
+        let files = folders.iter().flat_map(|folder| &folder.files);
+        files.map(|(path, _)| path.strip_prefix(root).unwrap().display().to_string()).collect()
+    }
+
+    #[test]
+    fn skills_are_found_up_to_the_repository_then_the_user_s_then_plugins_then_further_ones() {
+        let root = tempfile::tempdir().unwrap();
+        let root = &root.path().canonicalize().unwrap();
+        for path in [
+            ".claude/skills/outside/SKILL.md",
+            "repo/.git/HEAD",
+            "repo/.claude/skills/top/SKILL.md",
+            "repo/.posse/skills/group/top/SKILL.md",
+            "repo/.posse/skills/group/top/examples/SKILL.md",
+            "repo/.posse/skills/README.md",
+            "repo/a/.posse/skills/near/SKILL.md",
+            "repo/a/.posse/skills/.hidden/SKILL.md",
+            "user/mine/SKILL.md",
+            "plugins/p/skills/theirs/SKILL.md",
+            "more/one/SKILL.md",
+            "single/SKILL.md",
+        ] {
+            write(root, path);
+        }
+        let sources = Sources {
+            working_folder: Some(root.join("repo/a")),
+            user_folders: vec![root.join("user"), root.join("nowhere")],
+            plugin_folders: vec![root.join("plugins")],
+            extra_folders: vec![root.join("more"), root.join("single")],
+            ..Sources::default()
+        };
+        assert_eq!(
+            found(root, &sources),
+            [
+                "repo/a/.posse/skills/near/SKILL.md",
+                "repo/.posse/skills/group/top/SKILL.md",
+                "repo/.claude/skills/top/SKILL.md",
+                "user/mine/SKILL.md",
+                "plugins/p/skills/theirs/SKILL.md",
+                "more/one/SKILL.md",
+                "single/SKILL.md",
+            ]
+        );
+    }
+
+    #[test]
+    fn links_in_circles_end() {
+        let root = tempfile::tempdir().unwrap();
+        let root = &root.path().canonicalize().unwrap();
+        write(root, "s/a/one/SKILL.md");
+        symlink(root.join("s"), root.join("s/a/again")).unwrap();
+        let sources = Sources { user_folders: vec![root.join("s")], ..Sources::default() };
+        assert_eq!(found(root, &sources), ["s/a/one/SKILL.md"]);
+    }
+}

@@ -1,0 +1,306 @@
+//! From sources to a catalog of skills: reads what has changed, and puts everything in its order.
+
+use super::folders::{self, FILE, Folder};
+use super::reading::{self, Written};
+use super::source::{Source, Sources};
+use super::{Entry, Skill, SkillCatalog};
+use crate::agents::folders::{Stamp, read};
+use crate::agents::front_matter::FILE_BYTES;
+use crate::agents::problem::{Findings, Level, Place, Problem, quoted};
+use crate::config::Config;
+use posse_protocol::{AgentName, SkillRules};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Reads sources again and again, each file only when it has changed.
+#[derive(Default)]
+pub(crate) struct Reader {
+    drafts: HashMap<PathBuf, (Stamp, Arc<Draft>)>,
+    /// What the settings said when they could be read.
+    settings: Settings,
+    /// What was there when it was last read; nothing when it may have changed since unseen.
+    seen: Option<Seen>,
+}
+
+/// What the settings say of skills.
+#[derive(Clone)]
+struct Settings {
+    plugins: Vec<PathBuf>,
+    extra: Vec<PathBuf>,
+    rules: Vec<SkillRules>,
+    inherit: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { plugins: Vec::new(), extra: Vec::new(), rules: Vec::new(), inherit: true }
+    }
+}
+
+/// What there is to read, with stamps that were taken before it is read.
+#[derive(PartialEq)]
+struct Seen {
+    settings: Vec<Option<Stamp>>,
+    folders: Vec<Folder>,
+}
+
+impl Seen {
+    fn is_settled(&self, then: SystemTime) -> bool {
+        let settings = self.settings.iter().flatten();
+        let listed = self.folders.iter().flat_map(|folder| &folder.files);
+        settings.chain(listed.map(|(_, stamp)| stamp)).all(|stamp| stamp.is_settled(then))
+    }
+}
+
+/// What one SKILL.md says, before it is known where it stands among others.
+#[derive(Clone, Default)]
+struct Draft {
+    /// What it is called, if it can be told.
+    name: Option<String>,
+    skill: Option<Skill>,
+    findings: Findings,
+}
+
+impl Reader {
+    /// True when what `sources` hold may differ from what was last read.
+    pub(crate) fn is_stale(&self, sources: &Sources) -> bool {
+        let folders = folders::find(sources, &self.settings.plugins, &self.settings.extra);
+        self.seen.as_ref() != Some(&Seen { settings: stamps(sources), folders })
+    }
+
+    /// What `sources` hold now.
+    pub(crate) fn load(&mut self, sources: &Sources) -> SkillCatalog {
+        let began = SystemTime::now();
+        let settings = stamps(sources);
+        let mut shelf = Shelf::default();
+        self.read_settings(sources, &mut shelf.problems);
+        let folders = folders::find(sources, &self.settings.plugins, &self.settings.extra);
+        let working = sources.working_folder.as_deref().and_then(|it| it.canonicalize().ok());
+        let mut drafts = HashMap::with_capacity(self.drafts.len());
+        for folder in &folders {
+            shelf.note_cut(folder);
+            for (path, stamp) in &folder.files {
+                let known = self.drafts.get(path).filter(|(known, _)| known == stamp);
+                let draft = match known {
+                    Some((_, draft)) => draft.clone(),
+                    None => Arc::new(Draft::of_file(path, folder, working.as_deref())),
+                };
+                shelf.add(&draft, folder, path);
+                if stamp.is_settled(began) {
+                    drafts.insert(path.clone(), (*stamp, draft));
+                }
+            }
+        }
+        self.drafts = drafts;
+        self.seen = Some(Seen { settings, folders }).filter(|seen| seen.is_settled(began));
+        let Settings { rules, inherit, .. } = self.settings.clone();
+        SkillCatalog::of(shelf.entries, shelf.problems, rules, inherit)
+    }
+
+    fn read_settings(&mut self, sources: &Sources, problems: &mut Vec<Problem>) {
+        match Config::load(&sources.settings) {
+            Ok(config) => {
+                self.settings = Settings {
+                    plugins: config.plugins.value,
+                    extra: config.skills.extra_dirs.value.clone(),
+                    rules: config.skills.rules(),
+                    inherit: config.skills.inherit.value,
+                };
+            }
+            Err(error) => {
+                let path = error.path().to_owned();
+                let told = error.to_string();
+                let reason = told.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&told);
+                let reason = format!("skills are as these settings said before: {reason}");
+                problems.push(problem(&path, Level::Error, reason));
+            }
+        }
+    }
+}
+
+/// The skills in the folder `path`, which must lie `within` another wherever links lead.
+pub(crate) fn of_folder(path: &Path, within: Option<PathBuf>, working: &Path) -> SkillCatalog {
+    let mut shelf = Shelf::default();
+    let folder = folders::further(path, within);
+    shelf.note_cut(&folder);
+    for (path, _) in &folder.files {
+        shelf.add(&Draft::of_file(path, &folder, Some(working)), &folder, path);
+    }
+    SkillCatalog::of(shelf.entries, shelf.problems, Vec::new(), true)
+}
+
+fn stamps(sources: &Sources) -> Vec<Option<Stamp>> {
+    let files = [&sources.settings.user, &sources.settings.project];
+    files.map(|path| path.as_deref().and_then(Stamp::of)).to_vec()
+}
+
+impl Draft {
+    /// What the SKILL.md at `path` says.
+    fn of_file(path: &Path, folder: &Folder, working: Option<&Path>) -> Self {
+        let mut draft = Draft::default();
+        let beside = path.parent().and_then(Path::file_name);
+        let beside = beside.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        draft.name = is_name(&beside).then(|| beside.clone());
+        let place = real_folder(path, folder.within.as_deref(), working);
+        let text = place.and_then(|place| Ok((place, read(path, FILE_BYTES)?)));
+        match text {
+            Ok((place, text)) => draft.read(&text, place, &beside),
+            Err(reason) => draft.findings.error(Place::UNKNOWN, reason),
+        }
+        draft
+    }
+
+    fn read(&mut self, text: &str, folder: PathBuf, beside: &str) {
+        let Some(written) = reading::read(text, &mut self.findings) else { return };
+        let first = Place { line: 1, column: 1 };
+        let name = match &written.name {
+            Some((name, place)) if !is_name(name) => {
+                let reason = format!(
+                    "{} is not the name of a skill: letters, digits, `_` and `-`, at most 64, the \
+                     first a letter or digit",
+                    quoted(name)
+                );
+                self.findings.error(*place, reason);
+                return;
+            }
+            Some((name, place)) => {
+                if !name.eq_ignore_ascii_case(beside) {
+                    let reason = format!(
+                        "it is called `{name}`, its folder {}; others expect them to be the same",
+                        quoted(beside)
+                    );
+                    self.findings.note(*place, reason);
+                }
+                name.clone()
+            }
+            None if is_name(beside) => beside.to_owned(),
+            None => {
+                let reason = format!(
+                    "it has no `name`, and its folder's, {}, cannot be one",
+                    quoted(beside)
+                );
+                self.findings.error(first, reason);
+                return;
+            }
+        };
+        self.name = Some(name.clone());
+        if self.findings.first_error().is_none() {
+            self.skill = Some(skill(name, folder, written));
+        }
+    }
+}
+
+fn skill(name: String, folder: PathBuf, written: Written) -> Skill {
+    Skill {
+        name,
+        description: written.description,
+        folder,
+        allowed_tools: written.allowed_tools,
+        arguments: written.arguments,
+        argument_hint: written.argument_hint,
+        is_manual: written.is_manual,
+        license: written.license,
+        bytes: written.body.len() as u64,
+    }
+}
+
+/// Where the skill with the SKILL.md at `path` really is: behind links, of which none may lead out
+/// of what it must lie in.
+fn real_folder(
+    path: &Path,
+    within: Option<&Path>,
+    working: Option<&Path>,
+) -> Result<PathBuf, String> {
+    let real = path.canonicalize().map_err(|error| format!("it cannot be read: {error}"))?;
+    if real.file_name().is_none_or(|name| name != FILE) {
+        return Err(format!("it is a link to {}, which is no {FILE}", real.display()));
+    }
+    if let Some(within) = within
+        && !real.starts_with(within)
+    {
+        return Err(format!(
+            "it leads to {}, out of {}; a skill of a project lies in it",
+            real.display(),
+            within.display()
+        ));
+    }
+    let folder = real.parent().unwrap_or(&real).to_owned();
+    if working.is_some_and(|working| working.starts_with(&folder)) {
+        return Err(format!(
+            "its folder {} holds all that is worked on; give it a folder of its own",
+            folder.display()
+        ));
+    }
+    match folder.to_str() {
+        Some(_) => Ok(folder),
+        None => Err("the path of its folder is not valid UTF-8".to_owned()),
+    }
+}
+
+/// What was found so far, in the order of precedence.
+#[derive(Default)]
+struct Shelf {
+    entries: Vec<Entry>,
+    problems: Vec<Problem>,
+}
+
+impl Shelf {
+    fn add(&mut self, draft: &Draft, folder: &Folder, file: &Path) {
+        let (source, mut findings) = (&folder.source, draft.findings.clone());
+        let name = match (source, &draft.name) {
+            (Source::Plugin { plugin, .. }, Some(name)) => Some(format!("{plugin}:{name}")),
+            (_, name) => name.clone(),
+        };
+        let mut skill = draft.skill.clone();
+        if let (Some(skill), Some(name)) = (&mut skill, &name) {
+            skill.name.clone_from(name);
+        }
+        // The name of a plugin is its own affair, but its skills' names begin with it.
+        let wrong = name.as_ref().filter(|name| name.parse::<AgentName>().is_err());
+        if let Some(wrong) = wrong {
+            let reason = format!(
+                "{} cannot name a skill; give the plugin a name of letters, digits, `_` and `-`",
+                quoted(wrong)
+            );
+            findings.error(Place::UNKNOWN, reason);
+        } else if let Some(name) = name {
+            let same =
+                |entry: &&Entry| entry.source == *source && entry.name.eq_ignore_ascii_case(&name);
+            match self.entries.iter().find(same) {
+                Some(first) => {
+                    let first = first.file.display();
+                    let reason =
+                        format!("there is a skill `{name}` already, in {first}; that one stays");
+                    findings.error(Place::UNKNOWN, reason);
+                }
+                None => self.entries.push(Entry {
+                    name,
+                    source: source.clone(),
+                    file: file.to_owned(),
+                    skill,
+                    shadowed_by: None,
+                    is_denied: false,
+                }),
+            }
+        }
+        self.problems.extend(findings.0.iter().map(|it| it.problem(Some(file), None)));
+    }
+
+    fn note_cut(&mut self, folder: &Folder) {
+        if folder.cut {
+            let reason = "it holds more folders than are looked at; not all were".to_owned();
+            self.problems.push(problem(&folder.path, Level::Warning, reason));
+        }
+    }
+}
+
+fn problem(path: &Path, level: Level, reason: String) -> Problem {
+    Problem { path: Some(path.to_owned()), line: None, column: None, level, agent: None, reason }
+}
+
+/// Skills are called like agents, without a colon.
+fn is_name(text: &str) -> bool {
+    !text.contains(':') && text.parse::<AgentName>().is_ok()
+}

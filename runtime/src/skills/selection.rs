@@ -1,0 +1,154 @@
+//! Which skills a run has, and which of them it knows from the start. Decided when it starts, and
+//! stored: its parent's or all there are, and further ones; less what anybody denies.
+
+use super::{Skill, SkillCatalog, allows, body, load, tool};
+use crate::agents::Problem;
+use crate::delegation::child::Above;
+use crate::error::Error;
+use crate::runtime::Runtime;
+use posse_protocol::{AgentSpec, Extra, Grant, RunSpec, SkillOffer};
+use std::path::{Path, PathBuf};
+
+/// Skills of one run, at most, those aside that it knows from the start.
+const SKILLS: usize = 200;
+/// Bytes of all that an agent knows from the start.
+const KNOWN_BYTES: usize = 400_000;
+
+/// Whose an agent is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Author {
+    /// A project that it came with.
+    Project,
+    /// Anybody else.
+    Other,
+}
+
+impl Runtime {
+    /// The skills of a run of `agent` in `workspace` that is started as `spec` says, on behalf of
+    /// `above` if there is someone.
+    pub(crate) fn skills_of(
+        &self,
+        spec: &RunSpec,
+        agent: &AgentSpec,
+        author: Author,
+        workspace: &str,
+        above: Option<&Above>,
+    ) -> Result<Vec<SkillOffer>, Error> {
+        let catalog = self.skills();
+        let mut skills = match (spec.skills.inherit.unwrap_or(!catalog.no_inheritance), above) {
+            (false, _) => Vec::new(),
+            (true, Some(above)) => above.started.grant.skills.clone(),
+            (true, None) => on_offer(&catalog),
+        };
+        for folder in &spec.skills.extra_dirs {
+            for more in further(folder, workspace, above)? {
+                skills.retain(|known| !known.name.eq_ignore_ascii_case(&more.name));
+                skills.push(more);
+            }
+        }
+        skills.retain(|it| catalog.allows(&it.name) && allows(&spec.skills, &it.name));
+        let known = |skill: &SkillOffer| is_known(agent, skill);
+        if author == Author::Other {
+            // What a project brings along does not take the place of what its user's agents know.
+            for skill in skills.iter_mut().filter(|skill| known(skill)) {
+                if let Some(own) = catalog.own(&skill.name).filter(|own| !own.is_manual) {
+                    *skill = offer(own);
+                }
+            }
+        }
+        let mut others = 0;
+        skills.retain(|skill| {
+            others += usize::from(!known(skill));
+            others <= SKILLS || known(skill)
+        });
+        Ok(skills)
+    }
+}
+
+/// All that models are told of, by name.
+fn on_offer(catalog: &SkillCatalog) -> Vec<SkillOffer> {
+    catalog.iter().filter(|skill| !skill.is_manual).map(offer).collect()
+}
+
+fn offer(skill: &Skill) -> SkillOffer {
+    SkillOffer {
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        path: skill.folder.display().to_string(),
+        extra: Extra::default(),
+    }
+}
+
+/// The skills in a folder that whoever starts a run names. A run can only name what it can read.
+fn further(
+    folder: &Path,
+    workspace: &str,
+    above: Option<&Above>,
+) -> Result<Vec<SkillOffer>, Error> {
+    let named = folder.display();
+    let unusable = |why: String| {
+        Error::InvalidInput(format!("the folder of skills {named} cannot be used: {why}"))
+    };
+    let path = Path::new(workspace).join(folder);
+    let path = path.canonicalize().map_err(|error| unusable(error.to_string()))?;
+    let within = above.map(|above| PathBuf::from(&above.started.grant.workspace));
+    if let Some(within) = within.as_ref().filter(|within| !path.starts_with(within)) {
+        return Err(unusable(format!("a run can only name folders in {}", within.display())));
+    }
+    if !path.is_dir() {
+        return Err(unusable("it is not a folder".to_owned()));
+    }
+    let catalog = load::of_folder(&path, within, Path::new(workspace));
+    let is_error = |problem: &&Problem| problem.level == crate::agents::Level::Error;
+    if let Some(problem) = catalog.problems().iter().find(is_error) {
+        return Err(unusable(problem.to_string()));
+    }
+    Ok(on_offer(&catalog))
+}
+
+fn is_known(agent: &AgentSpec, skill: &SkillOffer) -> bool {
+    agent.skills.iter().any(|name| name.trim().eq_ignore_ascii_case(&skill.name))
+}
+
+/// Leaves the skills that a run has a use for: one that can neither load a skill nor hand it on has
+/// those that it knows from the start.
+pub(crate) fn keep_useful(grant: &mut Grant, agent: &AgentSpec) {
+    if !grant.allows(tool::NAME) && grant.delegation.is_none() {
+        grant.skills.retain(|skill| is_known(agent, skill));
+    }
+}
+
+/// Adds what `agent` is to know from the start to its instructions.
+pub(crate) fn teach(agent: &mut AgentSpec, skills: &[SkillOffer]) -> Result<(), Error> {
+    let before = agent.instructions.len();
+    for name in &agent.skills {
+        let name = name.trim();
+        let offer = skills.iter().find(|offer| offer.name.eq_ignore_ascii_case(name));
+        let loaded = match offer {
+            Some(offer) => body::load(Path::new(&offer.path)).map(|loaded| (offer, loaded)),
+            None => Err("it is not available here".to_owned()),
+        };
+        let text = match loaded {
+            Ok((offer, loaded)) => format!(
+                "\n\n# Skill `{}`\n\nIts files are in {}\n\n{}",
+                offer.name,
+                offer.path,
+                loaded.filled("", Path::new(&offer.path))
+            ),
+            Err(why) => format!(
+                "\n\n[You should know the skill `{name}`, but {why}. Say so if the task cannot be \
+                 done without it.]"
+            ),
+        };
+        agent.instructions.push_str(&text);
+    }
+    let taught = agent.instructions.len() - before;
+    if taught > KNOWN_BYTES {
+        return Err(Error::InvalidInput(format!(
+            "the skills that agent `{}` is to know from the start have {taught} bytes, more than \
+             the {KNOWN_BYTES} that fit; leave some out, and let it load them with the Skill tool",
+            agent.name
+        )));
+    }
+    Ok(())
+}

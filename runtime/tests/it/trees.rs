@@ -1,0 +1,298 @@
+//! Trees after the death of a process: each end is told once, nobody waits in vain, nothing runs on.
+
+use crate::bench::{Bench, within};
+use crate::delegation::{children, main_agent, task};
+use posse::protocol::{CancelRequested, CancelScope, Effect, Event, Extra, Record, ToolSpec};
+use posse::store::{Append, Filter, Guard, Options, Ownership, Reserve, SqliteStore, Store};
+use posse::{
+    AgentSpec, Answer, Keys, Outcome, Recovery, RunHandle, RunId, RunSpec, Runtime, RuntimeConfig,
+    Tool, ToolContext,
+};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Opens the runtime anew on a database in which every log is as a process left it that died before
+/// it had stored the events that are not `kept`.
+async fn as_if_it_had_died(bench: &mut Bench, kept: impl Fn(&Event) -> bool) {
+    let all = Filter { limit: 100, ..Filter::default() };
+    let mut logs = Vec::new();
+    for row in bench.runtime.list(&all).await.unwrap() {
+        logs.push((row.id, bench.log(row.id).await));
+    }
+    bench.runtime.shutdown().await;
+    bench.config.database = bench.folder.path().join("after.db");
+    let store = SqliteStore::open(Options::new(bench.config.database.clone())).await.unwrap();
+    for (run, log) in logs {
+        let events = log.into_iter().map(|record| record.event).filter(&kept).collect();
+        let guard = Guard::Create(Ownership::Queued);
+        let reserve = Reserve::Leave;
+        store.append(vec![Append { run, events, guard, reserve }]).await.unwrap();
+    }
+    store.close().await;
+    bench.reopen().await;
+}
+
+/// What is in the log before a call that delegates has noted that it waits.
+fn before_the_wait(event: &Event) -> bool {
+    !matches!(event, Event::ToolPending(_) | Event::ToolFinished(_))
+}
+
+async fn outcome(bench: &Bench, run: RunId) -> Outcome {
+    within(bench.runtime.handle(run).outcome()).await.unwrap()
+}
+
+async fn only_child(bench: &Bench, run: RunId) -> RunId {
+    let rows = children(bench, run).await;
+    assert_eq!(rows.len(), 1);
+    rows[0].id
+}
+
+/// The results in a log: of which call, and the text.
+fn results(log: &[Record]) -> Vec<(String, String)> {
+    let result = |record: &Record| match &record.event {
+        Event::ToolFinished(it) => Some((it.call.to_string(), it.output.joined_text())),
+        _ => None,
+    };
+    log.iter().filter_map(result).collect()
+}
+
+/// Each call of each run has been answered once.
+async fn check_answers(bench: &Bench, runs: impl IntoIterator<Item = RunId>) {
+    for run in runs {
+        let log = bench.log(run).await;
+        let mut answered: Vec<String> = results(&log).into_iter().map(|(call, _)| call).collect();
+        let mut asked: Vec<String> = Vec::new();
+        for record in &log {
+            if let Event::ModelReplied(reply) = &record.event {
+                asked.extend(reply.message.tool_calls().map(|call| call.id.to_string()));
+            }
+        }
+        answered.sort();
+        asked.sort();
+        assert_eq!(answered, asked, "{log:#?}");
+    }
+}
+
+/// When the first event in the log that `wanted` accepts was stored.
+fn time_of(log: &[Record], wanted: impl Fn(&Event) -> bool) -> u64 {
+    log.iter().find(|record| wanted(&record.event)).unwrap().at
+}
+
+/// A tool that ends when it may.
+struct Hold {
+    spec: ToolSpec,
+    permits: Arc<Semaphore>,
+}
+
+#[async_trait::async_trait]
+impl Tool for Hold {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, _: Value, _: &ToolContext) -> Answer {
+        self.permits.acquire().await.unwrap().forget();
+        posse::protocol::ToolOutput::text("held").into()
+    }
+}
+
+fn hold(permits: &Arc<Semaphore>) -> Arc<dyn Tool> {
+    let spec = ToolSpec {
+        name: "Hold".to_owned(),
+        description: "Waits".to_owned(),
+        schema: json!({"type": "object"}).into(),
+        effect: Effect::Execute,
+        idempotent: true,
+    };
+    Arc::new(Hold { spec, permits: permits.clone() })
+}
+
+#[tokio::test]
+async fn a_child_that_ends_just_before_its_caller_looks_for_it_again_is_told_once() {
+    let (gate, permits) = (Gate::new(), Arc::new(Semaphore::new(1)));
+    let calls = Reply::tool_call("Hold", json!({})).and_tool_call("Task", task("explore", "look"));
+    let script = Script::new()
+        .conversation(
+            Conversation::when(When::any().first_user_contains("lead"))
+                .reply(calls)
+                .reply(Reply::text("done")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("found").held_by(&gate)));
+    let tool = hold(&permits);
+    let mut bench =
+        Bench::with(script, |config| RuntimeConfig { tools: vec![tool], ..config }).await;
+    let run = bench.start("lead").await.id();
+    within(gate.wait_for_held(1)).await.unwrap();
+    let child = only_child(&bench, run).await;
+    gate.open();
+    as_if_it_had_died(&mut bench, before_the_wait).await;
+    // The caller has read its log, and is busy with the call before; the child ends meanwhile.
+    assert!(outcome(&bench, child).await.is_completed());
+    permits.add_permits(1);
+    assert_eq!(outcome(&bench, run).await.text(), "done");
+    check_answers(&bench, [run]).await;
+    let told = results(&bench.log(run).await);
+    assert!(told.iter().any(|(_, text)| text.contains(&child.to_string())), "{told:?}");
+}
+
+/// Keys for another vendor beside the usual one.
+fn with_openai(config: RuntimeConfig, url: &str) -> RuntimeConfig {
+    let keys = config.keys.clone();
+    let keys = keys.with("OPENAI_API_KEY", "test").with("OPENAI_BASE_URL", format!("{url}/v1"));
+    RuntimeConfig { keys, ..config }
+}
+
+/// A runtime that has a second vendor until it is opened anew.
+async fn with_two_vendors(script: Script) -> Bench {
+    let mut bench = Bench::new(script).await;
+    bench.runtime.shutdown().await;
+    bench.config = with_openai(bench.config.clone(), &bench.fake.url());
+    bench.reopen().await;
+    bench
+}
+
+fn lose_openai(bench: &mut Bench) {
+    let keys = Keys::default().with("ANTHROPIC_API_KEY", "test");
+    bench.config.keys = keys.with("ANTHROPIC_BASE_URL", bench.fake.url());
+}
+
+#[tokio::test]
+async fn a_child_that_could_not_be_started_now_is_found_all_the_same() {
+    let gate = Gate::new();
+    let mut call = task("explore", "look");
+    call["model"] = "openai/gpt-6-sol".into();
+    let script = Script::new()
+        .conversation(main_agent([call]))
+        .rule(Rule::when(When::any()).reply(Reply::text("found").held_by(&gate)));
+    let mut bench = with_two_vendors(script).await;
+    let run = bench.start("lead").await.id();
+    within(gate.wait_for_held(1)).await.unwrap();
+    let child = only_child(&bench, run).await;
+    lose_openai(&mut bench);
+    as_if_it_had_died(&mut bench, before_the_wait).await;
+    gate.open();
+    assert_eq!(outcome(&bench, run).await.text(), "done");
+    // It cannot go on either. That is its end, and the only one that is told.
+    assert_eq!(outcome(&bench, child).await.kind(), "failed");
+    check_answers(&bench, [run]).await;
+    let told = results(&bench.log(run).await);
+    assert!(told[0].1.contains(&child.to_string()), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_caller_that_cannot_go_on_takes_its_children_along_in_the_same_moment() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .conversation(main_agent(["a", "b"].map(|it| {
+            let mut call = task("explore", it);
+            call["model"] = "anthropic/claude-sonnet-4-5".into();
+            call
+        })))
+        .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
+    let mut bench = with_two_vendors(script).await;
+    let spec = RunSpec { model: Some("openai/gpt-6-sol".to_owned()), ..bench.spec("lead") };
+    let run = bench.runtime.start(spec).await.unwrap().id();
+    within(gate.wait_for_held(2)).await.unwrap();
+    let below: Vec<RunId> = children(&bench, run).await.iter().map(|row| row.id).collect();
+    lose_openai(&mut bench);
+    as_if_it_had_died(&mut bench, |_| true).await;
+    assert_eq!(outcome(&bench, run).await.kind(), "failed");
+    check_answers(&bench, [run]).await;
+    let ended_at = bench.log(run).await.last().unwrap().at;
+    for child in below {
+        assert_eq!(outcome(&bench, child).await.kind(), "cancelled");
+        let log = bench.log(child).await;
+        let told_at = time_of(&log, |event| matches!(event, Event::CancelRequested(_)));
+        assert_eq!(told_at, ended_at, "{log:#?}");
+    }
+}
+
+/// A tree of three levels whose leaves are held, with so many below each.
+async fn held_tree(gate: &Gate, width: usize) -> (Bench, RunHandle) {
+    let fan_out = |prompt: &str, to: &str| {
+        let calls = (0..width).map(|index| task("lead", &format!("{to}-{index}")));
+        let reply = calls.fold(Reply::empty(), |reply, call| reply.and_tool_call("Task", call));
+        Conversation::when(When::any().first_user_contains(prompt))
+            .reply(reply)
+            .reply(Reply::text("done"))
+    };
+    let script = Script::new()
+        .conversation(fan_out("top", "middle"))
+        .conversation(fan_out("middle", "leaf"))
+        .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(gate)));
+    let bench = Bench::with(script, |config| {
+        let lead = AgentSpec { max_depth: Some(2), ..AgentSpec::new("lead".parse().unwrap()) };
+        config.agents.set(lead);
+        config
+    })
+    .await;
+    let spec = RunSpec { agent: "lead".parse().unwrap(), ..bench.spec("top") };
+    let run = bench.runtime.start(spec).await.unwrap();
+    within(gate.wait_for_held(width * width)).await.unwrap();
+    (bench, run)
+}
+
+/// Waits until everything in the tree has been cancelled, each call answered once.
+async fn check_cancelled(bench: &Bench, run: &RunHandle, runs: usize) {
+    let tree = run.tree().await.unwrap();
+    assert_eq!(tree.len(), runs);
+    for row in &tree {
+        assert_eq!(outcome(bench, row.id).await.kind(), "cancelled", "{}", row.title);
+    }
+    check_answers(bench, tree.iter().map(|row| row.id)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_call_of_a_tree_that_is_cancelled_is_answered_once() {
+    let gate = Gate::new();
+    let (bench, run) = held_tree(&gate, 3).await;
+    bench.runtime.cancel(run.id(), "me", CancelScope::Run).await.unwrap();
+    check_cancelled(&bench, &run, 13).await;
+}
+
+#[tokio::test]
+async fn whoever_ends_a_cancelled_run_tells_its_children_in_the_same_moment() {
+    let gate = Gate::new();
+    let (bench, run) = held_tree(&gate, 1).await;
+    // Another process asks, and dies before it has told anyone else.
+    let other = SqliteStore::open(Options::new(bench.config.database.clone())).await.unwrap();
+    let (by, scope) = ("another".to_owned(), CancelScope::Run);
+    let request = Event::CancelRequested(CancelRequested { by, scope, extra: Extra::default() });
+    other.append(vec![Append::by_anyone(run.id(), request)]).await.unwrap();
+    other.close().await;
+    assert_eq!(outcome(&bench, run.id()).await.kind(), "cancelled");
+    check_cancelled(&bench, &run, 3).await;
+    let middle = only_child(&bench, run.id()).await;
+    let told = bench.log(middle).await;
+    let told_at = time_of(&told, |event| matches!(event, Event::CancelRequested(_)));
+    assert_eq!(told_at, bench.log(run.id()).await.last().unwrap().at);
+}
+
+#[tokio::test]
+async fn a_process_that_follows_a_tree_goes_on_with_what_another_left_in_it() {
+    let (first, second) = (Gate::new(), Gate::new());
+    let script = Script::new()
+        .conversation(
+            Conversation::when(When::any().first_user_contains("lead"))
+                .reply(Reply::tool_call("Task", task("explore", "look")).held_by(&first))
+                .reply(Reply::text("done")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("found").held_by(&second)));
+    let wait = |config| RuntimeConfig { recovery: Recovery::Wait, ..config };
+    let bench = Bench::with(script, wait).await;
+    let run = bench.start("lead").await.id();
+    within(first.wait_for_held(1)).await.unwrap();
+    // It takes up the run when there is nobody below it yet.
+    let other = Runtime::open(bench.config.clone()).await.unwrap();
+    let followed = other.resume(run);
+    other.list(&Filter::default()).await.unwrap();
+    first.open();
+    within(second.wait_for_held(1)).await.unwrap();
+    bench.runtime.shutdown().await;
+    second.open();
+    let outcome = within(followed.outcome()).await.unwrap();
+    assert_eq!(outcome.text(), "done");
+    other.shutdown().await;
+}
