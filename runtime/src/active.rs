@@ -2,6 +2,7 @@
 
 use posse_protocol::{Outcome, RunId};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
@@ -42,8 +43,13 @@ impl Active {
         stopping
     }
 
-    pub(crate) fn leave(&self, run: RunId) {
-        lock(&self.runs).remove(&run);
+    /// The execution of `run` that was claimed with `epoch` is over. The next one may have begun.
+    pub(crate) fn leave(&self, run: RunId, epoch: u64) {
+        if let Entry::Occupied(entry) = lock(&self.runs).entry(run)
+            && entry.get().epoch == epoch
+        {
+            entry.remove();
+        }
         for waiter in lock(&self.leaving).remove(&run).into_iter().flatten() {
             let _ = waiter.send(());
         }

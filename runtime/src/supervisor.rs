@@ -327,8 +327,8 @@ impl Shared {
 
     fn execute(self: &Arc<Self>, assignment: Assignment, permit: OwnedSemaphorePermit) {
         let shared = self.clone();
-        let run = assignment.run;
-        let stopping = self.workbench.active.enter(run, assignment.epoch);
+        let (run, epoch) = (assignment.run, assignment.epoch);
+        let stopping = self.workbench.active.enter(run, epoch);
         let asked = self.adopted().get(&run).copied().unwrap_or_default();
         let task = async move {
             let bench = &shared.workbench;
@@ -336,7 +336,7 @@ impl Shared {
             if left == Left::Ended {
                 shared.forget(run, asked).await;
             }
-            shared.workbench.active.leave(run);
+            shared.workbench.active.leave(run, epoch);
             fail::fail_point!("run.left");
             drop(permit);
             if shared.backlog.load(Ordering::Acquire) {
