@@ -1,8 +1,8 @@
 //! Sessions: turns that end in waiting.
 
 use crate::bench::{Bench, eventually, within};
-use posse::protocol::{CancelScope, Event, Stop};
-use posse::{RunHandle, RunSpec, Status};
+use posse::protocol::{CancelScope, Delta, Event, Stop};
+use posse::{RunHandle, RunSpec, Seq, Status, Update};
 use posse_testkit::{Gate, Reply, Script};
 use serde_json::json;
 
@@ -59,8 +59,12 @@ async fn an_interrupt_stops_the_turn_and_not_the_session() {
     ]);
     let bench = Bench::new(script).await;
     let run = session(&bench).await;
+    let mut events = run.events(Seq::ZERO);
     bench.runtime.send(run.id(), "talk").await.unwrap();
     within(gate.wait_for_held(1)).await.unwrap();
+    // What it says is on its way until somebody hears it.
+    let heard = |update: &Update| matches!(update, Update::Delta(Delta::Text { .. }));
+    while !heard(&within(events.next()).await.unwrap().unwrap()) {}
     bench.runtime.cancel(run.id(), "the user", CancelScope::Turn).await.unwrap();
     let stopped =
         |event: &Event| matches!(event, Event::ModelReplied(r) if r.stop == Stop::Cancelled);
