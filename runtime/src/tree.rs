@@ -6,39 +6,36 @@ use crate::handle::{Events, RunHandle};
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use posse_protocol::{Event, Record, RunId, Seq};
+use posse_protocol::{CallId, Event, Record, RunId, Seq};
 use posse_store::{Filter, Kin, RunRow, StoreError};
 use std::collections::{HashMap, VecDeque};
 use tokio::sync::watch;
 
 /// What happens to a run and to all that it starts, as it happens.
 ///
-/// Each run's events come in order and exactly once; deltas come of the run at the top only. Holds
-/// nothing of the store while nobody waits for it, however many runs there are: whoever reads
-/// besides finds it free.
+/// Each run's events come in order and exactly once; the end of a run comes before the result that
+/// it is to whoever waits for it. Deltas come of the run at the top only. Holds nothing of the store
+/// while nobody waits for it, however many runs there are: whoever reads besides finds it free.
 pub struct TreeEvents {
     top: RunHandle,
     /// What happens to the run at the top.
     events: Events,
-    /// Its end, kept until what was stored below before it has been delivered.
-    end: Option<Update>,
-    below: HashMap<RunId, Watched>,
+    /// The last event that was read of each run below.
+    read: HashMap<RunId, Seq>,
+    /// Calls that runs below will answer, and which.
+    calls: HashMap<(RunId, CallId), RunId>,
     /// Hears which logs below move.
-    moves: FuturesUnordered<BoxFuture<'static, Moved>>,
+    moves: FuturesUnordered<BoxFuture<'static, Below>>,
     /// Runs below whose logs may hold more than was read, those that moved first first.
-    unread: VecDeque<(RunId, watch::Receiver<Seq>)>,
-    /// What was read of them and not delivered.
-    page: VecDeque<Record>,
+    unread: VecDeque<Below>,
+    /// What is delivered next.
+    ready: VecDeque<Record>,
+    /// The end of the run at the top is next, and all is known that comes before it.
+    ending: bool,
 }
 
-struct Watched {
-    /// The last event that was read.
-    last: Seq,
-    /// It has ended, and is not watched any more; another call may set it to work again.
-    ended: bool,
-}
-
-struct Moved {
+/// A run below, and where its log ends.
+struct Below {
     run: RunId,
     tail: watch::Receiver<Seq>,
 }
@@ -46,14 +43,14 @@ struct Moved {
 /// Events of one page.
 const PAGE: usize = 256;
 
-/// Waits for the log of `run` to move.
-fn moved(run: RunId, mut tail: watch::Receiver<Seq>) -> BoxFuture<'static, Moved> {
+/// Waits for the log of a run to move.
+fn moved(mut below: Below) -> BoxFuture<'static, Below> {
     Box::pin(async move {
-        if tail.changed().await.is_err() {
+        if below.tail.changed().await.is_err() {
             // The store is closed: nothing moves any more.
             std::future::pending::<()>().await;
         }
-        Moved { run, tail }
+        below
     })
 }
 
@@ -89,11 +86,12 @@ impl TreeEvents {
         TreeEvents {
             top,
             events,
-            end: None,
-            below: HashMap::new(),
+            read: HashMap::new(),
+            calls: HashMap::new(),
             moves: FuturesUnordered::new(),
             unread: VecDeque::new(),
-            page: VecDeque::new(),
+            ready: VecDeque::new(),
+            ending: false,
         }
     }
 
@@ -101,108 +99,145 @@ impl TreeEvents {
     /// delivered. May be dropped while it waits: nothing is lost.
     pub async fn next(&mut self) -> Option<Result<(RunId, Update), Error>> {
         loop {
-            if let Some(record) = self.page.pop_front() {
-                self.include_child_of(&record);
-                return Some(Ok((record.run, Update::Event(Box::new(record)))));
-            }
-            if self.end.is_some() {
-                self.gather();
-                if self.unread.is_empty() {
-                    return self.end.take().map(|end| Ok((self.top.id(), end)));
-                }
-                if let Err(error) = self.read().await {
+            if let Some(run) = self.comes_first() {
+                let records = self.page(run).await;
+                if let Err(error) = self.insert(run, records) {
                     return Some(Err(error));
                 }
                 continue;
             }
-            let reads = !self.unread.is_empty();
-            let TreeEvents { top, events, moves, unread, below, .. } = self;
+            if let Some(record) = self.ready.pop_front() {
+                let is_end = matches!(record.event, Event::RunFinished(_));
+                self.ending &= !(is_end && record.run == self.top.id());
+                self.learn(&record);
+                return Some(Ok((record.run, Update::Event(Box::new(record)))));
+            }
+            let next = self.unread.front_mut().map(|below| {
+                below.tail.mark_unchanged();
+                below.run
+            });
             tokio::select! {
-                update = events.next() => match update {
-                    Some(Ok(Update::Event(record))) => {
-                        self.include_child_of(&record);
-                        let ends = matches!(record.event, Event::RunFinished(_));
-                        let update = Update::Event(record);
-                        if ends {
-                            self.end = Some(update);
-                            continue;
-                        }
-                        return Some(Ok((self.top.id(), update)));
-                    }
+                update = self.events.next() => match update {
+                    Some(Ok(Update::Event(record))) => self.ready.push_back(*record),
                     other => {
                         let top = self.top.id();
                         return other.map(|update| update.map(|update| (top, update)));
                     }
                 },
-                records = read(top, unread, below), if reads => {
+                records = page(&self.top, &self.read, next), if next.is_some() => {
                     if let Err(error) = self.take(records) {
                         return Some(Err(error));
                     }
                 }
-                Some(Moved { run, tail }) = moves.next() => unread.push_back((run, tail)),
+                Some(below) = self.moves.next() => self.hear(below),
             }
         }
     }
 
-    /// Learns which logs below have moved up to now.
-    fn gather(&mut self) {
-        while let Some(Some(Moved { run, tail })) = self.moves.next().now_or_never() {
-            self.unread.push_back((run, tail));
+    /// The run below whose log must be read before what is ready is delivered.
+    fn comes_first(&mut self) -> Option<RunId> {
+        let record = self.ready.front()?;
+        match &record.event {
+            Event::ToolFinished(finished) => {
+                self.calls.get(&(record.run, finished.call.clone())).copied()
+            }
+            Event::RunFinished(_) if record.run == self.top.id() => {
+                if !std::mem::replace(&mut self.ending, true) {
+                    while let Some(Some(below)) = self.moves.next().now_or_never() {
+                        self.hear(below);
+                    }
+                }
+                self.unread.front().map(|below| below.run)
+            }
+            _ => None,
         }
     }
 
-    async fn read(&mut self) -> Result<(), Error> {
-        let records = read(&self.top, &mut self.unread, &self.below).await;
-        self.take(records)
+    async fn page(&self, run: RunId) -> Result<Vec<Record>, StoreError> {
+        page(&self.top, &self.read, Some(run)).await
     }
 
-    /// Takes over what was read of the first of the unread. One whose log cannot be read is not
-    /// asked again.
-    fn take(&mut self, records: Result<Vec<Record>, StoreError>) -> Result<(), Error> {
-        let Some((run, tail)) = self.unread.pop_front() else { return Ok(()) };
+    /// Puts what was read of `run` before what is ready. One whose log cannot be read is not asked
+    /// again.
+    fn insert(
+        &mut self,
+        run: RunId,
+        records: Result<Vec<Record>, StoreError>,
+    ) -> Result<(), Error> {
+        let is_all = records.as_ref().map_or(true, |records| records.len() < PAGE);
+        if is_all {
+            if let Some(Record { run, event: Event::ToolFinished(finished), .. }) =
+                self.ready.front()
+            {
+                self.calls.remove(&(*run, finished.call.clone()));
+            }
+            if let Some(below) = self.unread.pop_front_if(|below| below.run == run) {
+                self.moves.push(moved(below));
+            }
+        }
         let records = records?;
-        let Some(watched) = self.below.get_mut(&run) else { return Ok(()) };
         if let Some(last) = records.last() {
-            watched.last = last.seq;
-            watched.ended = matches!(last.event, Event::RunFinished(_) | Event::Archived(_));
+            self.read.insert(run, last.seq);
         }
-        match (records.len() == PAGE, watched.ended) {
-            (true, _) => self.unread.push_back((run, tail)),
-            (false, false) => self.moves.push(moved(run, tail)),
-            (false, true) => {}
+        for record in records.into_iter().rev() {
+            self.ready.push_front(record);
         }
-        self.page.extend(records);
         Ok(())
     }
 
-    fn include_child_of(&mut self, record: &Record) {
-        if let Event::ChildStarted(child) = &record.event {
-            self.include(child.run, Seq::ZERO);
+    /// Takes over what was read of the first of the unread.
+    fn take(&mut self, records: Result<Vec<Record>, StoreError>) -> Result<(), Error> {
+        let Some(below) = self.unread.pop_front() else { return Ok(()) };
+        let records = records?;
+        if let Some(last) = records.last() {
+            self.read.insert(below.run, last.seq);
+        }
+        match records.len() == PAGE {
+            true => self.unread.push_back(below),
+            false => self.moves.push(moved(below)),
+        }
+        self.ready.extend(records);
+        Ok(())
+    }
+
+    /// The log of a run below has moved; it may have been read meanwhile.
+    fn hear(&mut self, mut below: Below) {
+        let read = self.read.get(&below.run).copied().unwrap_or(Seq::ZERO);
+        let end = *below.tail.borrow_and_update();
+        match end > read {
+            true => self.unread.push_back(below),
+            false => self.moves.push(moved(below)),
         }
     }
 
-    /// Watches `run` too, which stands below the one at the top: from where it was last seen, or
-    /// from after `after` on. Those that are started meanwhile need not be named.
+    fn learn(&mut self, record: &Record) {
+        if let Event::ChildStarted(child) = &record.event {
+            self.include(child.run, Seq::ZERO);
+            if let Some(call) = &child.call {
+                self.calls.insert((record.run, call.clone()), child.run);
+            }
+        }
+    }
+
+    /// Watches `run` too, which stands below the one at the top, from after `after` on. Those that
+    /// are started meanwhile need not be named.
     pub fn include(&mut self, run: RunId, after: Seq) {
-        let last = match self.below.get(&run) {
-            Some(watched) if !watched.ended => return,
-            Some(watched) => watched.last,
-            None => after,
-        };
-        self.below.insert(run, Watched { last, ended: false });
+        if self.read.contains_key(&run) {
+            return;
+        }
+        self.read.insert(run, after);
         // Watched first and read then, so that nothing is missed.
-        self.unread.push_back((run, self.top.inner.store.watch(run)));
+        self.unread.push_back(Below { run, tail: self.top.inner.store.watch(run) });
     }
 }
 
-/// A page of the first of the unread.
-async fn read(
+/// What comes next in the log of `run`.
+async fn page(
     top: &RunHandle,
-    unread: &mut VecDeque<(RunId, watch::Receiver<Seq>)>,
-    below: &HashMap<RunId, Watched>,
+    read: &HashMap<RunId, Seq>,
+    run: Option<RunId>,
 ) -> Result<Vec<Record>, StoreError> {
-    let Some((run, tail)) = unread.front_mut() else { return Ok(Vec::new()) };
-    tail.mark_unchanged();
-    let after = below.get(run).map_or(Seq::ZERO, |watched| watched.last);
-    top.inner.store.read(*run, after, PAGE).await
+    let Some(run) = run else { return Ok(Vec::new()) };
+    let after = read.get(&run).copied().unwrap_or(Seq::ZERO);
+    top.inner.store.read(run, after, PAGE).await
 }
