@@ -3,11 +3,11 @@
 //! The fake model counts as a provider does: what a request writes to the cache can be read once
 //! its answer has begun.
 
-use crate::bench::{Bench, within};
+use crate::bench::{Bench, eventually, within};
 use crate::delegation::{children, task};
 use posse::protocol::{Context, Event, Usage};
 use posse::{AgentSpec, RunSpec};
-use posse_testkit::{Conversation, Reply, Rule, Script, When};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::json;
 use std::time::Duration;
 
@@ -15,8 +15,9 @@ use std::time::Duration;
 const FILES: usize = 10;
 const CHILDREN: usize = 8;
 
-/// A parent that reads all the files, one a turn, and then hands its conversation to children.
-fn script(agent: &str) -> Script {
+/// A parent that reads all the files, one a turn, and then hands its conversation to children,
+/// whose answers `gate` holds.
+fn script(agent: &str, gate: &Gate) -> Script {
     let reads = (0..FILES).map(|number| {
         Reply::text("I read on.").and_tool_call("Read", json!({"file_path": format!("{number}")}))
     });
@@ -24,8 +25,7 @@ fn script(agent: &str) -> Script {
     let calls =
         calls.fold(Reply::text("Who helps?"), |reply, call| reply.and_tool_call("Task", call));
     let replies = reads.chain([calls, Reply::text("done")]);
-    // All children that do not wait for each other have asked before the first is answered.
-    let part = Reply::text("my part is done").latency(Duration::from_millis(200));
+    let part = Reply::text("my part is done").held_by(gate);
     Script::new()
         .rule(Rule::when(When::any().last_user_contains("your part")).reply(part))
         .conversation(replies.fold(Conversation::when(When::any()), Conversation::reply))
@@ -52,7 +52,8 @@ fn price(usage: &Usage) -> f64 {
 /// Checks what the children bill when the parent `lead` hands its conversation to `agent`, against
 /// one of their contexts at full price.
 async fn check(agent: &str, most: f64) {
-    let bench = Bench::with(script(agent), |config| {
+    let gate = Gate::new();
+    let bench = Bench::with(script(agent, &gate), |config| {
         for name in ["lead", "other"] {
             config.agents.set(forking(name));
         }
@@ -65,6 +66,19 @@ async fn check(agent: &str, most: f64) {
     }
     let spec = RunSpec { agent: "lead".parse().unwrap(), ..bench.spec("lead") };
     let run = bench.runtime.start(spec).await.unwrap();
+    // The first is answered when all others are about to ask: those that do not wait for its
+    // answer have asked by then, and read nothing of what it writes.
+    eventually(async || {
+        let mut asking = 0;
+        for row in children(&bench, run.id()).await {
+            asking += usize::from(bench.kinds(row.id).await.contains(&"model_called"));
+        }
+        asking == CHILDREN
+    })
+    .await;
+    within(gate.wait_for_held(1)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    gate.open();
     assert!(within(run.outcome()).await.unwrap().is_completed());
     bench.fake.assert_nothing_refused();
     let rows = children(&bench, run.id()).await;

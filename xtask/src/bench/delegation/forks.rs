@@ -95,7 +95,8 @@ fn script(agent: &str) -> Script {
     });
     let calls = calls.fold(Reply::empty(), |reply, call| reply.and_tool_call("Task", call));
     let replies = reads.chain([calls, Reply::text("All is done.")]);
-    let part = Reply::text("My part is done.").latency(Duration::from_millis(200));
+    // Children that do not wait for each other have all asked before the first is answered.
+    let part = Reply::text("My part is done.").latency(Duration::from_secs(1));
     Script::new()
         .rule(Rule::when(When::any().last_user_contains("Your part")).reply(part))
         .conversation(replies.fold(Conversation::when(When::any()), Conversation::reply))
