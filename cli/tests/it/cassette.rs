@@ -1,5 +1,6 @@
 //! `--record` and `--replay`: a run is played again elsewhere, without a key and without a model.
 
+use crate::tree::{child, task};
 use crate::world::{Exit, World, bash, mode, started};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When, Wire};
 use rustix::process::Signal;
@@ -299,4 +300,33 @@ async fn every_wire_is_recorded_with_what_its_model_can_do() {
         let other = replay(&second, &tape, &["run", "--model", "haiku", "x"]).await.expect(2);
         assert!(other.err.contains("which has mine/model-1; leave the model out"), "{}", other.err);
     }
+}
+
+#[tokio::test]
+async fn a_run_that_hands_work_on_is_played_with_its_children_under_their_new_names() {
+    let again = json!({"description": "more", "prompt": "and now?", "resume": "{{last_run}}"});
+    let both = Reply::tool_call("Task", task("explore", "one"))
+        .and_tool_call("Task", task("explore", "two"));
+    let when = |part: &str| Conversation::when(When::any().first_user_contains(part));
+    let script = Script::new()
+        .conversation(
+            when("lead")
+                .reply(both)
+                .reply(Reply::tool_call("Task", again))
+                .reply(Reply::text("all done")),
+        )
+        .conversation(child("one", Reply::text("1")).reply(Reply::text("more")))
+        .conversation(child("two", Reply::text("2")).reply(Reply::text("more")));
+    let first = world(script, "All is well.").await;
+    let tape = tape(&first);
+    let record = ["run", "--record", tape.to_str().unwrap(), "lead them"];
+    let recorded = first.run(&record).await.expect(0);
+    assert!(recorded.err.contains("✓ [explore] more · "), "{}", recorded.err);
+    let second = elsewhere("All is well.").await;
+    let played = replay(&second, &tape, &["run", "lead them"]).await.expect(0);
+    assert_eq!(played.out, "all done\n");
+    for line in ["✓ [explore] do one · ", "✓ [explore] do two · ", "✓ [explore] more · "] {
+        assert!(played.err.contains(line), "{}", played.err);
+    }
+    assert!(!played.err.contains("not made"), "{}", played.err);
 }

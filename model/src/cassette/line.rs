@@ -84,7 +84,7 @@ pub(super) struct Answered {
 }
 
 /// A body.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Content {
     /// As text.

@@ -1,6 +1,9 @@
 //! What is another each time a run is made: ids of runs, folders that are named after them, how long
 //! a task took. Requests are compared without it, and recorded answers are played with today's.
 
+use super::line::Content;
+use super::scrub::Scrub;
+use super::stream;
 use posse_protocol::RunId;
 use serde_json::Value;
 use std::ops::Range;
@@ -53,25 +56,15 @@ fn marked(text: &str, passages: &[(Range<usize>, &str)], found: &mut Vec<String>
     out
 }
 
-/// `answer`, with what is `now` in place of what `then` stood in the request.
-pub(super) fn today(answer: &str, then: &[String], now: &[String]) -> String {
+/// `answer`, which may tell a name in pieces, with what is `now` in place of what `then` stood in
+/// the request.
+pub(super) fn today(answer: &str, then: &[String], now: &[String]) -> Content {
     // What is short is no name: it may be anything.
-    let names: Vec<(&String, &String)> =
-        then.iter().zip(now).filter(|(then, now)| then.len() >= ID && then != now).collect();
-    let (mut out, mut rest) = (String::with_capacity(answer.len()), answer);
-    loop {
-        // In one go, for today's name of one may have been another's.
-        let next = names
-            .iter()
-            .filter_map(|(then, now)| Some((rest.find(then.as_str())?, *then, *now)))
-            .min_by_key(|(at, then, _)| (*at, std::cmp::Reverse(then.len())));
-        let Some((at, then, now)) = next else {
-            out.push_str(rest);
-            return out;
-        };
-        out.push_str(&rest[..at]);
-        out.push_str(now);
-        rest = &rest[at + then.len()..];
+    let names = then.iter().zip(now).filter(|(then, now)| then.len() >= ID && then != now);
+    let names: Vec<(&str, &str)> = names.map(|(then, now)| (then.as_str(), now.as_str())).collect();
+    match names.is_empty() {
+        true => Content::Text(answer.to_owned()),
+        false => stream::content(&Scrub::renaming(names), answer.as_bytes()),
     }
 }
 
@@ -150,7 +143,7 @@ mod tests {
             ]
         );
         let answer = format!("write {{{{posse:home}}}}/p.db-scratch/{ONE}/x, resume {TWO}, aabbcc");
-        let played = today(&answer, &was, &is);
+        let Content::Text(played) = today(&answer, &was, &is) else { panic!("it is a text") };
         assert_eq!(
             played,
             format!("write {{{{posse:home}}}}/p.db-scratch/{TWO}/x, resume {ONE}, aabbcc")

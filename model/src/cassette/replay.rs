@@ -256,10 +256,11 @@ fn play(
         map.insert(name, value);
     }
     let body = match body {
-        Content::Text(text) => {
-            let text = passing::today(text, &recorded.passing, now);
-            habits.scrub.fill(&text).into_owned().into_bytes()
-        }
+        Content::Text(text) => passing::today(text, &recorded.passing, now),
+        Content::Base64(_) => body.clone(),
+    };
+    let body = match &body {
+        Content::Text(text) => habits.scrub.fill(text).into_owned().into_bytes(),
         Content::Base64(text) => Content::decode(text).ok_or_else(|| unreadable("no base64"))?,
     };
     Ok((status, map, Playback { body: Some(body.into()), end: Some(end) }))

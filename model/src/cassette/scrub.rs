@@ -40,7 +40,7 @@ pub(super) struct Scrub {
 #[derive(Debug)]
 struct Needle {
     text: String,
-    mark: &'static str,
+    mark: Cow<'static, str>,
     kind: Kind,
 }
 
@@ -53,7 +53,7 @@ enum Kind {
 }
 
 /// A passage and the mark that replaces it.
-pub(super) type Passage = (Range<usize>, &'static str);
+pub(super) type Passage<'s> = (Range<usize>, &'s str);
 
 impl Scrub {
     pub(super) fn new<'a>(places: &Places, keys: impl IntoIterator<Item = &'a str>) -> Self {
@@ -63,7 +63,8 @@ impl Scrub {
             scrub.place(HOME, home);
         }
         for key in keys.into_iter().map(str::trim).filter(|key| key.len() >= SHORTEST_KEY) {
-            scrub.needles.push(Needle { text: key.to_owned(), mark: SECRET, kind: Kind::Key });
+            let (text, mark) = (key.to_owned(), Cow::Borrowed(SECRET));
+            scrub.needles.push(Needle { text, mark, kind: Kind::Key });
         }
         scrub
     }
@@ -74,7 +75,8 @@ impl Scrub {
         for text in known.filter_map(Path::to_str).map(|text| text.trim_end_matches('/')) {
             let absolute = text.len() > 1 && text.starts_with('/');
             if absolute && !self.needles.iter().any(|needle| needle.text == text) {
-                self.needles.push(Needle { text: text.to_owned(), mark, kind: Kind::Path });
+                let (text, mark) = (text.to_owned(), Cow::Borrowed(mark));
+                self.needles.push(Needle { text, mark, kind: Kind::Path });
             }
         }
         let quoted = Value::from(path.display().to_string().trim_end_matches('/')).to_string();
@@ -82,9 +84,19 @@ impl Scrub {
         self.places.push((mark, inside.unwrap_or_default().to_owned()));
     }
 
+    /// Puts other names in the place of names.
+    pub(super) fn renaming<'a>(names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let needle = |(text, name): (&str, &str)| Needle {
+            text: text.to_owned(),
+            mark: Cow::Owned(name.to_owned()),
+            kind: Kind::Key,
+        };
+        Scrub { needles: names.into_iter().map(needle).collect(), places: Vec::new() }
+    }
+
     /// The passages of `text` that must go, in order and without overlap.
-    pub(super) fn find(&self, text: &str) -> Vec<Passage> {
-        let mut found: Vec<Passage> = secret::find(text).map(|range| (range, SECRET)).collect();
+    pub(super) fn find(&self, text: &str) -> Vec<Passage<'_>> {
+        let mut found: Vec<Passage<'_>> = secret::find(text).map(|range| (range, SECRET)).collect();
         for needle in &self.needles {
             let starts = memmem::find_iter(text.as_bytes(), needle.text.as_bytes());
             let ranges = starts.map(|start| start..start + needle.text.len());
@@ -92,7 +104,7 @@ impl Scrub {
                 Kind::Key => true,
                 Kind::Path => is_path(text, range),
             });
-            found.extend(ranges.map(|range| (range, needle.mark)));
+            found.extend(ranges.map(|range| (range, &*needle.mark)));
         }
         found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let mut end = 0;

@@ -126,7 +126,7 @@ fn mark(scrub: &Scrub, pieces: &mut [&mut String]) -> bool {
 }
 
 /// What remains of the piece that has `span` of the whole.
-fn marked(whole: &str, span: std::ops::Range<usize>, passages: &[Passage]) -> String {
+fn marked(whole: &str, span: std::ops::Range<usize>, passages: &[Passage<'_>]) -> String {
     let (mut out, mut at) = (String::new(), span.start);
     for (range, mark) in passages {
         if range.end <= span.start || range.start >= span.end {
