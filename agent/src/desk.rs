@@ -222,7 +222,7 @@ impl<'a> Desk<'a> {
                         return Ok(Watched::Dropped);
                     }
                     let worked_ms = self.worked_ms();
-                    self.note(Event::TimePassed(TimePassed { worked_ms, extra: Extra::default() }));
+                    self.note(Event::TimePassed(TimePassed { worked_ms, quiet: false, extra: Extra::default() }));
                 }
             }
             let late = bounds.limits.wall_ms.is_some_and(|limit| self.transcript.leg_ms() >= limit);

@@ -7,6 +7,7 @@
 //! Because everything the loop knows is in the log, resuming after a crash is calling [`run`]
 //! again, and so is answering the next line of a chat.
 
+mod awaited;
 mod calls;
 mod compact;
 mod desk;

@@ -71,6 +71,7 @@ impl<'a> Shift<'a> {
         self.desk.note(Event::MessageReceived(MessageReceived {
             from,
             message: Message::user(text),
+            later: false,
             extra: Extra::default(),
         }));
     }

@@ -89,6 +89,9 @@ pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
         let outcome = Outcome::cancelled(by, partial());
         return stop_calls(transcript, CANCELLED, Step::Finish(outcome));
     }
+    if phase.paused {
+        return Step::Wait;
+    }
     if let Some(limit_ms) = bounds.limits.wall_ms.filter(|limit| transcript.leg_ms() >= *limit) {
         let outcome = Outcome::timed_out(limit_ms, partial());
         return stop_calls(transcript, "stopped: the run is out of time", Step::Finish(outcome));
@@ -112,6 +115,8 @@ pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
     Step::Finish(match &phase.last_stop {
         Some(Stop::MaxTokens) => Outcome::stopped(Limit::OutputTokens, partial()),
         Some(Stop::Refusal) => Outcome::failed(REFUSED, partial()),
+        // It is not done while others are at work for it: what they come to may change its answer.
+        _ if transcript.awaited_runs() > 0 => return Step::Wait,
         _ => Outcome::completed(partial()),
     })
 }
@@ -325,6 +330,8 @@ fn tell(transcript: &Transcript, bounds: &Bounds, limit: Limit) -> Step {
         Limit::OutputTokens => (usage.output_tokens.to_string(), number(limits.output_tokens)),
         Limit::Cost => (usage.cost.to_string(), limits.cost.unwrap_or_default().to_string()),
         Limit::WallTime => (seconds(transcript.leg_ms()), seconds(limits.wall_ms.unwrap_or(0))),
+        // Nothing of a run itself: it is never near.
+        Limit::Children => (String::new(), String::new()),
     };
     let text = format!(
         "{LIMIT_NEAR}{limit}: {used} of {of} used. Stop working now and give \

@@ -4,11 +4,12 @@
 //! It does no I/O and reads no clock. What others append (messages, cancel requests, results of
 //! pending calls) commutes with what the owner appends, because a reply names what it had seen.
 
+use crate::awaited::Awaited;
 use crate::calls::{Call, CallState, Calls};
 use posse_protocol::{
-    CallId, CancelRequested, CancelScope, Compacted, Ending, Event, FailureKind, Limit, Message,
-    MessageReceived, ModelReplied, Outcome, Part, Purpose, Record, Remedy, Role, RunStarted,
-    Sender, Seq, Stop, ToolFinished, ToolResult, ToolStarted, Usage,
+    Announce, Announced, CallId, CancelRequested, CancelScope, Compacted, Ending, Event,
+    FailureKind, Limit, Message, MessageReceived, ModelReplied, Outcome, Part, Purpose, Record,
+    Remedy, Role, RunStarted, Sender, Seq, Stop, ToolFinished, ToolResult, ToolStarted, Usage,
 };
 use std::sync::Arc;
 
@@ -20,6 +21,10 @@ pub struct Transcript {
     entries: Vec<Entry>,
     /// What was said to the agent and no reply has seen yet.
     inbox: Vec<(Seq, Arc<Message>)>,
+    /// What is told when the present turn ends.
+    later: Vec<(Seq, Arc<Message>)>,
+    /// What other runs are at work for this one.
+    pub(crate) awaited: Awaited,
     /// The calls of the last reply, in its order, until the next reply.
     pub(crate) calls: Calls,
     pub(crate) spent: Spent,
@@ -63,6 +68,8 @@ pub(crate) struct Phase {
     pub(crate) failure: Option<(FailureKind, String)>,
     pub(crate) finished: Option<Outcome>,
     pub(crate) archived: bool,
+    /// Nothing more is begun.
+    pub(crate) paused: bool,
     pub(crate) last_stop: Option<Stop>,
     /// A call was not run because this limit was reached.
     pub(crate) over: Option<Limit>,
@@ -145,16 +152,23 @@ impl Transcript {
                 }
             }
             Event::ToolFinished(finished) => self.answer(finished),
-            // What became of it comes as the result of the call.
-            Event::ChildStarted(_) => {}
-            Event::TimePassed(passed) => self.worked(passed.worked_ms),
+            Event::ChildStarted(child) => self.awaited.begun(child),
+            Event::TimePassed(passed) => {
+                self.worked(passed.worked_ms);
+                if passed.quiet {
+                    self.tell_gathered(seq);
+                }
+            }
             Event::Compacted(compacted) => self.compact(compacted),
             Event::CancelRequested(request) => self.interrupt(request),
+            Event::Paused(_) => self.phase.paused = true,
+            Event::Resumed(_) => self.phase.paused = false,
             Event::RunFinished(finished) => {
                 self.charge_unanswered();
                 self.worked(finished.worked_ms);
                 self.phase.finished = Some(finished.outcome.clone());
-                self.phase.awake = false;
+                (self.phase.awake, self.phase.paused) = (false, false);
+                self.awaited = Awaited::default();
             }
             Event::Archived(_) => self.phase.archived = true,
         }
@@ -223,6 +237,11 @@ impl Transcript {
     /// Who asked the run to stop, if someone did and it has not ended since.
     pub fn cancelled_by(&self) -> Option<&str> {
         self.phase.cancelled.as_deref()
+    }
+
+    /// How many other runs are at work whose ends this one will be told of.
+    pub fn awaited_runs(&self) -> usize {
+        self.awaited.count()
     }
 
     /// The calls of the last reply that have no result yet.
@@ -321,22 +340,94 @@ impl Transcript {
     }
 
     fn receive(&mut self, seq: Seq, received: &MessageReceived) {
-        match received.from {
+        let idle = self.is_idle();
+        match &received.from {
             Sender::User | Sender::Run(_) => {
-                let idle = self.phase.finished.is_some() || !self.has_news() && self.calls_done();
                 if idle {
                     self.begin_leg();
                 }
-                self.phase.awake = true;
+                self.phase.awake |= idle || !received.later;
             }
-            Sender::LimitNear(limit) => self.spent.told.push(limit),
+            Sender::Child(told) => return self.hear(seq, told, &received.message),
+            Sender::LimitNear(limit) => self.spent.told.push(*limit),
             Sender::Misfit => {
                 self.spent.misfits += 1;
                 self.phase.awake = true;
             }
         }
-        self.weight.since += weigh(&received.message.parts);
-        self.inbox.push((seq, Arc::new(received.message.clone())));
+        let message = Arc::new(received.message.clone());
+        match received.later && !idle {
+            true => self.later.push((seq, message)),
+            false => self.tell(seq, message),
+        }
+        if idle {
+            self.end_turn();
+        }
+    }
+
+    /// Nothing is under way, and the model has nothing to answer.
+    fn is_idle(&self) -> bool {
+        self.phase.finished.is_some() || !self.has_news() && self.calls_done()
+    }
+
+    /// The end of another run. It is part of the work that is under way, and begins none.
+    fn hear(&mut self, seq: Seq, told: &Announced, message: &Message) {
+        if told.announce == Announce::Silent || self.phase.finished.is_some() {
+            return;
+        }
+        let message = Arc::new(message.clone());
+        self.awaited.ended(told.run);
+        match told.announce {
+            Announce::Collect if !told.inherited => {
+                self.awaited.gather(message);
+                if !self.awaited.gathers_more() {
+                    self.tell_gathered(seq);
+                }
+            }
+            Announce::Steer => {
+                let idle = self.is_idle();
+                self.phase.awake = true;
+                self.tell(seq, message);
+                if idle {
+                    self.end_turn();
+                }
+            }
+            _ => self.tell_later(seq, message),
+        }
+    }
+
+    /// What was gathered is told, in one message.
+    fn tell_gathered(&mut self, seq: Seq) {
+        if let Some(message) = self.awaited.gathered() {
+            self.tell_later(seq, Arc::new(message));
+        }
+    }
+
+    /// Tells something when the present turn ends: at once, if none is under way.
+    fn tell_later(&mut self, seq: Seq, message: Arc<Message>) {
+        if !self.is_idle() {
+            self.later.push((seq, message));
+            return;
+        }
+        self.phase.awake = true;
+        self.tell(seq, message);
+        self.end_turn();
+    }
+
+    /// Tells something before the next step.
+    fn tell(&mut self, seq: Seq, message: Arc<Message>) {
+        self.weight.since += weigh(&message.parts);
+        self.inbox.push((seq, message));
+    }
+
+    /// What was to wait for the end of the turn is told now.
+    fn end_turn(&mut self) {
+        for (seq, message) in std::mem::take(&mut self.later) {
+            self.weight.since += weigh(&message.parts);
+            self.inbox.push((seq, message));
+            self.phase.awake = true;
+        }
+        self.inbox.sort_by_key(|(seq, _)| *seq);
     }
 
     /// What is done about a call that failed.
@@ -405,6 +496,9 @@ impl Transcript {
             self.weight.since = 0;
         }
         // A turn that was stopped stays stopped: only a message sets the agent to work again.
+        if self.calls.is_empty() && self.phase.awake {
+            self.end_turn();
+        }
         self.phase.awake = self.phase.awake && (!self.calls.is_empty() || !self.inbox.is_empty());
         self.phase.failure = None;
         self.phase.just_compacted = false;

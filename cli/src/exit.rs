@@ -20,6 +20,8 @@ pub enum Code {
     Limit = 5,
     /// The database cannot be used, is damaged, or the disk is full.
     Store = 6,
+    /// A budget had nothing left for the run.
+    Budget = 7,
     /// Interrupted by a signal; the run goes on when it is resumed.
     Interrupted = 130,
 }
@@ -39,6 +41,7 @@ impl Code {
             Outcome::Cancelled { .. } => Code::Cancelled,
             Outcome::TimedOut { .. } => Code::TimedOut,
             Outcome::Stopped { .. } => Code::Limit,
+            Outcome::OutOfBudget { .. } => Code::Budget,
         }
     }
 }

@@ -208,10 +208,17 @@ impl Screen {
                     self.remark(&format!("◇ told that it nears its limit of {limit}"));
                 }
                 Sender::Misfit => self.remark("◇ told that its answer does not fit the schema"),
-                Sender::User | Sender::Run(_) => {}
+                // What became of it stands in the tree.
+                Sender::User | Sender::Run(_) | Sender::Child(_) => {}
             },
             Event::CancelRequested(request) => {
                 self.remark(&format!("◇ {} asked it to stop", clean_line(&request.by, 60)));
+            }
+            Event::Paused(paused) => {
+                self.remark(&format!("◇ {} asked it to pause", clean_line(&paused.by, 60)));
+            }
+            Event::Resumed(resumed) => {
+                self.remark(&format!("◇ {} asked it to go on", clean_line(&resumed.by, 60)));
             }
             Event::ChildStarted(_)
             | Event::RunFinished(_)

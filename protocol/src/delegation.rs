@@ -4,14 +4,48 @@
 use crate::{AgentName, AgentSpec, CallId, Extra, Message, RunId, Seq};
 use serde::{Deserialize, Serialize};
 
+/// How the end of a run that nobody waits for is told to its parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Announce {
+    /// Before the parent's next step.
+    Steer,
+    /// When the parent's present turn ends; a parent that does nothing wakes.
+    #[default]
+    Followup,
+    /// Together with others, when the last of them has ended or for a while none has.
+    Collect,
+    /// It is recorded, and not told.
+    Silent,
+}
+
+impl Announce {
+    /// All of them.
+    pub const ALL: [Announce; 4] =
+        [Announce::Steer, Announce::Followup, Announce::Collect, Announce::Silent];
+
+    /// In one word, as it is stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            Announce::Steer => "steer",
+            Announce::Followup => "followup",
+            Announce::Collect => "collect",
+            Announce::Silent => "silent",
+        }
+    }
+}
+
 /// Who waits for a run: another run and, if it is a tool call that waits, which.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Caller {
     /// The run.
     pub run: RunId,
-    /// The call whose result the run's end is. Without one nothing is told of the end.
+    /// The call whose result the run's end is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
+    /// How the run's end is told if no call waits for it. Without either nothing is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announce: Option<Announce>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -20,12 +54,17 @@ pub struct Caller {
 impl Caller {
     /// The run `run`, none of whose calls waits.
     pub fn of_run(run: RunId) -> Self {
-        Caller { run, call: None, extra: Extra::default() }
+        Caller { run, call: None, announce: None, extra: Extra::default() }
     }
 
     /// The call `call` of `run`.
     pub fn of_call(run: RunId, call: CallId) -> Self {
         Caller { call: Some(call), ..Caller::of_run(run) }
+    }
+
+    /// The run `run`, which goes on meanwhile and is told of the end.
+    pub fn told(run: RunId, announce: Announce) -> Self {
+        Caller { announce: Some(announce), ..Caller::of_run(run) }
     }
 }
 
@@ -37,6 +76,12 @@ pub struct Parent {
     /// The call whose result its first end is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
+    /// How its first end is told if no call waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announce: Option<Announce>,
+    /// The nearest run above it that has a budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<RunId>,
     /// Every run above it, the root first, its parent last. Never empty.
     pub ancestors: Vec<RunId>,
     /// Fields of a later version.
@@ -155,6 +200,9 @@ pub struct ChildStarted {
     /// The call that waits for its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
+    /// How its end is told if no call waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announce: Option<Announce>,
     /// Its agent.
     pub agent: AgentName,
     /// What it is about, in a few words.

@@ -1,19 +1,22 @@
 //! The facts in a run's log, in the past tense, and the envelope they are stored in.
 
 use crate::{
-    AgentSpec, CallId, Caller, ChildStarted, Extra, Forked, Grant, Limit, Limits, Message, Outcome,
-    Parent, RunId, Seq, ToolOutput, Usage,
+    AgentSpec, Announce, Caller, ChildStarted, Cleanup, Extra, Forked, Grant, Limit, Limits,
+    Message, Outcome, Parent, RunId, Seq, Usage,
 };
 use serde::{Deserialize, Serialize};
-use std::fmt;
+
+mod calls;
+
+pub use calls::*;
 
 /// The version of the stored form that this build writes, and the newest it reads.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// A fact in a run's log.
 ///
 /// The owner of a run (the process that executes it) appends most of them. Anyone may append a
-/// message, a cancel request, the result of a pending call, or that a child was started.
+/// message, a cancel request, a pause, the result of a pending call, or that a child was started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
@@ -41,7 +44,11 @@ pub enum Event {
     Compacted(Box<Compacted>),
     /// Someone asked to stop.
     CancelRequested(CancelRequested),
-    /// The run ended. Only a message, which reopens it, or `Archived` may follow.
+    /// Someone asked to pause: nothing more is begun.
+    Paused(Paused),
+    /// Someone asked to go on after a pause.
+    Resumed(Resumed),
+    /// The run ended. Only a message, which reopens it unless it is kept, or `Archived` may follow.
     RunFinished(RunFinished),
     /// The run was put away. Nothing follows.
     Archived(Archived),
@@ -63,6 +70,8 @@ impl Event {
             Event::TimePassed(_) => "time_passed",
             Event::Compacted(_) => "compacted",
             Event::CancelRequested(_) => "cancel_requested",
+            Event::Paused(_) => "paused",
+            Event::Resumed(_) => "resumed",
             Event::RunFinished(_) => "run_finished",
             Event::Archived(_) => "archived",
         }
@@ -99,9 +108,19 @@ pub struct RunStarted {
     /// What it took over from another run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<Box<Forked>>,
+    /// Who waits for a slot with a higher one goes first.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub priority: i32,
+    /// What becomes of its log once its end has been told.
+    #[serde(default, skip_serializing_if = "Cleanup::is_keep")]
+    pub cleanup: Cleanup,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+fn is_usual(priority: &i32) -> bool {
+    *priority == 0
 }
 
 impl RunStarted {
@@ -118,6 +137,8 @@ impl RunStarted {
             parent: None,
             label: String::new(),
             forked: None,
+            priority: 0,
+            cleanup: Cleanup::Keep,
             extra: Extra::default(),
         }
     }
@@ -135,6 +156,23 @@ pub enum Sender {
     Misfit,
     /// Another run, which waits for what comes of it.
     Run(Caller),
+    /// The runtime: a run below this one has ended.
+    Child(Announced),
+}
+
+/// The end of a run, on its way to its parent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Announced {
+    /// Which run.
+    pub run: RunId,
+    /// How it is told. What is told silently does not reopen a run that has ended.
+    pub announce: Announce,
+    /// Its own parent had ended: it comes to the nearest run above that has not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inherited: bool,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// Someone said something to the agent.
@@ -144,6 +182,9 @@ pub struct MessageReceived {
     pub from: Sender,
     /// What.
     pub message: Message,
+    /// It is told when the present turn ends, not before the next step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub later: bool,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -155,250 +196,15 @@ impl MessageReceived {
         MessageReceived {
             from: Sender::User,
             message: Message::user(text),
+            later: false,
             extra: Extra::default(),
         }
     }
-}
 
-/// What a model call is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Purpose {
-    /// The agent's next turn.
-    #[default]
-    Turn,
-    /// A summary that will replace the beginning of the transcript.
-    Compaction,
-}
-
-/// A request to the model is about to be made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ModelCalled {
-    /// What it may spend at most. Charged as it is if no reply was ever recorded.
-    pub reserved: Usage,
-    /// What it is for.
-    #[serde(default)]
-    pub purpose: Purpose,
-    /// Fields of a later version.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-/// Why the model stopped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stop {
-    /// It had said what it wanted to say.
-    End,
-    /// It wants tools to be called.
-    ToolUse,
-    /// It reached the output cap of the call.
-    MaxTokens,
-    /// It would not answer.
-    Refusal,
-    /// We stopped it; the reply holds the text so far.
-    Cancelled,
-    /// Something else, in the provider's words.
-    Other(String),
-}
-
-/// The model answered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ModelReplied {
-    /// The last event the model had seen: what came later folds after the reply.
-    pub seen: Seq,
-    /// What it said.
-    pub message: Message,
-    /// Why it stopped.
-    pub stop: Stop,
-    /// What it cost.
-    pub usage: Usage,
-    /// The provider's name for the request, for support.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
-    /// The tier the provider served it from, in its words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service_tier: Option<String>,
-    /// What the provider says is left of its rate limits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_limits: Option<RateLimits>,
-    /// Time at work so far, in milliseconds.
-    pub worked_ms: u64,
-    /// Fields of a later version.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-/// What is left of a provider's rate limits after a call.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RateLimits {
-    /// Requests that may still be made.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub requests_left: Option<u64>,
-    /// Tokens that may still be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens_left: Option<u64>,
-    /// Milliseconds until the scarcer of the two is full again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resets_in_ms: Option<u64>,
-    /// Fields of a later version.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-/// What a run does about a model call that failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Remedy {
-    /// The same call again, after so many milliseconds.
-    Retry {
-        /// How long to wait.
-        after_ms: u64,
-        /// Fields of a later version.
-        #[serde(flatten)]
-        extra: Extra,
-    },
-    /// The same call to another model, which the run then keeps to.
-    Fallback {
-        /// Which, as `vendor/name`.
-        model: String,
-        /// Fields of a later version.
-        #[serde(flatten)]
-        extra: Extra,
-    },
-}
-
-/// What the words for remedies begin with.
-const AGAIN: &str = "tries again";
-const ELSEWHERE: &str = "goes on with";
-
-impl Remedy {
-    /// The same call again, after so many milliseconds.
-    pub fn retry(after_ms: u64) -> Self {
-        Remedy::Retry { after_ms, extra: Extra::default() }
+    /// True when the agent is not told: an announcement that is only recorded.
+    pub fn is_silent(&self) -> bool {
+        matches!(&self.from, Sender::Child(told) if told.announce == Announce::Silent)
     }
-
-    /// True when `note` begins with the words for a remedy.
-    pub fn begins(note: &str) -> bool {
-        note.starts_with(AGAIN) || note.starts_with(ELSEWHERE)
-    }
-
-    /// The same call to `model`, which the run then keeps to.
-    pub fn fallback(model: impl Into<String>) -> Self {
-        Remedy::Fallback { model: model.into(), extra: Extra::default() }
-    }
-}
-
-impl fmt::Display for Remedy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Remedy::Retry { after_ms, .. } if *after_ms < 1_000 => {
-                write!(f, "{AGAIN} at once")
-            }
-            Remedy::Retry { after_ms, .. } => {
-                write!(f, "{AGAIN} in {} s", after_ms.div_ceil(1_000))
-            }
-            Remedy::Fallback { model, .. } => write!(f, "{ELSEWHERE} {model}"),
-        }
-    }
-}
-
-/// What kind of failure a model call ended with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// The transcript does not fit the model's window: compacting may help.
-    ContextOverflow,
-    /// We stopped it before it said anything.
-    Cancelled,
-    /// Anything else that trying again will not mend.
-    Other,
-}
-
-/// The call to the model ended without an answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ModelFailed {
-    /// What kind of failure.
-    pub kind: FailureKind,
-    /// What went wrong and what to do about it.
-    pub reason: String,
-    /// What it cost all the same.
-    #[serde(default)]
-    pub usage: Usage,
-    /// What is done about it; nothing when the failure stands.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<Remedy>,
-    /// Time at work so far, in milliseconds.
-    pub worked_ms: u64,
-    /// Fields of a later version.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-/// A tool is about to run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToolStarted {
-    /// Which call.
-    pub call: CallId,
-    /// The tool, by the name it is offered under.
-    pub tool: String,
-    /// It may run again if the process dies before the result is recorded.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub repeatable: bool,
-    /// Fields of a later version.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-/// A tool answered that its result will be appended later, by someone else.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToolPending {
-    /// Which call.
-    pub call: CallId,
-    /// What it waits for, in words for people.
-    pub waits_for: String,
-    /// Fields of a later version.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-/// Where a result came from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
-    /// The tool ran and returned.
-    #[default]
-    Returned,
-    /// It was not run: outside the grant, or not a call that can be understood.
-    Refused,
-    /// It was not run: the limit of tool calls was reached.
-    OverLimit,
-    /// It was stopped before it returned.
-    Stopped,
-    /// The process died while it ran: whether it had its effect is not known.
-    Interrupted,
-}
-
-/// A call has its result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToolFinished {
-    /// Which call.
-    pub call: CallId,
-    /// What the model is told.
-    pub output: ToolOutput,
-    /// Where the result came from.
-    #[serde(default)]
-    pub ending: Ending,
-    /// How long the tool ran, in milliseconds.
-    #[serde(default)]
-    pub took_ms: u64,
-    /// Time at work of the run so far, in milliseconds.
-    #[serde(default)]
-    pub worked_ms: u64,
-    /// Fields of a later version.
-    #[serde(flatten)]
-    pub extra: Extra,
 }
 
 /// So much time has been spent.
@@ -406,6 +212,10 @@ pub struct ToolFinished {
 pub struct TimePassed {
     /// Time at work so far, in milliseconds.
     pub worked_ms: u64,
+    /// For a while no child has ended whose result is told together with others': those there are,
+    /// are told now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quiet: bool,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -450,6 +260,26 @@ pub struct CancelRequested {
     /// What to stop.
     #[serde(default)]
     pub scope: CancelScope,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Someone asked to pause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Paused {
+    /// Who, in words for people.
+    pub by: String,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Someone asked to go on after a pause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Resumed {
+    /// Who, in words for people.
+    pub by: String,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -552,7 +382,7 @@ mod tests {
     use serde_json::{Value, json};
 
     /// One event of each kind, with every field and every struct that is ever stored.
-    const EVENTS: [&str; 18] = [
+    const EVENTS: [&str; 23] = [
         r#"{"type":"run_started","agent":{"name":"code","limits":{"turns":3,"wall_ms":9}},
             "model":"anthropic/x","grant":{"tools":["Read"],"workspace":"/w"},"limits":{"cost":5}}"#,
         r#"{"type":"message_received","from":"user",
@@ -593,6 +423,17 @@ mod tests {
         r#"{"type":"run_finished","outcome":{"kind":"stopped","limit":"turns","partial":"p"},
             "worked_ms":9}"#,
         r#"{"type":"archived"}"#,
+        r#"{"type":"run_started","agent":{"name":"code","limits":{},"budget":{"turns":4}},
+            "model":"a/x","grant":{"tools":["Read"],"workspace":"/w","budget":{"cost":5,
+            "children":2}},"limits":{},"parent":{"run":"00000000000000000000000002",
+            "announce":"collect","account":"00000000000000000000000001",
+            "ancestors":["00000000000000000000000001","00000000000000000000000002"]},
+            "priority":-3,"cleanup":"delete"}"#,
+        r#"{"type":"message_received","from":{"child":{"run":"00000000000000000000000003",
+            "announce":"steer","inherited":true}},"message":{"role":"user","parts":[]},"later":true}"#,
+        r#"{"type":"time_passed","worked_ms":1,"quiet":true}"#,
+        r#"{"type":"paused","by":"me"}"#,
+        r#"{"type":"resumed","by":"me"}"#,
     ];
 
     /// Puts a field that no version knows into `value` and every object in it. What is between a
@@ -603,9 +444,9 @@ mod tests {
             Value::Object(fields) => {
                 let inner = fields.iter_mut().filter(|(name, _)| *name != "input");
                 inner.for_each(|(_, field)| add_unknown_fields(field));
-                let tags = ["retry", "fallback", "fork_turns", "run"];
+                let tags = ["retry", "fallback", "fork_turns", "run", "child"];
                 if !(fields.len() == 1 && tags.iter().any(|tag| fields.contains_key(*tag))) {
-                    fields.insert("later".to_owned(), json!({"a": [1, null]}));
+                    fields.insert("unheard_of".to_owned(), json!({"a": [1, null]}));
                 }
             }
             _ => {}
@@ -671,7 +512,7 @@ mod tests {
     #[test]
     fn kinds_are_the_stored_tags() {
         for event in [
-            Event::TimePassed(TimePassed { worked_ms: 1, extra: Extra::default() }),
+            Event::TimePassed(TimePassed { worked_ms: 1, quiet: false, extra: Extra::default() }),
             Event::Archived(Archived::default()),
             Event::MessageReceived(MessageReceived::user("x")),
         ] {

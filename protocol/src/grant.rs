@@ -1,6 +1,6 @@
 //! What a run may do.
 
-use crate::{Delegation, Extra, SkillOffer};
+use crate::{Budget, Delegation, Extra, SkillOffer};
 use serde::{Deserialize, Serialize};
 
 /// What a run may do. Computed when the run starts, stored in its first event; it only narrows.
@@ -23,6 +23,9 @@ pub struct Grant {
     /// The skills it may use, and those it starts too. Their folders can be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillOffer>,
+    /// How much it and everything below it may spend together.
+    #[serde(default, skip_serializing_if = "Budget::is_empty")]
+    pub budget: Budget,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

@@ -9,6 +9,7 @@
 //! A newer version is refused ([`Record::decode`]); fields this version does not know are kept
 //! in [`Extra`] and written back unchanged.
 
+mod budget;
 mod delegation;
 mod delta;
 mod event;
@@ -23,8 +24,10 @@ mod spec;
 mod tool;
 mod usage;
 
+pub use budget::{Amount, Budget};
 pub use delegation::{
-    Caller, ChildStarted, Context, Delegation, DelegationStrategy, Forked, Guise, Offer, Parent,
+    Announce, Caller, ChildStarted, Context, Delegation, DelegationStrategy, Forked, Guise, Offer,
+    Parent,
 };
 pub use delta::Delta;
 pub use event::*;
@@ -35,6 +38,6 @@ pub use limits::{Limit, Limits};
 pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 pub use outcome::{Outcome, Status};
 pub use skill::{SkillOffer, SkillRules};
-pub use spec::{AgentSpec, Effort, ROLES, RunSpec};
+pub use spec::{AgentSpec, Cleanup, Effort, ROLES, RunSpec, ToolRules};
 pub use tool::{Effect, Schema, ToolOutput, ToolSpec};
 pub use usage::{Price, Usage, Usd};

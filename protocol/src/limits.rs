@@ -48,6 +48,8 @@ pub enum Limit {
     Cost,
     /// Time at work.
     WallTime,
+    /// Runs below it that have not ended.
+    Children,
 }
 
 impl fmt::Display for Limit {
@@ -59,6 +61,7 @@ impl fmt::Display for Limit {
             Limit::OutputTokens => "output tokens",
             Limit::Cost => "cost",
             Limit::WallTime => "wall time",
+            Limit::Children => "children",
         })
     }
 }

@@ -1,6 +1,6 @@
 //! How runs end, and where they stand.
 
-use crate::{Extra, Limit};
+use crate::{Extra, Limit, RunId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -62,6 +62,19 @@ pub enum Outcome {
         #[serde(flatten)]
         extra: Extra,
     },
+    /// A budget had nothing left for its next step.
+    OutOfBudget {
+        /// Of what.
+        limit: Limit,
+        /// Whose budget: its own, or that of a run above it.
+        holder: RunId,
+        /// The last text before it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        partial: String,
+        /// Fields of a later version.
+        #[serde(flatten)]
+        extra: Extra,
+    },
 }
 
 impl Outcome {
@@ -92,6 +105,11 @@ impl Outcome {
         Outcome::Stopped { limit, partial: partial.into(), extra: Extra::default() }
     }
 
+    /// The budget of `holder` has no `limit` left; `partial` was the last text.
+    pub fn out_of_budget(limit: Limit, holder: RunId, partial: impl Into<String>) -> Self {
+        Outcome::OutOfBudget { limit, holder, partial: partial.into(), extra: Extra::default() }
+    }
+
     /// One word for lists and filters.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -100,6 +118,7 @@ impl Outcome {
             Outcome::Cancelled { .. } => "cancelled",
             Outcome::TimedOut { .. } => "timed out",
             Outcome::Stopped { .. } => "stopped",
+            Outcome::OutOfBudget { .. } => "out of budget",
         }
     }
 
@@ -110,7 +129,8 @@ impl Outcome {
             Outcome::Failed { partial, .. }
             | Outcome::Cancelled { partial, .. }
             | Outcome::TimedOut { partial, .. }
-            | Outcome::Stopped { partial, .. } => partial,
+            | Outcome::Stopped { partial, .. }
+            | Outcome::OutOfBudget { partial, .. } => partial,
         }
     }
 
@@ -131,6 +151,9 @@ impl fmt::Display for Outcome {
                 write!(f, "timed out after {} s", *limit_ms as f64 / 1e3)
             }
             Outcome::Stopped { limit, .. } => write!(f, "stopped at its limit of {limit}"),
+            Outcome::OutOfBudget { limit, holder, .. } => {
+                write!(f, "out of budget: {limit} of run {}", holder.short())
+            }
         }
     }
 }
@@ -147,6 +170,8 @@ pub enum Status {
     Interrupted,
     /// Has nothing to do until something is appended: a message, a result.
     Waiting,
+    /// Someone asked it to pause; it goes on when someone says so.
+    Paused,
     /// Ended; its outcome says how.
     Finished,
     /// Ended and put away.
@@ -162,6 +187,7 @@ impl fmt::Display for Status {
             Status::Running => "running",
             Status::Interrupted => "interrupted",
             Status::Waiting => "waiting",
+            Status::Paused => "paused",
             Status::Finished => "finished",
             Status::Archived => "archived",
             Status::Damaged => "damaged",

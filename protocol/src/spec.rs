@@ -1,6 +1,6 @@
 //! What is asked for: agents and runs.
 
-use crate::{AgentName, Caller, Context, DelegationStrategy, Extra, Limits, SkillRules};
+use crate::{AgentName, Budget, Caller, Context, DelegationStrategy, Extra, Limits, SkillRules};
 use serde::{Deserialize, Serialize};
 
 /// An agent: data, no running state.
@@ -54,6 +54,9 @@ pub struct AgentSpec {
     /// How far it may go.
     #[serde(default)]
     pub limits: Limits,
+    /// How much it and everything below it may spend together.
+    #[serde(default, skip_serializing_if = "Budget::is_empty")]
+    pub budget: Budget,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -79,6 +82,7 @@ impl AgentSpec {
             effort: None,
             output_schema: None,
             limits: Limits::default(),
+            budget: Budget::default(),
             extra: Extra::default(),
         }
     }
@@ -100,6 +104,36 @@ pub enum Effort {
     High,
     /// As hard as it can.
     Max,
+}
+
+/// Which tools a run is to have, as whoever starts it says. It only narrows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct ToolRules {
+    /// Whether what its agent may call stands; if not, only what `allow` names.
+    pub inherit: Option<bool>,
+    /// Names of those that it may call; `None` is all that its agent may.
+    pub allow: Option<Vec<String>>,
+    /// Names of those that it may not call, whatever else is said.
+    pub deny: Vec<String>,
+}
+
+/// What becomes of a run's log once its end has been told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cleanup {
+    /// It stays until it is archived.
+    #[default]
+    Keep,
+    /// It is removed; what is known of the run and what it cost stays.
+    Delete,
+}
+
+impl Cleanup {
+    /// True when the log stays.
+    pub fn is_keep(&self) -> bool {
+        *self == Cleanup::Keep
+    }
 }
 
 /// What to start.
@@ -136,6 +170,15 @@ pub struct RunSpec {
     pub strategy: Option<DelegationStrategy>,
     /// Which skills it is to have.
     pub skills: SkillRules,
+    /// Which tools it is to have.
+    pub tools: ToolRules,
+    /// How much it and everything below it may spend together, each in place of what its agent says
+    /// where it is set.
+    pub budget: Budget,
+    /// Who waits for a slot with a higher one goes first; 0 is usual.
+    pub priority: i32,
+    /// What becomes of its log once its end has been told; `None` is as the settings say.
+    pub cleanup: Option<Cleanup>,
 }
 
 impl RunSpec {
@@ -161,6 +204,10 @@ impl RunSpec {
             label: String::new(),
             strategy: None,
             skills: SkillRules::default(),
+            tools: ToolRules::default(),
+            budget: Budget::default(),
+            priority: 0,
+            cleanup: None,
         }
     }
 }

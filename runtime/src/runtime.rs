@@ -11,8 +11,8 @@ use crate::supervisor::Supervisor;
 use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models};
 use posse_protocol::{
-    CallId, CancelRequested, CancelScope, DelegationStrategy, Effort, Ending, Event, Extra, Limits,
-    Record, RunId, RunSpec, Seq, ToolFinished, ToolOutput,
+    CallId, Caller, CancelRequested, CancelScope, DelegationStrategy, Effort, Ending, Event, Extra,
+    Limits, Record, RunId, RunSpec, Seq, ToolFinished, ToolOutput,
 };
 use posse_store::{
     Append, Durability, Filter, Guard, Options, Reserve, RunRow, SqliteStore, Store, StoreError,
@@ -198,7 +198,7 @@ impl Runtime {
 
     async fn begin(&self, run: RunId, spec: RunSpec) -> Result<RunHandle, Error> {
         let above = match &spec.parent {
-            Some(caller) => Some(self.above(caller.run, caller.call.clone()).await?),
+            Some(caller) => Some(self.above(caller).await?),
             None => None,
         };
         match self.begin_below(run, spec, above.as_ref()).await? {
@@ -250,7 +250,7 @@ impl Runtime {
             return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
         }
         let asked = match text.contains("agent") {
-            true => asked_for(&text, &self.above(run, None).await?.started.grant),
+            true => asked_for(&text, &self.above(&Caller::of_run(run)).await?.started.grant),
             false => None,
         };
         let message = Event::MessageReceived(received(text, asked));

@@ -6,7 +6,8 @@ use crate::append::{Append, Draft, Guard, Ownership};
 use crate::chain;
 use crate::error::StoreError;
 use posse_protocol::{
-    CancelScope, Event, Purpose, Remedy, RunId, SCHEMA_VERSION, Seq, Status, Usage, Usd, WorkerId,
+    Amount, Announce, Announced, Budget, CancelScope, Cleanup, Event, MessageReceived, Purpose,
+    Remedy, RunId, SCHEMA_VERSION, Sender, Seq, Status, Usage, Usd, WorkerId,
 };
 use std::sync::Arc;
 
@@ -71,6 +72,32 @@ pub struct RunRow {
     pub stopping: bool,
     /// Results of calls that must come before it has something to do.
     pub awaits: u32,
+    /// What it is about, as whoever started it said.
+    pub label: String,
+    /// Who waits for a slot with a higher one goes first.
+    pub priority: i32,
+    /// No call waits for its end: it is announced.
+    pub background: bool,
+    /// Runs below it that have not ended and whose ends it will be told of.
+    pub expects: u32,
+    /// Those of them whose results are told together.
+    pub gathers: u32,
+    /// When the last of those came whose results are yet to be told together; 0 if there is none.
+    pub gathered_at: u64,
+    /// Someone has asked it to pause.
+    pub paused: bool,
+    /// When it ended; 0 if it has not.
+    pub finished_at: u64,
+    /// What becomes of its log once its end has been told.
+    pub cleanup: Cleanup,
+    /// Its log was removed.
+    pub erased: bool,
+    /// The nearest run above it that has a budget.
+    pub account: Option<RunId>,
+    /// How much it and everything below it may spend together.
+    pub budget: Option<Budget>,
+    /// How much of that is spent or reserved. Follows from the logs of all who draw on it.
+    pub drawn: Option<Amount>,
     /// Where it stands, given which workers are alive. Set by [`crate::Store::list`].
     pub status: Status,
 }
@@ -154,6 +181,19 @@ impl RunRow {
             depth: 0,
             stopping: false,
             awaits: 0,
+            label: String::new(),
+            priority: 0,
+            background: false,
+            expects: 0,
+            gathers: 0,
+            gathered_at: 0,
+            paused: false,
+            finished_at: 0,
+            cleanup: Cleanup::Keep,
+            erased: false,
+            account: None,
+            budget: None,
+            drawn: None,
             status: Status::Queued,
         }
     }
@@ -176,6 +216,7 @@ impl RunRow {
             row if row.archived => Status::Archived,
             row if row.outcome.is_some() => Status::Finished,
             row if row.owner.is_some() && owner_alive => Status::Running,
+            row if row.paused => Status::Paused,
             row if row.owner.is_some() => Status::Interrupted,
             row if row.runnable => Status::Queued,
             _ => Status::Waiting,
@@ -262,6 +303,12 @@ impl RunRow {
             Event::RunStarted(_) if !first => {
                 Err(StoreError::Misplaced("run_started stands first and only there"))
             }
+            // What has ended is not set to work again by what it did not wait for.
+            Event::MessageReceived(MessageReceived { from: Sender::Child(told), .. })
+                if self.outcome.is_some() && told.announce != Announce::Silent =>
+            {
+                Err(StoreError::Finished(self.id))
+            }
             Event::MessageReceived(_) => Ok(()),
             Event::Archived(_) if self.outcome.is_none() => {
                 Err(StoreError::Misplaced("only a run that has ended can be archived"))
@@ -288,8 +335,11 @@ impl RunRow {
     /// row again from it, so whoever changes what is stored here migrates the rows there are.
     pub(crate) fn project(&mut self, event: &Event, at: u64) {
         let waited_for = match event {
+            Event::MessageReceived(received) if received.is_silent() => String::new(),
             Event::TimePassed(_)
             | Event::CancelRequested(_)
+            | Event::Paused(_)
+            | Event::Resumed(_)
             | Event::ChildStarted(_)
             | Event::Archived(_) => String::new(),
             _ => std::mem::take(&mut self.note),
@@ -302,18 +352,19 @@ impl RunRow {
                 self.session = started.session;
                 self.key.clone_from(&started.key);
                 self.title = one_line(&started.label);
+                self.label.clone_from(&self.title);
+                (self.priority, self.cleanup) = (started.priority, started.cleanup);
+                let budget = &started.grant.budget;
+                self.budget = (!budget.is_empty()).then(|| budget.clone());
+                self.drawn = self.budget.as_ref().map(|_| Amount::default());
                 if let Some(parent) = &started.parent {
                     (self.parent, self.root) = (Some(parent.run), parent.root());
                     self.depth = parent.ancestors.len() as u32;
+                    self.background = parent.announce.is_some();
+                    self.account = parent.account;
                 }
             }
-            Event::MessageReceived(received) => {
-                if self.title.is_empty() {
-                    self.title = one_line(&received.message.text());
-                }
-                self.outcome = None;
-                self.wake(at);
-            }
+            Event::MessageReceived(received) => self.receive(received, at),
             Event::ModelCalled(called) => {
                 self.settle(self.reserved);
                 self.reserved = (&called.reserved).into();
@@ -340,18 +391,66 @@ impl RunRow {
             }
             Event::CancelRequested(request) => {
                 self.stopping |= request.scope == CancelScope::Run || !self.session;
+                self.paused &= !self.stopping;
                 self.wake(at);
             }
             Event::RunFinished(finished) => {
                 self.settle(self.reserved);
-                self.stopping = false;
+                (self.stopping, self.paused) = (false, false);
+                (self.expects, self.gathers, self.gathered_at) = (0, 0, 0);
+                self.finished_at = at;
                 self.outcome = Some(finished.outcome.kind().to_owned());
                 self.note = one_line(&finished.outcome.to_string());
             }
             Event::Archived(_) => self.archived = true,
             Event::ToolPending(pending) => self.note = one_line(&pending.waits_for),
-            Event::TimePassed(_) | Event::ChildStarted(_) => {}
+            Event::ChildStarted(child) => match child.announce {
+                None | Some(Announce::Silent) => {}
+                Some(announce) => {
+                    self.expects += 1;
+                    self.gathers += u32::from(announce == Announce::Collect);
+                }
+            },
+            Event::TimePassed(passed) if passed.quiet => {
+                self.gathered_at = 0;
+                self.wake(at);
+            }
+            Event::TimePassed(_) => {}
+            Event::Paused(_) => self.paused = true,
+            Event::Resumed(_) => {
+                self.paused = false;
+                self.wake(at);
+            }
         }
+    }
+
+    fn receive(&mut self, received: &MessageReceived, at: u64) {
+        match &received.from {
+            Sender::Child(told) => return self.hear(told, at),
+            Sender::Run(caller) => self.background = caller.announce.is_some(),
+            _ => {}
+        }
+        if self.title.is_empty() {
+            self.title = one_line(&received.message.text());
+        }
+        (self.outcome, self.finished_at) = (None, 0);
+        self.wake(at);
+    }
+
+    /// A run below this one has ended.
+    fn hear(&mut self, told: &Announced, at: u64) {
+        if told.announce == Announce::Silent {
+            return;
+        }
+        self.expects = self.expects.saturating_sub(u32::from(!told.inherited));
+        if told.announce == Announce::Collect && !told.inherited {
+            self.gathers = self.gathers.saturating_sub(1);
+            self.gathered_at = if self.gathers == 0 { 0 } else { at };
+            if self.gathers > 0 {
+                return;
+            }
+        }
+        self.wake(at);
     }
 
     fn settle(&mut self, spent: Spent) {
@@ -394,7 +493,9 @@ fn is_open_to_anyone(event: &Event) -> bool {
             | Event::ToolFinished(_)
             | Event::ChildStarted(_)
             | Event::Archived(_)
-    )
+            | Event::Paused(_)
+            | Event::Resumed(_)
+    ) || matches!(event, Event::TimePassed(passed) if passed.quiet)
 }
 
 fn one_line(text: &str) -> String {

@@ -5,14 +5,29 @@
 pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, session, key, \
     created_at, updated_at, last_seq, last_hash, version, epoch, owner, runnable, ready_at, \
     outcome, note, archived, turns, tool_calls, input_tokens, output_tokens, cost, \
-    reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits";
+    reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits, \
+    label, priority, background, expects, gathers, gathered_at, paused, finished_at, cleanup, \
+    erased, account, budget, drawn";
 
 /// Those that never change.
-const CONSTANT: [&str; 8] =
-    ["id", "workspace", "session", "key", "created_at", "parent", "root", "depth"];
+const CONSTANT: [&str; 13] = [
+    "id",
+    "workspace",
+    "session",
+    "key",
+    "created_at",
+    "parent",
+    "root",
+    "depth",
+    "label",
+    "priority",
+    "cleanup",
+    "account",
+    "budget",
+];
 
 /// How many columns `RUN_COLUMNS` has.
-pub(crate) const RUN_WIDTH: usize = 33;
+pub(crate) const RUN_WIDTH: usize = 46;
 
 /// Columns of `events`.
 const EVENT_COLUMNS: &str = "run, seq, at, version, body, hash";
@@ -59,6 +74,42 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     CREATE INDEX runs_by_root ON runs (root, id);
     CREATE INDEX runs_by_parent ON runs (parent, id) WHERE parent IS NOT NULL;
     CREATE INDEX runs_at_the_top ON runs (id) WHERE depth = 0
+",
+    "
+    ALTER TABLE runs ADD COLUMN label TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN priority BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN background BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN expects BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN gathers BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN gathered_at BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN paused BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN finished_at BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN cleanup TEXT NOT NULL DEFAULT 'keep';
+    ALTER TABLE runs ADD COLUMN erased BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN account TEXT;
+    ALTER TABLE runs ADD COLUMN budget TEXT;
+    ALTER TABLE runs ADD COLUMN drawn TEXT;
+    UPDATE runs SET finished_at = updated_at WHERE outcome IS NOT NULL;
+    DROP INDEX runs_ready;
+    CREATE INDEX runs_ready ON runs (priority DESC, ready_at, id)
+        WHERE runnable = 1 AND owner IS NULL AND paused = 0;
+    CREATE INDEX runs_gathering ON runs (gathered_at) WHERE gathered_at > 0;
+    CREATE INDEX runs_to_put_away ON runs (finished_at) WHERE finished_at > 0 AND archived = 0;
+    CREATE TABLE model_calls (
+        run TEXT NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL, root TEXT NOT NULL,
+        agent TEXT NOT NULL, model TEXT NOT NULL, label TEXT NOT NULL, purpose TEXT NOT NULL,
+        ending TEXT NOT NULL, input_tokens BIGINT NOT NULL, cache_read_tokens BIGINT NOT NULL,
+        cache_write_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL,
+        reasoning_tokens BIGINT NOT NULL, cost BIGINT NOT NULL, PRIMARY KEY (run, seq)
+    );
+    CREATE INDEX model_calls_by_root ON model_calls (root, run);
+    CREATE INDEX model_calls_by_time ON model_calls (at);
+    CREATE TABLE deliveries (
+        id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL, hook TEXT NOT NULL,
+        state TEXT NOT NULL, attempts BIGINT NOT NULL, due_at BIGINT NOT NULL,
+        created_at BIGINT NOT NULL, note TEXT NOT NULL
+    );
+    CREATE INDEX deliveries_due ON deliveries (due_at) WHERE state = 'due'
 ",
 ];
 
@@ -198,8 +249,9 @@ pub(crate) fn claimable(shape: Shape) -> String {
         next += 1;
     }
     format!(
-        "SELECT {RUN_COLUMNS} FROM runs WHERE runnable = 1 AND owner IS NULL AND version <= $1 \
-         AND damaged IS NULL{filter} ORDER BY ready_at, id LIMIT ${next}"
+        "SELECT {RUN_COLUMNS} FROM runs WHERE runnable = 1 AND owner IS NULL AND paused = 0 \
+         AND version <= $1 AND damaged IS NULL{filter} \
+         ORDER BY priority DESC, ready_at, id LIMIT ${next}"
     )
 }
 

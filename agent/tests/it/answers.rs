@@ -361,6 +361,7 @@ fn what_is_next_after_a_correction_is_a_turn() {
     world.push(Event::MessageReceived(MessageReceived {
         from: Sender::Misfit,
         message: Message::user("not so"),
+        later: false,
         extra: Extra::default(),
     }));
     assert!(matches!(world.next(), Step::CallModel { .. }), "{:?}", world.next());

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod announcing;
 mod answers;
 mod fold;
 mod fork;

@@ -92,7 +92,11 @@ fn a_cancelled_turn_remembers_what_had_begun_also_when_it_is_cancelled_twice() {
 #[test]
 fn a_run_out_of_time_does_not_call_stopped_what_may_have_had_its_effect() {
     let mut world = world(false, Limits { wall_ms: Some(5), ..Limits::default() });
-    world.push(Event::TimePassed(TimePassed { worked_ms: 6, extra: Extra::default() }));
+    world.push(Event::TimePassed(TimePassed {
+        worked_ms: 6,
+        quiet: false,
+        extra: Extra::default(),
+    }));
     check(&answers(world), "the run is out of time");
 }
 

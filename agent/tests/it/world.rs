@@ -37,6 +37,8 @@ pub struct World {
     pub transcript: Transcript,
     pub bounds: Bounds,
     calls: u32,
+    /// Runs at work for this one, and how their ends are told.
+    children: Vec<(RunId, Announce)>,
 }
 
 impl World {
@@ -53,6 +55,7 @@ impl World {
             transcript: Transcript::default(),
             bounds: bounds(limits),
             calls: 0,
+            children: Vec::new(),
         };
         world.push(Event::RunStarted(Box::new(started)));
         world.say("begin");
@@ -85,16 +88,77 @@ impl World {
         if matches!(self.records.last(), Some(Record { event: Event::Archived(_), .. })) {
             return false;
         }
-        let Some(roll) = dice.roll(12) else { return false };
+        let Some(roll) = dice.roll(16) else { return false };
         let ended = matches!(self.next(), Step::Done(_));
         match roll {
             0 => self.say("and another thing"),
             1 if !ended => self.cancel(CancelScope::Turn),
             2 if !ended && dice.roll(4) == Some(0) => self.cancel(CancelScope::Run),
             3 if ended => _ = self.push(Event::Archived(Archived::default())),
+            4 | 5 if !ended => self.child_starts(dice),
+            6 | 7 if !ended => self.child_ends(dice),
+            8 if !ended && dice.roll(3) == Some(0) => self.pause(),
             _ => return self.step(dice),
         }
         true
+    }
+
+    fn child_starts(&mut self, dice: &mut Dice<'_>) {
+        let announce = Announce::ALL[usize::from(dice.roll(4).unwrap_or(0))];
+        self.start_child(announce);
+    }
+
+    /// Another run begins to work for this one.
+    pub fn start_child(&mut self, announce: Announce) -> RunId {
+        let run = RunId::from_u128(1_000 + self.records.len() as u128);
+        self.push(Event::ChildStarted(Box::new(ChildStarted {
+            run,
+            call: None,
+            announce: Some(announce),
+            agent: "explore".parse().unwrap(),
+            label: "look".into(),
+            resumed: false,
+            extra: Extra::default(),
+        })));
+        self.children.push((run, announce));
+        run
+    }
+
+    fn child_ends(&mut self, dice: &mut Dice<'_>) {
+        if self.children.is_empty() {
+            return;
+        }
+        let index = usize::from(dice.roll(255).unwrap_or(0)) % self.children.len();
+        let run = self.children[index].0;
+        self.end_child(run);
+        if dice.roll(4) == Some(0) {
+            self.quiet();
+        }
+    }
+
+    /// `run` ends, and this one is told.
+    pub fn end_child(&mut self, run: RunId) -> Seq {
+        let index = self.children.iter().position(|(child, _)| *child == run).unwrap();
+        let (run, announce) = self.children.remove(index);
+        let told = Announced { run, announce, inherited: false, extra: Extra::default() };
+        self.push(Event::MessageReceived(MessageReceived {
+            from: Sender::Child(told),
+            message: Message::user(format!("{run} has ended")),
+            later: false,
+            extra: Extra::default(),
+        }))
+    }
+
+    /// No child has ended for a while.
+    pub fn quiet(&mut self) {
+        let extra = Extra::default();
+        self.push(Event::TimePassed(TimePassed { worked_ms: 0, quiet: true, extra }));
+    }
+
+    fn pause(&mut self) {
+        let by = || "someone".to_owned();
+        self.push(Event::Paused(Paused { by: by(), extra: Extra::default() }));
+        self.push(Event::Resumed(Resumed { by: by(), extra: Extra::default() }));
     }
 
     pub fn cancel(&mut self, scope: CancelScope) {
@@ -117,6 +181,7 @@ impl World {
                 self.push(Event::MessageReceived(MessageReceived {
                     from: Sender::LimitNear(limit),
                     message: Message::user(text),
+                    later: false,
                     extra: Extra::default(),
                 }));
             }
@@ -168,15 +233,16 @@ impl World {
     }
 
     pub fn model_reply(&mut self, seen: Seq, dice: &mut Dice<'_>) {
-        self.reply(seen, dice.roll(4).unwrap_or(0).into());
+        self.reply_to(seen, dice.roll(4).unwrap_or(0).into());
     }
 
     /// A reply to all there is, with so many calls.
     pub fn reply_with_calls(&mut self, calls: usize) {
-        self.reply(self.transcript.seq(), calls);
+        self.reply_to(self.transcript.seq(), calls);
     }
 
-    fn reply(&mut self, seen: Seq, calls: usize) {
+    /// A reply to what there was up to `seen`, with so many calls.
+    pub fn reply_to(&mut self, seen: Seq, calls: usize) {
         let mut parts = vec![Part::text(format!("text {}", self.records.len()))];
         for _ in 0..calls {
             self.calls += 1;
@@ -265,7 +331,10 @@ impl World {
             Some(call) => {
                 self.finish_call(call.clone(), Ending::Returned, ToolOutput::text("late"));
             }
-            None => self.say("go on"),
+            None => match self.children.first() {
+                Some((run, _)) => _ = self.end_child(*run),
+                None => self.say("go on"),
+            },
         }
         true
     }

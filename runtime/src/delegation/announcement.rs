@@ -47,6 +47,7 @@ impl Account {
                 self.caller = started.parent.as_ref().map(|parent| Caller {
                     run: parent.run,
                     call: parent.call.clone(),
+                    announce: parent.announce,
                     extra: Extra::default(),
                 });
             }

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::runtime::Runtime;
 use posse_protocol::{
-    AgentName, AgentSpec, CallId, CancelRequested, CancelScope, ChildStarted, DelegationStrategy,
-    Event, Extra, Offer, Outcome, Parent, RunId, RunStarted, Seq,
+    AgentName, AgentSpec, Announce, CallId, Caller, CancelRequested, CancelScope, ChildStarted,
+    DelegationStrategy, Event, Extra, Offer, Outcome, Parent, RunId, RunStarted, Seq,
 };
 use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use std::collections::HashSet;
@@ -16,6 +16,8 @@ pub(crate) struct Above {
     pub(crate) run: RunId,
     /// The call that waits.
     pub(crate) call: Option<CallId>,
+    /// How the end is told if none does.
+    pub(crate) announce: Option<Announce>,
     pub(crate) started: Arc<RunStarted>,
 }
 
@@ -23,7 +25,18 @@ impl Above {
     pub(crate) fn link(&self) -> Parent {
         let mut ancestors = self.ancestors().to_vec();
         ancestors.push(self.run);
-        Parent { run: self.run, call: self.call.clone(), ancestors, extra: Extra::default() }
+        let account = match self.started.grant.budget.is_empty() {
+            false => Some(self.run),
+            true => self.started.parent.as_ref().and_then(|parent| parent.account),
+        };
+        Parent {
+            run: self.run,
+            call: self.call.clone(),
+            announce: self.announce,
+            account,
+            ancestors,
+            extra: Extra::default(),
+        }
     }
 
     /// Those above this one.
@@ -93,6 +106,7 @@ impl Above {
         let started = Event::ChildStarted(Box::new(ChildStarted {
             run: child,
             call: self.call.clone(),
+            announce: self.announce,
             agent: agent.clone(),
             label: label.to_owned(),
             resumed,
@@ -106,10 +120,13 @@ impl Above {
 
 impl Runtime {
     /// The run `run` as somebody who starts others.
-    pub(crate) async fn above(&self, run: RunId, call: Option<CallId>) -> Result<Above, Error> {
+    pub(crate) async fn above(&self, caller: &Caller) -> Result<Above, Error> {
+        let (run, call, announce) = (caller.run, caller.call.clone(), caller.announce);
         let first = self.read(run, Seq::ZERO, 1).await?.pop().map(|record| record.event);
         match first {
-            Some(Event::RunStarted(started)) => Ok(Above { run, call, started: started.into() }),
+            Some(Event::RunStarted(started)) => {
+                Ok(Above { run, call, announce, started: started.into() })
+            }
             _ => Err(Error::Store(StoreError::NotFound(run))),
         }
     }

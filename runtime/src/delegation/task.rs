@@ -112,6 +112,7 @@ impl Tool for Task {
         let above = Above {
             run: context.run,
             call: Some(context.call.clone()),
+            announce: None,
             started: self.caller.clone(),
         };
         let begun = match arguments.resume.as_deref().filter(|id| !id.trim().is_empty()) {
@@ -260,10 +261,11 @@ async fn resume(
     let agent = child.agent.parse();
     let agent = agent.map_err(|error: posse_protocol::InvalidName| invalid(&error.to_string()))?;
     let call = above.call.clone();
-    let caller = Caller { run: above.run, call, extra: Extra::default() };
+    let caller = Caller { call, ..Caller::of_run(above.run) };
     let message = Event::MessageReceived(MessageReceived {
         from: Sender::Run(caller),
         message: Message::user(arguments.prompt.clone()),
+        later: false,
         extra: Extra::default(),
     });
     // Someone else may set it to work at the same moment.

@@ -294,11 +294,7 @@ async fn a_run_names_only_folders_of_skills_that_it_can_read() {
     put(&bench.work().join("skills"), "own", "description: mine\n", "Mine.");
     symlink(shelf.path().join("user/pdf"), bench.work().join("skills/pdf")).unwrap();
     let below = |folder: &Path| {
-        let caller = posse::protocol::Caller {
-            run: parent.id(),
-            call: None,
-            extra: posse::protocol::Extra::default(),
-        };
+        let caller = posse::protocol::Caller::of_run(parent.id());
         let skills = SkillRules { extra_dirs: vec![folder.to_owned()], ..SkillRules::default() };
         RunSpec { parent: Some(caller), skills, ..bench.spec("x") }
     };

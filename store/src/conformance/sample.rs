@@ -113,7 +113,7 @@ pub(super) fn tool_finished() -> Event {
 }
 
 pub(super) fn time_passed() -> Event {
-    Event::TimePassed(TimePassed { worked_ms: 2, extra: Extra::default() })
+    Event::TimePassed(TimePassed { worked_ms: 2, quiet: false, extra: Extra::default() })
 }
 
 pub(super) fn finished() -> Event {

@@ -23,13 +23,21 @@ fn birth(ancestors: &[RunId]) -> Result<(RunId, Vec<Append>), Fault> {
     };
     let call = Some(CallId::from("call"));
     let extra = Extra::default();
-    let above = Parent { run: parent, call: call.clone(), ancestors: ancestors.to_vec(), extra };
+    let above = Parent {
+        run: parent,
+        call: call.clone(),
+        announce: None,
+        account: None,
+        ancestors: ancestors.to_vec(),
+        extra,
+    };
     let agent = first.agent.name.clone();
     let first = RunStarted { parent: Some(above), label: "look".to_owned(), ..*first };
     let events = Arc::new([Event::RunStarted(Box::new(first)), message("do it")]);
     let note = Event::ChildStarted(Box::new(ChildStarted {
         run: child.run,
         call,
+        announce: None,
         agent,
         label: "look".to_owned(),
         resumed: false,

@@ -3,7 +3,9 @@
 use super::presence::WorkerRow;
 use crate::chain::Tail;
 use crate::row::{RunRow, Spent, StoredEvent};
-use posse_protocol::{RunId, Seq, Status, Usd};
+use posse_protocol::{Cleanup, RunId, Seq, Status, Usd};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use sqlx::{Error, Row};
@@ -45,6 +47,19 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(i64::from(row.depth))
         .bind(i64::from(row.stopping))
         .bind(i64::from(row.awaits))
+        .bind(row.label.clone())
+        .bind(i64::from(row.priority))
+        .bind(i64::from(row.background))
+        .bind(i64::from(row.expects))
+        .bind(i64::from(row.gathers))
+        .bind(to_sql(row.gathered_at))
+        .bind(i64::from(row.paused))
+        .bind(to_sql(row.finished_at))
+        .bind(if row.cleanup.is_keep() { "keep" } else { "delete" })
+        .bind(i64::from(row.erased))
+        .bind(row.account.map(|run| run.to_string()))
+        .bind(row.budget.as_ref().map(written))
+        .bind(row.drawn.as_ref().map(written))
 }
 
 pub(super) fn bind_event(query: Statement<'_>, event: StoredEvent) -> Statement<'_> {
@@ -55,6 +70,15 @@ pub(super) fn bind_event(query: Statement<'_>, event: StoredEvent) -> Statement<
         .bind(i64::from(event.version))
         .bind(event.body)
         .bind(event.hash)
+}
+
+/// A value as JSON, which the engine never looks into.
+fn written(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|error| Error::Decode(Box::new(error)))
 }
 
 /// Leaves `count` columns empty.
@@ -128,6 +152,19 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
         depth: small(row, 30)?,
         stopping: number(31)? != 0,
         awaits: small(row, 32)?,
+        label: text(33)?,
+        priority: row.try_get(34)?,
+        background: number(35)? != 0,
+        expects: small(row, 36)?,
+        gathers: small(row, 37)?,
+        gathered_at: number(38)?,
+        paused: number(39)? != 0,
+        finished_at: number(40)?,
+        cleanup: if text(41)? == "delete" { Cleanup::Delete } else { Cleanup::Keep },
+        erased: number(42)? != 0,
+        account: maybe(43)?.map(|run| run.parse()).transpose().map_err(parse_error)?,
+        budget: maybe(44)?.map(|text| read(&text)).transpose()?,
+        drawn: maybe(45)?.map(|text| read(&text)).transpose()?,
         status: Status::Queued,
     })
 }

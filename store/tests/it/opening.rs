@@ -139,20 +139,26 @@ async fn two_names_of_a_database_are_one() {
 }
 
 #[tokio::test]
-async fn a_database_from_before_there_were_trees_is_brought_up_to_date() {
+async fn a_database_of_the_first_version_is_brought_up_to_date() {
     let place = Place::new();
     let store = place.open().await;
     let queued = create(&store, 3, Ownership::Queued).await;
     let stopping = create(&store, 3, Ownership::Mine).await;
     store.append(vec![posse_store::Append::by_anyone(stopping, cancel())]).await.unwrap();
     store.close().await;
-    let columns = ["parent", "root", "depth", "stopping", "awaits"];
-    let dropped = columns.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};"));
+    let trees = "parent, root, depth, stopping, awaits";
+    let background = "label, priority, background, expects, gathers, gathered_at, paused, \
+        finished_at, cleanup, erased, account, budget, drawn";
+    let columns = trees.split(", ").chain(background.split(", "));
+    let dropped: String =
+        columns.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};")).collect();
     place
         .tamper(&format!(
-            "DROP INDEX runs_by_root; DROP INDEX runs_by_parent; DROP INDEX runs_at_the_top; {} \
-             PRAGMA user_version = 1",
-            dropped.concat()
+            "DROP INDEX runs_by_root; DROP INDEX runs_by_parent; DROP INDEX runs_at_the_top; \
+             DROP INDEX runs_ready; DROP INDEX runs_gathering; DROP INDEX runs_to_put_away; \
+             DROP TABLE model_calls; DROP TABLE deliveries; {dropped} \
+             CREATE INDEX runs_ready ON runs (ready_at, id) WHERE runnable = 1 AND owner IS NULL; \
+             PRAGMA user_version = 1"
         ))
         .await;
     let store = place.open().await;

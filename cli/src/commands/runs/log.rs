@@ -67,6 +67,8 @@ fn detail(event: &Event) -> String {
         Event::TimePassed(passed) => view::duration(passed.worked_ms),
         Event::Compacted(compacted) => compacted.summary.clone(),
         Event::CancelRequested(request) => format!("by {}", request.by),
+        Event::Paused(paused) => format!("by {}", paused.by),
+        Event::Resumed(resumed) => format!("by {}", resumed.by),
         Event::RunFinished(finished) => finished.outcome.to_string(),
         Event::Archived(_) => String::new(),
     }

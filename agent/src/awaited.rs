@@ -1,0 +1,57 @@
+//! What other runs are at work for this one and will be announced: part of the fold.
+
+use posse_protocol::{Announce, ChildStarted, Message, Part, RunId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What other runs are at work for this one, and what is to be told of them together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Awaited {
+    /// Those that have not ended, and how their ends are told.
+    runs: BTreeMap<RunId, Announce>,
+    /// Results that are told together.
+    gathered: Vec<Arc<Message>>,
+}
+
+impl Awaited {
+    pub(crate) fn begun(&mut self, child: &ChildStarted) {
+        match child.announce {
+            // What became of it comes as the result of a call, or not at all.
+            None | Some(Announce::Silent) => {}
+            Some(announce) => {
+                self.runs.insert(child.run, announce);
+            }
+        }
+    }
+
+    pub(crate) fn ended(&mut self, run: RunId) {
+        self.runs.remove(&run);
+    }
+
+    pub(crate) fn gather(&mut self, message: Arc<Message>) {
+        self.gathered.push(message);
+    }
+
+    /// True when others are at work whose results are told together with those gathered.
+    pub(crate) fn gathers_more(&self) -> bool {
+        self.runs.values().any(|announce| *announce == Announce::Collect)
+    }
+
+    /// Takes what was gathered, as one message.
+    pub(crate) fn gathered(&mut self) -> Option<Message> {
+        let gathered = std::mem::take(&mut self.gathered);
+        let first = gathered.first()?;
+        let count = gathered.len();
+        if count == 1 {
+            return Some((**first).clone());
+        }
+        let head = Part::text(format!("{count} tasks in the background have ended:"));
+        let parts = gathered.iter().flat_map(|message| message.parts.iter().cloned());
+        Some(Message { parts: std::iter::once(head).chain(parts).collect(), ..Message::user("") })
+    }
+
+    /// How many runs are at work that will be told of.
+    pub(crate) fn count(&self) -> usize {
+        self.runs.len()
+    }
+}

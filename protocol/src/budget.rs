@@ -1,0 +1,123 @@
+//! How much a run and everything below it may spend together.
+
+use crate::{Extra, Limit, Usage, Usd};
+use serde::{Deserialize, Serialize};
+
+/// How much a run and everything below it may spend together; `None` is without limit.
+///
+/// What a run may spend is taken out of the nearest budget above it that limits it: a budget of its
+/// own when it starts, everything else right before it is spent. What is left returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// Tokens sent, cached or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Usd>,
+    /// Model calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
+    /// Tool calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+    /// Runs below it that have not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children: Option<u64>,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// So much of everything that a [`Budget`] limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Amount {
+    /// Tokens sent, cached or not.
+    pub input_tokens: u64,
+    /// Tokens received.
+    pub output_tokens: u64,
+    /// Money.
+    pub cost: Usd,
+    /// Model calls.
+    pub turns: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+    /// Runs.
+    pub children: u64,
+}
+
+impl Budget {
+    /// What budgets limit.
+    pub const DIMENSIONS: [Limit; 6] = [
+        Limit::InputTokens,
+        Limit::OutputTokens,
+        Limit::Cost,
+        Limit::Turns,
+        Limit::ToolCalls,
+        Limit::Children,
+    ];
+
+    /// How much of `dimension` may be spent, money in billionths of a dollar. Nothing but
+    /// [`Budget::DIMENSIONS`] is limited.
+    pub fn of(&self, dimension: Limit) -> Option<u64> {
+        match dimension {
+            Limit::InputTokens => self.input_tokens,
+            Limit::OutputTokens => self.output_tokens,
+            Limit::Cost => self.cost.map(|cost| cost.0),
+            Limit::Turns => self.turns,
+            Limit::ToolCalls => self.tool_calls,
+            Limit::Children => self.children,
+            Limit::WallTime => None,
+        }
+    }
+
+    /// True when nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        Budget::DIMENSIONS.iter().all(|dimension| self.of(*dimension).is_none())
+            && self.extra.is_empty()
+    }
+}
+
+impl Amount {
+    /// How much of `dimension`, money in billionths of a dollar.
+    pub fn of(&self, dimension: Limit) -> u64 {
+        match dimension {
+            Limit::InputTokens => self.input_tokens,
+            Limit::OutputTokens => self.output_tokens,
+            Limit::Cost => self.cost.0,
+            Limit::Turns => self.turns,
+            Limit::ToolCalls => self.tool_calls,
+            Limit::Children => self.children,
+            Limit::WallTime => 0,
+        }
+    }
+
+    /// Where the amount of `dimension` stands; there is none of [`Limit::WallTime`].
+    pub fn of_mut(&mut self, dimension: Limit) -> Option<&mut u64> {
+        match dimension {
+            Limit::InputTokens => Some(&mut self.input_tokens),
+            Limit::OutputTokens => Some(&mut self.output_tokens),
+            Limit::Cost => Some(&mut self.cost.0),
+            Limit::Turns => Some(&mut self.turns),
+            Limit::ToolCalls => Some(&mut self.tool_calls),
+            Limit::Children => Some(&mut self.children),
+            Limit::WallTime => None,
+        }
+    }
+}
+
+impl From<&Usage> for Amount {
+    fn from(usage: &Usage) -> Self {
+        Amount {
+            input_tokens: usage.all_input_tokens(),
+            output_tokens: usage.output_tokens,
+            cost: usage.cost,
+            ..Amount::default()
+        }
+    }
+}
