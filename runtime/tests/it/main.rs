@@ -23,5 +23,6 @@ mod runs;
 mod selection;
 mod sessions;
 mod skills;
+mod subagents_tool;
 mod tools;
 mod trees;
