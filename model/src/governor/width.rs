@@ -31,6 +31,8 @@ pub(super) struct Width {
     /// Calls taken since the last step beyond what is known.
     taken: usize,
     caution: usize,
+    /// How far the next of these steps goes: further each time one was taken.
+    step: usize,
     /// The last answers, the newest in the lowest bit: ones were trouble.
     answers: u64,
     answered: u32,
@@ -47,6 +49,7 @@ impl Width {
             round: 0,
             taken: 0,
             caution: FIRST_CAUTION,
+            step: 1,
             answers: 0,
             answered: 0,
         }
@@ -86,8 +89,9 @@ impl Width {
             // The last step was taken: it can be more than was thought.
             self.known = Some(self.now);
             self.caution = 1;
+            self.step = self.step.saturating_mul(2);
         }
-        self.now += (self.now / 16).max(1);
+        self.now = self.now.saturating_add(self.step.max(self.now / 16));
     }
 
     /// Notes that a call of `round` was refused while `others` are in flight. Returns whether this
@@ -115,8 +119,10 @@ impl Width {
 
     fn cut(&mut self, others: usize) {
         let half = (self.now / 2).max(1);
-        self.taken = 0;
+        (self.taken, self.step) = (0, 1);
         match self.known {
+            // Few were sent: it is not their number that is too much.
+            _ if (others + 1) * 2 < self.now => self.now = half,
             // Only the step beyond was refused: what is known is known even better.
             Some(known) if self.now > known && others >= known => {
                 self.caution = (self.caution * 2).min(MOST_CAUTION);
