@@ -263,7 +263,7 @@ pub(crate) async fn create(
     then: Ownership,
 ) -> Result<(), StoreError> {
     let (events, guard) = (events.into(), Guard::Create(then));
-    let created = Append { run, events, guard, reserve: Reserve::Leave };
+    let created = Append { run, events, guard, reserve: Reserve::Leave, outbox: Vec::new() };
     let batch = std::iter::once(created).chain(beside).collect();
     fail::fail_point!("run.create.before");
     store.append(batch).await?;

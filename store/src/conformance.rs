@@ -4,6 +4,7 @@
 //! cases use the [`Store`] trait alone and wait with deadlines, never for luck.
 
 mod claims;
+mod deliveries;
 mod lists;
 mod logs;
 mod ownership;
@@ -130,6 +131,12 @@ const CASES: &[(&str, Case)] = cases! {
         an_end_and_its_announcement_are_one
         a_run_that_awaits_results_sleeps_until_the_last
         a_result_that_comes_early_is_no_retry;
+    deliveries:
+        a_notice_is_stored_with_its_event
+        a_refused_event_is_not_told
+        a_delivery_is_taken_by_one_at_a_time
+        what_was_taken_and_not_settled_is_due_again
+        a_delivery_waits_is_given_up_and_brought_back;
 };
 
 /// Puts a store through every case. Returns their names.
