@@ -8,6 +8,7 @@ mod origin;
 mod patience;
 mod project;
 mod skills;
+mod webhooks;
 
 pub use agents::AgentTable;
 pub use file::AutoResume;
@@ -15,6 +16,7 @@ pub use limits::{LimitSettings, parse_duration};
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
 pub use skills::SkillSettings;
+pub use webhooks::WebhookSettings;
 
 use crate::delegation::DEEPEST;
 use file::File;
@@ -59,6 +61,8 @@ pub struct Config {
     pub agents: Vec<Setting<AgentTable>>,
     /// Which skills runs have.
     pub skills: SkillSettings,
+    /// Who outside is told of the ends of runs.
+    pub webhooks: Vec<Setting<WebhookSettings>>,
 }
 
 /// A settings file that cannot be used.
@@ -176,6 +180,17 @@ impl Config {
             file.plugins.map(|all| all.iter().map(|plugin| beside.join(plugin)).collect());
         self.plugins.set(plugins, origin);
         self.skills.narrow(file.skills, beside, origin);
+        for webhook in file.webhooks {
+            let value = WebhookSettings::read(webhook).map_err(invalid)?;
+            let same = |known: &Setting<WebhookSettings>| known.value.name() == value.name();
+            if self.webhooks.iter().any(same) {
+                let name = value.name();
+                return Err(invalid(format!(
+                    "there are two webhooks `{name}`; give one of them another name"
+                )));
+            }
+            self.webhooks.push(Setting { value, origin: origin.clone() });
+        }
         let first = self.agents.len();
         for (name, agent) in file.agents {
             let same = |known: &Setting<AgentTable>| {
@@ -212,6 +227,7 @@ impl Default for Config {
             catalog: Setting::default(Catalog::built_in()),
             agents: Vec::new(),
             skills: SkillSettings::all(),
+            webhooks: Vec::new(),
         }
     }
 }

@@ -5,6 +5,8 @@ use super::agents::FileAgent;
 use super::limits::FileLimits;
 use super::patience::FilePatience;
 use super::skills::FileSkills;
+use super::webhooks::FileWebhook;
+use crate::webhooks::blotted;
 use posse_model::catalog::{Additions, ModelRow, VendorRow};
 use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
@@ -44,6 +46,7 @@ pub(super) struct File {
     pub(super) limits: FileLimits,
     pub(super) patience: FilePatience,
     pub(super) skills: FileSkills,
+    pub(super) webhooks: Vec<FileWebhook>,
     pub(super) agents: BTreeMap<AgentName, Spanned<FileAgent>>,
     vendors: BTreeMap<String, VendorRow>,
     models: BTreeMap<String, ModelRow>,
@@ -85,6 +88,7 @@ impl File {
             ("patience", !self.patience.is_empty()),
             ("skills.extra_dirs", self.skills.extra_dirs.is_some()),
             ("skills.inherit", self.skills.inherit.is_some()),
+            ("webhooks", !self.webhooks.is_empty()),
             ("vendors", !self.vendors.is_empty()),
             ("models", !self.models.is_empty()),
             ("aliases", !self.aliases.is_empty()),
@@ -109,7 +113,8 @@ pub(super) fn read(path: &Path) -> Result<Option<(File, String)>, ConfigError> {
     match toml::from_str(&text) {
         Ok(file) => Ok(Some((file, text))),
         Err(error) => {
-            let reason = error.to_string().trim_end().to_owned();
+            // It quotes the line at fault, which may hold the secret of a webhook.
+            let reason = blotted(error.to_string().trim_end());
             Err(ConfigError::Invalid { path: path.to_owned(), reason })
         }
     }

@@ -21,6 +21,10 @@ pub(crate) struct Account {
     usage: Usage,
     /// What an unanswered model call may have cost.
     reserved: Option<Usage>,
+    /// What it is known by to whoever started it.
+    label: String,
+    /// The runs above it, the root first.
+    ancestors: Vec<RunId>,
 }
 
 /// The longest result that is handed over whole, in bytes.
@@ -44,6 +48,9 @@ impl Account {
             Event::RunStarted(started) => {
                 self.agent = started.agent.name.to_string();
                 self.leads = started.grant.delegation.is_some();
+                self.label.clone_from(&started.label);
+                let parent = started.parent.as_ref();
+                self.ancestors = parent.map_or_else(Vec::new, |it| it.ancestors.clone());
                 self.caller = started.parent.as_ref().map(|parent| Caller {
                     run: parent.run,
                     call: parent.call.clone(),
@@ -90,6 +97,30 @@ impl Account {
         Some((caller.run, caller.call.as_ref()?))
     }
 
+    pub(crate) fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The runs above it, the root first.
+    pub(crate) fn ancestors(&self) -> &[RunId] {
+        &self.ancestors
+    }
+
+    pub(crate) fn tool_calls(&self) -> u64 {
+        self.tool_calls
+    }
+
+    /// What it has spent, and what an unanswered call may have.
+    pub(crate) fn usage(&self) -> Usage {
+        let mut whole = self.clone();
+        whole.settle(None);
+        whole.usage
+    }
+
     fn settle(&mut self, spent: Option<&Usage>) {
         match (self.reserved.take(), spent) {
             (_, Some(spent)) => self.usage += spent,
@@ -112,15 +143,14 @@ impl Account {
 
     /// What is told of the end of `run`.
     pub(crate) fn output(&self, run: RunId, finished: &RunFinished) -> ToolOutput {
-        let mut whole = self.clone();
-        whole.settle(None);
+        let usage = self.usage();
         let text = block(&Told {
             run,
             agent: &self.agent,
             outcome: &finished.outcome,
             worked_ms: finished.worked_ms,
             tool_calls: self.tool_calls,
-            usage: &whole.usage,
+            usage: &usage,
         });
         ToolOutput { is_error: !finished.outcome.is_completed(), ..ToolOutput::text(text) }
     }
