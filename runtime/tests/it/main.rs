@@ -24,3 +24,4 @@ mod sessions;
 mod skills;
 mod tools;
 mod trees;
+mod webhooks;
