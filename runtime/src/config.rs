@@ -8,6 +8,7 @@ mod origin;
 mod patience;
 mod project;
 mod skills;
+pub(crate) mod subagents;
 mod webhooks;
 
 pub use agents::AgentTable;
@@ -16,6 +17,7 @@ pub use limits::{LimitSettings, parse_duration};
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
 pub use skills::SkillSettings;
+pub use subagents::SubagentSettings;
 pub use webhooks::WebhookSettings;
 
 use crate::delegation::DEEPEST;
@@ -61,6 +63,8 @@ pub struct Config {
     pub agents: Vec<Setting<AgentTable>>,
     /// Which skills runs have.
     pub skills: SkillSettings,
+    /// What runs may start, and how.
+    pub subagents: SubagentSettings,
     /// Who outside is told of the ends of runs.
     pub webhooks: Vec<Setting<WebhookSettings>>,
 }
@@ -180,6 +184,11 @@ impl Config {
             file.plugins.map(|all| all.iter().map(|plugin| beside.join(plugin)).collect());
         self.plugins.set(plugins, origin);
         self.skills.narrow(file.skills, beside, origin);
+        // Children that may have children: a project cannot ask for that.
+        if file.subagents.allow_nested == Some(true) && file.max_depth.is_none() && !is_project {
+            self.max_depth.set(Some(2), origin);
+        }
+        self.subagents.narrow(file.subagents, origin);
         for webhook in file.webhooks {
             let value = WebhookSettings::read(webhook).map_err(invalid)?;
             let same = |known: &Setting<WebhookSettings>| known.value.name() == value.name();
@@ -227,6 +236,7 @@ impl Default for Config {
             catalog: Setting::default(Catalog::built_in()),
             agents: Vec::new(),
             skills: SkillSettings::all(),
+            subagents: SubagentSettings::usual(),
             webhooks: Vec::new(),
         }
     }
