@@ -49,8 +49,9 @@ fn assert_signed(request: &Received, key: &[u8]) {
 fn hook(receiver: &Receiver) -> Webhook {
     let url = format!("{}/posse?token=hidden", receiver.url());
     let hook = Webhook::new("ci", &url, Reach::Private).unwrap();
-    let schedule = vec![Duration::from_millis(2); 2];
-    Webhook { schedule, ..hook.with_secret(&secret(&KEY)).unwrap() }
+    let mut hook = hook.with_secret(&secret(&KEY)).unwrap();
+    hook.schedule = vec![Duration::from_millis(2); 2];
+    hook
 }
 
 async fn bench(webhooks: Vec<Webhook>) -> Bench {
@@ -189,8 +190,9 @@ async fn a_name_that_means_this_machine_is_not_spoken_to_unless_that_is_allowed(
     let port = receiver.url().rsplit(':').next().unwrap().to_owned();
     let url = format!("https://localhost:{port}/hidden");
     let refused = Webhook::new("ci", &url, Reach::Public).unwrap();
-    let refused = refused.with_secret(&secret(&KEY)).unwrap();
-    let bench = bench(vec![Webhook { schedule: Vec::new(), ..refused }]).await;
+    let mut refused = refused.with_secret(&secret(&KEY)).unwrap();
+    refused.schedule = Vec::new();
+    let bench = bench(vec![refused]).await;
     within(bench.start("x").await.outcome()).await.unwrap();
     let dead = until(&bench.runtime, DeliveryState::Dead).await;
     assert!(dead.note.contains("localhost is not spoken to: "), "{}", dead.note);
@@ -227,11 +229,10 @@ async fn a_webhook_hears_of_the_runs_and_ends_it_asked_for() {
         let hook = Webhook::new(name, &receiver.url(), Reach::Private).unwrap();
         hook.with_secret(&secret(&KEY)).unwrap()
     };
-    let webhooks = vec![
-        named("roots", &roots),
-        Webhook { runs: Runs::All, ..named("all", &all) },
-        Webhook { events: vec![EventKind::Failed], ..named("failures", &failures) },
-    ];
+    let mut webhooks =
+        vec![named("roots", &roots), named("all", &all), named("failures", &failures)];
+    webhooks[1].runs = Runs::All;
+    webhooks[2].events = vec![EventKind::Failed];
     let task = json!({"description": "look", "prompt": "a part", "subagent_type": "explore"});
     let script = Script::new()
         .conversation(
