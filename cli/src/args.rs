@@ -78,6 +78,9 @@ pub enum Command {
     /// List, check and show skills
     #[command(subcommand)]
     Skills(SkillsVerb),
+    /// List and test webhooks; list what they are told, and send it again
+    #[command(subcommand)]
+    Webhooks(WebhooksVerb),
     /// List the models there are, those that can be used now first
     Models(ModelsOptions),
     /// Show the settings in force and where each came from
@@ -225,6 +228,44 @@ pub enum SkillsVerb {
         #[command(flatten)]
         options: SkillOptions,
     },
+}
+
+#[derive(Subcommand)]
+pub enum WebhooksVerb {
+    /// List the webhooks of your settings; neither secrets nor whole addresses are shown
+    List,
+    /// List what webhooks are told, the newest first: what has not arrived, unless asked otherwise
+    Deliveries(DeliveryOptions),
+    /// Send again what was given up, with all attempts before it
+    Retry {
+        /// Which deliveries, by their ids
+        #[arg(required_unless_present = "all_dead", value_name = "ID")]
+        ids: Vec<String>,
+        /// All that were given up
+        #[arg(long, conflicts_with = "ids")]
+        all_dead: bool,
+    },
+    /// Send a signed test event and say what came back; exit code 1 if it was not taken
+    Test {
+        /// Which webhook
+        name: String,
+    },
+}
+
+#[derive(Args)]
+pub struct DeliveryOptions {
+    /// Only what was given up
+    #[arg(long, conflicts_with_all = ["due", "all"])]
+    pub dead: bool,
+    /// Only what is to be sent, at once or later
+    #[arg(long, conflicts_with = "all")]
+    pub due: bool,
+    /// Also what has arrived
+    #[arg(long)]
+    pub all: bool,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
 }
 
 #[derive(Args)]

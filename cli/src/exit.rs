@@ -111,6 +111,12 @@ impl From<posse::ResolveError> for Failure {
     }
 }
 
+impl From<posse::webhooks::HookError> for Failure {
+    fn from(error: posse::webhooks::HookError) -> Self {
+        Failure::usage(error.to_string())
+    }
+}
+
 impl From<posse::config::ConfigError> for Failure {
     fn from(error: posse::config::ConfigError) -> Self {
         Failure::usage(error.to_string())

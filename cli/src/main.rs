@@ -85,6 +85,7 @@ async fn dispatch(
         Command::Runs(verb) => commands::runs::run(common, verb).await,
         Command::Agents(verb) => commands::agents::run(common, verb).await,
         Command::Skills(verb) => commands::skills::run(&common, verb),
+        Command::Webhooks(verb) => commands::webhooks::run(&common, verb).await,
         Command::Models(options) => commands::models::run(common, options).await,
         Command::Config => commands::config::run(&common).await,
         Command::Demo(options) => commands::demo::run(common, options).await,

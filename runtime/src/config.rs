@@ -9,6 +9,7 @@ mod patience;
 mod project;
 mod skills;
 pub(crate) mod subagents;
+mod webhooks;
 
 pub use agents::AgentTable;
 pub use file::AutoResume;
@@ -17,6 +18,7 @@ pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
 pub use skills::SkillSettings;
 pub use subagents::SubagentSettings;
+pub use webhooks::WebhookSettings;
 
 use crate::delegation::DEEPEST;
 use file::File;
@@ -63,6 +65,8 @@ pub struct Config {
     pub skills: SkillSettings,
     /// What runs may start, and how.
     pub subagents: SubagentSettings,
+    /// Who outside is told of the ends of runs.
+    pub webhooks: Vec<Setting<WebhookSettings>>,
 }
 
 /// A settings file that cannot be used.
@@ -185,6 +189,17 @@ impl Config {
             self.max_depth.set(Some(2), origin);
         }
         self.subagents.narrow(file.subagents, origin);
+        for webhook in file.webhooks {
+            let value = WebhookSettings::read(webhook).map_err(invalid)?;
+            let same = |known: &Setting<WebhookSettings>| known.value.name() == value.name();
+            if self.webhooks.iter().any(same) {
+                let name = value.name();
+                return Err(invalid(format!(
+                    "there are two webhooks `{name}`; give one of them another name"
+                )));
+            }
+            self.webhooks.push(Setting { value, origin: origin.clone() });
+        }
         let first = self.agents.len();
         for (name, agent) in file.agents {
             let same = |known: &Setting<AgentTable>| {
@@ -222,6 +237,7 @@ impl Default for Config {
             agents: Vec::new(),
             skills: SkillSettings::all(),
             subagents: SubagentSettings::usual(),
+            webhooks: Vec::new(),
         }
     }
 }

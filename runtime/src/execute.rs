@@ -13,6 +13,7 @@ use crate::journal::{Birth, RunJournal};
 use crate::runtime::{Inner, Runtime, RuntimeConfig};
 use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
+use crate::webhooks::Hooks;
 use futures_util::FutureExt;
 use posse_agent::{Agent, Ended, Journal, JournalError, Patience, Tool, Toolbox, Transcript};
 use posse_model::Models;
@@ -48,6 +49,8 @@ pub(crate) struct Workbench {
     /// The runtime that this works for: for tools that start runs.
     runtime: OnceLock<Weak<Inner>>,
     beginnings: Beginnings,
+    /// Who outside is told of the ends of runs.
+    pub(crate) hooks: Arc<Hooks>,
     /// Tools of sessions that wait, which know what files the agent has read.
     parked: Mutex<VecDeque<(RunId, Toolbox)>>,
 }
@@ -78,6 +81,7 @@ impl Workbench {
             facts: OnceLock::new(),
             runtime: OnceLock::new(),
             beginnings: Beginnings::default(),
+            hooks: Arc::new(Hooks::new(config.webhooks.clone())),
             parked: Mutex::default(),
         }
     }
@@ -156,7 +160,8 @@ impl Workbench {
         stop: &CancellationToken,
     ) -> Left {
         let run = assignment.run;
-        let mut journal = RunJournal::new(store.clone(), run, assignment.epoch, stopping);
+        let hooks = self.hooks.clone();
+        let mut journal = RunJournal::new(store.clone(), run, assignment.epoch, stopping, hooks);
         let mut first = None;
         if let Some(birth) = assignment.birth {
             first = birth.events.first().cloned();

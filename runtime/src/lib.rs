@@ -45,6 +45,7 @@ pub mod subagents;
 mod supervisor;
 mod tree;
 mod verify;
+pub mod webhooks;
 
 pub use agents::{AgentCatalog, LiveCatalog};
 pub use error::Error;
@@ -65,6 +66,7 @@ pub use selection::{NamedBy, Selection};
 pub use skills::{LiveSkills, SkillCatalog};
 pub use tree::TreeEvents;
 pub use verify::{Damage, Verified};
+pub use webhooks::Webhook;
 
 /// The Rust in the guides is compiled, and run where it can be.
 #[cfg(doctest)]

@@ -8,6 +8,7 @@ use crate::handle::{Events, RunHandle};
 use crate::preparation::{asked_for, received};
 use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
+use crate::webhooks::{self, Sender, Webhook};
 use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
 use posse_protocol::{
@@ -77,6 +78,8 @@ pub struct RuntimeConfig {
     pub recovery: Recovery,
     /// How long a shutdown waits for what is under way.
     pub shutdown_after: Duration,
+    /// Who outside is told of the ends of runs. Their names differ.
+    pub webhooks: Vec<Webhook>,
 }
 
 impl RuntimeConfig {
@@ -108,6 +111,7 @@ impl RuntimeConfig {
             max_concurrent: 16,
             recovery: Recovery::Continue,
             shutdown_after: Duration::from_secs(5),
+            webhooks: Vec::new(),
         }
     }
 }
@@ -151,6 +155,7 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) workbench: Arc<Workbench>,
     pub(crate) supervisor: Supervisor,
+    pub(crate) sender: Sender,
     config: RuntimeConfig,
     /// The model that is taken when nobody names one, once that was looked for.
     choice: OnceCell<Choice>,
@@ -160,8 +165,9 @@ impl Runtime {
     /// Opens the store and begins to execute what is to be done.
     ///
     /// # Errors
-    /// When the database cannot be used.
+    /// When the database cannot be used, or two webhooks have one name.
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
+        webhooks::check(&config.webhooks)?;
         let options =
             Options { durability: config.durability, ..Options::new(config.database.clone()) };
         let lease = options.lease;
@@ -178,8 +184,9 @@ impl Runtime {
         config.agents.settle_in(config.tool_facts(), &config.limits);
         let workbench = Arc::new(Workbench::new(&config, models));
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
+        let sender = Sender::start(store.clone(), workbench.hooks.clone());
         let choice = OnceCell::new();
-        let inner = Arc::new(Inner { store, workbench, supervisor, config, choice });
+        let inner = Arc::new(Inner { store, workbench, supervisor, sender, config, choice });
         inner.workbench.serve(Arc::downgrade(&inner));
         Ok(Runtime { inner })
     }
@@ -415,7 +422,9 @@ impl Runtime {
     /// Stops executing, within the configured time: each run after the step it is at, or in the
     /// middle of it when the time is up. Nothing is lost; the next runtime goes on.
     pub async fn shutdown(&self) {
-        self.inner.supervisor.shutdown(self.inner.config.shutdown_after).await;
+        let within = self.inner.config.shutdown_after;
+        self.inner.supervisor.shutdown(within).await;
+        self.inner.sender.shutdown(within).await;
         self.inner.store.close().await;
     }
 

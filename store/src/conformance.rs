@@ -5,6 +5,7 @@
 
 mod background;
 mod claims;
+mod deliveries;
 mod lists;
 mod logs;
 mod ownership;
@@ -136,6 +137,12 @@ const CASES: &[(&str, Case)] = cases! {
         what_is_gathered_wakes_with_the_last_or_when_it_is_quiet
         a_paused_run_is_not_claimed_until_it_goes_on_or_is_stopped
         who_has_a_higher_priority_is_claimed_first;
+    deliveries:
+        a_notice_is_stored_with_its_event
+        a_refused_event_is_not_told
+        a_delivery_is_taken_by_one_at_a_time
+        what_was_taken_and_not_settled_is_due_again
+        a_delivery_waits_is_given_up_and_brought_back;
 };
 
 /// Puts a store through every case. Returns their names.

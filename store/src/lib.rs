@@ -13,6 +13,7 @@ mod append;
 mod chain;
 mod clock;
 pub mod conformance;
+mod delivery;
 mod error;
 mod projection;
 mod row;
@@ -21,6 +22,9 @@ mod sqlite;
 
 pub use append::{Append, Appended, Guard, Ownership, Reserve};
 pub use clock::{Clock, MachineClock};
+pub use delivery::{
+    Delivery, DeliveryFilter, DeliveryState, Notice, Outbox, Revival, Settled, Settlement,
+};
 pub use error::StoreError;
 pub use projection::Projection;
 pub use row::{RunRow, Spent};
@@ -30,9 +34,9 @@ use async_trait::async_trait;
 use posse_protocol::{Record, RunId, Seq};
 use tokio::sync::watch;
 
-/// Durable logs of runs.
+/// Durable logs of runs, and what is told of them.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: Outbox {
     /// Appends to one or several runs, all or nothing. The answers stand in the order of `batch`.
     async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError>;
 

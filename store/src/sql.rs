@@ -1,6 +1,8 @@
 //! Every statement, once. Portable between SQLite and PostgreSQL: `$n` placeholders, TEXT and
 //! BIGINT, no booleans, no JSON operators, no generated keys. A test prepares each of them.
 
+use crate::DeliveryFilter;
+
 /// Columns of `runs`, in the order in which rows are written and read.
 pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, session, key, \
     created_at, updated_at, last_seq, last_hash, version, epoch, owner, runnable, ready_at, \
@@ -106,10 +108,13 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     CREATE INDEX model_calls_by_time ON model_calls (at);
     CREATE TABLE deliveries (
         id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL, hook TEXT NOT NULL,
-        state TEXT NOT NULL, attempts BIGINT NOT NULL, due_at BIGINT NOT NULL,
-        created_at BIGINT NOT NULL, note TEXT NOT NULL
+        kind TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL, attempts BIGINT NOT NULL,
+        due_at BIGINT NOT NULL, created_at BIGINT NOT NULL, note TEXT NOT NULL
     );
-    CREATE INDEX deliveries_due ON deliveries (due_at) WHERE state = 'due'
+    CREATE INDEX deliveries_due ON deliveries (hook, due_at) WHERE state = 'due';
+    CREATE INDEX deliveries_by_time ON deliveries (created_at);
+    CREATE INDEX deliveries_by_state ON deliveries (state, created_at);
+    CREATE INDEX deliveries_by_run ON deliveries (run)
 ",
 ];
 
@@ -129,6 +134,59 @@ pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged FROM
 
 pub(crate) const ORPHANS: &str = "SELECT DISTINCT run FROM events \
     WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = events.run) ORDER BY run";
+
+/// Columns of `deliveries`, in the order in which rows are written and read.
+macro_rules! delivery_columns {
+    () => {
+        "id, run, seq, hook, kind, data, state, attempts, due_at, created_at, note"
+    };
+}
+/// A delivery is stored once, however often its event is asked for.
+pub(crate) const DELIVERY_INSERT: &str = concat!(
+    "INSERT INTO deliveries (",
+    delivery_columns!(),
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (id) DO NOTHING"
+);
+/// Binds: until when they are taken, hook, now, limit.
+pub(crate) const DELIVERIES_TAKE: &str = concat!(
+    "UPDATE deliveries SET due_at = $1, attempts = attempts + 1 WHERE id IN (\
+     SELECT id FROM deliveries WHERE state = 'due' AND hook = $2 AND due_at <= $3 \
+     ORDER BY due_at, id LIMIT $4) RETURNING ",
+    delivery_columns!()
+);
+/// Only for whoever took it last. Binds: state, due_at, note, data or nothing, id, attempts.
+pub(crate) const DELIVERY_SETTLE: &str = "UPDATE deliveries SET state = $1, due_at = $2, \
+    note = $3, data = COALESCE($4, data) WHERE id = $5 AND attempts = $6 AND state = 'due'";
+pub(crate) const DELIVERY_REVIVE: &str = concat!(
+    "UPDATE deliveries SET state = 'due', attempts = 0, due_at = $1 \
+     WHERE state = 'dead' AND id = $2 RETURNING ",
+    delivery_columns!()
+);
+pub(crate) const DELIVERIES_REVIVE: &str = concat!(
+    "UPDATE deliveries SET state = 'due', attempts = 0, due_at = $1 \
+     WHERE state = 'dead' RETURNING ",
+    delivery_columns!()
+);
+pub(crate) const DELIVERY_NEXT: &str =
+    "SELECT MIN(due_at) FROM deliveries WHERE state = 'due' AND hook = $1";
+
+/// Lists deliveries, the newest first. Binds: id, state, limit.
+pub(crate) fn deliveries(filter: &DeliveryFilter) -> String {
+    let mut conditions = Vec::new();
+    if filter.id.is_some() {
+        conditions.push("id = $1".to_owned());
+    }
+    if filter.state.is_some() {
+        conditions.push(format!("state = ${}", conditions.len() + 1));
+    }
+    let next = conditions.len() + 1;
+    let filter = match conditions.is_empty() {
+        true => String::new(),
+        false => format!(" WHERE {}", conditions.join(" AND ")),
+    };
+    let columns = delivery_columns!();
+    format!("SELECT {columns} FROM deliveries{filter} ORDER BY created_at DESC, id LIMIT ${next}")
+}
 
 /// `count` placeholders in parentheses, from `$first` on.
 fn placeholders(first: usize, count: usize) -> String {
@@ -263,6 +321,7 @@ pub(crate) fn claimable(shape: Shape) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::DeliveryState;
     use sqlx::{AssertSqlSafe, Connection, Executor, SqlSafeStr, SqliteConnection};
 
     /// Every statement a store runs, apart from the engine's own pragmas and transactions.
@@ -270,6 +329,20 @@ mod tests {
         let fixed =
             [WORKERS, WORKER_SAVE, WORKER_DELETE, DISOWN, MARK_DAMAGED, EVENTS_FROM, TAIL, ORPHANS];
         let mut all: Vec<String> = fixed.map(str::to_owned).to_vec();
+        let of_deliveries = [
+            DELIVERY_INSERT,
+            DELIVERIES_TAKE,
+            DELIVERY_SETTLE,
+            DELIVERY_REVIVE,
+            DELIVERIES_REVIVE,
+            DELIVERY_NEXT,
+        ];
+        all.extend(of_deliveries.map(str::to_owned));
+        for id in [None, Some("msg_1".to_owned())] {
+            for state in [None, Some(DeliveryState::Dead)] {
+                all.push(deliveries(&DeliveryFilter { id: id.clone(), state, limit: 0 }));
+            }
+        }
         for count in [1, 2, 64] {
             all.extend(
                 [insert_events, save_runs, runs_by_id, tails, runs_by_key].map(|it| it(count)),

@@ -110,6 +110,10 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
     for vendor in catalog.value.vendors().iter().filter(|vendor| vendor.source == Source::User) {
         row(&format!("vendors.{}", vendor.name), json!(vendor.base_url), &catalog.origin);
     }
+    for webhook in &config.webhooks {
+        let Setting { value, origin } = webhook;
+        row(&format!("webhooks.{}", value.name()), json!(value.shown_address()), origin);
+    }
     for agent in &config.agents {
         let Setting { value, origin } = agent;
         let about = match value.is_change() {

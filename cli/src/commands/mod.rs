@@ -13,6 +13,7 @@ mod rest;
 pub mod run;
 pub mod runs;
 pub mod skills;
+pub mod webhooks;
 
 use crate::args::{AgentOptions, Global};
 use crate::environment::Environment;
@@ -135,6 +136,7 @@ impl Common {
             launcher: Some(self.launcher.clone().with_environment(environment)),
             max_concurrent: config.max_concurrent.value,
             recovery: Recovery::Wait,
+            webhooks: self.webhooks(config, cassette.as_ref())?,
             cassette,
             ..RuntimeConfig::new(self.database()?, self.keys(config))
         };

@@ -27,6 +27,7 @@ mod terminal;
 mod tmux;
 mod tree;
 mod tree_terminal;
+mod webhooks;
 mod world;
 
 #[test]

@@ -6,6 +6,8 @@ use super::limits::FileLimits;
 use super::patience::FilePatience;
 use super::skills::FileSkills;
 use super::subagents::FileSubagents;
+use super::webhooks::FileWebhook;
+use crate::webhooks::blotted;
 use posse_model::catalog::{Additions, ModelRow, VendorRow};
 use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
@@ -46,6 +48,7 @@ pub(super) struct File {
     pub(super) patience: FilePatience,
     pub(super) skills: FileSkills,
     pub(super) subagents: FileSubagents,
+    pub(super) webhooks: Vec<FileWebhook>,
     pub(super) agents: BTreeMap<AgentName, Spanned<FileAgent>>,
     vendors: BTreeMap<String, VendorRow>,
     models: BTreeMap<String, ModelRow>,
@@ -88,6 +91,7 @@ impl File {
             ("skills.extra_dirs", self.skills.extra_dirs.is_some()),
             ("skills.inherit", self.skills.inherit.is_some()),
             ("subagents.default_cleanup", self.subagents.default_cleanup.is_some()),
+            ("webhooks", !self.webhooks.is_empty()),
             ("vendors", !self.vendors.is_empty()),
             ("models", !self.models.is_empty()),
             ("aliases", !self.aliases.is_empty()),
@@ -112,7 +116,8 @@ pub(super) fn read(path: &Path) -> Result<Option<(File, String)>, ConfigError> {
     match toml::from_str(&text) {
         Ok(file) => Ok(Some((file, text))),
         Err(error) => {
-            let reason = error.to_string().trim_end().to_owned();
+            // It quotes the line at fault, which may hold the secret of a webhook.
+            let reason = blotted(error.to_string().trim_end());
             Err(ConfigError::Invalid { path: path.to_owned(), reason })
         }
     }

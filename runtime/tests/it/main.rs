@@ -27,3 +27,4 @@ mod skills;
 mod subagents_tool;
 mod tools;
 mod trees;
+mod webhooks;

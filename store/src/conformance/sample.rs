@@ -128,6 +128,7 @@ pub(super) fn creation(workspace: &str, then: Ownership) -> Result<Append, Fault
         events: Arc::new([started(workspace, None)?, message("hello")]),
         guard: Guard::Create(then),
         reserve: Reserve::Leave,
+        outbox: Vec::new(),
     })
 }
 
@@ -165,7 +166,7 @@ pub(super) async fn create_many(
 /// What the owner of `run` appends.
 pub(super) fn step(run: RunId, epoch: u64, events: Vec<Event>, then: Ownership) -> Append {
     let guard = Guard::Owner { epoch, last: None, then };
-    Append { run, events: events.into(), guard, reserve: Reserve::Leave }
+    Append { run, events: events.into(), guard, reserve: Reserve::Leave, outbox: Vec::new() }
 }
 
 /// Appends one thing and returns where it went.

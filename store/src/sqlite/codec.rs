@@ -94,12 +94,12 @@ pub(super) fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn number(row: &SqliteRow, index: usize) -> Result<u64, Error> {
+pub(super) fn number(row: &SqliteRow, index: usize) -> Result<u64, Error> {
     let number: i64 = row.try_get(index)?;
     u64::try_from(number).map_err(|error| Error::Decode(Box::new(error)))
 }
 
-fn small(row: &SqliteRow, index: usize) -> Result<u32, Error> {
+pub(super) fn small(row: &SqliteRow, index: usize) -> Result<u32, Error> {
     u32::try_from(number(row, index)?).map_err(|error| Error::Decode(Box::new(error)))
 }
 

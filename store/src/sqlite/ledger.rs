@@ -5,6 +5,7 @@
 //! inside the transaction, tells when another process has written: then they are dropped.
 
 use super::codec::{bind_event, bind_nothing, bind_run, run_row, worker_row};
+use super::deliveries;
 use super::engine_error;
 use super::presence::Presence;
 use super::text::{Message, Texts, Then, bare, room_for};
@@ -12,7 +13,7 @@ use super::work::{Answers, Work};
 use crate::append::{Append, Appended, Draft, Guard};
 use crate::row::{RunRow, StoredEvent};
 use crate::sql::{self, Shape};
-use crate::{Claimed, StoreError, Wanted};
+use crate::{Claimed, Delivery, StoreError, Wanted};
 use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, WorkerId};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Connection, Row};
@@ -58,6 +59,8 @@ pub(super) enum Failure {
 struct Group {
     answers: Answers,
     events: Vec<StoredEvent>,
+    /// What is to be told of them.
+    deliveries: Vec<Delivery>,
     /// Runs whose rows changed since they were last written.
     dirty: BTreeSet<RunId>,
     /// Runs whose rows changed.
@@ -121,6 +124,7 @@ impl Ledger {
             let result = self.admit(batch, group);
             group.answers.appended.push(result);
         }
+        self.deliver(work, group).await?;
         if work.claims.is_empty() {
             about_to_commit();
             return self.write(group, Then::Commit).await;
@@ -133,6 +137,20 @@ impl Ledger {
         }
         about_to_commit();
         self.execute("COMMIT").await
+    }
+
+    /// Stores what is to be told of the events, and does what is asked of deliveries.
+    async fn deliver(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
+        let now = self.presence.clock().wall_ms();
+        let connection = &mut self.connection;
+        let done = deliveries::store(connection, std::mem::take(&mut group.deliveries)).await;
+        done.map_err(|error| engine_error(error, &self.path))?;
+        for (change, _) in &work.deliveries {
+            let changed = deliveries::change(connection, change, now).await;
+            let changed = changed.map_err(|error| engine_error(error, &self.path))?;
+            group.answers.deliveries.push(changed);
+        }
+        Ok(())
     }
 
     /// Begins a transaction, and drops what memory holds if another process has written since.
@@ -233,7 +251,7 @@ impl Ledger {
         let worker = self.presence.worker;
         let mut next: HashMap<RunId, RunRow> = HashMap::new();
         let mut keys: HashMap<String, RunId> = HashMap::new();
-        let mut events = Vec::new();
+        let (mut events, mut deliveries) = (Vec::new(), Vec::new());
         let mut answers = Vec::with_capacity(batch.len());
         for draft in batch {
             let append = &draft.append;
@@ -247,6 +265,10 @@ impl Ledger {
             let before = row.map_or(Seq::ZERO, |row| row.last_seq);
             let (row, mut stored) = RunRow::admit(row, draft, worker, at)?;
             answers.push(Appended { first: before.next(), last: row.last_seq, epoch: row.epoch });
+            if stored.is_empty() && !append.outbox.is_empty() {
+                return Err(StoreError::Misplaced("a notice of no event"));
+            }
+            deliveries.extend(append.outbox.iter().map(|it| it.delivery(row.id, row.last_seq, at)));
             events.append(&mut stored);
             if append.guard != Guard::Open {
                 next.insert(row.id, row);
@@ -259,6 +281,7 @@ impl Ledger {
         }
         group.keys.extend(keys);
         group.events.append(&mut events);
+        group.deliveries.append(&mut deliveries);
         Ok(answers)
     }
 

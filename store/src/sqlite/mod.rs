@@ -2,6 +2,7 @@
 //! beside it.
 
 mod codec;
+mod deliveries;
 mod header;
 mod hub;
 mod ledger;

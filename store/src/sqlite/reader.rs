@@ -1,12 +1,13 @@
 //! Reading beside the writer. Every log that is read is checked against its hashes.
 
 use super::codec::{event_row, run_row, tail_row, to_sql, worker_row};
+use super::deliveries;
 use super::engine_error;
 use super::presence::Presence;
 use super::text::bare;
 use super::work::Request;
 use crate::sql::{self, Family, Shape};
-use crate::{Filter, Kin, RunRow, StoreError, Unfinished, chain};
+use crate::{Delivery, DeliveryFilter, Filter, Kin, RunRow, StoreError, Unfinished, chain};
 use posse_protocol::{Record, RunId, Seq};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
@@ -140,6 +141,22 @@ impl Reader {
             row
         };
         Ok(rows.iter().filter_map(run_row).map(status).collect())
+    }
+
+    pub(super) async fn deliveries(
+        &self,
+        filter: &DeliveryFilter,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        let limit = if filter.limit == 0 { LIST } else { filter.limit };
+        let listed = deliveries::list(&self.pool, filter, limit).await;
+        listed.map_err(|error| engine_error(error, &self.path))
+    }
+
+    pub(super) async fn next_due(&self, hook: &str) -> Result<Option<Duration>, StoreError> {
+        let next = deliveries::next(&self.pool, hook).await;
+        let next = next.map_err(|error| engine_error(error, &self.path))?;
+        let now = self.presence.clock().wall_ms();
+        Ok(next.map(|at| Duration::from_millis(at.saturating_sub(now))))
     }
 
     pub(super) async fn orphans(&self) -> Result<Vec<String>, StoreError> {

@@ -1,5 +1,6 @@
 //! What the writer is asked to do, sorted for one transaction, and how everyone is answered.
 
+use super::deliveries::{Change, Changed};
 use crate::append::{Append, Appended, Draft, Guard, Ownership, Reserve};
 use crate::{Claimed, StoreError, Wanted};
 use posse_protocol::RunId;
@@ -12,6 +13,7 @@ pub(super) enum Request {
     Append { batch: Vec<Draft>, reply: Reply<Vec<Appended>> },
     Claim { wanted: Wanted, reply: Reply<Vec<Claimed>> },
     GiveBack { claimed: Vec<Claimed> },
+    Deliveries { change: Change, reply: Reply<Changed> },
     Renew { reply: Reply<()> },
     Damage { run: RunId, reason: String, reply: Reply<()> },
     Close,
@@ -22,6 +24,7 @@ pub(super) enum Request {
 pub(super) struct Work {
     pub(super) appends: Vec<(Vec<Draft>, Reply<Vec<Appended>>)>,
     pub(super) claims: Vec<(Wanted, Reply<Vec<Claimed>>)>,
+    pub(super) deliveries: Vec<(Change, Reply<Changed>)>,
     pub(super) renewals: Vec<Reply<()>>,
     pub(super) damages: Vec<(RunId, String, Reply<()>)>,
 }
@@ -31,6 +34,7 @@ pub(super) struct Work {
 pub(super) struct Answers {
     pub(super) appended: Vec<Result<Vec<Appended>, StoreError>>,
     pub(super) claimed: Vec<Vec<Claimed>>,
+    pub(super) deliveries: Vec<Changed>,
 }
 
 impl FromIterator<Request> for Work {
@@ -45,6 +49,7 @@ impl FromIterator<Request> for Work {
                 Request::GiveBack { claimed } => {
                     work.appends.append(&mut Work::giving_back(claimed).appends);
                 }
+                Request::Deliveries { change, reply } => work.deliveries.push((change, reply)),
                 Request::Renew { reply } => work.renewals.push(reply),
                 Request::Damage { run, reason, reply } => work.damages.push((run, reason, reply)),
                 Request::Close => {}
@@ -61,14 +66,15 @@ impl Work {
             let guard = Guard::Owner { epoch: claimed.epoch, last: None, then: Ownership::Queued };
             let run = claimed.row.id;
             let events = Arc::new([]);
-            let append = Append { run, events, guard, reserve: Reserve::Use };
+            let append = Append { run, events, guard, reserve: Reserve::Use, outbox: Vec::new() };
             (vec![Draft { append, bodies: Vec::new() }], oneshot::channel().0)
         };
         Work { appends: claimed.into_iter().map(give_back).collect(), ..Work::default() }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.appends.len() + self.claims.len() + self.renewals.len() + self.damages.len()
+        let changes = self.deliveries.len() + self.renewals.len() + self.damages.len();
+        self.appends.len() + self.claims.len() + changes
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -84,6 +90,10 @@ impl Work {
         for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
             let _ = reply.send(Ok(()));
         }
+        for ((_, reply), changed) in self.deliveries.into_iter().zip(answers.deliveries) {
+            // What was taken for someone who has gone is due again when its lease is over.
+            let _ = reply.send(Ok(changed));
+        }
         let claims = self.claims.into_iter().zip(answers.claimed);
         claims
             .filter_map(|((_, reply), claimed)| reply.send(Ok(claimed)).err())
@@ -97,6 +107,9 @@ impl Work {
             let _ = reply.send(Err(error.clone()));
         }
         for (_, reply) in self.claims {
+            let _ = reply.send(Err(error.clone()));
+        }
+        for (_, reply) in self.deliveries {
             let _ = reply.send(Err(error.clone()));
         }
         for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
@@ -123,8 +136,10 @@ impl Work {
         let claims = self.claims.into_iter().map(|it| Work { claims: vec![it], ..Work::default() });
         let damages =
             self.damages.into_iter().map(|it| Work { damages: vec![it], ..Work::default() });
+        let deliveries =
+            self.deliveries.into_iter().map(|it| Work { deliveries: vec![it], ..Work::default() });
         let renewals = Work { renewals: self.renewals, ..Work::default() };
         let renewals = (!renewals.is_empty()).then_some(renewals);
-        renewals.into_iter().chain(damages).chain(appends).chain(claims)
+        renewals.into_iter().chain(damages).chain(appends).chain(deliveries).chain(claims)
     }
 }

@@ -67,6 +67,7 @@ async fn add(store: &Arc<SqliteStore>, count: usize, guard: Guard, log: Vec<Even
                 events: log.clone(),
                 guard,
                 reserve: Reserve::Leave,
+                outbox: Vec::new(),
             };
             store.append((0..batch).map(create).collect()).await.map(|_| ())
         });
