@@ -123,7 +123,11 @@ impl Workbench {
             tools.push(Arc::new(Task::new(self.runtime(), started.clone(), shown)));
         }
         if !skills.is_empty() {
-            tools.push(Arc::new(SkillTool::new(skills, self.skills.clone())));
+            let live = match self.runtime().upgrade() {
+                Some(inner) => (Runtime { inner }).config().around(workspace.as_ref()).skills,
+                None => self.skills.clone(),
+            };
+            tools.push(Arc::new(SkillTool::new(skills, live)));
         }
         Ok(Toolbox::new(tools))
     }

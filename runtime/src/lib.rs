@@ -42,6 +42,7 @@ mod selection;
 pub mod skills;
 pub mod subagents;
 mod supervisor;
+mod surroundings;
 mod tree;
 mod verify;
 
@@ -59,9 +60,10 @@ pub use posse_store as store;
 pub use posse_store::RunRow;
 pub use posse_tools::{launch, todo};
 pub use query::query;
-pub use runtime::{Recovery, Runtime, RuntimeConfig};
+pub use runtime::{Begun, Recovery, Runtime, RuntimeConfig};
 pub use selection::{NamedBy, Selection};
 pub use skills::{LiveSkills, SkillCatalog};
+pub use surroundings::{ByFolder, Surroundings};
 pub use tree::TreeEvents;
 pub use verify::{Damage, Verified};
 
