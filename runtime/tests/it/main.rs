@@ -15,6 +15,7 @@ mod facade_query;
 mod facade_subagents;
 mod forking;
 mod full_disk;
+mod leaving;
 mod limits;
 mod provider;
 mod queueing;
