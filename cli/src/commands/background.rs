@@ -39,7 +39,7 @@ pub async fn run(common: &Common, options: &RunOptions) -> Result<Code, Failure>
         Found::Nobody => Taker::Nobody,
     };
     if let Taker::Daemon(daemon) = &taker {
-        daemon.check_version()?;
+        daemon.check_ready()?;
     }
     let runtime = common.runtime(&config, agents).await?;
     let stored = store(&runtime, spec, &taker).await;

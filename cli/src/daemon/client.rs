@@ -31,6 +31,8 @@ pub struct Daemon {
     notice: Notice,
     /// Its version, as it says now.
     pub version: String,
+    /// It was told to stop.
+    pub stopping: bool,
 }
 
 /// Looks for the daemon at `address`.
@@ -47,16 +49,16 @@ pub async fn find(address: &Address) -> Result<Found, Failure> {
         }
     };
     Ok(match exchange(&notice.socket, &Ask::Ping).await {
-        Ok(answer) => Found::Daemon(Daemon { notice, version: answer.version }),
+        Ok(Answer { version, stopping, .. }) => Found::Daemon(Daemon { notice, version, stopping }),
         Err(error) => Found::Silent { pid: Some(notice.pid), why: error.to_string() },
     })
 }
 
 impl Common {
-    /// The daemon of the database, if there is one that answers.
+    /// The daemon of the database, if there is one that takes work on.
     pub async fn daemon(&self) -> Option<Daemon> {
         match find(&Address::of(self).ok()?).await {
-            Ok(Found::Daemon(daemon)) => Some(daemon),
+            Ok(Found::Daemon(daemon)) if !daemon.stopping => Some(daemon),
             _ => None,
         }
     }
@@ -93,12 +95,17 @@ impl Daemon {
         }
     }
 
-    /// Refuses one of another version: what this version stores it may not understand.
-    pub fn check_version(&self) -> Result<(), Failure> {
-        if self.version == VERSION {
+    /// Refuses one that takes nothing on any more, and one of another version: what this version
+    /// stores it may not understand.
+    pub fn check_ready(&self) -> Result<(), Failure> {
+        let (pid, version) = (self.notice.pid, &self.version);
+        if self.stopping {
+            return Err(Failure::internal(format!("the daemon (pid {pid}) is stopping"))
+                .hint("try again when it is gone; `posse daemon stop --now` does not wait"));
+        }
+        if version == VERSION {
             return Ok(());
         }
-        let (pid, version) = (self.notice.pid, &self.version);
         let message =
             format!("the daemon (pid {pid}) is posse {version}, and this is posse {VERSION}");
         Err(Failure::internal(message).hint(

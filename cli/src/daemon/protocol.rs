@@ -54,6 +54,9 @@ pub struct Answer {
     pub version: String,
     /// The daemon's process.
     pub pid: u32,
+    /// It was told to stop, and takes nothing on.
+    #[serde(default)]
+    pub stopping: bool,
     /// Why what was asked for is not done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -73,8 +76,7 @@ pub struct Status {
     pub database: String,
     /// Runs that it executes at the same time, at most.
     pub slots: u64,
-    /// Told to stop.
-    pub stopping: bool,
+    /// What there is.
     pub runs: Counts,
     /// Runs that it leaves alone because it cannot reach their models, at most a hundred.
     pub out_of_reach: Vec<OutOfReach>,

@@ -77,9 +77,9 @@ async fn talk(mut stream: UnixStream, desk: &Desk) -> std::io::Result<()> {
     let line = read_line(&mut stream).await?;
     let answer = match understand(&line) {
         Ok(ask) => desk.answer(ask).await,
-        Err(why) => answer(Err(why)),
+        Err(why) => Err(why),
     };
-    write_line(&mut stream, &answer).await
+    write_line(&mut stream, &desk.line(answer)).await
 }
 
 /// What a line asks for.
@@ -95,15 +95,6 @@ fn understand(line: &[u8]) -> Result<Ask, String> {
     let request: Request = serde_json::from_value(value)
         .map_err(|error| format!("posse {VERSION} does not know this request: {error}"))?;
     Ok(request.ask)
-}
-
-fn answer(result: Result<Option<Status>, String>) -> Answer {
-    let (status, error) = match result {
-        Ok(status) => (status, None),
-        Err(why) => (None, Some(why)),
-    };
-    let version = VERSION.to_owned();
-    Answer { posse: FORM, version, pid: std::process::id(), error, status }
 }
 
 impl Desk {
@@ -125,8 +116,18 @@ impl Desk {
         }
     }
 
-    async fn answer(&self, ask: Ask) -> Answer {
-        let result = match ask {
+    /// The line that tells what became of a request.
+    fn line(&self, result: Result<Option<Status>, String>) -> Answer {
+        let (status, error) = match result {
+            Ok(status) => (status, None),
+            Err(why) => (None, Some(why)),
+        };
+        let (pid, stopping) = (std::process::id(), self.stopping.is_cancelled());
+        Answer { posse: FORM, version: VERSION.to_owned(), pid, stopping, error, status }
+    }
+
+    async fn answer(&self, ask: Ask) -> Result<Option<Status>, String> {
+        match ask {
             Ask::Ping => Ok(None),
             Ask::Look => {
                 self.runtime.look_again();
@@ -137,14 +138,14 @@ impl Desk {
                 checked.map(|()| None).map_err(|error| error.to_string())
             }
             Ask::Stop { now } => {
+                self.stopping.cancel();
                 let haste = if now { Haste::Now } else { Haste::Gentle };
                 // A full channel means that it was asked for often enough.
                 let _ = self.stop.try_send(haste);
                 Ok(None)
             }
             Ask::Status => self.status().await.map(Some),
-        };
-        answer(result)
+        }
     }
 
     async fn status(&self) -> Result<Status, String> {
@@ -181,7 +182,6 @@ impl Desk {
             uptime_ms: self.began.elapsed().as_millis() as u64,
             database: self.database.clone(),
             slots: self.slots,
-            stopping: self.stopping.is_cancelled(),
             runs,
             out_of_reach,
         })

@@ -166,6 +166,12 @@ async fn a_gentle_stop_lets_the_present_step_end() {
     gate.wait_for_held(1).await.unwrap();
     let stop = world.start(&["daemon", "stop"]);
     stop.notes("1 run may finish the present step").await;
+    for command in [&["daemon", "start"][..], &["run", "--background", "x"]] {
+        let exit = world.run(command).await.expect(1);
+        assert!(exit.err.contains("is stopping"), "{}", exit.err);
+    }
+    let status = world.run(&["daemon", "status", "--json"]).await.expect(0).json();
+    assert_eq!((&status["stopping"], &status["runs"]["running"]), (&json!(true), &json!(1)));
     gate.open();
     let stopped = stop.end().await.expect(0);
     assert!(stopped.err.contains("1 unfinished run kept"), "{}", stopped.err);

@@ -36,7 +36,7 @@ pub async fn in_background(common: &Common) -> Result<Code, Failure> {
         match find(&address).await? {
             Found::Nobody => break,
             Found::Daemon(daemon) => {
-                daemon.check_version()?;
+                daemon.check_ready()?;
                 return tell(common, &address, &daemon, "runs already");
             }
             // One that is just starting was asked for by somebody else.

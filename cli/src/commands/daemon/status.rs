@@ -38,13 +38,14 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
 async fn tell(common: &Common, daemon: &Daemon) -> Result<Code, Failure> {
     let notice = daemon.notice();
     let answer = daemon.ask(&Ask::Status).await?;
+    let stopping = answer.stopping;
     let status = answer
         .status
         .ok_or_else(|| Failure::internal("the daemon does not say how it goes".to_owned()))?;
     if common.global.json {
         print::json_pretty(&json!({
             "running": true,
-            "stopping": status.stopping,
+            "stopping": stopping,
             "pid": daemon.pid(),
             "version": daemon.version,
             "started": view::timestamp(status.started_at),
@@ -58,7 +59,7 @@ async fn tell(common: &Common, daemon: &Daemon) -> Result<Code, Failure> {
         }))?;
         return Ok(Code::Done);
     }
-    let word = if status.stopping { "is stopping" } else { "runs" };
+    let word = if stopping { "is stopping" } else { "runs" };
     let uptime = view::seconds(std::time::Duration::from_millis(status.uptime_ms));
     let (pid, version) = (daemon.pid(), clean_line(&daemon.version, 40));
     let mut facts = vec![
