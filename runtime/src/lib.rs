@@ -37,6 +37,7 @@ mod home;
 mod journal;
 mod preparation;
 pub mod query;
+mod quiet;
 mod runtime;
 mod selection;
 pub mod skills;
