@@ -78,8 +78,6 @@ pub struct Status {
     pub slots: u64,
     /// What there is.
     pub runs: Counts,
-    /// Runs that it leaves alone because it cannot reach their models, at most a hundred.
-    pub out_of_reach: Vec<OutOfReach>,
 }
 
 /// Unfinished runs of the database, by where they stand.
@@ -95,13 +93,6 @@ pub struct Counts {
     pub waiting: u64,
     /// Held back until they are told to go on.
     pub paused: u64,
-}
-
-/// A run whose model the daemon cannot reach.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OutOfReach {
-    pub run: String,
-    pub why: String,
 }
 
 /// Writes `value` as a line.

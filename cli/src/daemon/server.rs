@@ -2,10 +2,8 @@
 
 use super::VERSION;
 use super::protocol::{
-    Answer, Ask, Counts, FORM, OutOfReach, PATIENCE, Request, Status, check_peer, read_line,
-    write_line,
+    Answer, Ask, Counts, FORM, PATIENCE, Request, Status, check_peer, read_line, write_line,
 };
-use crate::clean::clean_line;
 use crate::view;
 use posse::store::{Filter, Unfinished};
 use posse::{Runtime, Status as Standing};
@@ -23,8 +21,6 @@ const MOST: usize = 32;
 const EXHAUSTED: Duration = Duration::from_millis(200);
 /// Unfinished runs that are counted.
 const COUNTED: usize = 1_000_000;
-/// Runs out of reach that are named.
-const NAMED: usize = 100;
 
 /// How soon to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,21 +153,12 @@ impl Desk {
         };
         let running = self.runtime.executing() as u64;
         let mut runs = Counts { running, ..Counts::default() };
-        let mut out_of_reach = Vec::new();
         for row in &rows {
             match row.status {
                 Standing::Running if self.runtime.handle(row.id).executed_here().is_none() => {
                     runs.elsewhere += 1;
                 }
-                Standing::Queued | Standing::Interrupted => {
-                    runs.queued += 1;
-                    if out_of_reach.len() < NAMED
-                        && let Err(error) = self.runtime.check_model(&row.model)
-                    {
-                        let why = clean_line(&error.to_string(), 200);
-                        out_of_reach.push(OutOfReach { run: row.id.to_string(), why });
-                    }
-                }
+                Standing::Queued | Standing::Interrupted => runs.queued += 1,
                 Standing::Waiting => runs.waiting += 1,
                 Standing::Paused => runs.paused += 1,
                 _ => {}
@@ -183,7 +170,6 @@ impl Desk {
             database: self.database.clone(),
             slots: self.slots,
             runs,
-            out_of_reach,
         })
     }
 }

@@ -55,7 +55,6 @@ async fn tell(common: &Common, daemon: &Daemon) -> Result<Code, Failure> {
             "log": notice.log,
             "slots": status.slots,
             "runs": status.runs,
-            "out_of_reach": status.out_of_reach,
         }))?;
         return Ok(Code::Done);
     }
@@ -73,10 +72,6 @@ async fn tell(common: &Common, daemon: &Daemon) -> Result<Code, Failure> {
     facts.push(("runs", counts(&status)));
     for (name, value) in facts {
         print::line(format!("{name:11} {value}"))?;
-    }
-    for left in &status.out_of_reach {
-        let (run, why) = (clean_line(&left.run, 40), clean_line(&left.why, 200));
-        print::line(format!("{:11} run {run}: {why}", "left alone"))?;
     }
     if daemon.version != VERSION && !common.global.quiet {
         print::note(format!(
