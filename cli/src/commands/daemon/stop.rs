@@ -36,7 +36,8 @@ pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
         }
     };
     let pid = daemon.pid();
-    let status = daemon.ask(&Ask::Status).await?.status;
+    // One of another version may tell it otherwise, and is to stop all the same.
+    let status = daemon.ask(&Ask::Status).await.ok().and_then(|answer| answer.status);
     let at_work = status.map_or(0, |status| status.runs.running);
     daemon.ask(&ask).await?;
     if at_work > 0
