@@ -48,7 +48,7 @@ Exit codes:
        settings or input              or the disk is full
   3    cancelled                 130  interrupted; the run is kept";
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Everywhere")]
 pub struct Global {
     /// Keep runs in this database [default: posse.db in your data folder]
@@ -83,6 +83,9 @@ pub enum Command {
     Webhooks(WebhooksVerb),
     /// List the models there are, those that can be used now first
     Models(ModelsOptions),
+    /// Keep a process in the background that executes runs, so that they outlive the terminal
+    #[command(subcommand)]
+    Daemon(DaemonVerb),
     /// Show the settings in force and where each came from
     Config,
     /// Watch a scripted agent work on this folder, without a key
@@ -154,6 +157,9 @@ pub struct RunOptions {
     /// Start only if no run has this key; otherwise follow that run
     #[arg(long, value_name = "KEY", conflicts_with_all = ["record", "replay"])]
     pub key: Option<String>,
+    /// Store the run for the daemon to execute, print its id and return
+    #[arg(long, conflicts_with_all = ["stream_json", "record", "replay"])]
+    pub background: bool,
     #[command(flatten)]
     pub cassette: CassetteOptions,
 }
@@ -266,6 +272,33 @@ pub struct DeliveryOptions {
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
+}
+
+#[derive(Subcommand)]
+pub enum DaemonVerb {
+    /// Start it: it goes on with every unfinished run of the database
+    Start {
+        /// Stay here until told to stop, as service managers want it
+        #[arg(long)]
+        foreground: bool,
+        /// Leave the terminal's session: what `start` starts itself with
+        #[arg(long, hide = true, requires = "foreground")]
+        detached: bool,
+    },
+    /// Stop it, each run after its present step; they are kept and go on at the next start
+    Stop {
+        /// Stop in the middle of steps
+        #[arg(long)]
+        now: bool,
+    },
+    /// Say whether it runs and what it does; exit code 1 if it does not run
+    Status,
+    /// Print a unit with which systemd keeps it running
+    Unit {
+        /// Write it to where systemd looks for units of yours
+        #[arg(long)]
+        install: bool,
+    },
 }
 
 #[derive(Args)]

@@ -3,6 +3,7 @@
 mod args;
 mod clean;
 mod commands;
+mod daemon;
 mod environment;
 mod exit;
 #[cfg(feature = "failpoints")]
@@ -87,6 +88,7 @@ async fn dispatch(
         Command::Skills(verb) => commands::skills::run(&common, verb),
         Command::Webhooks(verb) => commands::webhooks::run(&common, verb).await,
         Command::Models(options) => commands::models::run(common, options).await,
+        Command::Daemon(verb) => commands::daemon::run(common, verb).await,
         Command::Config => commands::config::run(&common).await,
         Command::Demo(options) => commands::demo::run(common, options).await,
         Command::FakeModel(options) => commands::fake_model::run(common, options).await,

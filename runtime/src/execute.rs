@@ -131,7 +131,11 @@ impl Workbench {
             tools.push(Arc::new(Subagents::new(self.runtime())));
         }
         if !skills.is_empty() {
-            tools.push(Arc::new(SkillTool::new(skills, self.skills.clone())));
+            let live = match self.runtime().upgrade() {
+                Some(inner) => (Runtime { inner }).config().around(workspace.as_ref()).skills,
+                None => self.skills.clone(),
+            };
+            tools.push(Arc::new(SkillTool::new(skills, live)));
         }
         Ok(Toolbox::new(tools))
     }

@@ -5,9 +5,11 @@ use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::handle::{Events, RunHandle};
+use crate::journal::create;
 use crate::preparation::{asked_for, received};
 use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
+use crate::surroundings::ByFolder;
 use crate::webhooks::{self, Sender, Webhook};
 use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
@@ -16,7 +18,8 @@ use posse_protocol::{
     Limits, Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
 };
 use posse_store::{
-    Append, Durability, Filter, Guard, Options, Reserve, RunRow, SqliteStore, Store, StoreError,
+    Append, Durability, Filter, Guard, Options, Ownership, Reserve, RunRow, SqliteStore, Store,
+    StoreError,
 };
 use posse_tools::launch::Launcher;
 use std::path::PathBuf;
@@ -68,6 +71,9 @@ pub struct RuntimeConfig {
     pub agents: LiveCatalog,
     /// The skills there are.
     pub skills: LiveSkills,
+    /// Agents and skills of the folder that a run works in, in place of the two above: for a
+    /// runtime that executes what others have stored, wherever that is.
+    pub by_folder: Option<ByFolder>,
     /// Tools of the host, beside the built-in ones.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Starts processes. Without it there is no shell.
@@ -106,6 +112,7 @@ impl RuntimeConfig {
             limits: Limits::default(),
             agents: AgentCatalog::built_in().into(),
             skills: LiveSkills::default(),
+            by_folder: None,
             tools: Vec::new(),
             launcher: None,
             max_concurrent: 16,
@@ -138,11 +145,22 @@ pub enum Recovery {
 }
 
 /// How a start went.
-pub(crate) enum Begun {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
     /// The run is new.
     New(RunId),
     /// Its key found a run that was there before.
     Found(RunId),
+}
+
+impl Begun {
+    fn of(run: RunId, stored: Result<(), StoreError>) -> Result<Self, Error> {
+        match stored {
+            Ok(()) => Ok(Begun::New(run)),
+            Err(StoreError::KeyTaken { run, .. }) => Ok(Begun::Found(run)),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// Executes runs. Cheap to clone; the last clone does not stop it, [`Runtime::shutdown`] does.
@@ -238,11 +256,35 @@ impl Runtime {
         let beside = above.map(|above| above.beside(run, agent, label, false));
         let launched =
             self.inner.supervisor.launch(run, prepared.events(), beside.unwrap_or_default()).await;
-        match launched {
-            Ok(()) => Ok(Begun::New(run)),
-            Err(StoreError::KeyTaken { run, .. }) => Ok(Begun::Found(run)),
-            Err(error) => Err(error.into()),
+        Begun::of(run, launched)
+    }
+
+    /// Stores a run without a caller and leaves it to others to execute it: to a runtime that goes
+    /// on with unfinished runs, or to whoever resumes it. Nothing is stored unless everything about
+    /// it is sound.
+    ///
+    /// # Errors
+    /// As [`Runtime::start`].
+    pub async fn enqueue(&self, spec: RunSpec) -> Result<Begun, Error> {
+        if spec.parent.is_some() {
+            let why = "a run with a caller is started, not left to others".to_owned();
+            return Err(Error::InvalidInput(why));
         }
+        let run = RunId::new();
+        let mut prepared = self.prepare(&spec, None).await?;
+        prepared.started.grant.scratch = self.inner.workbench.scratch_of(run);
+        let then = match prepared.message {
+            Some(_) => Ownership::Queued,
+            None => Ownership::Waiting,
+        };
+        let stored = create(&*self.inner.store, run, prepared.events(), Vec::new(), then).await;
+        Begun::of(run, stored)
+    }
+
+    /// Looks at once for what there is to do. What other processes leave is found without it, a
+    /// moment later.
+    pub fn look_again(&self) {
+        self.inner.supervisor.look_again();
     }
 
     /// Says `text` to a run: it reads it before its next step; one that waits or has ended is
@@ -422,7 +464,12 @@ impl Runtime {
     /// Stops executing, within the configured time: each run after the step it is at, or in the
     /// middle of it when the time is up. Nothing is lost; the next runtime goes on.
     pub async fn shutdown(&self) {
-        let within = self.inner.config.shutdown_after;
+        self.shutdown_within(self.inner.config.shutdown_after).await;
+    }
+
+    /// Stops like [`Runtime::shutdown`], within this time. Dropped before it is done, it stops in
+    /// the middle of steps; called again, it ends what is left.
+    pub async fn shutdown_within(&self, within: Duration) {
         self.inner.supervisor.shutdown(within).await;
         self.inner.sender.shutdown(within).await;
         self.inner.store.close().await;

@@ -149,6 +149,11 @@ impl Supervisor {
         self.shared.nudge.notify_one();
     }
 
+    /// Looks at once for what there is to do.
+    pub(crate) fn look_again(&self) {
+        self.shared.nudge.notify_one();
+    }
+
     /// Stops: no new claims, each run after its step, all of them when the time is up.
     pub(crate) async fn shutdown(&self, within: Duration) {
         fail::fail_point!("shutdown.begun");

@@ -300,8 +300,8 @@ impl Viewer {
         followee.claim = Some(row.epoch);
         self.screen.pause();
         print::note(format!(
-            "another process has taken over run {}: this one was stopped for too long. \
-             Nothing it still does for the run is stored; following the run there",
+            "another process has taken over run {}: this one was stopped for too long, or a daemon \
+             was faster. Nothing it still does for the run is stored; following the run there",
             row.id.short()
         ));
         Ok(())

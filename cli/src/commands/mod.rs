@@ -1,10 +1,12 @@
 //! One file a command.
 
 pub mod agents;
+mod background;
 mod cassette;
 pub mod chat;
 pub mod completions;
 pub mod config;
+pub mod daemon;
 pub mod demo;
 pub mod fake_model;
 mod follow;
@@ -29,6 +31,7 @@ use posse::{
 use std::path::{Path, PathBuf};
 
 /// What every command has.
+#[derive(Clone)]
 pub struct Common {
     pub global: Global,
     pub environment: Environment,
@@ -61,6 +64,12 @@ impl Common {
     /// The settings for work in `folder`.
     pub fn config(&self, folder: &Path) -> Result<Config, Failure> {
         Ok(Config::load(&self.sources(folder))?)
+    }
+
+    /// The settings of the user, without those of any project.
+    pub fn user_config(&self) -> Result<Config, Failure> {
+        let user = self.environment.config_folder.as_ref().map(|user| user.join("config.toml"));
+        Ok(Config::load(&Sources { user, project: None })?)
     }
 
     /// The keys that the vendors of `config` ask for.
@@ -114,9 +123,19 @@ impl Common {
         agents: LiveCatalog,
         cassette: Option<Cassette>,
     ) -> Result<Runtime, Failure> {
+        Ok(Runtime::open(self.runtime_config(config, agents, cassette)?).await?)
+    }
+
+    /// How a runtime is set up that goes on with no run by itself.
+    pub fn runtime_config(
+        &self,
+        config: &Config,
+        agents: LiveCatalog,
+        cassette: Option<Cassette>,
+    ) -> Result<RuntimeConfig, Failure> {
         let environment = self.environment.for_processes.clone();
         let mut models = config.model.value.iter().cloned();
-        let runtime = RuntimeConfig {
+        Ok(RuntimeConfig {
             durability: config.durability.value,
             catalog: config.catalog.value.clone(),
             model: models.next(),
@@ -139,8 +158,7 @@ impl Common {
             webhooks: self.webhooks(config, cassette.as_ref())?,
             cassette,
             ..RuntimeConfig::new(self.database()?, self.keys(config))
-        };
-        Ok(Runtime::open(runtime).await?)
+        })
     }
 }
 

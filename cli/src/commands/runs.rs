@@ -29,9 +29,27 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     }
     let agents = common.agents(&folder, &[])?;
     let runtime = common.runtime(&config, agents).await?;
+    let leaves_work = leaves_work(&verb);
     let result = act(&common, &runtime, verb).await;
     runtime.shutdown().await;
+    if leaves_work {
+        common.nudge_daemon().await;
+    }
     result
+}
+
+/// True for verbs after which there may be something to do for others.
+fn leaves_work(verb: &RunsVerb) -> bool {
+    match verb {
+        RunsVerb::Send { .. } | RunsVerb::Cancel { .. } | RunsVerb::Resume { .. } => true,
+        RunsVerb::List(_)
+        | RunsVerb::Show { .. }
+        | RunsVerb::Tree { .. }
+        | RunsVerb::Log { .. }
+        | RunsVerb::Watch { .. }
+        | RunsVerb::Verify { .. }
+        | RunsVerb::Export { .. } => false,
+    }
 }
 
 fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {

@@ -10,6 +10,8 @@ mod cleaning;
 mod codes;
 mod control;
 mod crash;
+mod daemon;
+mod daemon_socket;
 mod grid;
 mod help;
 mod lists;

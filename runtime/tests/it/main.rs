@@ -17,6 +17,7 @@ mod facade_subagents;
 mod forking;
 mod full_disk;
 mod governor;
+mod leaving;
 mod limits;
 mod provider;
 mod queueing;

@@ -14,6 +14,7 @@ pub async fn run(
 ) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
     runtime.post(row.id, text).await?;
+    let daemon = common.daemon().await;
     let short = row.id.short();
     if common.global.json {
         print::json(
@@ -22,6 +23,7 @@ pub async fn run(
     } else if !common.global.quiet {
         print::note(match row.status {
             Status::Running => format!("run {short} reads it before its next step"),
+            _ if daemon.is_some() => format!("the daemon goes on with run {short}"),
             _ => format!(
                 "kept for run {short}; nobody executes it now: `posse runs resume {short}` does"
             ),
