@@ -240,7 +240,7 @@ pub enum SkillsVerb {
 pub enum WebhooksVerb {
     /// List the webhooks of your settings; neither secrets nor whole addresses are shown
     List,
-    /// List what webhooks are told, the newest first: what has not arrived, unless asked otherwise
+    /// List what webhooks are told and what came of it, the newest first
     Deliveries(DeliveryOptions),
     /// Send again what was given up, with all attempts before it
     Retry {
