@@ -1,6 +1,7 @@
 //! The runtime: many runs on one store.
 
 use crate::agents::{AgentCatalog, LiveCatalog};
+use crate::archive::Lifecycle;
 use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::execute::Workbench;
@@ -71,6 +72,8 @@ pub struct RuntimeConfig {
     pub recovery: Recovery,
     /// How long a shutdown waits for what is under way.
     pub shutdown_after: Duration,
+    /// What becomes of runs that have ended.
+    pub lifecycle: Lifecycle,
 }
 
 impl RuntimeConfig {
@@ -99,6 +102,7 @@ impl RuntimeConfig {
             max_concurrent: 16,
             recovery: Recovery::Continue,
             shutdown_after: Duration::from_secs(5),
+            lifecycle: Lifecycle::default(),
         }
     }
 }
@@ -347,13 +351,7 @@ impl Runtime {
             return found.ok_or(Error::Store(StoreError::NotFound(id)));
         }
         let typed = text.to_ascii_lowercase();
-        let recent = Filter { limit: RECENT, ..Filter::default() };
-        let rows = self.inner.store.list(&recent).await?;
-        let fits = |row: &RunRow| {
-            let id = row.id.to_string();
-            typed.len() >= 4 && (id.starts_with(&typed) || id.ends_with(&typed))
-        };
-        let mut fitting: Vec<RunRow> = rows.into_iter().filter(fits).collect();
+        let mut fitting = self.inner.store.find(&typed).await?;
         match (fitting.len(), fitting.pop()) {
             (1, Some(row)) => Ok(row),
             (0, _) => Err(Error::Ambiguous(format!(
@@ -429,6 +427,3 @@ impl Runtime {
 /// Why a call cannot be answered.
 const ANSWERED: &str = "it has its result already";
 const NOT_ASKED: &str = "the last reply of the agent does not make it; `posse runs log` shows them";
-
-/// How many of the newest runs a short id is looked for among.
-const RECENT: usize = 10_000;

@@ -2,7 +2,7 @@
 
 use crate::append::{Append, Appended, Draft, Guard, Ownership, Reserve};
 use crate::{Claimed, StoreError, Wanted};
-use posse_protocol::RunId;
+use posse_protocol::{RunId, Seq};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -14,6 +14,7 @@ pub(super) enum Request {
     GiveBack { claimed: Vec<Claimed> },
     Renew { reply: Reply<()> },
     Damage { run: RunId, reason: String, reply: Reply<()> },
+    Erase { run: RunId, last: Seq, reply: Reply<()> },
     Close,
 }
 
@@ -24,6 +25,7 @@ pub(super) struct Work {
     pub(super) claims: Vec<(Wanted, Reply<Vec<Claimed>>)>,
     pub(super) renewals: Vec<Reply<()>>,
     pub(super) damages: Vec<(RunId, String, Reply<()>)>,
+    pub(super) erasures: Vec<(RunId, Seq, Reply<()>)>,
 }
 
 /// What a transaction answers, each list in the order of the work.
@@ -31,6 +33,7 @@ pub(super) struct Work {
 pub(super) struct Answers {
     pub(super) appended: Vec<Result<Vec<Appended>, StoreError>>,
     pub(super) claimed: Vec<Vec<Claimed>>,
+    pub(super) erased: Vec<Result<(), StoreError>>,
 }
 
 impl FromIterator<Request> for Work {
@@ -47,6 +50,7 @@ impl FromIterator<Request> for Work {
                 }
                 Request::Renew { reply } => work.renewals.push(reply),
                 Request::Damage { run, reason, reply } => work.damages.push((run, reason, reply)),
+                Request::Erase { run, last, reply } => work.erasures.push((run, last, reply)),
                 Request::Close => {}
             }
         }
@@ -68,7 +72,8 @@ impl Work {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.appends.len() + self.claims.len() + self.renewals.len() + self.damages.len()
+        let marks = self.renewals.len() + self.damages.len() + self.erasures.len();
+        self.appends.len() + self.claims.len() + marks
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -79,6 +84,9 @@ impl Work {
     pub(super) fn answer(self, answers: Answers) -> Vec<Claimed> {
         // Whoever else no longer waits for an answer does not need it.
         for ((_, reply), result) in self.appends.into_iter().zip(answers.appended) {
+            let _ = reply.send(result);
+        }
+        for ((_, _, reply), result) in self.erasures.into_iter().zip(answers.erased) {
             let _ = reply.send(result);
         }
         for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
@@ -99,7 +107,9 @@ impl Work {
         for (_, reply) in self.claims {
             let _ = reply.send(Err(error.clone()));
         }
-        for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
+        let marks = self.damages.into_iter().map(|it| it.2);
+        let marks = marks.chain(self.erasures.into_iter().map(|it| it.2));
+        for reply in self.renewals.into_iter().chain(marks) {
             let _ = reply.send(Err(error.clone()));
         }
     }
@@ -123,8 +133,10 @@ impl Work {
         let claims = self.claims.into_iter().map(|it| Work { claims: vec![it], ..Work::default() });
         let damages =
             self.damages.into_iter().map(|it| Work { damages: vec![it], ..Work::default() });
+        let erasures =
+            self.erasures.into_iter().map(|it| Work { erasures: vec![it], ..Work::default() });
         let renewals = Work { renewals: self.renewals, ..Work::default() };
         let renewals = (!renewals.is_empty()).then_some(renewals);
-        renewals.into_iter().chain(damages).chain(appends).chain(claims)
+        renewals.into_iter().chain(damages).chain(erasures).chain(appends).chain(claims)
     }
 }
