@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod archiving;
 mod bench;
 mod cancelling;
 mod catalog;
