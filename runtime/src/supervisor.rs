@@ -5,6 +5,7 @@
 use crate::archive::Sweeper;
 use crate::execute::{Assignment, Left, Workbench};
 use crate::journal::{Birth, FIRST_EPOCH, create};
+use crate::quiet;
 use crate::runtime::{Recovery, RuntimeConfig};
 use posse_protocol::{Event, RunId};
 use posse_store::{Append, Filter, Kin, Ownership, RunRow, Store, StoreError, Unfinished, Wanted};
@@ -102,6 +103,7 @@ impl Supervisor {
         spawn(&tasks, shared.clone().claim_runs());
         spawn(&tasks, shared.clone().keep_lease(lease / 3));
         spawn(&tasks, Sweeper::new(shared.store.clone(), config).run(shared.stop.clone()));
+        spawn(&tasks, quiet::watch(shared.store.clone(), config.quiet, shared.stop.clone()));
         tasks.close();
         Supervisor { shared, tasks }
     }
