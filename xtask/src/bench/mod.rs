@@ -17,6 +17,7 @@ mod model;
 mod process;
 mod raw;
 mod recovery;
+mod registry;
 mod requests;
 mod runs;
 mod serve;
@@ -40,6 +41,8 @@ pub enum Bench {
     Model(model::Model),
     /// Delegation: trees of runs, their memory, who watches them, forks, definitions
     Delegation(delegation::Delegation),
+    /// The registry: lists and searches among a million runs
+    Registry(registry::Registry),
     /// A process that a benchmark starts
     #[command(subcommand, hide = true)]
     Part(Part),
@@ -84,6 +87,7 @@ impl Bench {
             Bench::Spine(spine) => spine.run(),
             Bench::Model(model) => model.run(),
             Bench::Delegation(delegation) => delegation.run(),
+            Bench::Registry(registry) => registry.run(),
             Bench::Part(part) => part.run(),
         };
         match result {
