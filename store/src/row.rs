@@ -158,7 +158,8 @@ const COMPLETED: &str = "completed";
 const LINE: usize = 200;
 
 impl RunRow {
-    pub(crate) fn new(id: RunId, at: u64) -> Self {
+    /// A root of which nothing is known but that it was made `at` then.
+    pub fn new(id: RunId, at: u64) -> Self {
         RunRow {
             id,
             agent: String::new(),

@@ -9,7 +9,8 @@ use posse::{RunHandle, RunId, RunRow, Runtime};
 pub async fn settled(run: &RunHandle) -> Result<Option<RunRow>, posse::Error> {
     loop {
         let row = run.at_rest().await?;
-        if row.awaits == 0 {
+        // A person can talk to a session meanwhile; another run is not done before those are.
+        if row.awaits == 0 && (row.session || row.expects == 0) {
             return Ok(Some(row));
         }
         // One look at all of them, for they change together.

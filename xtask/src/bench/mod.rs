@@ -9,6 +9,7 @@ mod claim;
 mod client;
 mod delegation;
 mod fill;
+mod governor;
 mod line;
 mod load;
 mod memory;
@@ -43,6 +44,8 @@ pub enum Bench {
     Delegation(delegation::Delegation),
     /// The registry: lists and searches among a million runs
     Registry(registry::Registry),
+    /// The governor: many runs against a provider that takes few requests at a time
+    Governor(governor::Governor),
     /// A process that a benchmark starts
     #[command(subcommand, hide = true)]
     Part(Part),
@@ -88,6 +91,7 @@ impl Bench {
             Bench::Model(model) => model.run(),
             Bench::Delegation(delegation) => delegation.run(),
             Bench::Registry(registry) => registry.run(),
+            Bench::Governor(governor) => governor.run(),
             Bench::Part(part) => part.run(),
         };
         match result {
