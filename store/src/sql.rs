@@ -112,7 +112,9 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     CREATE INDEX runs_to_erase ON runs (finished_at) WHERE archived = 1 AND erased = 0;
     CREATE INDEX runs_to_delete ON runs (finished_at)
         WHERE cleanup = 'delete' AND erased = 0 AND finished_at > 0;
-    CREATE INDEX runs_open_in_tree ON runs (root) WHERE outcome IS NULL;
+    CREATE INDEX runs_open_in_tree ON runs (root, id) WHERE outcome IS NULL;
+    CREATE INDEX runs_open_by_workspace ON runs (workspace, id) WHERE outcome IS NULL;
+    CREATE INDEX runs_open_at_the_top ON runs (id) WHERE depth = 0 AND outcome IS NULL;
     CREATE INDEX runs_calling ON runs (id) WHERE calling IS NOT NULL;
     CREATE INDEX runs_by_ending ON runs (substr(id, 23));
     CREATE TABLE model_calls (
@@ -304,7 +306,7 @@ mod tests {
     use super::*;
     use crate::leftover::Leftover;
     use crate::spending::By;
-    use sqlx::{AssertSqlSafe, Connection, Executor, SqlSafeStr, SqliteConnection};
+    use sqlx::{AssertSqlSafe, Connection, Executor, Row, SqlSafeStr, SqliteConnection};
 
     /// Every statement a store runs, apart from the engine's own pragmas and transactions.
     fn all() -> Vec<String> {
@@ -356,6 +358,57 @@ mod tests {
             let text = AssertSqlSafe(statement.clone()).into_sql_str();
             let prepared = connection.prepare(text).await;
             assert!(prepared.is_ok(), "{statement}: {:?}", prepared.err());
+        }
+    }
+
+    /// How the engine finds the rows of a statement.
+    async fn plan(connection: &mut SqliteConnection, statement: &str) -> String {
+        let explained = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+        let steps = sqlx::query(explained).fetch_all(connection).await.unwrap();
+        steps.iter().map(|step| step.get::<String, _>(3) + "; ").collect()
+    }
+
+    #[tokio::test]
+    async fn an_index_leads_to_what_is_asked_for_among_a_million() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        for statement in MIGRATIONS.iter().flat_map(|migration| migration.split(';')) {
+            connection.execute(AssertSqlSafe(statement.to_owned())).await.unwrap();
+        }
+        let listed = |workspace, kin, unfinished| {
+            list(Shape { workspace, kin, unfinished, ..Shape::default() })
+        };
+        let table = [
+            (listed(false, None, false), "sqlite_autoindex_runs_1"),
+            (listed(false, None, true), "runs_unfinished"),
+            (listed(true, None, false), "runs_by_workspace"),
+            (listed(true, None, true), "runs_open_by_workspace"),
+            (listed(false, Some(Family::Roots), false), "runs_at_the_top"),
+            (listed(false, Some(Family::Roots), true), "runs_open_at_the_top"),
+            (listed(false, Some(Family::Children), false), "runs_by_parent"),
+            (listed(false, Some(Family::Tree), false), "runs_by_root"),
+            (listed(false, Some(Family::Tree), true), "runs_open_in_tree"),
+            (runs_by_beginning(), "sqlite_autoindex_runs_1"),
+            (runs_by_ending(), "runs_by_ending"),
+            (leftovers(Leftover::Ended), "runs_to_put_away"),
+            (leftovers(Leftover::Unwanted), "runs_to_delete"),
+            (leftovers(Leftover::Archived), "runs_to_erase"),
+        ];
+        for (statement, index) in table {
+            let plan = plan(&mut connection, &statement).await;
+            let wanted = format!("runs USING INDEX {index}");
+            assert!(plan.contains(&wanted), "{statement}: {plan}");
+            let is_sorted = !plan.contains("TEMP B-TREE") || index == "runs_by_ending";
+            assert!(is_sorted, "{statement}: {plan}");
+        }
+        let by = By::Nothing;
+        for (tree, index) in
+            [(true, "sqlite_autoindex_model_calls_1"), (false, "model_calls_by_time")]
+        {
+            let ask = Ask { by, tree, workspace: false, since: !tree, until: false };
+            let plan = plan(&mut connection, &spending(ask)).await;
+            assert!(plan.contains(&format!("SEARCH model_calls USING INDEX {index}")), "{plan}");
+            let is_bounded = plan.contains("runs_calling") || tree;
+            assert!(is_bounded && !plan.contains("SCAN model_calls"), "{plan}");
         }
     }
 

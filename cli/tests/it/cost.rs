@@ -33,7 +33,10 @@ async fn what_was_spent_is_summed_up_by_what_is_asked_for() {
     let key = by_model["sums"][0]["key"].as_str().unwrap().to_owned();
     assert!(key.starts_with("anthropic/"), "{key}");
     let total = &by_model["total"];
-    assert_eq!((&total["runs"], &total["calls"], &total["unanswered"]), (&json!(2), &json!(4), &json!(0)));
+    assert_eq!(
+        (&total["runs"], &total["calls"], &total["unanswered"]),
+        (&json!(2), &json!(4), &json!(0))
+    );
     let spent = total["cost_usd"].as_f64().unwrap();
     assert!(spent > 0.0);
     check_same(spent, listed(&world).await);

@@ -157,6 +157,7 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
             "DROP INDEX runs_by_root; DROP INDEX runs_by_parent; DROP INDEX runs_at_the_top; \
              DROP INDEX runs_ready; DROP INDEX runs_gathering; DROP INDEX runs_to_put_away; \
              DROP INDEX runs_to_erase; DROP INDEX runs_to_delete; DROP INDEX runs_open_in_tree; \
+             DROP INDEX runs_open_by_workspace; DROP INDEX runs_open_at_the_top; \
              DROP INDEX runs_calling; DROP INDEX runs_by_ending; \
              UPDATE runs SET turns = 3, input_tokens = 500, cost = 7, reserved_input = 20; \
              DROP TABLE model_calls; DROP TABLE deliveries; {dropped} \

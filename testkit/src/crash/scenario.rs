@@ -136,10 +136,9 @@ impl Scenario {
             Scenario::TreeCancel | Scenario::TreeForsaken => 450,
             Scenario::Tree | Scenario::TreeResume => 800,
             Scenario::TreeNarrow => 1_000,
-            Scenario::Compaction
-            | Scenario::Reopening
-            | Scenario::Chat
-            | Scenario::Archiving => 400,
+            Scenario::Compaction | Scenario::Reopening | Scenario::Chat | Scenario::Archiving => {
+                400
+            }
         })
     }
 

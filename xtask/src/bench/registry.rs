@@ -58,7 +58,8 @@ impl Registry {
         let raw = self.bare(&path).await?;
         let pick = |turn: usize| id(spread(turn, self.runs));
         let root = |turn: usize| id(spread(turn, self.runs) / TREE * TREE);
-        let filter = |change: &dyn Fn(Filter) -> Filter| change(Filter { limit: 50, ..Filter::default() });
+        let filter =
+            |change: &dyn Fn(Filter) -> Filter| change(Filter { limit: 50, ..Filter::default() });
         let lists: [(&str, &dyn Fn(usize) -> Filter); 8] = [
             ("list: the newest 50", &|_| filter(&|it| it)),
             ("list: 50 roots", &|_| filter(&|it| Filter { kin: Kin::Roots, ..it })),
@@ -87,9 +88,8 @@ impl Registry {
             ("find: by the last 8 characters", &|id| id[18..].to_owned()),
         ];
         for (name, part) in parts {
-            let ask = async |turn: usize| {
-                Ok(store.find(&part(pick(turn).to_string())).await?.len())
-            };
+            let ask =
+                async |turn: usize| Ok(store.find(&part(pick(turn).to_string())).await?.len());
             self.ask(name, &raw, ask).await?;
         }
         let old = Leftovers { which: Leftover::Ended, ended_for: Duration::ZERO, limit: 256 };
