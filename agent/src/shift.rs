@@ -160,7 +160,8 @@ impl<'a> Shift<'a> {
         purpose: Purpose,
         reserved: Usage,
     ) -> Result<(), JournalError> {
-        let called = ModelCalled { reserved, purpose, extra: Extra::default() };
+        let model = self.bounds.model.id.clone();
+        let called = ModelCalled { reserved, purpose, model, extra: Extra::default() };
         self.desk.note(Event::ModelCalled(called));
         self.desk.store().await
     }

@@ -1,7 +1,7 @@
 //! The command line: names, help, values. No logic.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use posse::protocol::Effort;
 use std::path::PathBuf;
@@ -35,6 +35,7 @@ First steps:
   posse agents list                         who there is to do the work
   posse models                              which models can be used now
   posse runs list                           what there is, and what is unfinished
+  posse cost --by day                       what it cost
 
 Environment:
   ANTHROPIC_API_KEY, OPENAI_API_KEY, …      keys; `posse models` names the one of each vendor
@@ -72,6 +73,8 @@ pub enum Command {
     /// List, follow and control runs
     #[command(subcommand)]
     Runs(RunsVerb),
+    /// Show what model calls cost, by model, run, agent, label or day
+    Cost(CostOptions),
     /// List, check, make and run agents
     #[command(subcommand)]
     Agents(AgentsVerb),
@@ -410,6 +413,14 @@ pub enum RunsVerb {
         /// Only of this run: its id, or a few of its first or last characters
         run: Option<String>,
     },
+    /// Put runs away that have ended: nothing can be said to them any more
+    Archive {
+        /// Their ids, or a few of their first or last characters
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+    },
+    /// Remove the logs of runs that ended long ago; what they cost is kept
+    Prune(PruneOptions),
     /// Write the events of a run as lines of JSON
     Export {
         /// Its id, or a few of its first or last characters
@@ -418,6 +429,49 @@ pub enum RunsVerb {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+}
+
+#[derive(Args)]
+pub struct PruneOptions {
+    /// Only of runs that ended so long ago, such as 30d, 2w or 12h
+    #[arg(long, value_name = "AGE", value_parser = crate::time::age)]
+    pub older_than: std::time::Duration,
+    /// Say which, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Args)]
+pub struct CostOptions {
+    /// One sum for each of these [default: model; with --run: run]
+    #[arg(long, value_enum)]
+    pub by: Option<CostBy>,
+    /// Only of this run and all below it: its id, or a few of its first or last characters
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+    /// Only calls from then on, such as 7d, 12h or 2026-11-01 (UTC)
+    #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
+    pub since: Option<u64>,
+    /// Only calls before then
+    #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
+    pub until: Option<u64>,
+    /// Only of runs in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub cwd: Option<PathBuf>,
+    /// At most this many sums; the total is of all
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub limit: u32,
+}
+
+/// What there is one sum for
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CostBy {
+    Run,
+    Tree,
+    Agent,
+    Model,
+    Label,
+    Day,
 }
 
 #[derive(Args)]

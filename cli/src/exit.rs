@@ -95,6 +95,7 @@ impl From<posse::Error> for Failure {
                 Failure { code: Code::Store, message, hint: None }
                     .hint("--db names another database; `posse config` shows which one is used")
             }
+            Error::Store(posse::store::StoreError::Erased(_)) => Failure::internal(message),
             Error::Store(_) => Failure { code: Code::Store, message, hint: None },
             Error::NotNow { .. } | Error::ShuttingDown => Failure::internal(message),
         }

@@ -29,6 +29,9 @@ pub struct RunView {
     pub cost_usd: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
+    /// Its log was removed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub erased: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
     pub root: RunId,
@@ -88,6 +91,7 @@ impl RunView {
             output_tokens: row.spent.output_tokens + row.reserved.output_tokens,
             cost_usd: row.cost().dollars(),
             damaged: row.damaged.clone(),
+            erased: row.erased,
             parent: row.parent,
             root: row.root,
             depth: row.depth,

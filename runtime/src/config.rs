@@ -3,6 +3,7 @@
 
 mod agents;
 mod file;
+mod lifecycle;
 pub(crate) mod limits;
 mod origin;
 mod patience;
@@ -13,6 +14,7 @@ mod webhooks;
 
 pub use agents::AgentTable;
 pub use file::AutoResume;
+pub use lifecycle::LifecycleSettings;
 pub use limits::{LimitSettings, parse_duration};
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
@@ -53,6 +55,8 @@ pub struct Config {
     pub recovery: Setting<AutoResume>,
     /// What an acknowledged event survives.
     pub durability: Setting<Durability>,
+    /// What becomes of runs that have ended.
+    pub lifecycle: LifecycleSettings,
     /// How far runs may go that say nothing else.
     pub limits: LimitSettings,
     /// How long runs put up with a provider in trouble.
@@ -168,6 +172,8 @@ impl Config {
         if self.max_concurrent.value == 0 {
             return Err(invalid("`max_concurrent` must be at least 1".to_owned()));
         }
+        let (minutes, days) = (file.archive_after_minutes, file.retention_days);
+        self.lifecycle.set(minutes, days, origin).map_err(invalid)?;
         self.patience.set(file.patience, origin).map_err(invalid)?;
         self.limits.narrow(file.limits.check().map_err(invalid)?, origin);
         if let Some(depth) = file.max_depth.filter(|depth| *depth > DEEPEST) {
@@ -231,6 +237,7 @@ impl Default for Config {
             plugins: Setting::default(Vec::new()),
             recovery: Setting::default(AutoResume::Continue),
             durability: Setting::default(Durability::Power),
+            lifecycle: LifecycleSettings::usual(),
             limits: LimitSettings::none(),
             patience: PatienceSettings::usual(),
             catalog: Setting::default(Catalog::built_in()),
@@ -307,6 +314,23 @@ mod tests {
             let error = load(&format!("[patience]\n{wrong}"), "").unwrap_err().to_string();
             let key = wrong.split(' ').next().unwrap();
             assert!(error.contains(&format!("in [patience]: `{key}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_becomes_of_ended_runs_is_a_setting_with_bounds() {
+        let usual = load("", "").unwrap().lifecycle.lifecycle();
+        assert_eq!(usual, crate::Lifecycle::default());
+        let config = load("archiveAfterMinutes = 90\nretention_days = 30", "").unwrap();
+        let lifecycle = config.lifecycle.lifecycle();
+        assert_eq!(lifecycle.archive_after, Some(Duration::from_secs(5_400)));
+        assert_eq!(lifecycle.retention, Some(Duration::from_secs(30 * 86_400)));
+        let never = load("archive_after_minutes = 0", "").unwrap().lifecycle.lifecycle();
+        assert_eq!((never.archive_after, never.retention), (None, None));
+        for wrong in ["archive_after_minutes = 99999999", "retention_days = 0"] {
+            let error = load(wrong, "").unwrap_err().to_string();
+            let key = wrong.split(' ').next().unwrap();
+            assert!(error.contains(&format!("`{key}` is")), "{error}");
         }
     }
 
@@ -410,6 +434,8 @@ mod tests {
             ("[models.\"openai/x\"]\nwindow = 1", "may not set `models`"),
             ("[aliases]\nsonnet = \"x/y\"", "may not set `aliases`"),
             ("[patience]\nretries = 1", "may not set `patience`"),
+            ("archive_after_minutes = 1", "may not set `archive_after_minutes`"),
+            ("retention_days = 1", "may not set `retention_days`"),
             ("plugins = [\"evil\"]", "may not set `plugins`"),
             ("[skills]\nextra_dirs = [\"/etc\"]", "may not set `skills.extra_dirs`"),
             ("[skills]\ninherit = true", "may not set `skills.inherit`"),

@@ -65,6 +65,9 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Finished(run) => Error::NotNow { run, reason: "has ended".to_owned() },
+            StoreError::Unfinished(run) => {
+                Error::NotNow { run, reason: "has not ended".to_owned() }
+            }
             StoreError::Archived(run) => Error::NotNow { run, reason: "is archived".to_owned() },
             StoreError::Closed => Error::ShuttingDown,
             other => Error::Store(other),

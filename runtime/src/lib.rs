@@ -27,6 +27,7 @@
 
 mod active;
 pub mod agents;
+mod archive;
 pub mod config;
 mod delegation;
 mod error;
@@ -49,6 +50,7 @@ mod verify;
 pub mod webhooks;
 
 pub use agents::{AgentCatalog, LiveCatalog};
+pub use archive::{Lifecycle, Prune};
 pub use error::Error;
 pub use feed::Update;
 pub use handle::{Events, RunHandle};

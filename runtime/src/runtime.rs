@@ -1,6 +1,7 @@
 //! The runtime: many runs on one store.
 
 use crate::agents::{AgentCatalog, LiveCatalog};
+use crate::archive::Lifecycle;
 use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::execute::Workbench;
@@ -86,6 +87,8 @@ pub struct RuntimeConfig {
     pub shutdown_after: Duration,
     /// Who outside is told of the ends of runs. Their names differ.
     pub webhooks: Vec<Webhook>,
+    /// What becomes of runs that have ended.
+    pub lifecycle: Lifecycle,
 }
 
 impl RuntimeConfig {
@@ -119,6 +122,7 @@ impl RuntimeConfig {
             recovery: Recovery::Continue,
             shutdown_after: Duration::from_secs(5),
             webhooks: Vec::new(),
+            lifecycle: Lifecycle::default(),
         }
     }
 }
@@ -406,13 +410,7 @@ impl Runtime {
             return found.ok_or(Error::Store(StoreError::NotFound(id)));
         }
         let typed = text.to_ascii_lowercase();
-        let recent = Filter { limit: RECENT, ..Filter::default() };
-        let rows = self.inner.store.list(&recent).await?;
-        let fits = |row: &RunRow| {
-            let id = row.id.to_string();
-            typed.len() >= 4 && (id.starts_with(&typed) || id.ends_with(&typed))
-        };
-        let mut fitting: Vec<RunRow> = rows.into_iter().filter(fits).collect();
+        let mut fitting = self.inner.store.find(&typed).await?;
         match (fitting.len(), fitting.pop()) {
             (1, Some(row)) => Ok(row),
             (0, _) => Err(Error::Ambiguous(format!(
@@ -501,6 +499,3 @@ impl Runtime {
 /// Why a call cannot be answered.
 const ANSWERED: &str = "it has its result already";
 const NOT_ASKED: &str = "the last reply of the agent does not make it; `posse runs log` shows them";
-
-/// How many of the newest runs a short id is looked for among.
-const RECENT: usize = 10_000;

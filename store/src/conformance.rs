@@ -6,10 +6,12 @@
 mod background;
 mod claims;
 mod deliveries;
+mod leftovers;
 mod lists;
 mod logs;
 mod ownership;
 mod sample;
+mod spending;
 mod trees;
 mod watching;
 
@@ -125,7 +127,18 @@ const CASES: &[(&str, Case)] = cases! {
         lists_can_be_filtered
         a_list_tells_where_runs_stand
         a_row_counts_what_was_spent
-        a_row_shows_its_run_at_a_glance;
+        a_row_shows_its_run_at_a_glance
+        a_run_is_found_by_a_part_of_its_id;
+    spending:
+        every_model_call_is_in_the_ledger
+        what_is_refused_costs_nothing
+        model_calls_are_summed_up_by_what_is_asked_for
+        sums_can_be_narrowed;
+    leftovers:
+        a_log_is_removed_and_what_it_cost_stays
+        only_the_log_of_a_run_that_has_ended_is_removed
+        what_ended_is_left_over_once_its_tree_has_ended
+        what_was_to_be_removed_is_left_over_once_nothing_below_is_open;
     trees:
         a_child_knows_those_above_it
         nothing_starts_below_a_run_that_was_told_to_stop

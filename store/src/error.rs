@@ -41,6 +41,14 @@ pub enum StoreError {
     /// The run is put away; nothing may follow.
     #[error("run {0} is archived")]
     Archived(RunId),
+    /// Its log was removed.
+    #[error(
+        "the log of run {0} was removed, as was asked for; `posse cost --run {0}` shows what it cost"
+    )]
+    Erased(RunId),
+    /// The run has not ended: its log cannot be removed.
+    #[error("run {0} has not ended")]
+    Unfinished(RunId),
     /// These events cannot stand at this place of a log.
     #[error("a log cannot have this at its place: {0}")]
     Misplaced(&'static str),

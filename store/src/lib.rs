@@ -15,8 +15,10 @@ mod clock;
 pub mod conformance;
 mod delivery;
 mod error;
+mod leftover;
 mod projection;
 mod row;
+mod spending;
 mod sql;
 mod sqlite;
 
@@ -26,8 +28,10 @@ pub use delivery::{
     Delivery, DeliveryFilter, DeliveryState, Notice, Outbox, Revival, Settled, Settlement,
 };
 pub use error::StoreError;
+pub use leftover::{Leftover, Leftovers};
 pub use projection::Projection;
 pub use row::{RunRow, Spent};
+pub use spending::{By, OpenCall, Spending, SpendingQuery};
 pub use sqlite::{Durability, Options, SqliteStore};
 
 use async_trait::async_trait;
@@ -46,6 +50,20 @@ pub trait Store: Outbox {
 
     /// The runs that `filter` selects.
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError>;
+
+    /// The runs whose ids begin or end with `part`, at least four characters in lower case, the
+    /// newest first. Of very many it finds a thousand.
+    async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError>;
+
+    /// What model calls cost, summed up as `query` asks.
+    async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError>;
+
+    /// The runs of which something can be put away, those that ended first first.
+    async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError>;
+
+    /// Removes the log of a run that has ended and whose last event is `last`; it is archived from
+    /// then on. Its row and what its model calls cost stay.
+    async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError>;
 
     /// The runs of which there are events and no row, by the names they are stored under. There are
     /// none unless someone changed the store behind its back.

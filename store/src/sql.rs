@@ -1,6 +1,12 @@
 //! Every statement, once. Portable between SQLite and PostgreSQL: `$n` placeholders, TEXT and
 //! BIGINT, no booleans, no JSON operators, no generated keys. A test prepares each of them.
 
+mod leftovers;
+mod spending;
+
+pub(crate) use leftovers::leftovers;
+pub(crate) use spending::{Ask, spending};
+
 use crate::DeliveryFilter;
 
 /// Columns of `runs`, in the order in which rows are written and read.
@@ -9,7 +15,7 @@ pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, sessio
     outcome, note, archived, turns, tool_calls, input_tokens, output_tokens, cost, \
     reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits, \
     label, priority, background, expects, gathers, gathered_at, paused, finished_at, cleanup, \
-    erased, account, budget, drawn";
+    erased, account, budget, drawn, calling, calling_for";
 
 /// Those that never change.
 const CONSTANT: [&str; 13] = [
@@ -29,11 +35,16 @@ const CONSTANT: [&str; 13] = [
 ];
 
 /// How many columns `RUN_COLUMNS` has.
-pub(crate) const RUN_WIDTH: usize = 46;
+pub(crate) const RUN_WIDTH: usize = 48;
 
 /// Columns of `events`.
 const EVENT_COLUMNS: &str = "run, seq, at, version, body, hash";
 pub(crate) const EVENT_WIDTH: usize = 6;
+
+/// Columns of `model_calls`.
+const CALL_COLUMNS: &str = "run, seq, at, root, agent, model, label, purpose, ending, calls, \
+    input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, cost";
+pub(crate) const CALL_WIDTH: usize = 16;
 
 /// The schema, one migration an entry; statements are split at `;`.
 pub(crate) const MIGRATIONS: &[&str] = &[
@@ -91,21 +102,35 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     ALTER TABLE runs ADD COLUMN account TEXT;
     ALTER TABLE runs ADD COLUMN budget TEXT;
     ALTER TABLE runs ADD COLUMN drawn TEXT;
+    ALTER TABLE runs ADD COLUMN calling TEXT;
+    ALTER TABLE runs ADD COLUMN calling_for TEXT NOT NULL DEFAULT 'turn';
+    UPDATE runs SET calling = model WHERE reserved_input + reserved_output + reserved_cost > 0;
     UPDATE runs SET finished_at = updated_at WHERE outcome IS NOT NULL;
     DROP INDEX runs_ready;
     CREATE INDEX runs_ready ON runs (priority DESC, ready_at, id)
         WHERE runnable = 1 AND owner IS NULL AND paused = 0;
     CREATE INDEX runs_gathering ON runs (gathered_at) WHERE gathered_at > 0;
     CREATE INDEX runs_to_put_away ON runs (finished_at) WHERE finished_at > 0 AND archived = 0;
+    CREATE INDEX runs_to_erase ON runs (finished_at) WHERE archived = 1 AND erased = 0;
+    CREATE INDEX runs_to_delete ON runs (finished_at)
+        WHERE cleanup = 'delete' AND erased = 0 AND finished_at > 0;
+    CREATE INDEX runs_open_in_tree ON runs (root, id) WHERE outcome IS NULL;
+    CREATE INDEX runs_open_by_workspace ON runs (workspace, id) WHERE outcome IS NULL;
+    CREATE INDEX runs_open_at_the_top ON runs (id) WHERE depth = 0 AND outcome IS NULL;
+    CREATE INDEX runs_calling ON runs (id) WHERE calling IS NOT NULL;
+    CREATE INDEX runs_by_ending ON runs (substr(id, 23));
     CREATE TABLE model_calls (
         run TEXT NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL, root TEXT NOT NULL,
         agent TEXT NOT NULL, model TEXT NOT NULL, label TEXT NOT NULL, purpose TEXT NOT NULL,
-        ending TEXT NOT NULL, input_tokens BIGINT NOT NULL, cache_read_tokens BIGINT NOT NULL,
-        cache_write_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL,
-        reasoning_tokens BIGINT NOT NULL, cost BIGINT NOT NULL, PRIMARY KEY (run, seq)
+        ending TEXT NOT NULL, calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL,
+        cache_read_tokens BIGINT NOT NULL, cache_write_tokens BIGINT NOT NULL,
+        output_tokens BIGINT NOT NULL, reasoning_tokens BIGINT NOT NULL, cost BIGINT NOT NULL,
+        PRIMARY KEY (run, seq)
     );
-    CREATE INDEX model_calls_by_root ON model_calls (root, run);
     CREATE INDEX model_calls_by_time ON model_calls (at);
+    INSERT INTO model_calls SELECT id, 0, updated_at, root, agent, model, '', 'turn', 'earlier',
+        turns, input_tokens, 0, 0, output_tokens, 0, cost
+        FROM runs WHERE turns + input_tokens + output_tokens + cost > 0;
     CREATE TABLE deliveries (
         id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL, hook TEXT NOT NULL,
         kind TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL, attempts BIGINT NOT NULL,
@@ -129,8 +154,9 @@ pub(crate) const DISOWN: &str = "UPDATE runs SET owner = NULL \
 pub(crate) const MARK_DAMAGED: &str = "UPDATE runs SET damaged = $2 WHERE id = $1";
 pub(crate) const EVENTS_FROM: &str = "SELECT seq, at, version, body, hash FROM events \
     WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
-pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged FROM runs \
+pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged, erased FROM runs \
     WHERE id = $1";
+pub(crate) const ERASE: &str = "DELETE FROM events WHERE run = $1";
 
 pub(crate) const ORPHANS: &str = "SELECT DISTINCT run FROM events \
     WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = events.run) ORDER BY run";
@@ -209,6 +235,11 @@ fn given_rows(width: usize, count: usize) -> String {
 /// Inserts up to `count` events.
 pub(crate) fn insert_events(count: usize) -> String {
     format!("INSERT INTO events ({EVENT_COLUMNS}) {}", given_rows(EVENT_WIDTH, count))
+}
+
+/// Inserts up to `count` model calls.
+pub(crate) fn insert_calls(count: usize) -> String {
+    format!("INSERT INTO model_calls ({CALL_COLUMNS}) {}", given_rows(CALL_WIDTH, count))
 }
 
 /// Writes up to `count` rows of runs, new or known.
@@ -317,17 +348,38 @@ pub(crate) fn claimable(shape: Shape) -> String {
     )
 }
 
+/// Finds runs by the beginning of their ids. Binds: the least id, the greatest, limit.
+pub(crate) fn runs_by_beginning() -> String {
+    format!("SELECT {RUN_COLUMNS} FROM runs WHERE id >= $1 AND id <= $2 ORDER BY id DESC LIMIT $3")
+}
+
+/// Finds runs by the last four characters of their ids. Binds: those, limit.
+pub(crate) fn runs_by_ending() -> String {
+    format!("SELECT {RUN_COLUMNS} FROM runs WHERE substr(id, 23) = $1 ORDER BY id DESC LIMIT $2")
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::DeliveryState;
-    use sqlx::{AssertSqlSafe, Connection, Executor, SqlSafeStr, SqliteConnection};
+    use crate::leftover::Leftover;
+    use crate::spending::By;
+    use sqlx::{AssertSqlSafe, Connection, Executor, Row, SqlSafeStr, SqliteConnection};
 
     /// Every statement a store runs, apart from the engine's own pragmas and transactions.
     fn all() -> Vec<String> {
-        let fixed =
-            [WORKERS, WORKER_SAVE, WORKER_DELETE, DISOWN, MARK_DAMAGED, EVENTS_FROM, TAIL, ORPHANS];
+        let fixed = [
+            WORKERS,
+            WORKER_SAVE,
+            WORKER_DELETE,
+            DISOWN,
+            MARK_DAMAGED,
+            EVENTS_FROM,
+            TAIL,
+            ORPHANS,
+            ERASE,
+        ];
         let mut all: Vec<String> = fixed.map(str::to_owned).to_vec();
         let of_deliveries = [
             DELIVERY_INSERT,
@@ -343,9 +395,18 @@ mod tests {
                 all.push(deliveries(&DeliveryFilter { id: id.clone(), state, limit: 0 }));
             }
         }
+        all.extend([runs_by_beginning(), runs_by_ending()]);
+        all.extend([Leftover::Ended, Leftover::Unwanted, Leftover::Archived].map(leftovers));
+        let every = [By::Nothing, By::Run, By::Tree, By::Agent, By::Model, By::Label, By::Day];
+        for (by, bits) in every.into_iter().flat_map(|by| (0..16).map(move |bits| (by, bits))) {
+            let is_set = |bit: i32| bits & (1 << bit) != 0;
+            let (tree, workspace) = (is_set(0), is_set(1));
+            all.push(spending(Ask { by, tree, workspace, since: is_set(2), until: is_set(3) }));
+        }
         for count in [1, 2, 64] {
             all.extend(
-                [insert_events, save_runs, runs_by_id, tails, runs_by_key].map(|it| it(count)),
+                [insert_events, insert_calls, save_runs, runs_by_id, tails, runs_by_key]
+                    .map(|it| it(count)),
             );
         }
         for bits in 0..128usize {
@@ -373,6 +434,57 @@ mod tests {
         }
     }
 
+    /// How the engine finds the rows of a statement.
+    async fn plan(connection: &mut SqliteConnection, statement: &str) -> String {
+        let explained = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+        let steps = sqlx::query(explained).fetch_all(connection).await.unwrap();
+        steps.iter().map(|step| step.get::<String, _>(3) + "; ").collect()
+    }
+
+    #[tokio::test]
+    async fn an_index_leads_to_what_is_asked_for_among_a_million() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        for statement in MIGRATIONS.iter().flat_map(|migration| migration.split(';')) {
+            connection.execute(AssertSqlSafe(statement.to_owned())).await.unwrap();
+        }
+        let listed = |workspace, kin, unfinished| {
+            list(Shape { workspace, kin, unfinished, ..Shape::default() })
+        };
+        let table = [
+            (listed(false, None, false), "sqlite_autoindex_runs_1"),
+            (listed(false, None, true), "runs_unfinished"),
+            (listed(true, None, false), "runs_by_workspace"),
+            (listed(true, None, true), "runs_open_by_workspace"),
+            (listed(false, Some(Family::Roots), false), "runs_at_the_top"),
+            (listed(false, Some(Family::Roots), true), "runs_open_at_the_top"),
+            (listed(false, Some(Family::Children), false), "runs_by_parent"),
+            (listed(false, Some(Family::Tree), false), "runs_by_root"),
+            (listed(false, Some(Family::Tree), true), "runs_open_in_tree"),
+            (runs_by_beginning(), "sqlite_autoindex_runs_1"),
+            (runs_by_ending(), "runs_by_ending"),
+            (leftovers(Leftover::Ended), "runs_to_put_away"),
+            (leftovers(Leftover::Unwanted), "runs_to_delete"),
+            (leftovers(Leftover::Archived), "runs_to_erase"),
+        ];
+        for (statement, index) in table {
+            let plan = plan(&mut connection, &statement).await;
+            let wanted = format!("runs USING INDEX {index}");
+            assert!(plan.contains(&wanted), "{statement}: {plan}");
+            let is_sorted = !plan.contains("TEMP B-TREE") || index == "runs_by_ending";
+            assert!(is_sorted, "{statement}: {plan}");
+        }
+        let by = By::Nothing;
+        for (tree, index) in
+            [(true, "sqlite_autoindex_model_calls_1"), (false, "model_calls_by_time")]
+        {
+            let ask = Ask { by, tree, workspace: false, since: !tree, until: false };
+            let plan = plan(&mut connection, &spending(ask)).await;
+            assert!(plan.contains(&format!("SEARCH model_calls USING INDEX {index}")), "{plan}");
+            let is_bounded = plan.contains("runs_calling") || tree;
+            assert!(is_bounded && !plan.contains("SCAN model_calls"), "{plan}");
+        }
+    }
+
     #[test]
     fn every_statement_is_portable() {
         let migrations = MIGRATIONS.iter().map(|migration| (*migration).to_owned());
@@ -389,5 +501,6 @@ mod tests {
     fn the_columns_are_counted() {
         assert_eq!(RUN_COLUMNS.split(", ").count(), RUN_WIDTH);
         assert_eq!(EVENT_COLUMNS.split(", ").count(), EVENT_WIDTH);
+        assert_eq!(CALL_COLUMNS.split(", ").count(), CALL_WIDTH);
     }
 }

@@ -86,6 +86,11 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
         Durability::Process => "process",
     };
     row("durability", json!(durability), &config.durability.origin);
+    let lifecycle = &config.lifecycle;
+    let minutes = &lifecycle.archive_after_minutes;
+    row("archive_after_minutes", json!(minutes.value), &minutes.origin);
+    let days = &lifecycle.retention_days;
+    row("retention_days", json!(days.value), &days.origin);
     let limits = &config.limits;
     row("limits.turns", json!(limits.turns.value), &limits.turns.origin);
     row("limits.tool_calls", json!(limits.tool_calls.value), &limits.tool_calls.origin);

@@ -6,6 +6,7 @@ mod cassette;
 pub mod chat;
 pub mod completions;
 pub mod config;
+pub mod cost;
 pub mod daemon;
 pub mod demo;
 pub mod fake_model;
@@ -150,6 +151,7 @@ impl Common {
             patience: config.patience.patience(),
             stall: config.patience.stall(),
             limits: config.limits.limits(),
+            lifecycle: config.lifecycle.lifecycle(),
             skills: self.skills(agents.working_folder()),
             agents,
             launcher: Some(self.launcher.clone().with_environment(environment)),

@@ -1,9 +1,11 @@
 //! `posse runs`: list, follow and control runs. One file a verb.
 
+mod archive;
 pub mod cancel;
 mod export;
 mod list;
 mod log;
+mod prune;
 pub mod resume;
 mod send;
 mod show;
@@ -61,6 +63,10 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
             print::json_pretty(&json!({"runs": 0, "events": 0, "damaged": []}))?;
         }
         RunsVerb::Verify { run: None } => print::note("no runs yet"),
+        RunsVerb::Prune(_) if json => {
+            print::json_pretty(&json!({"removed": false, "runs": [], "events": 0}))?;
+        }
+        RunsVerb::Prune(_) => print::note("no runs yet"),
         RunsVerb::Resume { all: true, .. } if json => {}
         RunsVerb::Resume { all: true, .. } => print::note("no runs yet"),
         _ => {
@@ -87,6 +93,8 @@ async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code,
             resume::one(common, runtime, &run.unwrap_or_default(), text).await
         }
         RunsVerb::Verify { run } => verify::run(common, runtime, run.as_deref()).await,
+        RunsVerb::Archive { runs } => archive::run(common, runtime, &runs).await,
+        RunsVerb::Prune(options) => prune::run(common, runtime, options).await,
         RunsVerb::Export { run, output } => export::run(common, runtime, &run, output).await,
     }
 }

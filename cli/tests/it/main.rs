@@ -9,6 +9,7 @@ mod chat_commands;
 mod cleaning;
 mod codes;
 mod control;
+mod cost;
 mod crash;
 mod daemon;
 mod daemon_socket;

@@ -44,6 +44,9 @@ pub(super) struct File {
     pub(super) plugins: Option<Vec<PathBuf>>,
     pub(super) recovery: Option<AutoResume>,
     durability: Option<DurabilityWord>,
+    #[serde(alias = "archiveAfterMinutes")]
+    pub(super) archive_after_minutes: Option<u64>,
+    pub(super) retention_days: Option<u64>,
     pub(super) limits: FileLimits,
     pub(super) patience: FilePatience,
     pub(super) skills: FileSkills,
@@ -86,6 +89,8 @@ impl File {
             ("max_concurrent", self.max_concurrent.is_some()),
             ("recovery", self.recovery.is_some()),
             ("durability", self.durability.is_some()),
+            ("archive_after_minutes", self.archive_after_minutes.is_some()),
+            ("retention_days", self.retention_days.is_some()),
             ("plugins", self.plugins.is_some()),
             ("patience", !self.patience.is_empty()),
             ("skills.extra_dirs", self.skills.extra_dirs.is_some()),

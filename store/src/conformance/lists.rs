@@ -160,3 +160,30 @@ pub(super) async fn a_row_shows_its_run_at_a_glance(subject: &dyn Subject) -> Ve
     ensure!(row.created_at > 0 && row.updated_at >= row.created_at, "times do not fit");
     Ok(())
 }
+
+pub(super) async fn a_run_is_found_by_a_part_of_its_id(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("parts of ids").await;
+    let runs = create_many(&*store, "/w", 30).await?;
+    for run in &runs {
+        let id = run.to_string();
+        for part in [&id[..], &id[..25], &id[14..], &id[20..], &id[22..]] {
+            let expected: Vec<RunId> = runs
+                .iter()
+                .rev()
+                .map(RunId::to_string)
+                .filter(|id| id.starts_with(part) || id.ends_with(part))
+                .filter_map(|id| id.parse().ok())
+                .collect();
+            let found = ids(&store.find(part).await?);
+            ensure!(found == expected, "`{part}` finds {found:?} in place of {expected:?}");
+        }
+    }
+    let first = runs.first().map_or(String::new(), RunId::to_string);
+    let all = store.find(&first[..4]).await?;
+    ensure!(all.len() == 30, "{} of 30 runs begin with `{}`", all.len(), &first[..4]);
+    ensure!(all.windows(2).all(|two| two[0].id > two[1].id), "not the newest first");
+    for nothing in ["", "abc", "ülü", "zzzz", &"0".repeat(40)] {
+        ensure!(store.find(nothing).await?.is_empty(), "`{nothing}` finds something");
+    }
+    Ok(())
+}

@@ -45,7 +45,8 @@ pub(super) fn usage(tokens: u64) -> Usage {
 
 pub(super) fn called(tokens: u64, purpose: Purpose) -> Event {
     let extra = Extra::default();
-    Event::ModelCalled(ModelCalled { reserved: usage(tokens), purpose, extra })
+    let model = String::new();
+    Event::ModelCalled(ModelCalled { reserved: usage(tokens), purpose, model, extra })
 }
 
 pub(super) fn replied(tokens: u64) -> Event {

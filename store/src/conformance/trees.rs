@@ -49,7 +49,7 @@ fn birth(ancestors: &[RunId]) -> Result<(RunId, Vec<Append>), Fault> {
     Ok((batch.first().map_or(parent, |append| append.run), batch))
 }
 
-async fn bear(store: &dyn Store, ancestors: &[RunId]) -> Result<RunId, Fault> {
+pub(super) async fn bear(store: &dyn Store, ancestors: &[RunId]) -> Result<RunId, Fault> {
     let (child, batch) = birth(ancestors)?;
     store.append(batch).await?;
     Ok(child)

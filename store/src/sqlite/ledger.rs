@@ -4,7 +4,7 @@
 //! Rows of runs are kept between transactions. That is sound because `PRAGMA data_version`, read
 //! inside the transaction, tells when another process has written: then they are dropped.
 
-use super::codec::{bind_event, bind_nothing, bind_run, run_row, worker_row};
+use super::codec::{bind_call, bind_event, bind_nothing, bind_run, run_row, worker_row};
 use super::deliveries;
 use super::engine_error;
 use super::presence::Presence;
@@ -120,6 +120,10 @@ impl Ledger {
             self.mark_damaged(*run, reason).await?;
         }
         self.load(work, group).await?;
+        for (run, last, _) in &work.erasures {
+            let result = self.erase(*run, *last, group).await?;
+            group.answers.erased.push(result);
+        }
         for (batch, _) in &work.appends {
             let result = self.admit(batch, group);
             group.answers.appended.push(result);
@@ -211,6 +215,8 @@ impl Ledger {
                 missing.insert(append.run.to_string());
             }
         }
+        let erasures = work.erasures.iter().map(|(run, _, _)| run);
+        missing.extend(erasures.filter(|run| !self.rows.contains_key(run)).map(RunId::to_string));
         for row in self.select(sql::runs_by_id, missing).await? {
             if let Some(row) = run_row(&row) {
                 self.rows.insert(row.id, row);
@@ -283,6 +289,30 @@ impl Ledger {
         group.events.append(&mut events);
         group.deliveries.append(&mut deliveries);
         Ok(answers)
+    }
+
+    /// Removes the log of a run, or says why not. Nothing may have been decided about it before: what
+    /// is appended in the same transaction finds it removed.
+    async fn erase(
+        &mut self,
+        run: RunId,
+        last: Seq,
+        group: &mut Group,
+    ) -> Result<Result<(), StoreError>, StoreError> {
+        let erased = match self.rows.get(&run) {
+            None => Err(StoreError::NotFound(run)),
+            Some(row) => row.erase(last),
+        };
+        let row = match erased {
+            Ok(row) => row,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let query = sqlx::query(sql::ERASE).bind(run.to_string());
+        query.execute(&mut self.connection).await.map_err(|error| self.engine(error))?;
+        fail::fail_point!("store.erase.deleted");
+        group.dirty.insert(run);
+        self.rows.insert(run, row);
+        Ok(Ok(()))
     }
 
     /// Takes runs for this worker. Everything decided before must have been written.
@@ -396,17 +426,22 @@ impl Ledger {
 
     /// Writes what the group has decided so far.
     async fn write(&mut self, group: &mut Group, then: Then) -> Result<(), StoreError> {
-        let mut events = std::mem::take(&mut group.events).into_iter();
+        let mut events = std::mem::take(&mut group.events);
+        let calls: Vec<_> = events.iter_mut().filter_map(|event| event.settles.take()).collect();
+        let (mut events, mut calls) = (events.into_iter(), calls.into_iter());
         let rows: Vec<&RunRow> = group.dirty.iter().filter_map(|run| self.rows.get(run)).collect();
         let mut rows = rows.as_slice();
         loop {
             let (taken_events, events_room) = room_for(events.len());
+            let (taken_calls, calls_room) = room_for(calls.len());
             let (taken_rows, rows_room) = room_for(rows.len());
-            let last = taken_events == events.len() && taken_rows == rows.len();
-            // An event refers to no row, so that both may be cut anywhere.
+            let last = taken_events == events.len()
+                && taken_calls == calls.len()
+                && taken_rows == rows.len();
+            // Nothing refers to a row, so that each may be cut anywhere.
             let then = if last { then } else { Then::GoOn };
-            let message = Message { events: events_room, runs: rows_room, then };
-            if events_room + rows_room == 0 && then == Then::GoOn {
+            let message = Message { events: events_room, calls: calls_room, runs: rows_room, then };
+            if events_room + calls_room + rows_room == 0 && then == Then::GoOn {
                 break;
             }
             let mut query = sqlx::query(AssertSqlSafe(self.texts.get(message)));
@@ -414,6 +449,10 @@ impl Ledger {
                 query = bind_event(query, event);
             }
             query = bind_nothing(query, (events_room - taken_events) * sql::EVENT_WIDTH);
+            for call in calls.by_ref().take(taken_calls) {
+                query = bind_call(query, call);
+            }
+            query = bind_nothing(query, (calls_room - taken_calls) * sql::CALL_WIDTH);
             let (now, later) = rows.split_at(taken_rows);
             for row in now {
                 query = bind_run(query, row);

@@ -1,14 +1,19 @@
 //! Reading beside the writer. Every log that is read is checked against its hashes.
 
-use super::codec::{event_row, run_row, tail_row, to_sql, worker_row};
+use super::codec::{
+    Statement, event_row, is_erased, run_row, spending_row, tail_row, to_sql, worker_row,
+};
 use super::deliveries;
 use super::engine_error;
 use super::presence::Presence;
 use super::text::bare;
 use super::work::Request;
-use crate::sql::{self, Family, Shape};
-use crate::{Delivery, DeliveryFilter, Filter, Kin, RunRow, StoreError, Unfinished, chain};
-use posse_protocol::{Record, RunId, Seq};
+use crate::spending::{By, Spending, SpendingQuery, date};
+use crate::sql::{self, Ask, Family, Shape};
+use crate::{
+    Delivery, DeliveryFilter, Filter, Kin, Leftovers, RunRow, StoreError, Unfinished, chain,
+};
+use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use std::sync::Arc;
@@ -29,6 +34,10 @@ const READERS: u32 = 4;
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Runs in a list whose length nobody set.
 const LIST: usize = 100;
+/// Runs that are found by a part of their ids, at most.
+const FOUND: i64 = 1_000;
+/// Characters of an id's end by which runs are found.
+const ENDING: usize = 4;
 
 impl Reader {
     pub(super) fn new(
@@ -89,6 +98,9 @@ impl Reader {
             .await
             .map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;
+        if is_erased(&tail) {
+            return Err(StoreError::Erased(run));
+        }
         let (tail, known) = match tail_row(&tail) {
             Ok(tail) => tail,
             Err(error) => {
@@ -101,7 +113,6 @@ impl Reader {
     }
 
     pub(super) async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
-        let engine = |error| engine_error(error, &self.path);
         let shape = Shape {
             ids: usize::from(filter.id.is_some()),
             workspace: filter.workspace.is_some(),
@@ -129,9 +140,80 @@ impl Reader {
             query = query.bind(text);
         }
         let limit = if filter.limit == 0 { LIST } else { filter.limit };
+        self.standing(query.bind(to_sql(limit as u64))).await
+    }
+
+    /// The runs whose ids begin or end with `part`, the newest first.
+    pub(super) async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
+        let Some(ending) = part.len().checked_sub(ENDING).and_then(|at| part.get(at..)) else {
+            return Ok(Vec::new());
+        };
+        let (begins, ends) = (bare(&sql::runs_by_beginning()), bare(&sql::runs_by_ending()));
+        let greatest = format!("{part:z<26}");
+        let begins = sqlx::query(AssertSqlSafe(begins)).bind(part.to_owned()).bind(greatest);
+        let mut found = self.standing(begins.bind(FOUND)).await?;
+        let ends = sqlx::query(AssertSqlSafe(ends)).bind(ending.to_owned()).bind(FOUND);
+        let ends = self.standing(ends).await?;
+        found.extend(ends.into_iter().filter(|row| row.id.to_string().ends_with(part)));
+        found.sort_by_key(|row| std::cmp::Reverse(row.id));
+        found.dedup_by_key(|row| row.id);
+        Ok(found)
+    }
+
+    /// The runs of which something is to be put away.
+    pub(super) async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
+        let long = u64::try_from(wanted.ended_for.as_millis()).unwrap_or(u64::MAX);
+        let latest = self.presence.clock().wall_ms().saturating_sub(long);
+        let query = sqlx::query(AssertSqlSafe(bare(&sql::leftovers(wanted.which))));
+        let query = query.bind(to_sql(latest)).bind(i64::from(SCHEMA_VERSION));
+        self.standing(query.bind(to_sql(wanted.limit as u64))).await
+    }
+
+    /// The sums that `query` asks for.
+    pub(super) async fn spending(
+        &self,
+        query: &SpendingQuery,
+    ) -> Result<Vec<Spending>, StoreError> {
+        let engine = |error| engine_error(error, &self.path);
+        let SpendingQuery { by, tree, workspace, since, until, limit } = query;
+        let ask = Ask {
+            by: *by,
+            tree: tree.is_some(),
+            workspace: workspace.is_some(),
+            since: since.is_some(),
+            until: until.is_some(),
+        };
+        let mut statement = sqlx::query(AssertSqlSafe(bare(&sql::spending(ask))));
+        if let Some(tree) = tree {
+            statement = statement.bind(tree.to_string());
+        }
+        // Once for the calls that are settled, once for those that are not.
+        for _ in 0..2 {
+            if let Some(workspace) = workspace {
+                statement = statement.bind(workspace.clone());
+            }
+            for time in [since, until].into_iter().flatten() {
+                statement = statement.bind(to_sql(*time));
+            }
+        }
+        let limit = if *limit == 0 { usize::MAX } else { *limit };
+        let statement = statement.bind(to_sql(limit as u64));
+        let rows = statement.fetch_all(&self.pool).await.map_err(engine)?;
+        let mut sums =
+            rows.iter().map(spending_row).collect::<Result<Vec<_>, _>>().map_err(engine)?;
+        if *by == By::Day {
+            for sum in &mut sums {
+                sum.key = date(sum.key.parse().unwrap_or_default());
+            }
+        }
+        Ok(sums)
+    }
+
+    /// The runs that `query` selects, and where they stand.
+    async fn standing(&self, query: Statement<'_>) -> Result<Vec<RunRow>, StoreError> {
+        let engine = |error| engine_error(error, &self.path);
         // One snapshot for the runs and the workers that own them.
         let mut snapshot = self.pool.begin().await.map_err(engine)?;
-        let query = query.bind(to_sql(limit as u64));
         let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
         let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;

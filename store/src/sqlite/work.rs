@@ -3,7 +3,7 @@
 use super::deliveries::{Change, Changed};
 use crate::append::{Append, Appended, Draft, Guard, Ownership, Reserve};
 use crate::{Claimed, StoreError, Wanted};
-use posse_protocol::RunId;
+use posse_protocol::{RunId, Seq};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -16,6 +16,7 @@ pub(super) enum Request {
     Deliveries { change: Change, reply: Reply<Changed> },
     Renew { reply: Reply<()> },
     Damage { run: RunId, reason: String, reply: Reply<()> },
+    Erase { run: RunId, last: Seq, reply: Reply<()> },
     Close,
 }
 
@@ -27,6 +28,7 @@ pub(super) struct Work {
     pub(super) deliveries: Vec<(Change, Reply<Changed>)>,
     pub(super) renewals: Vec<Reply<()>>,
     pub(super) damages: Vec<(RunId, String, Reply<()>)>,
+    pub(super) erasures: Vec<(RunId, Seq, Reply<()>)>,
 }
 
 /// What a transaction answers, each list in the order of the work.
@@ -35,6 +37,7 @@ pub(super) struct Answers {
     pub(super) appended: Vec<Result<Vec<Appended>, StoreError>>,
     pub(super) claimed: Vec<Vec<Claimed>>,
     pub(super) deliveries: Vec<Changed>,
+    pub(super) erased: Vec<Result<(), StoreError>>,
 }
 
 impl FromIterator<Request> for Work {
@@ -52,6 +55,7 @@ impl FromIterator<Request> for Work {
                 Request::Deliveries { change, reply } => work.deliveries.push((change, reply)),
                 Request::Renew { reply } => work.renewals.push(reply),
                 Request::Damage { run, reason, reply } => work.damages.push((run, reason, reply)),
+                Request::Erase { run, last, reply } => work.erasures.push((run, last, reply)),
                 Request::Close => {}
             }
         }
@@ -73,8 +77,8 @@ impl Work {
     }
 
     pub(super) fn len(&self) -> usize {
-        let changes = self.deliveries.len() + self.renewals.len() + self.damages.len();
-        self.appends.len() + self.claims.len() + changes
+        let marks = self.renewals.len() + self.damages.len() + self.erasures.len();
+        self.appends.len() + self.claims.len() + self.deliveries.len() + marks
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -85,6 +89,9 @@ impl Work {
     pub(super) fn answer(self, answers: Answers) -> Vec<Claimed> {
         // Whoever else no longer waits for an answer does not need it.
         for ((_, reply), result) in self.appends.into_iter().zip(answers.appended) {
+            let _ = reply.send(result);
+        }
+        for ((_, _, reply), result) in self.erasures.into_iter().zip(answers.erased) {
             let _ = reply.send(result);
         }
         for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
@@ -112,7 +119,9 @@ impl Work {
         for (_, reply) in self.deliveries {
             let _ = reply.send(Err(error.clone()));
         }
-        for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
+        let marks = self.damages.into_iter().map(|it| it.2);
+        let marks = marks.chain(self.erasures.into_iter().map(|it| it.2));
+        for reply in self.renewals.into_iter().chain(marks) {
             let _ = reply.send(Err(error.clone()));
         }
     }
@@ -138,8 +147,11 @@ impl Work {
             self.damages.into_iter().map(|it| Work { damages: vec![it], ..Work::default() });
         let deliveries =
             self.deliveries.into_iter().map(|it| Work { deliveries: vec![it], ..Work::default() });
+        let erasures =
+            self.erasures.into_iter().map(|it| Work { erasures: vec![it], ..Work::default() });
         let renewals = Work { renewals: self.renewals, ..Work::default() };
         let renewals = (!renewals.is_empty()).then_some(renewals);
-        renewals.into_iter().chain(damages).chain(appends).chain(deliveries).chain(claims)
+        let marks = renewals.into_iter().chain(damages).chain(erasures);
+        marks.chain(appends).chain(deliveries).chain(claims)
     }
 }

@@ -114,6 +114,7 @@ fn interrupted() -> Vec<Event> {
     log.push(Event::ModelCalled(ModelCalled {
         reserved: usage.clone(),
         purpose: Purpose::Turn,
+        model: String::new(),
         extra: Extra::default(),
     }));
     log.push(Event::ModelReplied(Box::new(ModelReplied {
