@@ -5,8 +5,8 @@ use super::engine_error;
 use super::presence::Presence;
 use super::text::bare;
 use super::work::Request;
-use crate::sql::{self, Family, Shape};
-use crate::{Filter, Kin, RunRow, StoreError, Unfinished, chain};
+use crate::selection::{self, Selection};
+use crate::{Filter, RunRow, StoreError, chain, sql};
 use posse_protocol::{Record, RunId, Seq};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
@@ -26,8 +26,6 @@ pub(super) struct Reader {
 const READERS: u32 = 4;
 /// How long a reader waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Runs in a list whose length nobody set.
-const LIST: usize = 100;
 
 impl Reader {
     pub(super) fn new(
@@ -101,39 +99,19 @@ impl Reader {
 
     pub(super) async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
         let engine = |error| engine_error(error, &self.path);
-        let shape = Shape {
-            ids: usize::from(filter.id.is_some()),
-            workspace: filter.workspace.is_some(),
-            kin: match filter.kin {
-                Kin::All => None,
-                Kin::Roots => Some(Family::Roots),
-                Kin::ChildrenOf(_) => Some(Family::Children),
-                Kin::TreeOf(_) => Some(Family::Tree),
-            },
-            before: filter.before.is_some(),
-            unfinished: filter.unfinished == Unfinished::Only,
-        };
-        let mut query = sqlx::query(AssertSqlSafe(bare(&sql::list(shape))));
-        let texts = [
-            filter.id.map(|id| id.to_string()),
-            filter.workspace.clone(),
-            match filter.kin {
-                Kin::ChildrenOf(run) | Kin::TreeOf(run) => Some(run.to_string()),
-                Kin::All | Kin::Roots => None,
-            },
-            filter.before.map(|id| id.to_string()),
-        ];
-        for text in texts.into_iter().flatten() {
-            query = query.bind(text);
-        }
-        let limit = if filter.limit == 0 { LIST } else { filter.limit };
         // One snapshot for the runs and the workers that own them.
         let mut snapshot = self.pool.begin().await.map_err(engine)?;
-        let query = query.bind(to_sql(limit as u64));
-        let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
         let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
-        snapshot.rollback().await.map_err(engine)?;
         let living = self.presence.living(workers.iter().filter_map(worker_row));
+        let workers: Vec<String> = living.iter().map(ToString::to_string).collect();
+        let Selection { statement, texts, limit } = selection::select(filter, &workers);
+        let mut query = sqlx::query(AssertSqlSafe(bare(&statement)));
+        for text in texts {
+            query = query.bind(text);
+        }
+        let query = query.bind(to_sql(limit));
+        let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
+        snapshot.rollback().await.map_err(engine)?;
         let status = |mut row: RunRow| {
             row.status = row.status_given(row.owner.is_some_and(|owner| living.contains(&owner)));
             row
