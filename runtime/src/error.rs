@@ -66,6 +66,10 @@ impl From<StoreError> for Error {
         match error {
             StoreError::Finished(run) => Error::NotNow { run, reason: "has ended".to_owned() },
             StoreError::Archived(run) => Error::NotNow { run, reason: "is archived".to_owned() },
+            StoreError::Paused(run) => {
+                let reason = "is paused: it starts nothing until it goes on".to_owned();
+                Error::NotNow { run, reason }
+            }
             StoreError::Closed => Error::ShuttingDown,
             other => Error::Store(other),
         }

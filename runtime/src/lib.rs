@@ -28,10 +28,12 @@
 mod active;
 pub mod agents;
 pub mod config;
+mod control;
 mod delegation;
 mod error;
 mod execute;
 mod feed;
+mod find;
 mod handle;
 mod home;
 mod journal;
@@ -40,12 +42,14 @@ pub mod query;
 mod runtime;
 mod selection;
 pub mod skills;
+mod stall;
 pub mod subagents;
 mod supervisor;
 mod tree;
 mod verify;
 
 pub use agents::{AgentCatalog, LiveCatalog};
+pub use control::{Asked, Extent, Receipt, Told};
 pub use error::Error;
 pub use feed::Update;
 pub use handle::{Events, RunHandle};
