@@ -281,9 +281,7 @@ impl Runtime {
 
     /// Asks one run, unless it has ended meanwhile.
     async fn ask_one(&self, row: &RunRow, by: &str, wish: Wish) -> Result<Option<Told>, Error> {
-        fail::fail_point!("pause.append.before");
         let stored = self.inner.store.append(vec![Append::by_anyone(row.id, wish.event(by))]).await;
-        fail::fail_point!("pause.append.after");
         match stored {
             Ok(_) => Ok(Some(Told::of(row, Asked::Now))),
             Err(StoreError::Finished(_) | StoreError::Archived(_)) => Ok(None),

@@ -66,7 +66,6 @@ impl Stall {
             done = work => return Ended::Itself(done),
             () = self.silence() => {}
         }
-        fail::fail_point!("run.stalled");
         self.stalls += 1;
         if self.stalls <= AGAIN {
             return Ended::Stalled;

@@ -133,6 +133,7 @@ impl Common {
             launcher: Some(self.launcher.clone().with_environment(environment)),
             max_concurrent: config.max_concurrent.value,
             recovery: Recovery::Wait,
+            stall_after: config.stall_after.value,
             cassette,
             ..RuntimeConfig::new(self.database()?, self.keys(config))
         };

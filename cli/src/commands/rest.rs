@@ -9,7 +9,7 @@ use posse::{RunHandle, RunId, RunRow, Runtime};
 pub async fn settled(run: &RunHandle) -> Result<Option<RunRow>, posse::Error> {
     loop {
         let row = run.at_rest().await?;
-        if row.awaits == 0 {
+        if row.awaits == 0 || row.paused {
             return Ok(Some(row));
         }
         // One look at all of them, for they change together.
@@ -67,5 +67,5 @@ pub fn is_open(row: &RunRow) -> bool {
 }
 
 fn is_busy(row: &RunRow) -> bool {
-    is_open(row) && (row.runnable || row.owner.is_some())
+    is_open(row) && (row.owner.is_some() || (row.runnable && !row.paused))
 }

@@ -40,6 +40,7 @@ pub(super) struct File {
     pub(super) strategy: Option<DelegationStrategy>,
     pub(super) plugins: Option<Vec<PathBuf>>,
     pub(super) recovery: Option<AutoResume>,
+    pub(super) stall_after: Option<String>,
     durability: Option<DurabilityWord>,
     pub(super) limits: FileLimits,
     pub(super) patience: FilePatience,
@@ -80,6 +81,7 @@ impl File {
         let reserved = [
             ("max_concurrent", self.max_concurrent.is_some()),
             ("recovery", self.recovery.is_some()),
+            ("stall_after", self.stall_after.is_some()),
             ("durability", self.durability.is_some()),
             ("plugins", self.plugins.is_some()),
             ("patience", !self.patience.is_empty()),

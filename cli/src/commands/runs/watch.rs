@@ -2,6 +2,7 @@
 
 use super::super::Common;
 use super::super::follow::{Followed, Followee, Form, Until, Viewer};
+use super::resume::paused;
 use crate::exit::{Code, Failure};
 use posse::{Runtime, Status};
 
@@ -13,6 +14,9 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     if matches!(row.status, Status::Interrupted | Status::Queued) {
         let nobody = format!("nobody executes run {short} now; `posse runs resume {short}` does");
         viewer.screen.remark(&nobody);
+    }
+    if row.status == Status::Paused {
+        viewer.screen.remark(&paused(&row));
     }
     let mut followee = Followee::new(runtime.handle(row.id));
     match viewer.follow(runtime, &mut followee, Until::End).await? {
