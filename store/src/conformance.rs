@@ -3,6 +3,7 @@
 //! A [`Subject`] opens stores; [`check`] runs the cases and names the first that fails. The
 //! cases use the [`Store`] trait alone and wait with deadlines, never for luck.
 
+mod background;
 mod claims;
 mod lists;
 mod logs;
@@ -135,6 +136,11 @@ const CASES: &[(&str, Case)] = cases! {
         an_end_and_its_announcement_are_one
         a_run_that_awaits_results_sleeps_until_the_last
         a_result_that_comes_early_is_no_retry;
+    background:
+        an_announcement_wakes_whoever_waits_and_reopens_nobody
+        what_is_gathered_wakes_with_the_last_or_when_it_is_quiet
+        a_paused_run_is_not_claimed_until_it_goes_on_or_is_stopped
+        who_has_a_higher_priority_is_claimed_first;
 };
 
 /// Puts a store through every case. Returns their names.
