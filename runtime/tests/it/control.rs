@@ -171,7 +171,6 @@ async fn the_receipt_lists_everyone_and_a_second_one_those_still_stopping() {
     for run in below {
         let outcome = within(bench.runtime.handle(run).outcome()).await.unwrap();
         assert_eq!(outcome.kind(), "cancelled");
-        assert_eq!(count(&bench.kinds(run).await, "cancel_requested"), 1);
     }
     let third = bench.runtime.cancel(run, "me", CancelScope::Run).await;
     assert!(matches!(third, Err(Error::NotNow { .. })), "{third:?}");
