@@ -332,6 +332,12 @@ mod tests {
         assert!(matches!(config.catalog.origin, Origin::User(_)));
         let found = config.catalog.value.find("boss").unwrap();
         assert_eq!((found.id().as_str(), found.properties.window), ("work/large", 1000));
+        let caps = load("[vendors.anthropic]\nmax_concurrent = 4\ntokens_per_minute = 9000", "");
+        let caps = caps.unwrap().catalog.value.vendor("anthropic").unwrap().caps;
+        assert_eq!((caps.max_concurrent, caps.requests_per_minute), (Some(4), None));
+        assert_eq!(caps.tokens_per_minute, Some(9000));
+        let error = load("[vendors.anthropic]\nrequests_per_minute = 0", "").unwrap_err();
+        assert!(error.to_string().contains("`requests_per_minute` is 0"), "{error}");
         let error = load("[vendors.work]\nwire = \"openai-chat\"", "").unwrap_err().to_string();
         assert!(error.contains("config.toml: [vendors.work]: it has no `base_url`"), "{error}");
     }

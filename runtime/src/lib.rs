@@ -57,7 +57,7 @@ pub use handle::{Events, RunHandle};
 pub use home::Home;
 pub use posse_agent::{Answer, Model, ModelError, Patience, Tool, ToolContext, Transcript, Waits};
 pub use posse_model as model;
-pub use posse_model::{Catalog, Keys, ResolveError};
+pub use posse_model::{Catalog, Keys, Pacing, Provider, ResolveError};
 pub use posse_protocol as protocol;
 pub use posse_protocol::{AgentName, AgentSpec, Limits, Outcome, RunId, RunSpec, Seq, Status};
 pub use posse_store as store;

@@ -8,7 +8,7 @@ use crate::handle::{Events, RunHandle};
 use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
 use posse_agent::{Patience, Tool, Transcript, Waits};
-use posse_model::{Cassette, Catalog, Choice, Keys, Models};
+use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
 use posse_protocol::{
     CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Record, RunId, RunSpec, Seq,
     SubagentRules, ToolFinished, ToolOutput,
@@ -56,6 +56,8 @@ pub struct RuntimeConfig {
     pub patience: Patience,
     /// How long a reply may make no progress before it is given up.
     pub stall: Duration,
+    /// Whether calls wait until their provider takes them.
+    pub pacing: Pacing,
     /// What is said to models is recorded here, or taken from here in place of the network.
     pub cassette: Option<Cassette>,
     /// How far runs may go when neither they nor their agent say.
@@ -98,6 +100,7 @@ impl RuntimeConfig {
             effort: None,
             patience: Patience::default(),
             stall: posse_model::Options::default().stall,
+            pacing: Pacing::default(),
             cassette: None,
             limits: Limits::default(),
             agents: AgentCatalog::built_in().into(),
@@ -167,7 +170,8 @@ impl Runtime {
         let lease = options.lease;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
         let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
-        let mut models = Models::new(catalog, keys, posse_model::Options { stall: config.stall });
+        let options = posse_model::Options { stall: config.stall, pacing: config.pacing };
+        let mut models = Models::new(catalog, keys, options);
         if let Some(cassette) = &config.cassette {
             models = models.with_cassette(cassette.clone());
             if cassette.replay().is_some() {
@@ -335,6 +339,12 @@ impl Runtime {
     /// once.
     pub async fn choice(&self) -> &Choice {
         self.inner.choice.get_or_init(|| self.models().choose()).await
+    }
+
+    /// The providers that runs of this process call: how much each takes, how many calls wait for
+    /// it, and how many requests it took.
+    pub fn providers(&self) -> Vec<Provider> {
+        self.models().providers()
     }
 
     /// The models there are.

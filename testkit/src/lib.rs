@@ -26,6 +26,7 @@ mod script;
 mod seal;
 mod signal;
 mod spoken;
+mod turnstile;
 mod wire;
 
 pub use captured::Captured;

@@ -72,7 +72,7 @@ impl Common {
 
     /// The models there are, without a runtime.
     pub fn models(&self, config: &Config) -> Models {
-        let options = Options { stall: config.patience.stall() };
+        let options = Options { stall: config.patience.stall(), ..Options::default() };
         Models::new(config.catalog.value.clone(), self.keys(config), options)
     }
 

@@ -17,6 +17,7 @@ mod facade_query;
 mod facade_subagents;
 mod forking;
 mod full_disk;
+mod governor;
 mod limits;
 mod provider;
 mod queueing;
