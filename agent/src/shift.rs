@@ -96,7 +96,8 @@ impl<'a> Shift<'a> {
                 () = token.cancelled() => false,
             }
         };
-        Ok(matches!(self.desk.watch(&self.bounds, &token, work).await?, Watched::Ended(true)))
+        let waited = self.desk.watch_wait(&self.bounds, &token, work).await?;
+        Ok(matches!(waited, Watched::Ended(true)))
     }
 
     pub(crate) async fn call_model(

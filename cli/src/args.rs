@@ -1,5 +1,9 @@
 //! The command line: names, help, values. No logic.
 
+mod selection;
+
+pub use selection::{Choice, Filters, Targets};
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -157,6 +161,9 @@ pub struct RunOptions {
     /// Hold the answer to the JSON Schema in this file
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
+    /// What it is about, for lists; `posse runs` finds it by that
+    #[arg(long, value_name = "LABEL")]
+    pub label: Option<String>,
     /// Start only if no run has this key; otherwise follow that run
     #[arg(long, value_name = "KEY", conflicts_with_all = ["record", "replay"])]
     pub key: Option<String>,
@@ -362,17 +369,14 @@ pub enum RunsVerb {
     List(ListOptions),
     /// Show a run and its result
     Show {
-        /// Its id, or a few of its first or last characters
+        /// Its id, a few of its first or last characters, or its label
         run: String,
     },
     /// Show a run with all that stand below it
-    Tree {
-        /// Its id, or a few of its first or last characters
-        run: String,
-    },
+    Tree(TreeOptions),
     /// Print the events of a run
     Log {
-        /// Its id, or a few of its first or last characters
+        /// Its id, a few of its first or last characters, or its label
         run: String,
         /// Only events after this position
         #[arg(long, value_name = "N", default_value_t = 0)]
@@ -381,36 +385,52 @@ pub enum RunsVerb {
     /// Follow a run until it ends
     #[command(after_help = EXIT_CODES)]
     Watch {
-        /// Its id, or a few of its first or last characters
+        /// Its id, a few of its first or last characters, or its label
         run: String,
     },
-    /// Say something to a run, which reads it before its next step
+    /// Say something to runs, which read it before their next step
+    #[command(visible_alias = "steer", override_usage = SEND)]
     Send {
-        /// Its id, or a few of its first or last characters
-        run: String,
-        /// What to say
-        text: String,
+        /// Which: ids, a few of their first or last characters, or labels; then what to say
+        #[arg(value_names = ["RUN", "TEXT"], num_args = 1.., required = true)]
+        words: Vec<String>,
+        /// They read it when their present turn is over
+        #[arg(long)]
+        later: bool,
+        #[command(flatten)]
+        choice: Choice,
     },
-    /// Stop a run and all below it
-    Cancel {
-        /// Its id, or a few of its first or last characters
-        run: String,
+    /// Stop runs and all below them, and say whom that reached
+    Cancel(Targets),
+    /// Let runs and all below them rest after their present step, until they are resumed
+    Pause {
+        #[command(flatten)]
+        targets: Targets,
+        /// Not those below them
+        #[arg(long)]
+        alone: bool,
     },
-    /// Go on with a run that was interrupted, waits or has ended
+    /// Go on with a run that was paused or interrupted, waits or has ended
     #[command(after_help = EXIT_CODES)]
     Resume {
-        /// Its id, or a few of its first or last characters
+        /// Its id, a few of its first or last characters, or its label
         #[arg(required_unless_present = "all")]
         run: Option<String>,
         /// What to say to it; needed when it has ended
         text: Option<String>,
-        /// Go on with every unfinished run
-        #[arg(long, conflicts_with_all = ["run", "text"])]
+        /// Go on with every unfinished run that the options below select; with paused ones only if
+        /// `--status paused` says so
+        #[arg(long, conflicts_with_all = ["run", "text", "alone"])]
         all: bool,
+        /// Of a paused run: those below it stay paused
+        #[arg(long)]
+        alone: bool,
+        #[command(flatten)]
+        filters: Filters,
     },
     /// Check that no event was changed or lost
     Verify {
-        /// Only of this run: its id, or a few of its first or last characters
+        /// Only of this run: its id, a few of its first or last characters, or its label
         run: Option<String>,
     },
     /// Put runs away that have ended: nothing can be said to them any more
@@ -423,13 +443,16 @@ pub enum RunsVerb {
     Prune(PruneOptions),
     /// Write the events of a run as lines of JSON
     Export {
-        /// Its id, or a few of its first or last characters
+        /// Its id, a few of its first or last characters, or its label
         run: String,
         /// Into this file [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
 }
+
+const SEND: &str = "posse runs send [OPTIONS] <RUN>... <TEXT>
+       posse runs send [OPTIONS] --all <TEXT>";
 
 #[derive(Args)]
 pub struct PruneOptions {
@@ -476,24 +499,30 @@ pub enum CostBy {
 
 #[derive(Args)]
 pub struct ListOptions {
-    /// Also runs that other runs have started
-    #[arg(long, conflicts_with = "children_of")]
+    /// Also runs that other runs have started; they are listed as well when an agent, a label, a
+    /// model, a status or an outcome is asked for
+    #[arg(long, conflicts_with_all = ["children_of", "tree"])]
     pub all: bool,
-    /// Only runs that this one has started
-    #[arg(long, value_name = "RUN")]
-    pub children_of: Option<String>,
-    /// Only runs that have not ended
-    #[arg(long)]
-    pub unfinished: bool,
-    /// Only runs in this folder
-    #[arg(long, value_name = "FOLDER")]
-    pub cwd: Option<PathBuf>,
+    #[command(flatten)]
+    pub filters: Filters,
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
     /// Only runs older than this one: the next page
     #[arg(long, value_name = "RUN")]
     pub before: Option<String>,
+}
+
+#[derive(Args)]
+pub struct TreeOptions {
+    /// Its id, a few of its first or last characters, or its label
+    pub run: String,
+    /// Only so many levels below it
+    #[arg(long, value_name = "N")]
+    pub depth: Option<u32>,
+    /// At most this many runs
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
 }
 
 fn efforts() -> impl TypedValueParser<Value = Effort> {

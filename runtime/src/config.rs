@@ -28,6 +28,7 @@ use posse_model::Catalog;
 use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The effective settings.
 #[derive(Clone, Debug)]
@@ -53,6 +54,9 @@ pub struct Config {
     pub plugins: Setting<Vec<PathBuf>>,
     /// Whether unfinished runs go on by themselves.
     pub recovery: Setting<AutoResume>,
+    /// How long a run's tools may show no sign of life before it is taken up anew; zero is for
+    /// ever.
+    pub stall_after: Setting<Duration>,
     /// What an acknowledged event survives.
     pub durability: Setting<Durability>,
     /// What becomes of runs that have ended.
@@ -169,6 +173,8 @@ impl Config {
         self.agent.set(file.agent, origin);
         self.max_concurrent.set(file.max_concurrent, origin);
         self.recovery.set(file.recovery, origin);
+        let stall_after = file.stall_after.as_deref().map(stall_after).transpose();
+        self.stall_after.set(stall_after.map_err(invalid)?, origin);
         if self.max_concurrent.value == 0 {
             return Err(invalid("`max_concurrent` must be at least 1".to_owned()));
         }
@@ -236,6 +242,7 @@ impl Default for Config {
             strategy: Setting::default(DelegationStrategy::Auto),
             plugins: Setting::default(Vec::new()),
             recovery: Setting::default(AutoResume::Continue),
+            stall_after: Setting::default(crate::stall::USUAL),
             durability: Setting::default(Durability::Power),
             lifecycle: LifecycleSettings::usual(),
             limits: LimitSettings::none(),
@@ -245,6 +252,18 @@ impl Default for Config {
             skills: SkillSettings::all(),
             subagents: SubagentSettings::usual(),
             webhooks: Vec::new(),
+        }
+    }
+}
+
+/// A time, or `off`.
+fn stall_after(text: &str) -> Result<Duration, String> {
+    match text {
+        "off" => Ok(Duration::ZERO),
+        time => {
+            let time =
+                parse_duration(time).map_err(|wrong| format!("`stall_after`: {wrong}, or off"));
+            time.map(Duration::from_millis)
         }
     }
 }
@@ -259,7 +278,6 @@ fn default_agent() -> AgentName {
 mod tests {
     use super::*;
     use posse_protocol::Usd;
-    use std::time::Duration;
 
     /// Loads a user's and a project's file with these texts.
     fn load(user: &str, project: &str) -> Result<Config, ConfigError> {
@@ -332,6 +350,16 @@ mod tests {
             let key = wrong.split(' ').next().unwrap();
             assert!(error.contains(&format!("`{key}` is")), "{error}");
         }
+    }
+
+    #[test]
+    fn how_long_tools_may_be_silent_is_a_time_or_off() {
+        let silent = |text: &str| load(text, "").map(|config| config.stall_after.value);
+        assert_eq!(silent("").unwrap(), Duration::from_secs(15 * 60));
+        assert_eq!(silent("stall_after = \"90s\"").unwrap(), Duration::from_secs(90));
+        assert_eq!(silent("stall_after = \"off\"").unwrap(), Duration::ZERO);
+        let error = silent("stall_after = \"soon\"").unwrap_err().to_string();
+        assert!(error.contains("`stall_after`: `soon` is not a duration"), "{error}");
     }
 
     #[test]
@@ -427,6 +455,7 @@ mod tests {
     fn a_project_cannot_reach_beyond_itself_nor_say_where_keys_are_sent() {
         for (project, expected) in [
             ("recovery = \"wait\"", "may not set `recovery`"),
+            ("stall_after = \"1s\"", "may not set `stall_after`"),
             (
                 "[vendors.anthropic]\nbase_url = \"http://evil.example.com\"",
                 "may not set `vendors`",

@@ -69,6 +69,10 @@ impl From<StoreError> for Error {
                 Error::NotNow { run, reason: "has not ended".to_owned() }
             }
             StoreError::Archived(run) => Error::NotNow { run, reason: "is archived".to_owned() },
+            StoreError::Paused(run) => {
+                let reason = "is paused: it starts nothing until it goes on".to_owned();
+                Error::NotNow { run, reason }
+            }
             StoreError::Closed => Error::ShuttingDown,
             other => Error::Store(other),
         }

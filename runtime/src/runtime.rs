@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::execute::Workbench;
 use crate::handle::{Events, RunHandle};
 use crate::journal::create;
-use crate::preparation::{asked_for, received};
 use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
 use crate::surroundings::ByFolder;
@@ -15,12 +14,11 @@ use crate::webhooks::{self, Sender, Webhook};
 use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
 use posse_protocol::{
-    CallId, Caller, CancelRequested, CancelScope, DelegationStrategy, Effort, Ending, Event, Extra,
-    Limits, Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
+    CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Record, RunId, RunSpec, Seq,
+    SubagentRules, ToolFinished, ToolOutput,
 };
 use posse_store::{
-    Append, Durability, Filter, Guard, Options, Ownership, Reserve, RunRow, SqliteStore, Store,
-    StoreError,
+    Append, Durability, Filter, Guard, Options, Ownership, RunRow, SqliteStore, Store, StoreError,
 };
 use posse_tools::launch::Launcher;
 use std::path::PathBuf;
@@ -83,6 +81,9 @@ pub struct RuntimeConfig {
     pub max_concurrent: usize,
     /// What becomes of unfinished runs that this runtime finds.
     pub recovery: Recovery,
+    /// How long a run's tools may show no sign of life before it is taken up anew from its log;
+    /// zero is for ever.
+    pub stall_after: Duration,
     /// How long a shutdown waits for what is under way.
     pub shutdown_after: Duration,
     /// Who outside is told of the ends of runs. Their names differ.
@@ -120,6 +121,7 @@ impl RuntimeConfig {
             launcher: None,
             max_concurrent: 16,
             recovery: Recovery::Continue,
+            stall_after: crate::stall::USUAL,
             shutdown_after: Duration::from_secs(5),
             webhooks: Vec::new(),
             lifecycle: Lifecycle::default(),
@@ -291,64 +293,6 @@ impl Runtime {
         self.inner.supervisor.look_again();
     }
 
-    /// Says `text` to a run: it reads it before its next step; one that waits or has ended is
-    /// woken.
-    ///
-    /// # Errors
-    /// When there is no such run, or it is archived, or the text is empty.
-    pub async fn send(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
-        self.post(run, text).await?;
-        // Only now: a run that has just ended is forgotten unless there is something to do for it.
-        self.inner.supervisor.adopt(run);
-        Ok(())
-    }
-
-    /// Says `text` to a run, and leaves it to others to execute it.
-    ///
-    /// # Errors
-    /// When there is no such run, or it is archived, or the text is empty.
-    pub async fn post(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
-        let text = text.into();
-        if text.trim().is_empty() {
-            return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
-        }
-        let asked = match text.contains("agent") {
-            true => asked_for(&text, &self.above(&Caller::of_run(run)).await?.started.grant),
-            false => None,
-        };
-        let message = Event::MessageReceived(received(text, asked));
-        fail::fail_point!("message.append.before");
-        self.inner.store.append(vec![Append::by_anyone(run, message)]).await?;
-        fail::fail_point!("message.append.after");
-        Ok(())
-    }
-
-    /// Stops a run, or what it does now, and with it everything it has started. `by` says who
-    /// asks, in words for people. Returns those below it that were told to stop with it.
-    ///
-    /// # Errors
-    /// When there is no such run, or it has ended.
-    pub async fn cancel(
-        &self,
-        run: RunId,
-        by: &str,
-        scope: CancelScope,
-    ) -> Result<Vec<RunId>, Error> {
-        if scope == CancelScope::Run {
-            self.inner.workbench.active.stop(run);
-        }
-        let by = by.to_owned();
-        let asked = CancelRequested { by: by.clone(), scope, extra: Extra::default() };
-        let request = Event::CancelRequested(asked);
-        let append = Append { reserve: Reserve::Use, ..Append::by_anyone(run, request) };
-        fail::fail_point!("cancel.append.before");
-        self.inner.store.append(vec![append]).await?;
-        fail::fail_point!("cancel.append.after");
-        // Only now: whoever takes the run up must find the request in its log.
-        self.inner.supervisor.adopt(run);
-        self.cancel_below(run, &by).await
-    }
-
     /// Gives the result of a call whose tool answered that it would come later. It may come
     /// before that answer is stored.
     ///
@@ -397,30 +341,6 @@ impl Runtime {
     pub fn resume(&self, run: RunId) -> RunHandle {
         self.inner.supervisor.adopt(run);
         self.handle(run)
-    }
-
-    /// The run that `text` names: its id, or a beginning or an end of it that only one has.
-    ///
-    /// # Errors
-    /// When none or several fit.
-    pub async fn find(&self, text: &str) -> Result<RunRow, Error> {
-        if let Ok(id) = text.parse::<RunId>() {
-            let filter = Filter { id: Some(id), limit: 1, ..Filter::default() };
-            let found = self.inner.store.list(&filter).await?.pop();
-            return found.ok_or(Error::Store(StoreError::NotFound(id)));
-        }
-        let typed = text.to_ascii_lowercase();
-        let mut fitting = self.inner.store.find(&typed).await?;
-        match (fitting.len(), fitting.pop()) {
-            (1, Some(row)) => Ok(row),
-            (0, _) => Err(Error::Ambiguous(format!(
-                "no run fits `{}`: give its id, or at least four of its first or last characters (`posse runs list` shows them)",
-                text.chars().take(64).collect::<String>()
-            ))),
-            (count, _) => Err(Error::Ambiguous(format!(
-                "{count} runs fit `{typed}`: give more characters of the id"
-            ))),
-        }
     }
 
     /// The runs that `filter` selects, the newest first.

@@ -125,6 +125,10 @@ const CASES: &[(&str, Case)] = cases! {
     lists:
         lists_begin_with_the_newest_and_have_pages
         lists_can_be_filtered
+        lists_can_be_filtered_by_what_runs_are
+        lists_can_be_filtered_by_when_runs_were_made
+        lists_can_be_filtered_by_where_runs_stand
+        a_paused_run_is_nobody_s_until_it_goes_on
         a_list_tells_where_runs_stand
         a_row_counts_what_was_spent
         a_row_shows_its_run_at_a_glance
@@ -142,6 +146,7 @@ const CASES: &[(&str, Case)] = cases! {
     trees:
         a_child_knows_those_above_it
         nothing_starts_below_a_run_that_was_told_to_stop
+        nothing_starts_below_a_run_that_is_paused
         an_end_and_its_announcement_are_one
         a_run_that_awaits_results_sleeps_until_the_last
         a_result_that_comes_early_is_no_retry;

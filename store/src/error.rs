@@ -38,6 +38,9 @@ pub enum StoreError {
     /// Someone has asked the run to stop: nothing is started on its behalf any more.
     #[error("run {0} has been told to stop")]
     Stopping(RunId),
+    /// Someone has asked the run to pause: nothing is started on its behalf until it goes on.
+    #[error("run {0} is paused: it starts nothing until it goes on")]
+    Paused(RunId),
     /// The run is put away; nothing may follow.
     #[error("run {0} is archived")]
     Archived(RunId),

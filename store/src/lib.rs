@@ -15,9 +15,11 @@ mod clock;
 pub mod conformance;
 mod delivery;
 mod error;
+mod filter;
 mod leftover;
 mod projection;
 mod row;
+mod selection;
 mod spending;
 mod sql;
 mod sqlite;
@@ -28,6 +30,7 @@ pub use delivery::{
     Delivery, DeliveryFilter, DeliveryState, Notice, Outbox, Revival, Settled, Settlement,
 };
 pub use error::StoreError;
+pub use filter::{Background, Filter, Kin, Label, Unfinished};
 pub use leftover::{Leftover, Leftovers};
 pub use projection::Projection;
 pub use row::{RunRow, Spent};
@@ -88,49 +91,6 @@ pub trait Store: Outbox {
     /// Stores what was asked for before, gives up every claim, and closes. What is asked for
     /// afterwards is answered with [`StoreError::Closed`].
     async fn close(&self);
-}
-
-/// Which runs to list.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only this run.
-    pub id: Option<RunId>,
-    /// Only runs in this folder.
-    pub workspace: Option<String>,
-    /// Only runs that stand there in their tree.
-    pub kin: Kin,
-    /// Only runs that have not ended.
-    pub unfinished: Unfinished,
-    /// Only runs older than this one: the next page.
-    pub before: Option<RunId>,
-    /// At most this many, the newest first; 0 is 100.
-    pub limit: usize,
-}
-
-/// Where in their tree the listed runs stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kin {
-    /// Anywhere.
-    #[default]
-    All,
-    /// At the top.
-    Roots,
-    /// Right below this run.
-    ChildrenOf(RunId),
-    /// In the tree whose root is this run, which is one of them.
-    TreeOf(RunId),
-}
-
-/// Whether ended runs are listed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unfinished {
-    /// Ended or not.
-    #[default]
-    All,
-    /// Only runs that have not ended.
-    Only,
-    /// Only runs that have results to be told together and wait for more of them.
-    Gathering,
 }
 
 /// Which runs to claim.

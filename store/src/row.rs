@@ -353,6 +353,7 @@ impl RunRow {
             Event::Archived(_) => Ok(()),
             _ if self.outcome.is_some() => Err(StoreError::Finished(self.id)),
             Event::ChildStarted(_) if self.stopping => Err(StoreError::Stopping(self.id)),
+            Event::ChildStarted(_) if self.paused => Err(StoreError::Paused(self.id)),
             _ => Ok(()),
         }
     }
@@ -455,7 +456,8 @@ impl RunRow {
                 self.wake(at);
             }
             Event::TimePassed(_) => {}
-            Event::Paused(_) => self.paused = true,
+            // What is told to stop is to come to its end: nothing holds it up.
+            Event::Paused(_) => self.paused = !self.stopping,
             Event::Resumed(_) => {
                 self.paused = false;
                 self.wake(at);

@@ -109,6 +109,9 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     DROP INDEX runs_ready;
     CREATE INDEX runs_ready ON runs (priority DESC, ready_at, id)
         WHERE runnable = 1 AND owner IS NULL AND paused = 0;
+    CREATE INDEX runs_by_agent ON runs (agent, id);
+    CREATE INDEX runs_by_label ON runs (label, id) WHERE label > '';
+    CREATE INDEX runs_by_outcome ON runs (outcome, id) WHERE outcome IS NOT NULL;
     CREATE INDEX runs_gathering ON runs (gathered_at) WHERE gathered_at > 0;
     CREATE INDEX runs_to_put_away ON runs (finished_at) WHERE finished_at > 0 AND archived = 0;
     CREATE INDEX runs_to_erase ON runs (finished_at) WHERE archived = 1 AND erased = 0;
@@ -215,7 +218,7 @@ pub(crate) fn deliveries(filter: &DeliveryFilter) -> String {
 }
 
 /// `count` placeholders in parentheses, from `$first` on.
-fn placeholders(first: usize, count: usize) -> String {
+pub(crate) fn placeholders(first: usize, count: usize) -> String {
     let list: Vec<String> = (first..first + count).map(|index| format!("${index}")).collect();
     format!("({})", list.join(", "))
 }
@@ -272,61 +275,11 @@ pub(crate) fn runs_by_key(count: usize) -> String {
     format!("SELECT key, id FROM runs WHERE key IN {}", placeholders(1, count))
 }
 
-/// What of a [`crate::Filter`] or [`crate::Wanted`] is set.
+/// What of a [`crate::Wanted`] is set.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Shape {
     pub(crate) ids: usize,
     pub(crate) workspace: bool,
-    pub(crate) kin: Option<Family>,
-    pub(crate) unfinished: bool,
-    pub(crate) gathering: bool,
-    pub(crate) before: bool,
-}
-
-/// What of [`crate::Kin`] is asked for.
-#[derive(Clone, Copy)]
-pub(crate) enum Family {
-    Roots,
-    Children,
-    Tree,
-}
-
-/// Lists runs, the newest first. Binds: ids, workspace, kin, before, limit.
-pub(crate) fn list(shape: Shape) -> String {
-    let mut next = 1;
-    let mut conditions = Vec::new();
-    if shape.ids > 0 {
-        conditions.push(format!("id IN {}", placeholders(next, shape.ids)));
-        next += shape.ids;
-    }
-    if shape.workspace {
-        conditions.push(format!("workspace = ${next}"));
-        next += 1;
-    }
-    match shape.kin {
-        None => {}
-        Some(Family::Roots) => conditions.push("depth = 0".to_owned()),
-        Some(family) => {
-            let column = if matches!(family, Family::Tree) { "root" } else { "parent" };
-            conditions.push(format!("{column} = ${next}"));
-            next += 1;
-        }
-    }
-    if shape.before {
-        conditions.push(format!("id < ${next}"));
-        next += 1;
-    }
-    if shape.unfinished {
-        conditions.push("outcome IS NULL".to_owned());
-    }
-    if shape.gathering {
-        conditions.push("gathered_at > 0".to_owned());
-    }
-    let filter = match conditions.is_empty() {
-        true => String::new(),
-        false => format!(" WHERE {}", conditions.join(" AND ")),
-    };
-    format!("SELECT {RUN_COLUMNS} FROM runs{filter} ORDER BY id DESC LIMIT ${next}")
 }
 
 /// Selects runs to claim, the longest waiting first. Binds: version, ids, workspace, limit.
@@ -365,6 +318,8 @@ mod tests {
     use crate::DeliveryState;
     use crate::leftover::Leftover;
     use crate::spending::By;
+    use crate::{Filter, Kin, Unfinished};
+    use posse_protocol::RunId;
     use sqlx::{AssertSqlSafe, Connection, Executor, Row, SqlSafeStr, SqliteConnection};
 
     /// Every statement a store runs, apart from the engine's own pragmas and transactions.
@@ -409,15 +364,10 @@ mod tests {
                     .map(|it| it(count)),
             );
         }
-        for bits in 0..128usize {
-            let is_set = |bit: usize| bits & (1 << bit) != 0;
-            let ids = (bits & 1) + 63 * (bits >> 4 & 1);
-            let kin = [None, Some(Family::Roots), Some(Family::Children), Some(Family::Tree)];
-            let kin = kin[bits >> 5];
-            let (workspace, unfinished, before) = (is_set(1), is_set(2), is_set(3));
-            let shape = Shape { ids, workspace, kin, unfinished, before, gathering: is_set(0) };
-            all.extend([list(shape), claimable(shape)]);
+        for ids in [0, 1, 64] {
+            all.extend([false, true].map(|workspace| claimable(Shape { ids, workspace })));
         }
+        all.extend(crate::selection::samples());
         all
     }
 
@@ -447,19 +397,23 @@ mod tests {
         for statement in MIGRATIONS.iter().flat_map(|migration| migration.split(';')) {
             connection.execute(AssertSqlSafe(statement.to_owned())).await.unwrap();
         }
-        let listed = |workspace, kin, unfinished| {
-            list(Shape { workspace, kin, unfinished, ..Shape::default() })
+        let listed = |workspace: bool, kin, unfinished: bool| {
+            let unfinished = if unfinished { Unfinished::Only } else { Unfinished::All };
+            let workspace = workspace.then(|| "/w".to_owned());
+            let filter = Filter { workspace, kin, unfinished, ..Filter::default() };
+            crate::selection::select(&filter, &[]).statement
         };
+        let run = RunId::from_u128(1);
         let table = [
-            (listed(false, None, false), "sqlite_autoindex_runs_1"),
-            (listed(false, None, true), "runs_unfinished"),
-            (listed(true, None, false), "runs_by_workspace"),
-            (listed(true, None, true), "runs_open_by_workspace"),
-            (listed(false, Some(Family::Roots), false), "runs_at_the_top"),
-            (listed(false, Some(Family::Roots), true), "runs_open_at_the_top"),
-            (listed(false, Some(Family::Children), false), "runs_by_parent"),
-            (listed(false, Some(Family::Tree), false), "runs_by_root"),
-            (listed(false, Some(Family::Tree), true), "runs_open_in_tree"),
+            (listed(false, Kin::All, false), "sqlite_autoindex_runs_1"),
+            (listed(false, Kin::All, true), "runs_unfinished"),
+            (listed(true, Kin::All, false), "runs_by_workspace"),
+            (listed(true, Kin::All, true), "runs_open_by_workspace"),
+            (listed(false, Kin::Roots, false), "runs_at_the_top"),
+            (listed(false, Kin::Roots, true), "runs_open_at_the_top"),
+            (listed(false, Kin::ChildrenOf(run), false), "runs_by_parent"),
+            (listed(false, Kin::TreeOf(run), false), "runs_by_root"),
+            (listed(false, Kin::TreeOf(run), true), "runs_open_in_tree"),
             (runs_by_beginning(), "sqlite_autoindex_runs_1"),
             (runs_by_ending(), "runs_by_ending"),
             (leftovers(Leftover::Ended), "runs_to_put_away"),

@@ -18,7 +18,7 @@ use lines::{Line, Lines};
 use posse::config::Config;
 use posse::protocol::CancelScope;
 use posse::store::{Filter, Kin};
-use posse::{RunRow, Runtime};
+use posse::{Extent, RunRow, Runtime};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use words::{Command, Meaning};
@@ -87,6 +87,10 @@ async fn open(
     runtime.check_model(&row.model)?;
     let title = clean_line(&row.title, 100);
     viewer.screen.remark(&format!("going on with {short}: {title}"));
+    // Whoever comes back to talk does not mean to wait.
+    if row.paused && row.outcome.is_none() {
+        runtime.unpause(row.id, "the user", Extent::Subtree).await?;
+    }
     let recalled = viewer.recall(runtime, &row).await?;
     Ok(Followee::again(runtime.resume(row.id), recalled))
 }

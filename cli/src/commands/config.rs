@@ -81,6 +81,11 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
         AutoResume::Wait => "wait",
     };
     row("recovery", json!(recovery), &config.recovery.origin);
+    let stall_after = match config.stall_after.value.as_millis() as u64 {
+        0 => "off".to_owned(),
+        time => crate::view::duration(time),
+    };
+    row("stall_after", json!(stall_after), &config.stall_after.origin);
     let durability = match config.durability.value {
         Durability::Power => "power",
         Durability::Process => "process",

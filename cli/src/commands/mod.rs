@@ -158,6 +158,7 @@ impl Common {
             max_concurrent: config.max_concurrent.value,
             recovery: Recovery::Wait,
             webhooks: self.webhooks(config, cassette.as_ref())?,
+            stall_after: config.stall_after.value,
             cassette,
             ..RuntimeConfig::new(self.database()?, self.keys(config))
         })

@@ -17,6 +17,7 @@ async fn help_reads_well() {
         "runs watch",
         "runs send",
         "runs cancel",
+        "runs pause",
         "runs resume",
         "runs verify",
         "runs archive",

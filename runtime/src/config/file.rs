@@ -43,6 +43,7 @@ pub(super) struct File {
     pub(super) strategy: Option<DelegationStrategy>,
     pub(super) plugins: Option<Vec<PathBuf>>,
     pub(super) recovery: Option<AutoResume>,
+    pub(super) stall_after: Option<String>,
     durability: Option<DurabilityWord>,
     #[serde(alias = "archiveAfterMinutes")]
     pub(super) archive_after_minutes: Option<u64>,
@@ -88,6 +89,7 @@ impl File {
         let reserved = [
             ("max_concurrent", self.max_concurrent.is_some()),
             ("recovery", self.recovery.is_some()),
+            ("stall_after", self.stall_after.is_some()),
             ("durability", self.durability.is_some()),
             ("archive_after_minutes", self.archive_after_minutes.is_some()),
             ("retention_days", self.retention_days.is_some()),

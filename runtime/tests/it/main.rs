@@ -10,6 +10,7 @@ mod catalog;
 mod catalog_files;
 mod catalog_fuzz;
 mod compacting;
+mod control;
 mod delegation;
 mod delegation_rules;
 mod durability;

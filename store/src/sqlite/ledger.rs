@@ -361,7 +361,7 @@ impl Ledger {
         runs: &[RunId],
     ) -> Result<Vec<SqliteRow>, StoreError> {
         let workspace = wanted.workspace.is_some();
-        let shape = Shape { ids: runs.len(), workspace, ..Shape::default() };
+        let shape = Shape { ids: runs.len(), workspace };
         let mut query = sqlx::query(AssertSqlSafe(bare(&sql::claimable(shape))));
         query = query.bind(i64::from(SCHEMA_VERSION));
         for run in runs {

@@ -8,14 +8,14 @@ use super::engine_error;
 use super::presence::Presence;
 use super::text::bare;
 use super::work::Request;
+use crate::selection::{self, Selection};
 use crate::spending::{By, Spending, SpendingQuery, date};
-use crate::sql::{self, Ask, Family, Shape};
-use crate::{
-    Delivery, DeliveryFilter, Filter, Kin, Leftovers, RunRow, StoreError, Unfinished, chain,
-};
-use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq};
+use crate::sql::{self, Ask};
+use crate::{Delivery, DeliveryFilter, Filter, Leftovers, RunRow, StoreError, chain};
+use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq, WorkerId};
 use sqlx::AssertSqlSafe;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteRow};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -113,34 +113,21 @@ impl Reader {
     }
 
     pub(super) async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
-        let shape = Shape {
-            ids: usize::from(filter.id.is_some()),
-            workspace: filter.workspace.is_some(),
-            kin: match filter.kin {
-                Kin::All => None,
-                Kin::Roots => Some(Family::Roots),
-                Kin::ChildrenOf(_) => Some(Family::Children),
-                Kin::TreeOf(_) => Some(Family::Tree),
-            },
-            before: filter.before.is_some(),
-            unfinished: filter.unfinished == Unfinished::Only,
-            gathering: filter.unfinished == Unfinished::Gathering,
-        };
-        let mut query = sqlx::query(AssertSqlSafe(bare(&sql::list(shape))));
-        let texts = [
-            filter.id.map(|id| id.to_string()),
-            filter.workspace.clone(),
-            match filter.kin {
-                Kin::ChildrenOf(run) | Kin::TreeOf(run) => Some(run.to_string()),
-                Kin::All | Kin::Roots => None,
-            },
-            filter.before.map(|id| id.to_string()),
-        ];
-        for text in texts.into_iter().flatten() {
+        let engine = |error| engine_error(error, &self.path);
+        // One snapshot for the runs and the workers that own them.
+        let mut snapshot = self.pool.begin().await.map_err(engine)?;
+        let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
+        let living = self.presence.living(workers.iter().filter_map(worker_row));
+        let workers: Vec<String> = living.iter().map(ToString::to_string).collect();
+        let Selection { statement, texts, limit } = selection::select(filter, &workers);
+        let mut query = sqlx::query(AssertSqlSafe(bare(&statement)));
+        for text in texts {
             query = query.bind(text);
         }
-        let limit = if filter.limit == 0 { LIST } else { filter.limit };
-        self.standing(query.bind(to_sql(limit as u64))).await
+        let query = query.bind(to_sql(limit));
+        let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
+        snapshot.rollback().await.map_err(engine)?;
+        Ok(as_they_stand(&rows, &living))
     }
 
     /// The runs whose ids begin or end with `part`, the newest first.
@@ -218,11 +205,7 @@ impl Reader {
         let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;
         let living = self.presence.living(workers.iter().filter_map(worker_row));
-        let status = |mut row: RunRow| {
-            row.status = row.status_given(row.owner.is_some_and(|owner| living.contains(&owner)));
-            row
-        };
-        Ok(rows.iter().filter_map(run_row).map(status).collect())
+        Ok(as_they_stand(&rows, &living))
     }
 
     pub(super) async fn deliveries(
@@ -249,4 +232,13 @@ impl Reader {
     pub(super) async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// The runs of `rows`, and where each stands, given which workers are alive.
+fn as_they_stand(rows: &[SqliteRow], living: &HashSet<WorkerId>) -> Vec<RunRow> {
+    let status = |mut row: RunRow| {
+        row.status = row.status_given(row.owner.is_some_and(|owner| living.contains(&owner)));
+        row
+    };
+    rows.iter().filter_map(run_row).map(status).collect()
 }

@@ -160,6 +160,7 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
              DROP INDEX runs_open_by_workspace; DROP INDEX runs_open_at_the_top; \
              DROP INDEX runs_calling; DROP INDEX runs_by_ending; \
              UPDATE runs SET turns = 3, input_tokens = 500, cost = 7, reserved_input = 20; \
+             DROP INDEX runs_by_agent; DROP INDEX runs_by_label; DROP INDEX runs_by_outcome; \
              DROP TABLE model_calls; DROP TABLE deliveries; {dropped} \
              CREATE INDEX runs_ready ON runs (ready_at, id) WHERE runnable = 1 AND owner IS NULL; \
              PRAGMA user_version = 1"
