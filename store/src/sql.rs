@@ -29,6 +29,12 @@ const CONSTANT: [&str; 13] = [
 /// How many columns `RUN_COLUMNS` has.
 pub(crate) const RUN_WIDTH: usize = 46;
 
+/// What of a run that waits for a slot is looked at.
+const QUEUED_COLUMNS: &str = "id, root, parent, agent, model, workspace, priority, ready_at";
+
+/// Has something to do, and nobody who does it.
+const READY: &str = "runnable = 1 AND owner IS NULL AND paused = 0";
+
 /// Columns of `events`.
 const EVENT_COLUMNS: &str = "run, seq, at, version, body, hash";
 pub(crate) const EVENT_WIDTH: usize = 6;
@@ -92,6 +98,10 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     UPDATE runs SET finished_at = updated_at WHERE outcome IS NOT NULL;
     DROP INDEX runs_ready;
     CREATE INDEX runs_ready ON runs (priority DESC, ready_at, id)
+        WHERE runnable = 1 AND owner IS NULL AND paused = 0;
+    CREATE INDEX runs_ready_since ON runs (ready_at, id)
+        WHERE runnable = 1 AND owner IS NULL AND paused = 0;
+    CREATE INDEX runs_ready_by_root ON runs (root, priority DESC, ready_at, id)
         WHERE runnable = 1 AND owner IS NULL AND paused = 0;
     CREATE INDEX runs_gathering ON runs (gathered_at) WHERE gathered_at > 0;
     CREATE INDEX runs_to_put_away ON runs (finished_at) WHERE finished_at > 0 AND archived = 0;
@@ -249,9 +259,87 @@ pub(crate) fn claimable(shape: Shape) -> String {
         next += 1;
     }
     format!(
-        "SELECT {RUN_COLUMNS} FROM runs WHERE runnable = 1 AND owner IS NULL AND paused = 0 \
-         AND version <= $1 AND damaged IS NULL{filter} \
+        "SELECT {RUN_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL{filter} \
          ORDER BY priority DESC, ready_at, id LIMIT ${next}"
+    )
+}
+
+/// How many of each are named in [`queue_ahead`].
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Passed {
+    pub(crate) agents: usize,
+    pub(crate) models: usize,
+    pub(crate) parents: usize,
+}
+
+/// Those that wait and go first. Binds: version, agents, models and parents to pass over, limit.
+pub(crate) fn queue_ahead(passed: Passed) -> String {
+    let mut next = 2;
+    let mut filter = String::new();
+    let mut pass = |column: &str, count: usize, or: &str| {
+        if count > 0 {
+            let list = placeholders(next, count);
+            filter.push_str(&format!(" AND ({or}{column} NOT IN {list})"));
+            next += count;
+        }
+    };
+    pass("agent", passed.agents, "");
+    pass("model", passed.models, "");
+    pass("parent", passed.parents, "parent IS NULL OR ");
+    format!(
+        "SELECT {QUEUED_COLUMNS} FROM runs \
+         WHERE {READY} AND version <= $1 AND damaged IS NULL{filter} \
+         ORDER BY priority DESC, ready_at, id LIMIT ${next}"
+    )
+}
+
+/// The first of every root that has some which wait. Goes from root to root by the index: the time
+/// it takes grows with the roots, not with what waits below them.
+/// Binds: roots at most, version, runs of each at most.
+pub(crate) fn queue_by_root() -> String {
+    let columns: Vec<String> =
+        QUEUED_COLUMNS.split(", ").map(|column| format!("runs.{column}")).collect();
+    format!(
+        "WITH RECURSIVE roots (root, number) AS ( \
+             SELECT MIN(root), 1 FROM runs WHERE {READY} \
+             UNION ALL \
+             SELECT (SELECT MIN(runs.root) FROM runs WHERE {READY} AND runs.root > roots.root), \
+                 number + 1 \
+             FROM roots WHERE roots.root IS NOT NULL AND number < $1 \
+         ) \
+         SELECT {} FROM roots, runs WHERE runs.id IN ( \
+             SELECT id FROM runs AS lined WHERE lined.root = roots.root AND {READY} \
+             AND version <= $2 AND damaged IS NULL ORDER BY priority DESC, ready_at, id LIMIT $3 \
+         )",
+        columns.join(", ")
+    )
+}
+
+/// Those that have begun to wait since. Binds: version, since when, limit.
+pub(crate) fn queue_since() -> String {
+    format!(
+        "SELECT {QUEUED_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL \
+         AND ready_at >= $2 ORDER BY ready_at, id LIMIT $3"
+    )
+}
+
+/// Those of `count` runs that wait. Binds: version, ids.
+pub(crate) fn queue_of(count: usize) -> String {
+    format!(
+        "SELECT {QUEUED_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL \
+         AND id IN {}",
+        placeholders(2, count)
+    )
+}
+
+/// Where `count` runs stand among all that wait, the first at 1.
+pub(crate) fn places(count: usize) -> String {
+    format!(
+        "SELECT id, place FROM ( \
+             SELECT id, ROW_NUMBER() OVER (ORDER BY priority DESC, ready_at, id) AS place \
+             FROM runs WHERE {READY} \
+         ) AS lined WHERE id IN {}",
+        placeholders(1, count)
     )
 }
 
@@ -271,6 +359,13 @@ mod tests {
                 [insert_events, save_runs, runs_by_id, tails, runs_by_key].map(|it| it(count)),
             );
         }
+        all.extend([queue_by_root(), queue_since()]);
+        for count in [1, 4, 16, 64, 256] {
+            all.extend([queue_of(count), places(count)]);
+            all.push(queue_ahead(Passed { agents: count, ..Passed::default() }));
+            all.push(queue_ahead(Passed { agents: count, models: count, parents: count }));
+        }
+        all.push(queue_ahead(Passed::default()));
         for bits in 0..128usize {
             let is_set = |bit: usize| bits & (1 << bit) != 0;
             let ids = (bits & 1) + 63 * (bits >> 4 & 1);

@@ -16,6 +16,7 @@ use crate::{Claimed, StoreError, Wanted};
 use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, WorkerId};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Connection, Row};
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -278,7 +279,7 @@ impl Ledger {
                 break;
             }
         }
-        found.sort_by_key(|row| (row.ready_at, row.id));
+        found.sort_by_key(|row| (Reverse(row.priority), row.ready_at, row.id));
         found.dedup_by_key(|row| row.id);
         let mut claimed = Vec::with_capacity(found.len());
         for mut row in found {

@@ -2,14 +2,14 @@
 
 use super::codec::{event_row, run_row, tail_row, to_sql, worker_row};
 use super::engine_error;
-use super::presence::Presence;
+use super::presence::{Presence, WorkerRow};
 use super::text::bare;
 use super::work::Request;
 use crate::sql::{self, Family, Shape};
 use crate::{Filter, Kin, RunRow, StoreError, Unfinished, chain};
 use posse_protocol::{Record, RunId, Seq};
-use sqlx::AssertSqlSafe;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, Transaction};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -45,6 +45,19 @@ impl Reader {
         Reader { pool, path, presence, requests }
     }
 
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) fn lives(&self, worker: &WorkerRow) -> bool {
+        self.presence.lives(worker)
+    }
+
+    /// One snapshot for several statements.
+    pub(super) async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        self.pool.begin().await.map_err(|error| engine_error(error, &self.path))
+    }
+
     pub(super) async fn read(
         &self,
         run: RunId,
@@ -72,7 +85,7 @@ impl Reader {
     ) -> Result<(Result<Vec<Record>, StoreError>, Option<String>), StoreError> {
         let engine = |error| engine_error(error, &self.path);
         // One snapshot for the tail and the events.
-        let mut snapshot = self.pool.begin().await.map_err(engine)?;
+        let mut snapshot = self.begin().await?;
         let tail = sqlx::query(sql::TAIL)
             .bind(run.to_string())
             .fetch_optional(&mut *snapshot)
@@ -128,7 +141,7 @@ impl Reader {
         }
         let limit = if filter.limit == 0 { LIST } else { filter.limit };
         // One snapshot for the runs and the workers that own them.
-        let mut snapshot = self.pool.begin().await.map_err(engine)?;
+        let mut snapshot = self.begin().await?;
         let query = query.bind(to_sql(limit as u64));
         let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
         let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
