@@ -3,6 +3,7 @@
 
 mod agents;
 mod file;
+mod lanes;
 pub(crate) mod limits;
 mod origin;
 mod patience;
@@ -11,6 +12,7 @@ mod skills;
 
 pub use agents::AgentTable;
 pub use file::AutoResume;
+pub use lanes::LaneSettings;
 pub use limits::{LimitSettings, parse_duration};
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
@@ -39,6 +41,8 @@ pub struct Config {
     pub agent: Setting<AgentName>,
     /// Runs executed at the same time.
     pub max_concurrent: Setting<usize>,
+    /// How many of these may be of one kind.
+    pub lanes: LaneSettings,
     /// Levels of runs that may stand below a run whose agent says nothing else.
     pub max_depth: Setting<u32>,
     /// How agents come to hand work to others.
@@ -160,6 +164,7 @@ impl Config {
         if self.max_concurrent.value == 0 {
             return Err(invalid("`max_concurrent` must be at least 1".to_owned()));
         }
+        self.lanes.set(file.lanes, &self.catalog.value, origin).map_err(invalid)?;
         self.patience.set(file.patience, origin).map_err(invalid)?;
         self.limits.narrow(file.limits.check().map_err(invalid)?, origin);
         if let Some(depth) = file.max_depth.filter(|depth| *depth > DEEPEST) {
@@ -202,6 +207,7 @@ impl Default for Config {
             effort: Setting::default(None),
             agent: Setting::default(default_agent()),
             max_concurrent: Setting::default(16),
+            lanes: LaneSettings::open(),
             max_depth: Setting::default(1),
             strategy: Setting::default(DelegationStrategy::Auto),
             plugins: Setting::default(Vec::new()),
@@ -281,6 +287,30 @@ mod tests {
             let error = load(&format!("[patience]\n{wrong}"), "").unwrap_err().to_string();
             let key = wrong.split(' ').next().unwrap();
             assert!(error.contains(&format!("in [patience]: `{key}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn lanes_are_capped_by_parent_agent_and_model() {
+        let user = "[lanes]\nper_parent = 5\nper_agent = { explore = 4, \"*\" = 8 }\n\
+                    per_model = { sonnet = 2, \"ollama/llama\" = 1 }";
+        let lanes = load(user, "").unwrap().lanes;
+        assert!(matches!(lanes.per_agent["explore"].origin, Origin::User(_)));
+        let caps = lanes.caps();
+        assert_eq!((caps.per_parent, caps.per_agent.of("Explore")), (Some(5), Some(4)));
+        assert_eq!(caps.per_agent.of("coder"), Some(8));
+        let sonnet = Catalog::built_in().find("sonnet").unwrap().id();
+        assert_eq!(caps.per_model.of(&sonnet), Some(2), "{caps:?}");
+        assert_eq!(caps.per_model.of("ollama/llama"), Some(1));
+        assert_eq!(caps.per_model.of("openai/gpt"), None);
+        for (wrong, says) in [
+            ("per_parent = 0", "`per_parent` is 0"),
+            ("per_agent = { explore = 0 }", "`per_agent.explore` is 0"),
+            ("per_agent = { \"a b\" = 1 }", "`per_agent`: "),
+            ("per_model = { nonsense = 1 }", "`per_model`: "),
+        ] {
+            let error = load(&format!("[lanes]\n{wrong}"), "").unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
         }
     }
 
@@ -371,6 +401,7 @@ mod tests {
     fn a_project_cannot_reach_beyond_itself_nor_say_where_keys_are_sent() {
         for (project, expected) in [
             ("recovery = \"wait\"", "may not set `recovery`"),
+            ("[lanes]\nper_parent = 1", "may not set `lanes`"),
             (
                 "[vendors.anthropic]\nbase_url = \"http://evil.example.com\"",
                 "may not set `vendors`",

@@ -114,7 +114,7 @@ impl RunJournal {
         let created = create(&*self.store, self.run, all, beside, then).await;
         // Whoever asked for the run may have gone: it is stored all the same.
         match created {
-            Ok(()) => {
+            Ok(_) => {
                 let _ = told.send(Ok(()));
                 Ok(first)
             }
@@ -254,21 +254,21 @@ impl Journal for RunJournal {
     }
 }
 
-/// Stores a new run.
+/// Stores a new run. Returns when: milliseconds since 1970.
 pub(crate) async fn create(
     store: &dyn Store,
     run: RunId,
     events: Vec<Event>,
     beside: Vec<Append>,
     then: Ownership,
-) -> Result<(), StoreError> {
+) -> Result<u64, StoreError> {
     let (events, guard) = (events.into(), Guard::Create(then));
     let created = Append { run, events, guard, reserve: Reserve::Leave };
     let batch = std::iter::once(created).chain(beside).collect();
     fail::fail_point!("run.create.before");
-    store.append(batch).await?;
+    let stored = store.append(batch).await?;
     fail::fail_point!("run.create.after");
-    Ok(())
+    Ok(stored.first().map_or(0, |appended| appended.at))
 }
 
 /// True when `other` cannot be told anything any more, which `error` says. Then an end is stored

@@ -1,6 +1,7 @@
 //! Runs that wait to be claimed, at a glance: enough to decide whose turn it is.
 
 use posse_protocol::RunId;
+use std::collections::HashSet;
 
 /// A run that waits to be claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +29,17 @@ pub struct Queued {
 pub enum Look {
     /// Those that go first by priority and time, and some of every root: nobody is out of sight
     /// because somebody else has thousands.
-    Ahead,
-    /// Those that go first, but for these.
-    Past(Passed),
+    Ahead {
+        /// Only runs in this folder.
+        workspace: Option<String>,
+    },
+    /// Those that go first, but for some.
+    Past {
+        /// Only runs in this folder.
+        workspace: Option<String>,
+        /// Those that are not looked for.
+        passed: Passed,
+    },
     /// Those that have waited from this moment on or later.
     Since(u64),
     /// Those of these runs that wait.
@@ -55,6 +64,11 @@ pub struct Queue {
     pub runs: Vec<Queued>,
     /// There may be more of those that were looked for.
     pub more: bool,
+    /// Roots of which there may be more.
+    pub cut: HashSet<RunId>,
+    /// Since when the latest of all that wait has waited, or of those that were seen if there may be
+    /// later ones. Whoever looks again from here on misses nobody.
+    pub until: u64,
     /// Runs of dead workers were given back for this look: what waits since long may be new.
     pub freed: bool,
 }

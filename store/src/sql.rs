@@ -267,15 +267,21 @@ pub(crate) fn claimable(shape: Shape) -> String {
 /// How many of each are named in [`queue_ahead`].
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Passed {
+    pub(crate) workspace: bool,
     pub(crate) agents: usize,
     pub(crate) models: usize,
     pub(crate) parents: usize,
 }
 
-/// Those that wait and go first. Binds: version, agents, models and parents to pass over, limit.
+/// Those that wait and go first. Binds: version, workspace, agents, models and
+/// parents to pass over, limit.
 pub(crate) fn queue_ahead(passed: Passed) -> String {
     let mut next = 2;
     let mut filter = String::new();
+    if passed.workspace {
+        filter.push_str(" AND workspace = $2");
+        next += 1;
+    }
     let mut pass = |column: &str, count: usize, or: &str| {
         if count > 0 {
             let list = placeholders(next, count);
@@ -295,8 +301,9 @@ pub(crate) fn queue_ahead(passed: Passed) -> String {
 
 /// The first of every root that has some which wait. Goes from root to root by the index: the time
 /// it takes grows with the roots, not with what waits below them.
-/// Binds: roots at most, version, runs of each at most.
-pub(crate) fn queue_by_root() -> String {
+/// Binds: roots at most, version, workspace, runs of each at most.
+pub(crate) fn queue_by_root(workspace: bool) -> String {
+    let (filter, limit) = if workspace { (" AND workspace = $3", "$4") } else { ("", "$3") };
     let columns: Vec<String> =
         QUEUED_COLUMNS.split(", ").map(|column| format!("runs.{column}")).collect();
     format!(
@@ -309,10 +316,16 @@ pub(crate) fn queue_by_root() -> String {
          ) \
          SELECT {} FROM roots, runs WHERE runs.id IN ( \
              SELECT id FROM runs AS lined WHERE lined.root = roots.root AND {READY} \
-             AND version <= $2 AND damaged IS NULL ORDER BY priority DESC, ready_at, id LIMIT $3 \
+             AND version <= $2 AND damaged IS NULL{filter} \
+             ORDER BY priority DESC, ready_at, id LIMIT {limit} \
          )",
         columns.join(", ")
     )
+}
+
+/// Since when the latest of those that wait has waited.
+pub(crate) fn queue_until() -> String {
+    format!("SELECT MAX(ready_at) FROM runs WHERE {READY}")
 }
 
 /// Those that have begun to wait since. Binds: version, since when, limit.
@@ -359,11 +372,12 @@ mod tests {
                 [insert_events, save_runs, runs_by_id, tails, runs_by_key].map(|it| it(count)),
             );
         }
-        all.extend([queue_by_root(), queue_since()]);
+        all.extend([queue_by_root(false), queue_by_root(true), queue_since(), queue_until()]);
         for count in [1, 4, 16, 64, 256] {
             all.extend([queue_of(count), places(count)]);
             all.push(queue_ahead(Passed { agents: count, ..Passed::default() }));
-            all.push(queue_ahead(Passed { agents: count, models: count, parents: count }));
+            let (agents, models, parents) = (count, count, count);
+            all.push(queue_ahead(Passed { workspace: true, agents, models, parents }));
         }
         all.push(queue_ahead(Passed::default()));
         for bits in 0..128usize {

@@ -132,6 +132,7 @@ impl Common {
             agents,
             launcher: Some(self.launcher.clone().with_environment(environment)),
             max_concurrent: config.max_concurrent.value,
+            lanes: config.lanes.caps(),
             recovery: Recovery::Wait,
             cassette,
             ..RuntimeConfig::new(self.database()?, self.keys(config))

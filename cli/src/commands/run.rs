@@ -24,6 +24,7 @@ pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
     let mut config = common.config(&folder)?;
     let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
     spec.key = options.key.clone();
+    spec.priority = options.priority;
     spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;
     let form = match (common.global.json, options.stream_json) {
         (true, _) => Form::Json,

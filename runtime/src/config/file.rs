@@ -2,6 +2,7 @@
 
 use super::ConfigError;
 use super::agents::FileAgent;
+use super::lanes::FileLanes;
 use super::limits::FileLimits;
 use super::patience::FilePatience;
 use super::skills::FileSkills;
@@ -41,6 +42,7 @@ pub(super) struct File {
     pub(super) plugins: Option<Vec<PathBuf>>,
     pub(super) recovery: Option<AutoResume>,
     durability: Option<DurabilityWord>,
+    pub(super) lanes: FileLanes,
     pub(super) limits: FileLimits,
     pub(super) patience: FilePatience,
     pub(super) skills: FileSkills,
@@ -79,6 +81,7 @@ impl File {
     pub(super) fn reserved(&self) -> Option<&'static str> {
         let reserved = [
             ("max_concurrent", self.max_concurrent.is_some()),
+            ("lanes", !self.lanes.is_empty()),
             ("recovery", self.recovery.is_some()),
             ("durability", self.durability.is_some()),
             ("plugins", self.plugins.is_some()),

@@ -247,7 +247,8 @@ impl Ledger {
             let row = next.get(&append.run).or_else(|| self.rows.get(&append.run));
             let before = row.map_or(Seq::ZERO, |row| row.last_seq);
             let (row, mut stored) = RunRow::admit(row, draft, worker, at)?;
-            answers.push(Appended { first: before.next(), last: row.last_seq, epoch: row.epoch });
+            let (first, last, epoch) = (before.next(), row.last_seq, row.epoch);
+            answers.push(Appended { first, last, epoch, at });
             events.append(&mut stored);
             if append.guard != Guard::Open {
                 next.insert(row.id, row);

@@ -62,63 +62,96 @@ impl Reader {
 }
 
 async fn glance(from: &mut SqliteConnection, look: &Look) -> Result<Queue, sqlx::Error> {
-    match look {
-        Look::Ahead => {
-            let mut queue = ahead(from, &Passed::default()).await?;
-            if queue.more {
-                let known: HashSet<RunId> = queue.runs.iter().map(|run| run.id).collect();
-                let of_each = query(&sql::queue_by_root())
-                    .bind(i64::from(ROOTS))
-                    .bind(i64::from(SCHEMA_VERSION))
-                    .bind(i64::from(EACH));
-                let others = fetch(from, of_each).await?;
-                queue.runs.extend(others.into_iter().filter(|run| !known.contains(&run.id)));
+    let latest = sqlx::query(AssertSqlSafe(sql::queue_until())).fetch_one(&mut *from).await?;
+    let latest = latest.try_get::<Option<i64>, _>(0)?.and_then(|at| u64::try_from(at).ok());
+    let until = latest.unwrap_or(0);
+    let seen = match look {
+        Look::Ahead { workspace } => {
+            let mut runs = ahead(from, workspace.as_deref(), &Passed::default()).await?;
+            let more = runs.len() >= MOST;
+            if more {
+                let known: HashSet<RunId> = runs.iter().map(|run| run.id).collect();
+                let others = of_each_root(from, workspace.as_deref()).await?;
+                runs.extend(others.into_iter().filter(|run| !known.contains(&run.id)));
             }
-            Ok(queue)
+            let cut = if more { cut(&runs) } else { HashSet::new() };
+            Queue { runs, more, cut, ..Queue::default() }
         }
-        Look::Past(passed) => ahead(from, passed).await,
+        Look::Past { workspace, passed } => {
+            let runs = ahead(from, workspace.as_deref(), passed).await?;
+            Queue { more: runs.len() >= MOST, runs, ..Queue::default() }
+        }
         Look::Since(moment) => {
             let since = query(&sql::queue_since())
                 .bind(i64::from(SCHEMA_VERSION))
                 .bind(to_sql(*moment))
                 .bind(to_sql(MOST as u64));
-            whole(fetch(from, since).await?)
+            let runs = fetch(from, since).await?;
+            let more = runs.len() >= MOST;
+            let until = runs.last().filter(|_| more).map_or(until, |last| last.ready_at);
+            return Ok(Queue { runs, more, until, ..Queue::default() });
         }
-        Look::Of(runs) => {
-            let mut found = Vec::new();
-            for (statement, ids) in pieces(runs, sql::queue_of) {
+        Look::Of(wanted) => {
+            let mut runs = Vec::new();
+            for (statement, ids) in pieces(wanted, sql::queue_of) {
                 let of = query(&statement).bind(i64::from(SCHEMA_VERSION));
-                found.extend(fetch(from, bind_ids(of, ids, room_for(ids.len()).1)).await?);
+                runs.extend(fetch(from, bind_ids(of, ids, room_for(ids.len()).1)).await?);
             }
-            Ok(Queue { runs: found, ..Queue::default() })
+            Queue { runs, ..Queue::default() }
         }
-    }
+    };
+    Ok(Queue { until, ..seen })
 }
 
-async fn ahead(from: &mut SqliteConnection, passed: &Passed) -> Result<Queue, sqlx::Error> {
+async fn ahead(
+    from: &mut SqliteConnection,
+    workspace: Option<&str>,
+    passed: &Passed,
+) -> Result<Vec<Queued>, sqlx::Error> {
     let room = |count: usize| room_for(count).1;
     let (agents, models, parents) = (&passed.agents, &passed.models, &passed.parents);
     let shape = sql::Passed {
+        workspace: workspace.is_some(),
         agents: room(agents.len()),
         models: room(models.len()),
         parents: room(parents.len()),
     };
     let mut ahead = query(&sql::queue_ahead(shape)).bind(i64::from(SCHEMA_VERSION));
+    if let Some(workspace) = workspace {
+        ahead = ahead.bind(workspace.to_owned());
+    }
     let parents: Vec<String> = parents.iter().map(RunId::to_string).collect();
-    for (texts, room) in [(agents, shape.agents), (models, shape.models), (&parents, shape.parents)]
-    {
+    let lists = [(agents, shape.agents), (models, shape.models), (&parents, shape.parents)];
+    for (texts, room) in lists {
         // Nothing is called like this; what finds no room is not passed over.
         let filled = texts.iter().cloned().chain(std::iter::repeat(String::new()));
         for text in filled.take(room) {
             ahead = ahead.bind(text);
         }
     }
-    whole(fetch(from, ahead.bind(to_sql(MOST as u64))).await?)
+    fetch(from, ahead.bind(to_sql(MOST as u64))).await
 }
 
-/// As many as there may be at the most means that there may be more.
-fn whole(runs: Vec<Queued>) -> Result<Queue, sqlx::Error> {
-    Ok(Queue { more: runs.len() >= MOST, runs, freed: false })
+async fn of_each_root(
+    from: &mut SqliteConnection,
+    workspace: Option<&str>,
+) -> Result<Vec<Queued>, sqlx::Error> {
+    let mut of_each = query(&sql::queue_by_root(workspace.is_some()))
+        .bind(i64::from(ROOTS))
+        .bind(i64::from(SCHEMA_VERSION));
+    if let Some(workspace) = workspace {
+        of_each = of_each.bind(workspace.to_owned());
+    }
+    fetch(from, of_each.bind(i64::from(EACH))).await
+}
+
+/// Roots of which as many were seen as are shown of each: there may be more.
+fn cut(runs: &[Queued]) -> HashSet<RunId> {
+    let mut counts: HashMap<RunId, u32> = HashMap::new();
+    for run in runs {
+        *counts.entry(run.root).or_default() += 1;
+    }
+    counts.into_iter().filter(|(_, count)| *count >= EACH).map(|(root, _)| root).collect()
 }
 
 fn query(statement: &str) -> Statement {

@@ -4,7 +4,7 @@ use super::super::{Common, folder};
 use crate::args::ListOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
-use crate::family::{self, Family};
+use crate::family::Family;
 use crate::print;
 use crate::screen::line::label;
 use crate::terminal;
@@ -38,7 +38,10 @@ pub async fn run(
     let rows = runtime.list(&filter).await?;
     let families = families(runtime, &rows).await?;
     if common.global.json {
-        let view = |row: &RunRow| RunView::of(row).with_below(below(&families, row));
+        let view = |row: &RunRow| {
+            let position = families.get(&row.root).and_then(|family| family.position(row));
+            RunView { position, ..RunView::of(row).with_below(below(&families, row)) }
+        };
         print::json_pretty(&rows.iter().map(view).collect::<Vec<_>>())?;
         return Ok(Code::Done);
     }
@@ -82,8 +85,8 @@ fn line(families: &HashMap<RunId, Family>, row: &RunRow, columns: usize) -> Stri
         WIDE.. => format!("  {:15}", clean_line(&row.agent, 15)),
         _ => String::new(),
     };
-    let standing = families.get(&row.root).map_or(row.status, |family| family.standing(row));
-    let state = family::word(row, standing);
+    let family = families.get(&row.root);
+    let state = family.map_or_else(|| row.status.to_string(), |family| family.word(row));
     let below = match below(families, row) {
         0 => String::new(),
         below => format!(" (+{below})"),

@@ -56,7 +56,7 @@ pub fn line(family: &Family, row: &RunRow, branch: &str, look: Look) -> String {
     let state = State::of(&standing);
     let mut parts = vec![spent(family::took(&standing), &Spending::of(row))];
     if matches!(state, State::Queued | State::Waiting | State::Interrupted) {
-        parts.insert(0, standing.status.to_string());
+        parts.insert(0, family.word(row));
     }
     let below = family.below(row.id).len();
     if below > 0 {
@@ -107,7 +107,7 @@ struct Branch {
 fn branch(family: &Family, row: &RunRow) -> Branch {
     let runs = 1 + family.below(row.id).len() as u64;
     Branch {
-        run: RunView::of(row),
+        run: RunView { position: family.position(row), ..RunView::of(row) },
         duration_ms: family::took(row),
         subtree: SumView::of(runs, &family.sum(row)),
         children: family.children(row.id).map(|child| branch(family, child)).collect(),
