@@ -27,7 +27,7 @@ mod values;
 pub(crate) mod yaml;
 
 pub use definition::{
-    AgentDefinition, Announce, Budget, COLORS, Isolation, Memory, Network, Paths, PermissionMode,
+    AgentDefinition, Budget, COLORS, Isolation, Memory, Network, Paths, PermissionMode,
 };
 pub use live::LiveCatalog;
 pub use problem::{Level, Problem};

@@ -38,6 +38,7 @@ mod journal;
 mod lanes;
 mod preparation;
 pub mod query;
+mod quiet;
 mod runtime;
 mod selection;
 pub mod skills;

@@ -6,6 +6,7 @@ mod line;
 
 use crate::execute::{Assignment, Left, Workbench};
 use crate::journal::{Birth, FIRST_EPOCH, create};
+use crate::quiet;
 use crate::runtime::{Recovery, RuntimeConfig};
 use line::{Line, Slot};
 use posse_protocol::{Event, RunId};
@@ -101,6 +102,7 @@ impl Supervisor {
         let tasks = TaskTracker::new();
         spawn(&tasks, shared.clone().claim_runs());
         spawn(&tasks, shared.clone().keep_lease(lease / 3));
+        spawn(&tasks, quiet::watch(shared.store.clone(), config.quiet, shared.stop.clone()));
         tasks.close();
         Supervisor { shared, tasks }
     }

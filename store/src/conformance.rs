@@ -3,10 +3,12 @@
 //! A [`Subject`] opens stores; [`check`] runs the cases and names the first that fails. The
 //! cases use the [`Store`] trait alone and wait with deadlines, never for luck.
 
+mod background;
 mod claims;
 mod lists;
 mod logs;
 mod ownership;
+mod queue;
 mod sample;
 mod trees;
 mod watching;
@@ -114,6 +116,13 @@ const CASES: &[(&str, Case)] = cases! {
         each_run_is_claimed_once
         closing_frees_the_claims
         a_closed_store_says_so;
+    queue:
+        a_higher_priority_is_claimed_first
+        whoever_waits_has_a_place_and_nobody_else
+        a_look_shows_some_of_every_root
+        a_look_shows_what_has_come_since
+        a_look_passes_over_what_is_not_wanted
+        what_a_dead_worker_owned_is_seen_to_wait;
     watching:
         a_watcher_sees_appends_at_once
         a_watcher_sees_other_workers_soon
@@ -130,6 +139,11 @@ const CASES: &[(&str, Case)] = cases! {
         an_end_and_its_announcement_are_one
         a_run_that_awaits_results_sleeps_until_the_last
         a_result_that_comes_early_is_no_retry;
+    background:
+        an_announcement_wakes_whoever_waits_and_reopens_nobody
+        what_is_gathered_wakes_with_the_last_or_when_it_is_quiet
+        a_paused_run_is_not_claimed_until_it_goes_on_or_is_stopped
+        who_has_a_higher_priority_is_claimed_first;
 };
 
 /// Puts a store through every case. Returns their names.

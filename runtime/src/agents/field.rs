@@ -26,6 +26,7 @@ pub(crate) enum Field {
     Budget,
     OutputSchema,
     Announce,
+    Subagents,
     MaxDepth,
     Agents,
     Network,
@@ -47,7 +48,7 @@ use Field::*;
 use Shape::{Prose, Table, Words};
 
 /// Every field: its name, other words for it, what its value looks like.
-const FIELDS: [(Field, &str, &[&str], Shape); 26] = [
+const FIELDS: [(Field, &str, &[&str], Shape); 27] = [
     (Name, "name", &[], Words),
     (Description, "description", &[], Prose),
     (Prompt, "prompt", &["instructions", "systemPrompt"], Prose),
@@ -70,6 +71,7 @@ const FIELDS: [(Field, &str, &[&str], Shape); 26] = [
     (Budget, "budget", &["limits"], Table),
     (OutputSchema, "outputSchema", &[], Table),
     (Announce, "announce", &[], Words),
+    (Subagents, "subagents", &[], Table),
     (MaxDepth, "maxDepth", &[], Words),
     (Agents, "agents", &[], Words),
     (Network, "network", &[], Words),
@@ -104,18 +106,7 @@ impl Field {
 
     /// True when nothing acts on it yet, however sound its value is.
     pub(crate) fn is_not_in_force(self) -> bool {
-        matches!(
-            self,
-            McpServers
-                | Hooks
-                | Memory
-                | Background
-                | Isolation
-                | OmitClaudeMd
-                | Announce
-                | Network
-                | Paths
-        )
+        matches!(self, McpServers | Hooks | Memory | Isolation | OmitClaudeMd | Network | Paths)
     }
 
     /// True when it narrows what an agent may do, so that it is found even where it stands oddly.
@@ -129,6 +120,7 @@ impl Field {
                 | Budget
                 | MaxDepth
                 | Agents
+                | Subagents
                 | Network
                 | Paths
         )

@@ -44,6 +44,9 @@ pub(crate) fn spec(
         color: definition.color.clone().unwrap_or_default(),
         effort: definition.effort,
         output_schema: definition.output_schema.clone(),
+        background: definition.background.unwrap_or_default(),
+        announce: definition.announce,
+        subagents: definition.subagents.clone().unwrap_or_default(),
         limits: definition.limits(),
         ..AgentSpec::new(name)
     };
@@ -59,6 +62,8 @@ pub(crate) fn spec(
     }
     if let Trust::Project { limits, .. } = trust {
         spec.limits = stricter(spec.limits, limits);
+        // What was done is not a project's to remove.
+        spec.subagents.default_cleanup = None;
         only_look(&mut spec, written.place(Field::Tools), tools, findings);
     }
     require_tools(&mut spec, written.place(Field::Tools), tools, findings);

@@ -22,6 +22,11 @@ pub(crate) struct Above {
 }
 
 impl Above {
+    /// What a child has to go by when slots are scarce, unless more or less is asked for.
+    pub(crate) fn priority(&self) -> i32 {
+        self.started.priority
+    }
+
     pub(crate) fn link(&self) -> Parent {
         let mut ancestors = self.ancestors().to_vec();
         ancestors.push(self.run);
@@ -208,7 +213,7 @@ pub(crate) fn request(run: RunId, by: &str) -> Append {
 }
 
 /// Those of `rows` that stand below `run`. A parent is older than its children.
-fn below(run: RunId, rows: &[RunRow]) -> impl Iterator<Item = &RunRow> {
+pub(crate) fn below(run: RunId, rows: &[RunRow]) -> impl Iterator<Item = &RunRow> {
     let mut family = HashSet::from([run]);
     let mut sorted: Vec<&RunRow> = rows.iter().collect();
     sorted.sort_by_key(|row| row.id);

@@ -1,0 +1,113 @@
+//! Which of its descendants a run means: by id, label, number in the list, or a beginning. What
+//! could be two is neither.
+
+use crate::delegation::arguments::invalid;
+use crate::delegation::subagents::is_at_work;
+use crate::error::Error;
+use posse_protocol::RunId;
+use posse_store::RunRow;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long ago a run may have ended that has a number.
+const RECENT: Duration = Duration::from_secs(30 * 60);
+
+/// A run's descendants.
+pub(crate) struct Family {
+    run: RunId,
+    /// Those that have a number, in its order: who is at work, then who has ended, the last first.
+    listed: Vec<RunRow>,
+    others: Vec<RunRow>,
+}
+
+impl Family {
+    pub(crate) fn new(run: RunId, rows: Vec<RunRow>) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Family::at(run, rows, now)
+    }
+
+    /// The family as it stands `now`, a time since 1970.
+    fn at(run: RunId, mut rows: Vec<RunRow>, now: Duration) -> Self {
+        rows.sort_by_key(|row| match row.outcome {
+            None => (0, 0, row.id),
+            Some(_) => (1, u64::MAX - row.finished_at, row.id),
+        });
+        let since = now.saturating_sub(RECENT).as_millis() as u64;
+        let is_listed = |row: &RunRow| is_at_work(row.status) || row.finished_at >= since;
+        let (listed, others) = rows.into_iter().partition(is_listed);
+        Family { run, listed, others }
+    }
+
+    /// Those that have a number.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &RunRow> {
+        self.listed.iter()
+    }
+
+    /// Those that have not ended.
+    pub(crate) fn at_work(&self) -> impl Iterator<Item = &RunRow> {
+        self.listed.iter().filter(|row| is_at_work(row.status))
+    }
+
+    /// The one that `name` means.
+    pub(crate) fn find(&self, name: &str) -> Result<&RunRow, Error> {
+        let name = name.trim();
+        if name.is_empty() {
+            return Err(invalid("`target` is empty; `list` shows which there are"));
+        }
+        let all = || self.listed.iter().chain(&self.others);
+        let id = name.to_ascii_lowercase();
+        if let Some(row) = all().find(|row| row.id.to_string() == id) {
+            return Ok(row);
+        }
+        if let Ok(number) = name.parse::<usize>()
+            && let Some(row) = number.checked_sub(1).and_then(|index| self.listed.get(index))
+        {
+            return Ok(row);
+        }
+        let label = |row: &&RunRow| row.label.eq_ignore_ascii_case(name);
+        let lower = name.to_lowercase();
+        let beginning = |row: &&RunRow| {
+            row.label.to_lowercase().starts_with(&lower)
+                || id.len() >= 4 && row.id.to_string().starts_with(&id)
+                || id.len() >= 4 && row.id.to_string().ends_with(&id)
+        };
+        let exact: Vec<&RunRow> = all().filter(label).collect();
+        let fitting = if exact.is_empty() { all().filter(beginning).collect() } else { exact };
+        match fitting.as_slice() {
+            [one] => Ok(one),
+            [] if name.parse::<RunId>().is_ok() => Err(invalid(format!(
+                "run {name} was not started by you (run {}) or by those below you; `list` shows \
+                 who was",
+                self.run
+            ))),
+            [] => Err(invalid(format!(
+                "nobody fits `{}`; `list` shows who there is",
+                name.chars().take(80).collect::<String>()
+            ))),
+            several => {
+                let lines: Vec<String> = several.iter().take(10).map(|row| line(row)).collect();
+                Err(invalid(format!(
+                    "{} fit `{}`; give the id:\n{}",
+                    several.len(),
+                    name.chars().take(80).collect::<String>(),
+                    lines.join("\n")
+                )))
+            }
+        }
+    }
+}
+
+/// A run in a line.
+pub(crate) fn line(row: &RunRow) -> String {
+    let about = if row.label.is_empty() { &row.title } else { &row.label };
+    let mut text = format!("{} [{}] {about} · {}", row.id, row.agent, row.status);
+    match (&row.outcome, row.expects) {
+        (Some(_), _) => text.push_str(&format!(", {}", row.note)),
+        (None, 0) if !row.note.is_empty() => text.push_str(&format!(", {}", row.note)),
+        (None, 0) => {}
+        (None, 1) => text.push_str(", waiting on 1 child"),
+        (None, many) => text.push_str(&format!(", waiting on {many} children")),
+    }
+    let calls = row.tool_calls;
+    text.push_str(&format!(" · {} turns, {calls} tool calls, {}", row.turns, row.cost()));
+    text
+}
