@@ -148,7 +148,7 @@ pub struct RunOptions {
     /// Hold the answer to the JSON Schema in this file
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
-    /// Go before runs with a lower priority when slots are scarce, or after those with a higher one
+    /// Get a free slot before runs with a lower one
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-100..=100))]
     pub priority: i32,
     /// Start only if no run has this key; otherwise follow that run

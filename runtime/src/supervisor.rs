@@ -301,7 +301,8 @@ impl Shared {
             fail::fail_point!("run.claimed");
             if claimed.is_err() {
                 // A store that fails now is asked again soon; whoever appends learns why.
-                return self.line().rest();
+                self.line().rest();
+                return;
             }
             for claim in claimed.unwrap_or_default() {
                 let run = claim.row.id;

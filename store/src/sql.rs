@@ -306,8 +306,8 @@ pub(crate) fn queue_ahead(passed: Passed) -> String {
 /// The first of every root that has some which wait. Goes from root to root by the index: the time
 /// it takes grows with the roots, not with what waits below them.
 /// Binds: roots at most, version, workspace, runs of each at most.
-pub(crate) fn queue_by_root(workspace: bool) -> String {
-    let (filter, limit) = if workspace { (" AND workspace = $3", "$4") } else { ("", "$3") };
+pub(crate) fn queue_by_root(passed: Passed) -> String {
+    let (filter, limit) = if passed.workspace { (" AND workspace = $3", "$4") } else { ("", "$3") };
     let columns: Vec<String> =
         QUEUED_COLUMNS.split(", ").map(|column| format!("runs.{column}")).collect();
     format!(
@@ -376,7 +376,9 @@ mod tests {
                 [insert_events, save_runs, runs_by_id, tails, runs_by_key].map(|it| it(count)),
             );
         }
-        all.extend([queue_by_root(false), queue_by_root(true), queue_since(), queue_until()]);
+        let here = Passed { workspace: true, ..Passed::default() };
+        all.extend([queue_by_root(Passed::default()), queue_by_root(here)]);
+        all.extend([queue_since(), queue_until()]);
         for count in [1, 4, 16, 64, 256] {
             all.extend([queue_of(count), places(count)]);
             all.push(queue_ahead(Passed { agents: count, ..Passed::default() }));

@@ -5,7 +5,7 @@ use posse_protocol::RunId;
 use posse_store::Queued;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 const AGENTS: [&str; 3] = ["explore", "coder", "judge"];
 const MODELS: [&str; 2] = ["a/large", "a/small"];
@@ -175,17 +175,20 @@ proptest! {
     ) {
         let mut lanes = Lanes::new(slots, LaneCaps::default());
         (0..crowd).for_each(|number| lanes.offer(plain(1, number)));
-        let mut at_work: Vec<Queued> = std::iter::from_fn(|| lanes.take()).collect();
+        let mut at_work: VecDeque<RunId> =
+            std::iter::from_fn(|| lanes.take()).map(|run| run.id).collect();
         (0..guests).for_each(|guest| lanes.offer(plain(2 + guest, crowd + guest)));
         let mut served = 0;
         for _ in 0..guests {
-            if let Some(run) = at_work.pop() {
-                lanes.leave(run.id);
+            if let Some(run) = at_work.pop_front() {
+                lanes.leave(run);
             }
-            let next = lanes.take();
-            served += usize::from(next.is_some_and(|next| next.root != id(1)));
+            if let Some(next) = lanes.take() {
+                served += u64::from(next.root != id(1));
+                at_work.push_back(next.id);
+            }
         }
-        prop_assert_eq!(served as u64, guests);
+        prop_assert_eq!(served, guests);
     }
 
     /// Among those of a session that are capped alike, who came first goes first.
@@ -196,7 +199,7 @@ proptest! {
             lanes.offer(Queued { parent: None, ..run(1, number, *agent, 0, 0) });
         }
         let mut last: BTreeMap<String, u64> = BTreeMap::new();
-        let mut at_work = std::collections::VecDeque::new();
+        let mut at_work = VecDeque::new();
         let mut count = 0;
         while count < agents.len() {
             match lanes.take() {

@@ -103,15 +103,17 @@ impl Waiting {
 
     /// Whose turn it is among those of the kinds that have room.
     pub(super) fn next(&self, has_room: impl Fn(&Kind) -> bool) -> Option<RunId> {
-        let lines = self
-            .classes
-            .values()
-            .flat_map(|class| class.order.iter().filter_map(|turn| class.lines.get(&turn.root)));
-        lines.filter_map(|line| line.next(&self.runs, &has_room)).next()
+        let mut lines = self.classes.values().flat_map(Class::in_turn);
+        lines.find_map(|line| line.next(&self.runs, &has_room))
     }
 }
 
 impl Class {
+    /// The lines, in the order of their turns.
+    fn in_turn(&self) -> impl Iterator<Item = &Line> {
+        self.order.iter().filter_map(|turn| self.lines.get(&turn.root))
+    }
+
     /// Puts the line of `root` where it belongs, or away when nobody is left in it.
     fn settle(&mut self, root: RunId, standing: Option<Standing>) {
         let Some(line) = self.lines.get_mut(&root) else { return };

@@ -152,6 +152,11 @@ impl Shared {
 
     /// Looks at what waits, as far as it may have changed.
     pub(super) async fn look(&self) {
+        // Whoever executes nothing leaves those alone that a dead process has left: to look at what
+        // waits gives them back.
+        if matches!(self.recovery, Scope::None) && self.adopted().is_empty() {
+            return;
+        }
         loop {
             let Some(wish) = self.line().wish() else { return };
             match wish {
@@ -186,7 +191,7 @@ impl Shared {
             looks.push(Look::Ahead { workspace: self.folder() });
         }
         let adopted: Vec<RunId> = self.adopted().keys().copied().collect();
-        if !adopted.is_empty() || looks.is_empty() {
+        if !adopted.is_empty() {
             looks.push(Look::Of(adopted));
         }
         for look in looks {

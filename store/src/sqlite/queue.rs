@@ -136,9 +136,9 @@ async fn of_each_root(
     from: &mut SqliteConnection,
     workspace: Option<&str>,
 ) -> Result<Vec<Queued>, sqlx::Error> {
-    let mut of_each = query(&sql::queue_by_root(workspace.is_some()))
-        .bind(i64::from(ROOTS))
-        .bind(i64::from(SCHEMA_VERSION));
+    let shape = sql::Passed { workspace: workspace.is_some(), ..sql::Passed::default() };
+    let mut of_each =
+        query(&sql::queue_by_root(shape)).bind(i64::from(ROOTS)).bind(i64::from(SCHEMA_VERSION));
     if let Some(workspace) = workspace {
         of_each = of_each.bind(workspace.to_owned());
     }
