@@ -47,6 +47,11 @@ impl Environment {
         }
     }
 
+    /// What the variable `name` holds, if anything.
+    pub fn value(&self, name: &str) -> Option<String> {
+        text(name)
+    }
+
     /// The keys and addresses that `catalog` asks for.
     pub fn keys(&self, catalog: &Catalog) -> Keys {
         Keys::collect(catalog, text)

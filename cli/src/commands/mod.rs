@@ -6,6 +6,7 @@ mod cassette;
 pub mod chat;
 pub mod completions;
 pub mod config;
+pub mod cost;
 pub mod daemon;
 pub mod demo;
 pub mod fake_model;
@@ -15,6 +16,7 @@ mod rest;
 pub mod run;
 pub mod runs;
 pub mod skills;
+pub mod webhooks;
 
 use crate::args::{AgentOptions, Global};
 use crate::environment::Environment;
@@ -81,7 +83,7 @@ impl Common {
 
     /// The models there are, without a runtime.
     pub fn models(&self, config: &Config) -> Models {
-        let options = Options { stall: config.patience.stall() };
+        let options = Options { stall: config.patience.stall(), ..Options::default() };
         Models::new(config.catalog.value.clone(), self.keys(config), options)
     }
 
@@ -149,11 +151,14 @@ impl Common {
             patience: config.patience.patience(),
             stall: config.patience.stall(),
             limits: config.limits.limits(),
+            lifecycle: config.lifecycle.lifecycle(),
             skills: self.skills(agents.working_folder()),
             agents,
             launcher: Some(self.launcher.clone().with_environment(environment)),
             max_concurrent: config.max_concurrent.value,
             recovery: Recovery::Wait,
+            webhooks: self.webhooks(config, cassette.as_ref())?,
+            stall_after: config.stall_after.value,
             cassette,
             ..RuntimeConfig::new(self.database()?, self.keys(config))
         })

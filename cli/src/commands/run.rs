@@ -3,6 +3,7 @@
 use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
 use super::rest::{has_work, heads, rested};
+use super::runs::resume::paused;
 use super::{Common, background, folder, reason, spec};
 use crate::args::RunOptions;
 use crate::clean::clean_line;
@@ -32,6 +33,7 @@ impl Asked {
         let config = common.config(&folder)?;
         let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
         spec.key = options.key.clone();
+        spec.label = options.label.clone().unwrap_or_default();
         spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;
         Ok(Asked { folder, config, spec })
     }
@@ -89,6 +91,10 @@ pub async fn follow_to_end(
     let run = &followee.run;
     match followed {
         Followed::Ended(outcome) => viewer.conclude(runtime, run, &outcome).await,
+        Followed::Rests(row) if row.paused => {
+            viewer.screen.note(&paused(&row));
+            Ok(Code::Interrupted)
+        }
         Followed::Rests(row) => {
             viewer.screen.note(&format!("run {} waits; see `posse runs show`", row.id.short()));
             Ok(Code::Done)

@@ -2,6 +2,7 @@
 
 use super::super::Common;
 use super::super::follow::{Followed, Followee, Form, Until, Viewer};
+use super::resume::paused;
 use crate::exit::{Code, Failure};
 use posse::{Runtime, Status};
 
@@ -15,6 +16,9 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
             Some(_) => format!("run {short} waits for its turn at the daemon"),
             None => format!("nobody executes run {short} now; `posse runs resume {short}` does"),
         });
+    }
+    if row.status == Status::Paused {
+        viewer.screen.remark(&paused(&row));
     }
     let mut followee = Followee::new(runtime.handle(row.id));
     match viewer.follow(runtime, &mut followee, Until::End).await? {
