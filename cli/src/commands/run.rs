@@ -34,6 +34,7 @@ impl Asked {
         let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
         spec.key = options.key.clone();
         spec.label = options.label.clone().unwrap_or_default();
+        spec.priority = options.priority;
         spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;
         Ok(Asked { folder, config, spec })
     }

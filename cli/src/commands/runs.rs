@@ -43,18 +43,23 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     result
 }
 
-/// True for verbs after which there may be something to do for others: all but those that look.
+/// True for verbs after which there may be something to do for others.
 fn leaves_work(verb: &RunsVerb) -> bool {
-    !matches!(
-        verb,
+    match verb {
+        RunsVerb::Send { .. }
+        | RunsVerb::Cancel(_)
+        | RunsVerb::Pause { .. }
+        | RunsVerb::Resume { .. } => true,
         RunsVerb::List(_)
-            | RunsVerb::Show { .. }
-            | RunsVerb::Tree { .. }
-            | RunsVerb::Log { .. }
-            | RunsVerb::Watch { .. }
-            | RunsVerb::Verify { .. }
-            | RunsVerb::Export { .. }
-    )
+        | RunsVerb::Show { .. }
+        | RunsVerb::Tree(_)
+        | RunsVerb::Log { .. }
+        | RunsVerb::Watch { .. }
+        | RunsVerb::Verify { .. }
+        | RunsVerb::Archive { .. }
+        | RunsVerb::Prune(_)
+        | RunsVerb::Export { .. } => false,
+    }
 }
 
 fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
