@@ -90,7 +90,7 @@ pub enum Command {
     Webhooks(WebhooksVerb),
     /// List the models there are, those that can be used now first
     Models(ModelsOptions),
-    /// Keep a process in the background that executes runs, so that they outlive the terminal
+    /// Execute runs in the background, so that they outlive the terminal
     #[command(subcommand)]
     Daemon(DaemonVerb),
     /// Show the settings in force and where each came from
