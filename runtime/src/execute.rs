@@ -158,6 +158,9 @@ impl Workbench {
         let run = assignment.run;
         let mut journal = RunJournal::new(store.clone(), run, assignment.epoch, stopping);
         let mut first = None;
+        if assignment.birth.is_none() {
+            fail::fail_point!("run.taken_up");
+        }
         if let Some(birth) = assignment.birth {
             first = birth.events.first().cloned();
             journal = journal.with_birth(birth);

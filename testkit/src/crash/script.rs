@@ -64,6 +64,7 @@ pub(crate) fn script(scenario: Scenario) -> Script {
         | Scenario::TreeResume
         | Scenario::TreeCancel
         | Scenario::TreeForsaken => tree::script(scenario),
+        Scenario::TreeAnnounce(telling) => telling.script(),
     }
 }
 
@@ -97,6 +98,7 @@ pub(crate) fn nonces(scenario: Scenario) -> Vec<String> {
         | Scenario::TreeResume
         | Scenario::TreeCancel
         | Scenario::TreeForsaken => tree::nonces(scenario),
+        Scenario::TreeAnnounce(telling) => telling.nonces(),
     }
 }
 
