@@ -220,7 +220,7 @@ fn failing() -> Vec<Role> {
     hurried["runTimeoutSeconds"] = 1.into();
     let spawned =
         [spawn(&fails, "followup"), hurried, spawn(&breaks, "steer"), spawn("bg-3.", "collect")];
-    let broken = || paced(Reply::error(400, "there is no way to do this"));
+    let broken = || paced(Reply::error(403, "there is no way to do this"));
     let [_, _, good] = three();
     let lead = Role {
         prompt: breaks,

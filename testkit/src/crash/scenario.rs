@@ -114,7 +114,11 @@ impl Scenario {
         match self {
             Scenario::TreeAnnounce(telling) => matches!(
                 telling,
-                Telling::Mixed | Telling::Nested | Telling::Failing | Telling::Idle | Telling::Quiet
+                Telling::Mixed
+                    | Telling::Nested
+                    | Telling::Failing
+                    | Telling::Idle
+                    | Telling::Quiet
             ),
             _ => true,
         }

@@ -43,7 +43,7 @@ struct Told<'a> {
     inherited: bool,
     kept: bool,
     /// How it ended, as it is told.
-    outcome: Option<&'a str>,
+    outcome: Option<String>,
 }
 
 /// Adds what is wrong with the announcements in `logs`, and with what models were told of them.
@@ -90,7 +90,9 @@ impl Family<'_> {
         for (end, (to, told)) in life.ends.iter().zip(told) {
             let wrong = match () {
                 () if told.at != end.at => Some(format!("at {} and not with it", told.at)),
-                () if told.outcome != Some(end.outcome) => Some(format!("as {:?}", told.outcome)),
+                () if told.outcome.as_deref() != Some(end.outcome) => {
+                    Some(format!("as {:?}", told.outcome))
+                }
                 () => self.misled(life, end, to, told),
             };
             if let Some(wrong) = wrong {
@@ -101,7 +103,13 @@ impl Family<'_> {
     }
 
     /// What is wrong with whom `told` was told to, or how.
-    fn misled(&self, life: &Life<'_>, end: &End<'_>, to: &Life<'_>, told: &Told<'_>) -> Option<String> {
+    fn misled(
+        &self,
+        life: &Life<'_>,
+        end: &End<'_>,
+        to: &Life<'_>,
+        told: &Told<'_>,
+    ) -> Option<String> {
         let gone = |run: &str| self.by_run.get(run).is_some_and(|life| life.had_ended_by(told.at));
         let between: Vec<&str> =
             life.ancestors.iter().rev().copied().take_while(|run| *run != to.run).collect();
@@ -159,7 +167,9 @@ fn check_known(life: &Life<'_>, asked: &[Asked], problems: &mut Problems) {
         let most = own().map(known).max().unwrap_or_default();
         let last = own().last().map(known).unwrap_or_default();
         if most > heard || is_done && last != heard {
-            let detail = format!("{child} was told {heard} times, and its model read {most}, in the end {last}");
+            let detail = format!(
+                "{child} was told {heard} times, and its model read {most}, in the end {last}"
+            );
             problems.push((Promise::KnownOnce, detail));
         }
     }
@@ -264,10 +274,11 @@ fn is_told(caller: &Value) -> Option<(&str, &str)> {
     Some((caller["run"].as_str()?, caller["announce"].as_str()?))
 }
 
-/// How a run ended, as the block says that tells of it.
-fn outcome_in(text: &str) -> Option<&str> {
+/// How a run ended, as the block says that tells of it, in the word that the log has for it.
+fn outcome_in(text: &str) -> Option<String> {
     let head = text.strip_prefix("<task_result ")?.split('>').next()?;
-    head.split_once(" outcome=\"")?.1.split('"').next()
+    let outcome = head.split_once(" outcome=\"")?.1.split('"').next()?;
+    Some(outcome.replace(' ', "_"))
 }
 
 /// The runs whose ends `text` tells of.

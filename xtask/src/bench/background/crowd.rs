@@ -127,7 +127,8 @@ async fn stopped(runtime: &Runtime, sessions: &[RunId]) -> Result<usize> {
     let mut count = 0;
     for session in sessions {
         let all = Filter { kin: Kin::ChildrenOf(*session), limit: 100_000, ..Filter::default() };
-        let is_stopped = |row: &&RunRow| row.stopping || row.outcome.as_deref() == Some("cancelled");
+        let is_stopped =
+            |row: &&RunRow| row.stopping || row.outcome.as_deref() == Some("cancelled");
         count += runtime.list(&all).await?.iter().filter(is_stopped).count();
     }
     Ok(count)
