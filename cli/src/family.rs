@@ -13,6 +13,8 @@ pub struct Family {
     rows: Vec<RunRow>,
     /// Places of children in `rows`, by their parent.
     children: HashMap<RunId, Vec<usize>>,
+    /// Where those stand that wait for a slot.
+    positions: HashMap<RunId, u64>,
 }
 
 /// More runs than a tree has.
@@ -21,7 +23,12 @@ const ALL: usize = usize::MAX >> 1;
 impl Family {
     /// The tree that `row` stands in.
     pub async fn of(runtime: &Runtime, row: &RunRow) -> Result<Self, Failure> {
-        let filter = Filter { kin: Kin::TreeOf(row.root), limit: ALL, ..Filter::default() };
+        Family::newest(runtime, row, ALL).await
+    }
+
+    /// At most so many of the tree that `row` stands in, the newest.
+    pub async fn newest(runtime: &Runtime, row: &RunRow, limit: usize) -> Result<Self, Failure> {
+        let filter = Filter { kin: Kin::TreeOf(row.root), limit, ..Filter::default() };
         let mut rows = runtime.list(&filter).await?;
         rows.sort_by_key(|row| row.id);
         let mut children: HashMap<RunId, Vec<usize>> = HashMap::new();
@@ -30,7 +37,15 @@ impl Family {
                 children.entry(parent).or_default().push(place);
             }
         }
-        Ok(Family { rows, children })
+        let queued = rows.iter().filter(|row| row.status == Status::Queued);
+        let queued: Vec<RunId> = queued.map(|row| row.id).collect();
+        let positions = runtime.positions(&queued).await?;
+        Ok(Family { rows, children, positions })
+    }
+
+    /// How many of it are here.
+    pub fn len(&self) -> usize {
+        self.rows.len()
     }
 
     pub fn find(&self, run: RunId) -> Option<&RunRow> {
@@ -65,7 +80,21 @@ impl Family {
     pub fn view(&self, row: &RunRow) -> RunView {
         let below = self.below(row.id).len() as u64;
         let subtree = Some(SumView::of(1 + below, &self.sum(row)));
-        RunView { subtree, ..RunView::of(row).with_below(below) }
+        let position = self.position(row);
+        RunView { subtree, position, ..RunView::of(row).with_below(below) }
+    }
+
+    /// Where `row` stands among all that wait for a slot; the next one at 1.
+    pub fn position(&self, row: &RunRow) -> Option<u64> {
+        self.positions.get(&row.id).copied()
+    }
+
+    /// How `row` ended, or where it stands, in a word or two.
+    pub fn word(&self, row: &RunRow) -> String {
+        match (word(row, self.standing(row)), self.position(row)) {
+            (word, None) => word,
+            (word, Some(place)) => format!("{word} ({})", view::ordinal(place)),
+        }
     }
 
     /// Where `row` stands. One that waits for others stands where the liveliest of them does.
@@ -77,6 +106,15 @@ impl Family {
         let is_there = |wanted: &Status| below.iter().any(|row| row.status == *wanted);
         let liveliest = [Status::Running, Status::Interrupted, Status::Queued];
         liveliest.into_iter().find(is_there).unwrap_or(row.status)
+    }
+}
+
+impl Family {
+    /// How many right below `row` have not ended, if it waits for them.
+    pub fn waited_for(&self, row: &RunRow) -> u64 {
+        let waits = row.outcome.is_none() && row.owner.is_none() && row.awaits + row.expects > 0;
+        let open = self.children(row.id).filter(|child| child.outcome.is_none());
+        if waits { open.count() as u64 } else { 0 }
     }
 }
 

@@ -163,6 +163,10 @@ impl Screen {
             }
             Delta::Text { .. } => self.set_status("writing"),
             Delta::Thinking { .. } => self.set_status("thinking"),
+            Delta::Waiting { on, ahead } => {
+                let on = clean_line(on, 64);
+                self.set_status(&format!("waiting for {on}: {ahead} before it"));
+            }
             Delta::ToolProgress { call, text } => {
                 if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
                     let call = self.calls.iter().find(|known| known.id == *call);
@@ -230,6 +234,14 @@ impl Screen {
     /// Remembers why the run that is about to start has the model it has.
     pub fn because(&mut self, model: &str, why: String) {
         self.provider.because(model, why);
+    }
+
+    /// The run waits for a slot, and so many go before it.
+    pub fn wait_in_line(&mut self, before: u64) {
+        match before {
+            0 => self.set_status("queued, next in line"),
+            _ => self.set_status(&format!("queued, {before} before it")),
+        }
     }
 
     fn replied(&mut self, message: &Message) {

@@ -10,6 +10,9 @@ use serde::Serialize;
 pub struct RunView {
     pub run: String,
     pub status: Status,
+    /// Where it stands among all that wait for a slot; the next one at 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
     pub outcome: Option<String>,
     pub outcome_line: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -17,6 +20,8 @@ pub struct RunView {
     pub agent: String,
     pub model: String,
     pub title: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label: String,
     pub workspace: String,
     pub session: bool,
     pub created: String,
@@ -29,10 +34,18 @@ pub struct RunView {
     pub cost_usd: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
+    /// Its log was removed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub erased: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
     pub root: RunId,
     pub depth: u32,
+    /// Nobody waits for it: its end is announced.
+    pub background: bool,
+    /// How many right below have not ended, if it waits for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_on: Option<u64>,
     /// How many runs stand below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below: Option<u64>,
@@ -71,12 +84,14 @@ impl RunView {
         RunView {
             run: row.id.to_string(),
             status: row.status,
+            position: None,
             outcome: row.outcome.clone(),
             outcome_line: ended.then(|| row.note.clone()),
             waits_for: (!ended && !row.note.is_empty()).then(|| row.note.clone()),
             agent: row.agent.clone(),
             model: row.model.clone(),
             title: row.title.clone(),
+            label: row.label.clone(),
             workspace: row.workspace.clone(),
             session: row.session,
             created: timestamp(row.created_at),
@@ -88,9 +103,12 @@ impl RunView {
             output_tokens: row.spent.output_tokens + row.reserved.output_tokens,
             cost_usd: row.cost().dollars(),
             damaged: row.damaged.clone(),
+            erased: row.erased,
             parent: row.parent,
             root: row.root,
             depth: row.depth,
+            background: row.background,
+            waiting_on: None,
             below: None,
             children: None,
             subtree: None,
@@ -101,6 +119,10 @@ impl RunView {
 
     pub fn with_below(self, below: u64) -> Self {
         RunView { below: Some(below), ..self }
+    }
+
+    pub fn waiting_on(self, children: u64) -> Self {
+        RunView { waiting_on: (children > 0).then_some(children), ..self }
     }
 
     pub fn with_text(self, text: &str) -> Self {
@@ -152,11 +174,35 @@ pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{plural}")
 }
 
+/// A place in a line, such as `1st` or `12th`.
+pub fn ordinal(place: u64) -> String {
+    let ending = match (place % 10, place % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{place}{ending}")
+}
+
 /// A number of tokens in one short word.
 pub fn tokens(count: u64) -> String {
     match count {
         0..1000 => count.to_string(),
         1000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
         _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ordinal;
+
+    #[test]
+    fn places_are_written_as_people_say_them() {
+        let written = [1, 2, 3, 4, 11, 12, 13, 21, 102, 111].map(ordinal);
+        let said = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th"];
+        assert_eq!(written, said);
     }
 }

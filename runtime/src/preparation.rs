@@ -44,7 +44,7 @@ impl Runtime {
         above: Option<&Above>,
     ) -> Result<Prepared, Error> {
         let config = self.config();
-        let agents = self.agents();
+        let agents = self.agents_in(&spec.workspace);
         if let Some(above) = above {
             above.check_may_call(&spec.agent)?;
         }
@@ -89,7 +89,7 @@ impl Runtime {
             key: spec.key.clone(),
             parent: above.map(Above::link),
             label: spec.label.clone(),
-            priority: spec.priority,
+            priority: above.map_or(0, Above::priority).saturating_add(spec.priority),
             cleanup: spec.cleanup.or(rules.map(|rules| rules.cleanup())).unwrap_or_default(),
             ..RunStarted::new(agent, selection.model, grant)
         };

@@ -2,11 +2,13 @@
 //! beside it.
 
 mod codec;
+mod deliveries;
 mod header;
 mod hub;
 mod ledger;
 mod migrate;
 mod presence;
+mod queue;
 mod reader;
 mod reserve;
 mod text;
@@ -15,15 +17,20 @@ mod writer;
 
 use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
-use crate::{Append, Appended, Claimed, Filter, RunRow, Store, StoreError, Wanted};
+use crate::{
+    Append, Appended, Claimed, Filter, Leftovers, Look, Queue, RunRow, Spending, SpendingQuery,
+    Store, StoreError, Wanted,
+};
 use async_trait::async_trait;
 use hub::Hub;
 use ledger::Ledger;
 use posse_protocol::{Record, RunId, Seq};
 use presence::Presence;
+use queue::Glance;
 use reader::Reader;
 use reserve::SpaceReserve;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,8 +172,50 @@ impl Store for SqliteStore {
         self.look(move |reader| async move { reader.list(&filter).await }).await
     }
 
+    async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
+        let part = part.to_owned();
+        self.look(move |reader| async move { reader.find(&part).await }).await
+    }
+
+    async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError> {
+        let query = query.clone();
+        self.look(move |reader| async move { reader.spending(&query).await }).await
+    }
+
+    async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
+        self.look(move |reader| async move { reader.leftovers(wanted).await }).await
+    }
+
+    async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError> {
+        self.ask(|reply| Request::Erase { run, last, reply }).await
+    }
+
     async fn orphans(&self) -> Result<Vec<String>, StoreError> {
         self.look(|reader| async move { reader.orphans().await }).await
+    }
+
+    async fn queue(&self, look: &Look) -> Result<Queue, StoreError> {
+        let look = Arc::new(look.clone());
+        let again = look.clone();
+        let seen = self.look(move |reader| async move { reader.queue(&look).await }).await?;
+        match seen {
+            Glance::Whole(queue) => Ok(queue),
+            // Only the writer gives back what the dead owned, before any claim.
+            Glance::Dead => {
+                self.claim(&Wanted { limit: 0, runs: Vec::new(), workspace: None }).await?;
+                let seen = self.look(move |reader| async move { reader.queue(&again).await });
+                match seen.await? {
+                    Glance::Whole(queue) => Ok(Queue { freed: true, ..queue }),
+                    // Another has died meanwhile: seen at the next look.
+                    Glance::Dead => Ok(Queue { freed: true, ..Queue::default() }),
+                }
+            }
+        }
+    }
+
+    async fn places(&self, runs: &[RunId]) -> Result<HashMap<RunId, u64>, StoreError> {
+        let runs = runs.to_vec();
+        self.look(move |reader| async move { reader.places(&runs).await }).await
     }
 
     async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError> {

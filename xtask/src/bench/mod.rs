@@ -10,6 +10,7 @@ mod claim;
 mod client;
 mod delegation;
 mod fill;
+mod governor;
 mod line;
 mod load;
 mod memory;
@@ -18,6 +19,7 @@ mod model;
 mod process;
 mod raw;
 mod recovery;
+mod registry;
 mod requests;
 mod runs;
 mod serve;
@@ -43,6 +45,10 @@ pub enum Bench {
     Delegation(delegation::Delegation),
     /// Background: thousands of runs, each told of exactly once, in smooth and in rough weather
     Background(background::Background),
+    /// The registry: lists and searches among a million runs
+    Registry(registry::Registry),
+    /// The governor: many runs against a provider that takes few requests at a time
+    Governor(governor::Governor),
     /// A process that a benchmark starts
     #[command(subcommand, hide = true)]
     Part(Part),
@@ -94,6 +100,8 @@ impl Bench {
             Bench::Model(model) => model.run(),
             Bench::Delegation(delegation) => delegation.run(),
             Bench::Background(background) => background.run(),
+            Bench::Registry(registry) => registry.run(),
+            Bench::Governor(governor) => governor.run(),
             Bench::Part(part) => part.run(),
         };
         match result {
