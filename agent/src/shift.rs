@@ -96,7 +96,8 @@ impl<'a> Shift<'a> {
                 () = token.cancelled() => false,
             }
         };
-        Ok(matches!(self.desk.watch(&self.bounds, &token, work).await?, Watched::Ended(true)))
+        let waited = self.desk.watch_wait(&self.bounds, &token, work).await?;
+        Ok(matches!(waited, Watched::Ended(true)))
     }
 
     pub(crate) async fn call_model(
@@ -160,7 +161,8 @@ impl<'a> Shift<'a> {
         purpose: Purpose,
         reserved: Usage,
     ) -> Result<(), JournalError> {
-        let called = ModelCalled { reserved, purpose, extra: Extra::default() };
+        let model = self.bounds.model.id.clone();
+        let called = ModelCalled { reserved, purpose, model, extra: Extra::default() };
         self.desk.note(Event::ModelCalled(called));
         self.desk.store().await
     }

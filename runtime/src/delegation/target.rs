@@ -111,3 +111,60 @@ pub(crate) fn line(row: &RunRow) -> String {
     text.push_str(&format!(" · {} turns, {calls} tool calls, {}", row.turns, row.cost()));
     text
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use posse_protocol::Status;
+
+    const NOW: Duration = Duration::from_secs(1_000_000);
+
+    fn row(id: u128, label: &str, ended: Option<Duration>) -> RunRow {
+        let mut row = RunRow::new(RunId::from_u128(id), 0);
+        row.label = label.to_owned();
+        row.status = if ended.is_some() { Status::Finished } else { Status::Running };
+        row.outcome = ended.map(|_| "completed".to_owned());
+        row.finished_at = ended.map_or(0, |ago| (NOW - ago).as_millis() as u64);
+        row
+    }
+
+    fn family(rows: Vec<RunRow>) -> Family {
+        Family::at(RunId::from_u128(1), rows, NOW)
+    }
+
+    fn found(family: &Family, name: &str) -> Result<u128, String> {
+        let row = family.find(name).map_err(|error| error.to_string())?;
+        Ok(row.id.as_u128())
+    }
+
+    #[test]
+    fn i15_numbers_are_of_those_at_work_and_of_those_that_ended_lately() {
+        let minute = Duration::from_secs(60);
+        let family = family(vec![
+            row(10, "old", Some(120 * minute)),
+            row(11, "lately", Some(minute)),
+            row(12, "at work", None),
+        ]);
+        assert_eq!(found(&family, "1"), Ok(12));
+        assert_eq!(found(&family, "2"), Ok(11));
+        assert!(found(&family, "3").unwrap_err().contains("nobody fits `3`"));
+        assert_eq!(found(&family, "old"), Ok(10), "by its label all the same");
+    }
+
+    #[test]
+    fn i15_an_exact_label_goes_before_a_beginning_and_two_are_none() {
+        let family = family(vec![
+            row(10, "alpha", None),
+            row(11, "alpha beta", None),
+            row(12, "gamma", None),
+            row(13, "Gamma", None),
+        ]);
+        assert_eq!(found(&family, "ALPHA"), Ok(10));
+        assert_eq!(found(&family, "alpha b"), Ok(11));
+        for name in ["alph", "gamma"] {
+            let why = found(&family, name).unwrap_err();
+            assert!(why.contains(&format!("2 fit `{name}`")), "{why}");
+        }
+    }
+}
