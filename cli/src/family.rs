@@ -119,7 +119,7 @@ impl Family {
 }
 
 /// How `row` ended, or where it stands, in one word.
-fn word(row: &RunRow, standing: Status) -> String {
+pub fn word(row: &RunRow, standing: Status) -> String {
     match (&row.outcome, standing) {
         (Some(outcome), Status::Finished) => outcome.clone(),
         (_, standing) => standing.to_string(),

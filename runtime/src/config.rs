@@ -182,9 +182,9 @@ impl Config {
         if self.max_concurrent.value == 0 {
             return Err(invalid("`max_concurrent` must be at least 1".to_owned()));
         }
-        self.lanes.set(file.lanes, &self.catalog.value, origin).map_err(invalid)?;
         let (minutes, days) = (file.archive_after_minutes, file.retention_days);
         self.lifecycle.set(minutes, days, origin).map_err(invalid)?;
+        self.lanes.set(file.lanes, &self.catalog.value, origin).map_err(invalid)?;
         self.patience.set(file.patience, origin).map_err(invalid)?;
         self.limits.narrow(file.limits.check().map_err(invalid)?, origin);
         if let Some(depth) = file.max_depth.filter(|depth| *depth > DEEPEST) {
@@ -342,6 +342,23 @@ mod tests {
     }
 
     #[test]
+    fn what_becomes_of_ended_runs_is_a_setting_with_bounds() {
+        let usual = load("", "").unwrap().lifecycle.lifecycle();
+        assert_eq!(usual, crate::Lifecycle::default());
+        let config = load("archiveAfterMinutes = 90\nretention_days = 30", "").unwrap();
+        let lifecycle = config.lifecycle.lifecycle();
+        assert_eq!(lifecycle.archive_after, Some(Duration::from_secs(5_400)));
+        assert_eq!(lifecycle.retention, Some(Duration::from_secs(30 * 86_400)));
+        let never = load("archive_after_minutes = 0", "").unwrap().lifecycle.lifecycle();
+        assert_eq!((never.archive_after, never.retention), (None, None));
+        for wrong in ["archive_after_minutes = 99999999", "retention_days = 0"] {
+            let error = load(wrong, "").unwrap_err().to_string();
+            let key = wrong.split(' ').next().unwrap();
+            assert!(error.contains(&format!("`{key}` is")), "{error}");
+        }
+    }
+
+    #[test]
     fn lanes_are_capped_by_parent_agent_and_model() {
         let user = "[lanes]\nper_parent = 5\nper_agent = { explore = 4, \"*\" = 8 }\n\
                     per_model = { sonnet = 2, \"ollama/llama\" = 1 }";
@@ -362,23 +379,6 @@ mod tests {
         ] {
             let error = load(&format!("[lanes]\n{wrong}"), "").unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
-        }
-    }
-
-    #[test]
-    fn what_becomes_of_ended_runs_is_a_setting_with_bounds() {
-        let usual = load("", "").unwrap().lifecycle.lifecycle();
-        assert_eq!(usual, crate::Lifecycle::default());
-        let config = load("archiveAfterMinutes = 90\nretention_days = 30", "").unwrap();
-        let lifecycle = config.lifecycle.lifecycle();
-        assert_eq!(lifecycle.archive_after, Some(Duration::from_secs(5_400)));
-        assert_eq!(lifecycle.retention, Some(Duration::from_secs(30 * 86_400)));
-        let never = load("archive_after_minutes = 0", "").unwrap().lifecycle.lifecycle();
-        assert_eq!((never.archive_after, never.retention), (None, None));
-        for wrong in ["archive_after_minutes = 99999999", "retention_days = 0"] {
-            let error = load(wrong, "").unwrap_err().to_string();
-            let key = wrong.split(' ').next().unwrap();
-            assert!(error.contains(&format!("`{key}` is")), "{error}");
         }
     }
 
@@ -485,8 +485,8 @@ mod tests {
     fn a_project_cannot_reach_beyond_itself_nor_say_where_keys_are_sent() {
         for (project, expected) in [
             ("recovery = \"wait\"", "may not set `recovery`"),
-            ("[lanes]\nper_parent = 1", "may not set `lanes`"),
             ("stall_after = \"1s\"", "may not set `stall_after`"),
+            ("[lanes]\nper_parent = 1", "may not set `lanes`"),
             (
                 "[vendors.anthropic]\nbase_url = \"http://evil.example.com\"",
                 "may not set `vendors`",

@@ -115,13 +115,13 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     DROP INDEX runs_ready;
     CREATE INDEX runs_ready ON runs (priority DESC, ready_at, id)
         WHERE runnable = 1 AND owner IS NULL AND paused = 0;
+    CREATE INDEX runs_by_agent ON runs (agent, id);
+    CREATE INDEX runs_by_label ON runs (label, id) WHERE label > '';
+    CREATE INDEX runs_by_outcome ON runs (outcome, id) WHERE outcome IS NOT NULL;
     CREATE INDEX runs_ready_since ON runs (ready_at, id)
         WHERE runnable = 1 AND owner IS NULL AND paused = 0;
     CREATE INDEX runs_ready_by_root ON runs (root, priority DESC, ready_at, id)
         WHERE runnable = 1 AND owner IS NULL AND paused = 0;
-    CREATE INDEX runs_by_agent ON runs (agent, id);
-    CREATE INDEX runs_by_label ON runs (label, id) WHERE label > '';
-    CREATE INDEX runs_by_outcome ON runs (outcome, id) WHERE outcome IS NOT NULL;
     CREATE INDEX runs_gathering ON runs (gathered_at) WHERE gathered_at > 0;
     CREATE INDEX runs_to_put_away ON runs (finished_at) WHERE finished_at > 0 AND archived = 0;
     CREATE INDEX runs_to_erase ON runs (finished_at) WHERE archived = 1 AND erased = 0;
@@ -310,6 +310,16 @@ pub(crate) fn claimable(shape: Shape) -> String {
     )
 }
 
+/// Finds runs by the beginning of their ids. Binds: the least id, the greatest, limit.
+pub(crate) fn runs_by_beginning() -> String {
+    format!("SELECT {RUN_COLUMNS} FROM runs WHERE id >= $1 AND id <= $2 ORDER BY id DESC LIMIT $3")
+}
+
+/// Finds runs by the last four characters of their ids. Binds: those, limit.
+pub(crate) fn runs_by_ending() -> String {
+    format!("SELECT {RUN_COLUMNS} FROM runs WHERE substr(id, 23) = $1 ORDER BY id DESC LIMIT $2")
+}
+
 /// How many of each are named in [`queue_ahead`].
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Passed {
@@ -402,16 +412,6 @@ pub(crate) fn places(count: usize) -> String {
     )
 }
 
-/// Finds runs by the beginning of their ids. Binds: the least id, the greatest, limit.
-pub(crate) fn runs_by_beginning() -> String {
-    format!("SELECT {RUN_COLUMNS} FROM runs WHERE id >= $1 AND id <= $2 ORDER BY id DESC LIMIT $3")
-}
-
-/// Finds runs by the last four characters of their ids. Binds: those, limit.
-pub(crate) fn runs_by_ending() -> String {
-    format!("SELECT {RUN_COLUMNS} FROM runs WHERE substr(id, 23) = $1 ORDER BY id DESC LIMIT $2")
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -465,6 +465,9 @@ mod tests {
                     .map(|it| it(count)),
             );
         }
+        for ids in [0, 1, 64] {
+            all.extend([false, true].map(|workspace| claimable(Shape { ids, workspace })));
+        }
         let here = Passed { workspace: true, ..Passed::default() };
         all.extend([queue_by_root(Passed::default()), queue_by_root(here)]);
         all.extend([queue_since(), queue_until()]);
@@ -475,9 +478,6 @@ mod tests {
             all.push(queue_ahead(Passed { workspace: true, agents, models, parents }));
         }
         all.push(queue_ahead(Passed::default()));
-        for ids in [0, 1, 64] {
-            all.extend([false, true].map(|workspace| claimable(Shape { ids, workspace })));
-        }
         all.extend(crate::selection::samples());
         all
     }

@@ -35,6 +35,7 @@ impl Asked {
         spec.key = options.key.clone();
         spec.priority = options.priority;
         spec.label = options.label.clone().unwrap_or_default();
+        spec.priority = options.priority;
         spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;
         Ok(Asked { folder, config, spec })
     }

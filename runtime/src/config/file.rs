@@ -46,10 +46,10 @@ pub(super) struct File {
     pub(super) recovery: Option<AutoResume>,
     pub(super) stall_after: Option<String>,
     durability: Option<DurabilityWord>,
-    pub(super) lanes: FileLanes,
     #[serde(alias = "archiveAfterMinutes")]
     pub(super) archive_after_minutes: Option<u64>,
     pub(super) retention_days: Option<u64>,
+    pub(super) lanes: FileLanes,
     pub(super) limits: FileLimits,
     pub(super) patience: FilePatience,
     pub(super) skills: FileSkills,

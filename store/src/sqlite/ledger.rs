@@ -271,12 +271,12 @@ impl Ledger {
             let row = next.get(&append.run).or_else(|| self.rows.get(&append.run));
             let before = row.map_or(Seq::ZERO, |row| row.last_seq);
             let (row, mut stored) = RunRow::admit(row, draft, worker, at)?;
-            let (first, last, epoch) = (before.next(), row.last_seq, row.epoch);
-            answers.push(Appended { first, last, epoch, at });
             if stored.is_empty() && !append.outbox.is_empty() {
                 return Err(StoreError::Misplaced("a notice of no event"));
             }
             deliveries.extend(append.outbox.iter().map(|it| it.delivery(row.id, row.last_seq, at)));
+            let (first, last, epoch) = (before.next(), row.last_seq, row.epoch);
+            answers.push(Appended { first, last, epoch, at });
             events.append(&mut stored);
             if append.guard != Guard::Open {
                 next.insert(row.id, row);
