@@ -33,7 +33,6 @@ impl Asked {
         let config = common.config(&folder)?;
         let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
         spec.key = options.key.clone();
-        spec.priority = options.priority;
         spec.label = options.label.clone().unwrap_or_default();
         spec.priority = options.priority;
         spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;
