@@ -10,6 +10,7 @@
 //! the same for all of them.
 
 mod append;
+mod budget;
 mod chain;
 mod clock;
 pub mod conformance;
@@ -20,6 +21,7 @@ mod sql;
 mod sqlite;
 
 pub use append::{Append, Appended, Guard, Ownership, Reserve};
+pub use budget::{Share, shares};
 pub use clock::{Clock, MachineClock};
 pub use error::StoreError;
 pub use projection::Projection;
