@@ -216,8 +216,7 @@ impl Accounts<'_> {
     fn add(&mut self, run: RunId, from: Option<RunId>, limit: Limit, drawn: i128, held: i128) {
         let (mut from, mut drawn, mut held) = (from, drawn, held);
         while (drawn, held) != (0, 0)
-            && let Some(row) =
-                self.holder(run, from, limit).and_then(|holder| self.get_mut(holder))
+            && let Some(row) = self.holder(run, from, limit).and_then(|holder| self.get_mut(holder))
         {
             drawn = put(row.drawn.get_or_insert_default(), limit, drawn);
             held = put(&mut row.held, limit, held);

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::runtime::Runtime;
 use posse_protocol::{
-    AgentName, AgentSpec, Announce, CallId, Caller, CancelRequested, CancelScope, ChildStarted,
-    DelegationStrategy, Event, Extra, Offer, Outcome, Parent, RunId, RunStarted, Seq,
+    AgentName, AgentSpec, Announce, Budget, CallId, Caller, CancelRequested, CancelScope, ChildStarted,
+    DelegationStrategy, Event, Extra, Limit, Offer, Outcome, Parent, RunId, RunStarted, Seq,
 };
 use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use std::collections::HashSet;
@@ -34,9 +34,19 @@ impl Above {
             call: self.call.clone(),
             announce: self.announce,
             account,
+            limited: self.limited().collect(),
             ancestors,
             extra: Extra::default(),
         }
+    }
+
+    /// What budgets limit for those below this one.
+    fn limited(&self) -> impl Iterator<Item = Limit> {
+        let above = self.started.parent.as_ref().map_or(&[][..], |parent| &parent.limited);
+        let own = &self.started.grant.budget;
+        Budget::DIMENSIONS
+            .into_iter()
+            .filter(move |limit| own.of(*limit).is_some() || above.contains(limit))
     }
 
     /// Those above this one.
