@@ -24,7 +24,7 @@ mod spec;
 mod tool;
 mod usage;
 
-pub use budget::{Amount, Budget};
+pub use budget::{Amount, Budget, Share};
 pub use delegation::{
     Announce, Caller, ChildStarted, Context, Delegation, DelegationStrategy, Forked, Guise, Offer,
     Parent,

@@ -7,24 +7,11 @@
 
 use crate::error::StoreError;
 use crate::row::RunRow;
-use posse_protocol::{Amount, Budget, Event, Limit, RunId};
+use posse_protocol::{Amount, Budget, Event, Limit, RunId, Share};
 use std::collections::HashMap;
 
 /// Accounts above a run, at most. A tree is never so deep.
 const DEEPEST: usize = 64;
-
-/// How much of something a run may still draw.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// Of what.
-    pub limit: Limit,
-    /// Whose budget limits it.
-    pub holder: RunId,
-    /// How much is left; money in billionths of a dollar.
-    pub left: u64,
-    /// How much others have reserved and may give back.
-    pub held: u64,
-}
 
 /// What `run` may still draw of everything that one of `chain`, itself and the accounts above it,
 /// limits. Of [`Limit::Children`] it says nothing: no run has that of itself.

@@ -21,7 +21,7 @@ mod sql;
 mod sqlite;
 
 pub use append::{Append, Appended, Guard, Ownership, Reserve};
-pub use budget::{Share, shares};
+pub use budget::shares;
 pub use clock::{Clock, MachineClock};
 pub use error::StoreError;
 pub use projection::Projection;
