@@ -2,6 +2,7 @@
 //! knows where it came from. Reads files that it is pointed to; never the environment.
 
 mod agents;
+pub(crate) mod budget;
 mod file;
 pub(crate) mod limits;
 mod origin;
@@ -10,6 +11,7 @@ mod project;
 mod skills;
 
 pub use agents::AgentTable;
+pub use budget::{BudgetSettings, DEFAULT_CHILDREN, parse_budget};
 pub use file::AutoResume;
 pub use limits::{LimitSettings, parse_duration};
 pub use origin::{Origin, Setting};
@@ -51,6 +53,9 @@ pub struct Config {
     pub durability: Setting<Durability>,
     /// How far runs may go that say nothing else.
     pub limits: LimitSettings,
+    /// How much a root and everything below it may spend together when neither it nor its agent
+    /// says.
+    pub budget: BudgetSettings,
     /// How long runs put up with a provider in trouble.
     pub patience: PatienceSettings,
     /// Vendors and models: those that come with Posse, and what the user adds.
@@ -162,6 +167,7 @@ impl Config {
         }
         self.patience.set(file.patience, origin).map_err(invalid)?;
         self.limits.narrow(file.limits.check().map_err(invalid)?, origin);
+        self.budget.set(file.budget.check().map_err(invalid)?, origin);
         if let Some(depth) = file.max_depth.filter(|depth| *depth > DEEPEST) {
             return Err(invalid(format!("`max_depth` is {depth}: it can be 0 to {DEEPEST}")));
         }
@@ -208,6 +214,7 @@ impl Default for Config {
             recovery: Setting::default(AutoResume::Continue),
             durability: Setting::default(Durability::Power),
             limits: LimitSettings::none(),
+            budget: BudgetSettings::usual(),
             patience: PatienceSettings::usual(),
             catalog: Setting::default(Catalog::built_in()),
             agents: Vec::new(),
@@ -225,7 +232,7 @@ fn default_agent() -> AgentName {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use posse_protocol::Usd;
+    use posse_protocol::{Budget, Usd};
     use std::time::Duration;
 
     /// Loads a user's and a project's file with these texts.
@@ -311,6 +318,23 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_is_the_user_s_and_a_project_can_only_make_it_smaller() {
+        let usual = load("", "").unwrap().budget;
+        assert_eq!(usual.budget(), Budget { children: Some(10_000), ..Budget::default() });
+        let user = "[budget]\nusd = 5\nturns = 100\nchildren = 50000";
+        let config = load(user, "[budget]\ncost = 9\nturns = 10\ntokens = 7").unwrap();
+        assert_eq!(config.budget.cost.value, Some(Usd::from_dollars(5.0)));
+        assert!(matches!(config.budget.cost.origin, Origin::User(_)));
+        assert!(matches!(config.budget.turns.origin, Origin::Project(_)));
+        let budget = config.budget.budget();
+        assert_eq!((budget.turns, budget.children), (Some(10), Some(50_000)));
+        assert_eq!((budget.input_tokens, budget.output_tokens), (Some(7), Some(7)));
+        let error = load("[budget]\ncost = 0", "").unwrap_err().to_string();
+        assert!(error.contains("in [budget]: `cost` is 0"), "{error}");
+        assert!(load("[budget]\ntime = 1", "").unwrap_err().to_string().contains("unknown field"));
+    }
+
+    #[test]
     fn agents_know_their_lines_and_are_whole_or_changes() {
         let text = "model = \"x\"\n\n[agents.scout]\ndescription = \"d\"\ninstructions = \"i\"\n\
                     [agents.explore]\nmodel = \"haiku\"\nlimits = { turns = 3, tool_calls = 9 }";
@@ -327,7 +351,7 @@ mod tests {
             ("description = \"d\"", "`instructions` is missing"),
             ("instructions = \"d\"", "`description` is missing"),
             ("modle = \"x\"", "`modle` is no field of an agent"),
-            ("limits = { turn = 3 }", "`budget` has `turn`"),
+            ("limits = { turn = 3 }", "`limits` has `turn`"),
             ("tools = 5", "`tools` is `5`"),
         ] {
             let error = load(&format!("[agents.scout]\n{wrong}"), "").unwrap_err().to_string();

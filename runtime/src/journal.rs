@@ -1,11 +1,12 @@
 //! A run's log as its owner sees it, on top of the store.
 
 use crate::active::Stopping;
+use crate::budget::Purse;
 use crate::delegation::announcement::Account;
 use crate::delegation::child::{request, stopped_by};
 use async_trait::async_trait;
-use posse_agent::{Expect, Journal, JournalError};
-use posse_protocol::{Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq};
+use posse_agent::{Allowance, Expect, Journal, JournalError};
+use posse_protocol::{Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share};
 use posse_store::{Append, Filter, Guard, Kin, Ownership, Reserve, Store, StoreError, Unfinished};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub(crate) struct RunJournal {
     birth: Mutex<Option<Birth>>,
     /// What goes by, counted: whom to tell of the end, and what it took.
     account: Mutex<Account>,
+    purse: Purse,
 }
 
 /// A run that is not stored yet: it is made together with the first thing it does, in one commit.
@@ -43,7 +45,8 @@ impl RunJournal {
     pub(crate) fn new(store: Arc<dyn Store>, run: RunId, epoch: u64, stopping: Stopping) -> Self {
         let tail = store.watch(run);
         let (fresh, birth, account) = (Mutex::default(), Mutex::default(), Mutex::default());
-        RunJournal { store, run, epoch, tail, stopping, fresh, birth, account }
+        let purse = Purse::default();
+        RunJournal { store, run, epoch, tail, stopping, fresh, birth, account, purse }
     }
 
     /// The journal of a run that is yet to be stored.
@@ -176,6 +179,7 @@ impl RunJournal {
     fn observe(&self, records: &[Record]) {
         let mut account = self.account();
         for record in records {
+            self.purse.observe(&record.event);
             account.observe(record.seq, &record.event);
         }
     }
@@ -252,6 +256,18 @@ impl Journal for RunJournal {
             std::future::pending::<()>().await;
         }
     }
+
+    async fn allowance(&self) -> Result<Allowance, JournalError> {
+        if !self.purse.is_limited() {
+            return Ok(Allowance::default());
+        }
+        // Whoever starts the run need not wait until it may draw something.
+        if self.is_unborn() {
+            let made = self.hand_over(Vec::new(), None, Ownership::Mine).await;
+            made.map_err(journal_error)?;
+        }
+        self.purse.allowance(&*self.store, self.run).await.map_err(journal_error)
+    }
 }
 
 /// Stores a new run.
@@ -300,6 +316,9 @@ fn records(run: RunId, events: &[Event]) -> Vec<Record> {
 fn journal_error(error: StoreError) -> JournalError {
     match error {
         StoreError::Moved { .. } => JournalError::Moved,
+        StoreError::OverBudget { holder, limit, left, held, .. } => {
+            JournalError::OverBudget(Share { limit, holder, left, held })
+        }
         StoreError::NotOwner(_) | StoreError::Closed => JournalError::NotOwner,
         StoreError::Damaged { .. } | StoreError::Newer(_) => {
             JournalError::Damaged(error.to_string())

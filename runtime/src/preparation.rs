@@ -2,17 +2,18 @@
 //! anything is stored.
 
 use crate::agents::{AgentCatalog, Source};
+use crate::budget::budget_of;
 use crate::delegation::child::Above;
 use crate::delegation::filter::{self, Facts};
 use crate::delegation::{DEEPEST, context, mention};
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::runtime::Runtime;
-use crate::selection;
+use crate::selection::{self, Money};
 use crate::skills::selection::{Author, keep_useful, teach};
 use crate::skills::tool as skill_tool;
 use posse_protocol::{
-    AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant, Limits,
+    AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant, Limit, Limits,
     Message, MessageReceived, Offer, Part, RunSpec, RunStarted, Sender,
 };
 use std::path::Path;
@@ -56,7 +57,9 @@ impl Runtime {
         let strategy = spec.strategy.or(above.and_then(Above::strategy)).unwrap_or(config.strategy);
         let author = author(&agents, &agent);
         let skills = self.skills_of(spec, &agent, author, &workspace, above)?;
-        let grant = Grant { workspace, skills, ..Grant::default() };
+        let general = above.is_none().then_some(&config.budget);
+        let budget = budget_of(spec, &agent, general);
+        let grant = Grant { workspace, skills, budget, ..Grant::default() };
         let grant = self.grant(&agents, &agent, grant, above, strategy)?;
         teach(&mut agent, &grant.skills)?;
         agent.effort = spec.effort.or(agent.effort).or(config.effort);
@@ -66,10 +69,18 @@ impl Runtime {
                 Error::InvalidInput(format!("the output schema cannot be used: {why}"))
             })?;
         }
-        let limits = merged(&spec.limits, &merged(&agent.limits, &config.limits));
+        let mut limits = merged(&spec.limits, &merged(&agent.limits, &config.limits));
         let parent = above.map(|above| &*above.started);
+        // Nobody is given more time than whoever waits for it has.
+        let time = parent.and_then(|parent| parent.limits.wall_ms);
+        limits.wall_ms = limits.wall_ms.into_iter().chain(time).min();
         let selection = self.selected(spec, &agent, parent).await?;
-        selection::check(&selection, self.models(), &agent, &limits)?;
+        let own = limits.cost.or(grant.budget.cost);
+        let money = match own.is_some() || above.is_some_and(|above| above.limits(Limit::Cost)) {
+            true => Money::Limited,
+            false => Money::Free,
+        };
+        selection::check(&selection, self.models(), &agent, money)?;
         let mut started = RunStarted {
             fallbacks: selection.fallbacks,
             limits,

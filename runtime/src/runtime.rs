@@ -1,6 +1,7 @@
 //! The runtime: many runs on one store.
 
 use crate::agents::{AgentCatalog, LiveCatalog};
+use crate::config::DEFAULT_CHILDREN;
 use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::execute::Workbench;
@@ -11,8 +12,8 @@ use crate::supervisor::Supervisor;
 use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models};
 use posse_protocol::{
-    CallId, Caller, CancelRequested, CancelScope, DelegationStrategy, Effort, Ending, Event, Extra,
-    Limits, Record, RunId, RunSpec, Seq, ToolFinished, ToolOutput,
+    Budget, CallId, Caller, CancelRequested, CancelScope, DelegationStrategy, Effort, Ending,
+    Event, Extra, Limits, Record, RunId, RunSpec, Seq, ToolFinished, ToolOutput,
 };
 use posse_store::{
     Append, Durability, Filter, Guard, Options, Reserve, RunRow, SqliteStore, Store, StoreError,
@@ -57,6 +58,9 @@ pub struct RuntimeConfig {
     pub cassette: Option<Cassette>,
     /// How far runs may go when neither they nor their agent say.
     pub limits: Limits,
+    /// How much a root and everything below it may spend together when neither it nor its agent
+    /// says.
+    pub budget: Budget,
     /// The agents there are.
     pub agents: LiveCatalog,
     /// The skills there are.
@@ -92,6 +96,7 @@ impl RuntimeConfig {
             stall: posse_model::Options::default().stall,
             cassette: None,
             limits: Limits::default(),
+            budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
             agents: AgentCatalog::built_in().into(),
             skills: LiveSkills::default(),
             tools: Vec::new(),
@@ -165,7 +170,7 @@ impl Runtime {
                 config.patience.waits = Waits::Skipped;
             }
         }
-        config.agents.settle_in(config.tool_facts(), &config.limits);
+        config.agents.settle_in(config.tool_facts(), &config.limits, &config.budget);
         let workbench = Arc::new(Workbench::new(&config, models));
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
         let choice = OnceCell::new();

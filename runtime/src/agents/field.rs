@@ -23,6 +23,7 @@ pub(crate) enum Field {
     ForkContext,
     InitialPrompt,
     OmitClaudeMd,
+    Limits,
     Budget,
     OutputSchema,
     Announce,
@@ -47,7 +48,7 @@ use Field::*;
 use Shape::{Prose, Table, Words};
 
 /// Every field: its name, other words for it, what its value looks like.
-const FIELDS: [(Field, &str, &[&str], Shape); 26] = [
+const FIELDS: [(Field, &str, &[&str], Shape); 27] = [
     (Name, "name", &[], Words),
     (Description, "description", &[], Prose),
     (Prompt, "prompt", &["instructions", "systemPrompt"], Prose),
@@ -67,7 +68,8 @@ const FIELDS: [(Field, &str, &[&str], Shape); 26] = [
     (ForkContext, "forkContext", &[], Words),
     (InitialPrompt, "initialPrompt", &[], Prose),
     (OmitClaudeMd, "omitClaudeMd", &[], Words),
-    (Budget, "budget", &["limits"], Table),
+    (Limits, "limits", &[], Table),
+    (Budget, "budget", &[], Table),
     (OutputSchema, "outputSchema", &[], Table),
     (Announce, "announce", &[], Words),
     (MaxDepth, "maxDepth", &[], Words),
@@ -126,6 +128,7 @@ impl Field {
                 | DisallowedTools
                 | PermissionMode
                 | MaxTurns
+                | Limits
                 | Budget
                 | MaxDepth
                 | Agents

@@ -6,8 +6,9 @@ use super::problem::{Findings, Place};
 use super::reading::Written;
 use super::tool_facts::{LOOKING, ToolFacts, allowed};
 use super::tool_list;
+use crate::config::budget::narrowed;
 use crate::config::limits::stricter;
-use posse_protocol::{AgentName, AgentSpec, Context, Limits};
+use posse_protocol::{AgentName, AgentSpec, Budget, Context, Limits};
 
 /// How far the author of a definition is believed.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,8 @@ pub(crate) enum Trust<'a> {
     Project {
         /// Those limits.
         limits: &'a Limits,
+        /// What the user lets a root spend.
+        budget: &'a Budget,
         /// Levels of runs that the user allows below a run.
         max_depth: u32,
     },
@@ -45,6 +48,7 @@ pub(crate) fn spec(
         effort: definition.effort,
         output_schema: definition.output_schema.clone(),
         limits: definition.limits(),
+        budget: definition.budget(),
         ..AgentSpec::new(name)
     };
     let mut models = models(&definition.model);
@@ -57,8 +61,9 @@ pub(crate) fn spec(
     if definition.permission_mode == Some(PermissionMode::Plan) {
         keep(&mut spec, tools, ToolFacts::only_looks);
     }
-    if let Trust::Project { limits, .. } = trust {
+    if let Trust::Project { limits, budget, .. } = trust {
         spec.limits = stricter(spec.limits, limits);
+        spec.budget = narrowed(&spec.budget, &Budget::default(), budget);
         only_look(&mut spec, written.place(Field::Tools), tools, findings);
     }
     require_tools(&mut spec, written.place(Field::Tools), tools, findings);

@@ -2,6 +2,7 @@
 
 use super::ConfigError;
 use super::agents::FileAgent;
+use super::budget::FileBudget;
 use super::limits::FileLimits;
 use super::patience::FilePatience;
 use super::skills::FileSkills;
@@ -42,6 +43,7 @@ pub(super) struct File {
     pub(super) recovery: Option<AutoResume>,
     durability: Option<DurabilityWord>,
     pub(super) limits: FileLimits,
+    pub(super) budget: FileBudget,
     pub(super) patience: FilePatience,
     pub(super) skills: FileSkills,
     pub(super) agents: BTreeMap<AgentName, Spanned<FileAgent>>,

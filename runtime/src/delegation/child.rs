@@ -3,8 +3,9 @@
 use crate::error::Error;
 use crate::runtime::Runtime;
 use posse_protocol::{
-    AgentName, AgentSpec, Announce, Budget, CallId, Caller, CancelRequested, CancelScope, ChildStarted,
-    DelegationStrategy, Event, Extra, Limit, Offer, Outcome, Parent, RunId, RunStarted, Seq,
+    AgentName, AgentSpec, Announce, Budget, CallId, Caller, CancelRequested, CancelScope,
+    ChildStarted, DelegationStrategy, Event, Extra, Limit, Offer, Outcome, Parent, RunId,
+    RunStarted, Seq,
 };
 use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use std::collections::HashSet;
@@ -47,6 +48,11 @@ impl Above {
         Budget::DIMENSIONS
             .into_iter()
             .filter(move |limit| own.of(*limit).is_some() || above.contains(limit))
+    }
+
+    /// Whether a budget limits `limit` for those below this one.
+    pub(crate) fn limits(&self, limit: Limit) -> bool {
+        self.limited().any(|limited| limited == limit)
     }
 
     /// Those above this one.
@@ -206,6 +212,7 @@ pub(crate) fn stopped_by(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Completed { .. } => None,
         Outcome::Cancelled { by, .. } => Some(by.clone()),
+        Outcome::OutOfBudget { .. } => Some("its caller, which is out of budget".to_owned()),
         other => Some(format!("its caller, which {}", other.kind())),
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bench;
+mod budgets;
 mod cancelling;
 mod catalog;
 mod catalog_files;
