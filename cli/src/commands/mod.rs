@@ -128,6 +128,7 @@ impl Common {
             patience: config.patience.patience(),
             stall: config.patience.stall(),
             limits: config.limits.limits(),
+            budget: config.budget.budget(),
             skills: self.skills(agents.working_folder()),
             agents,
             launcher: Some(self.launcher.clone().with_environment(environment)),
@@ -196,7 +197,9 @@ pub fn spec(
     let mut models = options.model.iter().cloned();
     let (model, fallbacks) = (models.next(), models.collect());
     let effort = options.effort;
-    Ok(RunSpec { prompt, model, fallbacks, effort, limits, ..RunSpec::new(agent, "", folder) })
+    let budget = options.budget.clone().unwrap_or_default();
+    let spec = RunSpec::new(agent, "", folder);
+    Ok(RunSpec { prompt, model, fallbacks, effort, limits, budget, ..spec })
 }
 
 /// Why a run has its model, in words for people.

@@ -24,6 +24,8 @@ pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
     let mut config = common.config(&folder)?;
     let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
     spec.key = options.key.clone();
+    // Money that may be spent is that of everyone who works on the task.
+    spec.budget.cost = spec.budget.cost.into_iter().chain(spec.limits.cost).min();
     spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;
     let form = match (common.global.json, options.stream_json) {
         (true, _) => Form::Json,
