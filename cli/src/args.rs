@@ -116,9 +116,9 @@ pub struct AgentOptions {
     /// Stop before more than this many dollars are spent
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     pub max_cost: Option<f64>,
-    /// What the run and all below it may spend together: cost, turns, tool_calls, tokens,
-    /// input_tokens, output_tokens, children
-    #[arg(long, value_name = "cost=1.50,turns=200", value_parser = posse::config::parse_budget)]
+    /// What the run and all below it may spend together, such as cost=1.50,turns=200; also
+    /// tool_calls, tokens, input_tokens, output_tokens and children
+    #[arg(long, value_name = "BUDGET", value_parser = posse::config::parse_budget)]
     pub budget: Option<Budget>,
     /// Stop after this much time at work, such as 90s, 10m or 2h
     #[arg(long, value_name = "TIME", value_parser = posse::config::parse_duration)]
