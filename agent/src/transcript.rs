@@ -341,7 +341,7 @@ impl Transcript {
 
     fn receive(&mut self, seq: Seq, received: &MessageReceived) {
         // What is asked now is not what the call that failed has asked.
-        self.phase.again &= received.is_silent();
+        self.phase.again &= received.is_only_recorded();
         let idle = self.is_idle();
         match &received.from {
             Sender::User | Sender::Run(_) => {
@@ -374,11 +374,15 @@ impl Transcript {
 
     /// The end of another run. It is part of the work that is under way, and begins none.
     fn hear(&mut self, seq: Seq, told: &Announced, message: &Message) {
-        if told.announce == Announce::Silent || self.phase.finished.is_some() {
+        if told.announce == Announce::Silent {
             return;
         }
         let message = Arc::new(message.clone());
         self.awaited.ended(told.run);
+        if told.kept {
+            self.later.push((seq, message));
+            return;
+        }
         match told.announce {
             Announce::Collect if !told.inherited => {
                 self.awaited.gather(message);

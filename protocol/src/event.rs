@@ -165,11 +165,14 @@ pub enum Sender {
 pub struct Announced {
     /// Which run.
     pub run: RunId,
-    /// How it is told. What is told silently does not reopen a run that has ended.
+    /// How it is told.
     pub announce: Announce,
     /// Its own parent had ended: it comes to the nearest run above that has not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherited: bool,
+    /// Nobody above was left who had not ended: it is told when this run is next set to work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -201,9 +204,9 @@ impl MessageReceived {
         }
     }
 
-    /// True when the agent is not told: an announcement that is only recorded.
-    pub fn is_silent(&self) -> bool {
-        matches!(&self.from, Sender::Child(told) if told.announce == Announce::Silent)
+    /// True when it sets nobody to work: an announcement that is only recorded.
+    pub fn is_only_recorded(&self) -> bool {
+        matches!(&self.from, Sender::Child(told) if told.kept || told.announce == Announce::Silent)
     }
 }
 
@@ -430,7 +433,7 @@ mod tests {
             "ancestors":["00000000000000000000000001","00000000000000000000000002"]},
             "priority":-3,"cleanup":"delete"}"#,
         r#"{"type":"message_received","from":{"child":{"run":"00000000000000000000000003",
-            "announce":"steer","inherited":true}},"message":{"role":"user","parts":[]},"later":true}"#,
+            "announce":"steer","inherited":true,"kept":true}},"message":{"role":"user","parts":[]},"later":true}"#,
         r#"{"type":"time_passed","worked_ms":1,"quiet":true}"#,
         r#"{"type":"paused","by":"me"}"#,
         r#"{"type":"resumed","by":"me"}"#,

@@ -21,6 +21,7 @@ mod message;
 mod outcome;
 mod skill;
 mod spec;
+mod subagents;
 mod tool;
 mod usage;
 
@@ -39,5 +40,6 @@ pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 pub use outcome::{Outcome, Status};
 pub use skill::{SkillOffer, SkillRules};
 pub use spec::{AgentSpec, Cleanup, Effort, ROLES, RunSpec, ToolRules};
+pub use subagents::{NameRules, SubagentRules};
 pub use tool::{Effect, Schema, ToolOutput, ToolSpec};
 pub use usage::{Price, Usage, Usd};

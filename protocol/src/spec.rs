@@ -1,6 +1,9 @@
 //! What is asked for: agents and runs.
 
-use crate::{AgentName, Budget, Caller, Context, DelegationStrategy, Extra, Limits, SkillRules};
+use crate::{
+    AgentName, Announce, Budget, Caller, Context, DelegationStrategy, Extra, Limits, SkillRules,
+    SubagentRules,
+};
 use serde::{Deserialize, Serialize};
 
 /// An agent: data, no running state.
@@ -51,6 +54,15 @@ pub struct AgentSpec {
     /// The JSON Schema that its final answer follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<serde_json::Value>,
+    /// Its caller goes on meanwhile, unless it says otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
+    /// How its end is told if no call waits for it, unless its caller says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announce: Option<Announce>,
+    /// What its runs may start, and how.
+    #[serde(default, skip_serializing_if = "SubagentRules::is_empty")]
+    pub subagents: SubagentRules,
     /// How far it may go.
     #[serde(default)]
     pub limits: Limits,
@@ -81,6 +93,9 @@ impl AgentSpec {
             fallbacks: Vec::new(),
             effort: None,
             output_schema: None,
+            background: false,
+            announce: None,
+            subagents: SubagentRules::default(),
             limits: Limits::default(),
             budget: Budget::default(),
             extra: Extra::default(),

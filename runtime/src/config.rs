@@ -9,6 +9,7 @@ mod origin;
 mod patience;
 mod project;
 mod skills;
+pub(crate) mod subagents;
 
 pub use agents::AgentTable;
 pub use budget::{BudgetSettings, DEFAULT_CHILDREN, parse_budget};
@@ -17,6 +18,7 @@ pub use limits::{LimitSettings, parse_duration};
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
 pub use skills::SkillSettings;
+pub use subagents::SubagentSettings;
 
 use crate::delegation::DEEPEST;
 use file::File;
@@ -64,6 +66,8 @@ pub struct Config {
     pub agents: Vec<Setting<AgentTable>>,
     /// Which skills runs have.
     pub skills: SkillSettings,
+    /// What runs may start, and how.
+    pub subagents: SubagentSettings,
 }
 
 /// A settings file that cannot be used.
@@ -182,6 +186,11 @@ impl Config {
             file.plugins.map(|all| all.iter().map(|plugin| beside.join(plugin)).collect());
         self.plugins.set(plugins, origin);
         self.skills.narrow(file.skills, beside, origin);
+        // Children that may have children: a project cannot ask for that.
+        if file.subagents.allow_nested == Some(true) && file.max_depth.is_none() && !is_project {
+            self.max_depth.set(Some(2), origin);
+        }
+        self.subagents.narrow(file.subagents, origin);
         let first = self.agents.len();
         for (name, agent) in file.agents {
             let same = |known: &Setting<AgentTable>| {
@@ -219,6 +228,7 @@ impl Default for Config {
             catalog: Setting::default(Catalog::built_in()),
             agents: Vec::new(),
             skills: SkillSettings::all(),
+            subagents: SubagentSettings::usual(),
         }
     }
 }

@@ -4,11 +4,16 @@
 //! pending answer, and an end that is stored together with the result it is to somebody else.
 
 pub(crate) mod announcement;
+pub(crate) mod arguments;
 pub(crate) mod child;
 pub(crate) mod context;
 pub(crate) mod filter;
 pub(crate) mod mention;
+pub(crate) mod rules;
+pub(crate) mod spawn;
 pub(crate) mod stagger;
+pub(crate) mod subagents;
+pub(crate) mod target;
 pub(crate) mod task;
 
 /// Levels of runs below a root, at the most.

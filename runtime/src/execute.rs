@@ -3,7 +3,9 @@
 use crate::active::{Active, Stopping};
 use crate::delegation::child::{request, stopped_by};
 use crate::delegation::filter::Facts;
+use crate::delegation::spawn::Spawn;
 use crate::delegation::stagger::{Beginnings, Staggered};
+use crate::delegation::subagents::Subagents;
 use crate::delegation::task::{self, Task};
 use crate::error::Error;
 use crate::feed::Feed;
@@ -121,6 +123,8 @@ impl Workbench {
         let shown = guise.map_or(&started.grant.delegation, |guise| &guise.delegation);
         if let Some(shown) = shown {
             tools.push(Arc::new(Task::new(self.runtime(), started.clone(), shown)));
+            tools.push(Arc::new(Spawn::new(self.runtime(), started.clone())));
+            tools.push(Arc::new(Subagents::new(self.runtime())));
         }
         if !skills.is_empty() {
             tools.push(Arc::new(SkillTool::new(skills, self.skills.clone())));

@@ -2,7 +2,7 @@
 
 use crate::active::Stopping;
 use crate::budget::Purse;
-use crate::delegation::announcement::Account;
+use crate::delegation::announcement::{Account, Announcement};
 use crate::delegation::child::{request, stopped_by};
 use async_trait::async_trait;
 use posse_agent::{Allowance, Expect, Journal, JournalError};
@@ -38,6 +38,40 @@ pub(crate) struct Birth {
     pub(crate) told: oneshot::Sender<Result<(), StoreError>>,
 }
 
+/// What is stored together with the end of a run.
+#[derive(Default)]
+struct Beside {
+    announcement: Option<Announcement>,
+    /// Requests to stop, to those below.
+    requests: Vec<Append>,
+    reserve: Reserve,
+}
+
+impl Beside {
+    fn appends(&self) -> impl Iterator<Item = Append> {
+        let announcement = self.announcement.as_ref().and_then(Announcement::append);
+        let announcement = announcement.map(|append| Append { reserve: self.reserve, ..append });
+        announcement.into_iter().chain(self.requests.iter().cloned())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.announcement.is_none() && self.requests.is_empty()
+    }
+
+    /// Leaves out whoever cannot be told any more, which `error` says, and tells somebody else of
+    /// the end in its place. Returns false if that is not what is wrong.
+    fn go_around(&mut self, error: &StoreError) -> bool {
+        let addressee = self.announcement.as_ref().and_then(Announcement::addressee);
+        if addressee.is_some_and(|run| is_deaf(run, error)) {
+            self.announcement.as_mut().into_iter().for_each(Announcement::pass_on);
+            return true;
+        }
+        let before = self.requests.len();
+        self.requests.retain(|told| !is_deaf(told.run, error));
+        self.requests.len() < before
+    }
+}
+
 /// The epoch of a run whose first owner is the one who made it.
 pub(crate) const FIRST_EPOCH: u64 = 1;
 
@@ -67,7 +101,7 @@ impl RunJournal {
         let mut beside = self.beside_the_end(&events).await?;
         let birth = self.birth.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(birth) = birth {
-            return self.create(birth, events, beside, then).await;
+            return self.create(birth, events, beside.appends().collect(), then).await;
         }
         let events: Arc<[Event]> = events.into();
         if !beside.is_empty() {
@@ -81,7 +115,7 @@ impl RunJournal {
                 guard: Guard::Owner { epoch: self.epoch, last, then },
                 reserve: if stopping { Reserve::Use } else { Reserve::Leave },
             };
-            let batch = std::iter::once(append).chain(beside.iter().cloned()).collect();
+            let batch = std::iter::once(append).chain(beside.appends()).collect();
             match self.store.append(batch).await {
                 Ok(appended) => {
                     let first = appended.first().map(|at| at.first).ok_or(StoreError::Closed)?;
@@ -91,9 +125,7 @@ impl RunJournal {
                     }
                     return Ok(first);
                 }
-                Err(error) if beside.iter().any(|told| is_deaf(told.run, &error)) => {
-                    beside.retain(|told| !is_deaf(told.run, &error));
-                }
+                Err(error) if beside.go_around(&error) => {}
                 // The run pauses until there is space, or until someone stops it.
                 Err(StoreError::Full) if !stopping => self.wait_for_space().await,
                 Err(error) => return Err(error),
@@ -131,28 +163,29 @@ impl RunJournal {
     /// What the end of the run, if it is among `events`, is to others: to whoever waits for it the
     /// result, and to those it has started a request to stop, unless it has come to its end by
     /// itself. All of it is stored with the end, so that nobody is left who has not heard of it.
-    async fn beside_the_end(&self, events: &[Event]) -> Result<Vec<Append>, StoreError> {
-        let Some(Event::RunFinished(finished)) = events.last() else { return Ok(Vec::new()) };
+    async fn beside_the_end(&self, events: &[Event]) -> Result<Beside, StoreError> {
+        let Some(Event::RunFinished(finished)) = events.last() else {
+            return Ok(Beside::default());
+        };
         // What stops a run must be stored even when the disk is full, with all that belongs to it.
         let reserve = if self.stopping.is_set() { Reserve::Use } else { Reserve::Leave };
         let announcement = self.announcement(events, finished).await?;
-        let announcement = announcement.map(|append| Append { reserve, ..append });
-        let mut beside: Vec<Append> = announcement.into_iter().collect();
+        let mut requests = Vec::new();
         if let Some(by) = stopped_by(&finished.outcome).filter(|_| self.account().may_lead()) {
             let (kin, limit) = (Kin::ChildrenOf(self.run), usize::MAX >> 1);
             let open = Filter { kin, unfinished: Unfinished::Only, limit, ..Filter::default() };
             let open = self.store.list(&open).await?.into_iter().filter(|row| !row.stopping);
-            beside.extend(open.map(|row| Append { reserve, ..request(row.id, &by) }));
+            requests.extend(open.map(|row| Append { reserve, ..request(row.id, &by) }));
         }
-        Ok(beside)
+        Ok(Beside { announcement, requests, reserve })
     }
 
-    /// The end of the run, the last of `events`, as the result of the call that waits for it.
+    /// The end of the run, the last of `events`, on its way to whoever is to hear of it.
     async fn announcement(
         &self,
         events: &[Event],
         finished: &RunFinished,
-    ) -> Result<Option<Append>, StoreError> {
+    ) -> Result<Option<Announcement>, StoreError> {
         self.catch_up().await?;
         let mut account = self.account().clone();
         let mut seq = account.seen();
@@ -160,9 +193,7 @@ impl RunJournal {
             seq = seq.next();
             account.observe(seq, event);
         }
-        let Some((caller, call)) = account.waits() else { return Ok(None) };
-        let result = account.announce(self.run, call.clone(), finished);
-        Ok(Some(Append::by_anyone(caller, result)))
+        Ok(account.announcement(self.run, finished))
     }
 
     /// Counts what others appended and this journal has not seen go by.

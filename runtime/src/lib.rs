@@ -38,6 +38,7 @@ mod home;
 mod journal;
 mod preparation;
 pub mod query;
+mod quiet;
 mod runtime;
 mod selection;
 pub mod skills;

@@ -5,11 +5,13 @@ use crate::agents::{AgentCatalog, Source};
 use crate::budget::budget_of;
 use crate::delegation::child::Above;
 use crate::delegation::filter::{self, Facts};
-use crate::delegation::{DEEPEST, context, mention};
+use crate::delegation::rules::{self, Rules, check_enabled};
+use crate::delegation::{DEEPEST, context, mention, spawn, subagents, task};
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::runtime::Runtime;
 use crate::selection::{self, Money};
+use crate::skills::allows;
 use crate::skills::selection::{Author, keep_useful, teach};
 use crate::skills::tool as skill_tool;
 use posse_protocol::{
@@ -56,11 +58,18 @@ impl Runtime {
         }
         let strategy = spec.strategy.or(above.and_then(Above::strategy)).unwrap_or(config.strategy);
         let author = author(&agents, &agent);
-        let skills = self.skills_of(spec, &agent, author, &workspace, above)?;
+        let rules = above.map(|above| self.rules(&above.started.agent));
+        if let (Some(rules), Some(above)) = (&rules, above) {
+            check_enabled(rules, above)?;
+        }
+        let mut skills = self.skills_of(spec, &agent, author, &workspace, above)?;
+        for narrower in rules.iter().flat_map(Rules::skills) {
+            skills.retain(|skill| allows(&narrower, &skill.name));
+        }
         let general = above.is_none().then_some(&config.budget);
         let budget = budget_of(spec, &agent, general);
         let grant = Grant { workspace, skills, budget, ..Grant::default() };
-        let grant = self.grant(&agents, &agent, grant, above, strategy)?;
+        let grant = self.grant(&agents, &agent, grant, above, strategy, spec)?;
         teach(&mut agent, &grant.skills)?;
         agent.effort = spec.effort.or(agent.effort).or(config.effort);
         agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());
@@ -70,6 +79,9 @@ impl Runtime {
             })?;
         }
         let mut limits = merged(&spec.limits, &merged(&agent.limits, &config.limits));
+        if let Some(rules) = &rules {
+            limits.wall_ms = limits.wall_ms.or(rules.timeout_ms());
+        }
         let parent = above.map(|above| &*above.started);
         // Nobody is given more time than whoever waits for it has.
         let time = parent.and_then(|parent| parent.limits.wall_ms);
@@ -88,6 +100,8 @@ impl Runtime {
             key: spec.key.clone(),
             parent: above.map(Above::link),
             label: spec.label.clone(),
+            priority: spec.priority,
+            cleanup: spec.cleanup.or(rules.map(|rules| rules.cleanup())).unwrap_or_default(),
             ..RunStarted::new(agent, selection.model, grant)
         };
         let context = spec.context.unwrap_or(started.agent.context);
@@ -112,6 +126,7 @@ impl Runtime {
         grant: Grant,
         above: Option<&Above>,
         strategy: DelegationStrategy,
+        spec: &RunSpec,
     ) -> Result<Grant, Error> {
         let all = self.inner.workbench.facts(&grant.workspace)?;
         let known = || all.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -138,7 +153,10 @@ impl Runtime {
             delegation.as_ref().is_some_and(|it| it.strategy != DelegationStrategy::Manual);
         available.retain(|tool| offered || tool.effect != Effect::Delegate);
         available.retain(|tool| !grant.skills.is_empty() || !skill_tool::is(tool));
-        let tools = filter::allowed(&available, agent.tools.as_deref(), &agent.disallowed_tools);
+        let mut tools =
+            filter::allowed(&available, agent.tools.as_deref(), &agent.disallowed_tools);
+        let rules = above.map(|above| self.rules(&above.started.agent));
+        rules::narrow(&mut tools, &all, rules.as_ref(), spec)?;
         if tools.is_empty() {
             let why = match above {
                 Some(_) => "none of those it names may be handed on to it",
@@ -181,7 +199,12 @@ impl Runtime {
             Some(above) => above.on_offer().to_vec(),
             None => agents.iter().map(|other| offer(agents, other)).collect(),
         };
-        let offers: Vec<Offer> = all.into_iter().filter(may_call).collect();
+        let rules = self.rules(agent);
+        if rules.forbid_all() {
+            return None;
+        }
+        let allowed = |offer: &Offer| rules.allow(offer.name.as_str());
+        let offers: Vec<Offer> = all.into_iter().filter(may_call).filter(allowed).collect();
         let extra = Extra::default();
         (!offers.is_empty()).then_some(Delegation { strategy, depth, agents: offers, extra })
     }
@@ -246,7 +269,7 @@ pub(crate) fn received(text: String, remarks: impl IntoIterator<Item = String>) 
 /// What a run is told of the agents that `text` asks for.
 pub(crate) fn asked_for(text: &str, grant: &Grant) -> Option<String> {
     let delegation = grant.delegation.as_ref()?;
-    if !grant.allows(crate::delegation::task::NAME) {
+    if !grant.allows(task::NAME) {
         return None;
     }
     mention::hint(&mention::mentioned(text, &delegation.agents))
@@ -283,7 +306,8 @@ impl Workbench {
         }
         let tools = self.plain_tools(workspace, None, Vec::new())?;
         let plain = tools.iter().map(Facts::of);
-        let facts = plain.chain([crate::delegation::task::facts(), skill_tool::facts()]).collect();
+        let delegating = [task::facts(), spawn::facts(), subagents::facts()];
+        let facts = plain.chain(delegating).chain([skill_tool::facts()]).collect();
         Ok(self.facts.get_or_init(|| facts).clone())
     }
 }

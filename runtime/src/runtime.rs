@@ -13,7 +13,7 @@ use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models};
 use posse_protocol::{
     Budget, CallId, Caller, CancelRequested, CancelScope, DelegationStrategy, Effort, Ending,
-    Event, Extra, Limits, Record, RunId, RunSpec, Seq, ToolFinished, ToolOutput,
+    Event, Extra, Limits, Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
 };
 use posse_store::{
     Append, Durability, Filter, Guard, Options, Reserve, RunRow, SqliteStore, Store, StoreError,
@@ -48,6 +48,10 @@ pub struct RuntimeConfig {
     pub strategy: DelegationStrategy,
     /// Levels of runs below a root whose agent does not say; 0 allows no delegation.
     pub max_depth: u32,
+    /// What runs may start, and how; each of these holds, the first that fills something in counts.
+    pub subagents: Vec<SubagentRules>,
+    /// How long no result must have come before those there are, are told together.
+    pub quiet: Duration,
     /// How hard models are to think when neither the run nor its agent says.
     pub effort: Option<Effort>,
     /// How long runs put up with a provider in trouble.
@@ -91,6 +95,8 @@ impl RuntimeConfig {
             plan_model: None,
             strategy: DelegationStrategy::Auto,
             max_depth: 1,
+            subagents: Vec::new(),
+            quiet: crate::config::subagents::QUIET,
             effort: None,
             patience: Patience::default(),
             stall: posse_model::Options::default().stall,

@@ -23,6 +23,8 @@ pub enum NamedBy {
     Spec,
     /// Its agent.
     Agent,
+    /// What holds for children of the run on whose behalf it starts.
+    Rules,
     /// The run on whose behalf it starts.
     Parent,
     /// The runtime's configuration.
@@ -53,13 +55,15 @@ impl Runtime {
         parent: Option<&RunStarted>,
     ) -> Result<Selection, Error> {
         let models = self.models();
-        let (named, more, named_by) = match named(spec, agent, parent, self.config()) {
-            Some(named) => named,
-            None => {
-                let choice = self.choice().await;
-                (&choice.model, &[][..], NamedBy::Choice(choice.why.clone()))
-            }
-        };
+        let usual = parent.and_then(|parent| self.rules(&parent.agent).model().cloned());
+        let (named, more, named_by) =
+            match named(spec, agent, parent, usual.as_ref(), self.config()) {
+                Some(named) => named,
+                None => {
+                    let choice = self.choice().await;
+                    (&choice.model, &[][..], NamedBy::Choice(choice.why.clone()))
+                }
+            };
         let id = |name: &String| Ok(models.resolve(name)?.info().id.clone());
         let fallbacks = more.iter().map(id).collect::<Result<_, Error>>()?;
         Ok(Selection { model: id(named)?, fallbacks, named_by })
@@ -80,11 +84,13 @@ fn named<'a>(
     spec: &'a RunSpec,
     agent: &'a AgentSpec,
     parent: Option<&'a RunStarted>,
+    usual: Option<&'a String>,
     config: &'a RuntimeConfig,
 ) -> Option<(&'a String, &'a [String], NamedBy)> {
     let wanted = [
         (meant(spec.model.as_ref(), config), &spec.fallbacks, NamedBy::Spec),
         (meant(agent.model.as_ref(), config), &agent.fallbacks, NamedBy::Agent),
+        (meant(usual, config), &agent.fallbacks, NamedBy::Rules),
         (
             parent.map(|it| &it.model),
             parent.map_or(&agent.fallbacks, |it| &it.fallbacks),

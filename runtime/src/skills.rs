@@ -179,7 +179,7 @@ impl SkillCatalog {
 }
 
 /// Whether `rules` allow a skill called `name`. What is denied is denied.
-fn allows(rules: &SkillRules, name: &str) -> bool {
+pub(crate) fn allows(rules: &SkillRules, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let fits = |entry: &String| {
         let entry = entry.to_ascii_lowercase();

@@ -4,6 +4,7 @@
 
 use crate::execute::{Assignment, Left, Workbench};
 use crate::journal::{Birth, FIRST_EPOCH, create};
+use crate::quiet;
 use crate::runtime::{Recovery, RuntimeConfig};
 use posse_protocol::{Event, RunId};
 use posse_store::{Append, Filter, Kin, Ownership, RunRow, Store, StoreError, Unfinished, Wanted};
@@ -100,6 +101,7 @@ impl Supervisor {
         let tasks = TaskTracker::new();
         spawn(&tasks, shared.clone().claim_runs());
         spawn(&tasks, shared.clone().keep_lease(lease / 3));
+        spawn(&tasks, quiet::watch(shared.store.clone(), config.quiet, shared.stop.clone()));
         tasks.close();
         Supervisor { shared, tasks }
     }

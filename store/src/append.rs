@@ -31,7 +31,8 @@ pub enum Guard {
         /// What becomes of the claim.
         then: Ownership,
     },
-    /// The run has not ended and nobody has asked it to stop. Nothing may be appended with it.
+    /// The run has not ended, or not before it was done, and nobody has asked it to stop. Nothing may
+    /// be appended with it.
     Open,
     /// The run has not ended, or the event may follow the end; and, if given, this is the run's
     /// last event.
@@ -56,9 +57,10 @@ pub enum Ownership {
 }
 
 /// Whether an append may use the space kept in reserve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reserve {
     /// It waits for space like any other.
+    #[default]
     Leave,
     /// It must be stored even when the disk is full: what stops a run.
     Use,

@@ -3,6 +3,7 @@
 //! A [`Subject`] opens stores; [`check`] runs the cases and names the first that fails. The
 //! cases use the [`Store`] trait alone and wait with deadlines, never for luck.
 
+mod background;
 mod budgets;
 mod claims;
 mod lists;
@@ -141,6 +142,11 @@ const CASES: &[(&str, Case)] = cases! {
         a_run_that_goes_on_takes_a_new_allowance
         what_nobody_limits_changes_no_other_row
         many_at_once_draw_no_more_than_there_is;
+    background:
+        an_announcement_wakes_whoever_waits_and_reopens_nobody
+        what_is_gathered_wakes_with_the_last_or_when_it_is_quiet
+        a_paused_run_is_not_claimed_until_it_goes_on_or_is_stopped
+        who_has_a_higher_priority_is_claimed_first;
 };
 
 /// Puts a store through every case. Returns their names.

@@ -109,6 +109,8 @@ pub enum Unfinished {
     All,
     /// Only runs that have not ended.
     Only,
+    /// Only runs that have results to be told together and wait for more of them.
+    Gathering,
 }
 
 /// Which runs to claim.

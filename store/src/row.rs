@@ -149,11 +149,15 @@ pub(crate) struct StoredEvent {
     pub hash: String,
 }
 
+/// How a run has ended that gave its answer.
+const COMPLETED: &str = "completed";
+
 /// Characters of a title or an outcome in a row.
 const LINE: usize = 200;
 
 impl RunRow {
-    pub(crate) fn new(id: RunId, at: u64) -> Self {
+    /// A root of which nothing is known but that it was made `at` then.
+    pub fn new(id: RunId, at: u64) -> Self {
         RunRow {
             id,
             agent: String::new(),
@@ -296,7 +300,11 @@ impl RunRow {
             _ if !append.events.is_empty() => {
                 Err(StoreError::Misplaced("nothing is appended to a run that is only to be open"))
             }
-            row if row.outcome.is_some() || row.archived => Err(StoreError::Finished(row.id)),
+            row if row.archived => Err(StoreError::Finished(row.id)),
+            // What it left at work when it was done may still hand on work itself.
+            row if row.outcome.as_deref().is_some_and(|outcome| outcome != COMPLETED) => {
+                Err(StoreError::Finished(row.id))
+            }
             row if row.stopping => Err(StoreError::Stopping(row.id)),
             _ => Ok(()),
         }
@@ -313,8 +321,10 @@ impl RunRow {
                 Err(StoreError::Misplaced("run_started stands first and only there"))
             }
             // What has ended is not set to work again by what it did not wait for.
-            Event::MessageReceived(MessageReceived { from: Sender::Child(told), .. })
-                if self.outcome.is_some() && told.announce != Announce::Silent =>
+            Event::MessageReceived(received)
+                if self.outcome.is_some()
+                    && matches!(received.from, Sender::Child(_))
+                    && !received.is_only_recorded() =>
             {
                 Err(StoreError::Finished(self.id))
             }
@@ -344,7 +354,7 @@ impl RunRow {
     /// row again from it, so whoever changes what is stored here migrates the rows there are.
     pub(crate) fn project(&mut self, event: &Event, at: u64) {
         let waited_for = match event {
-            Event::MessageReceived(received) if received.is_silent() => String::new(),
+            Event::MessageReceived(received) if received.is_only_recorded() => String::new(),
             Event::TimePassed(_)
             | Event::CancelRequested(_)
             | Event::Paused(_)
@@ -435,8 +445,10 @@ impl RunRow {
 
     fn receive(&mut self, received: &MessageReceived, at: u64) {
         match &received.from {
+            Sender::Child(_) if received.is_only_recorded() => return,
             Sender::Child(told) => return self.hear(told, at),
-            Sender::Run(caller) => self.background = caller.announce.is_some(),
+            Sender::Run(caller) if caller.call.is_some() => self.background = false,
+            Sender::Run(caller) => self.background |= caller.announce.is_some(),
             _ => {}
         }
         if self.title.is_empty() {
@@ -448,9 +460,6 @@ impl RunRow {
 
     /// A run below this one has ended.
     fn hear(&mut self, told: &Announced, at: u64) {
-        if told.announce == Announce::Silent {
-            return;
-        }
         self.expects = self.expects.saturating_sub(u32::from(!told.inherited));
         if told.announce == Announce::Collect && !told.inherited {
             self.gathers = self.gathers.saturating_sub(1);
@@ -459,7 +468,10 @@ impl RunRow {
                 return;
             }
         }
-        self.wake(at);
+        // While calls wait for their results there is nothing to do with it.
+        if self.awaits == 0 {
+            self.wake(at);
+        }
     }
 
     fn settle(&mut self, spent: Spent) {

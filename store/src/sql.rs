@@ -190,6 +190,7 @@ pub(crate) struct Shape {
     pub(crate) workspace: bool,
     pub(crate) kin: Option<Family>,
     pub(crate) unfinished: bool,
+    pub(crate) gathering: bool,
     pub(crate) before: bool,
 }
 
@@ -228,6 +229,9 @@ pub(crate) fn list(shape: Shape) -> String {
     }
     if shape.unfinished {
         conditions.push("outcome IS NULL".to_owned());
+    }
+    if shape.gathering {
+        conditions.push("gathered_at > 0".to_owned());
     }
     let filter = match conditions.is_empty() {
         true => String::new(),
@@ -277,7 +281,7 @@ mod tests {
             let kin = [None, Some(Family::Roots), Some(Family::Children), Some(Family::Tree)];
             let kin = kin[bits >> 5];
             let (workspace, unfinished, before) = (is_set(1), is_set(2), is_set(3));
-            let shape = Shape { ids, workspace, kin, unfinished, before };
+            let shape = Shape { ids, workspace, kin, unfinished, before, gathering: is_set(0) };
             all.extend([list(shape), claimable(shape)]);
         }
         all

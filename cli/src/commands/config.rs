@@ -52,6 +52,30 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
             row(key, json!(names), &origins.join(", "));
         }
     }
+    let subagents = &config.subagents;
+    row("subagents.enabled", json!(subagents.enabled.value), &subagents.enabled.origin);
+    let require = &subagents.require_agent;
+    row("subagents.require_agent", json!(require.value), &require.origin);
+    let model = &subagents.default_model;
+    row("subagents.default_model", json!(model.value), &model.origin);
+    let cleanup = &subagents.default_cleanup;
+    row("subagents.default_cleanup", json!(cleanup.value), &cleanup.origin);
+    let announce = &subagents.default_announce;
+    row("subagents.default_announce", json!(announce.value), &announce.origin);
+    let timeout = &subagents.run_timeout_seconds;
+    row("subagents.run_timeout_seconds", json!(timeout.value), &timeout.origin);
+    let quiet = &subagents.quiet_seconds;
+    row("subagents.quiet_seconds", json!(quiet.value), &quiet.origin);
+    for layer in &subagents.allowed_agents {
+        row("subagents.allowed_agents", json!(layer.value), &layer.origin);
+    }
+    for (key, layers) in
+        [("subagents.tools", &subagents.tools), ("subagents.skills", &subagents.skills)]
+    {
+        for layer in layers {
+            row(key, json!(layer.value), &layer.origin);
+        }
+    }
     let recovery = match config.recovery.value {
         AutoResume::Continue => "continue",
         AutoResume::Wait => "wait",

@@ -124,6 +124,8 @@ impl Common {
             plan_model: config.plan_model.value.clone(),
             strategy: config.strategy.value,
             max_depth: config.max_depth.value,
+            subagents: config.subagents.rules(),
+            quiet: config.subagents.quiet(),
             effort: config.effort.value,
             patience: config.patience.patience(),
             stall: config.patience.stall(),
@@ -207,6 +209,7 @@ pub fn reason(selection: &Selection, spec: &RunSpec, config: &Config) -> String 
     match &selection.named_by {
         NamedBy::Spec => "--model".to_owned(),
         NamedBy::Agent => format!("agent {}", spec.agent),
+        NamedBy::Rules => "set for children".to_owned(),
         NamedBy::Parent => "its caller's".to_owned(),
         NamedBy::Config => config.model.origin.to_string(),
         NamedBy::Choice(why) => why.to_string(),

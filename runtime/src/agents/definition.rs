@@ -9,7 +9,9 @@ use super::reading::{self, Form};
 use super::resolve::{self, Trust};
 use super::tool_facts::ToolFacts;
 use crate::config::parse_duration;
-use posse_protocol::{AgentName, AgentSpec, Budget, Context, Effort, Limits, Usd};
+use posse_protocol::{
+    AgentName, AgentSpec, Announce, Budget, Context, Effort, Limits, SubagentRules, Usd,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -88,6 +90,9 @@ pub struct AgentDefinition {
     /// How its caller learns of its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub announce: Option<Announce>,
+    /// What its runs may start, and how.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagents: Option<SubagentRules>,
     /// Levels of runs that may stand below its own, 0 to 8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_depth: Option<u32>,
@@ -144,20 +149,6 @@ pub enum Memory {
 pub enum Isolation {
     /// In a worktree of its own.
     Worktree,
-}
-
-/// How a caller learns of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Announce {
-    /// Before its next step.
-    Steer,
-    /// When its present turn ends.
-    Followup,
-    /// Together with others.
-    Collect,
-    /// Not at all.
-    Silent,
 }
 
 /// Which other machines an agent may talk to.

@@ -27,6 +27,7 @@ pub(crate) enum Field {
     Budget,
     OutputSchema,
     Announce,
+    Subagents,
     MaxDepth,
     Agents,
     Network,
@@ -48,7 +49,7 @@ use Field::*;
 use Shape::{Prose, Table, Words};
 
 /// Every field: its name, other words for it, what its value looks like.
-const FIELDS: [(Field, &str, &[&str], Shape); 27] = [
+const FIELDS: [(Field, &str, &[&str], Shape); 28] = [
     (Name, "name", &[], Words),
     (Description, "description", &[], Prose),
     (Prompt, "prompt", &["instructions", "systemPrompt"], Prose),
@@ -72,6 +73,7 @@ const FIELDS: [(Field, &str, &[&str], Shape); 27] = [
     (Budget, "budget", &[], Table),
     (OutputSchema, "outputSchema", &[], Table),
     (Announce, "announce", &[], Words),
+    (Subagents, "subagents", &[], Table),
     (MaxDepth, "maxDepth", &[], Words),
     (Agents, "agents", &[], Words),
     (Network, "network", &[], Words),
@@ -106,18 +108,7 @@ impl Field {
 
     /// True when nothing acts on it yet, however sound its value is.
     pub(crate) fn is_not_in_force(self) -> bool {
-        matches!(
-            self,
-            McpServers
-                | Hooks
-                | Memory
-                | Background
-                | Isolation
-                | OmitClaudeMd
-                | Announce
-                | Network
-                | Paths
-        )
+        matches!(self, McpServers | Hooks | Memory | Isolation | OmitClaudeMd | Network | Paths)
     }
 
     /// True when it narrows what an agent may do, so that it is found even where it stands oddly.
@@ -132,6 +123,7 @@ impl Field {
                 | Budget
                 | MaxDepth
                 | Agents
+                | Subagents
                 | Network
                 | Paths
         )

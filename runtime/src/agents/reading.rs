@@ -7,14 +7,15 @@
 
 use super::budget;
 use super::definition::{
-    AgentDefinition, Announce, COLORS, Isolation, Memory, Network, Paths, PermissionMode,
+    AgentDefinition, COLORS, Isolation, Memory, Network, Paths, PermissionMode,
 };
 use super::field::{self, Field};
 use super::node::{Content, Node, Style};
 use super::problem::{Findings, Place, quoted};
 use super::values::{self, Name, mismatch};
+use crate::config::subagents::FileSubagents;
 use crate::delegation::DEEPEST;
-use posse_protocol::{AgentName, Effort};
+use posse_protocol::{AgentName, Announce, Effort, SubagentRules};
 
 /// Characters of a description, at most. It goes into every request of whoever may call the agent.
 const DESCRIPTION: usize = 4_096;
@@ -124,6 +125,10 @@ pub(crate) fn require(definition: &AgentDefinition, place: Place, findings: &mut
 /// believes that it holds.
 fn misplaced(key: &str, value: &Node, findings: &mut Findings) {
     let Content::Map(entries) = &value.content else { return };
+    // There they say what is started may have.
+    if Field::of(key) == Some(Field::Subagents) {
+        return;
+    }
     for (inner, _) in entries {
         let grants = [Field::Tools, Field::DisallowedTools, Field::PermissionMode];
         if let Some(field) = Field::of(&inner.name).filter(|field| grants.contains(field)) {
@@ -205,6 +210,7 @@ fn set(written: &mut Written, field: Field, node: &Node, form: Form, findings: &
         Field::Limits => definition.limits = budget::read(node, field, findings),
         Field::Budget => definition.budget = budget::read(node, field, findings),
         Field::Announce => definition.announce = values::word(node, field, &ANNOUNCES, findings),
+        Field::Subagents => definition.subagents = subagents(node, definition, findings),
         Field::MaxDepth => {
             let depth = values::whole(node, field, (0, u64::from(DEEPEST)), findings);
             definition.max_depth = depth.map(|depth| depth as u32);
@@ -352,6 +358,38 @@ fn color(node: &Node, findings: &mut Findings) -> Option<String> {
     }
     found
 }
+
+/// What its runs may start, and how.
+fn subagents(
+    node: &Node,
+    definition: &mut AgentDefinition,
+    findings: &mut Findings,
+) -> Option<SubagentRules> {
+    if !matches!(node.content, Content::Map(_)) {
+        mismatch(node, Field::Subagents, "a table such as {allowedAgents: [explore]}", findings);
+        return None;
+    }
+    match serde_json::from_value::<FileSubagents>(node.to_json()) {
+        Ok(file) if file.quiet_seconds.is_some() => {
+            let reason = "`subagents.quietSeconds` belongs into the settings, not to one agent";
+            findings.error(node.place, reason);
+            None
+        }
+        Ok(file) => {
+            if file.allow_nested == Some(true) && definition.max_depth.is_none() {
+                definition.max_depth = Some(NESTED);
+            }
+            Some(file.into())
+        }
+        Err(error) => {
+            findings.error(node.place, format!("`subagents`: {error}"));
+            None
+        }
+    }
+}
+
+/// What `allowNestedSubagents` means: children may have children.
+const NESTED: u32 = 2;
 
 /// Whom it may call: `None` is everybody.
 fn agents(node: &Node, findings: &mut Findings) -> Option<Vec<String>> {

@@ -47,6 +47,9 @@ pub(crate) fn spec(
         color: definition.color.clone().unwrap_or_default(),
         effort: definition.effort,
         output_schema: definition.output_schema.clone(),
+        background: definition.background.unwrap_or_default(),
+        announce: definition.announce,
+        subagents: definition.subagents.clone().unwrap_or_default(),
         limits: definition.limits(),
         budget: definition.budget(),
         ..AgentSpec::new(name)
@@ -64,6 +67,8 @@ pub(crate) fn spec(
     if let Trust::Project { limits, budget, .. } = trust {
         spec.limits = stricter(spec.limits, limits);
         spec.budget = narrowed(&spec.budget, &Budget::default(), budget);
+        // What was done is not a project's to remove.
+        spec.subagents.default_cleanup = None;
         only_look(&mut spec, written.place(Field::Tools), tools, findings);
     }
     require_tools(&mut spec, written.place(Field::Tools), tools, findings);

@@ -6,6 +6,7 @@ use super::budget::FileBudget;
 use super::limits::FileLimits;
 use super::patience::FilePatience;
 use super::skills::FileSkills;
+use super::subagents::FileSubagents;
 use posse_model::catalog::{Additions, ModelRow, VendorRow};
 use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
@@ -46,6 +47,7 @@ pub(super) struct File {
     pub(super) budget: FileBudget,
     pub(super) patience: FilePatience,
     pub(super) skills: FileSkills,
+    pub(super) subagents: FileSubagents,
     pub(super) agents: BTreeMap<AgentName, Spanned<FileAgent>>,
     vendors: BTreeMap<String, VendorRow>,
     models: BTreeMap<String, ModelRow>,
@@ -87,6 +89,7 @@ impl File {
             ("patience", !self.patience.is_empty()),
             ("skills.extra_dirs", self.skills.extra_dirs.is_some()),
             ("skills.inherit", self.skills.inherit.is_some()),
+            ("subagents.default_cleanup", self.subagents.default_cleanup.is_some()),
             ("vendors", !self.vendors.is_empty()),
             ("models", !self.models.is_empty()),
             ("aliases", !self.aliases.is_empty()),

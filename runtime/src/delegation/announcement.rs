@@ -3,9 +3,11 @@
 //! the end of the block.
 
 use posse_protocol::{
-    CallId, Caller, Ending, Event, Extra, Outcome, RunFinished, RunId, Sender, Seq, ToolFinished,
-    ToolOutput, Usage,
+    Announce, Announced, CallId, Caller, Ending, Event, Extra, Message, MessageReceived, Outcome,
+    RunFinished, RunId, Sender, Seq, ToolFinished, ToolOutput, Usage,
 };
+use posse_store::Append;
+use std::collections::VecDeque;
 
 /// What a run is about and what it has taken so far, kept up as its log goes by.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +15,9 @@ pub(crate) struct Account {
     /// The last event that was counted.
     seen: Seq,
     agent: String,
+    label: String,
+    /// Those above it, the root first.
+    ancestors: Vec<RunId>,
     /// It may have children.
     leads: bool,
     /// Who waits for the run's end.
@@ -44,6 +49,9 @@ impl Account {
             Event::RunStarted(started) => {
                 self.agent = started.agent.name.to_string();
                 self.leads = started.grant.delegation.is_some();
+                self.label.clone_from(&started.label);
+                let ancestors = started.parent.as_ref().map(|parent| parent.ancestors.clone());
+                self.ancestors = ancestors.unwrap_or_default();
                 self.caller = started.parent.as_ref().map(|parent| Caller {
                     run: parent.run,
                     call: parent.call.clone(),
@@ -52,7 +60,10 @@ impl Account {
                 });
             }
             Event::MessageReceived(received) => {
-                if let Sender::Run(caller) = &received.from {
+                // One that neither waits nor wants to be told has only said something.
+                if let Sender::Run(caller) = &received.from
+                    && (caller.call.is_some() || caller.announce.is_some())
+                {
                     self.caller = Some(caller.clone());
                 }
             }
@@ -98,16 +109,40 @@ impl Account {
         }
     }
 
-    /// The result of `call` that the end of `run` is.
-    pub(crate) fn announce(&self, run: RunId, call: CallId, finished: &RunFinished) -> Event {
-        Event::ToolFinished(ToolFinished {
-            call,
-            output: self.output(run, finished),
-            ending: Ending::Returned,
-            took_ms: finished.worked_ms,
-            worked_ms: 0,
-            extra: Extra::default(),
-        })
+    /// The end of `run`, on its way to whoever is to hear of it, if somebody is.
+    pub(crate) fn announcement(&self, run: RunId, finished: &RunFinished) -> Option<Announcement> {
+        let caller = self.caller.as_ref()?;
+        let to = match (&caller.call, caller.announce) {
+            (Some(call), _) => VecDeque::from([(caller.run, Manner::Result(call.clone()))]),
+            (None, Some(announce)) => self.addressees(caller.run, announce, &finished.outcome),
+            (None, None) => return None,
+        };
+        let output = self.output(run, finished);
+        Some(Announcement { run, output, took_ms: finished.worked_ms, to })
+    }
+
+    /// Who hears of the end: the parent; if it has ended, the nearest above it that has not; if
+    /// there is none, the parent when it is next set to work.
+    fn addressees(
+        &self,
+        parent: RunId,
+        announce: Announce,
+        outcome: &Outcome,
+    ) -> VecDeque<(RunId, Manner)> {
+        let told = Manner::Told { announce, inherited: false, kept: false };
+        let mut to = VecDeque::from([(parent, told)]);
+        if announce == Announce::Silent {
+            return to;
+        }
+        // What was stopped together with its parent is news to nobody.
+        if !matches!(outcome, Outcome::Cancelled { .. }) {
+            let above = self.ancestors.iter().rev().filter(|run| **run != parent);
+            let announce = Announce::Followup;
+            let told = || Manner::Told { announce, inherited: true, kept: false };
+            to.extend(above.map(|run| (*run, told())));
+        }
+        to.push_back((parent, Manner::Told { announce, inherited: false, kept: true }));
+        to
     }
 
     /// What is told of the end of `run`.
@@ -117,6 +152,7 @@ impl Account {
         let text = block(&Told {
             run,
             agent: &self.agent,
+            label: &self.label,
             outcome: &finished.outcome,
             worked_ms: finished.worked_ms,
             tool_calls: self.tool_calls,
@@ -126,8 +162,62 @@ impl Account {
     }
 }
 
+/// The end of a run, on its way to whoever is to hear of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Announcement {
+    run: RunId,
+    output: ToolOutput,
+    took_ms: u64,
+    /// To whom, and how; the second if the first cannot be told, and so on.
+    to: VecDeque<(RunId, Manner)>,
+}
+
+#[derive(Clone, Debug)]
+enum Manner {
+    /// As the result of a call.
+    Result(CallId),
+    /// As a message.
+    Told { announce: Announce, inherited: bool, kept: bool },
+}
+
+impl Announcement {
+    /// Whom it is for.
+    pub(crate) fn addressee(&self) -> Option<RunId> {
+        self.to.front().map(|(run, _)| *run)
+    }
+
+    /// Whom it is for cannot be told any more: it is for the next.
+    pub(crate) fn pass_on(&mut self) {
+        self.to.pop_front();
+    }
+
+    /// What is stored together with the end.
+    pub(crate) fn append(&self) -> Option<Append> {
+        let (to, manner) = self.to.front()?;
+        let extra = Extra::default();
+        let event = match manner.clone() {
+            Manner::Result(call) => Event::ToolFinished(ToolFinished {
+                call,
+                output: self.output.clone(),
+                ending: Ending::Returned,
+                took_ms: self.took_ms,
+                worked_ms: 0,
+                extra,
+            }),
+            Manner::Told { announce, inherited, kept } => {
+                let told = Announced { run: self.run, announce, inherited, kept, extra };
+                let message = Message { parts: self.output.parts.clone(), ..Message::user("") };
+                let (from, later, extra) = (Sender::Child(told), false, Extra::default());
+                Event::MessageReceived(MessageReceived { from, message, later, extra })
+            }
+        };
+        Some(Append::by_anyone(*to, event))
+    }
+}
+
 struct Told<'a> {
     run: RunId,
+    label: &'a str,
     agent: &'a str,
     outcome: &'a Outcome,
     worked_ms: u64,
@@ -142,15 +232,15 @@ fn block(told: &Told<'_>) -> String {
     let (text, cut) = shortened(text);
     let fence = fence(told.run, text);
     let mut head = format!(
-        "<task_result id=\"{fence}\" run=\"{}\" agent=\"{}\" outcome=\"{}\" tool_calls=\"{}\" \
-         duration=\"{}\" tokens=\"{} in / {} out\" cost=\"{}\"",
+        "<task_result id=\"{fence}\" run=\"{}\" agent=\"{}\" task=\"{}\" outcome=\"{}\" \
+         tool_calls=\"{}\" duration=\"{}\" tokens=\"{}\" cost=\"{}\"",
         told.run,
         told.agent,
+        inert(told.label),
         told.outcome.kind(),
         told.tool_calls,
         duration(told.worked_ms),
-        tokens(told.usage.all_input_tokens()),
-        tokens(told.usage.output_tokens),
+        spent(told.usage),
         told.usage.cost,
     );
     if empty {
@@ -169,6 +259,12 @@ fn block(told: &Told<'_>) -> String {
     });
     let text = if empty && !why.is_empty() { "" } else { text };
     format!("{head}>\n{why}{text}{note}\n</task_result id=\"{fence}\">")
+}
+
+/// `text` as data of `run`, in a block that it cannot imitate the end of.
+pub(crate) fn quote(run: RunId, what: &str, text: &str) -> String {
+    let fence = fence(run, text);
+    format!("<{what} id=\"{fence}\" run=\"{run}\">\n{text}\n</{what} id=\"{fence}\">")
 }
 
 /// A mark that the text does not hold and could not foresee: it is made of the text itself.
@@ -199,6 +295,27 @@ fn shortened(text: &str) -> (&str, Option<usize>) {
         end -= 1;
     }
     (&text[..end], Some(text.len() - end))
+}
+
+/// `label` as it can stand between quotes.
+fn inert(label: &str) -> String {
+    let shown = |letter: char| match letter {
+        '"' => '\'',
+        '<' | '>' => ' ',
+        letter if letter.is_control() => ' ',
+        letter => letter,
+    };
+    label.chars().take(120).map(shown).collect()
+}
+
+/// The tokens of `usage`, short.
+fn spent(usage: &Usage) -> String {
+    let sent = usage.input_tokens.saturating_add(usage.cache_write_tokens);
+    let (sent, received) = (tokens(sent), tokens(usage.output_tokens));
+    match usage.cache_read_tokens {
+        0 => format!("{sent} in / {received} out"),
+        cached => format!("{sent} in / {received} out, {} from the cache", tokens(cached)),
+    }
 }
 
 /// A count of tokens, short.

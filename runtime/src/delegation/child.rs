@@ -225,7 +225,7 @@ pub(crate) fn request(run: RunId, by: &str) -> Append {
 }
 
 /// Those of `rows` that stand below `run`. A parent is older than its children.
-fn below(run: RunId, rows: &[RunRow]) -> impl Iterator<Item = &RunRow> {
+pub(crate) fn below(run: RunId, rows: &[RunRow]) -> impl Iterator<Item = &RunRow> {
     let mut family = HashSet::from([run]);
     let mut sorted: Vec<&RunRow> = rows.iter().collect();
     sorted.sort_by_key(|row| row.id);

@@ -1,15 +1,17 @@
 //! `Task`: hand work to a specialist and wait for its result.
 
 use crate::delegation::announcement::Account;
+use crate::delegation::arguments::invalid;
 use crate::delegation::child::Above;
 use crate::delegation::filter::Facts;
+use crate::delegation::spawn;
 use crate::error::Error;
 use crate::runtime::{Begun, Inner, Runtime};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{
-    Caller, Delegation, Effect, Event, Extra, Message, MessageReceived, Record, RunFinished, RunId,
-    RunSpec, RunStarted, Schema, Sender, Seq, ToolOutput, ToolSpec,
+    AgentName, Caller, Delegation, Effect, Event, Extra, Message, MessageReceived, Record,
+    RunFinished, RunId, RunSpec, RunStarted, Schema, Sender, Seq, ToolOutput, ToolSpec,
 };
 use posse_store::{Append, Guard, StoreError};
 use serde::Deserialize;
@@ -36,6 +38,8 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             "subagent_type": text("Which agent"),
             "model": text("Another model than the agent's own"),
             "resume": text("Id of an earlier run of yours to go on with; the prompt is said to it"),
+            "run_in_background": {"type": "boolean",
+                "description": "Go on meanwhile; the result is announced"},
             "output_schema": {"type": "object", "description": "JSON Schema of the result"},
         },
         "required": ["description", "prompt"],
@@ -90,6 +94,8 @@ struct Arguments {
     resume: Option<String>,
     #[serde(default)]
     output_schema: Option<Value>,
+    #[serde(default)]
+    run_in_background: Option<bool>,
 }
 
 #[async_trait]
@@ -127,18 +133,14 @@ impl Tool for Task {
     }
 }
 
-fn refused(why: &str) -> Answer {
+pub(crate) fn refused(why: &str) -> Answer {
     ToolOutput::error(format!("no task was started: {why}")).into()
 }
 
 /// The runtime ends. What the call comes to is for the next one to say: it finds it unanswered.
-async fn gone(context: &ToolContext) -> Answer {
+pub(crate) async fn gone(context: &ToolContext) -> Answer {
     context.cancel.cancelled().await;
     refused("the run was told to stop")
-}
-
-fn invalid(why: &str) -> Error {
-    Error::InvalidInput(why.to_owned())
 }
 
 /// Starts a child, or finds the one that this call has started before.
@@ -150,21 +152,24 @@ async fn start(
 ) -> Result<Answer, Error> {
     if arguments.subagent_type.trim().is_empty() {
         let known = above.started.grant.delegation.as_ref().map(listed).unwrap_or_default();
-        return Err(invalid(&format!("`subagent_type` is missing; say which agent:\n{known}")));
+        return Err(invalid(format!("`subagent_type` is missing; say which agent:\n{known}")));
     }
-    let agent = arguments.subagent_type.trim().parse();
-    let agent = agent.map_err(|error: posse_protocol::InvalidName| invalid(&error.to_string()))?;
-    let label = label(arguments);
+    let agent = agent_named(&arguments.subagent_type)?;
+    let label = label(&arguments.description, &arguments.prompt);
     let model = arguments.model.clone().filter(|model| !model.trim().is_empty());
     let spec = RunSpec {
         model,
         output_schema: arguments.output_schema.clone().filter(|schema| !schema.is_null()),
-        // The ids of calls are the model's: with the turn they are the run's own.
-        key: Some(format!("{}/{}/{}", context.run, context.turn, context.call)),
+        key: Some(key(context)),
         label: label.clone(),
         ..RunSpec::new(agent, arguments.prompt.clone(), &above.started.grant.workspace)
     };
     let agent = spec.agent.clone();
+    if arguments.run_in_background.unwrap_or_else(|| runtime.goes_to_background(above, &agent)) {
+        let announce = runtime.announce_of(&above.started, &agent, None);
+        let begun = spawn::in_background(runtime, &above.started, spec, announce, above.run);
+        return begun.await.map(Answer::from);
+    }
     fail::fail_point!("task.start.before");
     let begun = match runtime.begin_below(RunId::new(), spec, Some(above)).await {
         Ok(begun) => begun,
@@ -178,6 +183,14 @@ async fn start(
     match begun {
         Begun::New(run) => Ok(waits_for(&agent.to_string(), &label, run)),
         Begun::Found(run) => found(runtime, above, run, &agent.to_string(), &label).await,
+    }
+}
+
+impl Runtime {
+    /// Whether the definition of `agent` says that its caller goes on meanwhile.
+    fn goes_to_background(&self, above: &Above, agent: &AgentName) -> bool {
+        let agents = self.agents();
+        above.given(agent).or_else(|| agents.find(agent).ok()).is_some_and(|it| it.background)
     }
 }
 
@@ -246,20 +259,16 @@ async fn resume(
     }
     let child = runtime.find(id).await?;
     if child.parent != Some(above.run) {
-        return Err(invalid(&format!(
-            "run {} is not one of yours; only those can go on",
-            child.id
-        )));
+        return Err(invalid(format!("run {} is not one of yours; only those can go on", child.id)));
     }
-    let label = label(arguments);
+    let label = label(&arguments.description, &arguments.prompt);
     if started_before(runtime, above).await? == Some(child.id) {
         return found(runtime, above, child.id, &child.agent, &label).await;
     }
     if child.outcome.is_none() {
-        return Err(invalid(&format!("run {} is still at work; wait for its result", child.id)));
+        return Err(invalid(format!("run {} is still at work; wait for its result", child.id)));
     }
-    let agent = child.agent.parse();
-    let agent = agent.map_err(|error: posse_protocol::InvalidName| invalid(&error.to_string()))?;
+    let agent = agent_named(&child.agent)?;
     let call = above.call.clone();
     let caller = Caller { call, ..Caller::of_run(above.run) };
     let message = Event::MessageReceived(MessageReceived {
@@ -275,7 +284,7 @@ async fn resume(
     fail::fail_point!("task.resume.before");
     match runtime.inner.store.append(batch).await {
         Err(StoreError::Moved { .. }) => {
-            return Err(invalid(&format!("run {} has just been set to work", child.id)));
+            return Err(invalid(format!("run {} has just been set to work", child.id)));
         }
         stored => stored?,
     };
@@ -285,12 +294,23 @@ async fn resume(
 }
 
 /// What the child is about.
-fn label(arguments: &Arguments) -> String {
-    let text = match arguments.description.trim() {
-        "" => arguments.prompt.trim().lines().next().unwrap_or_default(),
+pub(crate) fn label(description: &str, prompt: &str) -> String {
+    let text = match description.trim() {
+        "" => prompt.trim().lines().next().unwrap_or_default(),
         description => description,
     };
     text.chars().take(120).collect()
+}
+
+/// The agent called `name`.
+pub(crate) fn agent_named(name: &str) -> Result<AgentName, Error> {
+    name.trim().parse().map_err(|error: posse_protocol::InvalidName| invalid(error.to_string()))
+}
+
+/// What a call finds its child again by. The ids of calls are the model's: with the turn they are the
+/// run's own.
+pub(crate) fn key(context: &ToolContext) -> String {
+    format!("{}/{}/{}", context.run, context.turn, context.call)
 }
 
 fn waits_for(agent: &str, label: &str, run: RunId) -> Answer {

@@ -1,8 +1,8 @@
 //! Definitions as people write them: what is accepted, what is said about it, what is refused.
 
 use crate::catalog::{Place, found, name, problems};
-use posse::agents::{AgentDefinition, Announce, Level, Memory, Network, PermissionMode, ToolFacts};
-use posse::protocol::{Context, Effort};
+use posse::agents::{AgentDefinition, Level, Memory, Network, PermissionMode, ToolFacts};
+use posse::protocol::{Announce, Context, Effort};
 use posse::{AgentCatalog, AgentSpec};
 use serde_json::json;
 use std::sync::Arc;
@@ -308,10 +308,8 @@ fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
         "mcpServers: [files]",
         "hooks: {Stop: []}",
         "memory: user",
-        "background: true",
         "isolation: worktree",
         "omitClaudeMd: true",
-        "announce: silent",
         "network: false",
         "paths: [src]",
         "tools: Read, mcp__files__read",
@@ -325,8 +323,14 @@ fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
         assert!(said[0].contains("x.md:4:"), "{said:?}");
         found(&catalog, "x");
     }
-    for field in ["permissionMode: default", "permissionMode: plan", "skills: [pdf]", "effort: low"]
-    {
+    for field in [
+        "permissionMode: default",
+        "permissionMode: plan",
+        "skills: [pdf]",
+        "effort: low",
+        "background: true",
+        "announce: silent",
+    ] {
         let catalog = with(&format!("description: d\n{field}"));
         assert_eq!(problems(&catalog, Level::NotInForce), Vec::<String>::new(), "{field}");
     }

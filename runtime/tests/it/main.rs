@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod background;
 mod bench;
 mod budgets;
 mod cancelling;
@@ -23,5 +24,6 @@ mod runs;
 mod selection;
 mod sessions;
 mod skills;
+mod subagents_tool;
 mod tools;
 mod trees;

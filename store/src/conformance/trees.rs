@@ -8,8 +8,8 @@ use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::append::{Append, Guard, Ownership, Reserve};
 use crate::{Filter, Kin, Store, StoreError};
 use posse_protocol::{
-    CallId, ChildStarted, Ending, Event, Extra, Parent, Purpose, RunId, RunStarted, ToolFinished,
-    ToolOutput, ToolPending,
+    CallId, ChildStarted, Ending, Event, Extra, Outcome, Parent, Purpose, RunFinished, RunId,
+    RunStarted, ToolFinished, ToolOutput, ToolPending,
 };
 use std::sync::Arc;
 
@@ -111,7 +111,12 @@ pub(super) async fn nothing_starts_below_a_run_that_was_told_to_stop(
         ensure_refused!(store.append(batch).await, StoreError::Stopping(_));
         ensure_refused!(row(store, run).await, Fault(_));
     }
-    append(store, step(root, 1, vec![finished()], Ownership::Mine)).await?;
+    let cancelled = Event::RunFinished(RunFinished {
+        outcome: Outcome::cancelled("me", ""),
+        worked_ms: 3,
+        extra: Extra::default(),
+    });
+    append(store, step(root, 1, vec![cancelled], Ownership::Mine)).await?;
     ensure!(!row(store, root).await?.stopping, "a run that has ended is still stopping");
     for ancestors in [&[root][..], &[root, child]] {
         let (_, batch) = birth(ancestors)?;
@@ -122,6 +127,11 @@ pub(super) async fn nothing_starts_below_a_run_that_was_told_to_stop(
     ensure_refused!(append(store, smuggled).await, StoreError::Misplaced(_));
     append(store, Append::by_anyone(root, message("go on"))).await?;
     bear(store, &[root]).await?;
+    // Whoever is done may leave others at work, and those may hand on work themselves.
+    let done = create(store, "/w", Ownership::Mine).await?;
+    let left = bear(store, &[done]).await?;
+    append(store, step(done, 1, vec![finished()], Ownership::Mine)).await?;
+    bear(store, &[done, left]).await?;
     Ok(())
 }
 

@@ -308,7 +308,7 @@ impl Ledger {
                 break;
             }
         }
-        found.sort_by_key(|row| (row.ready_at, row.id));
+        found.sort_by_key(|row| (std::cmp::Reverse(row.priority), row.ready_at, row.id));
         found.dedup_by_key(|row| row.id);
         let mut claimed = Vec::with_capacity(found.len());
         for mut row in found {

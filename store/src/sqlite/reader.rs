@@ -112,6 +112,7 @@ impl Reader {
             },
             before: filter.before.is_some(),
             unfinished: filter.unfinished == Unfinished::Only,
+            gathering: filter.unfinished == Unfinished::Gathering,
         };
         let mut query = sqlx::query(AssertSqlSafe(bare(&sql::list(shape))));
         let texts = [

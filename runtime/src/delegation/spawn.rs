@@ -1,0 +1,225 @@
+//! `spawn_subagent`: hand work to a specialist and go on. What it comes to is announced.
+
+use crate::delegation::arguments::{self, invalid};
+use crate::delegation::child::Above;
+use crate::delegation::filter::Facts;
+use crate::delegation::task;
+use crate::error::Error;
+use crate::runtime::{Begun, Inner, Runtime};
+use async_trait::async_trait;
+use posse_agent::{Answer, Tool, ToolContext};
+use posse_protocol::{
+    Announce, Budget, Cleanup, Effect, Limits, RunId, RunSpec, RunStarted, Schema, SkillRules,
+    ToolOutput, ToolRules, ToolSpec,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock, Weak};
+
+/// The name that models know it by.
+pub(crate) const NAME: &str = "spawn_subagent";
+
+const ABOUT: &str = "Starts an agent in the background and returns at once. It works in its own \
+    context; put all it needs into the task. Its result is announced to you when it has ended: do \
+    not poll or wait for it. Go on with other work, or end your turn: you are woken. \
+    Which agents there are is said by the Task tool; left out, it is one like you.";
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    let names = || json!({"type": "array", "items": {"type": "string"}});
+    Schema::from(json!({
+        "type": "object",
+        "properties": {
+            "task": text("The task, with all that the agent needs to know"),
+            "label": text("What it is about, in a few words; it can be called by that"),
+            "agentId": text("Which agent; without it, one like you"),
+            "model": text("Another model than the agent's own"),
+            "thinking": text("How hard to think: default, low, medium, high, max"),
+            "runTimeoutSeconds": {"type": "number", "description": "How long it may work"},
+            "cleanup": {"type": "string", "enum": ["delete", "keep"],
+                "description": "Whether its transcript is removed once its result was told"},
+            "announce": {"type": "string", "enum": ["steer", "followup", "collect", "silent"],
+                "description": "When its result is told: before your next step; when your turn \
+                    ends; together with the others'; never"},
+            "context": {"type": "string", "enum": ["isolated", "fork"],
+                "description": "fork: it begins with this conversation"},
+            "output_schema": {"type": "object", "description": "JSON Schema of the result"},
+            "tools": {"type": "object", "description": "Which of its tools it may call", "properties": {
+                "allow": names(), "deny": names(), "inherit": {"type": "boolean"}}},
+            "skills": {"type": "object", "description": "Which skills it has", "properties": {
+                "inherit": {"type": "boolean"}, "extraDirs": names(), "allow": names(),
+                "deny": names()}},
+        },
+        "required": ["task"],
+    }))
+});
+
+/// What the filter knows of it.
+pub(crate) fn facts() -> Facts {
+    Facts { name: NAME.to_owned(), aliases: Vec::new(), effect: Effect::Delegate }
+}
+
+/// The tool, in the hands of one run.
+pub(crate) struct Spawn {
+    spec: ToolSpec,
+    runtime: Weak<Inner>,
+    caller: Arc<RunStarted>,
+}
+
+impl Spawn {
+    pub(crate) fn new(runtime: Weak<Inner>, caller: Arc<RunStarted>) -> Self {
+        let spec = ToolSpec {
+            name: NAME.to_owned(),
+            description: ABOUT.to_owned(),
+            schema: SCHEMA.clone(),
+            effect: Effect::Delegate,
+            // A second call finds the child that the first has started.
+            idempotent: true,
+        };
+        Spawn { spec, runtime, caller }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Arguments {
+    #[serde(default, alias = "prompt")]
+    task: String,
+    #[serde(default, alias = "description")]
+    label: String,
+    #[serde(default, alias = "agent_id", alias = "agent", alias = "subagent_type")]
+    agent_id: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    thinking: Option<String>,
+    #[serde(
+        default,
+        alias = "run_timeout_seconds",
+        alias = "timeoutSeconds",
+        deserialize_with = "arguments::number"
+    )]
+    run_timeout_seconds: Option<f64>,
+    #[serde(default)]
+    cleanup: Option<Cleanup>,
+    #[serde(default)]
+    announce: Option<String>,
+    #[serde(default)]
+    context: Option<Value>,
+    #[serde(default, alias = "output_schema")]
+    output_schema: Option<Value>,
+    #[serde(default)]
+    tools: ToolRules,
+    #[serde(default)]
+    skills: SkillRules,
+}
+
+#[async_trait]
+impl Tool for Spawn {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, input: Value, context: &ToolContext) -> Answer {
+        let Some(inner) = self.runtime.upgrade() else { return task::gone(context).await };
+        let runtime = Runtime { inner };
+        let arguments: Arguments = match serde_json::from_value(input) {
+            Ok(arguments) => arguments,
+            Err(error) => return task::refused(&format!("the arguments cannot be used: {error}")),
+        };
+        match start(&runtime, &self.caller, arguments, context).await {
+            Ok(output) => output.into(),
+            Err(Error::ShuttingDown) => task::gone(context).await,
+            Err(error) => task::refused(&error.to_string()),
+        }
+    }
+}
+
+async fn start(
+    runtime: &Runtime,
+    caller: &Arc<RunStarted>,
+    arguments: Arguments,
+    context: &ToolContext,
+) -> Result<ToolOutput, Error> {
+    let rules = runtime.rules(&caller.agent);
+    let named = arguments.agent_id.as_deref().map(str::trim).filter(|name| !name.is_empty());
+    let agent = match named {
+        Some(name) => task::agent_named(name)?,
+        None if rules.require_agent() => {
+            let known = caller.grant.delegation.as_ref().map(task::listed).unwrap_or_default();
+            return Err(invalid(format!(
+                "`agentId` is missing, and `subagents.require_agent` asks for it; say which \
+                 agent:\n{known}"
+            )));
+        }
+        None => caller.agent.name.clone(),
+    };
+    let asked = arguments::announce(arguments.announce.as_deref())?;
+    let announce = runtime.announce_of(caller, &agent, asked);
+    let wall_ms = arguments.run_timeout_seconds.map(arguments::milliseconds);
+    let label: String = task::label(&arguments.label, &arguments.task);
+    let spec = RunSpec {
+        model: arguments.model.filter(|model| !model.trim().is_empty()),
+        effort: arguments::thinking(arguments.thinking.as_deref())?,
+        context: arguments::context(arguments.context.as_ref())?,
+        output_schema: arguments.output_schema.filter(|schema| !schema.is_null()),
+        limits: Limits { wall_ms: wall_ms.flatten(), ..Limits::default() },
+        cleanup: arguments.cleanup,
+        tools: arguments.tools,
+        skills: arguments.skills,
+        budget: Budget::default(),
+        key: Some(task::key(context)),
+        label: label.clone(),
+        ..RunSpec::new(agent, arguments.task, &caller.grant.workspace)
+    };
+    in_background(runtime, caller, spec, announce, context.run).await
+}
+
+/// Starts a child that its caller does not wait for, or finds the one that the same call has started.
+pub(crate) async fn in_background(
+    runtime: &Runtime,
+    caller: &Arc<RunStarted>,
+    spec: RunSpec,
+    announce: Announce,
+    run: RunId,
+) -> Result<ToolOutput, Error> {
+    let above = Above { run, call: None, announce: Some(announce), started: caller.clone() };
+    let (agent, label) = (spec.agent.clone(), spec.label.clone());
+    fail::fail_point!("spawn.start.before");
+    let begun = runtime.begin_below(RunId::new(), spec, Some(&above)).await?;
+    fail::fail_point!("spawn.start.after");
+    let child = match begun {
+        Begun::New(child) => child,
+        Begun::Found(child) => {
+            runtime.resume(child);
+            child
+        }
+    };
+    Ok(ToolOutput::text(started(child, agent.as_str(), &label, announce)))
+}
+
+/// What the caller is told of a child that was started.
+fn started(run: RunId, agent: &str, label: &str, announce: Announce) -> String {
+    let when = match announce {
+        Announce::Steer => "Its result is told before your next step.",
+        Announce::Followup => "Its result is told when your turn ends, or wakes you.",
+        Announce::Collect => "Its result is told together with the others'.",
+        Announce::Silent => "Its result is not told; `subagents` shows it.",
+    };
+    format!("started run {run} [{agent}] {label}\n{when}")
+}
+
+impl Runtime {
+    /// How the end of a child of `caller` is told: as `asked` for, else as its agent, the rules of
+    /// its caller or the settings say.
+    pub(crate) fn announce_of(
+        &self,
+        caller: &RunStarted,
+        agent: &posse_protocol::AgentName,
+        asked: Option<Announce>,
+    ) -> Announce {
+        let agents = self.agents();
+        let own = || agents.find(agent).ok().and_then(|agent| agent.announce);
+        asked.or_else(own).unwrap_or_else(|| self.rules(&caller.agent).announce())
+    }
+}

@@ -1,0 +1,378 @@
+//! `subagents`: look at, wait for, talk to and stop what one has started.
+
+use crate::delegation::announcement;
+use crate::delegation::arguments::{self, invalid};
+use crate::delegation::child::{Above, below};
+use crate::delegation::filter::Facts;
+use crate::delegation::target::{self, Family};
+use crate::delegation::task;
+use crate::error::Error;
+use crate::runtime::{Inner, Runtime};
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use posse_agent::{Answer, Tool, ToolContext};
+use posse_protocol::{
+    Announce, Caller, CancelScope, Effect, Event, Extra, Message, MessageReceived, Outcome, RunId,
+    Schema, Sender, Seq, Status, ToolOutput, ToolSpec,
+};
+use posse_store::{Append, Filter, Guard, Kin, RunRow, StoreError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::sync::{LazyLock, Weak};
+use std::time::Duration;
+
+/// The name that models know it by.
+pub(crate) const NAME: &str = "subagents";
+
+const ABOUT: &str = "Looks at, waits for, talks to and stops the agents that you have started, and \
+    those that they have started. Results are announced to you by themselves: do not poll.";
+
+/// How long `wait` waits when nothing is said, and at most.
+const WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// Lines of a list or a log when nothing is said, and at most.
+const LINES: usize = 20;
+const MOST_LINES: usize = 200;
+/// Bytes of a log that are shown.
+const LOG: usize = 16 * 1024;
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    Schema::from(json!({
+        "type": "object",
+        "properties": {
+            "action": {"type": "string",
+                "enum": ["list", "status", "log", "wait", "message", "steer", "cancel"],
+                "description": "message: told when its turn ends, or sets it to work again; \
+                    steer: told before its next step"},
+            "target": text("Which: its run id, its label, its number in the list, or the first \
+                characters of one of the first two"),
+            "targets": {"type": "array", "items": {"type": "string"},
+                "description": "Several, for status, wait and cancel"},
+            "message": text("What to say, for message and steer"),
+            "timeoutSeconds": {"type": "number", "description": "For wait, at most 600"},
+            "limit": {"type": "integer", "description": "Lines of a list or a log"},
+        },
+        "required": ["action"],
+    }))
+});
+
+/// What the filter knows of it.
+pub(crate) fn facts() -> Facts {
+    Facts { name: NAME.to_owned(), aliases: Vec::new(), effect: Effect::Delegate }
+}
+
+/// The tool, in the hands of one run.
+pub(crate) struct Subagents {
+    spec: ToolSpec,
+    runtime: Weak<Inner>,
+}
+
+impl Subagents {
+    pub(crate) fn new(runtime: Weak<Inner>) -> Self {
+        let spec = ToolSpec {
+            name: NAME.to_owned(),
+            description: ABOUT.to_owned(),
+            schema: SCHEMA.clone(),
+            effect: Effect::Delegate,
+            // What was said may have been heard: saying it twice is for the model to decide.
+            idempotent: false,
+        };
+        Subagents { spec, runtime }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Arguments {
+    action: Action,
+    #[serde(default, alias = "id", alias = "run")]
+    target: Option<Value>,
+    #[serde(default, alias = "ids")]
+    targets: Vec<Value>,
+    #[serde(default, alias = "text")]
+    message: String,
+    #[serde(default, alias = "timeout_seconds", deserialize_with = "arguments::number")]
+    timeout_seconds: Option<f64>,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    List,
+    Status,
+    Log,
+    Wait,
+    #[serde(alias = "send")]
+    Message,
+    Steer,
+    #[serde(alias = "kill", alias = "stop")]
+    Cancel,
+}
+
+#[async_trait]
+impl Tool for Subagents {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, input: Value, context: &ToolContext) -> Answer {
+        let Some(inner) = self.runtime.upgrade() else { return task::gone(context).await };
+        let runtime = Runtime { inner };
+        let arguments: Arguments = match serde_json::from_value(input) {
+            Ok(arguments) => arguments,
+            Err(error) => return failed(&format!("the arguments cannot be used: {error}")),
+        };
+        match act(&runtime, arguments, context).await {
+            Ok(text) => ToolOutput::text(text).into(),
+            Err(Error::ShuttingDown) => task::gone(context).await,
+            Err(error) => failed(&error.to_string()),
+        }
+    }
+}
+
+fn failed(why: &str) -> Answer {
+    ToolOutput::error(why).into()
+}
+
+async fn act(
+    runtime: &Runtime,
+    arguments: Arguments,
+    context: &ToolContext,
+) -> Result<String, Error> {
+    let rows = runtime.descendants(context.run).await?;
+    let family = Family::new(context.run, rows);
+    let limit = arguments.limit.unwrap_or(LINES).clamp(1, MOST_LINES);
+    let named: Vec<String> = arguments
+        .targets
+        .iter()
+        .chain(&arguments.target)
+        .map(|target| match target {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        })
+        .collect();
+    let targets = || -> Result<Vec<&RunRow>, Error> {
+        if named.is_empty() {
+            return Err(invalid("`target` is missing; `list` shows which there are"));
+        }
+        named.iter().map(|name| family.find(name)).collect()
+    };
+    let one = || match targets()?.as_slice() {
+        [one] => Ok((*one).clone()),
+        _ => Err(invalid("this takes one target")),
+    };
+    match arguments.action {
+        Action::List => Ok(list(&family, limit)),
+        Action::Status => {
+            let rows: Vec<&RunRow> = match named.is_empty() {
+                true => family.listed().take(limit).collect(),
+                false => targets()?,
+            };
+            Ok(lines(rows.into_iter()))
+        }
+        Action::Log => log(runtime, &one()?, limit).await,
+        Action::Wait => {
+            let seconds = arguments.timeout_seconds.map(|seconds| seconds.clamp(0.0, 1e6));
+            let within = seconds.map_or(WAIT, Duration::from_secs_f64).min(LONGEST_WAIT);
+            let runs: Vec<RunId> = match named.is_empty() {
+                true => family.at_work().map(|row| row.id).collect(),
+                false => targets()?.into_iter().map(|row| row.id).collect(),
+            };
+            wait(runtime, &runs, within, context).await
+        }
+        Action::Message => say(runtime, &one()?, &arguments.message, true, context).await,
+        Action::Steer => say(runtime, &one()?, &arguments.message, false, context).await,
+        Action::Cancel => {
+            let runs = targets()?.into_iter().cloned().collect::<Vec<_>>();
+            cancel(runtime, &runs, context).await
+        }
+    }
+}
+
+impl Runtime {
+    /// Everyone below `run`.
+    pub(crate) async fn descendants(&self, run: RunId) -> Result<Vec<RunRow>, Error> {
+        let Some(root) = self.row(run).await?.map(|row| row.root) else { return Ok(Vec::new()) };
+        let tree = Filter { kin: Kin::TreeOf(root), limit: usize::MAX >> 1, ..Filter::default() };
+        let rows = self.list(&tree).await?;
+        Ok(below(run, &rows).cloned().collect())
+    }
+}
+
+fn list(family: &Family, limit: usize) -> String {
+    let count = family.listed().count();
+    if count == 0 {
+        return "You have started nobody who is at work or has ended in the last half hour."
+            .to_owned();
+    }
+    let mut text = String::new();
+    for (index, row) in family.listed().take(limit).enumerate() {
+        let _ = writeln!(text, "{}. {}", index + 1, target::line(row));
+    }
+    if count > limit {
+        let _ = writeln!(text, "… and {} more", count - limit);
+    }
+    text
+}
+
+fn lines<'a>(rows: impl Iterator<Item = &'a RunRow>) -> String {
+    rows.map(|row| target::line(row) + "\n").collect()
+}
+
+/// The last things that a run has said and done.
+async fn log(runtime: &Runtime, row: &RunRow, limit: usize) -> Result<String, Error> {
+    let records = runtime.read(row.id, Seq::ZERO, usize::MAX).await?;
+    let shown: Vec<String> = records.iter().filter_map(|it| told(&it.event)).collect();
+    let last = shown.len().saturating_sub(limit);
+    let mut text = shown[last..].join("\n");
+    let mut cut = text.len().saturating_sub(LOG);
+    while !text.is_char_boundary(cut) {
+        cut += 1;
+    }
+    text.drain(..cut);
+    Ok(format!("{}\n{}", target::line(row), announcement::quote(row.id, "log", &text)))
+}
+
+/// An event in a line, if it says something of what a run does.
+fn told(event: &Event) -> Option<String> {
+    let short = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut = |text: String| text.chars().take(400).collect::<String>();
+    match event {
+        Event::MessageReceived(received) => {
+            Some(format!("told: {}", cut(short(&received.message.text()))))
+        }
+        Event::ModelReplied(replied) => {
+            let text = short(&replied.message.text());
+            let calls = replied.message.tool_calls().map(|call| {
+                let input: String = call.input.to_string().chars().take(120).collect();
+                format!("calls {} {input}", call.name)
+            });
+            let all: Vec<String> =
+                Some(text).filter(|text| !text.is_empty()).into_iter().chain(calls).collect();
+            Some(format!("says: {}", cut(all.join("; "))))
+        }
+        Event::ModelFailed(failed) => Some(format!("model: {}", cut(short(&failed.reason)))),
+        Event::ToolFinished(finished) if finished.output.is_error => {
+            Some(format!("error: {}", cut(short(&finished.output.joined_text()))))
+        }
+        Event::RunFinished(finished) => Some(format!("ended: {}", finished.outcome)),
+        _ => None,
+    }
+}
+
+/// Waits until all of `runs` have ended, or the time is up.
+async fn wait(
+    runtime: &Runtime,
+    runs: &[RunId],
+    within: Duration,
+    context: &ToolContext,
+) -> Result<String, Error> {
+    let ends = join_all(runs.iter().map(|run| async move { runtime.handle(*run).ended().await }));
+    let over = tokio::select! {
+        _ = ends => true,
+        () = tokio::time::sleep(within) => false,
+        () = context.cancel.cancelled() => false,
+    };
+    let mut rows = Vec::new();
+    for run in runs {
+        rows.extend(runtime.row(*run).await?);
+    }
+    let head = match over {
+        true => "all have ended; what they came to is told by itself\n".to_owned(),
+        false => {
+            let open = rows.iter().filter(|row| row.outcome.is_none()).count();
+            format!("{open} of {} are still at work\n", rows.len())
+        }
+    };
+    Ok(head + &lines(rows.iter()))
+}
+
+/// Says something to a run; one that has ended is set to work again.
+async fn say(
+    runtime: &Runtime,
+    row: &RunRow,
+    text: &str,
+    later: bool,
+    context: &ToolContext,
+) -> Result<String, Error> {
+    if text.trim().is_empty() {
+        return Err(invalid("`message` is empty; say something"));
+    }
+    let message = |from: Caller| {
+        let (message, extra) = (Message::user(text), Extra::default());
+        Event::MessageReceived(MessageReceived { from: Sender::Run(from), message, later, extra })
+    };
+    let own = Caller::of_run(context.run);
+    if row.outcome.is_none() {
+        let append = Append::by_anyone(row.id, message(own));
+        runtime.inner.store.append(vec![append]).await?;
+        runtime.resume(row.id);
+        return Ok(format!("told run {}", row.id));
+    }
+    if row.parent != Some(context.run) {
+        return Err(invalid(format!(
+            "run {} has ended, and only its own parent can set it to work again",
+            row.id
+        )));
+    }
+    let announce = Announce::Followup;
+    let caller = Caller::told(context.run, announce);
+    let above = runtime.above(&caller).await?;
+    let above = Above { announce: Some(announce), ..above };
+    let guard = Guard::Anyone { last: Some(row.last_seq) };
+    let mut batch = vec![Append { guard, ..Append::by_anyone(row.id, message(caller)) }];
+    batch.extend(above.beside(row.id, &task::agent_named(&row.agent)?, &row.label, true));
+    match runtime.inner.store.append(batch).await {
+        Err(StoreError::Moved { .. }) => {
+            Err(invalid(format!("run {} has just been set to work", row.id)))
+        }
+        Err(error) => Err(error.into()),
+        Ok(_) => {
+            runtime.resume(row.id);
+            Ok(format!("run {} goes on; its result will be told", row.id))
+        }
+    }
+}
+
+async fn cancel(
+    runtime: &Runtime,
+    rows: &[RunRow],
+    context: &ToolContext,
+) -> Result<String, Error> {
+    let by = match runtime.row(context.run).await? {
+        Some(own) => format!("its caller ({})", own.agent),
+        None => "its caller".to_owned(),
+    };
+    let mut text = String::new();
+    for row in rows {
+        let stopped = match runtime.cancel(row.id, &by, CancelScope::Run).await {
+            Ok(below) => below,
+            Err(Error::Store(StoreError::Finished(_))) => {
+                let _ = writeln!(text, "run {} had ended already", row.id);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let _ = writeln!(text, "told run {} to stop", row.id);
+        for run in stopped {
+            let _ = writeln!(text, "told run {run} below it to stop");
+        }
+    }
+    Ok(text)
+}
+
+impl crate::RunHandle {
+    /// Resolves when the run has ended.
+    async fn ended(&self) -> Option<Outcome> {
+        self.outcome().await.ok()
+    }
+}
+
+/// True when a run that stands there has something to come.
+pub(crate) fn is_at_work(status: Status) -> bool {
+    !matches!(status, Status::Finished | Status::Archived | Status::Damaged)
+}

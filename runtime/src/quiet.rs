@@ -1,0 +1,43 @@
+//! Tells runs that for a while nothing has come to what they gather: then they are told what there
+//! is. Every runtime looks, for whoever waits on its database; of two that look, one is heard.
+
+use posse_protocol::{Event, Extra, TimePassed};
+use posse_store::{Append, Filter, Guard, RunRow, Store, Unfinished};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio_util::sync::CancellationToken;
+
+/// How often a runtime looks, at most.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Looks until `stop` fires.
+pub(crate) async fn watch(store: Arc<dyn Store>, quiet: Duration, stop: CancellationToken) {
+    let every = LOOK.min(quiet / 2).max(Duration::from_millis(10));
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(every) => {}
+        }
+        let filter = Filter { unfinished: Unfinished::Gathering, ..Filter::default() };
+        // A store that fails now is asked again soon.
+        for row in store.list(&filter).await.unwrap_or_default() {
+            if is_quiet(&row, quiet) {
+                let _ = store.append(vec![told(&row)]).await;
+            }
+        }
+    }
+}
+
+/// True when the last result came at least so long ago. The clock is that of the row; one that is
+/// set back makes a run wait longer, and nothing worse.
+fn is_quiet(row: &RunRow, quiet: Duration) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_millis().saturating_sub(u128::from(row.gathered_at)) >= quiet.as_millis()
+}
+
+fn told(row: &RunRow) -> Append {
+    let passed = TimePassed { worked_ms: 0, quiet: true, extra: Extra::default() };
+    // A result that comes at this moment begins a new while.
+    let guard = Guard::Anyone { last: Some(row.last_seq) };
+    Append { guard, ..Append::by_anyone(row.id, Event::TimePassed(passed)) }
+}

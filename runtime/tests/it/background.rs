@@ -1,0 +1,447 @@
+//! Work in the background: it is started and left, and its end is told exactly once.
+
+use crate::bench::{Bench, eventually, within};
+use crate::delegation::children;
+use posse::protocol::{
+    Announce, CancelScope, Cleanup, Event, Outcome, Record, Sender, SubagentRules,
+};
+use posse::{RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Status};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub fn spawn(task: &str, announce: &str) -> Value {
+    json!({"task": task, "label": format!("do {task}"), "agentId": "explore", "announce": announce})
+}
+
+fn spawning(calls: impl IntoIterator<Item = Value>) -> Reply {
+    calls
+        .into_iter()
+        .fold(Reply::empty(), |reply, call| reply.and_tool_call("spawn_subagent", call))
+}
+
+fn lead() -> Conversation {
+    Conversation::when(When::any().first_user_contains("lead"))
+}
+
+fn child(task: &str, reply: Reply) -> Conversation {
+    Conversation::when(When::any().first_user_contains(task)).reply(reply)
+}
+
+async fn completed(run: &RunHandle) -> String {
+    let outcome = within(run.outcome()).await.unwrap();
+    assert!(outcome.is_completed(), "{outcome}");
+    outcome.text().to_owned()
+}
+
+/// The announcements in a log: of which run, how, and in what words.
+fn announcements(log: &[Record]) -> Vec<(RunId, Announce, String)> {
+    let told = |record: &Record| match &record.event {
+        Event::MessageReceived(received) => match &received.from {
+            Sender::Child(told) => Some((told.run, told.announce, received.message.text())),
+            _ => None,
+        },
+        _ => None,
+    };
+    log.iter().filter_map(told).collect()
+}
+
+/// The results of calls in a log.
+fn results(log: &[Record]) -> Vec<String> {
+    let result = |record: &Record| match &record.event {
+        Event::ToolFinished(it) => Some(it.output.joined_text()),
+        _ => None,
+    };
+    log.iter().filter_map(result).collect()
+}
+
+async fn row(bench: &Bench, run: RunId) -> RunRow {
+    bench.runtime.find(&run.to_string()).await.unwrap()
+}
+
+async fn is(bench: &Bench, run: RunId, status: Status) {
+    eventually(async || row(bench, run).await.status == status).await;
+}
+
+#[tokio::test]
+async fn a_parent_goes_on_sleeps_without_a_slot_and_is_woken_by_the_result() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([spawn("look", "followup")]))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("all is known")),
+        )
+        .conversation(child("look", Reply::text("auth is in src/auth").held_by(&gate)));
+    let bench = Bench::new(script).await;
+    let run = bench.start("lead the way").await;
+    within(gate.wait_for_held(1)).await.unwrap();
+    is(&bench, run.id(), Status::Waiting).await;
+    eventually(async || bench.runtime.executing() == 1).await;
+    let waiting = row(&bench, run.id()).await;
+    assert_eq!((waiting.expects, waiting.outcome), (1, None), "it is not done");
+    let below = children(&bench, run.id()).await;
+    assert!(below[0].background && below[0].label == "do look");
+    gate.open();
+    assert_eq!(completed(&run).await, "all is known");
+    let log = bench.log(run.id()).await;
+    assert!(results(&log)[0].contains(&format!("started run {}", below[0].id)), "{log:?}");
+    let told = announcements(&log);
+    assert_eq!(told.len(), 1);
+    assert_eq!((told[0].0, told[0].1), (below[0].id, Announce::Followup));
+    let parts =
+        ["auth is in src/auth", "agent=\"explore\"", "task=\"do look\"", "outcome=\"completed\""];
+    for part in parts {
+        assert!(told[0].2.contains(part), "{}", told[0].2);
+    }
+    let last = bench.fake.last_request().body.to_string();
+    assert_eq!(last.matches("auth is in src/auth").count(), 1);
+    bench.fake.assert_nothing_refused();
+}
+
+#[tokio::test]
+async fn each_way_of_telling_tells_once_and_silently_not_at_all() {
+    for announce in Announce::ALL {
+        let gate = Gate::new();
+        let script = Script::new()
+            .conversation(
+                lead()
+                    .reply(spawning([spawn("look", announce.name())]))
+                    .reply(Reply::text("I wait"))
+                    .reply(Reply::text("I know")),
+            )
+            .conversation(child("look", Reply::text("found it").held_by(&gate)));
+        let bench = Bench::new(script).await;
+        let run = bench.start("lead").await;
+        within(gate.wait_for_held(1)).await.unwrap();
+        let silent = announce == Announce::Silent;
+        is(&bench, run.id(), if silent { Status::Finished } else { Status::Waiting }).await;
+        let below = children(&bench, run.id()).await;
+        gate.open();
+        within(bench.runtime.handle(below[0].id).outcome()).await.unwrap();
+        assert_eq!(completed(&run).await, if silent { "I wait" } else { "I know" });
+        let told = announcements(&bench.log(run.id()).await);
+        assert_eq!(told.len(), 1, "{announce:?}");
+        assert_eq!(told[0].1, announce);
+        let requests = bench.fake.requests_where(&When::any().first_user_contains("lead"));
+        assert_eq!(requests.len(), if silent { 2 } else { 3 }, "{announce:?}");
+        let last = requests.last().unwrap().body.to_string();
+        assert_eq!(last.matches("found it").count(), usize::from(!silent), "{announce:?}");
+    }
+}
+
+#[tokio::test]
+async fn h2_collected_results_come_together_and_after_a_while_of_quiet_those_there_are() {
+    let (first, second) = (Gate::new(), Gate::new());
+    let script = || {
+        Script::new()
+            .conversation(
+                lead()
+                    .reply(spawning([spawn("one", "collect"), spawn("two", "collect")]))
+                    .reply(Reply::text("I wait"))
+                    .reply(Reply::text("some"))
+                    .reply(Reply::text("all")),
+            )
+            .conversation(child("one", Reply::text("result-1").held_by(&first)))
+            .conversation(child("two", Reply::text("result-2").held_by(&second)))
+    };
+    let told_in_last = |bench: &Bench| {
+        let last = bench.fake.last_request().body.to_string();
+        (last.matches("result-1").count(), last.matches("result-2").count())
+    };
+    // Together: it is quiet for an hour, so that it is the last that brings both.
+    let quiet = Duration::from_secs(3_600);
+    let bench = Bench::with(script(), |config| RuntimeConfig { quiet, ..config }).await;
+    let run = bench.start("lead").await;
+    within(first.wait_for_held(1)).await.unwrap();
+    is(&bench, run.id(), Status::Waiting).await;
+    first.open();
+    eventually(async || row(&bench, run.id()).await.expects == 1).await;
+    assert_eq!(row(&bench, run.id()).await.status, Status::Waiting);
+    second.open();
+    assert_eq!(completed(&run).await, "some");
+    assert_eq!(told_in_last(&bench), (1, 1));
+    // After a while: the second does not come.
+    let (first, second) = (Gate::new(), Gate::new());
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([spawn("one", "collect"), spawn("two", "collect")]))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("some"))
+                .reply(Reply::text("all")),
+        )
+        .conversation(child("one", Reply::text("result-1").held_by(&first)))
+        .conversation(child("two", Reply::text("result-2").held_by(&second)));
+    let quiet = Duration::from_millis(40);
+    let bench = Bench::with(script, |config| RuntimeConfig { quiet, ..config }).await;
+    let run = bench.start("lead").await;
+    within(first.wait_for_held(1)).await.unwrap();
+    within(second.wait_for_held(1)).await.unwrap();
+    is(&bench, run.id(), Status::Waiting).await;
+    first.open();
+    let lead = When::any().first_user_contains("lead");
+    eventually(async || bench.fake.requests_where(&lead).len() == 3).await;
+    let third = bench.fake.requests_where(&lead)[2].body.to_string();
+    assert_eq!((third.matches("result-1").count(), third.matches("result-2").count()), (1, 0));
+    second.open();
+    assert_eq!(completed(&run).await, "all");
+    assert_eq!(told_in_last(&bench), (1, 1));
+}
+
+#[tokio::test]
+async fn i1_what_ends_after_a_restart_is_told_once_and_wakes_its_parent() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([spawn("look", "followup")]))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("I know")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("found it").held_by(&gate)));
+    let mut bench = Bench::new(script).await;
+    let run = bench.start("lead").await.id();
+    within(gate.wait_for_held(1)).await.unwrap();
+    is(&bench, run, Status::Waiting).await;
+    bench.runtime.shutdown().await;
+    bench.reopen().await;
+    gate.open();
+    let handle = bench.runtime.handle(run);
+    assert_eq!(completed(&handle).await, "I know");
+    assert_eq!(announcements(&bench.log(run).await).len(), 1);
+    bench.runtime.shutdown().await;
+    bench.reopen().await;
+    assert_eq!(announcements(&bench.log(run).await).len(), 1, "not again");
+}
+
+#[tokio::test]
+async fn a_session_that_does_nothing_is_woken_by_a_result() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([spawn("look", "followup")]))
+                .reply(Reply::text("it is on its way"))
+                .reply(Reply::text("here it is")),
+        )
+        .conversation(child("look", Reply::text("found it").held_by(&gate)));
+    let bench = Bench::new(script).await;
+    let spec = RunSpec { session: true, ..bench.spec("lead") };
+    let run = bench.runtime.start(spec).await.unwrap();
+    within(gate.wait_for_held(1)).await.unwrap();
+    is(&bench, run.id(), Status::Waiting).await;
+    gate.open();
+    bench.until(&run, |event| {
+        matches!(event, Event::ModelReplied(reply) if reply.message.text() == "here it is")
+    })
+    .await;
+    let below = children(&bench, run.id()).await;
+    assert_eq!(below[0].outcome.as_deref(), Some("completed"));
+}
+
+#[tokio::test]
+async fn g1_a_failure_is_told_with_its_reason_and_what_there_was() {
+    let fault = Rule::when(When::any().first_user_contains("look"))
+        .reply(Reply::error(400, "boom: no such thing"));
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([spawn("look", "followup")]))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("I see")),
+        )
+        .rule(fault);
+    let bench = Bench::new(script).await;
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    let told = announcements(&bench.log(run.id()).await);
+    assert_eq!(told.len(), 1);
+    for part in ["outcome=\"failed\"", "boom", "task=\"do look\"", "tokens=\"", "duration=\""] {
+        assert!(told[0].2.contains(part), "{}", told[0].2);
+    }
+}
+
+#[tokio::test]
+async fn i12_what_is_stopped_with_its_parent_is_kept_and_tells_nobody() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .conversation(
+            lead().reply(spawning([spawn("look", "followup")])).reply(Reply::text("I wait")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
+    let bench = Bench::new(script).await;
+    let run = bench.start("lead").await;
+    within(gate.wait_for_held(1)).await.unwrap();
+    is(&bench, run.id(), Status::Waiting).await;
+    let told = bench.runtime.cancel(run.id(), "me", CancelScope::Run).await.unwrap();
+    let below = children(&bench, run.id()).await;
+    assert_eq!(told, [below[0].id]);
+    let outcome = within(run.outcome()).await.unwrap();
+    assert!(matches!(outcome, Outcome::Cancelled { .. }), "{outcome}");
+    let child = bench.runtime.handle(below[0].id);
+    assert!(matches!(within(child.outcome()).await.unwrap(), Outcome::Cancelled { .. }));
+    eventually(async || announcements(&bench.log(run.id()).await).len() == 1).await;
+    assert_eq!(row(&bench, run.id()).await.status, Status::Finished, "nothing was reopened");
+    gate.open();
+}
+
+#[tokio::test]
+async fn g12_a_child_whose_own_children_are_at_work_is_waiting_and_not_done() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([json!({"task": "middle", "announce": "followup"})]))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("the end")),
+        )
+        .conversation(
+            Conversation::when(When::any().first_user_contains("middle"))
+                .reply(spawning([spawn("leaf", "followup")]))
+                .reply(Reply::text("not yet"))
+                .reply(Reply::text("both done")),
+        )
+        .conversation(child("leaf", Reply::text("leaf result").held_by(&gate)));
+    let bench = Bench::with(script, |config| RuntimeConfig { max_depth: 2, ..config }).await;
+    let run = bench.start("lead").await;
+    within(gate.wait_for_held(1)).await.unwrap();
+    let middle = children(&bench, run.id()).await[0].id;
+    is(&bench, middle, Status::Waiting).await;
+    is(&bench, run.id(), Status::Waiting).await;
+    assert!(announcements(&bench.log(run.id()).await).is_empty(), "the middle one is not done");
+    gate.open();
+    assert_eq!(completed(&run).await, "the end");
+    let told = announcements(&bench.log(run.id()).await);
+    assert_eq!(told.len(), 1);
+    assert!(told[0].2.contains("both done"), "{}", told[0].2);
+}
+
+#[tokio::test]
+async fn a_task_may_run_in_the_background_and_so_may_an_agent_by_its_definition() {
+    let call = json!({"description": "look", "prompt": "look", "subagent_type": "explore",
+        "run_in_background": true});
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(Reply::tool_call("Task", call))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("I know")),
+        )
+        .conversation(child("look", Reply::text("found it")));
+    let bench = Bench::new(script).await;
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    let log = bench.log(run.id()).await;
+    assert!(results(&log)[0].starts_with("started run "), "{:?}", results(&log));
+    assert_eq!(announcements(&log).len(), 1);
+}
+
+/// What a main agent is told that makes `call` of `spawn_subagent`, and how many children it has.
+async fn refused(call: Value, rules: SubagentRules) -> (String, usize) {
+    let script = Script::new()
+        .conversation(lead().reply(spawning([call])).reply(Reply::text("done")))
+        .rule(Rule::when(When::any()).reply(Reply::text("x")));
+    let adjust = |config| RuntimeConfig { subagents: vec![rules], ..config };
+    let bench = Bench::with(script, adjust).await;
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    let told = results(&bench.log(run.id()).await).remove(0);
+    (told, children(&bench, run.id()).await.len())
+}
+
+#[tokio::test]
+async fn every_refusal_names_the_rule_and_starts_nothing() {
+    let none = SubagentRules::default;
+    let named = |agents: &[&str]| SubagentRules {
+        allowed_agents: Some(agents.iter().map(|it| (*it).to_owned()).collect()),
+        ..none()
+    };
+    let explore = |more: Value| {
+        let mut call = json!({"task": "x", "agentId": "explore"});
+        call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        call
+    };
+    let checks = [
+        // F10, F7, F6, F8 of the cases, and the call's own mistakes.
+        (explore(json!({"thinking": "banana"})), none(), "low, medium, high or max"),
+        (json!({"task": "x", "agentId": "a/b c"}), none(), "a/b c"),
+        (json!({"task": "x", "agentId": "nobody"}), none(), "nobody"),
+        (explore(json!({})), named(&["plan"]), "plan"),
+        (json!({"task": "x"}), SubagentRules { require_agent: Some(true), ..none() }, "agentId"),
+        (explore(json!({"announce": "loudly"})), none(), "steer, followup, collect or silent"),
+        (explore(json!({"model": "nobody/knows"})), none(), "nobody"),
+        (explore(json!({"task": " "})), none(), "prompt is empty"),
+        (explore(json!({"tools": {"allow": ["Fly"]}})), none(), "no tool `Fly`"),
+        (explore(json!({"tools": {"inherit": false}})), none(), "tools.inherit"),
+        (explore(json!({"output_schema": {"type": 5}})), none(), "output schema"),
+        (explore(json!({"context": "half"})), none(), "isolated, fork"),
+        (explore(json!({"cleanup": "burn"})), none(), "burn"),
+    ];
+    for (call, rules, says) in checks {
+        let (told, children) = refused(call.clone(), rules).await;
+        assert!(told.contains(says), "{call}: {told}");
+        assert_eq!(children, 0, "{call}");
+    }
+    // F6: names are compared whatever their case; `*` is everybody.
+    for agents in [&["EXPLORE"][..], &["*"]] {
+        let (told, children) = refused(explore(json!({})), named(agents)).await;
+        assert!(told.starts_with("started run"), "{told}");
+        assert_eq!(children, 1);
+    }
+}
+
+#[tokio::test]
+async fn what_is_switched_off_is_not_offered() {
+    let script = Script::new().conversation(lead().reply(Reply::text("done")));
+    let off = SubagentRules { enabled: Some(false), ..SubagentRules::default() };
+    let bench =
+        Bench::with(script, |config| RuntimeConfig { subagents: vec![off], ..config }).await;
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    let offered = bench.fake.last_request().tools();
+    for tool in ["Task", "spawn_subagent", "subagents"] {
+        assert!(!offered.contains(&tool.to_owned()), "{offered:?}");
+    }
+}
+
+#[tokio::test]
+async fn settings_agent_and_call_each_narrow_and_fill_in_what_nobody_said() {
+    let call = json!({"task": "look", "agentId": "general-purpose",
+        "tools": {"deny": ["Grep"]}, "runTimeoutSeconds": 1.9});
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([call, json!({"task": "see", "cleanup": "keep"})]))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("one"))
+                .reply(Reply::text("two")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("x")));
+    let rules: SubagentRules = serde_json::from_value(json!({
+        "tools": {"deny": ["Bash", "Write"]}, "default_cleanup": "delete",
+        "default_announce": "collect", "run_timeout_seconds": 7
+    }))
+    .unwrap();
+    let bench =
+        Bench::with(script, |config| RuntimeConfig { subagents: vec![rules], ..config }).await;
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    let mut found = Vec::new();
+    for row in children(&bench, run.id()).await {
+        let Event::RunStarted(started) = bench.log(row.id).await.remove(0).event else { panic!() };
+        let has = |tool: &str| started.grant.allows(tool);
+        assert!(has("Read") && !has("Bash") && !has("Write"), "{:?}", started.grant.tools);
+        let announce = started.parent.as_ref().unwrap().announce;
+        found.push((has("Grep"), started.cleanup, announce, started.limits.wall_ms));
+    }
+    let collect = Some(Announce::Collect);
+    assert_eq!(
+        found,
+        [
+            (false, Cleanup::Delete, collect, Some(1_000)),
+            (true, Cleanup::Keep, collect, Some(7_000))
+        ]
+    );
+}
