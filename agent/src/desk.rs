@@ -235,6 +235,26 @@ impl<'a> Desk<'a> {
         token: &CancellationToken,
         work: impl Future<Output = T>,
     ) -> Result<Watched<T>, JournalError> {
+        self.watch_unless(bounds, token, work, |_| false).await
+    }
+
+    /// The same for what is no work, only a wait: it is told to stop when the run is paused, too.
+    pub(crate) async fn watch_wait<T>(
+        &mut self,
+        bounds: &Bounds,
+        token: &CancellationToken,
+        wait: impl Future<Output = T>,
+    ) -> Result<Watched<T>, JournalError> {
+        self.watch_unless(bounds, token, wait, |transcript| transcript.phase.paused).await
+    }
+
+    async fn watch_unless<T>(
+        &mut self,
+        bounds: &Bounds,
+        token: &CancellationToken,
+        work: impl Future<Output = T>,
+        is_over: fn(&Transcript) -> bool,
+    ) -> Result<Watched<T>, JournalError> {
         let mut work = pin!(work);
         let interrupts = self.transcript.phase.interrupts;
         let mut give_up: Option<Instant> = None;
@@ -258,7 +278,8 @@ impl<'a> Desk<'a> {
                 }
             }
             let late = bounds.limits.wall_ms.is_some_and(|limit| self.transcript.leg_ms() >= limit);
-            if give_up.is_none() && (late || self.transcript.phase.interrupts > interrupts) {
+            let interrupted = self.transcript.phase.interrupts > interrupts;
+            if give_up.is_none() && (late || interrupted || is_over(&self.transcript)) {
                 token.cancel();
                 give_up = Some(Instant::now() + GRACE);
             }

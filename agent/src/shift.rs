@@ -174,7 +174,8 @@ impl<'a> Shift<'a> {
                 () = token.cancelled() => false,
             }
         };
-        Ok(matches!(self.desk.watch(&self.bounds, &token, work).await?, Watched::Ended(true)))
+        let waited = self.desk.watch_wait(&self.bounds, &token, work).await?;
+        Ok(matches!(waited, Watched::Ended(true)))
     }
 
     /// Calls the model, if a budget has what that takes.
@@ -242,7 +243,8 @@ impl<'a> Shift<'a> {
         purpose: Purpose,
         reserved: Usage,
     ) -> Result<Draw, JournalError> {
-        let called = ModelCalled { reserved, purpose, extra: Extra::default() };
+        let model = self.bounds.model.id.clone();
+        let called = ModelCalled { reserved, purpose, model, extra: Extra::default() };
         self.draw(vec![Event::ModelCalled(called)]).await
     }
 

@@ -75,9 +75,10 @@ const LONG_REPLY_TOKENS: u64 = 4_096;
 const REPORT_TOKENS: u64 = 256;
 /// What the model is told of a call that was stopped by a person.
 const CANCELLED: &str = "cancelled before it finished";
-/// What the model is told of a call that had begun when its process died.
-const INTERRUPTED: &str = "interrupted: the process that ran this call died before its result was \
-     recorded. Whether it had its effect is not known; look before you try again.";
+/// What the model is told of a call that had begun when its process died, or when it was given up.
+const INTERRUPTED: &str = "interrupted: the process that ran this call died, or gave it up because \
+     it hung, before its result was recorded. Whether it had its effect is not known; look before \
+     you try again.";
 /// Why a run fails whose model would not answer.
 const REFUSED: &str =
     "the model refused to answer; say differently what is wanted, or use another model";

@@ -1,7 +1,11 @@
 //! The command line: names, help, values. No logic.
 
+mod selection;
+
+pub use selection::{Choice, Filters, Targets};
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use posse::protocol::{Budget, Effort};
 use std::path::PathBuf;
@@ -36,6 +40,7 @@ First steps:
   posse agents list                         who there is to do the work
   posse models                              which models can be used now
   posse runs list                           what there is, and what is unfinished
+  posse cost --by day                       what it cost
 
 Environment:
   ANTHROPIC_API_KEY, OPENAI_API_KEY, …      keys; `posse models` names the one of each vendor
@@ -50,7 +55,7 @@ Exit codes:
   3    cancelled                 7    out of budget
                                  130  interrupted; the run is kept";
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Everywhere")]
 pub struct Global {
     /// Keep runs in this database [default: posse.db in your data folder]
@@ -74,14 +79,22 @@ pub enum Command {
     /// List, follow and control runs
     #[command(subcommand)]
     Runs(RunsVerb),
+    /// Show what model calls cost, by model, run, agent, label or day
+    Cost(CostOptions),
     /// List, check, make and run agents
     #[command(subcommand)]
     Agents(AgentsVerb),
     /// List, check and show skills
     #[command(subcommand)]
     Skills(SkillsVerb),
+    /// List and test webhooks; list what they are told, and send it again
+    #[command(subcommand)]
+    Webhooks(WebhooksVerb),
     /// List the models there are, those that can be used now first
     Models(ModelsOptions),
+    /// Keep a process in the background that executes runs, so that they outlive the terminal
+    #[command(subcommand)]
+    Daemon(DaemonVerb),
     /// Show the settings in force and where each came from
     Config,
     /// Watch a scripted agent work on this folder, without a key
@@ -154,9 +167,15 @@ pub struct RunOptions {
     /// Hold the answer to the JSON Schema in this file
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
+    /// What it is about, for lists; `posse runs` finds it by that
+    #[arg(long, value_name = "LABEL")]
+    pub label: Option<String>,
     /// Start only if no run has this key; otherwise follow that run
     #[arg(long, value_name = "KEY", conflicts_with_all = ["record", "replay"])]
     pub key: Option<String>,
+    /// Store the run for the daemon to execute, print its id and return
+    #[arg(long, conflicts_with_all = ["stream_json", "record", "replay"])]
+    pub background: bool,
     #[command(flatten)]
     pub cassette: CassetteOptions,
 }
@@ -233,6 +252,71 @@ pub enum SkillsVerb {
     },
 }
 
+#[derive(Subcommand)]
+pub enum WebhooksVerb {
+    /// List the webhooks of your settings; neither secrets nor whole addresses are shown
+    List,
+    /// List what webhooks are told and what came of it, the newest first
+    Deliveries(DeliveryOptions),
+    /// Send again what was given up, with all attempts before it
+    Retry {
+        /// Which deliveries, by their ids
+        #[arg(required_unless_present = "all_dead", value_name = "ID")]
+        ids: Vec<String>,
+        /// All that were given up
+        #[arg(long, conflicts_with = "ids")]
+        all_dead: bool,
+    },
+    /// Send a signed test event and say what came back; exit code 1 if it was not taken
+    Test {
+        /// Which webhook
+        name: String,
+    },
+}
+
+#[derive(Args)]
+pub struct DeliveryOptions {
+    /// Only what was given up
+    #[arg(long, conflicts_with_all = ["due", "all"])]
+    pub dead: bool,
+    /// Only what is to be sent, at once or later
+    #[arg(long, conflicts_with = "all")]
+    pub due: bool,
+    /// Also what has arrived
+    #[arg(long)]
+    pub all: bool,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+}
+
+#[derive(Subcommand)]
+pub enum DaemonVerb {
+    /// Start it: it goes on with every unfinished run of the database
+    Start {
+        /// Stay here until told to stop, as service managers want it
+        #[arg(long)]
+        foreground: bool,
+        /// Leave the terminal's session: what `start` starts itself with
+        #[arg(long, hide = true, requires = "foreground")]
+        detached: bool,
+    },
+    /// Stop it, each run after its present step; they are kept and go on at the next start
+    Stop {
+        /// Stop in the middle of steps
+        #[arg(long)]
+        now: bool,
+    },
+    /// Say whether it runs and what it does; exit code 1 if it does not run
+    Status,
+    /// Print a unit with which systemd keeps it running
+    Unit {
+        /// Write it to where systemd looks for units of yours
+        #[arg(long)]
+        install: bool,
+    },
+}
+
 #[derive(Args)]
 pub struct SkillOptions {
     /// As they are for work in this folder [default: the current one]
@@ -291,17 +375,14 @@ pub enum RunsVerb {
     List(ListOptions),
     /// Show a run and its result
     Show {
-        /// Its id, or a few of its first or last characters
+        /// Its id, a few of its first or last characters, or its label
         run: String,
     },
     /// Show a run with all that stand below it
-    Tree {
-        /// Its id, or a few of its first or last characters
-        run: String,
-    },
+    Tree(TreeOptions),
     /// Print the events of a run
     Log {
-        /// Its id, or a few of its first or last characters
+        /// Its id, a few of its first or last characters, or its label
         run: String,
         /// Only events after this position
         #[arg(long, value_name = "N", default_value_t = 0)]
@@ -310,41 +391,65 @@ pub enum RunsVerb {
     /// Follow a run until it ends
     #[command(after_help = EXIT_CODES)]
     Watch {
-        /// Its id, or a few of its first or last characters
+        /// Its id, a few of its first or last characters, or its label
         run: String,
     },
-    /// Say something to a run, which reads it before its next step
+    /// Say something to runs, which read it before their next step
+    #[command(visible_alias = "steer", override_usage = SEND)]
     Send {
-        /// Its id, or a few of its first or last characters
-        run: String,
-        /// What to say
-        text: String,
+        /// Which: ids, a few of their first or last characters, or labels; then what to say
+        #[arg(value_names = ["RUN", "TEXT"], num_args = 1.., required = true)]
+        words: Vec<String>,
+        /// They read it when their present turn is over
+        #[arg(long)]
+        later: bool,
+        #[command(flatten)]
+        choice: Choice,
     },
-    /// Stop a run and all below it
-    Cancel {
-        /// Its id, or a few of its first or last characters
-        run: String,
+    /// Stop runs and all below them, and say whom that reached
+    Cancel(Targets),
+    /// Let runs and all below them rest after their present step, until they are resumed
+    Pause {
+        #[command(flatten)]
+        targets: Targets,
+        /// Not those below them
+        #[arg(long)]
+        alone: bool,
     },
-    /// Go on with a run that was interrupted, waits or has ended
+    /// Go on with a run that was paused or interrupted, waits or has ended
     #[command(after_help = EXIT_CODES)]
     Resume {
-        /// Its id, or a few of its first or last characters
+        /// Its id, a few of its first or last characters, or its label
         #[arg(required_unless_present = "all")]
         run: Option<String>,
         /// What to say to it; needed when it has ended
         text: Option<String>,
-        /// Go on with every unfinished run
-        #[arg(long, conflicts_with_all = ["run", "text"])]
+        /// Go on with every unfinished run that the options below select; with paused ones only if
+        /// `--status paused` says so
+        #[arg(long, conflicts_with_all = ["run", "text", "alone"])]
         all: bool,
+        /// Of a paused run: those below it stay paused
+        #[arg(long)]
+        alone: bool,
+        #[command(flatten)]
+        filters: Filters,
     },
     /// Check that no event was changed or lost
     Verify {
-        /// Only of this run: its id, or a few of its first or last characters
+        /// Only of this run: its id, a few of its first or last characters, or its label
         run: Option<String>,
     },
+    /// Put runs away that have ended: nothing can be said to them any more
+    Archive {
+        /// Their ids, or a few of their first or last characters
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+    },
+    /// Remove the logs of runs that ended long ago; what they cost is kept
+    Prune(PruneOptions),
     /// Write the events of a run as lines of JSON
     Export {
-        /// Its id, or a few of its first or last characters
+        /// Its id, a few of its first or last characters, or its label
         run: String,
         /// Into this file [default: standard output]
         #[arg(long, short, value_name = "FILE")]
@@ -352,26 +457,78 @@ pub enum RunsVerb {
     },
 }
 
+const SEND: &str = "posse runs send [OPTIONS] <RUN>... <TEXT>
+       posse runs send [OPTIONS] --all <TEXT>";
+
 #[derive(Args)]
-pub struct ListOptions {
-    /// Also runs that other runs have started
-    #[arg(long, conflicts_with = "children_of")]
-    pub all: bool,
-    /// Only runs that this one has started
-    #[arg(long, value_name = "RUN")]
-    pub children_of: Option<String>,
-    /// Only runs that have not ended
+pub struct PruneOptions {
+    /// Only of runs that ended so long ago, such as 30d, 2w or 12h
+    #[arg(long, value_name = "AGE", value_parser = crate::time::age)]
+    pub older_than: std::time::Duration,
+    /// Say which, and remove nothing
     #[arg(long)]
-    pub unfinished: bool,
-    /// Only runs in this folder
+    pub dry_run: bool,
+}
+
+#[derive(Args)]
+pub struct CostOptions {
+    /// One sum for each of these [default: model; with --run: run]
+    #[arg(long, value_enum)]
+    pub by: Option<CostBy>,
+    /// Only of this run and all below it: its id, or a few of its first or last characters
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+    /// Only calls from then on, such as 7d, 12h or 2026-11-01 (UTC)
+    #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
+    pub since: Option<u64>,
+    /// Only calls before then
+    #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
+    pub until: Option<u64>,
+    /// Only of runs in this folder
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
+    /// At most this many sums; the total is of all
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub limit: u32,
+}
+
+/// What there is one sum for
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CostBy {
+    Run,
+    Tree,
+    Agent,
+    Model,
+    Label,
+    Day,
+}
+
+#[derive(Args)]
+pub struct ListOptions {
+    /// Also runs that other runs have started; they are listed as well when an agent, a label, a
+    /// model, a status or an outcome is asked for
+    #[arg(long, conflicts_with_all = ["children_of", "tree"])]
+    pub all: bool,
+    #[command(flatten)]
+    pub filters: Filters,
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
     /// Only runs older than this one: the next page
     #[arg(long, value_name = "RUN")]
     pub before: Option<String>,
+}
+
+#[derive(Args)]
+pub struct TreeOptions {
+    /// Its id, a few of its first or last characters, or its label
+    pub run: String,
+    /// Only so many levels below it
+    #[arg(long, value_name = "N")]
+    pub depth: Option<u32>,
+    /// At most this many runs
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
 }
 
 fn efforts() -> impl TypedValueParser<Value = Effort> {

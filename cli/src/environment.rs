@@ -6,6 +6,7 @@ use posse::launch::{self, Environment as ProcessEnvironment};
 use posse::{Catalog, Keys};
 use std::path::PathBuf;
 
+#[derive(Clone)]
 pub struct Environment {
     /// Where the user is at home.
     pub home_folder: Option<PathBuf>,
@@ -13,6 +14,10 @@ pub struct Environment {
     pub config_folder: Option<PathBuf>,
     /// Databases, history.
     pub data_folder: Option<PathBuf>,
+    /// What is kept between runs of programs and is no data: logs.
+    pub state_folder: Option<PathBuf>,
+    /// Sockets of the user's session.
+    pub runtime_folder: Option<PathBuf>,
     /// Colours are not wanted.
     pub no_color: bool,
     /// The terminal cannot move its cursor.
@@ -28,15 +33,23 @@ impl Environment {
         let under_home = |path: &str| home.as_ref().map(|home| home.join(path));
         let config = folder("XDG_CONFIG_HOME").or_else(|| under_home(".config"));
         let data = folder("XDG_DATA_HOME").or_else(|| under_home(".local/share"));
+        let state = folder("XDG_STATE_HOME").or_else(|| under_home(".local/state"));
         let dumb_terminal = text("TERM").as_deref() == Some("dumb");
         Environment {
             config_folder: config.map(|folder| folder.join("posse")),
             data_folder: data.map(|folder| folder.join("posse")),
+            state_folder: state.map(|folder| folder.join("posse")),
+            runtime_folder: folder("XDG_RUNTIME_DIR").map(|folder| folder.join("posse")),
             no_color: text("NO_COLOR").is_some() || dumb_terminal,
             dumb_terminal,
             for_processes: launch::allowed_environment(std::env::vars_os()),
             home_folder: home,
         }
+    }
+
+    /// What the variable `name` holds, if anything.
+    pub fn value(&self, name: &str) -> Option<String> {
+        text(name)
     }
 
     /// The keys and addresses that `catalog` asks for.

@@ -95,6 +95,7 @@ impl From<posse::Error> for Failure {
                 Failure { code: Code::Store, message, hint: None }
                     .hint("--db names another database; `posse config` shows which one is used")
             }
+            Error::Store(posse::store::StoreError::Erased(_)) => Failure::internal(message),
             Error::Store(_) => Failure { code: Code::Store, message, hint: None },
             Error::NotNow { .. } | Error::ShuttingDown => Failure::internal(message),
         }
@@ -108,6 +109,12 @@ needs no key";
 impl From<posse::ResolveError> for Failure {
     fn from(error: posse::ResolveError) -> Self {
         posse::Error::Model(error).into()
+    }
+}
+
+impl From<posse::webhooks::HookError> for Failure {
+    fn from(error: posse::webhooks::HookError) -> Self {
+        Failure::usage(error.to_string())
     }
 }
 

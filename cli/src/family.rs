@@ -21,7 +21,12 @@ const ALL: usize = usize::MAX >> 1;
 impl Family {
     /// The tree that `row` stands in.
     pub async fn of(runtime: &Runtime, row: &RunRow) -> Result<Self, Failure> {
-        let filter = Filter { kin: Kin::TreeOf(row.root), limit: ALL, ..Filter::default() };
+        Family::newest(runtime, row, ALL).await
+    }
+
+    /// At most so many of the tree that `row` stands in, the newest.
+    pub async fn newest(runtime: &Runtime, row: &RunRow, limit: usize) -> Result<Self, Failure> {
+        let filter = Filter { kin: Kin::TreeOf(row.root), limit, ..Filter::default() };
         let mut rows = runtime.list(&filter).await?;
         rows.sort_by_key(|row| row.id);
         let mut children: HashMap<RunId, Vec<usize>> = HashMap::new();
@@ -31,6 +36,11 @@ impl Family {
             }
         }
         Ok(Family { rows, children })
+    }
+
+    /// How many of it are here.
+    pub fn len(&self) -> usize {
+        self.rows.len()
     }
 
     pub fn find(&self, run: RunId) -> Option<&RunRow> {
@@ -77,6 +87,15 @@ impl Family {
         let is_there = |wanted: &Status| below.iter().any(|row| row.status == *wanted);
         let liveliest = [Status::Running, Status::Interrupted, Status::Queued];
         liveliest.into_iter().find(is_there).unwrap_or(row.status)
+    }
+}
+
+impl Family {
+    /// How many right below `row` have not ended, if it waits for them.
+    pub fn waited_for(&self, row: &RunRow) -> u64 {
+        let waits = row.outcome.is_none() && row.owner.is_none() && row.awaits + row.expects > 0;
+        let open = self.children(row.id).filter(|child| child.outcome.is_none());
+        if waits { open.count() as u64 } else { 0 }
     }
 }
 

@@ -3,6 +3,7 @@
 mod args;
 mod clean;
 mod commands;
+mod daemon;
 mod environment;
 mod exit;
 #[cfg(feature = "failpoints")]
@@ -14,6 +15,7 @@ mod screen;
 mod signals;
 mod spending;
 mod terminal;
+mod time;
 mod view;
 
 use args::{Arguments, Command};
@@ -83,9 +85,12 @@ async fn dispatch(
         Command::Run(options) => commands::run::run(common, options).await,
         Command::Chat(options) => commands::chat::run(common, options).await,
         Command::Runs(verb) => commands::runs::run(common, verb).await,
+        Command::Cost(options) => commands::cost::run(common, options).await,
         Command::Agents(verb) => commands::agents::run(common, verb).await,
         Command::Skills(verb) => commands::skills::run(&common, verb),
+        Command::Webhooks(verb) => commands::webhooks::run(&common, verb).await,
         Command::Models(options) => commands::models::run(common, options).await,
+        Command::Daemon(verb) => commands::daemon::run(common, verb).await,
         Command::Config => commands::config::run(&common).await,
         Command::Demo(options) => commands::demo::run(common, options).await,
         Command::FakeModel(options) => commands::fake_model::run(common, options).await,

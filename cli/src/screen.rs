@@ -163,6 +163,10 @@ impl Screen {
             }
             Delta::Text { .. } => self.set_status("writing"),
             Delta::Thinking { .. } => self.set_status("thinking"),
+            Delta::Waiting { on, ahead } => {
+                let on = clean_line(on, 64);
+                self.set_status(&format!("waiting for {on}: {ahead} before it"));
+            }
             Delta::ToolProgress { call, text } => {
                 if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
                     let call = self.calls.iter().find(|known| known.id == *call);

@@ -17,6 +17,8 @@ pub struct RunView {
     pub agent: String,
     pub model: String,
     pub title: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label: String,
     pub workspace: String,
     pub session: bool,
     pub created: String,
@@ -32,10 +34,18 @@ pub struct RunView {
     pub budget: Option<Vec<BudgetView>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
+    /// Its log was removed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub erased: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
     pub root: RunId,
     pub depth: u32,
+    /// Nobody waits for it: its end is announced.
+    pub background: bool,
+    /// How many right below have not ended, if it waits for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_on: Option<u64>,
     /// How many runs stand below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below: Option<u64>,
@@ -80,6 +90,7 @@ impl RunView {
             agent: row.agent.clone(),
             model: row.model.clone(),
             title: row.title.clone(),
+            label: row.label.clone(),
             workspace: row.workspace.clone(),
             session: row.session,
             created: timestamp(row.created_at),
@@ -92,9 +103,12 @@ impl RunView {
             cost_usd: row.cost().dollars(),
             budget: BudgetView::of(row),
             damaged: row.damaged.clone(),
+            erased: row.erased,
             parent: row.parent,
             root: row.root,
             depth: row.depth,
+            background: row.background,
+            waiting_on: None,
             below: None,
             children: None,
             subtree: None,
@@ -105,6 +119,10 @@ impl RunView {
 
     pub fn with_below(self, below: u64) -> Self {
         RunView { below: Some(below), ..self }
+    }
+
+    pub fn waiting_on(self, children: u64) -> Self {
+        RunView { waiting_on: (children > 0).then_some(children), ..self }
     }
 
     pub fn with_text(self, text: &str) -> Self {

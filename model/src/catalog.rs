@@ -12,7 +12,7 @@ pub use check::CatalogError;
 pub(crate) use check::usable_url;
 pub use properties::{Dated, Properties};
 pub use row::{Additions, ModelRow, VendorRow};
-pub use vendor::{Reach, Vendor};
+pub use vendor::{Caps, Reach, Vendor};
 
 use crate::ResolveError;
 use crate::wire::{Dialect, Wire};

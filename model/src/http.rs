@@ -8,7 +8,7 @@ mod facts;
 mod pool;
 mod response;
 
-pub(crate) use facts::{rate_limits, request_id};
+pub(crate) use facts::{Limit, Limits, limits, request_id};
 pub(crate) use response::Response;
 
 use crate::cassette::{Cassette, Take};

@@ -9,6 +9,7 @@
 mod cassette;
 pub mod catalog;
 pub mod fault;
+mod governor;
 mod http;
 mod models;
 pub mod offline;
@@ -19,6 +20,7 @@ pub mod wire;
 
 pub use cassette::{Against, Cassette, CassetteError, Difference, Places, Recording, Replay};
 pub use catalog::Catalog;
+pub use governor::{Pacing, Provider};
 pub use models::{
     Abilities, Choice, Keys, Models, Offer, Options, ResolveError, Trial, Why, try_out,
 };

@@ -16,13 +16,14 @@ pub use keys::Keys;
 pub use trial::{Offer, Trial, try_out};
 
 use crate::catalog::{Catalog, Found, OFFLINE_VENDOR, Vendor};
+use crate::governor::{Governor, Pacing, Provider};
 use crate::http::{self, Http};
 use crate::offline::{self, Offline};
 use crate::remote::Remote;
 use crate::sight::Sight;
 use endpoint::Endpoint;
 use posse_agent::{Model, ModelInfo};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,11 +35,13 @@ const MAX_KEPT: usize = 256;
 pub struct Options {
     /// How long a stream may make no progress before the call fails as stalled.
     pub stall: Duration,
+    /// Whether calls wait until their provider takes them.
+    pub pacing: Pacing,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { stall: Duration::from_secs(120) }
+        Options { stall: Duration::from_secs(120), pacing: Pacing::default() }
     }
 }
 
@@ -53,7 +56,8 @@ pub struct Abilities {
     pub priced: bool,
 }
 
-/// All models of a catalog that can be reached with some keys. They share one HTTP client.
+/// All models of a catalog that can be reached with some keys. They share one HTTP client, and
+/// those of one provider share what is known of how much it takes.
 pub struct Models {
     catalog: Catalog,
     keys: Keys,
@@ -61,13 +65,17 @@ pub struct Models {
     http: Http,
     kept: Mutex<HashMap<String, Arc<dyn Model>>>,
     abilities: Mutex<HashMap<String, Abilities>>,
+    governors: Governors,
 }
+
+/// The governors of all providers that were asked for: one for each address and key.
+type Governors = Mutex<BTreeMap<(String, String), Arc<Governor>>>;
 
 impl Models {
     /// The models of `catalog` that `keys` give access to. Costs nothing until one is called.
     pub fn new(catalog: Catalog, keys: Keys, options: Options) -> Self {
-        let (kept, abilities) = (Mutex::default(), Mutex::default());
-        Models { catalog, keys, options, http: http::client(), kept, abilities }
+        let (kept, abilities, governors) = Default::default();
+        Models { catalog, keys, options, http: http::client(), kept, abilities, governors }
     }
 
     /// What is known of vendors and models.
@@ -142,6 +150,26 @@ impl Models {
         Ok(servers::address(&endpoint::base_url(vendor, &self.keys)?))
     }
 
+    /// The providers of all models that were resolved so far, by name: how much each takes, and
+    /// how much is asked of it.
+    pub fn providers(&self) -> Vec<Provider> {
+        let governors = self.governors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<Provider> = governors.values().map(|one| one.provider()).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// The governor of calls to `vendor`. What limits them is told apart by address and key.
+    fn governor(&self, vendor: &Vendor, endpoint: &Endpoint) -> Arc<Governor> {
+        let key = (endpoint.base.to_string(), endpoint.key_source.clone());
+        let mut governors = self.governors.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || {
+            let address = servers::address(&endpoint.base);
+            Governor::new(vendor.name.clone(), address, self.options.pacing, vendor.caps)
+        };
+        Arc::clone(governors.entry(key).or_insert_with(|| Arc::new(make())))
+    }
+
     fn make(&self, asked: &str) -> Result<Remote, ResolveError> {
         if let Some(recorded) = self.recorded(asked) {
             return self.replayed(recorded?);
@@ -150,7 +178,7 @@ impl Models {
         let mut endpoint = Endpoint::of(found.vendor, &self.keys, asked)?;
         endpoint.add_headers(found.wire().headers(&found.dialect));
         self.record(&found, &endpoint);
-        let id = found.id();
+        let (id, governor) = (found.id(), self.governor(found.vendor, &endpoint));
         let Found { vendor, name, properties, dialect, .. } = found;
         Ok(Remote {
             info: ModelInfo {
@@ -168,6 +196,7 @@ impl Models {
             key: endpoint.key,
             key_source: endpoint.key_source,
             http: self.http.clone(),
+            governor,
             stall: self.options.stall,
         })
     }

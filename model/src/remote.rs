@@ -3,13 +3,14 @@
 //! Makes one attempt and says how it ended; trying again is somebody else's business.
 
 use crate::fault::{Fault, Kind, Subject};
-use crate::http::{self, Answer, Http, Response, Watchdog};
+use crate::governor::{Governor, Leave, NotSoon};
+use crate::http::{self, Answer, Http, Limits, Response, Watchdog};
 use crate::sight::Sight;
 use crate::sse::Events;
 use crate::wire::{Dialect, Progress, Target, Wire};
 use async_trait::async_trait;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
-use posse_protocol::{CallId, Message, Part};
+use posse_protocol::{CallId, Delta, Message, Part};
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashSet;
@@ -39,6 +40,8 @@ pub(crate) struct Remote {
     /// Where the key came from, for people.
     pub(crate) key_source: String,
     pub(crate) http: Http,
+    /// Gives leave to call.
+    pub(crate) governor: Arc<Governor>,
     /// How long a stream may make no progress.
     pub(crate) stall: Duration,
 }
@@ -57,10 +60,17 @@ impl Model for Remote {
     ) -> Result<Reply, ModelError> {
         request.max_tokens = request.max_tokens.clamp(1, self.info.max_output);
         self.sight.adapt(&mut request);
-        let ended = cancel.run_until_cancelled(self.converse(request, deltas)).await;
+        let vendor = self.vendor();
+        let queued = |ahead: usize| deltas(Delta::Waiting { on: vendor.to_owned(), ahead });
+        let waited = cancel.run_until_cancelled(self.governor.leave(&request, queued)).await;
+        let waited = waited.ok_or(ModelError::Cancelled)?;
+        let mut leave = waited.map_err(|not_soon| self.not_sent(&not_soon))?;
+        let ended = cancel.run_until_cancelled(self.converse(request, deltas, &mut leave)).await;
         let (reply, response) = ended
             .ok_or(ModelError::Cancelled)?
             .map_err(|fault| fault.into_error(self.subject()))?;
+        leave.spent(&reply.usage);
+        drop(leave);
         // The reply is complete and paid for: to be cancelled now costs only the connection.
         cancel.run_until_cancelled(http::drain(response)).await;
         Ok(reply)
@@ -68,10 +78,24 @@ impl Model for Remote {
 }
 
 impl Remote {
+    /// Makes the call, and tells the governor how it went.
     async fn converse(
         &self,
         request: Request,
         deltas: DeltaSink<'_>,
+        leave: &mut Leave<'_>,
+    ) -> Result<(Reply, Response), Fault> {
+        let mut limits = Limits::default();
+        let ended = self.exchange(request, deltas, leave, &mut limits).await;
+        ended.inspect_err(|fault| leave.failed(fault.kind, &limits))
+    }
+
+    async fn exchange(
+        &self,
+        request: Request,
+        deltas: DeltaSink<'_>,
+        leave: &mut Leave<'_>,
+        limits: &mut Limits,
     ) -> Result<(Reply, Response), Fault> {
         let mut watchdog = Watchdog::new(self.stall);
         let target = Target { model: &self.name, dialect: &self.dialect };
@@ -82,12 +106,16 @@ impl Remote {
         let said = request.messages;
         let posted = self.http.post(self.wire.name(), &self.url, &self.headers, body);
         let answer = watchdog.watch(posted).await??;
-        let (mut reply, response) = match http::expect_reply(answer).await? {
+        *limits = http::limits(answer.headers());
+        leave.told(limits);
+        let answer = http::expect_reply(answer).await?;
+        leave.taken();
+        let (mut reply, response) = match answer {
             Answer::Events(response) => self.read_events(response, watchdog, deltas).await?,
             Answer::Document(response) => self.read_document(response, watchdog, deltas).await?,
         };
         reply.request_id = http::request_id(response.headers()).or(reply.request_id);
-        reply.rate_limits = http::rate_limits(response.headers());
+        reply.rate_limits = limits.to_stored();
         tell_calls_apart(&mut reply.message, &said)?;
         Ok((reply, response))
     }
@@ -147,6 +175,22 @@ impl Remote {
         let mut decoder = self.wire.decoder();
         decoder.document(&body, deltas)?;
         decoder.finish(&self.info.price).map(|reply| (reply, response))
+    }
+
+    /// What stands before the `/` of its name.
+    fn vendor(&self) -> &str {
+        self.info.id.split_once('/').map_or(&*self.info.id, |(vendor, _)| vendor)
+    }
+
+    /// The failure of a call that was not even sent.
+    fn not_sent(&self, NotSoon(wait): &NotSoon) -> ModelError {
+        let wait = wait.as_secs_f64().ceil();
+        let reason = format!(
+            "not sent: {} has asked for no more requests for {wait} s, in answer to another one",
+            self.vendor()
+        );
+        let after = Some(Duration::from_secs_f64(wait));
+        ModelError::RetryAfter { model: self.info.id.clone(), after, reason }
     }
 
     fn subject(&self) -> Subject<'_> {

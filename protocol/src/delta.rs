@@ -18,6 +18,13 @@ pub enum Delta {
         /// What is new.
         text: String,
     },
+    /// The call of the model waits until its provider takes more.
+    Waiting {
+        /// The provider.
+        on: String,
+        /// How many calls go before it.
+        ahead: usize,
+    },
     /// A tool says how far it is.
     ToolProgress {
         /// Which call.

@@ -28,6 +28,13 @@ impl RunId {
         RunId(Uuid::from_u128(bits))
     }
 
+    /// The first id of this millisecond since 1970: every id made then or later is no smaller.
+    pub const fn first_at(milliseconds: u64) -> Self {
+        let last = (1 << 48) - 1;
+        let within = if milliseconds < last { milliseconds } else { last };
+        RunId::from_u128((within as u128) << 80)
+    }
+
     /// Its 128 bits.
     pub const fn as_u128(&self) -> u128 {
         self.0.as_u128()

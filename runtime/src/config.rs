@@ -4,21 +4,25 @@
 mod agents;
 pub(crate) mod budget;
 mod file;
+mod lifecycle;
 pub(crate) mod limits;
 mod origin;
 mod patience;
 mod project;
 mod skills;
 pub(crate) mod subagents;
+mod webhooks;
 
 pub use agents::AgentTable;
 pub use budget::{BudgetSettings, DEFAULT_CHILDREN, parse_budget};
 pub use file::AutoResume;
+pub use lifecycle::LifecycleSettings;
 pub use limits::{LimitSettings, parse_duration};
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
 pub use skills::SkillSettings;
 pub use subagents::SubagentSettings;
+pub use webhooks::WebhookSettings;
 
 use crate::delegation::DEEPEST;
 use file::File;
@@ -26,6 +30,7 @@ use posse_model::Catalog;
 use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The effective settings.
 #[derive(Clone, Debug)]
@@ -51,8 +56,13 @@ pub struct Config {
     pub plugins: Setting<Vec<PathBuf>>,
     /// Whether unfinished runs go on by themselves.
     pub recovery: Setting<AutoResume>,
+    /// How long a run's tools may show no sign of life before it is taken up anew; zero is for
+    /// ever.
+    pub stall_after: Setting<Duration>,
     /// What an acknowledged event survives.
     pub durability: Setting<Durability>,
+    /// What becomes of runs that have ended.
+    pub lifecycle: LifecycleSettings,
     /// How far runs may go that say nothing else.
     pub limits: LimitSettings,
     /// How much a root and everything below it may spend together when neither it nor its agent
@@ -68,6 +78,8 @@ pub struct Config {
     pub skills: SkillSettings,
     /// What runs may start, and how.
     pub subagents: SubagentSettings,
+    /// Who outside is told of the ends of runs.
+    pub webhooks: Vec<Setting<WebhookSettings>>,
 }
 
 /// A settings file that cannot be used.
@@ -166,9 +178,13 @@ impl Config {
         self.agent.set(file.agent, origin);
         self.max_concurrent.set(file.max_concurrent, origin);
         self.recovery.set(file.recovery, origin);
+        let stall_after = file.stall_after.as_deref().map(stall_after).transpose();
+        self.stall_after.set(stall_after.map_err(invalid)?, origin);
         if self.max_concurrent.value == 0 {
             return Err(invalid("`max_concurrent` must be at least 1".to_owned()));
         }
+        let (minutes, days) = (file.archive_after_minutes, file.retention_days);
+        self.lifecycle.set(minutes, days, origin).map_err(invalid)?;
         self.patience.set(file.patience, origin).map_err(invalid)?;
         self.limits.narrow(file.limits.check().map_err(invalid)?, origin);
         self.budget.set(file.budget.check().map_err(invalid)?, origin);
@@ -191,6 +207,17 @@ impl Config {
             self.max_depth.set(Some(2), origin);
         }
         self.subagents.narrow(file.subagents, origin);
+        for webhook in file.webhooks {
+            let value = WebhookSettings::read(webhook).map_err(invalid)?;
+            let same = |known: &Setting<WebhookSettings>| known.value.name() == value.name();
+            if self.webhooks.iter().any(same) {
+                let name = value.name();
+                return Err(invalid(format!(
+                    "there are two webhooks `{name}`; give one of them another name"
+                )));
+            }
+            self.webhooks.push(Setting { value, origin: origin.clone() });
+        }
         let first = self.agents.len();
         for (name, agent) in file.agents {
             let same = |known: &Setting<AgentTable>| {
@@ -221,7 +248,9 @@ impl Default for Config {
             strategy: Setting::default(DelegationStrategy::Auto),
             plugins: Setting::default(Vec::new()),
             recovery: Setting::default(AutoResume::Continue),
+            stall_after: Setting::default(crate::stall::USUAL),
             durability: Setting::default(Durability::Power),
+            lifecycle: LifecycleSettings::usual(),
             limits: LimitSettings::none(),
             budget: BudgetSettings::usual(),
             patience: PatienceSettings::usual(),
@@ -229,6 +258,19 @@ impl Default for Config {
             agents: Vec::new(),
             skills: SkillSettings::all(),
             subagents: SubagentSettings::usual(),
+            webhooks: Vec::new(),
+        }
+    }
+}
+
+/// A time, or `off`.
+fn stall_after(text: &str) -> Result<Duration, String> {
+    match text {
+        "off" => Ok(Duration::ZERO),
+        time => {
+            let time =
+                parse_duration(time).map_err(|wrong| format!("`stall_after`: {wrong}, or off"));
+            time.map(Duration::from_millis)
         }
     }
 }
@@ -243,7 +285,6 @@ fn default_agent() -> AgentName {
 mod tests {
     use super::*;
     use posse_protocol::{Budget, Usd};
-    use std::time::Duration;
 
     /// Loads a user's and a project's file with these texts.
     fn load(user: &str, project: &str) -> Result<Config, ConfigError> {
@@ -302,6 +343,33 @@ mod tests {
     }
 
     #[test]
+    fn what_becomes_of_ended_runs_is_a_setting_with_bounds() {
+        let usual = load("", "").unwrap().lifecycle.lifecycle();
+        assert_eq!(usual, crate::Lifecycle::default());
+        let config = load("archiveAfterMinutes = 90\nretention_days = 30", "").unwrap();
+        let lifecycle = config.lifecycle.lifecycle();
+        assert_eq!(lifecycle.archive_after, Some(Duration::from_secs(5_400)));
+        assert_eq!(lifecycle.retention, Some(Duration::from_secs(30 * 86_400)));
+        let never = load("archive_after_minutes = 0", "").unwrap().lifecycle.lifecycle();
+        assert_eq!((never.archive_after, never.retention), (None, None));
+        for wrong in ["archive_after_minutes = 99999999", "retention_days = 0"] {
+            let error = load(wrong, "").unwrap_err().to_string();
+            let key = wrong.split(' ').next().unwrap();
+            assert!(error.contains(&format!("`{key}` is")), "{error}");
+        }
+    }
+
+    #[test]
+    fn how_long_tools_may_be_silent_is_a_time_or_off() {
+        let silent = |text: &str| load(text, "").map(|config| config.stall_after.value);
+        assert_eq!(silent("").unwrap(), Duration::from_secs(15 * 60));
+        assert_eq!(silent("stall_after = \"90s\"").unwrap(), Duration::from_secs(90));
+        assert_eq!(silent("stall_after = \"off\"").unwrap(), Duration::ZERO);
+        let error = silent("stall_after = \"soon\"").unwrap_err().to_string();
+        assert!(error.contains("`stall_after`: `soon` is not a duration"), "{error}");
+    }
+
+    #[test]
     fn a_user_adds_vendors_models_and_short_names() {
         let user = "[vendors.work]\nbase_url = \"https://models.example.com/v1\"\n\
                     key_variable = \"WORK_KEY\"\n\
@@ -311,6 +379,12 @@ mod tests {
         assert!(matches!(config.catalog.origin, Origin::User(_)));
         let found = config.catalog.value.find("boss").unwrap();
         assert_eq!((found.id().as_str(), found.properties.window), ("work/large", 1000));
+        let caps = load("[vendors.anthropic]\nmax_concurrent = 4\ntokens_per_minute = 9000", "");
+        let caps = caps.unwrap().catalog.value.vendor("anthropic").unwrap().caps;
+        assert_eq!((caps.max_concurrent, caps.requests_per_minute), (Some(4), None));
+        assert_eq!(caps.tokens_per_minute, Some(9000));
+        let error = load("[vendors.anthropic]\nrequests_per_minute = 0", "").unwrap_err();
+        assert!(error.to_string().contains("`requests_per_minute` is 0"), "{error}");
         let error = load("[vendors.work]\nwire = \"openai-chat\"", "").unwrap_err().to_string();
         assert!(error.contains("config.toml: [vendors.work]: it has no `base_url`"), "{error}");
     }
@@ -405,6 +479,7 @@ mod tests {
     fn a_project_cannot_reach_beyond_itself_nor_say_where_keys_are_sent() {
         for (project, expected) in [
             ("recovery = \"wait\"", "may not set `recovery`"),
+            ("stall_after = \"1s\"", "may not set `stall_after`"),
             (
                 "[vendors.anthropic]\nbase_url = \"http://evil.example.com\"",
                 "may not set `vendors`",
@@ -412,6 +487,8 @@ mod tests {
             ("[models.\"openai/x\"]\nwindow = 1", "may not set `models`"),
             ("[aliases]\nsonnet = \"x/y\"", "may not set `aliases`"),
             ("[patience]\nretries = 1", "may not set `patience`"),
+            ("archive_after_minutes = 1", "may not set `archive_after_minutes`"),
+            ("retention_days = 1", "may not set `retention_days`"),
             ("plugins = [\"evil\"]", "may not set `plugins`"),
             ("[skills]\nextra_dirs = [\"/etc\"]", "may not set `skills.extra_dirs`"),
             ("[skills]\ninherit = true", "may not set `skills.inherit`"),

@@ -65,7 +65,14 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Finished(run) => Error::NotNow { run, reason: "has ended".to_owned() },
+            StoreError::Unfinished(run) => {
+                Error::NotNow { run, reason: "has not ended".to_owned() }
+            }
             StoreError::Archived(run) => Error::NotNow { run, reason: "is archived".to_owned() },
+            StoreError::Paused(run) => {
+                let reason = "is paused: it starts nothing until it goes on".to_owned();
+                Error::NotNow { run, reason }
+            }
             StoreError::Closed => Error::ShuttingDown,
             other => Error::Store(other),
         }

@@ -1,7 +1,7 @@
 //! Executing one run: from its first event to an agent at work, until it ends or waits.
 
 use crate::active::{Active, Stopping};
-use crate::delegation::child::{request, stopped_by};
+use crate::delegation::child::{Reach, request, stopped_by};
 use crate::delegation::filter::Facts;
 use crate::delegation::spawn::Spawn;
 use crate::delegation::stagger::{Beginnings, Staggered};
@@ -13,6 +13,8 @@ use crate::journal::{Birth, RunJournal};
 use crate::runtime::{Inner, Runtime, RuntimeConfig};
 use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
+use crate::stall::{self, Pulse, Stall};
+use crate::webhooks::Hooks;
 use futures_util::FutureExt;
 use posse_agent::{Agent, Ended, Journal, JournalError, Patience, Tool, Toolbox, Transcript};
 use posse_model::Models;
@@ -37,6 +39,7 @@ pub(crate) struct Workbench {
     pub(crate) active: Active,
     pub(crate) feed: Arc<Feed>,
     patience: Patience,
+    stall_after: Duration,
     launcher: Option<Launcher>,
     /// Around the folders that are the runs' own.
     scratch: PathBuf,
@@ -48,6 +51,8 @@ pub(crate) struct Workbench {
     /// The runtime that this works for: for tools that start runs.
     runtime: OnceLock<Weak<Inner>>,
     beginnings: Beginnings,
+    /// Who outside is told of the ends of runs.
+    pub(crate) hooks: Arc<Hooks>,
     /// Tools of sessions that wait, which know what files the agent has read.
     parked: Mutex<VecDeque<(RunId, Toolbox)>>,
 }
@@ -70,6 +75,7 @@ impl Workbench {
             active: Active::default(),
             feed: Arc::default(),
             patience: config.patience,
+            stall_after: config.stall_after,
             launcher: config.launcher.clone(),
             scratch: config.scratch(),
             host_tools: config.tools.clone(),
@@ -78,6 +84,7 @@ impl Workbench {
             facts: OnceLock::new(),
             runtime: OnceLock::new(),
             beginnings: Beginnings::default(),
+            hooks: Arc::new(Hooks::new(config.webhooks.clone())),
             parked: Mutex::default(),
         }
     }
@@ -127,7 +134,11 @@ impl Workbench {
             tools.push(Arc::new(Subagents::new(self.runtime())));
         }
         if !skills.is_empty() {
-            tools.push(Arc::new(SkillTool::new(skills, self.skills.clone())));
+            let live = match self.runtime().upgrade() {
+                Some(inner) => (Runtime { inner }).config().around(workspace.as_ref()).skills,
+                None => self.skills.clone(),
+            };
+            tools.push(Arc::new(SkillTool::new(skills, live)));
         }
         Ok(Toolbox::new(tools))
     }
@@ -156,15 +167,24 @@ impl Workbench {
         stop: &CancellationToken,
     ) -> Left {
         let run = assignment.run;
-        let mut journal = RunJournal::new(store.clone(), run, assignment.epoch, stopping);
+        let hooks = self.hooks.clone();
+        let mut journal = RunJournal::new(store.clone(), run, assignment.epoch, stopping, hooks);
+        let mut stall = Stall::new(store.clone(), run, self.stall_after);
         let mut first = None;
         if let Some(birth) = assignment.birth {
             first = birth.events.first().cloned();
             journal = journal.with_birth(birth);
         }
         loop {
-            let work = self.work(store, run, &journal, first.take(), stop);
-            let next = AssertUnwindSafe(work).catch_unwind().await;
+            let pulse = stall.pulse().clone();
+            let work = self.work(store, run, &journal, first.take(), stop, pulse);
+            let next = AssertUnwindSafe(stall.watch(work)).catch_unwind().await;
+            let next = match next {
+                Ok(stall::Ended::Itself(next)) => Ok(next),
+                Ok(stall::Ended::Stalled) => Ok(Next::Again),
+                Ok(stall::Ended::Hopeless(why)) => return self.fail(run, &journal, &why).await,
+                Err(panic) => Err(panic),
+            };
             match next {
                 Ok(Next::Leave(left)) => return left,
                 Ok(Next::Again) => {}
@@ -189,6 +209,7 @@ impl Workbench {
         journal: &RunJournal,
         first: Option<Event>,
         stop: &CancellationToken,
+        pulse: Arc<Pulse>,
     ) -> Next {
         let first = match first {
             Some(event) => Ok(Some(event)),
@@ -203,7 +224,7 @@ impl Workbench {
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
         };
-        let (agent, session) = match self.agent(run, &started, store.watch(run)) {
+        let (agent, session) = match self.agent(run, &started, store.watch(run), pulse) {
             Ok(agent) => (agent, started.session),
             Err(error) => {
                 return Next::Leave(self.fail(run, journal, &error.to_string()).await);
@@ -255,6 +276,7 @@ impl Workbench {
         run: RunId,
         started: &Arc<RunStarted>,
         tail: watch::Receiver<Seq>,
+        pulse: Arc<Pulse>,
     ) -> Result<Agent, Error> {
         let mut model = self.models.resolve(&started.model)?;
         if let Some(beginning) = common_beginning(started) {
@@ -282,7 +304,10 @@ impl Workbench {
             shown,
             grant: started.grant.clone(),
             limits: started.limits.clone(),
-            deltas: Arc::new(move |delta: Delta| feed.send(run, *tail.borrow(), delta)),
+            deltas: Arc::new(move |delta: Delta| {
+                pulse.beat();
+                feed.send(run, *tail.borrow(), delta);
+            }),
         })
     }
 
@@ -330,7 +355,7 @@ impl Workbench {
         };
         let Some(inner) = self.runtime().upgrade() else { return };
         // Whoever is not told now hears of it from its caller, or when it is next taken up.
-        let _ = (Runtime { inner }).cancel_below(run, &by).await;
+        let _ = (Runtime { inner }).cancel_below(run, &by, Reach::All).await;
     }
 
     /// Ends a run that cannot be executed here, keeping what there is of its result.

@@ -91,7 +91,7 @@ impl RunHandle {
     }
 
     /// Waits until there is nothing to do for the run and nobody at work on it: it has ended, or
-    /// it waits for something to be appended. So ends a turn of a session. Returns the run as it
+    /// it waits for something to be appended, or is paused. So ends a turn of a session. Returns the run as it
     /// then stands; what happened up to its last event may not have been delivered yet.
     ///
     /// A run that has something to do and that nobody executes is not at rest: resume it first.
@@ -104,7 +104,7 @@ impl RunHandle {
             let here = self.inner.workbench.active.contains(self.run);
             if !here {
                 let row = self.row().await?;
-                if !row.runnable && row.owner.is_none() {
+                if row.owner.is_none() && (!row.runnable || row.paused) {
                     return Ok(row);
                 }
             }

@@ -4,10 +4,13 @@ use crate::active::Stopping;
 use crate::budget::Purse;
 use crate::delegation::announcement::{Account, Announcement};
 use crate::delegation::child::{request, stopped_by};
+use crate::webhooks::Hooks;
 use async_trait::async_trait;
 use posse_agent::{Allowance, Expect, Journal, JournalError};
 use posse_protocol::{Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share};
-use posse_store::{Append, Filter, Guard, Kin, Ownership, Reserve, Store, StoreError, Unfinished};
+use posse_store::{
+    Append, Filter, Guard, Kin, Notice, Ownership, Reserve, Store, StoreError, Unfinished,
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -27,6 +30,8 @@ pub(crate) struct RunJournal {
     /// What goes by, counted: whom to tell of the end, and what it took.
     account: Mutex<Account>,
     purse: Purse,
+    /// Who outside is told of the end.
+    hooks: Arc<Hooks>,
 }
 
 /// A run that is not stored yet: it is made together with the first thing it does, in one commit.
@@ -76,11 +81,17 @@ impl Beside {
 pub(crate) const FIRST_EPOCH: u64 = 1;
 
 impl RunJournal {
-    pub(crate) fn new(store: Arc<dyn Store>, run: RunId, epoch: u64, stopping: Stopping) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        run: RunId,
+        epoch: u64,
+        stopping: Stopping,
+        hooks: Arc<Hooks>,
+    ) -> Self {
         let tail = store.watch(run);
         let (fresh, birth, account) = (Mutex::default(), Mutex::default(), Mutex::default());
         let purse = Purse::default();
-        RunJournal { store, run, epoch, tail, stopping, fresh, birth, account, purse }
+        RunJournal { store, run, epoch, tail, stopping, fresh, birth, account, purse, hooks }
     }
 
     /// The journal of a run that is yet to be stored.
@@ -99,9 +110,11 @@ impl RunJournal {
         then: Ownership,
     ) -> Result<Seq, StoreError> {
         let mut beside = self.beside_the_end(&events).await?;
+        let outbox = self.outbox(&events);
         let birth = self.birth.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(birth) = birth {
-            return self.create(birth, events, beside.appends().collect(), then).await;
+            let beside = beside.appends().collect();
+            return self.create(birth, events, outbox, beside, then).await;
         }
         let events: Arc<[Event]> = events.into();
         if !beside.is_empty() {
@@ -114,12 +127,14 @@ impl RunJournal {
                 events: events.clone(),
                 guard: Guard::Owner { epoch: self.epoch, last, then },
                 reserve: if stopping { Reserve::Use } else { Reserve::Leave },
+                outbox: outbox.clone(),
             };
             let batch = std::iter::once(append).chain(beside.appends()).collect();
             match self.store.append(batch).await {
                 Ok(appended) => {
                     let first = appended.first().map(|at| at.first).ok_or(StoreError::Closed)?;
                     self.count(first, &events);
+                    self.posted(&outbox);
                     if !beside.is_empty() {
                         fail::fail_point!("announcement.append.after");
                     }
@@ -138,6 +153,7 @@ impl RunJournal {
         &self,
         birth: Birth,
         events: Vec<Event>,
+        outbox: Vec<Notice>,
         announced: Vec<Append>,
         then: Ownership,
     ) -> Result<Seq, StoreError> {
@@ -146,10 +162,12 @@ impl RunJournal {
         self.count(first, &events);
         all.extend(events);
         beside.extend(announced);
-        let created = create(&*self.store, self.run, all, beside, then).await;
+        let made = Append { outbox: outbox.clone(), ..creation(self.run, all, then) };
+        let created = store_new(&*self.store, made, beside).await;
         // Whoever asked for the run may have gone: it is stored all the same.
         match created {
             Ok(()) => {
+                self.posted(&outbox);
                 let _ = told.send(Ok(()));
                 Ok(first)
             }
@@ -194,6 +212,28 @@ impl RunJournal {
             account.observe(seq, event);
         }
         Ok(account.announcement(self.run, finished))
+    }
+
+    /// What those outside are told of the end of the run, if it is the last of `events`: stored
+    /// with it. All before it must have been counted.
+    fn outbox(&self, events: &[Event]) -> Vec<Notice> {
+        let Some((Event::RunFinished(finished), before)) = events.split_last() else {
+            return Vec::new();
+        };
+        if self.hooks.is_empty() {
+            return Vec::new();
+        }
+        let mut account = self.account().clone();
+        for event in before {
+            account.observe(account.seen().next(), event);
+        }
+        self.hooks.notices(self.run, &account, finished)
+    }
+
+    fn posted(&self, outbox: &[Notice]) {
+        if !outbox.is_empty() {
+            self.hooks.posted();
+        }
     }
 
     /// Counts what others appended and this journal has not seen go by.
@@ -309,8 +349,19 @@ pub(crate) async fn create(
     beside: Vec<Append>,
     then: Ownership,
 ) -> Result<(), StoreError> {
+    store_new(store, creation(run, events, then), beside).await
+}
+
+fn creation(run: RunId, events: Vec<Event>, then: Ownership) -> Append {
     let (events, guard) = (events.into(), Guard::Create(then));
-    let created = Append { run, events, guard, reserve: Reserve::Leave };
+    Append { run, events, guard, reserve: Reserve::Leave, outbox: Vec::new() }
+}
+
+async fn store_new(
+    store: &dyn Store,
+    created: Append,
+    beside: Vec<Append>,
+) -> Result<(), StoreError> {
     let batch = std::iter::once(created).chain(beside).collect();
     fail::fail_point!("run.create.before");
     store.append(batch).await?;

@@ -27,12 +27,15 @@
 
 mod active;
 pub mod agents;
+mod archive;
 mod budget;
 pub mod config;
+mod control;
 mod delegation;
 mod error;
 mod execute;
 mod feed;
+mod find;
 mod handle;
 mod home;
 mod journal;
@@ -42,19 +45,24 @@ mod quiet;
 mod runtime;
 mod selection;
 pub mod skills;
+mod stall;
 pub mod subagents;
 mod supervisor;
+mod surroundings;
 mod tree;
 mod verify;
+pub mod webhooks;
 
 pub use agents::{AgentCatalog, LiveCatalog};
+pub use archive::{Lifecycle, Prune};
+pub use control::{Asked, Extent, Receipt, Told};
 pub use error::Error;
 pub use feed::Update;
 pub use handle::{Events, RunHandle};
 pub use home::Home;
 pub use posse_agent::{Answer, Model, ModelError, Patience, Tool, ToolContext, Transcript, Waits};
 pub use posse_model as model;
-pub use posse_model::{Catalog, Keys, ResolveError};
+pub use posse_model::{Catalog, Keys, Pacing, Provider, ResolveError};
 pub use posse_protocol as protocol;
 pub use posse_protocol::{
     AgentName, AgentSpec, Budget, Limits, Outcome, RunId, RunSpec, Seq, Status,
@@ -63,11 +71,13 @@ pub use posse_store as store;
 pub use posse_store::RunRow;
 pub use posse_tools::{launch, todo};
 pub use query::query;
-pub use runtime::{Recovery, Runtime, RuntimeConfig};
+pub use runtime::{Begun, Recovery, Runtime, RuntimeConfig};
 pub use selection::{NamedBy, Selection};
 pub use skills::{LiveSkills, SkillCatalog};
+pub use surroundings::{ByFolder, Surroundings};
 pub use tree::TreeEvents;
 pub use verify::{Damage, Verified};
+pub use webhooks::Webhook;
 
 /// The Rust in the guides is compiled, and run where it can be.
 #[cfg(doctest)]

@@ -45,7 +45,7 @@ impl Runtime {
         above: Option<&Above>,
     ) -> Result<Prepared, Error> {
         let config = self.config();
-        let agents = self.agents();
+        let agents = self.agents_in(&spec.workspace);
         if let Some(above) = above {
             above.check_may_call(&spec.agent)?;
         }

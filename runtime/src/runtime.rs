@@ -1,22 +1,25 @@
 //! The runtime: many runs on one store.
 
 use crate::agents::{AgentCatalog, LiveCatalog};
+use crate::archive::Lifecycle;
 use crate::config::DEFAULT_CHILDREN;
 use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::handle::{Events, RunHandle};
-use crate::preparation::{asked_for, received};
+use crate::journal::create;
 use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
+use crate::surroundings::ByFolder;
+use crate::webhooks::{self, Sender, Webhook};
 use posse_agent::{Patience, Tool, Transcript, Waits};
-use posse_model::{Cassette, Catalog, Choice, Keys, Models};
+use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
 use posse_protocol::{
-    Budget, CallId, Caller, CancelRequested, CancelScope, DelegationStrategy, Effort, Ending,
-    Event, Extra, Limits, Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
+    Budget, CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Record, RunId,
+    RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
 };
 use posse_store::{
-    Append, Durability, Filter, Guard, Options, Reserve, RunRow, SqliteStore, Store, StoreError,
+    Append, Durability, Filter, Guard, Options, Ownership, RunRow, SqliteStore, Store, StoreError,
 };
 use posse_tools::launch::Launcher;
 use std::path::PathBuf;
@@ -58,6 +61,8 @@ pub struct RuntimeConfig {
     pub patience: Patience,
     /// How long a reply may make no progress before it is given up.
     pub stall: Duration,
+    /// Whether calls wait until their provider takes them.
+    pub pacing: Pacing,
     /// What is said to models is recorded here, or taken from here in place of the network.
     pub cassette: Option<Cassette>,
     /// How far runs may go when neither they nor their agent say.
@@ -69,6 +74,9 @@ pub struct RuntimeConfig {
     pub agents: LiveCatalog,
     /// The skills there are.
     pub skills: LiveSkills,
+    /// Agents and skills of the folder that a run works in, in place of the two above: for a
+    /// runtime that executes what others have stored, wherever that is.
+    pub by_folder: Option<ByFolder>,
     /// Tools of the host, beside the built-in ones.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Starts processes. Without it there is no shell.
@@ -77,8 +85,15 @@ pub struct RuntimeConfig {
     pub max_concurrent: usize,
     /// What becomes of unfinished runs that this runtime finds.
     pub recovery: Recovery,
+    /// How long a run's tools may show no sign of life before it is taken up anew from its log;
+    /// zero is for ever.
+    pub stall_after: Duration,
     /// How long a shutdown waits for what is under way.
     pub shutdown_after: Duration,
+    /// Who outside is told of the ends of runs. Their names differ.
+    pub webhooks: Vec<Webhook>,
+    /// What becomes of runs that have ended.
+    pub lifecycle: Lifecycle,
 }
 
 impl RuntimeConfig {
@@ -100,16 +115,21 @@ impl RuntimeConfig {
             effort: None,
             patience: Patience::default(),
             stall: posse_model::Options::default().stall,
+            pacing: Pacing::default(),
             cassette: None,
             limits: Limits::default(),
             budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
             agents: AgentCatalog::built_in().into(),
             skills: LiveSkills::default(),
+            by_folder: None,
             tools: Vec::new(),
             launcher: None,
             max_concurrent: 16,
             recovery: Recovery::Continue,
+            stall_after: crate::stall::USUAL,
             shutdown_after: Duration::from_secs(5),
+            webhooks: Vec::new(),
+            lifecycle: Lifecycle::default(),
         }
     }
 }
@@ -136,11 +156,22 @@ pub enum Recovery {
 }
 
 /// How a start went.
-pub(crate) enum Begun {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
     /// The run is new.
     New(RunId),
     /// Its key found a run that was there before.
     Found(RunId),
+}
+
+impl Begun {
+    fn of(run: RunId, stored: Result<(), StoreError>) -> Result<Self, Error> {
+        match stored {
+            Ok(()) => Ok(Begun::New(run)),
+            Err(StoreError::KeyTaken { run, .. }) => Ok(Begun::Found(run)),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// Executes runs. Cheap to clone; the last clone does not stop it, [`Runtime::shutdown`] does.
@@ -153,6 +184,7 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) workbench: Arc<Workbench>,
     pub(crate) supervisor: Supervisor,
+    pub(crate) sender: Sender,
     config: RuntimeConfig,
     /// The model that is taken when nobody names one, once that was looked for.
     choice: OnceCell<Choice>,
@@ -162,14 +194,16 @@ impl Runtime {
     /// Opens the store and begins to execute what is to be done.
     ///
     /// # Errors
-    /// When the database cannot be used.
+    /// When the database cannot be used, or two webhooks have one name.
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
+        webhooks::check(&config.webhooks)?;
         let options =
             Options { durability: config.durability, ..Options::new(config.database.clone()) };
         let lease = options.lease;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
         let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
-        let mut models = Models::new(catalog, keys, posse_model::Options { stall: config.stall });
+        let options = posse_model::Options { stall: config.stall, pacing: config.pacing };
+        let mut models = Models::new(catalog, keys, options);
         if let Some(cassette) = &config.cassette {
             models = models.with_cassette(cassette.clone());
             if cassette.replay().is_some() {
@@ -179,8 +213,9 @@ impl Runtime {
         config.agents.settle_in(config.tool_facts(), &config.limits, &config.budget);
         let workbench = Arc::new(Workbench::new(&config, models));
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
+        let sender = Sender::start(store.clone(), workbench.hooks.clone());
         let choice = OnceCell::new();
-        let inner = Arc::new(Inner { store, workbench, supervisor, config, choice });
+        let inner = Arc::new(Inner { store, workbench, supervisor, sender, config, choice });
         inner.workbench.serve(Arc::downgrade(&inner));
         Ok(Runtime { inner })
     }
@@ -232,69 +267,35 @@ impl Runtime {
         let beside = above.map(|above| above.beside(run, agent, label, false));
         let launched =
             self.inner.supervisor.launch(run, prepared.events(), beside.unwrap_or_default()).await;
-        match launched {
-            Ok(()) => Ok(Begun::New(run)),
-            Err(StoreError::KeyTaken { run, .. }) => Ok(Begun::Found(run)),
-            Err(error) => Err(error.into()),
-        }
+        Begun::of(run, launched)
     }
 
-    /// Says `text` to a run: it reads it before its next step; one that waits or has ended is
-    /// woken.
+    /// Stores a run without a caller and leaves it to others to execute it: to a runtime that goes
+    /// on with unfinished runs, or to whoever resumes it. Nothing is stored unless everything about
+    /// it is sound.
     ///
     /// # Errors
-    /// When there is no such run, or it is archived, or the text is empty.
-    pub async fn send(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
-        self.post(run, text).await?;
-        // Only now: a run that has just ended is forgotten unless there is something to do for it.
-        self.inner.supervisor.adopt(run);
-        Ok(())
-    }
-
-    /// Says `text` to a run, and leaves it to others to execute it.
-    ///
-    /// # Errors
-    /// When there is no such run, or it is archived, or the text is empty.
-    pub async fn post(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
-        let text = text.into();
-        if text.trim().is_empty() {
-            return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
+    /// As [`Runtime::start`].
+    pub async fn enqueue(&self, spec: RunSpec) -> Result<Begun, Error> {
+        if spec.parent.is_some() {
+            let why = "a run with a caller is started, not left to others".to_owned();
+            return Err(Error::InvalidInput(why));
         }
-        let asked = match text.contains("agent") {
-            true => asked_for(&text, &self.above(&Caller::of_run(run)).await?.started.grant),
-            false => None,
+        let run = RunId::new();
+        let mut prepared = self.prepare(&spec, None).await?;
+        prepared.started.grant.scratch = self.inner.workbench.scratch_of(run);
+        let then = match prepared.message {
+            Some(_) => Ownership::Queued,
+            None => Ownership::Waiting,
         };
-        let message = Event::MessageReceived(received(text, asked));
-        fail::fail_point!("message.append.before");
-        self.inner.store.append(vec![Append::by_anyone(run, message)]).await?;
-        fail::fail_point!("message.append.after");
-        Ok(())
+        let stored = create(&*self.inner.store, run, prepared.events(), Vec::new(), then).await;
+        Begun::of(run, stored)
     }
 
-    /// Stops a run, or what it does now, and with it everything it has started. `by` says who
-    /// asks, in words for people. Returns those below it that were told to stop with it.
-    ///
-    /// # Errors
-    /// When there is no such run, or it has ended.
-    pub async fn cancel(
-        &self,
-        run: RunId,
-        by: &str,
-        scope: CancelScope,
-    ) -> Result<Vec<RunId>, Error> {
-        if scope == CancelScope::Run {
-            self.inner.workbench.active.stop(run);
-        }
-        let by = by.to_owned();
-        let asked = CancelRequested { by: by.clone(), scope, extra: Extra::default() };
-        let request = Event::CancelRequested(asked);
-        let append = Append { reserve: Reserve::Use, ..Append::by_anyone(run, request) };
-        fail::fail_point!("cancel.append.before");
-        self.inner.store.append(vec![append]).await?;
-        fail::fail_point!("cancel.append.after");
-        // Only now: whoever takes the run up must find the request in its log.
-        self.inner.supervisor.adopt(run);
-        self.cancel_below(run, &by).await
+    /// Looks at once for what there is to do. What other processes leave is found without it, a
+    /// moment later.
+    pub fn look_again(&self) {
+        self.inner.supervisor.look_again();
     }
 
     /// Gives the result of a call whose tool answered that it would come later. It may come
@@ -347,36 +348,6 @@ impl Runtime {
         self.handle(run)
     }
 
-    /// The run that `text` names: its id, or a beginning or an end of it that only one has.
-    ///
-    /// # Errors
-    /// When none or several fit.
-    pub async fn find(&self, text: &str) -> Result<RunRow, Error> {
-        if let Ok(id) = text.parse::<RunId>() {
-            let filter = Filter { id: Some(id), limit: 1, ..Filter::default() };
-            let found = self.inner.store.list(&filter).await?.pop();
-            return found.ok_or(Error::Store(StoreError::NotFound(id)));
-        }
-        let typed = text.to_ascii_lowercase();
-        let recent = Filter { limit: RECENT, ..Filter::default() };
-        let rows = self.inner.store.list(&recent).await?;
-        let fits = |row: &RunRow| {
-            let id = row.id.to_string();
-            typed.len() >= 4 && (id.starts_with(&typed) || id.ends_with(&typed))
-        };
-        let mut fitting: Vec<RunRow> = rows.into_iter().filter(fits).collect();
-        match (fitting.len(), fitting.pop()) {
-            (1, Some(row)) => Ok(row),
-            (0, _) => Err(Error::Ambiguous(format!(
-                "no run fits `{}`: give its id, or at least four of its first or last characters (`posse runs list` shows them)",
-                text.chars().take(64).collect::<String>()
-            ))),
-            (count, _) => Err(Error::Ambiguous(format!(
-                "{count} runs fit `{typed}`: give more characters of the id"
-            ))),
-        }
-    }
-
     /// The runs that `filter` selects, the newest first.
     ///
     /// # Errors
@@ -416,7 +387,14 @@ impl Runtime {
     /// Stops executing, within the configured time: each run after the step it is at, or in the
     /// middle of it when the time is up. Nothing is lost; the next runtime goes on.
     pub async fn shutdown(&self) {
-        self.inner.supervisor.shutdown(self.inner.config.shutdown_after).await;
+        self.shutdown_within(self.inner.config.shutdown_after).await;
+    }
+
+    /// Stops like [`Runtime::shutdown`], within this time. Dropped before it is done, it stops in
+    /// the middle of steps; called again, it ends what is left.
+    pub async fn shutdown_within(&self, within: Duration) {
+        self.inner.supervisor.shutdown(within).await;
+        self.inner.sender.shutdown(within).await;
         self.inner.store.close().await;
     }
 
@@ -425,6 +403,12 @@ impl Runtime {
     /// once.
     pub async fn choice(&self) -> &Choice {
         self.inner.choice.get_or_init(|| self.models().choose()).await
+    }
+
+    /// The providers that runs of this process call: how much each takes, how many calls wait for
+    /// it, and how many requests it took.
+    pub fn providers(&self) -> Vec<Provider> {
+        self.models().providers()
     }
 
     /// The models there are.
@@ -440,6 +424,3 @@ impl Runtime {
 /// Why a call cannot be answered.
 const ANSWERED: &str = "it has its result already";
 const NOT_ASKED: &str = "the last reply of the agent does not make it; `posse runs log` shows them";
-
-/// How many of the newest runs a short id is looked for among.
-const RECENT: usize = 10_000;

@@ -44,7 +44,7 @@ impl Runtime {
             Some(caller) => Some(self.above(caller).await?.started),
             None => None,
         };
-        let agents = self.agents();
+        let agents = self.agents_in(&spec.workspace);
         self.selected(spec, agents.find(&spec.agent)?, parent.as_deref()).await
     }
 

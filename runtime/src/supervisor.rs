@@ -2,6 +2,7 @@
 //!
 //! The only place of this crate that starts tasks. Each is tracked, and awaited at shutdown.
 
+use crate::archive::Sweeper;
 use crate::execute::{Assignment, Left, Workbench};
 use crate::journal::{Birth, FIRST_EPOCH, create};
 use crate::quiet;
@@ -101,6 +102,7 @@ impl Supervisor {
         let tasks = TaskTracker::new();
         spawn(&tasks, shared.clone().claim_runs());
         spawn(&tasks, shared.clone().keep_lease(lease / 3));
+        spawn(&tasks, Sweeper::new(shared.store.clone(), config).run(shared.stop.clone()));
         spawn(&tasks, quiet::watch(shared.store.clone(), config.quiet, shared.stop.clone()));
         tasks.close();
         Supervisor { shared, tasks }
@@ -146,6 +148,11 @@ impl Supervisor {
             *self.shared.adopted().entry(run).or_default() += 1;
             self.shared.explore([run]);
         }
+        self.shared.nudge.notify_one();
+    }
+
+    /// Looks at once for what there is to do.
+    pub(crate) fn look_again(&self) {
         self.shared.nudge.notify_one();
     }
 

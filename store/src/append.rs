@@ -1,5 +1,6 @@
 //! What a store is asked to add to logs, and on which conditions.
 
+use crate::delivery::Notice;
 use crate::error::StoreError;
 use posse_protocol::{Event, RunId, Seq};
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub struct Append {
     pub guard: Guard,
     /// May be written to the space kept in reserve when the disk is full.
     pub reserve: Reserve,
+    /// What to tell the outside of the last of the events, stored with it.
+    pub outbox: Vec<Notice>,
 }
 
 /// What must hold for an append to be taken.
@@ -108,12 +111,19 @@ impl Draft {
 impl Append {
     /// Nothing, on the condition that `run` is still open.
     pub fn while_open(run: RunId) -> Self {
-        Append { run, events: Arc::new([]), guard: Guard::Open, reserve: Reserve::Leave }
+        Append {
+            run,
+            events: Arc::new([]),
+            guard: Guard::Open,
+            reserve: Reserve::Leave,
+            outbox: Vec::new(),
+        }
     }
 
     /// An append that anyone may make.
     pub fn by_anyone(run: RunId, event: Event) -> Self {
         let guard = Guard::Anyone { last: None };
-        Append { run, events: Arc::new([event]), guard, reserve: Reserve::Leave }
+        let (events, outbox) = (Arc::new([event]), Vec::new());
+        Append { run, events, guard, reserve: Reserve::Leave, outbox }
     }
 }

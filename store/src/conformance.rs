@@ -6,10 +6,13 @@
 mod background;
 mod budgets;
 mod claims;
+mod deliveries;
+mod leftovers;
 mod lists;
 mod logs;
 mod ownership;
 mod sample;
+mod spending;
 mod trees;
 mod watching;
 
@@ -123,12 +126,28 @@ const CASES: &[(&str, Case)] = cases! {
     lists:
         lists_begin_with_the_newest_and_have_pages
         lists_can_be_filtered
+        lists_can_be_filtered_by_what_runs_are
+        lists_can_be_filtered_by_when_runs_were_made
+        lists_can_be_filtered_by_where_runs_stand
+        a_paused_run_is_nobody_s_until_it_goes_on
         a_list_tells_where_runs_stand
         a_row_counts_what_was_spent
-        a_row_shows_its_run_at_a_glance;
+        a_row_shows_its_run_at_a_glance
+        a_run_is_found_by_a_part_of_its_id;
+    spending:
+        every_model_call_is_in_the_ledger
+        what_is_refused_costs_nothing
+        model_calls_are_summed_up_by_what_is_asked_for
+        sums_can_be_narrowed;
+    leftovers:
+        a_log_is_removed_and_what_it_cost_stays
+        only_the_log_of_a_run_that_has_ended_is_removed
+        what_ended_is_left_over_once_its_tree_has_ended
+        what_was_to_be_removed_is_left_over_once_nothing_below_is_open;
     trees:
         a_child_knows_those_above_it
         nothing_starts_below_a_run_that_was_told_to_stop
+        nothing_starts_below_a_run_that_is_paused
         an_end_and_its_announcement_are_one
         a_run_that_awaits_results_sleeps_until_the_last
         a_result_that_comes_early_is_no_retry;
@@ -147,6 +166,12 @@ const CASES: &[(&str, Case)] = cases! {
         what_is_gathered_wakes_with_the_last_or_when_it_is_quiet
         a_paused_run_is_not_claimed_until_it_goes_on_or_is_stopped
         who_has_a_higher_priority_is_claimed_first;
+    deliveries:
+        a_notice_is_stored_with_its_event
+        a_refused_event_is_not_told
+        a_delivery_is_taken_by_one_at_a_time
+        what_was_taken_and_not_settled_is_due_again
+        a_delivery_waits_is_given_up_and_brought_back;
 };
 
 /// Puts a store through every case. Returns their names.

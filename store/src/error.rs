@@ -38,6 +38,9 @@ pub enum StoreError {
     /// Someone has asked the run to stop: nothing is started on its behalf any more.
     #[error("run {0} has been told to stop")]
     Stopping(RunId),
+    /// Someone has asked the run to pause: nothing is started on its behalf until it goes on.
+    #[error("run {0} is paused: it starts nothing until it goes on")]
+    Paused(RunId),
     /// The run is put away; nothing may follow.
     #[error("run {0} is archived")]
     Archived(RunId),
@@ -60,6 +63,14 @@ pub enum StoreError {
         /// How much others have reserved and may give back.
         held: u64,
     },
+    /// Its log was removed.
+    #[error(
+        "the log of run {0} was removed, as was asked for; `posse cost --run {0}` shows what it cost"
+    )]
+    Erased(RunId),
+    /// The run has not ended: its log cannot be removed.
+    #[error("run {0} has not ended")]
+    Unfinished(RunId),
     /// These events cannot stand at this place of a log.
     #[error("a log cannot have this at its place: {0}")]
     Misplaced(&'static str),

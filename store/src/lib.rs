@@ -14,27 +14,38 @@ mod budget;
 mod chain;
 mod clock;
 pub mod conformance;
+mod delivery;
 mod error;
+mod filter;
+mod leftover;
 mod projection;
 mod row;
+mod selection;
+mod spending;
 mod sql;
 mod sqlite;
 
 pub use append::{Append, Appended, Guard, Ownership, Reserve};
 pub use budget::shares;
 pub use clock::{Clock, MachineClock};
+pub use delivery::{
+    Delivery, DeliveryFilter, DeliveryState, Notice, Outbox, Revival, Settled, Settlement,
+};
 pub use error::StoreError;
+pub use filter::{Background, Filter, Kin, Label, Unfinished};
+pub use leftover::{Leftover, Leftovers};
 pub use projection::Projection;
 pub use row::{RunRow, Spent};
+pub use spending::{By, OpenCall, Spending, SpendingQuery};
 pub use sqlite::{Durability, Options, SqliteStore};
 
 use async_trait::async_trait;
 use posse_protocol::{Record, RunId, Seq};
 use tokio::sync::watch;
 
-/// Durable logs of runs.
+/// Durable logs of runs, and what is told of them.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: Outbox {
     /// Appends to one or several runs, all or nothing. The answers stand in the order of `batch`.
     async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError>;
 
@@ -44,6 +55,20 @@ pub trait Store: Send + Sync {
 
     /// The runs that `filter` selects.
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError>;
+
+    /// The runs whose ids begin or end with `part`, at least four characters in lower case, the
+    /// newest first. Of very many it finds a thousand.
+    async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError>;
+
+    /// What model calls cost, summed up as `query` asks.
+    async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError>;
+
+    /// The runs of which something can be put away, those that ended first first.
+    async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError>;
+
+    /// Removes the log of a run that has ended and whose last event is `last`; it is archived from
+    /// then on. Its row and what its model calls cost stay.
+    async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError>;
 
     /// The runs of which there are events and no row, by the names they are stored under. There are
     /// none unless someone changed the store behind its back.
@@ -68,49 +93,6 @@ pub trait Store: Send + Sync {
     /// Stores what was asked for before, gives up every claim, and closes. What is asked for
     /// afterwards is answered with [`StoreError::Closed`].
     async fn close(&self);
-}
-
-/// Which runs to list.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only this run.
-    pub id: Option<RunId>,
-    /// Only runs in this folder.
-    pub workspace: Option<String>,
-    /// Only runs that stand there in their tree.
-    pub kin: Kin,
-    /// Only runs that have not ended.
-    pub unfinished: Unfinished,
-    /// Only runs older than this one: the next page.
-    pub before: Option<RunId>,
-    /// At most this many, the newest first; 0 is 100.
-    pub limit: usize,
-}
-
-/// Where in their tree the listed runs stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kin {
-    /// Anywhere.
-    #[default]
-    All,
-    /// At the top.
-    Roots,
-    /// Right below this run.
-    ChildrenOf(RunId),
-    /// In the tree whose root is this run, which is one of them.
-    TreeOf(RunId),
-}
-
-/// Whether ended runs are listed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unfinished {
-    /// Ended or not.
-    #[default]
-    All,
-    /// Only runs that have not ended.
-    Only,
-    /// Only runs that have results to be told together and wait for more of them.
-    Gathering,
 }
 
 /// Which runs to claim.

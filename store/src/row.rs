@@ -6,6 +6,7 @@ use crate::append::{Append, Draft, Guard, Ownership};
 use crate::budget::{Before, Entry};
 use crate::chain;
 use crate::error::StoreError;
+use crate::spending::{ModelCall, OpenCall};
 use posse_protocol::{
     Amount, Announce, Announced, Budget, CancelScope, Cleanup, Event, MessageReceived, Purpose,
     Remedy, RunId, SCHEMA_VERSION, Sender, Seq, Status, Usage, Usd, WorkerId,
@@ -101,6 +102,8 @@ pub struct RunRow {
     pub drawn: Option<Amount>,
     /// How much of that is reserved and may come back.
     pub held: Amount,
+    /// The model call that was made and has no answer yet.
+    pub calling: Option<OpenCall>,
     /// Where it stands, given which workers are alive. Set by [`crate::Store::list`].
     pub status: Status,
 }
@@ -147,6 +150,8 @@ pub(crate) struct StoredEvent {
     pub version: u32,
     pub body: Arc<str>,
     pub hash: String,
+    /// The model call that it settles. Only what is about to be stored knows it.
+    pub settles: Option<ModelCall>,
 }
 
 /// How a run has ended that gave its answer.
@@ -202,6 +207,7 @@ impl RunRow {
             budget: None,
             drawn: None,
             held: Amount::default(),
+            calling: None,
             status: Status::Queued,
         }
     }
@@ -263,6 +269,9 @@ impl RunRow {
         if let Some(reason) = &next.damaged {
             return Err(StoreError::Damaged { run, seq: next.last_seq, reason: reason.clone() });
         }
+        if next.erased {
+            return Err(StoreError::Erased(run));
+        }
         if let Guard::Owner { epoch, .. } = append.guard
             && (next.owner != Some(worker) || next.epoch != epoch)
         {
@@ -292,6 +301,24 @@ impl RunRow {
             (next.owner, next.runnable) = (None, false);
         }
         Ok((next, stored, entries))
+    }
+
+    /// Decides whether the log of the run may be removed that ends at `last`, and what the row is
+    /// then. It keeps where the log ended, and the hash that stood there.
+    pub(crate) fn erase(&self, last: Seq) -> Result<RunRow, StoreError> {
+        let run = self.id;
+        match self {
+            row if row.version > SCHEMA_VERSION => Err(StoreError::Newer(format!(
+                "run {run} was written by a newer version of posse; update posse to remove its log"
+            ))),
+            RunRow { damaged: Some(reason), last_seq, .. } => {
+                Err(StoreError::Damaged { run, seq: *last_seq, reason: reason.clone() })
+            }
+            row if row.erased => Err(StoreError::Erased(run)),
+            row if row.outcome.is_none() => Err(StoreError::Unfinished(run)),
+            row if row.last_seq != last => Err(StoreError::Moved { run, last: row.last_seq }),
+            row => Ok(RunRow { archived: true, erased: true, ..row.clone() }),
+        }
     }
 
     /// Nothing may be started on behalf of a run that has ended or is about to.
@@ -335,6 +362,7 @@ impl RunRow {
             Event::Archived(_) => Ok(()),
             _ if self.outcome.is_some() => Err(StoreError::Finished(self.id)),
             Event::ChildStarted(_) if self.stopping => Err(StoreError::Stopping(self.id)),
+            Event::ChildStarted(_) if self.paused => Err(StoreError::Paused(self.id)),
             _ => Ok(()),
         }
     }
@@ -342,12 +370,13 @@ impl RunRow {
     fn push(&mut self, event: &Event, body: Arc<str>, at: u64) -> StoredEvent {
         let seq = self.last_seq.next();
         let hash = chain::link(&self.last_hash, seq, at, SCHEMA_VERSION, &body);
+        let settles = ModelCall::settled(self, event, seq, at);
         self.last_seq = seq;
         self.last_hash.clone_from(&hash);
         self.updated_at = at;
         self.version = self.version.max(SCHEMA_VERSION);
         self.project(event, at);
-        StoredEvent { run: self.id, seq, at, version: SCHEMA_VERSION, body, hash }
+        StoredEvent { run: self.id, seq, at, version: SCHEMA_VERSION, body, hash, settles }
     }
 
     /// What an event changes in the row. A pure function of the log: [`crate::Projection`] makes the
@@ -387,6 +416,7 @@ impl RunRow {
             Event::ModelCalled(called) => {
                 self.settle(self.reserved);
                 self.reserved = (&called.reserved).into();
+                self.calling = Some(OpenCall::new(called, &self.model));
                 // A call that failed and is made again is the same turn.
                 if called.purpose == Purpose::Turn && !Remedy::begins(&waited_for) {
                     self.turns += 1;
@@ -435,7 +465,8 @@ impl RunRow {
                 self.wake(at);
             }
             Event::TimePassed(_) => {}
-            Event::Paused(_) => self.paused = true,
+            // What is told to stop is to come to its end: nothing holds it up.
+            Event::Paused(_) => self.paused = !self.stopping,
             Event::Resumed(_) => {
                 self.paused = false;
                 self.wake(at);
@@ -475,7 +506,7 @@ impl RunRow {
     }
 
     fn settle(&mut self, spent: Spent) {
-        self.reserved = Spent::default();
+        (self.reserved, self.calling) = (Spent::default(), None);
         self.spent.add(spent);
     }
 

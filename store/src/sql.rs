@@ -1,13 +1,21 @@
 //! Every statement, once. Portable between SQLite and PostgreSQL: `$n` placeholders, TEXT and
 //! BIGINT, no booleans, no JSON operators, no generated keys. A test prepares each of them.
 
+mod leftovers;
+mod spending;
+
+pub(crate) use leftovers::leftovers;
+pub(crate) use spending::{Ask, spending};
+
+use crate::DeliveryFilter;
+
 /// Columns of `runs`, in the order in which rows are written and read.
 pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, session, key, \
     created_at, updated_at, last_seq, last_hash, version, epoch, owner, runnable, ready_at, \
     outcome, note, archived, turns, tool_calls, input_tokens, output_tokens, cost, \
     reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits, \
     label, priority, background, expects, gathers, gathered_at, paused, finished_at, cleanup, \
-    erased, account, budget, drawn";
+    erased, account, budget, drawn, calling, calling_for";
 
 /// Those that never change.
 const CONSTANT: [&str; 13] = [
@@ -27,11 +35,16 @@ const CONSTANT: [&str; 13] = [
 ];
 
 /// How many columns `RUN_COLUMNS` has.
-pub(crate) const RUN_WIDTH: usize = 46;
+pub(crate) const RUN_WIDTH: usize = 48;
 
 /// Columns of `events`.
 const EVENT_COLUMNS: &str = "run, seq, at, version, body, hash";
 pub(crate) const EVENT_WIDTH: usize = 6;
+
+/// Columns of `model_calls`.
+const CALL_COLUMNS: &str = "run, seq, at, root, agent, model, label, purpose, ending, calls, \
+    input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, cost";
+pub(crate) const CALL_WIDTH: usize = 16;
 
 /// The schema, one migration an entry; statements are split at `;`.
 pub(crate) const MIGRATIONS: &[&str] = &[
@@ -89,27 +102,47 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     ALTER TABLE runs ADD COLUMN account TEXT;
     ALTER TABLE runs ADD COLUMN budget TEXT;
     ALTER TABLE runs ADD COLUMN drawn TEXT;
+    ALTER TABLE runs ADD COLUMN calling TEXT;
+    ALTER TABLE runs ADD COLUMN calling_for TEXT NOT NULL DEFAULT 'turn';
+    UPDATE runs SET calling = model WHERE reserved_input + reserved_output + reserved_cost > 0;
     UPDATE runs SET finished_at = updated_at WHERE outcome IS NOT NULL;
     DROP INDEX runs_ready;
     CREATE INDEX runs_ready ON runs (priority DESC, ready_at, id)
         WHERE runnable = 1 AND owner IS NULL AND paused = 0;
+    CREATE INDEX runs_by_agent ON runs (agent, id);
+    CREATE INDEX runs_by_label ON runs (label, id) WHERE label > '';
+    CREATE INDEX runs_by_outcome ON runs (outcome, id) WHERE outcome IS NOT NULL;
     CREATE INDEX runs_gathering ON runs (gathered_at) WHERE gathered_at > 0;
     CREATE INDEX runs_to_put_away ON runs (finished_at) WHERE finished_at > 0 AND archived = 0;
+    CREATE INDEX runs_to_erase ON runs (finished_at) WHERE archived = 1 AND erased = 0;
+    CREATE INDEX runs_to_delete ON runs (finished_at)
+        WHERE cleanup = 'delete' AND erased = 0 AND finished_at > 0;
+    CREATE INDEX runs_open_in_tree ON runs (root, id) WHERE outcome IS NULL;
+    CREATE INDEX runs_open_by_workspace ON runs (workspace, id) WHERE outcome IS NULL;
+    CREATE INDEX runs_open_at_the_top ON runs (id) WHERE depth = 0 AND outcome IS NULL;
+    CREATE INDEX runs_calling ON runs (id) WHERE calling IS NOT NULL;
+    CREATE INDEX runs_by_ending ON runs (substr(id, 23));
     CREATE TABLE model_calls (
         run TEXT NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL, root TEXT NOT NULL,
         agent TEXT NOT NULL, model TEXT NOT NULL, label TEXT NOT NULL, purpose TEXT NOT NULL,
-        ending TEXT NOT NULL, input_tokens BIGINT NOT NULL, cache_read_tokens BIGINT NOT NULL,
-        cache_write_tokens BIGINT NOT NULL, output_tokens BIGINT NOT NULL,
-        reasoning_tokens BIGINT NOT NULL, cost BIGINT NOT NULL, PRIMARY KEY (run, seq)
+        ending TEXT NOT NULL, calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL,
+        cache_read_tokens BIGINT NOT NULL, cache_write_tokens BIGINT NOT NULL,
+        output_tokens BIGINT NOT NULL, reasoning_tokens BIGINT NOT NULL, cost BIGINT NOT NULL,
+        PRIMARY KEY (run, seq)
     );
-    CREATE INDEX model_calls_by_root ON model_calls (root, run);
     CREATE INDEX model_calls_by_time ON model_calls (at);
+    INSERT INTO model_calls SELECT id, 0, updated_at, root, agent, model, '', 'turn', 'earlier',
+        turns, input_tokens, 0, 0, output_tokens, 0, cost
+        FROM runs WHERE turns + input_tokens + output_tokens + cost > 0;
     CREATE TABLE deliveries (
         id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL, hook TEXT NOT NULL,
-        state TEXT NOT NULL, attempts BIGINT NOT NULL, due_at BIGINT NOT NULL,
-        created_at BIGINT NOT NULL, note TEXT NOT NULL
+        kind TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL, attempts BIGINT NOT NULL,
+        due_at BIGINT NOT NULL, created_at BIGINT NOT NULL, note TEXT NOT NULL
     );
-    CREATE INDEX deliveries_due ON deliveries (due_at) WHERE state = 'due'
+    CREATE INDEX deliveries_due ON deliveries (hook, due_at) WHERE state = 'due';
+    CREATE INDEX deliveries_by_time ON deliveries (created_at);
+    CREATE INDEX deliveries_by_state ON deliveries (state, created_at);
+    CREATE INDEX deliveries_by_run ON deliveries (run)
 ",
 ];
 
@@ -124,14 +157,68 @@ pub(crate) const DISOWN: &str = "UPDATE runs SET owner = NULL \
 pub(crate) const MARK_DAMAGED: &str = "UPDATE runs SET damaged = $2 WHERE id = $1";
 pub(crate) const EVENTS_FROM: &str = "SELECT seq, at, version, body, hash FROM events \
     WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
-pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged FROM runs \
+pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged, erased FROM runs \
     WHERE id = $1";
+pub(crate) const ERASE: &str = "DELETE FROM events WHERE run = $1";
 
 pub(crate) const ORPHANS: &str = "SELECT DISTINCT run FROM events \
     WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = events.run) ORDER BY run";
 
+/// Columns of `deliveries`, in the order in which rows are written and read.
+macro_rules! delivery_columns {
+    () => {
+        "id, run, seq, hook, kind, data, state, attempts, due_at, created_at, note"
+    };
+}
+/// A delivery is stored once, however often its event is asked for.
+pub(crate) const DELIVERY_INSERT: &str = concat!(
+    "INSERT INTO deliveries (",
+    delivery_columns!(),
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (id) DO NOTHING"
+);
+/// Binds: until when they are taken, hook, now, limit.
+pub(crate) const DELIVERIES_TAKE: &str = concat!(
+    "UPDATE deliveries SET due_at = $1, attempts = attempts + 1 WHERE id IN (\
+     SELECT id FROM deliveries WHERE state = 'due' AND hook = $2 AND due_at <= $3 \
+     ORDER BY due_at, id LIMIT $4) RETURNING ",
+    delivery_columns!()
+);
+/// Only for whoever took it last. Binds: state, due_at, note, data or nothing, id, attempts.
+pub(crate) const DELIVERY_SETTLE: &str = "UPDATE deliveries SET state = $1, due_at = $2, \
+    note = $3, data = COALESCE($4, data) WHERE id = $5 AND attempts = $6 AND state = 'due'";
+pub(crate) const DELIVERY_REVIVE: &str = concat!(
+    "UPDATE deliveries SET state = 'due', attempts = 0, due_at = $1 \
+     WHERE state = 'dead' AND id = $2 RETURNING ",
+    delivery_columns!()
+);
+pub(crate) const DELIVERIES_REVIVE: &str = concat!(
+    "UPDATE deliveries SET state = 'due', attempts = 0, due_at = $1 \
+     WHERE state = 'dead' RETURNING ",
+    delivery_columns!()
+);
+pub(crate) const DELIVERY_NEXT: &str =
+    "SELECT MIN(due_at) FROM deliveries WHERE state = 'due' AND hook = $1";
+
+/// Lists deliveries, the newest first. Binds: id, state, limit.
+pub(crate) fn deliveries(filter: &DeliveryFilter) -> String {
+    let mut conditions = Vec::new();
+    if filter.id.is_some() {
+        conditions.push("id = $1".to_owned());
+    }
+    if filter.state.is_some() {
+        conditions.push(format!("state = ${}", conditions.len() + 1));
+    }
+    let next = conditions.len() + 1;
+    let filter = match conditions.is_empty() {
+        true => String::new(),
+        false => format!(" WHERE {}", conditions.join(" AND ")),
+    };
+    let columns = delivery_columns!();
+    format!("SELECT {columns} FROM deliveries{filter} ORDER BY created_at DESC, id LIMIT ${next}")
+}
+
 /// `count` placeholders in parentheses, from `$first` on.
-fn placeholders(first: usize, count: usize) -> String {
+pub(crate) fn placeholders(first: usize, count: usize) -> String {
     let list: Vec<String> = (first..first + count).map(|index| format!("${index}")).collect();
     format!("({})", list.join(", "))
 }
@@ -151,6 +238,11 @@ fn given_rows(width: usize, count: usize) -> String {
 /// Inserts up to `count` events.
 pub(crate) fn insert_events(count: usize) -> String {
     format!("INSERT INTO events ({EVENT_COLUMNS}) {}", given_rows(EVENT_WIDTH, count))
+}
+
+/// Inserts up to `count` model calls.
+pub(crate) fn insert_calls(count: usize) -> String {
+    format!("INSERT INTO model_calls ({CALL_COLUMNS}) {}", given_rows(CALL_WIDTH, count))
 }
 
 /// Writes up to `count` rows of runs, new or known.
@@ -183,61 +275,11 @@ pub(crate) fn runs_by_key(count: usize) -> String {
     format!("SELECT key, id FROM runs WHERE key IN {}", placeholders(1, count))
 }
 
-/// What of a [`crate::Filter`] or [`crate::Wanted`] is set.
+/// What of a [`crate::Wanted`] is set.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Shape {
     pub(crate) ids: usize,
     pub(crate) workspace: bool,
-    pub(crate) kin: Option<Family>,
-    pub(crate) unfinished: bool,
-    pub(crate) gathering: bool,
-    pub(crate) before: bool,
-}
-
-/// What of [`crate::Kin`] is asked for.
-#[derive(Clone, Copy)]
-pub(crate) enum Family {
-    Roots,
-    Children,
-    Tree,
-}
-
-/// Lists runs, the newest first. Binds: ids, workspace, kin, before, limit.
-pub(crate) fn list(shape: Shape) -> String {
-    let mut next = 1;
-    let mut conditions = Vec::new();
-    if shape.ids > 0 {
-        conditions.push(format!("id IN {}", placeholders(next, shape.ids)));
-        next += shape.ids;
-    }
-    if shape.workspace {
-        conditions.push(format!("workspace = ${next}"));
-        next += 1;
-    }
-    match shape.kin {
-        None => {}
-        Some(Family::Roots) => conditions.push("depth = 0".to_owned()),
-        Some(family) => {
-            let column = if matches!(family, Family::Tree) { "root" } else { "parent" };
-            conditions.push(format!("{column} = ${next}"));
-            next += 1;
-        }
-    }
-    if shape.before {
-        conditions.push(format!("id < ${next}"));
-        next += 1;
-    }
-    if shape.unfinished {
-        conditions.push("outcome IS NULL".to_owned());
-    }
-    if shape.gathering {
-        conditions.push("gathered_at > 0".to_owned());
-    }
-    let filter = match conditions.is_empty() {
-        true => String::new(),
-        false => format!(" WHERE {}", conditions.join(" AND ")),
-    };
-    format!("SELECT {RUN_COLUMNS} FROM runs{filter} ORDER BY id DESC LIMIT ${next}")
 }
 
 /// Selects runs to claim, the longest waiting first. Binds: version, ids, workspace, limit.
@@ -259,31 +301,73 @@ pub(crate) fn claimable(shape: Shape) -> String {
     )
 }
 
+/// Finds runs by the beginning of their ids. Binds: the least id, the greatest, limit.
+pub(crate) fn runs_by_beginning() -> String {
+    format!("SELECT {RUN_COLUMNS} FROM runs WHERE id >= $1 AND id <= $2 ORDER BY id DESC LIMIT $3")
+}
+
+/// Finds runs by the last four characters of their ids. Binds: those, limit.
+pub(crate) fn runs_by_ending() -> String {
+    format!("SELECT {RUN_COLUMNS} FROM runs WHERE substr(id, 23) = $1 ORDER BY id DESC LIMIT $2")
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use sqlx::{AssertSqlSafe, Connection, Executor, SqlSafeStr, SqliteConnection};
+    use crate::DeliveryState;
+    use crate::leftover::Leftover;
+    use crate::spending::By;
+    use crate::{Filter, Kin, Unfinished};
+    use posse_protocol::RunId;
+    use sqlx::{AssertSqlSafe, Connection, Executor, Row, SqlSafeStr, SqliteConnection};
 
     /// Every statement a store runs, apart from the engine's own pragmas and transactions.
     fn all() -> Vec<String> {
-        let fixed =
-            [WORKERS, WORKER_SAVE, WORKER_DELETE, DISOWN, MARK_DAMAGED, EVENTS_FROM, TAIL, ORPHANS];
+        let fixed = [
+            WORKERS,
+            WORKER_SAVE,
+            WORKER_DELETE,
+            DISOWN,
+            MARK_DAMAGED,
+            EVENTS_FROM,
+            TAIL,
+            ORPHANS,
+            ERASE,
+        ];
         let mut all: Vec<String> = fixed.map(str::to_owned).to_vec();
+        let of_deliveries = [
+            DELIVERY_INSERT,
+            DELIVERIES_TAKE,
+            DELIVERY_SETTLE,
+            DELIVERY_REVIVE,
+            DELIVERIES_REVIVE,
+            DELIVERY_NEXT,
+        ];
+        all.extend(of_deliveries.map(str::to_owned));
+        for id in [None, Some("msg_1".to_owned())] {
+            for state in [None, Some(DeliveryState::Dead)] {
+                all.push(deliveries(&DeliveryFilter { id: id.clone(), state, limit: 0 }));
+            }
+        }
+        all.extend([runs_by_beginning(), runs_by_ending()]);
+        all.extend([Leftover::Ended, Leftover::Unwanted, Leftover::Archived].map(leftovers));
+        let every = [By::Nothing, By::Run, By::Tree, By::Agent, By::Model, By::Label, By::Day];
+        for (by, bits) in every.into_iter().flat_map(|by| (0..16).map(move |bits| (by, bits))) {
+            let is_set = |bit: i32| bits & (1 << bit) != 0;
+            let (tree, workspace) = (is_set(0), is_set(1));
+            all.push(spending(Ask { by, tree, workspace, since: is_set(2), until: is_set(3) }));
+        }
         for count in [1, 2, 64] {
             all.extend(
-                [insert_events, save_runs, runs_by_id, tails, runs_by_key].map(|it| it(count)),
+                [insert_events, insert_calls, save_runs, runs_by_id, tails, runs_by_key]
+                    .map(|it| it(count)),
             );
         }
-        for bits in 0..128usize {
-            let is_set = |bit: usize| bits & (1 << bit) != 0;
-            let ids = (bits & 1) + 63 * (bits >> 4 & 1);
-            let kin = [None, Some(Family::Roots), Some(Family::Children), Some(Family::Tree)];
-            let kin = kin[bits >> 5];
-            let (workspace, unfinished, before) = (is_set(1), is_set(2), is_set(3));
-            let shape = Shape { ids, workspace, kin, unfinished, before, gathering: is_set(0) };
-            all.extend([list(shape), claimable(shape)]);
+        for ids in [0, 1, 64] {
+            all.extend([false, true].map(|workspace| claimable(Shape { ids, workspace })));
         }
+        all.extend(crate::selection::samples());
         all
     }
 
@@ -297,6 +381,61 @@ mod tests {
             let text = AssertSqlSafe(statement.clone()).into_sql_str();
             let prepared = connection.prepare(text).await;
             assert!(prepared.is_ok(), "{statement}: {:?}", prepared.err());
+        }
+    }
+
+    /// How the engine finds the rows of a statement.
+    async fn plan(connection: &mut SqliteConnection, statement: &str) -> String {
+        let explained = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+        let steps = sqlx::query(explained).fetch_all(connection).await.unwrap();
+        steps.iter().map(|step| step.get::<String, _>(3) + "; ").collect()
+    }
+
+    #[tokio::test]
+    async fn an_index_leads_to_what_is_asked_for_among_a_million() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        for statement in MIGRATIONS.iter().flat_map(|migration| migration.split(';')) {
+            connection.execute(AssertSqlSafe(statement.to_owned())).await.unwrap();
+        }
+        let listed = |workspace: bool, kin, unfinished: bool| {
+            let unfinished = if unfinished { Unfinished::Only } else { Unfinished::All };
+            let workspace = workspace.then(|| "/w".to_owned());
+            let filter = Filter { workspace, kin, unfinished, ..Filter::default() };
+            crate::selection::select(&filter, &[]).statement
+        };
+        let run = RunId::from_u128(1);
+        let table = [
+            (listed(false, Kin::All, false), "sqlite_autoindex_runs_1"),
+            (listed(false, Kin::All, true), "runs_unfinished"),
+            (listed(true, Kin::All, false), "runs_by_workspace"),
+            (listed(true, Kin::All, true), "runs_open_by_workspace"),
+            (listed(false, Kin::Roots, false), "runs_at_the_top"),
+            (listed(false, Kin::Roots, true), "runs_open_at_the_top"),
+            (listed(false, Kin::ChildrenOf(run), false), "runs_by_parent"),
+            (listed(false, Kin::TreeOf(run), false), "runs_by_root"),
+            (listed(false, Kin::TreeOf(run), true), "runs_open_in_tree"),
+            (runs_by_beginning(), "sqlite_autoindex_runs_1"),
+            (runs_by_ending(), "runs_by_ending"),
+            (leftovers(Leftover::Ended), "runs_to_put_away"),
+            (leftovers(Leftover::Unwanted), "runs_to_delete"),
+            (leftovers(Leftover::Archived), "runs_to_erase"),
+        ];
+        for (statement, index) in table {
+            let plan = plan(&mut connection, &statement).await;
+            let wanted = format!("runs USING INDEX {index}");
+            assert!(plan.contains(&wanted), "{statement}: {plan}");
+            let is_sorted = !plan.contains("TEMP B-TREE") || index == "runs_by_ending";
+            assert!(is_sorted, "{statement}: {plan}");
+        }
+        let by = By::Nothing;
+        for (tree, index) in
+            [(true, "sqlite_autoindex_model_calls_1"), (false, "model_calls_by_time")]
+        {
+            let ask = Ask { by, tree, workspace: false, since: !tree, until: false };
+            let plan = plan(&mut connection, &spending(ask)).await;
+            assert!(plan.contains(&format!("SEARCH model_calls USING INDEX {index}")), "{plan}");
+            let is_bounded = plan.contains("runs_calling") || tree;
+            assert!(is_bounded && !plan.contains("SCAN model_calls"), "{plan}");
         }
     }
 
@@ -316,5 +455,6 @@ mod tests {
     fn the_columns_are_counted() {
         assert_eq!(RUN_COLUMNS.split(", ").count(), RUN_WIDTH);
         assert_eq!(EVENT_COLUMNS.split(", ").count(), EVENT_WIDTH);
+        assert_eq!(CALL_COLUMNS.split(", ").count(), CALL_WIDTH);
     }
 }

@@ -10,6 +10,7 @@ use crate::http::{
 };
 use crate::ledger::Ledger;
 use crate::script::{Book, Reply};
+use crate::turnstile::Seat;
 use crate::wire;
 use std::io;
 use std::net::SocketAddr;
@@ -34,6 +35,8 @@ pub(crate) struct Performance {
     pub(crate) fault: Option<&'static Fault>,
     /// What others can read from the cache once it has begun.
     pub(crate) written: Option<Written>,
+    /// Counts against what the server takes at once, until the last of the response is sent.
+    pub(crate) seat: Option<Seat>,
 }
 
 impl Performance {
@@ -51,6 +54,7 @@ impl Performance {
             held_after: reply.held_after.clone(),
             fault: reply.faulty(),
             written,
+            seat: None,
         }
     }
 }
@@ -65,6 +69,7 @@ impl From<Response> for Performance {
             held_after: None,
             fault: None,
             written: None,
+            seat: None,
         }
     }
 }
@@ -165,8 +170,9 @@ struct Connection {
 
 impl Connection {
     async fn perform(&mut self, performance: Performance, framing: Framing) -> Result<(), Gone> {
-        let Performance { response, latency, token_delay, held_by, held_after, written, .. } =
-            performance;
+        let Performance {
+            response, latency, token_delay, held_by, held_after, written, seat, ..
+        } = performance;
         self.pause(latency).await?;
         if let Some(gate) = held_by {
             self.hold(&gate).await?;
@@ -180,11 +186,17 @@ impl Connection {
                     self.hold(&gate).await?;
                 }
                 let out = encode(response.status, &response.headers, body, framing);
+                drop(seat);
                 self.stream.write_all(&out).await?;
             }
             Payload::Events(events) => {
                 let head = begin_chunked(response.status, &response.headers, framing);
-                self.stream_events(head, events, framing.version, token_delay, held_after).await?;
+                let mut out = head;
+                self.stream_events(&mut out, events, framing.version, token_delay, held_after)
+                    .await?;
+                // Before the last byte: the client may ask again the moment it has come.
+                drop(seat);
+                self.flush(&mut out).await?;
             }
         }
         Ok(())
@@ -243,9 +255,10 @@ impl Connection {
         matches!(self.stream.peek(&mut [0]).await, Ok(1..))
     }
 
+    /// Sends events at their pace; what is left in `out` is still to be sent.
     async fn stream_events(
         &mut self,
-        mut out: Vec<u8>,
+        out: &mut Vec<u8>,
         events: &Events,
         version: Version,
         token_delay: Duration,
@@ -258,20 +271,20 @@ impl Connection {
                 && let Some((_, gate)) =
                     held_after.take_if(|(count, _)| deltas >= *count || index == last)
             {
-                self.flush(&mut out).await?;
+                self.flush(out).await?;
                 self.hold(&gate).await?;
             }
             if kind == EventKind::Delta {
                 if deltas > 0 && !token_delay.is_zero() {
-                    self.flush(&mut out).await?;
+                    self.flush(out).await?;
                     self.pause(token_delay).await?;
                 }
                 deltas += 1;
             }
-            push_chunk(&mut out, event, version);
+            push_chunk(out, event, version);
         }
-        end_chunked(&mut out, version);
-        self.flush(&mut out).await
+        end_chunked(out, version);
+        Ok(())
     }
 
     async fn flush(&mut self, out: &mut Vec<u8>) -> Result<(), Gone> {

@@ -11,6 +11,7 @@ mod arguments;
 mod bash;
 mod blocking;
 mod edit;
+pub mod egress;
 mod failure;
 mod glob;
 mod grep;

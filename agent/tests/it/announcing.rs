@@ -8,7 +8,12 @@ use posse_agent::protocol::*;
 fn thinking(session: bool) -> (World, Seq) {
     let mut world = World::new(session, Limits::default());
     let (purpose, extra) = (Purpose::Turn, Extra::default());
-    world.push(Event::ModelCalled(ModelCalled { reserved: Usage::default(), purpose, extra }));
+    world.push(Event::ModelCalled(ModelCalled {
+        reserved: Usage::default(),
+        purpose,
+        model: String::new(),
+        extra,
+    }));
     let seen = world.transcript.seq();
     (world, seen)
 }

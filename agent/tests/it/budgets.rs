@@ -115,7 +115,8 @@ fn a_call_made_again_is_no_new_turn() {
     world.bounds.allowance = share(Limit::Turns, 1, 0);
     let Step::CallModel { reserved, .. } = world.next() else { panic!("{:?}", world.next()) };
     let (purpose, extra) = (Purpose::Turn, Extra::default());
-    world.push(Event::ModelCalled(ModelCalled { reserved, purpose, extra }));
+    let model = String::new();
+    world.push(Event::ModelCalled(ModelCalled { reserved, purpose, model, extra }));
     world.model_failed(FailureKind::Other, Some(Remedy::retry(10)));
     world.bounds.allowance = share(Limit::Turns, 0, 0);
     assert!(matches!(world.next(), Step::CallModel { .. }), "{:?}", world.next());

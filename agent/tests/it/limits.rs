@@ -110,6 +110,7 @@ fn a_call_that_never_came_back_is_charged_as_reserved() {
         Event::ModelCalled(ModelCalled {
             reserved: reserved.clone(),
             purpose: Purpose::Turn,
+            model: String::new(),
             extra: Extra::default(),
         })
     };
@@ -128,7 +129,12 @@ fn what_an_unanswered_call_may_have_cost_is_not_spent_again() {
     while let Step::CallModel { reserved, .. } = world.next() {
         // The process dies during the call, every time.
         let (purpose, extra) = (Purpose::Turn, Extra::default());
-        world.push(Event::ModelCalled(ModelCalled { reserved, purpose, extra }));
+        world.push(Event::ModelCalled(ModelCalled {
+            reserved,
+            purpose,
+            model: String::new(),
+            extra,
+        }));
         assert!(world.transcript.usage().cost <= limit, "{:?}", world.transcript.usage());
     }
     assert!(matches!(world.next(), Step::Tell { limit: Limit::Cost, .. }), "{:?}", world.next());

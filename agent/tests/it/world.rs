@@ -200,7 +200,12 @@ impl World {
 
     fn model_call(&mut self, reserved: Usage, dice: &mut Dice<'_>) {
         let purpose = Purpose::Turn;
-        self.push(Event::ModelCalled(ModelCalled { reserved, purpose, extra: Extra::default() }));
+        self.push(Event::ModelCalled(ModelCalled {
+            reserved,
+            purpose,
+            model: String::new(),
+            extra: Extra::default(),
+        }));
         let seen = self.transcript.seq();
         let again = Remedy::retry(10);
         let other = Remedy::fallback("test/other");
@@ -314,7 +319,12 @@ impl World {
         let before = self.transcript.compactable_before(500).unwrap_or(Seq(u64::MAX));
         let reserved = Usage { input_tokens: 10, ..Usage::default() };
         let purpose = Purpose::Compaction;
-        self.push(Event::ModelCalled(ModelCalled { reserved, purpose, extra: Extra::default() }));
+        self.push(Event::ModelCalled(ModelCalled {
+            reserved,
+            purpose,
+            model: String::new(),
+            extra: Extra::default(),
+        }));
         self.push(Event::Compacted(Box::new(Compacted {
             before,
             summary: "what was".into(),

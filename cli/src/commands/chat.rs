@@ -18,7 +18,7 @@ use lines::{Line, Lines};
 use posse::config::Config;
 use posse::protocol::CancelScope;
 use posse::store::{Filter, Kin};
-use posse::{RunRow, Runtime};
+use posse::{Extent, RunRow, Runtime};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use words::{Command, Meaning};
@@ -87,6 +87,10 @@ async fn open(
     runtime.check_model(&row.model)?;
     let title = clean_line(&row.title, 100);
     viewer.screen.remark(&format!("going on with {short}: {title}"));
+    // Whoever comes back to talk does not mean to wait.
+    if row.paused && row.outcome.is_none() {
+        runtime.unpause(row.id, "the user", Extent::Subtree).await?;
+    }
     let recalled = viewer.recall(runtime, &row).await?;
     Ok(Followee::again(runtime.resume(row.id), recalled))
 }
@@ -115,23 +119,42 @@ async fn converse(
     if turn(runtime, session, viewer).await? == Turn::Leave {
         return Ok(Code::Interrupted);
     }
+    // Something has come that was not shown yet.
+    let mut waiting = false;
     loop {
-        let line = match lines.next(&mut viewer.signals).await? {
+        let next = tokio::select! {
+            next = lines.next(&mut viewer.signals) => next?,
+            told = session.told() => {
+                told?;
+                if lines::is_interactive() {
+                    lines.say("◇ a task in the background has ended; Enter shows what comes of it");
+                    waiting = true;
+                }
+                continue;
+            }
+        };
+        let line = match next {
             Line::Text(line) => line,
             Line::Interrupted => {
                 print::note("(Ctrl-D or /quit leaves)");
                 continue;
             }
-            Line::End => return Ok(Code::Done),
+            Line::End => return leave(chat, session, viewer).await,
             Line::Unreadable(reason) => {
                 return Err(Failure::usage(format!("cannot read the input: {reason}")));
             }
             Line::Killed => return Ok(Code::Interrupted),
         };
         let text = match Meaning::of(&line) {
+            Meaning::Nothing if std::mem::take(&mut waiting) => {
+                match turn(runtime, session, viewer).await? {
+                    Turn::Over => continue,
+                    Turn::Leave => return Ok(Code::Interrupted),
+                }
+            }
             Meaning::Nothing => continue,
             Meaning::Say(text) => text,
-            Meaning::Command(Command::Quit) => return Ok(Code::Done),
+            Meaning::Command(Command::Quit) => return leave(chat, session, viewer).await,
             Meaning::Command(command) => match chat.obey(command, viewer).await? {
                 Turn::Over => continue,
                 Turn::Leave => return Ok(Code::Interrupted),
@@ -145,11 +168,42 @@ async fn converse(
                 continue;
             }
         };
+        waiting = false;
         runtime.send(chat.session, text).await?;
         if turn(runtime, session, viewer).await? == Turn::Leave {
             return Ok(Code::Interrupted);
         }
         deck.check()?;
+    }
+}
+
+/// The input has ended. A pipe waits for what is at work in the background: nobody could ask for it
+/// later. A person is told that it goes on when the chat does.
+async fn leave(
+    chat: &Chat<'_>,
+    session: &mut Followee,
+    viewer: &mut Viewer,
+) -> Result<Code, Failure> {
+    loop {
+        let row = chat.runtime.find(&chat.session.to_string()).await?;
+        if row.expects == 0 {
+            return Ok(Code::Done);
+        }
+        if lines::is_interactive() {
+            let tasks = if row.expects == 1 { "task is" } else { "tasks are" };
+            viewer.screen.remark(&format!(
+                "{} {tasks} still at work in the background, and will go on with this chat",
+                row.expects
+            ));
+            return Ok(Code::Done);
+        }
+        tokio::select! {
+            told = session.told() => told?,
+            _ = viewer.signals.next() => return Ok(Code::Interrupted),
+        }
+        if turn(chat.runtime, session, viewer).await? == Turn::Leave {
+            return Ok(Code::Interrupted);
+        }
     }
 }
 

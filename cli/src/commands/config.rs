@@ -81,11 +81,21 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
         AutoResume::Wait => "wait",
     };
     row("recovery", json!(recovery), &config.recovery.origin);
+    let stall_after = match config.stall_after.value.as_millis() as u64 {
+        0 => "off".to_owned(),
+        time => crate::view::duration(time),
+    };
+    row("stall_after", json!(stall_after), &config.stall_after.origin);
     let durability = match config.durability.value {
         Durability::Power => "power",
         Durability::Process => "process",
     };
     row("durability", json!(durability), &config.durability.origin);
+    let lifecycle = &config.lifecycle;
+    let minutes = &lifecycle.archive_after_minutes;
+    row("archive_after_minutes", json!(minutes.value), &minutes.origin);
+    let days = &lifecycle.retention_days;
+    row("retention_days", json!(days.value), &days.origin);
     let limits = &config.limits;
     row("limits.turns", json!(limits.turns.value), &limits.turns.origin);
     row("limits.tool_calls", json!(limits.tool_calls.value), &limits.tool_calls.origin);
@@ -117,6 +127,10 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
     let catalog = &config.catalog;
     for vendor in catalog.value.vendors().iter().filter(|vendor| vendor.source == Source::User) {
         row(&format!("vendors.{}", vendor.name), json!(vendor.base_url), &catalog.origin);
+    }
+    for webhook in &config.webhooks {
+        let Setting { value, origin } = webhook;
+        row(&format!("webhooks.{}", value.name()), json!(value.shown_address()), origin);
     }
     for agent in &config.agents {
         let Setting { value, origin } = agent;

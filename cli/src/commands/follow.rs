@@ -10,10 +10,10 @@ use crate::print;
 use crate::screen::{Screen, Volume};
 use crate::signals::{Signal, Signals};
 use posse::agents::Level;
-use posse::protocol::{Delta, Event, Outcome, Record, Seq};
+use posse::protocol::{Delta, Event, Outcome, Record, Sender, Seq};
 use posse::{Events, RunHandle, RunId, RunRow, Runtime, TreeEvents, Update};
 use serde::Serialize;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 /// How a run is shown.
@@ -51,6 +51,8 @@ pub struct Followee {
     pub run: RunHandle,
     events: TreeEvents,
     shown: Seq,
+    /// What was heard while nobody followed it.
+    ahead: VecDeque<(RunId, Update)>,
     /// The epoch of this process's claim to it, once it was seen to execute it.
     claim: Option<u64>,
 }
@@ -64,20 +66,47 @@ pub struct Recalled {
 impl Followee {
     /// Follows `run` from its beginning on.
     pub fn new(run: RunHandle) -> Self {
-        Followee { events: run.tree_events(Seq::ZERO), run, shown: Seq::ZERO, claim: None }
+        let events = run.tree_events(Seq::ZERO);
+        Followee { events, run, shown: Seq::ZERO, ahead: VecDeque::new(), claim: None }
     }
 
     /// Follows a run that was only just started, and `events` of it from its beginning on.
     pub fn started(run: RunHandle, events: Events) -> Self {
         let events = TreeEvents::new(run.clone(), events);
-        Followee { events, run, shown: Seq::ZERO, claim: None }
+        Followee { events, run, shown: Seq::ZERO, ahead: VecDeque::new(), claim: None }
     }
 
     /// Follows `run` from where it was told.
     pub fn again(run: RunHandle, recalled: Recalled) -> Self {
         let mut events = run.tree_events(recalled.after);
         recalled.below.into_iter().for_each(|(run, after)| events.include(run, after));
-        Followee { events, run, shown: recalled.after, claim: None }
+        Followee { events, run, shown: recalled.after, ahead: VecDeque::new(), claim: None }
+    }
+
+    /// Waits until the run, which nobody follows now, has been told that one below it has ended.
+    /// Whoever follows it next is shown all that was heard. May be dropped while it waits.
+    pub async fn told(&mut self) -> Result<(), Failure> {
+        loop {
+            let Some(update) = self.events.next().await else {
+                return std::future::pending().await;
+            };
+            let (about, update) = update?;
+            let Update::Event(record) = &update else { continue };
+            let is_told = about == self.run.id() && is_announcement(&record.event);
+            self.ahead.push_back((about, update));
+            if is_told {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Followee {
+    async fn next(&mut self) -> Option<Result<(RunId, Update), posse::Error>> {
+        match self.ahead.pop_front() {
+            Some(heard) => Some(Ok(heard)),
+            None => self.events.next().await,
+        }
     }
 }
 
@@ -185,7 +214,7 @@ impl Viewer {
             let update = tokio::select! {
                 biased;
                 signal = self.signals.next() => return Ok(Followed::Signal(signal)),
-                update = followee.events.next() => update,
+                update = followee.next() => update,
                 row = &mut rest, if looking => {
                     (looking, rested) = (false, row?);
                     continue;
@@ -271,8 +300,8 @@ impl Viewer {
         followee.claim = Some(row.epoch);
         self.screen.pause();
         print::note(format!(
-            "another process has taken over run {}: this one was stopped for too long. \
-             Nothing it still does for the run is stored; following the run there",
+            "another process has taken over run {}: this one was stopped for too long, or a daemon \
+             was faster. Nothing it still does for the run is stored; following the run there",
             row.id.short()
         ));
         Ok(())
@@ -313,6 +342,16 @@ impl Viewer {
                 std::process::exit(Code::Interrupted as i32)
             }
         }
+    }
+}
+
+/// True when a run is told that one below it has ended.
+fn is_announcement(event: &Event) -> bool {
+    match event {
+        Event::MessageReceived(received) => {
+            matches!(received.from, Sender::Child(_)) && !received.is_only_recorded()
+        }
+        _ => false,
     }
 }
 

@@ -1,10 +1,13 @@
 //! One file a command.
 
 pub mod agents;
+mod background;
 mod cassette;
 pub mod chat;
 pub mod completions;
 pub mod config;
+pub mod cost;
+pub mod daemon;
 pub mod demo;
 pub mod fake_model;
 mod follow;
@@ -13,6 +16,7 @@ mod rest;
 pub mod run;
 pub mod runs;
 pub mod skills;
+pub mod webhooks;
 
 use crate::args::{AgentOptions, Global};
 use crate::environment::Environment;
@@ -28,6 +32,7 @@ use posse::{
 use std::path::{Path, PathBuf};
 
 /// What every command has.
+#[derive(Clone)]
 pub struct Common {
     pub global: Global,
     pub environment: Environment,
@@ -62,6 +67,12 @@ impl Common {
         Ok(Config::load(&self.sources(folder))?)
     }
 
+    /// The settings of the user, without those of any project.
+    pub fn user_config(&self) -> Result<Config, Failure> {
+        let user = self.environment.config_folder.as_ref().map(|user| user.join("config.toml"));
+        Ok(Config::load(&Sources { user, project: None })?)
+    }
+
     /// The keys that the vendors of `config` ask for.
     pub fn keys(&self, config: &Config) -> Keys {
         match &self.keys {
@@ -72,7 +83,7 @@ impl Common {
 
     /// The models there are, without a runtime.
     pub fn models(&self, config: &Config) -> Models {
-        let options = Options { stall: config.patience.stall() };
+        let options = Options { stall: config.patience.stall(), ..Options::default() };
         Models::new(config.catalog.value.clone(), self.keys(config), options)
     }
 
@@ -113,9 +124,19 @@ impl Common {
         agents: LiveCatalog,
         cassette: Option<Cassette>,
     ) -> Result<Runtime, Failure> {
+        Ok(Runtime::open(self.runtime_config(config, agents, cassette)?).await?)
+    }
+
+    /// How a runtime is set up that goes on with no run by itself.
+    pub fn runtime_config(
+        &self,
+        config: &Config,
+        agents: LiveCatalog,
+        cassette: Option<Cassette>,
+    ) -> Result<RuntimeConfig, Failure> {
         let environment = self.environment.for_processes.clone();
         let mut models = config.model.value.iter().cloned();
-        let runtime = RuntimeConfig {
+        Ok(RuntimeConfig {
             durability: config.durability.value,
             catalog: config.catalog.value.clone(),
             model: models.next(),
@@ -131,15 +152,17 @@ impl Common {
             stall: config.patience.stall(),
             limits: config.limits.limits(),
             budget: config.budget.budget(),
+            lifecycle: config.lifecycle.lifecycle(),
             skills: self.skills(agents.working_folder()),
             agents,
             launcher: Some(self.launcher.clone().with_environment(environment)),
             max_concurrent: config.max_concurrent.value,
             recovery: Recovery::Wait,
+            webhooks: self.webhooks(config, cassette.as_ref())?,
+            stall_after: config.stall_after.value,
             cassette,
             ..RuntimeConfig::new(self.database()?, self.keys(config))
-        };
-        Ok(Runtime::open(runtime).await?)
+        })
     }
 }
 

@@ -9,7 +9,9 @@ use posse::{RunHandle, RunId, RunRow, Runtime};
 pub async fn settled(run: &RunHandle) -> Result<Option<RunRow>, posse::Error> {
     loop {
         let row = run.at_rest().await?;
-        if row.awaits == 0 {
+        // A person can talk to a session meanwhile; another run is not done before those are.
+        let is_done = row.awaits == 0 && (row.session || row.expects == 0);
+        if is_done || row.paused {
             return Ok(Some(row));
         }
         // One look at all of them, for they change together.
@@ -67,5 +69,5 @@ pub fn is_open(row: &RunRow) -> bool {
 }
 
 fn is_busy(row: &RunRow) -> bool {
-    is_open(row) && (row.runnable || row.owner.is_some())
+    is_open(row) && (row.owner.is_some() || (row.runnable && !row.paused))
 }

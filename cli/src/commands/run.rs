@@ -3,30 +3,49 @@
 use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
 use super::rest::{has_work, heads, rested};
-use super::{Common, folder, reason, spec};
+use super::runs::resume::paused;
+use super::{Common, background, folder, reason, spec};
 use crate::args::RunOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::view;
 use posse::config::{AutoResume, Config};
 use posse::store::{Filter, Unfinished};
-use posse::{RunId, RunRow, Runtime, Status};
+use posse::{RunId, RunRow, RunSpec, Runtime, Status};
 use serde_json::Value;
 use std::io::{IsTerminal, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The largest prompt that is read.
 const MAX_PROMPT: u64 = 4 << 20;
 
+/// What a command line asks for.
+pub struct Asked {
+    pub folder: PathBuf,
+    pub config: Config,
+    pub spec: RunSpec,
+}
+
+impl Asked {
+    pub fn read(common: &Common, options: &RunOptions) -> Result<Self, Failure> {
+        let prompt = prompt(options)?;
+        let folder = folder(options.agent.cwd.as_ref())?;
+        let config = common.config(&folder)?;
+        let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
+        spec.key = options.key.clone();
+        // Money that may be spent is that of everyone who works on the task.
+        spec.budget.cost = spec.budget.cost.into_iter().chain(spec.limits.cost).min();
+        spec.label = options.label.clone().unwrap_or_default();
+        spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;
+        Ok(Asked { folder, config, spec })
+    }
+}
+
 pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
-    let prompt = prompt(&options)?;
-    let folder = folder(options.agent.cwd.as_ref())?;
-    let mut config = common.config(&folder)?;
-    let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
-    spec.key = options.key.clone();
-    // Money that may be spent is that of everyone who works on the task.
-    spec.budget.cost = spec.budget.cost.into_iter().chain(spec.limits.cost).min();
-    spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;
+    if options.background {
+        return background::run(&common, &options).await;
+    }
+    let Asked { folder, mut config, spec } = Asked::read(&common, &options)?;
     let form = match (common.global.json, options.stream_json) {
         (true, _) => Form::Json,
         (_, true) => Form::StreamJson,
@@ -34,7 +53,8 @@ pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
     };
     let mut viewer = Viewer::new(&common, form)?;
     let mut deck = Deck::open(&options.cassette, &folder, &common.environment)?;
-    if deck.is_used() {
+    // Where there is a daemon, it goes on with what others have left.
+    if deck.is_used() || common.daemon().await.is_some() {
         config.recovery.value = AutoResume::Wait;
     }
     let agents = common.agents(&folder, &options.agent.agents)?;
@@ -73,6 +93,10 @@ pub async fn follow_to_end(
     let run = &followee.run;
     match followed {
         Followed::Ended(outcome) => viewer.conclude(runtime, run, &outcome).await,
+        Followed::Rests(row) if row.paused => {
+            viewer.screen.note(&paused(&row));
+            Ok(Code::Interrupted)
+        }
         Followed::Rests(row) => {
             viewer.screen.note(&format!("run {} waits; see `posse runs show`", row.id.short()));
             Ok(Code::Done)

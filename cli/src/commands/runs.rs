@@ -1,21 +1,25 @@
 //! `posse runs`: list, follow and control runs. One file a verb.
 
+mod archive;
 pub mod cancel;
 mod export;
 mod list;
 mod log;
+mod pause;
+mod prune;
 pub mod resume;
 mod send;
 mod show;
+mod targets;
 pub mod tree;
 mod verify;
 mod watch;
 
 use super::{Common, folder};
-use crate::args::RunsVerb;
+use crate::args::{RunsVerb, Targets};
 use crate::exit::{Code, Failure};
 use crate::print;
-use posse::Runtime;
+use posse::{Extent, Runtime};
 use serde_json::json;
 
 /// Events of a page.
@@ -29,9 +33,27 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     }
     let agents = common.agents(&folder, &[])?;
     let runtime = common.runtime(&config, agents).await?;
+    let leaves_work = leaves_work(&verb);
     let result = act(&common, &runtime, verb).await;
     runtime.shutdown().await;
+    if leaves_work {
+        common.nudge_daemon().await;
+    }
     result
+}
+
+/// True for verbs after which there may be something to do for others.
+fn leaves_work(verb: &RunsVerb) -> bool {
+    match verb {
+        RunsVerb::Send { .. } | RunsVerb::Cancel { .. } | RunsVerb::Resume { .. } => true,
+        RunsVerb::List(_)
+        | RunsVerb::Show { .. }
+        | RunsVerb::Tree { .. }
+        | RunsVerb::Log { .. }
+        | RunsVerb::Watch { .. }
+        | RunsVerb::Verify { .. }
+        | RunsVerb::Export { .. } => false,
+    }
 }
 
 fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
@@ -43,8 +65,19 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
             print::json_pretty(&json!({"runs": 0, "events": 0, "damaged": []}))?;
         }
         RunsVerb::Verify { run: None } => print::note("no runs yet"),
+        RunsVerb::Prune(_) if json => {
+            print::json_pretty(&json!({"removed": false, "runs": [], "events": 0}))?;
+        }
+        RunsVerb::Prune(_) => print::note("no runs yet"),
         RunsVerb::Resume { all: true, .. } if json => {}
         RunsVerb::Resume { all: true, .. } => print::note("no runs yet"),
+        RunsVerb::Cancel(Targets { choice, .. })
+        | RunsVerb::Pause { targets: Targets { choice, .. }, .. }
+        | RunsVerb::Send { choice, .. }
+            if choice.all =>
+        {
+            print::note("no runs yet");
+        }
         _ => {
             let path = common.database()?;
             let message = format!("there are no runs yet: {} does not exist", path.display());
@@ -55,20 +88,35 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
+/// How far a pause goes, or its end.
+fn extent(alone: bool) -> Extent {
+    if alone { Extent::Alone } else { Extent::Subtree }
+}
+
 async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code, Failure> {
     match verb {
         RunsVerb::List(options) => list::run(common, runtime, options).await,
         RunsVerb::Show { run } => show::run(common, runtime, &run).await,
-        RunsVerb::Tree { run } => tree::run(common, runtime, &run).await,
+        RunsVerb::Tree(options) => tree::run(common, runtime, &options).await,
         RunsVerb::Log { run, after } => log::run(common, runtime, &run, after).await,
         RunsVerb::Watch { run } => watch::run(common, runtime, &run).await,
-        RunsVerb::Send { run, text } => send::run(common, runtime, &run, text).await,
-        RunsVerb::Cancel { run } => cancel::run(common, runtime, &run).await,
-        RunsVerb::Resume { all: true, .. } => resume::all(common, runtime).await,
-        RunsVerb::Resume { run, text, .. } => {
-            resume::one(common, runtime, &run.unwrap_or_default(), text).await
+        RunsVerb::Send { words, later, choice } => {
+            send::run(common, runtime, &words, later, &choice).await
+        }
+        RunsVerb::Cancel(targets) => cancel::run(common, runtime, &targets).await,
+        RunsVerb::Pause { targets, alone } => {
+            pause::run(common, runtime, &targets, extent(alone)).await
+        }
+        RunsVerb::Resume { all: true, filters, .. } => resume::all(common, runtime, &filters).await,
+        RunsVerb::Resume { run, text, alone, filters, .. } => {
+            if !filters.is_empty() {
+                return Err(Failure::usage("options that select runs go with --all"));
+            }
+            resume::one(common, runtime, &run.unwrap_or_default(), text, extent(alone)).await
         }
         RunsVerb::Verify { run } => verify::run(common, runtime, run.as_deref()).await,
+        RunsVerb::Archive { runs } => archive::run(common, runtime, &runs).await,
+        RunsVerb::Prune(options) => prune::run(common, runtime, options).await,
         RunsVerb::Export { run, output } => export::run(common, runtime, &run, output).await,
     }
 }

@@ -45,7 +45,7 @@ impl State {
             (Some(_), _) => State::Failed,
             (None, Status::Queued) => State::Queued,
             (None, Status::Interrupted) => State::Interrupted,
-            (None, Status::Waiting) => State::Waiting,
+            (None, Status::Waiting | Status::Paused) => State::Waiting,
             (None, _) => State::Running,
         }
     }

@@ -4,13 +4,17 @@
 
 mod agents;
 mod budgets;
+mod bulk;
 mod cassette;
 mod chat;
 mod chat_commands;
 mod cleaning;
 mod codes;
 mod control;
+mod cost;
 mod crash;
+mod daemon;
+mod daemon_socket;
 mod grid;
 mod help;
 mod lists;
@@ -28,6 +32,7 @@ mod terminal;
 mod tmux;
 mod tree;
 mod tree_terminal;
+mod webhooks;
 mod world;
 
 #[test]

@@ -88,6 +88,15 @@ pub(super) fn vendor(name: &str, row: &VendorRow) -> Result<(), CatalogError> {
     if let Some(name) = names.into_iter().find(|name| !is_model_name(name)) {
         return Err(unusable(&place, format!("`{name}` is no name of a model")));
     }
+    let caps = [
+        ("max_concurrent", row.max_concurrent == Some(0)),
+        ("requests_per_minute", row.requests_per_minute == Some(0)),
+        ("tokens_per_minute", row.tokens_per_minute == Some(0)),
+    ];
+    if let Some((cap, _)) = caps.into_iter().find(|(_, is_nothing)| *is_nothing) {
+        let reason = format!("`{cap}` is 0: nothing could ever be sent; set at least 1");
+        return Err(unusable(&place, reason));
+    }
     sizes(&place, row.window, row.max_output)
 }
 

@@ -1,5 +1,6 @@
 //! Rows as they are written, in the built-in catalog and in a user's settings.
 
+use super::vendor::Caps;
 use crate::wire::Dialect;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -42,6 +43,9 @@ pub struct VendorRow {
     #[serde(deserialize_with = "one_or_more")]
     pub(super) prefixes: Vec<String>,
     pub(super) local: Option<bool>,
+    pub(super) max_concurrent: Option<usize>,
+    pub(super) requests_per_minute: Option<u64>,
+    pub(super) tokens_per_minute: Option<u64>,
     pub(super) window: Option<u64>,
     pub(super) max_output: Option<u64>,
     pub(super) tools: Option<bool>,
@@ -75,6 +79,15 @@ pub(super) struct PriceRow {
 }
 
 impl VendorRow {
+    /// The most that is asked of it, where it says so, else what `before` says.
+    pub(super) fn caps(&self, before: Caps) -> Caps {
+        Caps {
+            max_concurrent: self.max_concurrent.or(before.max_concurrent),
+            requests_per_minute: self.requests_per_minute.or(before.requests_per_minute),
+            tokens_per_minute: self.tokens_per_minute.or(before.tokens_per_minute),
+        }
+    }
+
     /// What it says of all its models.
     pub(super) fn of_models(&self) -> ModelRow {
         ModelRow {

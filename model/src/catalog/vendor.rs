@@ -28,6 +28,8 @@ pub struct Vendor {
     pub prefixes: Vec<String>,
     /// Where it is, and so what it takes to use it.
     pub reach: Reach,
+    /// What the user lets it have.
+    pub caps: Caps,
     /// Who says so.
     pub source: Source,
     pub(super) dialect: Table,
@@ -43,12 +45,23 @@ pub enum Reach {
     Local,
 }
 
+/// The most that is asked of a vendor, whatever it would take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caps {
+    /// Calls in flight.
+    pub max_concurrent: Option<usize>,
+    /// Requests in any minute.
+    pub requests_per_minute: Option<u64>,
+    /// Tokens in any minute, sent and received, about.
+    pub tokens_per_minute: Option<u64>,
+}
+
 /// What almost everyone speaks.
 const USUAL_WIRE: &str = "openai-chat";
 
 impl Vendor {
     pub(super) fn new(name: &str, row: VendorRow, source: Source) -> Result<Self, CatalogError> {
-        let models = row.of_models();
+        let (models, caps) = (row.of_models(), row.caps(Caps::default()));
         let wire = check::wire(name, row.wire.as_deref().unwrap_or(USUAL_WIRE))?;
         // A test looks at the built-in ones, so that no start has to.
         if source == Source::User {
@@ -67,6 +80,7 @@ impl Vendor {
             model: row.model,
             prefixes: row.prefixes,
             reach: if row.local == Some(true) { Reach::Local } else { Reach::Remote },
+            caps,
             source,
             dialect: row.dialect,
             models,
@@ -86,6 +100,7 @@ impl Vendor {
             }
         }
         self.models = row.of_models().or(&self.models);
+        self.caps = row.caps(self.caps);
         if let Some(word) = &row.wire {
             self.wire = check::wire(&self.name, word)?;
         }

@@ -21,25 +21,39 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
 
 /// What is left of the provider's limits. Times are measured by the provider's own clock where it
 /// shows one, so that a wrong one on this side does not matter.
-pub(crate) fn rate_limits(headers: &HeaderMap) -> Option<RateLimits> {
+pub(crate) fn limits(headers: &HeaderMap) -> Limits {
     let date = text(headers, "date").and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
     let now = date.map_or_else(Timestamp::now, |date| date.timestamp());
     limits_at(headers, now)
 }
 
-fn limits_at(headers: &HeaderMap, now: Timestamp) -> Option<RateLimits> {
-    let requests = scarcest(headers, now, &REQUESTS);
-    let tokens = scarcest(headers, now, &TOKENS);
-    if requests.is_none() && tokens.is_none() {
-        return None;
+fn limits_at(headers: &HeaderMap, now: Timestamp) -> Limits {
+    Limits { requests: scarcest(headers, now, &REQUESTS), tokens: scarcest(headers, now, &TOKENS) }
+}
+
+/// The limits of an account, as far as an answer tells them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) requests: Option<Limit>,
+    pub(crate) tokens: Option<Limit>,
+}
+
+impl Limits {
+    /// Of those that are told, the one of which the smaller share is left.
+    pub(crate) fn scarcer(&self) -> Option<Limit> {
+        [self.requests, self.tokens].into_iter().flatten().min_by(Limit::share_order)
     }
-    let scarcer = [&requests, &tokens].into_iter().flatten().min_by(|a, b| a.share_order(b));
-    Some(RateLimits {
-        requests_left: requests.as_ref().map(|limit| limit.left),
-        tokens_left: tokens.as_ref().map(|limit| limit.left),
-        resets_in_ms: scarcer.and_then(|limit| limit.resets_in_ms),
-        ..RateLimits::default()
-    })
+
+    /// What is stored of them.
+    pub(crate) fn to_stored(self) -> Option<RateLimits> {
+        let scarcer = self.scarcer()?;
+        Some(RateLimits {
+            requests_left: self.requests.map(|limit| limit.left),
+            tokens_left: self.tokens.map(|limit| limit.left),
+            resets_in_ms: scarcer.resets_in_ms,
+            ..RateLimits::default()
+        })
+    }
 }
 
 /// The names of one limit: what is left, the whole, and when it is full again.
@@ -86,10 +100,13 @@ const TOKENS: [Names; 6] = [
 ];
 
 /// One limit.
-struct Limit {
-    left: u64,
-    whole: Option<u64>,
-    resets_in_ms: Option<u64>,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    pub(crate) left: u64,
+    /// What there is when nothing is used.
+    pub(crate) whole: Option<u64>,
+    /// How long until there is that again.
+    pub(crate) resets_in_ms: Option<u64>,
 }
 
 impl Limit {
@@ -197,7 +214,7 @@ mod tests {
         tokens: Option<u64>,
         resets_in_ms: Option<u64>,
     ) {
-        let found = limits_at(&headers(pairs), NOW.parse().unwrap()).unwrap();
+        let found = limits_at(&headers(pairs), NOW.parse().unwrap()).to_stored().unwrap();
         let told = (found.requests_left, found.tokens_left, found.resets_in_ms);
         assert_eq!(told, (requests, tokens, resets_in_ms));
     }
@@ -249,7 +266,8 @@ mod tests {
             check(&spoken(reset, "9m"), Some(1), Some(149_984), Some(wanted));
         }
         for nonsense in ["soon", "5", "1x", "-3s", "1e400s"] {
-            let found = limits_at(&headers(&spoken(nonsense, "9m")), NOW.parse().unwrap()).unwrap();
+            let found = limits_at(&headers(&spoken(nonsense, "9m")), NOW.parse().unwrap());
+            let found = found.to_stored().unwrap();
             let wanted = (nonsense == "5").then_some(5_000);
             assert_eq!(found.resets_in_ms, wanted, "{nonsense}");
         }
@@ -264,15 +282,16 @@ mod tests {
             ("x-ratelimit-remaining", "1"),
             ("x-ratelimit-reset", "2026-10-10T12:01:00Z"),
         ];
-        let found = rate_limits(&headers(&said)).unwrap();
+        let found = limits(&headers(&said)).to_stored().unwrap();
         assert_eq!(found.resets_in_ms, Some(30_000));
     }
 
     #[test]
     fn without_limits_nothing_is_claimed() {
         let now = NOW.parse().unwrap();
-        assert_eq!(limits_at(&headers(&[("x-ratelimit-limit-requests", "60")]), now), None);
-        assert_eq!(limits_at(&headers(&[("x-ratelimit-remaining", "many")]), now), None);
+        let told = |name, value| limits_at(&headers(&[(name, value)]), now).to_stored();
+        assert_eq!(told("x-ratelimit-limit-requests", "60"), None);
+        assert_eq!(told("x-ratelimit-remaining", "many"), None);
     }
 
     #[test]

@@ -2,14 +2,16 @@
 //! are played, whatever the catalog says by then and without any key.
 
 use super::endpoint::{Endpoint, below};
-use super::{Abilities, Choice, Models, ResolveError, Why};
+use super::{Abilities, Choice, Models, ResolveError, Why, servers};
 use crate::cassette::{Cassette, Cast, Replay};
-use crate::catalog::{Found, usable_url};
+use crate::catalog::{Caps, Found, usable_url};
+use crate::governor::{Governor, Pacing};
 use crate::remote::Remote;
 use crate::sight::Sight;
 use posse_agent::ModelInfo;
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
+use std::sync::Arc;
 
 impl Cast {
     pub(super) fn abilities(&self) -> Abilities {
@@ -66,6 +68,9 @@ impl Models {
             reason,
             example: "https://api.example.com".to_owned(),
         })?;
+        // Nobody is there to be spared.
+        let (name, address) = (cast.id.clone(), servers::address(&base));
+        let governor = Governor::new(name, address, Pacing::Off, Caps::default());
         Ok(Remote {
             info: ModelInfo {
                 id: cast.id.clone(),
@@ -82,6 +87,7 @@ impl Models {
             key: SecretString::default(),
             key_source: cast.key_source.clone(),
             http: self.http.clone(),
+            governor: Arc::new(governor),
             stall: self.options.stall,
         })
     }

@@ -48,7 +48,8 @@ impl Stage {
     fn recorded(&self, url: &str, stall: Duration) -> (Arc<dyn Model>, Arc<Recording>) {
         let recording = Arc::new(Recording::create(self.tape(), self.places()).unwrap());
         let keys = Keys::default().with("ANTHROPIC_API_KEY", KEY).with("ANTHROPIC_BASE_URL", url);
-        let models = Models::new(Catalog::built_in(), keys, Options { stall });
+        let models =
+            Models::new(Catalog::built_in(), keys, Options { stall, ..Options::default() });
         let models = models.with_cassette(Cassette::Recording(recording.clone()));
         (models.resolve(MODEL).unwrap(), recording)
     }
@@ -56,7 +57,11 @@ impl Stage {
     /// The same model, played from `tape`, without any key.
     fn played(&self, tape: &Path, stall: Duration) -> (Arc<dyn Model>, Arc<Replay>) {
         let replay = Arc::new(Replay::open(tape, self.places()).unwrap());
-        let models = Models::new(Catalog::built_in(), Keys::default(), Options { stall });
+        let models = Models::new(
+            Catalog::built_in(),
+            Keys::default(),
+            Options { stall, ..Options::default() },
+        );
         let models = models.with_cassette(Cassette::Replay(replay.clone()));
         (models.resolve(MODEL).unwrap(), replay)
     }

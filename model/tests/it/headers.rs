@@ -17,7 +17,7 @@ fn model(url: &str, name: &str) -> Arc<dyn Model> {
         .with("ANTHROPIC_BASE_URL", url)
         .with("OPENAI_API_KEY", KEY)
         .with("OPENAI_BASE_URL", url);
-    let options = Options { stall: Duration::from_secs(60) };
+    let options = Options { stall: Duration::from_secs(60), ..Options::default() };
     Models::new(Catalog::built_in(), keys, options).resolve(name).unwrap()
 }
 

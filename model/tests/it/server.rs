@@ -77,7 +77,7 @@ impl Server {
 /// A model that is served at `url`.
 pub fn model_at(url: &str, stall: Duration) -> Arc<dyn Model> {
     let keys = Keys::default().with("ANTHROPIC_API_KEY", KEY).with("ANTHROPIC_BASE_URL", url);
-    let models = Models::new(Catalog::built_in(), keys, Options { stall });
+    let models = Models::new(Catalog::built_in(), keys, Options { stall, ..Options::default() });
     models.resolve("claude-sonnet-4-5").unwrap()
 }
 

@@ -23,6 +23,10 @@ pub struct ModelCalled {
     /// What it is for.
     #[serde(default)]
     pub purpose: Purpose,
+    /// Which model, as `vendor/name`. Empty in logs of before it was told: the one that the run
+    /// began with, or its last fallback.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub model: String,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

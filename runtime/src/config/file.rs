@@ -7,6 +7,8 @@ use super::limits::FileLimits;
 use super::patience::FilePatience;
 use super::skills::FileSkills;
 use super::subagents::FileSubagents;
+use super::webhooks::FileWebhook;
+use crate::webhooks::blotted;
 use posse_model::catalog::{Additions, ModelRow, VendorRow};
 use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
@@ -42,12 +44,17 @@ pub(super) struct File {
     pub(super) strategy: Option<DelegationStrategy>,
     pub(super) plugins: Option<Vec<PathBuf>>,
     pub(super) recovery: Option<AutoResume>,
+    pub(super) stall_after: Option<String>,
     durability: Option<DurabilityWord>,
+    #[serde(alias = "archiveAfterMinutes")]
+    pub(super) archive_after_minutes: Option<u64>,
+    pub(super) retention_days: Option<u64>,
     pub(super) limits: FileLimits,
     pub(super) budget: FileBudget,
     pub(super) patience: FilePatience,
     pub(super) skills: FileSkills,
     pub(super) subagents: FileSubagents,
+    pub(super) webhooks: Vec<FileWebhook>,
     pub(super) agents: BTreeMap<AgentName, Spanned<FileAgent>>,
     vendors: BTreeMap<String, VendorRow>,
     models: BTreeMap<String, ModelRow>,
@@ -84,12 +91,16 @@ impl File {
         let reserved = [
             ("max_concurrent", self.max_concurrent.is_some()),
             ("recovery", self.recovery.is_some()),
+            ("stall_after", self.stall_after.is_some()),
             ("durability", self.durability.is_some()),
+            ("archive_after_minutes", self.archive_after_minutes.is_some()),
+            ("retention_days", self.retention_days.is_some()),
             ("plugins", self.plugins.is_some()),
             ("patience", !self.patience.is_empty()),
             ("skills.extra_dirs", self.skills.extra_dirs.is_some()),
             ("skills.inherit", self.skills.inherit.is_some()),
             ("subagents.default_cleanup", self.subagents.default_cleanup.is_some()),
+            ("webhooks", !self.webhooks.is_empty()),
             ("vendors", !self.vendors.is_empty()),
             ("models", !self.models.is_empty()),
             ("aliases", !self.aliases.is_empty()),
@@ -114,7 +125,8 @@ pub(super) fn read(path: &Path) -> Result<Option<(File, String)>, ConfigError> {
     match toml::from_str(&text) {
         Ok(file) => Ok(Some((file, text))),
         Err(error) => {
-            let reason = error.to_string().trim_end().to_owned();
+            // It quotes the line at fault, which may hold the secret of a webhook.
+            let reason = blotted(error.to_string().trim_end());
             Err(ConfigError::Invalid { path: path.to_owned(), reason })
         }
     }

@@ -101,6 +101,30 @@ impl Account {
         Some((caller.run, caller.call.as_ref()?))
     }
 
+    pub(crate) fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The runs above it, the root first.
+    pub(crate) fn ancestors(&self) -> &[RunId] {
+        &self.ancestors
+    }
+
+    pub(crate) fn tool_calls(&self) -> u64 {
+        self.tool_calls
+    }
+
+    /// What it has spent, and what an unanswered call may have.
+    pub(crate) fn usage(&self) -> Usage {
+        let mut whole = self.clone();
+        whole.settle(None);
+        whole.usage
+    }
+
     fn settle(&mut self, spent: Option<&Usage>) {
         match (self.reserved.take(), spent) {
             (_, Some(spent)) => self.usage += spent,
@@ -147,8 +171,7 @@ impl Account {
 
     /// What is told of the end of `run`.
     pub(crate) fn output(&self, run: RunId, finished: &RunFinished) -> ToolOutput {
-        let mut whole = self.clone();
-        whole.settle(None);
+        let usage = self.usage();
         let text = block(&Told {
             run,
             agent: &self.agent,
@@ -156,7 +179,7 @@ impl Account {
             outcome: &finished.outcome,
             worked_ms: finished.worked_ms,
             tool_calls: self.tool_calls,
-            usage: &whole.usage,
+            usage: &usage,
         });
         ToolOutput { is_error: !finished.outcome.is_completed(), ..ToolOutput::text(text) }
     }

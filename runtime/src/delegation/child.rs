@@ -1,13 +1,15 @@
 //! Children: who may start them, where they stand, and how they are stopped with their parents.
 
+use crate::control::{Asked, SIDE_BY_SIDE, Told, is_open};
 use crate::error::Error;
 use crate::runtime::Runtime;
+use futures_util::future::try_join_all;
 use posse_protocol::{
     AgentName, AgentSpec, Announce, Budget, CallId, Caller, CancelRequested, CancelScope,
     ChildStarted, DelegationStrategy, Event, Extra, Limit, Offer, Outcome, Parent, RunId,
     RunStarted, Seq,
 };
-use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
+use posse_store::{Append, Filter, Reserve, RunRow, StoreError};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -147,43 +149,47 @@ impl Runtime {
         }
     }
 
-    /// Tells everyone below `run` to stop who has not been told, and sees to it that all of them
-    /// do. Returns whom.
-    pub(crate) async fn cancel_below(&self, run: RunId, by: &str) -> Result<Vec<RunId>, Error> {
+    /// Tells everyone below `run` to stop whom `reach` means and who has not been told, and sees to
+    /// it that all of them do. Returns whom, those too that have been told before.
+    pub(crate) async fn cancel_below(
+        &self,
+        run: RunId,
+        by: &str,
+        reach: Reach,
+    ) -> Result<Vec<Told>, Error> {
         fail::fail_point!("cascade.begun");
-        let mut told = Vec::new();
-        let Some(root) = self.row(run).await?.map(|row| row.root) else { return Ok(told) };
+        let mut told: Vec<Told> = Vec::new();
+        let mut seen = HashSet::new();
+        let Some(row) = self.row(run).await? else { return Ok(told) };
         // Those who have been told start nobody: what is left after a look has been there before it.
         loop {
-            let tree =
-                Filter { kin: Kin::TreeOf(root), limit: usize::MAX >> 1, ..Filter::default() };
-            let rows = self.list(&tree).await?;
-            let open: Vec<&RunRow> = below(run, &rows)
-                .filter(|row| row.outcome.is_none() && !told.contains(&row.id))
-                .collect();
+            let mut open = self.rows_below(&row, reach).await?;
+            open.retain(|row| is_open(row) && seen.insert(row.id));
             if open.is_empty() {
                 return Ok(told);
             }
-            for child in open {
-                told.push(child.id);
-                self.inner.workbench.active.stop(child.id);
-                if !child.stopping {
-                    self.ask_to_stop(child.id, by).await?;
-                }
-                self.inner.supervisor.adopt(child.id);
+            for some in open.chunks(SIDE_BY_SIDE) {
+                let asked = some.iter().map(|child| self.ask_to_stop(child, by));
+                told.extend(try_join_all(asked).await?);
             }
         }
     }
 
-    /// Asks `run` to stop, unless it has come to its end.
-    async fn ask_to_stop(&self, run: RunId, by: &str) -> Result<(), Error> {
-        fail::fail_point!("cascade.append.before");
-        let stored = self.inner.store.append(vec![request(run, by)]).await;
-        fail::fail_point!("cascade.append.after");
-        match stored {
-            Ok(_) | Err(StoreError::Finished(_) | StoreError::Archived(_)) => Ok(()),
-            Err(error) => Err(error.into()),
+    /// Asks a run to stop, unless it has been asked or come to its end.
+    async fn ask_to_stop(&self, row: &RunRow, by: &str) -> Result<Told, Error> {
+        self.inner.workbench.active.stop(row.id);
+        let asked = if row.stopping { Asked::Before } else { Asked::Now };
+        if asked == Asked::Now {
+            fail::fail_point!("cascade.append.before");
+            let stored = self.inner.store.append(vec![request(row.id, by)]).await;
+            fail::fail_point!("cascade.append.after");
+            match stored {
+                Ok(_) | Err(StoreError::Finished(_) | StoreError::Archived(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
+        self.inner.supervisor.adopt(row.id);
+        Ok(Told::of(row, asked))
     }
 
     pub(crate) async fn row(&self, run: RunId) -> Result<Option<RunRow>, Error> {
@@ -224,14 +230,24 @@ pub(crate) fn request(run: RunId, by: &str) -> Append {
     Append { reserve: Reserve::Use, ..Append::by_anyone(run, request) }
 }
 
-/// Those of `rows` that stand below `run`. A parent is older than its children.
-pub(crate) fn below(run: RunId, rows: &[RunRow]) -> impl Iterator<Item = &RunRow> {
+/// Who of those below a run is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// All.
+    All,
+    /// Those it waits for, with all that stand below them; not its children in the background.
+    Awaited,
+}
+
+/// Those of `rows` that stand below `run` and are meant, a parent before its children, for it is
+/// older.
+pub(crate) fn below(run: RunId, mut rows: Vec<RunRow>, reach: Reach) -> Vec<RunRow> {
     let mut family = HashSet::from([run]);
-    let mut sorted: Vec<&RunRow> = rows.iter().collect();
-    sorted.sort_by_key(|row| row.id);
-    sorted.retain(|row| {
+    rows.sort_by_key(|row| row.id);
+    rows.retain(|row| {
+        let spared = reach == Reach::Awaited && row.parent == Some(run) && row.background;
         let inside = row.parent.is_some_and(|parent| family.contains(&parent));
-        inside && family.insert(row.id)
+        inside && !spared && family.insert(row.id)
     });
-    sorted.into_iter()
+    rows
 }

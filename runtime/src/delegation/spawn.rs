@@ -218,7 +218,7 @@ impl Runtime {
         agent: &posse_protocol::AgentName,
         asked: Option<Announce>,
     ) -> Announce {
-        let agents = self.agents();
+        let agents = self.agents_in(caller.grant.workspace.as_ref());
         let own = || agents.find(agent).ok().and_then(|agent| agent.announce);
         asked.or_else(own).unwrap_or_else(|| self.rules(&caller.agent).announce())
     }

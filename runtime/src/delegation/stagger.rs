@@ -107,7 +107,10 @@ impl Model for Staggered {
         };
         let Some(turn) = turn else { return self.model.call(request, deltas, cancel).await };
         let listen = |delta: Delta| {
-            turn.answered();
+            // Who waits for leave to ask has no answer yet.
+            if !matches!(delta, Delta::Waiting { .. }) {
+                turn.answered();
+            }
             deltas(delta);
         };
         let result = self.model.call(request, &listen, cancel).await;

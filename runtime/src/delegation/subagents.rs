@@ -2,7 +2,7 @@
 
 use crate::delegation::announcement;
 use crate::delegation::arguments::{self, invalid};
-use crate::delegation::child::{Above, below};
+use crate::delegation::child::{Above, Reach};
 use crate::delegation::filter::Facts;
 use crate::delegation::target::{self, Family};
 use crate::delegation::task;
@@ -15,7 +15,7 @@ use posse_protocol::{
     Announce, Caller, CancelScope, Effect, Event, Extra, Message, MessageReceived, Outcome, RunId,
     Schema, Sender, Seq, Status, ToolOutput, ToolSpec,
 };
-use posse_store::{Append, Filter, Guard, Kin, RunRow, StoreError};
+use posse_store::{Append, Guard, RunRow, StoreError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -196,10 +196,10 @@ async fn act(
 impl Runtime {
     /// Everyone below `run`.
     pub(crate) async fn descendants(&self, run: RunId) -> Result<Vec<RunRow>, Error> {
-        let Some(root) = self.row(run).await?.map(|row| row.root) else { return Ok(Vec::new()) };
-        let tree = Filter { kin: Kin::TreeOf(root), limit: usize::MAX >> 1, ..Filter::default() };
-        let rows = self.list(&tree).await?;
-        Ok(below(run, &rows).cloned().collect())
+        match self.row(run).await? {
+            Some(row) => self.rows_below(&row, Reach::All).await,
+            None => Ok(Vec::new()),
+        }
     }
 }
 
@@ -350,16 +350,16 @@ async fn cancel(
     let mut text = String::new();
     for row in rows {
         let stopped = match runtime.cancel(row.id, &by, CancelScope::Run).await {
-            Ok(below) => below,
-            Err(Error::Store(StoreError::Finished(_))) => {
+            Ok(receipt) => receipt,
+            Err(Error::NotNow { .. }) => {
                 let _ = writeln!(text, "run {} had ended already", row.id);
                 continue;
             }
             Err(error) => return Err(error),
         };
         let _ = writeln!(text, "told run {} to stop", row.id);
-        for run in stopped {
-            let _ = writeln!(text, "told run {run} below it to stop");
+        for told in stopped.below() {
+            let _ = writeln!(text, "told run {} below it to stop", told.run);
         }
     }
     Ok(text)

@@ -189,7 +189,7 @@ async fn start(
 impl Runtime {
     /// Whether the definition of `agent` says that its caller goes on meanwhile.
     fn goes_to_background(&self, above: &Above, agent: &AgentName) -> bool {
-        let agents = self.agents();
+        let agents = self.agents_in(above.started.grant.workspace.as_ref());
         above.given(agent).or_else(|| agents.find(agent).ok()).is_some_and(|it| it.background)
     }
 }

@@ -34,7 +34,7 @@ impl Runtime {
         workspace: &str,
         above: Option<&Above>,
     ) -> Result<Vec<SkillOffer>, Error> {
-        let catalog = self.skills();
+        let catalog = self.skills_in(workspace.as_ref());
         let mut skills = match (spec.skills.inherit.unwrap_or(!catalog.no_inheritance), above) {
             (false, _) => Vec::new(),
             (true, Some(above)) => above.started.grant.skills.clone(),

@@ -275,9 +275,9 @@ async fn i12_what_is_stopped_with_its_parent_is_kept_and_tells_nobody() {
     let run = bench.start("lead").await;
     within(gate.wait_for_held(1)).await.unwrap();
     is(&bench, run.id(), Status::Waiting).await;
-    let told = bench.runtime.cancel(run.id(), "me", CancelScope::Run).await.unwrap();
+    let receipt = bench.runtime.cancel(run.id(), "me", CancelScope::Run).await.unwrap();
     let below = children(&bench, run.id()).await;
-    assert_eq!(told, [below[0].id]);
+    assert_eq!(receipt.below().map(|told| told.run).collect::<Vec<_>>(), [below[0].id]);
     let outcome = within(run.outcome()).await.unwrap();
     assert!(matches!(outcome, Outcome::Cancelled { .. }), "{outcome}");
     let child = bench.runtime.handle(below[0].id);

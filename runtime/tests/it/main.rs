@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod archiving;
 mod background;
 mod bench;
 mod budgets;
@@ -10,6 +11,7 @@ mod catalog;
 mod catalog_files;
 mod catalog_fuzz;
 mod compacting;
+mod control;
 mod delegation;
 mod delegation_rules;
 mod durability;
@@ -17,6 +19,8 @@ mod facade_query;
 mod facade_subagents;
 mod forking;
 mod full_disk;
+mod governor;
+mod leaving;
 mod limits;
 mod provider;
 mod queueing;
@@ -27,3 +31,4 @@ mod skills;
 mod subagents_tool;
 mod tools;
 mod trees;
+mod webhooks;

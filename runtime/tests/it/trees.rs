@@ -28,7 +28,10 @@ async fn as_if_it_had_died(bench: &mut Bench, kept: impl Fn(&Event) -> bool) {
         let events = log.into_iter().map(|record| record.event).filter(&kept).collect();
         let guard = Guard::Create(Ownership::Queued);
         let reserve = Reserve::Leave;
-        store.append(vec![Append { run, events, guard, reserve }]).await.unwrap();
+        store
+            .append(vec![Append { run, events, guard, reserve, outbox: Vec::new() }])
+            .await
+            .unwrap();
     }
     store.close().await;
     bench.reopen().await;

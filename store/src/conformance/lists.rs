@@ -1,9 +1,14 @@
 //! Lists: runs at a glance.
 
 use super::sample::*;
-use super::{Subject, Verdict, ensure};
-use crate::{Append, Filter, Ownership, RunRow, Spent, Unfinished};
-use posse_protocol::{Purpose, RunId, Status};
+use super::{Fault, Subject, Verdict, ensure, ensure_refused};
+use crate::{
+    Append, Background, Filter, Label, Ownership, RunRow, Spent, Store, StoreError, Unfinished,
+};
+use posse_protocol::{
+    Announce, Event, Extra, Outcome, Parent, Paused, Purpose, Resumed, RunFinished, RunId,
+    RunStarted, Status,
+};
 
 fn ids(rows: &[RunRow]) -> Vec<RunId> {
     rows.iter().map(|row| row.id).collect()
@@ -69,6 +74,162 @@ pub(super) async fn lists_can_be_filtered(subject: &dyn Subject) -> Verdict {
         let found = ids(&store.list(&filter).await?);
         ensure!(found == expected, "{filter:?} found {found:?} in place of {expected:?}");
     }
+    Ok(())
+}
+
+/// Makes a run of this agent, model and label, in the background below `above` if that is given.
+async fn create_as(
+    store: &dyn Store,
+    (agent, model, label): (&str, &str, &str),
+    above: Option<RunId>,
+) -> Result<RunId, Fault> {
+    let Event::RunStarted(mut first) = started("/w", None)? else {
+        return Err(Fault("not a start".to_owned()));
+    };
+    first.agent.name = agent.parse().map_err(|_| Fault(format!("`{agent}` names no agent")))?;
+    let parent = above.map(|run| Parent {
+        run,
+        call: None,
+        announce: Some(Announce::Followup),
+        account: None,
+        limited: Vec::new(),
+        ancestors: vec![run],
+        extra: Extra::default(),
+    });
+    let (model, label) = (model.to_owned(), label.to_owned());
+    let first = RunStarted { model, label, parent, ..*first };
+    let events = [Event::RunStarted(Box::new(first)), message("do it")].into();
+    let creation = Append { events, ..creation("/w", Ownership::Mine)? };
+    let run = creation.run;
+    append(store, creation).await?;
+    Ok(run)
+}
+
+fn paused() -> Event {
+    Event::Paused(Paused { by: "tester".to_owned(), extra: Extra::default() })
+}
+
+fn resumed() -> Event {
+    Event::Resumed(Resumed { by: "tester".to_owned(), extra: Extra::default() })
+}
+
+pub(super) async fn lists_can_be_filtered_by_what_runs_are(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("what runs are").await;
+    let store = &*store;
+    let top = create_as(store, ("lead", "test/large", ""), None).await?;
+    let alpha = create_as(store, ("scout", "test/small", "alpha"), Some(top)).await?;
+    let alpine = create_as(store, ("scout", "test/large", "alpine"), Some(top)).await?;
+    let beta = create_as(store, ("judge", "test/small", "beta"), Some(top)).await?;
+    let ended = Outcome::failed("no", "");
+    let ended = RunFinished { outcome: ended, worked_ms: 1, extra: Extra::default() };
+    append(store, step(alpha, 1, vec![Event::RunFinished(ended)], Ownership::Mine)).await?;
+    append(store, step(beta, 1, vec![finished()], Ownership::Mine)).await?;
+    let text = |text: &str| Some(text.to_owned());
+    let is = |label: &str| Some(Label::Is(label.to_owned()));
+    let begins = |label: &str| Some(Label::Begins(label.to_owned()));
+    let base = Filter::default;
+    let table = [
+        (Filter { agent: text("scout"), ..base() }, vec![alpine, alpha]),
+        (Filter { agent: text("scou"), ..base() }, vec![]),
+        (Filter { model: text("test/small"), ..base() }, vec![beta, alpha]),
+        (Filter { label: is("alpha"), ..base() }, vec![alpha]),
+        (Filter { label: is("alp"), ..base() }, vec![]),
+        (Filter { label: is(""), ..base() }, vec![]),
+        (Filter { label: begins("alp"), ..base() }, vec![alpine, alpha]),
+        (Filter { outcome: text("failed"), ..base() }, vec![alpha]),
+        (Filter { background: Background::Only, ..base() }, vec![beta, alpine, alpha]),
+        (Filter { background: Background::Not, ..base() }, vec![top]),
+        (Filter { agent: text("scout"), label: begins("alp"), limit: 1, ..base() }, vec![alpine]),
+        (Filter { agent: text("scout"), before: Some(alpine), ..base() }, vec![alpha]),
+        (Filter { agent: text("scout"), outcome: text("completed"), ..base() }, vec![]),
+        (Filter { label: begins("alp"), unfinished: Unfinished::Only, ..base() }, vec![alpine]),
+    ];
+    for (filter, expected) in table {
+        let found = ids(&store.list(&filter).await?);
+        ensure!(found == expected, "{filter:?} found {found:?} in place of {expected:?}");
+    }
+    Ok(())
+}
+
+pub(super) async fn lists_can_be_filtered_by_when_runs_were_made(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("when").await;
+    let at = |milliseconds: u64, more: u128| {
+        RunId::from_u128(RunId::first_at(milliseconds).as_u128() + more)
+    };
+    let runs = [at(1_000, 7), at(2_000, 0), at(2_000, 9), at(3_000, 5)];
+    for run in runs {
+        append(&*store, Append { run, ..creation("/w", Ownership::Waiting)? }).await?;
+    }
+    let table = [
+        (Some(2_000), None, vec![runs[3], runs[2], runs[1]]),
+        (None, Some(2_000), vec![runs[0]]),
+        (Some(2_000), Some(3_000), vec![runs[2], runs[1]]),
+        (Some(3_001), None, vec![]),
+    ];
+    for (since, until, expected) in table {
+        let found = ids(&store.list(&Filter { since, until, ..Filter::default() }).await?);
+        ensure!(found == expected, "{since:?} to {until:?} found {found:?}");
+    }
+    Ok(())
+}
+
+pub(super) async fn lists_can_be_filtered_by_where_runs_stand(subject: &dyn Subject) -> Verdict {
+    let (mine, other) = (subject.open("by status").await, subject.open("by status").await);
+    let store = &*mine;
+    let queued = create(store, "/w", Ownership::Queued).await?;
+    let running = create(store, "/w", Ownership::Mine).await?;
+    let waiting = create(store, "/w", Ownership::Waiting).await?;
+    let pausing = create(store, "/w", Ownership::Mine).await?;
+    append(store, Append::by_anyone(pausing, paused())).await?;
+    let at_pause = create(store, "/w", Ownership::Queued).await?;
+    append(store, Append::by_anyone(at_pause, paused())).await?;
+    let ended = create(store, "/w", Ownership::Mine).await?;
+    append(store, step(ended, 1, vec![finished()], Ownership::Mine)).await?;
+    let away = create(store, "/w", Ownership::Mine).await?;
+    append(store, step(away, 1, vec![finished()], Ownership::Mine)).await?;
+    append(store, Append::by_anyone(away, archived())).await?;
+    let table = [
+        (vec![Status::Queued], vec![queued]),
+        (vec![Status::Running], vec![pausing, running]),
+        (vec![Status::Waiting], vec![waiting]),
+        (vec![Status::Paused], vec![at_pause]),
+        (vec![Status::Interrupted, Status::Damaged], vec![]),
+        (vec![Status::Finished], vec![ended]),
+        (vec![Status::Archived, Status::Paused], vec![away, at_pause]),
+        (
+            vec![Status::Running, Status::Queued, Status::Paused],
+            vec![at_pause, pausing, running, queued],
+        ),
+    ];
+    for store in [&mine, &other] {
+        for (status, expected) in table.clone() {
+            let rows = store.list(&Filter { status: status.clone(), ..Filter::default() }).await?;
+            ensure!(rows.iter().all(|row| status.contains(&row.status)), "{status:?}: {rows:?}");
+            ensure!(ids(&rows) == expected, "{status:?} found {rows:?}");
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn a_paused_run_is_nobody_s_until_it_goes_on(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("pauses").await;
+    let store = &*store;
+    let run = create(store, "/w", Ownership::Queued).await?;
+    append(store, Append::by_anyone(run, paused())).await?;
+    ensure!(claim_one(store, run).await?.is_none(), "a paused run was claimed");
+    append(store, Append::by_anyone(run, message("are you there?"))).await?;
+    ensure!(claim_one(store, run).await?.is_none(), "a message set a paused run going");
+    append(store, Append::by_anyone(run, resumed())).await?;
+    let claimed = claim_one(store, run).await?;
+    ensure!(claimed.is_some(), "a run that goes on is claimed by nobody");
+    append(store, Append::by_anyone(run, cancel())).await?;
+    append(store, Append::by_anyone(run, paused())).await?;
+    ensure!(!row(store, run).await?.paused, "a run that is to stop was paused");
+    append(store, step(run, 1, vec![finished()], Ownership::Mine)).await?;
+    ensure_refused!(
+        append(store, Append::by_anyone(run, paused())).await,
+        StoreError::Finished(ended) if ended == run
+    );
     Ok(())
 }
 
@@ -158,5 +319,32 @@ pub(super) async fn a_row_shows_its_run_at_a_glance(subject: &dyn Subject) -> Ve
     ensure!(row.last_seq.0 == 4, "the log ends at {}", row.last_seq);
     ensure!(row.outcome.as_deref() == Some("completed"), "the outcome is {:?}", row.outcome);
     ensure!(row.created_at > 0 && row.updated_at >= row.created_at, "times do not fit");
+    Ok(())
+}
+
+pub(super) async fn a_run_is_found_by_a_part_of_its_id(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("parts of ids").await;
+    let runs = create_many(&*store, "/w", 30).await?;
+    for run in &runs {
+        let id = run.to_string();
+        for part in [&id[..], &id[..25], &id[14..], &id[20..], &id[22..]] {
+            let expected: Vec<RunId> = runs
+                .iter()
+                .rev()
+                .map(RunId::to_string)
+                .filter(|id| id.starts_with(part) || id.ends_with(part))
+                .filter_map(|id| id.parse().ok())
+                .collect();
+            let found = ids(&store.find(part).await?);
+            ensure!(found == expected, "`{part}` finds {found:?} in place of {expected:?}");
+        }
+    }
+    let first = runs.first().map_or(String::new(), RunId::to_string);
+    let all = store.find(&first[..4]).await?;
+    ensure!(all.len() == 30, "{} of 30 runs begin with `{}`", all.len(), &first[..4]);
+    ensure!(all.windows(2).all(|two| two[0].id > two[1].id), "not the newest first");
+    for nothing in ["", "abc", "ülü", "zzzz", &"0".repeat(40)] {
+        ensure!(store.find(nothing).await?.is_empty(), "`{nothing}` finds something");
+    }
     Ok(())
 }

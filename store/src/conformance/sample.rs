@@ -45,7 +45,8 @@ pub(super) fn usage(tokens: u64) -> Usage {
 
 pub(super) fn called(tokens: u64, purpose: Purpose) -> Event {
     let extra = Extra::default();
-    Event::ModelCalled(ModelCalled { reserved: usage(tokens), purpose, extra })
+    let model = String::new();
+    Event::ModelCalled(ModelCalled { reserved: usage(tokens), purpose, model, extra })
 }
 
 pub(super) fn replied(tokens: u64) -> Event {
@@ -128,6 +129,7 @@ pub(super) fn creation(workspace: &str, then: Ownership) -> Result<Append, Fault
         events: Arc::new([started(workspace, None)?, message("hello")]),
         guard: Guard::Create(then),
         reserve: Reserve::Leave,
+        outbox: Vec::new(),
     })
 }
 
@@ -165,7 +167,7 @@ pub(super) async fn create_many(
 /// What the owner of `run` appends.
 pub(super) fn step(run: RunId, epoch: u64, events: Vec<Event>, then: Ownership) -> Append {
     let guard = Guard::Owner { epoch, last: None, then };
-    Append { run, events: events.into(), guard, reserve: Reserve::Leave }
+    Append { run, events: events.into(), guard, reserve: Reserve::Leave, outbox: Vec::new() }
 }
 
 /// Appends one thing and returns where it went.

@@ -8,8 +8,8 @@ use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::append::{Append, Guard, Ownership, Reserve};
 use crate::{Filter, Kin, Store, StoreError};
 use posse_protocol::{
-    CallId, ChildStarted, Ending, Event, Extra, Outcome, Parent, Purpose, RunFinished, RunId,
-    RunStarted, ToolFinished, ToolOutput, ToolPending,
+    CallId, ChildStarted, Ending, Event, Extra, Outcome, Parent, Paused, Purpose, RunFinished,
+    RunId, RunStarted, ToolFinished, ToolOutput, ToolPending,
 };
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn birth(ancestors: &[RunId]) -> Result<(RunId, Vec<Append>), Fault> {
     Ok((batch.first().map_or(parent, |append| append.run), batch))
 }
 
-async fn bear(store: &dyn Store, ancestors: &[RunId]) -> Result<RunId, Fault> {
+pub(super) async fn bear(store: &dyn Store, ancestors: &[RunId]) -> Result<RunId, Fault> {
     let (child, batch) = birth(ancestors)?;
     store.append(batch).await?;
     Ok(child)
@@ -132,6 +132,22 @@ pub(super) async fn nothing_starts_below_a_run_that_was_told_to_stop(
     let left = bear(store, &[done]).await?;
     append(store, step(done, 1, vec![finished()], Ownership::Mine)).await?;
     bear(store, &[done, left]).await?;
+    Ok(())
+}
+
+pub(super) async fn nothing_starts_below_a_run_that_is_paused(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("paused above").await;
+    let store = &*store;
+    let top = create(store, "/w", Ownership::Mine).await?;
+    let middle = bear(store, &[top]).await?;
+    let (by, extra) = ("tester".to_owned(), Extra::default());
+    append(store, Append::by_anyone(top, Event::Paused(Paused { by, extra }))).await?;
+    let (child, batch) = birth(&[top])?;
+    ensure_refused!(store.append(batch).await, StoreError::Paused(run) if run == top);
+    let one = Filter { id: Some(child), ..Filter::default() };
+    ensure!(store.list(&one).await?.is_empty(), "a child was made all the same");
+    // Who pauses a run alone does not hold up those below it.
+    bear(store, &[top, middle]).await?;
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 use super::presence::WorkerRow;
 use crate::chain::Tail;
 use crate::row::{RunRow, Spent, StoredEvent};
-use posse_protocol::{Amount, Cleanup, RunId, Seq, Status, Usd};
+use crate::spending::{ModelCall, OpenCall, Spending};
+use posse_protocol::{Amount, Cleanup, Purpose, RunId, Seq, Status, Usage, Usd};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sqlx::query::Query;
@@ -60,6 +61,35 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(row.account.map(|run| run.to_string()))
         .bind(row.budget.as_ref().map(written))
         .bind(row.drawn.map(|drawn| written(&Account { drawn, held: row.held })))
+        .bind(row.calling.as_ref().map(|call| call.model.clone()))
+        .bind(purpose_word(row.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose)))
+}
+
+pub(super) fn bind_call(query: Statement<'_>, call: ModelCall) -> Statement<'_> {
+    query
+        .bind(call.run.to_string())
+        .bind(to_sql(call.seq.0))
+        .bind(to_sql(call.at))
+        .bind(call.root.to_string())
+        .bind(call.agent)
+        .bind(call.model)
+        .bind(call.label)
+        .bind(purpose_word(call.purpose))
+        .bind(call.ending)
+        .bind(1_i64)
+        .bind(to_sql(call.usage.input_tokens))
+        .bind(to_sql(call.usage.cache_read_tokens))
+        .bind(to_sql(call.usage.cache_write_tokens))
+        .bind(to_sql(call.usage.output_tokens))
+        .bind(to_sql(call.usage.reasoning_tokens))
+        .bind(to_sql(call.usage.cost.0))
+}
+
+fn purpose_word(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Turn => "turn",
+        Purpose::Compaction => "compaction",
+    }
 }
 
 pub(super) fn bind_event(query: Statement<'_>, event: StoredEvent) -> Statement<'_> {
@@ -103,12 +133,12 @@ pub(super) fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn number(row: &SqliteRow, index: usize) -> Result<u64, Error> {
+pub(super) fn number(row: &SqliteRow, index: usize) -> Result<u64, Error> {
     let number: i64 = row.try_get(index)?;
     u64::try_from(number).map_err(|error| Error::Decode(Box::new(error)))
 }
 
-fn small(row: &SqliteRow, index: usize) -> Result<u32, Error> {
+pub(super) fn small(row: &SqliteRow, index: usize) -> Result<u32, Error> {
     u32::try_from(number(row, index)?).map_err(|error| Error::Decode(Box::new(error)))
 }
 
@@ -176,6 +206,11 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
         budget: maybe(44)?.map(|text| read(&text)).transpose()?,
         drawn: account.as_ref().map(|account| account.drawn),
         held: account.unwrap_or_default().held,
+        calling: match (maybe(46)?, text(47)?.as_str()) {
+            (None, _) => None,
+            (Some(model), "compaction") => Some(OpenCall { model, purpose: Purpose::Compaction }),
+            (Some(model), _) => Some(OpenCall { model, purpose: Purpose::Turn }),
+        },
         status: Status::Queued,
     })
 }
@@ -190,6 +225,7 @@ pub(super) fn event_row(run: RunId, row: &SqliteRow) -> Option<StoredEvent> {
             version: small(row, 2)?,
             body: row.try_get::<String, _>(3)?.into(),
             hash: row.try_get(4)?,
+            settles: None,
         })
     };
     decode().ok()
@@ -199,6 +235,30 @@ pub(super) fn event_row(run: RunId, row: &SqliteRow) -> Option<StoredEvent> {
 pub(super) fn tail_row(row: &SqliteRow) -> Result<(Tail, Option<String>), Error> {
     let tail = Tail { seq: Seq(number(row, 0)?), hash: row.try_get(1)?, version: small(row, 2)? };
     Ok((tail, row.try_get(3)?))
+}
+
+/// Whether the log was removed.
+pub(super) fn is_erased(row: &SqliteRow) -> bool {
+    number(row, 4).is_ok_and(|erased| erased != 0)
+}
+
+/// A sum of model calls.
+pub(super) fn spending_row(row: &SqliteRow) -> Result<Spending, Error> {
+    Ok(Spending {
+        key: row.try_get(0)?,
+        runs: number(row, 1)?,
+        calls: number(row, 2)?,
+        unanswered: number(row, 9)?,
+        usage: Usage {
+            input_tokens: number(row, 3)?,
+            cache_read_tokens: number(row, 4)?,
+            cache_write_tokens: number(row, 5)?,
+            output_tokens: number(row, 6)?,
+            reasoning_tokens: number(row, 7)?,
+            cost: Usd(number(row, 8)?),
+            ..Usage::default()
+        },
+    })
 }
 
 /// A worker. One whose lease cannot be read has none.

@@ -4,7 +4,8 @@
 //! Rows of runs are kept between transactions. That is sound because `PRAGMA data_version`, read
 //! inside the transaction, tells when another process has written: then they are dropped.
 
-use super::codec::{bind_event, bind_nothing, bind_run, run_row, worker_row};
+use super::codec::{bind_call, bind_event, bind_nothing, bind_run, run_row, worker_row};
+use super::deliveries;
 use super::engine_error;
 use super::presence::Presence;
 use super::text::{Message, Texts, Then, bare, room_for};
@@ -13,7 +14,7 @@ use crate::append::{Append, Appended, Draft, Guard};
 use crate::budget::Accounts;
 use crate::row::{RunRow, StoredEvent};
 use crate::sql::{self, Shape};
-use crate::{Claimed, StoreError, Wanted};
+use crate::{Claimed, Delivery, StoreError, Wanted};
 use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, WorkerId};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Connection, Row};
@@ -59,6 +60,8 @@ pub(super) enum Failure {
 struct Group {
     answers: Answers,
     events: Vec<StoredEvent>,
+    /// What is to be told of them.
+    deliveries: Vec<Delivery>,
     /// Runs whose rows changed since they were last written.
     dirty: BTreeSet<RunId>,
     /// Runs whose rows changed.
@@ -118,10 +121,15 @@ impl Ledger {
             self.mark_damaged(*run, reason).await?;
         }
         self.load(work, group).await?;
+        for (run, last, _) in &work.erasures {
+            let result = self.erase(*run, *last, group).await?;
+            group.answers.erased.push(result);
+        }
         for (batch, _) in &work.appends {
             let result = self.admit(batch, group);
             group.answers.appended.push(result);
         }
+        self.deliver(work, group).await?;
         if work.claims.is_empty() {
             about_to_commit();
             return self.write(group, Then::Commit).await;
@@ -134,6 +142,20 @@ impl Ledger {
         }
         about_to_commit();
         self.execute("COMMIT").await
+    }
+
+    /// Stores what is to be told of the events, and does what is asked of deliveries.
+    async fn deliver(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
+        let now = self.presence.clock().wall_ms();
+        let connection = &mut self.connection;
+        let done = deliveries::store(connection, std::mem::take(&mut group.deliveries)).await;
+        done.map_err(|error| engine_error(error, &self.path))?;
+        for (change, _) in &work.deliveries {
+            let changed = deliveries::change(connection, change, now).await;
+            let changed = changed.map_err(|error| engine_error(error, &self.path))?;
+            group.answers.deliveries.push(changed);
+        }
+        Ok(())
     }
 
     /// Begins a transaction, and drops what memory holds if another process has written since.
@@ -194,6 +216,8 @@ impl Ledger {
                 missing.insert(append.run.to_string());
             }
         }
+        let erasures = work.erasures.iter().map(|(run, _, _)| run);
+        missing.extend(erasures.filter(|run| !self.rows.contains_key(run)).map(RunId::to_string));
         self.load_rows(missing).await?;
         self.load_accounts(work).await?;
         for row in self.select(sql::runs_by_key, keys).await? {
@@ -259,7 +283,7 @@ impl Ledger {
         let worker = self.presence.worker;
         let mut next: HashMap<RunId, RunRow> = HashMap::new();
         let mut keys: HashMap<String, RunId> = HashMap::new();
-        let mut events = Vec::new();
+        let (mut events, mut deliveries) = (Vec::new(), Vec::new());
         let mut answers = Vec::with_capacity(batch.len());
         for draft in batch {
             let append = &draft.append;
@@ -273,6 +297,10 @@ impl Ledger {
             let before = row.map_or(Seq::ZERO, |row| row.last_seq);
             let (row, mut stored, entries) = RunRow::admit(row, draft, worker, at)?;
             answers.push(Appended { first: before.next(), last: row.last_seq, epoch: row.epoch });
+            if stored.is_empty() && !append.outbox.is_empty() {
+                return Err(StoreError::Misplaced("a notice of no event"));
+            }
+            deliveries.extend(append.outbox.iter().map(|it| it.delivery(row.id, row.last_seq, at)));
             events.append(&mut stored);
             if append.guard != Guard::Open {
                 next.insert(row.id, row);
@@ -289,7 +317,32 @@ impl Ledger {
         }
         group.keys.extend(keys);
         group.events.append(&mut events);
+        group.deliveries.append(&mut deliveries);
         Ok(answers)
+    }
+
+    /// Removes the log of a run, or says why not. Nothing may have been decided about it before: what
+    /// is appended in the same transaction finds it removed.
+    async fn erase(
+        &mut self,
+        run: RunId,
+        last: Seq,
+        group: &mut Group,
+    ) -> Result<Result<(), StoreError>, StoreError> {
+        let erased = match self.rows.get(&run) {
+            None => Err(StoreError::NotFound(run)),
+            Some(row) => row.erase(last),
+        };
+        let row = match erased {
+            Ok(row) => row,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let query = sqlx::query(sql::ERASE).bind(run.to_string());
+        query.execute(&mut self.connection).await.map_err(|error| self.engine(error))?;
+        fail::fail_point!("store.erase.deleted");
+        group.dirty.insert(run);
+        self.rows.insert(run, row);
+        Ok(Ok(()))
     }
 
     /// Takes runs for this worker. Everything decided before must have been written.
@@ -338,7 +391,7 @@ impl Ledger {
         runs: &[RunId],
     ) -> Result<Vec<SqliteRow>, StoreError> {
         let workspace = wanted.workspace.is_some();
-        let shape = Shape { ids: runs.len(), workspace, ..Shape::default() };
+        let shape = Shape { ids: runs.len(), workspace };
         let mut query = sqlx::query(AssertSqlSafe(bare(&sql::claimable(shape))));
         query = query.bind(i64::from(SCHEMA_VERSION));
         for run in runs {
@@ -403,17 +456,22 @@ impl Ledger {
 
     /// Writes what the group has decided so far.
     async fn write(&mut self, group: &mut Group, then: Then) -> Result<(), StoreError> {
-        let mut events = std::mem::take(&mut group.events).into_iter();
+        let mut events = std::mem::take(&mut group.events);
+        let calls: Vec<_> = events.iter_mut().filter_map(|event| event.settles.take()).collect();
+        let (mut events, mut calls) = (events.into_iter(), calls.into_iter());
         let rows: Vec<&RunRow> = group.dirty.iter().filter_map(|run| self.rows.get(run)).collect();
         let mut rows = rows.as_slice();
         loop {
             let (taken_events, events_room) = room_for(events.len());
+            let (taken_calls, calls_room) = room_for(calls.len());
             let (taken_rows, rows_room) = room_for(rows.len());
-            let last = taken_events == events.len() && taken_rows == rows.len();
-            // An event refers to no row, so that both may be cut anywhere.
+            let last = taken_events == events.len()
+                && taken_calls == calls.len()
+                && taken_rows == rows.len();
+            // Nothing refers to a row, so that each may be cut anywhere.
             let then = if last { then } else { Then::GoOn };
-            let message = Message { events: events_room, runs: rows_room, then };
-            if events_room + rows_room == 0 && then == Then::GoOn {
+            let message = Message { events: events_room, calls: calls_room, runs: rows_room, then };
+            if events_room + calls_room + rows_room == 0 && then == Then::GoOn {
                 break;
             }
             let mut query = sqlx::query(AssertSqlSafe(self.texts.get(message)));
@@ -421,6 +479,10 @@ impl Ledger {
                 query = bind_event(query, event);
             }
             query = bind_nothing(query, (events_room - taken_events) * sql::EVENT_WIDTH);
+            for call in calls.by_ref().take(taken_calls) {
+                query = bind_call(query, call);
+            }
+            query = bind_nothing(query, (calls_room - taken_calls) * sql::CALL_WIDTH);
             let (now, later) = rows.split_at(taken_rows);
             for row in now {
                 query = bind_run(query, row);

@@ -2,6 +2,7 @@
 //! beside it.
 
 mod codec;
+mod deliveries;
 mod header;
 mod hub;
 mod ledger;
@@ -15,7 +16,10 @@ mod writer;
 
 use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
-use crate::{Append, Appended, Claimed, Filter, RunRow, Store, StoreError, Wanted};
+use crate::{
+    Append, Appended, Claimed, Filter, Leftovers, RunRow, Spending, SpendingQuery, Store,
+    StoreError, Wanted,
+};
 use async_trait::async_trait;
 use hub::Hub;
 use ledger::Ledger;
@@ -163,6 +167,24 @@ impl Store for SqliteStore {
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
         let filter = filter.clone();
         self.look(move |reader| async move { reader.list(&filter).await }).await
+    }
+
+    async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
+        let part = part.to_owned();
+        self.look(move |reader| async move { reader.find(&part).await }).await
+    }
+
+    async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError> {
+        let query = query.clone();
+        self.look(move |reader| async move { reader.spending(&query).await }).await
+    }
+
+    async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
+        self.look(move |reader| async move { reader.leftovers(wanted).await }).await
+    }
+
+    async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError> {
+        self.ask(|reply| Request::Erase { run, last, reply }).await
     }
 
     async fn orphans(&self) -> Result<Vec<String>, StoreError> {

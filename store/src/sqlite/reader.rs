@@ -1,15 +1,21 @@
 //! Reading beside the writer. Every log that is read is checked against its hashes.
 
-use super::codec::{event_row, run_row, tail_row, to_sql, worker_row};
+use super::codec::{
+    Statement, event_row, is_erased, run_row, spending_row, tail_row, to_sql, worker_row,
+};
+use super::deliveries;
 use super::engine_error;
 use super::presence::Presence;
 use super::text::bare;
 use super::work::Request;
-use crate::sql::{self, Family, Shape};
-use crate::{Filter, Kin, RunRow, StoreError, Unfinished, chain};
-use posse_protocol::{Record, RunId, Seq};
+use crate::selection::{self, Selection};
+use crate::spending::{By, Spending, SpendingQuery, date};
+use crate::sql::{self, Ask};
+use crate::{Delivery, DeliveryFilter, Filter, Leftovers, RunRow, StoreError, chain};
+use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq, WorkerId};
 use sqlx::AssertSqlSafe;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteRow};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -28,6 +34,10 @@ const READERS: u32 = 4;
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Runs in a list whose length nobody set.
 const LIST: usize = 100;
+/// Runs that are found by a part of their ids, at most.
+const FOUND: i64 = 1_000;
+/// Characters of an id's end by which runs are found.
+const ENDING: usize = 4;
 
 impl Reader {
     pub(super) fn new(
@@ -88,6 +98,9 @@ impl Reader {
             .await
             .map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;
+        if is_erased(&tail) {
+            return Err(StoreError::Erased(run));
+        }
         let (tail, known) = match tail_row(&tail) {
             Ok(tail) => tail,
             Err(error) => {
@@ -101,45 +114,114 @@ impl Reader {
 
     pub(super) async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
         let engine = |error| engine_error(error, &self.path);
-        let shape = Shape {
-            ids: usize::from(filter.id.is_some()),
-            workspace: filter.workspace.is_some(),
-            kin: match filter.kin {
-                Kin::All => None,
-                Kin::Roots => Some(Family::Roots),
-                Kin::ChildrenOf(_) => Some(Family::Children),
-                Kin::TreeOf(_) => Some(Family::Tree),
-            },
-            before: filter.before.is_some(),
-            unfinished: filter.unfinished == Unfinished::Only,
-            gathering: filter.unfinished == Unfinished::Gathering,
-        };
-        let mut query = sqlx::query(AssertSqlSafe(bare(&sql::list(shape))));
-        let texts = [
-            filter.id.map(|id| id.to_string()),
-            filter.workspace.clone(),
-            match filter.kin {
-                Kin::ChildrenOf(run) | Kin::TreeOf(run) => Some(run.to_string()),
-                Kin::All | Kin::Roots => None,
-            },
-            filter.before.map(|id| id.to_string()),
-        ];
-        for text in texts.into_iter().flatten() {
-            query = query.bind(text);
-        }
-        let limit = if filter.limit == 0 { LIST } else { filter.limit };
         // One snapshot for the runs and the workers that own them.
         let mut snapshot = self.pool.begin().await.map_err(engine)?;
-        let query = query.bind(to_sql(limit as u64));
+        let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
+        let living = self.presence.living(workers.iter().filter_map(worker_row));
+        let workers: Vec<String> = living.iter().map(ToString::to_string).collect();
+        let Selection { statement, texts, limit } = selection::select(filter, &workers);
+        let mut query = sqlx::query(AssertSqlSafe(bare(&statement)));
+        for text in texts {
+            query = query.bind(text);
+        }
+        let query = query.bind(to_sql(limit));
+        let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
+        snapshot.rollback().await.map_err(engine)?;
+        Ok(as_they_stand(&rows, &living))
+    }
+
+    /// The runs whose ids begin or end with `part`, the newest first.
+    pub(super) async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
+        let Some(ending) = part.len().checked_sub(ENDING).and_then(|at| part.get(at..)) else {
+            return Ok(Vec::new());
+        };
+        let (begins, ends) = (bare(&sql::runs_by_beginning()), bare(&sql::runs_by_ending()));
+        let greatest = format!("{part:z<26}");
+        let begins = sqlx::query(AssertSqlSafe(begins)).bind(part.to_owned()).bind(greatest);
+        let mut found = self.standing(begins.bind(FOUND)).await?;
+        let ends = sqlx::query(AssertSqlSafe(ends)).bind(ending.to_owned()).bind(FOUND);
+        let ends = self.standing(ends).await?;
+        found.extend(ends.into_iter().filter(|row| row.id.to_string().ends_with(part)));
+        found.sort_by_key(|row| std::cmp::Reverse(row.id));
+        found.dedup_by_key(|row| row.id);
+        Ok(found)
+    }
+
+    /// The runs of which something is to be put away.
+    pub(super) async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
+        let long = u64::try_from(wanted.ended_for.as_millis()).unwrap_or(u64::MAX);
+        let latest = self.presence.clock().wall_ms().saturating_sub(long);
+        let query = sqlx::query(AssertSqlSafe(bare(&sql::leftovers(wanted.which))));
+        let query = query.bind(to_sql(latest)).bind(i64::from(SCHEMA_VERSION));
+        self.standing(query.bind(to_sql(wanted.limit as u64))).await
+    }
+
+    /// The sums that `query` asks for.
+    pub(super) async fn spending(
+        &self,
+        query: &SpendingQuery,
+    ) -> Result<Vec<Spending>, StoreError> {
+        let engine = |error| engine_error(error, &self.path);
+        let SpendingQuery { by, tree, workspace, since, until, limit } = query;
+        let ask = Ask {
+            by: *by,
+            tree: tree.is_some(),
+            workspace: workspace.is_some(),
+            since: since.is_some(),
+            until: until.is_some(),
+        };
+        let mut statement = sqlx::query(AssertSqlSafe(bare(&sql::spending(ask))));
+        if let Some(tree) = tree {
+            statement = statement.bind(tree.to_string());
+        }
+        // Once for the calls that are settled, once for those that are not.
+        for _ in 0..2 {
+            if let Some(workspace) = workspace {
+                statement = statement.bind(workspace.clone());
+            }
+            for time in [since, until].into_iter().flatten() {
+                statement = statement.bind(to_sql(*time));
+            }
+        }
+        let limit = if *limit == 0 { usize::MAX } else { *limit };
+        let statement = statement.bind(to_sql(limit as u64));
+        let rows = statement.fetch_all(&self.pool).await.map_err(engine)?;
+        let mut sums =
+            rows.iter().map(spending_row).collect::<Result<Vec<_>, _>>().map_err(engine)?;
+        if *by == By::Day {
+            for sum in &mut sums {
+                sum.key = date(sum.key.parse().unwrap_or_default());
+            }
+        }
+        Ok(sums)
+    }
+
+    /// The runs that `query` selects, and where they stand.
+    async fn standing(&self, query: Statement<'_>) -> Result<Vec<RunRow>, StoreError> {
+        let engine = |error| engine_error(error, &self.path);
+        // One snapshot for the runs and the workers that own them.
+        let mut snapshot = self.pool.begin().await.map_err(engine)?;
         let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
         let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;
         let living = self.presence.living(workers.iter().filter_map(worker_row));
-        let status = |mut row: RunRow| {
-            row.status = row.status_given(row.owner.is_some_and(|owner| living.contains(&owner)));
-            row
-        };
-        Ok(rows.iter().filter_map(run_row).map(status).collect())
+        Ok(as_they_stand(&rows, &living))
+    }
+
+    pub(super) async fn deliveries(
+        &self,
+        filter: &DeliveryFilter,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        let limit = if filter.limit == 0 { LIST } else { filter.limit };
+        let listed = deliveries::list(&self.pool, filter, limit).await;
+        listed.map_err(|error| engine_error(error, &self.path))
+    }
+
+    pub(super) async fn next_due(&self, hook: &str) -> Result<Option<Duration>, StoreError> {
+        let next = deliveries::next(&self.pool, hook).await;
+        let next = next.map_err(|error| engine_error(error, &self.path))?;
+        let now = self.presence.clock().wall_ms();
+        Ok(next.map(|at| Duration::from_millis(at.saturating_sub(now))))
     }
 
     pub(super) async fn orphans(&self) -> Result<Vec<String>, StoreError> {
@@ -150,4 +232,13 @@ impl Reader {
     pub(super) async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// The runs of `rows`, and where each stands, given which workers are alive.
+fn as_they_stand(rows: &[SqliteRow], living: &HashSet<WorkerId>) -> Vec<RunRow> {
+    let status = |mut row: RunRow| {
+        row.status = row.status_given(row.owner.is_some_and(|owner| living.contains(&owner)));
+        row
+    };
+    rows.iter().filter_map(run_row).map(status).collect()
 }

@@ -37,6 +37,8 @@ pub(super) fn room_for(left: usize) -> (usize, usize) {
 pub(super) struct Message {
     /// Room for events.
     pub(super) events: usize,
+    /// Room for model calls.
+    pub(super) calls: usize,
     /// Room for rows of runs.
     pub(super) runs: usize,
     /// What follows.
@@ -59,6 +61,7 @@ impl Texts {
         let make = || {
             let statements = [
                 (message.events > 0).then(|| bare(&sql::insert_events(message.events))),
+                (message.calls > 0).then(|| bare(&sql::insert_calls(message.calls))),
                 (message.runs > 0).then(|| bare(&sql::save_runs(message.runs))),
                 (message.then == Then::Commit).then(|| "COMMIT".to_owned()),
             ];
@@ -91,7 +94,7 @@ mod tests {
     #[test]
     fn each_text_is_made_once() {
         let mut texts = Texts::default();
-        let mut text = |events, then| texts.get(Message { events, runs: 1, then });
+        let mut text = |events, then| texts.get(Message { events, calls: 0, runs: 1, then });
         assert!(Arc::ptr_eq(&text(4, Then::Commit), &text(4, Then::Commit)));
         assert_ne!(text(4, Then::Commit), text(4, Then::GoOn));
         assert!(text(4, Then::Commit).ends_with("; COMMIT"));

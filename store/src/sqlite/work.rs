@@ -1,8 +1,9 @@
 //! What the writer is asked to do, sorted for one transaction, and how everyone is answered.
 
+use super::deliveries::{Change, Changed};
 use crate::append::{Append, Appended, Draft, Guard, Ownership, Reserve};
 use crate::{Claimed, StoreError, Wanted};
-use posse_protocol::RunId;
+use posse_protocol::{RunId, Seq};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -12,8 +13,10 @@ pub(super) enum Request {
     Append { batch: Vec<Draft>, reply: Reply<Vec<Appended>> },
     Claim { wanted: Wanted, reply: Reply<Vec<Claimed>> },
     GiveBack { claimed: Vec<Claimed> },
+    Deliveries { change: Change, reply: Reply<Changed> },
     Renew { reply: Reply<()> },
     Damage { run: RunId, reason: String, reply: Reply<()> },
+    Erase { run: RunId, last: Seq, reply: Reply<()> },
     Close,
 }
 
@@ -22,8 +25,10 @@ pub(super) enum Request {
 pub(super) struct Work {
     pub(super) appends: Vec<(Vec<Draft>, Reply<Vec<Appended>>)>,
     pub(super) claims: Vec<(Wanted, Reply<Vec<Claimed>>)>,
+    pub(super) deliveries: Vec<(Change, Reply<Changed>)>,
     pub(super) renewals: Vec<Reply<()>>,
     pub(super) damages: Vec<(RunId, String, Reply<()>)>,
+    pub(super) erasures: Vec<(RunId, Seq, Reply<()>)>,
 }
 
 /// What a transaction answers, each list in the order of the work.
@@ -31,6 +36,8 @@ pub(super) struct Work {
 pub(super) struct Answers {
     pub(super) appended: Vec<Result<Vec<Appended>, StoreError>>,
     pub(super) claimed: Vec<Vec<Claimed>>,
+    pub(super) deliveries: Vec<Changed>,
+    pub(super) erased: Vec<Result<(), StoreError>>,
 }
 
 impl FromIterator<Request> for Work {
@@ -45,8 +52,10 @@ impl FromIterator<Request> for Work {
                 Request::GiveBack { claimed } => {
                     work.appends.append(&mut Work::giving_back(claimed).appends);
                 }
+                Request::Deliveries { change, reply } => work.deliveries.push((change, reply)),
                 Request::Renew { reply } => work.renewals.push(reply),
                 Request::Damage { run, reason, reply } => work.damages.push((run, reason, reply)),
+                Request::Erase { run, last, reply } => work.erasures.push((run, last, reply)),
                 Request::Close => {}
             }
         }
@@ -61,14 +70,15 @@ impl Work {
             let guard = Guard::Owner { epoch: claimed.epoch, last: None, then: Ownership::Queued };
             let run = claimed.row.id;
             let events = Arc::new([]);
-            let append = Append { run, events, guard, reserve: Reserve::Use };
+            let append = Append { run, events, guard, reserve: Reserve::Use, outbox: Vec::new() };
             (vec![Draft { append, bodies: Vec::new() }], oneshot::channel().0)
         };
         Work { appends: claimed.into_iter().map(give_back).collect(), ..Work::default() }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.appends.len() + self.claims.len() + self.renewals.len() + self.damages.len()
+        let marks = self.renewals.len() + self.damages.len() + self.erasures.len();
+        self.appends.len() + self.claims.len() + self.deliveries.len() + marks
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -81,8 +91,15 @@ impl Work {
         for ((_, reply), result) in self.appends.into_iter().zip(answers.appended) {
             let _ = reply.send(result);
         }
+        for ((_, _, reply), result) in self.erasures.into_iter().zip(answers.erased) {
+            let _ = reply.send(result);
+        }
         for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
             let _ = reply.send(Ok(()));
+        }
+        for ((_, reply), changed) in self.deliveries.into_iter().zip(answers.deliveries) {
+            // What was taken for someone who has gone is due again when its lease is over.
+            let _ = reply.send(Ok(changed));
         }
         let claims = self.claims.into_iter().zip(answers.claimed);
         claims
@@ -99,7 +116,12 @@ impl Work {
         for (_, reply) in self.claims {
             let _ = reply.send(Err(error.clone()));
         }
-        for reply in self.renewals.into_iter().chain(self.damages.into_iter().map(|it| it.2)) {
+        for (_, reply) in self.deliveries {
+            let _ = reply.send(Err(error.clone()));
+        }
+        let marks = self.damages.into_iter().map(|it| it.2);
+        let marks = marks.chain(self.erasures.into_iter().map(|it| it.2));
+        for reply in self.renewals.into_iter().chain(marks) {
             let _ = reply.send(Err(error.clone()));
         }
     }
@@ -123,8 +145,13 @@ impl Work {
         let claims = self.claims.into_iter().map(|it| Work { claims: vec![it], ..Work::default() });
         let damages =
             self.damages.into_iter().map(|it| Work { damages: vec![it], ..Work::default() });
+        let deliveries =
+            self.deliveries.into_iter().map(|it| Work { deliveries: vec![it], ..Work::default() });
+        let erasures =
+            self.erasures.into_iter().map(|it| Work { erasures: vec![it], ..Work::default() });
         let renewals = Work { renewals: self.renewals, ..Work::default() };
         let renewals = (!renewals.is_empty()).then_some(renewals);
-        renewals.into_iter().chain(damages).chain(appends).chain(claims)
+        let marks = renewals.into_iter().chain(damages).chain(erasures);
+        marks.chain(appends).chain(deliveries).chain(claims)
     }
 }

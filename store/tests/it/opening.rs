@@ -1,7 +1,7 @@
 //! Opening: what is not ours is left alone, what is ours is private, and once is enough.
 
 use crate::sample::*;
-use posse_store::{Options, Ownership, SqliteStore, Store, StoreError};
+use posse_store::{By, Options, Ownership, SpendingQuery, SqliteStore, Store, StoreError};
 use std::os::unix::fs::PermissionsExt;
 
 /// Expects that `file` with these `bytes` is refused for a reason with `what` in it, untouched.
@@ -148,7 +148,7 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     store.close().await;
     let trees = "parent, root, depth, stopping, awaits";
     let background = "label, priority, background, expects, gathers, gathered_at, paused, \
-        finished_at, cleanup, erased, account, budget, drawn";
+        finished_at, cleanup, erased, account, budget, drawn, calling, calling_for";
     let columns = trees.split(", ").chain(background.split(", "));
     let dropped: String =
         columns.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};")).collect();
@@ -156,6 +156,11 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
         .tamper(&format!(
             "DROP INDEX runs_by_root; DROP INDEX runs_by_parent; DROP INDEX runs_at_the_top; \
              DROP INDEX runs_ready; DROP INDEX runs_gathering; DROP INDEX runs_to_put_away; \
+             DROP INDEX runs_to_erase; DROP INDEX runs_to_delete; DROP INDEX runs_open_in_tree; \
+             DROP INDEX runs_open_by_workspace; DROP INDEX runs_open_at_the_top; \
+             DROP INDEX runs_calling; DROP INDEX runs_by_ending; \
+             UPDATE runs SET turns = 3, input_tokens = 500, cost = 7, reserved_input = 20; \
+             DROP INDEX runs_by_agent; DROP INDEX runs_by_label; DROP INDEX runs_by_outcome; \
              DROP TABLE model_calls; DROP TABLE deliveries; {dropped} \
              CREATE INDEX runs_ready ON runs (ready_at, id) WHERE runnable = 1 AND owner IS NULL; \
              PRAGMA user_version = 1"
@@ -169,4 +174,9 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     }
     say(&store, queued, "still here?").await.unwrap();
     assert_eq!(read(&store, queued).await.unwrap(), 4);
+    // What was spent before there was a ledger is one line of it for each run.
+    let query = SpendingQuery { by: By::Run, tree: Some(queued), ..SpendingQuery::default() };
+    let sums = store.spending(&query).await.unwrap();
+    assert_eq!((sums[0].calls, sums[0].unanswered), (4, 1));
+    assert_eq!((sums[0].usage.input_tokens, sums[0].usage.cost.0), (520, 7));
 }

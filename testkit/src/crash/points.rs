@@ -23,7 +23,7 @@ const fn twice(name: &'static str, scenario: Scenario) -> Point {
 }
 
 /// Every fail-point.
-pub const POINTS: [Point; 56] = [
+pub const POINTS: [Point; 61] = [
     // A process opens the database.
     once("store.migrate.step", Scenario::Tools),
     once("store.migrate.after", Scenario::Tools),
@@ -85,6 +85,12 @@ pub const POINTS: [Point; 56] = [
     twice("tool.launch.spawned", Scenario::Tools),
     twice("tool.launch.ordered", Scenario::Tools),
     twice("tool.launch.exited", Scenario::Tools),
+    // What becomes of runs that have ended.
+    once("store.erase.deleted", Scenario::Archiving),
+    once("archive.log.removed", Scenario::Archiving),
+    once("archive.append.before", Scenario::Archiving),
+    once("archive.append.after", Scenario::Archiving),
+    once("archive.folder.removed", Scenario::Archiving),
     // The process ends in order.
     once("shutdown.begun", Scenario::Tools),
     once("shutdown.drained", Scenario::Tools),

@@ -29,6 +29,8 @@ pub enum Scenario {
     Recovery,
     /// A run whose process is told to end in order.
     Shutdown,
+    /// Two runs that have ended: the log of one is removed, the other is archived.
+    Archiving,
     /// A tree of three levels, with more leaves than slots.
     Tree,
     /// A tree of three levels with one slot.
@@ -42,7 +44,7 @@ pub enum Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 14] = [
+pub const SCENARIOS: [Scenario; 15] = [
     Scenario::Tools,
     Scenario::Compaction,
     Scenario::Reopening,
@@ -52,6 +54,7 @@ pub const SCENARIOS: [Scenario; 14] = [
     Scenario::Crowd,
     Scenario::Recovery,
     Scenario::Shutdown,
+    Scenario::Archiving,
     Scenario::Tree,
     Scenario::TreeNarrow,
     Scenario::TreeResume,
@@ -77,6 +80,7 @@ impl fmt::Display for Scenario {
             Scenario::Crowd => "crowd",
             Scenario::Recovery => "recovery",
             Scenario::Shutdown => "shutdown",
+            Scenario::Archiving => "archiving",
             Scenario::Tree => "tree",
             Scenario::TreeNarrow => "tree-narrow",
             Scenario::TreeResume => "tree-resume",
@@ -132,7 +136,9 @@ impl Scenario {
             Scenario::TreeCancel | Scenario::TreeForsaken => 450,
             Scenario::Tree | Scenario::TreeResume => 800,
             Scenario::TreeNarrow => 1_000,
-            Scenario::Compaction | Scenario::Reopening | Scenario::Chat => 400,
+            Scenario::Compaction | Scenario::Reopening | Scenario::Chat | Scenario::Archiving => {
+                400
+            }
         })
     }
 
@@ -167,6 +173,7 @@ impl Scenario {
             Scenario::Crowd => crowd(stage).await?,
             Scenario::Recovery => recover(stage).await?,
             Scenario::Shutdown => shut_down(stage).await?,
+            Scenario::Archiving => put_away(stage).await?,
             Scenario::Tree | Scenario::TreeNarrow | Scenario::TreeResume => {
                 tree::grow(stage).await?;
             }
@@ -348,4 +355,41 @@ async fn shut_down(stage: &mut Stage) -> Result<(), Halt> {
     let death = Death { blow, ..stage.next_death_at_a_point() };
     stage.act_under(&run_command("a", "task-a"), death).await?;
     start(stage, "a").await
+}
+
+/// A run whose model is asked by nobody outside, so that its log is missed by nobody who counts.
+const UNWANTED: [&str; 4] = ["run", "--model", "offline/planner", "what is here?"];
+const PRUNE: [&str; 4] = ["runs", "prune", "--older-than", "0d"];
+
+async fn put_away(stage: &mut Stage) -> Result<(), Halt> {
+    stage.ask(&UNWANTED).await?;
+    let before = stage.ask(&["cost", "--json"]).await?;
+    until_done(stage, &PRUNE, &[0]).await?;
+    if !stage.rows().await?.is_empty() {
+        return Err(stage.give_up(Promise::NoRunStuck, "a log is left that was to be removed"));
+    }
+    if stage.ask(&["cost", "--json"]).await? != before {
+        return Err(stage.give_up(Promise::NoRunLost, "what a removed log cost is forgotten"));
+    }
+    if stage.kill_is_planned() {
+        stage.ask(&run_command("a", "task-a")).await?;
+    } else {
+        start(stage, "a").await?;
+    }
+    let Some(run) = only_run(stage).await? else {
+        return Err(stage.give_up(Promise::NoRunLost, "the run that ended is gone"));
+    };
+    // Whoever comes after one that died may find it archived.
+    until_done(stage, &["runs", "archive", &run], &[0, 1]).await
+}
+
+/// Runs a command again and again until it comes to its end.
+async fn until_done(stage: &mut Stage, command: &[&str], codes: &[i32]) -> Result<(), Halt> {
+    for _ in 0..ATTEMPTS {
+        if stage.act(command, "", codes).await? == Acted::Done {
+            return Ok(());
+        }
+    }
+    let detail = format!("`posse {}` did not come to its end", command.join(" "));
+    Err(stage.give_up(Promise::InTime, detail))
 }

@@ -24,7 +24,9 @@ pub(crate) fn script(scenario: Scenario) -> Script {
         // What is said to a run at its very end takes another turn.
         Scenario::Steering => tools(Script::new(), "task-a", "")
             .rule(Rule::when(When::any().turn(5)).reply(paced(Reply::text("That too.")))),
-        Scenario::Tools | Scenario::Shutdown => tools(Script::new(), "task-a", ""),
+        Scenario::Tools | Scenario::Shutdown | Scenario::Archiving => {
+            tools(Script::new(), "task-a", "")
+        }
         Scenario::Recovery => tools(tools(Script::new(), "task-a", ""), "task-b", "b"),
         Scenario::Crowd => ["a", "b", "c"].iter().fold(Script::new(), |script, name| {
             script.conversation(
@@ -86,7 +88,9 @@ pub(crate) fn nonces(scenario: Scenario) -> Vec<String> {
         names.iter().flat_map(each).collect()
     };
     match scenario {
-        Scenario::Tools | Scenario::Shutdown | Scenario::Steering => of(&[""], 4),
+        Scenario::Tools | Scenario::Shutdown | Scenario::Steering | Scenario::Archiving => {
+            of(&[""], 4)
+        }
         Scenario::Recovery => of(&["", "b"], 4),
         Scenario::Crowd => of(&["a", "b", "c"], 3),
         Scenario::Compaction | Scenario::Chat => of(&[""], 2),

@@ -63,7 +63,7 @@ pub(crate) struct Row {
 impl Row {
     /// It has come to its end.
     pub(crate) fn has_ended(&self) -> bool {
-        self.status == "finished"
+        matches!(self.status.as_str(), "finished" | "archived")
     }
 
     /// Nobody needs to do anything about it.
@@ -293,7 +293,9 @@ impl Stage {
 const LIST: [&str; 6] = ["runs", "list", "--all", "--json", "--limit", "100"];
 
 fn rows(text: &str) -> Option<Vec<Row>> {
-    let rows: Vec<Value> = serde_json::from_str(text).ok()?;
+    let mut rows: Vec<Value> = serde_json::from_str(text).ok()?;
+    // What has no log any more is over for good.
+    rows.retain(|row| row["erased"] != true);
     let row = |row: &Value| {
         let text = |field: &str| row[field].as_str().map(str::to_owned);
         Some(Row { run: text("run")?, status: text("status")? })

@@ -5,6 +5,7 @@ use crate::ask::{Ask, Role, Said};
 use crate::cache::PromptCache;
 use crate::fault::{Ending, Fault};
 use crate::issued::Issued;
+use crate::turnstile::Turnstile;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub(crate) struct Book {
     models: Vec<String>,
     keys: KeyCheck,
     cache: Option<Arc<PromptCache>>,
+    turnstile: Arc<Turnstile>,
     /// None where no reply has reasoning that could come back.
     issued: Option<Issued>,
     signatures: HashSet<String>,
@@ -66,6 +68,7 @@ impl Book {
                 CacheSetting::From(minimum) => Some(Arc::new(PromptCache::new(minimum))),
                 CacheSetting::Off => None,
             },
+            turnstile: Arc::new(Turnstile::new(script.capacity)),
             issued: reasons.then(Issued::new),
             signatures: signatures(&script),
             pages: script.entries.into_iter().map(page).collect(),
@@ -85,6 +88,11 @@ impl Book {
 
     pub(crate) fn cache(&self) -> Option<&Arc<PromptCache>> {
         self.cache.as_ref()
+    }
+
+    /// Lets requests in, or does not.
+    pub(crate) fn turnstile(&self) -> &Arc<Turnstile> {
+        &self.turnstile
     }
 
     pub(crate) fn issued(&self) -> Option<&Issued> {

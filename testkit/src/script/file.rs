@@ -4,6 +4,7 @@
 use super::when::Place;
 use super::{CacheSetting, Conversation, KeyCheck, Reply, Rule, Script, Usage, When};
 use crate::fault::Wire;
+use crate::turnstile::Capacity;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,6 +30,9 @@ struct ScriptFile {
     keys: bool,
     #[serde(default)]
     models: Vec<String>,
+    at_once: Option<usize>,
+    retry_after_ms: Option<u64>,
+    requests_per_minute: Option<u64>,
     #[serde(default)]
     rule: Vec<Spanned<RuleFile>>,
     #[serde(default)]
@@ -146,7 +150,8 @@ impl Script {
     ///   of [`Fault::all`](crate::Fault::all), which some need no content for.
     ///
     /// Above them may stand `models`, a list of names; `cache = false`, or `cache_minimum` in
-    /// tokens; and `keys = false` for a server that asks for none.
+    /// tokens; `keys = false` for a server that asks for none; and what it takes: `at_once`
+    /// requests, with `retry_after_ms` for those that are too many, and `requests_per_minute`.
     ///
     /// ```
     /// let script = posse_testkit::Script::parse(r#"
@@ -193,6 +198,11 @@ impl Script {
         if !file.keys {
             script.keys = KeyCheck::Skipped;
         }
+        script.capacity = Capacity {
+            at_once: file.at_once,
+            per_span: file.requests_per_minute.map(|most| (most, Duration::from_secs(60))),
+            retry_after: file.retry_after_ms.map(Duration::from_millis),
+        };
         for (start, entry) in entries {
             let line = line_at(text, start);
             script = match entry {

@@ -17,6 +17,9 @@ pub use reply::{Reply, Usage};
 pub(crate) use template::Template;
 pub use when::When;
 
+use crate::turnstile::Capacity;
+use std::time::Duration;
+
 /// What the fake model says to whom. The first rule that fits and is not spent answers.
 ///
 /// ```
@@ -44,6 +47,7 @@ pub struct Script {
     pub(crate) capture: Capture,
     pub(crate) cache: CacheSetting,
     pub(crate) keys: KeyCheck,
+    pub(crate) capacity: Capacity,
     /// Models that are listed besides those that rules name.
     pub(crate) models: Vec<String>,
 }
@@ -207,6 +211,26 @@ impl Script {
     /// Answers requests without a key too, as a local server does.
     pub fn without_keys(mut self) -> Self {
         self.keys = KeyCheck::Skipped;
+        self
+    }
+
+    /// Takes so many requests at a time. Those that are too many get a 429, with `retry-after` if
+    /// [`Script::retry_after`] says so.
+    pub fn at_once(mut self, requests: usize) -> Self {
+        self.capacity.at_once = Some(requests);
+        self
+    }
+
+    /// What requests are told that are too many at a time.
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.capacity.retry_after = Some(wait);
+        self
+    }
+
+    /// Takes so many requests in each span of this length. The headers of the wire say how many
+    /// are left, and those that are too many get a 429 that says when the next span begins.
+    pub fn requests_per(mut self, requests: u64, span: Duration) -> Self {
+        self.capacity.per_span = Some((requests, span));
         self
     }
 

@@ -49,16 +49,20 @@ pub(crate) fn answer(request: &Request, book: &Book, number: usize) -> Answer {
     let performance = match route::of(request) {
         Route::Talk(wire) => {
             note.wire = Some(wire);
-            let answered = match wire {
-                Wire::Anthropic => converse::<anthropic::Messages<'_>>(&exchange, &mut note),
-                Wire::OpenAiChat => converse::<chat::Chat<'_>>(&exchange, &mut note),
-                Wire::OpenAiResponses => converse::<responses::Responses<'_>>(&exchange, &mut note),
-                Wire::Gemini => converse::<gemini::Generate<'_>>(&exchange, &mut note),
-            };
-            answered.unwrap_or_else(|refusal| {
-                let response = exchange.error(wire, &refusal);
-                note.refused = Some(refusal.message);
-                response.into()
+            exchange.admit(wire, || {
+                let answered = match wire {
+                    Wire::Anthropic => converse::<anthropic::Messages<'_>>(&exchange, &mut note),
+                    Wire::OpenAiChat => converse::<chat::Chat<'_>>(&exchange, &mut note),
+                    Wire::OpenAiResponses => {
+                        converse::<responses::Responses<'_>>(&exchange, &mut note)
+                    }
+                    Wire::Gemini => converse::<gemini::Generate<'_>>(&exchange, &mut note),
+                };
+                answered.unwrap_or_else(|refusal| {
+                    let response = exchange.error(wire, &refusal);
+                    note.refused = Some(refusal.message);
+                    response.into()
+                })
             })
         }
         Route::Models(list) => exchange.found(list.wire(), models::all(list, book.models())),
@@ -119,6 +123,35 @@ struct Exchange<'a> {
 impl Exchange<'_> {
     fn request_id(&self) -> String {
         format!("req_fake_{:06}", self.number)
+    }
+
+    /// What `answer` says, if the server takes the request; else that there are too many.
+    fn admit(&self, wire: Wire, answer: impl FnOnce() -> Performance) -> Performance {
+        match self.book.turnstile().enter() {
+            Ok(seat) => {
+                let mut performance = answer();
+                if let Some(quota) = seat.quota {
+                    quota.tell(wire, &mut performance.response);
+                }
+                Performance { seat: Some(seat), ..performance }
+            }
+            Err(full) => {
+                let mut refusal = Refusal::new(429, "there are too many requests; come back later");
+                // A document has whole seconds; the header has what is meant.
+                refusal.retry_after = full
+                    .retry_after
+                    .map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
+                let mut response = self.error(wire, &refusal);
+                if let Some(wait) = full.retry_after {
+                    let seconds = wait.as_secs_f64().to_string();
+                    response.headers.push(("retry-after".to_owned(), seconds));
+                }
+                if let Some(quota) = full.quota {
+                    quota.tell(wire, &mut response);
+                }
+                response.into()
+            }
+        }
     }
 
     fn error(&self, wire: Wire, refusal: &Refusal) -> Response {

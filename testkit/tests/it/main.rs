@@ -24,6 +24,7 @@ mod models;
 mod python;
 mod reasoning;
 mod responses;
+mod turnstile;
 mod validation;
 mod wires;
 

@@ -57,6 +57,15 @@ pub fn init() -> Launcher {
     Launcher::through(Path::new(linux::OWN_EXECUTABLE))
 }
 
+/// Sees to it that a program that this process starts inherits nothing but its standard input,
+/// output and error: what this process has inherited itself is not for others.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn keep_descriptors_private() -> io::Result<()> {
+    linux::keep_descriptors_private()
+}
+
 /// The ability to start commands. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Launcher(Arc<Settings>);

@@ -107,6 +107,7 @@ async fn grouped(path: &Path, writers: usize) -> Result<f64> {
             events: started().into(),
             guard: Guard::Create(Ownership::Mine),
             reserve: Reserve::Leave,
+            outbox: Vec::new(),
         };
         store.append(runs.iter().map(create).collect()).await?;
     }
@@ -118,8 +119,13 @@ async fn grouped(path: &Path, writers: usize) -> Result<f64> {
             let mut count: u64 = 0;
             while began.elapsed() < TIME {
                 let guard = Guard::Owner { epoch: 1, last: None, then: Ownership::Mine };
-                let append =
-                    Append { run, events: [event()].into(), guard, reserve: Reserve::Leave };
+                let append = Append {
+                    run,
+                    events: [event()].into(),
+                    guard,
+                    reserve: Reserve::Leave,
+                    outbox: Vec::new(),
+                };
                 store.append(vec![append]).await?;
                 count += 1;
             }

@@ -67,6 +67,7 @@ async fn add(store: &Arc<SqliteStore>, count: usize, guard: Guard, log: Vec<Even
                 events: log.clone(),
                 guard,
                 reserve: Reserve::Leave,
+                outbox: Vec::new(),
             };
             store.append((0..batch).map(create).collect()).await.map(|_| ())
         });
@@ -113,6 +114,7 @@ fn interrupted() -> Vec<Event> {
     log.push(Event::ModelCalled(ModelCalled {
         reserved: usage.clone(),
         purpose: Purpose::Turn,
+        model: String::new(),
         extra: Extra::default(),
     }));
     log.push(Event::ModelReplied(Box::new(ModelReplied {

@@ -6,7 +6,7 @@ use super::meter::{Cost, Meter};
 use super::process::next_order;
 use super::serve::FOLLOW;
 use posse::store::Filter;
-use posse::{Keys, Outcome, RunSpec, Runtime, RuntimeConfig};
+use posse::{Keys, Outcome, Pacing, RunSpec, Runtime, RuntimeConfig};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -49,6 +49,8 @@ pub fn config(database: &Path, url: &str, max_concurrent: usize) -> RuntimeConfi
     RuntimeConfig {
         model: Some("anthropic/claude-sonnet-4-5".to_owned()),
         max_concurrent,
+        // The server takes all, and these figures are about everything but finding that out.
+        pacing: Pacing::Adaptive { first_width: max_concurrent },
         shutdown_after: Duration::from_secs(5),
         ..RuntimeConfig::new(database, keys)
     }

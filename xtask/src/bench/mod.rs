@@ -9,6 +9,7 @@ mod claim;
 mod client;
 mod delegation;
 mod fill;
+mod governor;
 mod line;
 mod load;
 mod memory;
@@ -17,6 +18,7 @@ mod model;
 mod process;
 mod raw;
 mod recovery;
+mod registry;
 mod requests;
 mod runs;
 mod serve;
@@ -40,6 +42,10 @@ pub enum Bench {
     Model(model::Model),
     /// Delegation: trees of runs, their memory, who watches them, forks, definitions
     Delegation(delegation::Delegation),
+    /// The registry: lists and searches among a million runs
+    Registry(registry::Registry),
+    /// The governor: many runs against a provider that takes few requests at a time
+    Governor(governor::Governor),
     /// A process that a benchmark starts
     #[command(subcommand, hide = true)]
     Part(Part),
@@ -84,6 +90,8 @@ impl Bench {
             Bench::Spine(spine) => spine.run(),
             Bench::Model(model) => model.run(),
             Bench::Delegation(delegation) => delegation.run(),
+            Bench::Registry(registry) => registry.run(),
+            Bench::Governor(governor) => governor.run(),
             Bench::Part(part) => part.run(),
         };
         match result {

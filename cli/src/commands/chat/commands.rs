@@ -15,7 +15,7 @@ use crate::spending::Spending;
 use crate::terminal::{self, fitted};
 use crate::view;
 use posse::protocol::CancelScope;
-use posse::{RunId, RunRow, Runtime};
+use posse::{Extent, RunId, RunRow, Runtime};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
@@ -85,7 +85,7 @@ impl Chat<'_> {
     async fn runs(&self) -> Result<Turn, Failure> {
         let row = self.row().await?;
         let family = Family::of(self.runtime, &row).await?;
-        for line in tree::lines(&family, &row, self.look()) {
+        for line in tree::lines(&family, &row, self.look(), tree::Room::ALL) {
             print::note(line);
         }
         print::note(tree::total(&family, &row));
@@ -135,8 +135,8 @@ impl Chat<'_> {
         let stopping = async {
             match run {
                 Some(run) => {
-                    let (outcome, told) = cancel::cancel(self.runtime, run).await?;
-                    Ok(cancel::told_line(run, &outcome, &told))
+                    let (outcome, receipt) = cancel::cancel(self.runtime, run).await?;
+                    Ok(cancel::told_line(&outcome, &receipt))
                 }
                 None => self.cancel_own().await,
             }
@@ -156,8 +156,9 @@ impl Chat<'_> {
         if open == 0 && !row.runnable && row.awaits == 0 {
             return Ok("nothing is at work; `/cancel RUN` stops another run".to_owned());
         }
-        let told = self.runtime.cancel(row.id, "the user", CancelScope::Turn).await?;
-        Ok(format!("{} told to stop", view::count(told.len() as u64, "run")))
+        let receipt = self.runtime.cancel(row.id, "the user", CancelScope::Turn).await?;
+        let below = receipt.below().count() as u64;
+        Ok(format!("{} told to stop", view::count(below, "run")))
     }
 
     /// Goes on with a run and shows it, as if it were the one that is talked to.
@@ -172,7 +173,10 @@ impl Chat<'_> {
             return Err(Failure::usage("that is this session; say it without a command"));
         }
         let family = Family::of(self.runtime, &row).await?;
-        resume::refuse(&row, family.standing(&row), text)?;
+        let held = resume::is_held(&family, &row, Extent::Subtree);
+        if !held {
+            resume::refuse(&row, family.standing(&row), text)?;
+        }
         self.runtime.check_model(&row.model)?;
         let own = viewer.turn_to_another(self.common);
         let recalled = viewer.recall(self.runtime, &row).await;
@@ -180,6 +184,9 @@ impl Chat<'_> {
             let recalled = recalled?;
             if let Some(text) = text {
                 self.runtime.send(row.id, text).await?;
+            }
+            if held {
+                self.runtime.unpause(row.id, "the user", Extent::Subtree).await?;
             }
             let mut followee = Followee::again(self.runtime.resume(row.id), recalled);
             turn(self.runtime, &mut followee, viewer).await

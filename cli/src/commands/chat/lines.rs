@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::signals::{Signal, Signals};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Config, Editor};
+use rustyline::{Config, Editor, ExternalPrinter};
 use std::io::{BufRead, BufReader, IsTerminal, Stdin};
 use std::path::PathBuf;
 use tokio::sync::{mpsc, oneshot};
@@ -24,29 +24,44 @@ pub enum Line {
 /// Read on a thread of their own, because reading blocks.
 pub struct Lines {
     wanted: mpsc::Sender<oneshot::Sender<Line>>,
+    /// The line that is being read.
+    reading: Option<oneshot::Receiver<Line>>,
+    /// Writes above the line that a person types.
+    printer: Option<Box<dyn ExternalPrinter + Send>>,
 }
 
 impl Lines {
     pub fn open(history: Option<PathBuf>) -> Self {
         let (wanted, mut requests) = mpsc::channel::<oneshot::Sender<Line>>(1);
+        let mut source = Source::open(history);
+        let printer = source.printer();
         std::thread::spawn(move || {
-            let mut source = Source::open(history);
             while let Some(reply) = requests.blocking_recv() {
                 if reply.send(source.read()).is_err() {
                     break;
                 }
             }
         });
-        Lines { wanted }
+        Lines { wanted, reading: None, printer }
     }
 
+    /// The next line. May be dropped while it waits: what is being typed is not lost.
     pub async fn next(&mut self, signals: &mut Signals) -> Result<Line, Failure> {
-        let (reply, mut line) = oneshot::channel();
         let gone = || Failure::internal("the input is gone");
-        self.wanted.send(reply).await.map_err(|_| gone())?;
+        let line = match &mut self.reading {
+            Some(line) => line,
+            none => {
+                let (reply, line) = oneshot::channel();
+                self.wanted.send(reply).await.map_err(|_| gone())?;
+                none.insert(line)
+            }
+        };
         loop {
             tokio::select! {
-                line = &mut line => return line.map_err(|_| gone()),
+                line = &mut *line => {
+                    self.reading = None;
+                    return line.map_err(|_| gone());
+                }
                 signal = signals.next() => match signal {
                     // The editor sees the key itself; a pipe has nothing to interrupt.
                     Signal::Interrupt if is_interactive() => {}
@@ -57,8 +72,18 @@ impl Lines {
     }
 }
 
+impl Lines {
+    /// Says something above the line that a person types. A pipe has nobody who types.
+    pub fn say(&mut self, text: &str) {
+        if let Some(printer) = &mut self.printer {
+            // A terminal that is gone ends the input, too.
+            let _ = printer.print(format!("{text}\n"));
+        }
+    }
+}
+
 /// A person types, and sees the prompt.
-fn is_interactive() -> bool {
+pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
@@ -84,6 +109,16 @@ impl Source {
                 Source::Editor(Box::new(editor), history)
             }
             _ => pipe(),
+        }
+    }
+
+    fn printer(&mut self) -> Option<Box<dyn ExternalPrinter + Send>> {
+        match self {
+            Source::Editor(editor, _) => {
+                let printer = editor.create_external_printer().ok()?;
+                Some(Box::new(printer))
+            }
+            Source::Pipe(_) => None,
         }
     }
 

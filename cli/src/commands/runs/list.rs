@@ -1,6 +1,7 @@
 //! `posse runs list`.
 
-use super::super::{Common, folder};
+use super::super::Common;
+use super::targets;
 use crate::args::ListOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
@@ -9,7 +10,7 @@ use crate::print;
 use crate::screen::line::label;
 use crate::terminal;
 use crate::view::{self, RunView};
-use posse::store::{Filter, Kin, Unfinished};
+use posse::store::Kin;
 use posse::{RunId, RunRow, Runtime};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,25 +21,16 @@ pub async fn run(
     options: ListOptions,
 ) -> Result<Code, Failure> {
     let limit = options.limit as usize;
-    let before = match &options.before {
-        Some(text) => Some(runtime.find(text).await?.id),
-        None => None,
-    };
-    let workspace = match &options.cwd {
-        Some(_) => Some(folder(options.cwd.as_ref())?.display().to_string()),
-        None => None,
-    };
-    let kin = match &options.children_of {
-        Some(parent) => Kin::ChildrenOf(runtime.find(parent).await?.id),
-        None if options.all => Kin::All,
-        None => Kin::Roots,
-    };
-    let unfinished = if options.unfinished { Unfinished::Only } else { Unfinished::All };
-    let filter = Filter { workspace, kin, unfinished, before, limit, ..Filter::default() };
+    let kin = if options.all { Kin::All } else { Kin::Roots };
+    let mut filter = targets::filter(runtime, &options.filters, kin).await?;
+    filter.limit = limit;
+    if let Some(text) = &options.before {
+        filter.before = Some(runtime.find(text).await?.id);
+    }
     let rows = runtime.list(&filter).await?;
-    let families = families(runtime, &rows).await?;
+    let families = Families::of(runtime, &rows).await?;
     if common.global.json {
-        let view = |row: &RunRow| RunView::of(row).with_below(below(&families, row));
+        let view = |row: &RunRow| families.view(row);
         print::json_pretty(&rows.iter().map(view).collect::<Vec<_>>())?;
         return Ok(Code::Done);
     }
@@ -47,7 +39,7 @@ pub async fn run(
     }
     let columns = terminal::table_width().unwrap_or(usize::MAX);
     for row in &rows {
-        print::line(terminal::fitted(&line(&families, row, columns), columns))?;
+        print::line(line(&families, row, columns))?;
     }
     if rows.len() == limit
         && let Some(last) = rows.last()
@@ -58,37 +50,83 @@ pub async fn run(
     Ok(Code::Done)
 }
 
+/// How many of a tree are looked at for a list.
+const OF_A_TREE: usize = 2_000;
+
 /// The trees that the listed runs stand in, by their roots.
-async fn families(runtime: &Runtime, rows: &[RunRow]) -> Result<HashMap<RunId, Family>, Failure> {
-    let mut families = HashMap::new();
-    for row in rows {
-        if let Entry::Vacant(family) = families.entry(row.root) {
-            family.insert(Family::of(runtime, row).await?);
+struct Families(HashMap<RunId, Family>);
+
+impl Families {
+    async fn of(runtime: &Runtime, rows: &[RunRow]) -> Result<Self, Failure> {
+        let mut families = HashMap::new();
+        for row in rows {
+            if let Entry::Vacant(family) = families.entry(row.root) {
+                family.insert(Family::newest(runtime, row, OF_A_TREE).await?);
+            }
+        }
+        Ok(Families(families))
+    }
+
+    fn get(&self, row: &RunRow) -> Option<&Family> {
+        self.0.get(&row.root)
+    }
+
+    /// How many runs stand below, and whether there are more.
+    fn below(&self, row: &RunRow) -> (u64, bool) {
+        self.get(row).map_or((0, false), |family| {
+            (family.below(row.id).len() as u64, family.len() >= OF_A_TREE)
+        })
+    }
+
+    fn view(&self, row: &RunRow) -> RunView {
+        let (below, is_more) = self.below(row);
+        let waits_for = self.get(row).map_or(0, |family| family.waited_for(row));
+        let view = RunView::of(row).waiting_on(waits_for);
+        if is_more { view } else { view.with_below(below) }
+    }
+
+    /// What is said about those below, in parentheses.
+    fn about(&self, row: &RunRow) -> String {
+        let mut words = match self.below(row) {
+            (0, _) => Vec::new(),
+            (below, false) => vec![format!("+{below}")],
+            (below, true) => vec![format!("+{below} or more")],
+        };
+        match self.get(row).map_or(0, |family| family.waited_for(row)) {
+            0 => {}
+            1 => words.push("waiting on 1 child".to_owned()),
+            count => words.push(format!("waiting on {count} children")),
+        }
+        match words.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", words.join(", ")),
         }
     }
-    Ok(families)
-}
-
-/// How many runs stand below.
-fn below(families: &HashMap<RunId, Family>, row: &RunRow) -> u64 {
-    families.get(&row.root).map_or(0, |family| family.below(row.id).len() as u64)
 }
 
 /// Columns below which the agent is left out.
 const WIDE: usize = 90;
+/// Columns from which on the model is shown.
+const VERY_WIDE: usize = 140;
+/// Columns that a title has at least.
+const TITLE: usize = 16;
 
-fn line(families: &HashMap<RunId, Family>, row: &RunRow, columns: usize) -> String {
+fn line(families: &Families, row: &RunRow, columns: usize) -> String {
     let agent = match columns {
         WIDE.. => format!("  {:15}", clean_line(&row.agent, 15)),
         _ => String::new(),
     };
-    let standing = families.get(&row.root).map_or(row.status, |family| family.standing(row));
-    let state = family::word(row, standing);
-    let below = match below(families, row) {
-        0 => String::new(),
-        below => format!(" (+{below})"),
+    let model = match columns {
+        // Where nobody says how wide it is, a program reads it.
+        VERY_WIDE..usize::MAX => format!("  {:28}", clean_line(&row.model, 28)),
+        _ => String::new(),
     };
+    let standing = families.get(row).map_or(row.status, |family| family.standing(row));
+    let state = family::word(row, standing);
     let (ago, cost) = (view::ago(row.updated_at), row.cost().to_string());
-    let (short, title) = (row.id.short(), label(&row.title));
-    format!("{short}  {state:11}  {ago:>7}  {cost:>8}{agent}  {title}{below}")
+    let before = format!("{}  {state:11}  {ago:>7}  {cost:>8}{agent}{model}  ", row.id.short());
+    let about = families.about(row);
+    let taken = terminal::columns(&before) + terminal::columns(&about);
+    let title = terminal::fitted(&label(&row.title), columns.saturating_sub(taken).max(TITLE));
+    terminal::fitted(&format!("{before}{title}{about}"), columns)
 }

@@ -3,12 +3,14 @@
 use super::super::Common;
 use super::super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
 use super::super::rest::{heads, is_open, rested};
+use super::targets;
+use crate::args::Filters;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::Family;
 use crate::print;
-use posse::store::{Filter, Unfinished};
-use posse::{RunRow, Runtime, Status};
+use posse::store::{Kin, Unfinished};
+use posse::{Extent, RunRow, Runtime, Status};
 use serde_json::json;
 
 pub async fn one(
@@ -16,16 +18,23 @@ pub async fn one(
     runtime: &Runtime,
     run: &str,
     text: Option<String>,
+    extent: Extent,
 ) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
     let family = Family::of(runtime, &row).await?;
-    refuse(&row, family.standing(&row), text.as_deref())?;
+    let held = is_held(&family, &row, extent);
+    if !held {
+        refuse(&row, family.standing(&row), text.as_deref())?;
+    }
     runtime.check_model(&row.model)?;
     let form = if common.global.json { Form::Json } else { Form::Screen };
     let mut viewer = Viewer::new(common, form)?;
     let recalled = viewer.recall(runtime, &row).await?;
     if let Some(text) = text {
         runtime.send(row.id, text).await?;
+    }
+    if held {
+        runtime.unpause(row.id, "the user", extent).await?;
     }
     let mut followee = Followee::again(runtime.resume(row.id), recalled);
     let code = match viewer.follow(runtime, &mut followee, Until::Rest).await? {
@@ -39,6 +48,13 @@ pub async fn one(
     tell_who_waits(runtime, &row, &mut viewer).await?;
     viewer.close(runtime).await;
     Ok(code)
+}
+
+/// Whether somebody asked `row` to pause, or, if they are meant too, those below it.
+pub fn is_held(family: &Family, row: &RunRow, extent: Extent) -> bool {
+    let is_held = |row: &RunRow| row.paused && row.outcome.is_none();
+    let below = || family.below(row.id).into_iter().any(is_held);
+    is_held(row) || (extent == Extent::Subtree && below())
 }
 
 /// Says who above has something to do now that `row` has ended, and that nobody does it.
@@ -67,8 +83,18 @@ async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<C
     }
     viewer.screen.end_turn()?;
     let short = row.id.short();
+    if row.paused {
+        viewer.screen.remark(&paused(row));
+        return Ok(Code::Interrupted);
+    }
     viewer.screen.remark(&format!("run {short} waits; `posse chat --resume {short}` goes on"));
     Ok(Code::Done)
+}
+
+/// What is told of a run that somebody has paused.
+pub fn paused(row: &RunRow) -> String {
+    let short = row.id.short();
+    format!("run {short} is paused; `posse runs resume {short}` goes on")
 }
 
 /// Refuses to resume what cannot go on as it is.
@@ -93,10 +119,22 @@ pub fn refuse(row: &RunRow, standing: Status, text: Option<&str>) -> Result<(), 
     }
 }
 
-pub async fn all(common: &Common, runtime: &Runtime) -> Result<Code, Failure> {
-    let filter = Filter { unfinished: Unfinished::Only, limit: 100_000, ..Filter::default() };
-    let mut rows = runtime.list(&filter).await?;
-    rows.retain(|row| row.runnable && is_open(row));
+pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Result<Code, Failure> {
+    let mut filter = targets::filter(runtime, filters, Kin::All).await?;
+    filter.unfinished = Unfinished::Only;
+    let mut rows = targets::all(runtime, filter).await?;
+    // Who was paused stays so, unless it is those who are asked for.
+    if filters.status.contains(&Status::Paused) {
+        for row in rows.iter().filter(|row| row.paused) {
+            match runtime.unpause(row.id, "the user", Extent::Alone).await {
+                Ok(_) | Err(posse::Error::NotNow { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        rows.retain(|row| is_open(row));
+    } else {
+        rows.retain(|row| row.runnable && !row.paused && is_open(row));
+    }
     let mut viewer = Viewer::new(common, Form::Json)?;
     let mut code = Code::Done;
     let mut resumed = Vec::new();

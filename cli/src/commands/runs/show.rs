@@ -18,7 +18,7 @@ use posse::{Budget, RunRow, Runtime};
 pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
     let family = Family::of(runtime, &row).await?;
-    let sound = row.damaged.is_none();
+    let sound = row.damaged.is_none() && !row.erased;
     let outcome = match row.outcome.is_some() && sound {
         true => Some(runtime.handle(row.id).outcome().await?),
         false => None,
@@ -96,6 +96,9 @@ fn facts(family: &Family, row: &RunRow) -> Vec<(&'static str, String)> {
     }
     if let Some(damage) = &row.damaged {
         facts.push(("damaged", clean_line(damage, 400)));
+    }
+    if row.erased {
+        facts.push(("log", "removed, as was asked for; `posse cost` still counts it".to_owned()));
     }
     if let Some(parent) = row.parent {
         let above = family.find(parent);

@@ -1,6 +1,7 @@
 //! `posse runs tree`: a run and all that stand below it.
 
 use super::super::Common;
+use crate::args::TreeOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::{self, Family};
@@ -14,37 +15,69 @@ use crate::view::{self, RunView};
 use posse::{Budget, RunRow, Runtime};
 use serde::Serialize;
 
-pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
-    let row = runtime.find(run).await?;
+pub async fn run(
+    common: &Common,
+    runtime: &Runtime,
+    options: &TreeOptions,
+) -> Result<Code, Failure> {
+    let row = runtime.find(&options.run).await?;
     let family = Family::of(runtime, &row).await?;
+    let depth = options.depth.map_or(usize::MAX, |depth| depth as usize);
+    let mut room = Room { depth, runs: options.limit as usize };
     if common.global.json {
-        print::json_pretty(&branch(&family, &row))?;
+        room.runs -= 1;
+        print::json_pretty(&branch(&family, &row, 0, &mut room))?;
         return Ok(Code::Done);
     }
     let columns = terminal::table_width();
     let paint = Paint { on: columns.is_some() && !common.environment.no_color };
     let look = Look { paint, columns: columns.unwrap_or(usize::MAX) };
-    for line in lines(&family, &row, look) {
+    let lines = lines(&family, &row, look, room);
+    let left_out = 1 + family.below(row.id).len() - lines.len();
+    for line in lines {
         print::line(line)?;
     }
     if !common.global.quiet {
+        if left_out > 0 {
+            print::note(format!("… {left_out} more; --depth and --limit say how much is shown"));
+        }
         print::note(total(&family, &row));
     }
     Ok(Code::Done)
 }
 
-/// The tree below `top`, a line each.
-pub fn lines(family: &Family, top: &RunRow, look: Look) -> Vec<String> {
+/// How much of a tree is shown.
+#[derive(Clone, Copy)]
+pub struct Room {
+    /// Levels below the top.
+    pub depth: usize,
+    /// Runs.
+    pub runs: usize,
+}
+
+impl Room {
+    /// All of it.
+    pub const ALL: Room = Room { depth: usize::MAX, runs: usize::MAX };
+}
+
+/// The tree below `top`, a line each, as far as there is room.
+pub fn lines(family: &Family, top: &RunRow, look: Look, room: Room) -> Vec<String> {
     let mut lines = Vec::new();
-    // What stands before a run's line, and before those of its children.
-    let mut ahead = vec![(top, String::new(), String::new())];
-    while let Some((row, own, below)) = ahead.pop() {
+    // What stands before a run's line, and before those of its children; and how deep it stands.
+    let mut ahead = vec![(top, String::new(), String::new(), 0)];
+    while let Some((row, own, below, depth)) = ahead.pop() {
+        if lines.len() >= room.runs {
+            break;
+        }
         lines.push(line(family, row, &own, look));
+        if depth >= room.depth {
+            continue;
+        }
         let last = family.children(row.id).next_back().map(|last| last.id);
         for child in family.children(row.id).rev() {
             let (branch, stem) =
                 if Some(child.id) == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-            ahead.push((child, format!("{below}{branch}"), format!("{below}{stem}")));
+            ahead.push((child, format!("{below}{branch}"), format!("{below}{stem}"), depth + 1));
         }
     }
     lines
@@ -106,15 +139,33 @@ struct Branch {
     /// This run and all below it.
     subtree: SumView,
     children: Vec<Branch>,
+    /// How many right below it are not shown.
+    #[serde(skip_serializing_if = "is_none")]
+    left_out: usize,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A tree is no deeper than delegation may go.
-fn branch(family: &Family, row: &RunRow) -> Branch {
+fn branch(family: &Family, row: &RunRow, depth: usize, room: &mut Room) -> Branch {
     let runs = 1 + family.below(row.id).len() as u64;
+    let mut children = Vec::new();
+    if depth < room.depth {
+        for child in family.children(row.id) {
+            if room.runs == 0 {
+                break;
+            }
+            room.runs -= 1;
+            children.push(branch(family, child, depth + 1, room));
+        }
+    }
     Branch {
-        run: RunView::of(row),
+        run: RunView::of(row).waiting_on(family.waited_for(row)),
         duration_ms: family::took(row),
         subtree: SumView::of(runs, &family.sum(row)),
-        children: family.children(row.id).map(|child| branch(family, child)).collect(),
+        left_out: family.children(row.id).count() - children.len(),
+        children,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::Common;
 use super::super::follow::{Followed, Followee, Form, Until, Viewer};
+use super::resume::paused;
 use crate::exit::{Code, Failure};
 use posse::{Runtime, Status};
 
@@ -11,8 +12,13 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     let mut viewer = Viewer::new(common, form)?;
     let short = row.id.short();
     if matches!(row.status, Status::Interrupted | Status::Queued) {
-        let nobody = format!("nobody executes run {short} now; `posse runs resume {short}` does");
-        viewer.screen.remark(&nobody);
+        viewer.screen.remark(&match common.daemon().await {
+            Some(_) => format!("run {short} waits for its turn at the daemon"),
+            None => format!("nobody executes run {short} now; `posse runs resume {short}` does"),
+        });
+    }
+    if row.status == Status::Paused {
+        viewer.screen.remark(&paused(&row));
     }
     let mut followee = Followee::new(runtime.handle(row.id));
     match viewer.follow(runtime, &mut followee, Until::End).await? {

@@ -1,0 +1,108 @@
+//! Options that say which runs are meant.
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use posse::Status;
+use std::path::PathBuf;
+
+/// Which runs, by what they are.
+#[derive(Args, Default)]
+#[command(next_help_heading = "Which runs")]
+pub struct Filters {
+    /// Only runs of this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Only runs with this label, or, with a * at its end, with one that begins like it
+    #[arg(long, value_name = "LABEL")]
+    pub label: Option<String>,
+    /// Only runs of this model, as vendor/name or a short name
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Only runs that stand like this; after a comma, or like that
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = statuses())]
+    pub status: Vec<Status>,
+    /// Only runs that ended like this
+    #[arg(long, value_name = "OUTCOME", value_parser = OUTCOMES)]
+    pub outcome: Option<String>,
+    /// Only runs that nobody waits for
+    #[arg(long)]
+    pub background: bool,
+    /// Only runs made since then: 90s, 10m, 2h or 7d ago, or a date
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Only runs made before then
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Only runs in the tree that this one stands in
+    #[arg(long, value_name = "RUN", conflicts_with = "children_of")]
+    pub tree: Option<String>,
+    /// Only runs that this one has started
+    #[arg(long, value_name = "RUN")]
+    pub children_of: Option<String>,
+    /// Only runs that have not ended
+    #[arg(long)]
+    pub unfinished: bool,
+    /// Only runs in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub cwd: Option<PathBuf>,
+}
+
+impl Filters {
+    /// Nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        let Filters { since, until, tree, children_of, unfinished, cwd, .. } = self;
+        let texts = [since, until, tree, children_of];
+        !self.is_about_each() && texts.iter().all(|it| it.is_none()) && !unfinished && cwd.is_none()
+    }
+
+    /// Runs are meant for what they are themselves, wherever they stand in a tree.
+    pub fn is_about_each(&self) -> bool {
+        let texts = [&self.agent, &self.label, &self.model, &self.outcome];
+        texts.iter().any(|it| it.is_some()) || !self.status.is_empty() || self.background
+    }
+}
+
+/// Every run that the filters select.
+#[derive(Args)]
+pub struct Choice {
+    /// All unfinished runs that the options below select; those at the top, if none is given
+    #[arg(long)]
+    pub all: bool,
+    /// Do not ask whether all of them are meant
+    #[arg(long, short)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub filters: Filters,
+}
+
+/// Runs by their names, or all that the filters select.
+#[derive(Args)]
+pub struct Targets {
+    /// Ids, a few of their first or last characters, or labels
+    #[arg(value_name = "RUN", required_unless_present = "all", conflicts_with = "all")]
+    pub runs: Vec<String>,
+    #[command(flatten)]
+    pub choice: Choice,
+}
+
+const OUTCOMES: [&str; 6] =
+    ["completed", "failed", "cancelled", "timed-out", "stopped", "out-of-budget"];
+
+/// Statuses by their words.
+const STATUSES: [(&str, Status); 8] = [
+    ("queued", Status::Queued),
+    ("running", Status::Running),
+    ("waiting", Status::Waiting),
+    ("paused", Status::Paused),
+    ("interrupted", Status::Interrupted),
+    ("finished", Status::Finished),
+    ("archived", Status::Archived),
+    ("damaged", Status::Damaged),
+];
+
+fn statuses() -> impl TypedValueParser<Value = Status> {
+    PossibleValuesParser::new(STATUSES.map(|(word, _)| word)).map(|word| {
+        let known = STATUSES.iter().find(|(known, _)| *known == word);
+        known.map_or(Status::Damaged, |(_, status)| *status)
+    })
+}

@@ -1,0 +1,134 @@
+//! `posse run --background`: stores a run, leaves it to the daemon, and says what becomes of it.
+
+use super::Common;
+use super::run::Asked;
+use crate::args::RunOptions;
+use crate::daemon::address::Address;
+use crate::daemon::client::{Daemon, Found, find};
+use crate::daemon::protocol::Ask;
+use crate::exit::{Code, Failure};
+use crate::family::{self, Family};
+use crate::print;
+use posse::{Begun, RunId, RunSpec, Runtime};
+use serde_json::json;
+
+/// Who is to execute the run.
+enum Taker {
+    Daemon(Daemon),
+    /// A daemon that does not answer, with what became of the attempt.
+    Silent(String),
+    Nobody,
+}
+
+/// A run that is stored.
+struct Stored {
+    run: RunId,
+    /// Where it stands, in one word.
+    word: String,
+    /// It was there before.
+    found: bool,
+}
+
+pub async fn run(common: &Common, options: &RunOptions) -> Result<Code, Failure> {
+    let Asked { folder, config, spec } = Asked::read(common, options)?;
+    let agents = common.agents(&folder, &options.agent.agents)?;
+    let address = Address::of(common)?;
+    let taker = match find(&address).await? {
+        Found::Daemon(daemon) => Taker::Daemon(daemon),
+        Found::Silent { why, .. } => Taker::Silent(why),
+        Found::Nobody => Taker::Nobody,
+    };
+    if let Taker::Daemon(daemon) = &taker {
+        daemon.check_ready()?;
+    }
+    let runtime = common.runtime(&config, agents).await?;
+    let stored = store(&runtime, spec, &taker).await;
+    runtime.shutdown().await;
+    let stored = stored?;
+    if let Taker::Daemon(daemon) = &taker {
+        // The run is stored, and found in any case.
+        let _ = daemon.ask(&Ask::Look).await;
+    }
+    tell(common, &address, &stored, &taker)
+}
+
+/// Stores the run, unless whoever is to execute it cannot.
+async fn store(runtime: &Runtime, spec: RunSpec, taker: &Taker) -> Result<Stored, Failure> {
+    let selection = runtime.select(&spec).await?;
+    if let Taker::Daemon(daemon) = taker {
+        daemon.check_reach(&selection.model).await?;
+    }
+    let (run, found) = match runtime.enqueue(spec).await? {
+        Begun::New(run) => return Ok(Stored { run, word: "queued".to_owned(), found: false }),
+        Begun::Found(run) => (run, true),
+    };
+    let row = runtime.find(&run.to_string()).await?;
+    let standing = Family::of(runtime, &row).await?.standing(&row);
+    Ok(Stored { run, word: family::word(&row, standing), found })
+}
+
+fn tell(
+    common: &Common,
+    address: &Address,
+    stored: &Stored,
+    taker: &Taker,
+) -> Result<Code, Failure> {
+    let pid = match taker {
+        Taker::Daemon(daemon) => Some(daemon.pid()),
+        _ => None,
+    };
+    if common.global.json {
+        print::json_pretty(&json!({
+            "run": stored.run,
+            "status": stored.word,
+            "found": stored.found,
+            "database": address.database,
+            "daemon": pid.map(|pid| json!({"pid": pid})),
+        }))?;
+        return Ok(Code::Done);
+    }
+    print::line(stored.run)?;
+    if !common.global.quiet {
+        for line in lines(stored, taker) {
+            print::note(line);
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// What becomes of the run.
+fn lines(stored: &Stored, taker: &Taker) -> Vec<String> {
+    let short = stored.run.short();
+    let follow = format!(
+        "  `posse runs watch {short}` follows it, `posse runs show {short}` tells how it stands"
+    );
+    if stored.found {
+        let word = &stored.word;
+        return vec![format!("run {short} has this key already; it is {word}"), follow];
+    }
+    match taker {
+        Taker::Daemon(daemon) => vec![
+            format!(
+                "run {short} is left to the daemon (pid {}), which goes on when this terminal closes",
+                daemon.pid()
+            ),
+            follow,
+        ],
+        Taker::Silent(why) => vec![
+            format!(
+                "run {short} is stored; the daemon that is to execute it does not answer now: {why}"
+            ),
+            "  `posse daemon status` says more".to_owned(),
+        ],
+        Taker::Nobody => vec![
+            format!(
+                "run {short} is stored and queued, and nobody executes it: no daemon runs on this database"
+            ),
+            "  closing this terminal changes nothing about that, and nothing is lost".to_owned(),
+            "  `posse daemon start` executes it in the background".to_owned(),
+            format!(
+                "  `posse runs resume {short}` executes it in a terminal, as long as that stays open"
+            ),
+        ],
+    }
+}

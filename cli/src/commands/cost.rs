@@ -1,0 +1,220 @@
+//! `posse cost`: what model calls cost, summed up.
+
+use super::{Common, folder};
+use crate::args::{CostBy, CostOptions};
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use crate::print;
+use crate::screen::line::label;
+use crate::terminal;
+use crate::view;
+use posse::protocol::Usage;
+use posse::store::{By, Filter, Spending, SpendingQuery};
+use posse::{RunId, Runtime};
+use serde::Serialize;
+use serde_json::json;
+
+pub async fn run(common: Common, options: CostOptions) -> Result<Code, Failure> {
+    let folder = folder(None)?;
+    let config = common.config(&folder)?;
+    let by = options.by.unwrap_or(match options.run {
+        Some(_) => CostBy::Run,
+        None => CostBy::Model,
+    });
+    if !common.database()?.exists() {
+        let nothing = Costs { sums: Vec::new(), total: Spending::default(), limit: 0 };
+        nothing.tell(&common, by, &[])?;
+        return Ok(Code::Done);
+    }
+    let agents = common.agents(&folder, &[])?;
+    let runtime = common.runtime(&config, agents).await?;
+    let result = show(&common, &runtime, options, by).await;
+    runtime.shutdown().await;
+    result
+}
+
+async fn show(
+    common: &Common,
+    runtime: &Runtime,
+    options: CostOptions,
+    by: CostBy,
+) -> Result<Code, Failure> {
+    let tree = match &options.run {
+        Some(run) => Some(runtime.find(run).await?.id),
+        None => None,
+    };
+    let workspace = match &options.cwd {
+        Some(_) => Some(folder(options.cwd.as_ref())?.display().to_string()),
+        None => None,
+    };
+    let limit = options.limit as usize;
+    let (since, until) = (options.since, options.until);
+    let query = SpendingQuery { by: by.into(), tree, workspace, since, until, limit };
+    let sums = runtime.costs(&query).await?;
+    let all = SpendingQuery { by: By::Nothing, limit: 0, ..query };
+    let total = runtime.costs(&all).await?.pop().unwrap_or_default();
+    let names = match by {
+        CostBy::Run | CostBy::Tree => names(runtime, &sums).await?,
+        _ => Vec::new(),
+    };
+    Costs { sums, total, limit }.tell(common, by, &names)?;
+    Ok(Code::Done)
+}
+
+/// What the runs are called that `sums` are of.
+async fn names(runtime: &Runtime, sums: &[Spending]) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::with_capacity(sums.len());
+    for sum in sums {
+        let Ok(run) = sum.key.parse::<RunId>() else { continue };
+        let own = Filter { id: Some(run), limit: 1, ..Filter::default() };
+        let row = runtime.list(&own).await?.pop();
+        let name = row.map(|row| format!("[{}] {}", clean_line(&row.agent, 64), label(&row.title)));
+        names.push(name.unwrap_or_default());
+    }
+    Ok(names)
+}
+
+struct Costs {
+    sums: Vec<Spending>,
+    total: Spending,
+    limit: usize,
+}
+
+impl Costs {
+    fn tell(&self, common: &Common, by: CostBy, names: &[String]) -> Result<(), Failure> {
+        let Costs { sums, total, limit } = self;
+        if common.global.json {
+            let sums: Vec<_> = sums.iter().map(SumView::of).collect();
+            let total = SumView { key: None, ..SumView::of(total) };
+            return print::json_pretty(&json!({"by": by.word(), "sums": sums, "total": total}));
+        }
+        if sums.is_empty() {
+            print::note("nothing was spent");
+            return Ok(());
+        }
+        let keys: Vec<String> = sums.iter().map(|sum| key(sum, by)).collect();
+        let widest = keys.iter().map(|key| terminal::columns(key)).max().unwrap_or(0);
+        let width = widest.max(by.word().len()).max(TOTAL.len());
+        let columns = terminal::table_width().unwrap_or(usize::MAX);
+        let line = |line: String| print::line(terminal::fitted(line.trim_end(), columns));
+        line(cells(width, by.word(), ["runs", "calls", "in", "cached", "out", "cost"], ""))?;
+        for (index, (sum, key)) in sums.iter().zip(&keys).enumerate() {
+            let name = names.get(index).map_or("", String::as_str);
+            line(figures(width, key, sum, name))?;
+        }
+        line(figures(width, TOTAL, total, ""))?;
+        if common.global.quiet {
+            return Ok(());
+        }
+        if total.unanswered > 0 {
+            let calls = view::count(total.unanswered, "call");
+            let (have, count) = match total.unanswered {
+                1 => ("has", "counts"),
+                _ => ("have", "count"),
+            };
+            print::note(format!("{calls} {have} no answer and {count} as reserved"));
+        }
+        if sums.len() == *limit {
+            print::note(format!("the first {limit}; --limit shows more"));
+        }
+        Ok(())
+    }
+}
+
+const TOTAL: &str = "total";
+
+/// What a sum is of, in a table.
+fn key(sum: &Spending, by: CostBy) -> String {
+    match by {
+        CostBy::Run | CostBy::Tree => match sum.key.parse::<RunId>() {
+            Ok(run) => run.short(),
+            Err(_) => sum.key.clone(),
+        },
+        CostBy::Label if sum.key.is_empty() => "(none)".to_owned(),
+        _ => clean_line(&sum.key, 60),
+    }
+}
+
+fn figures(width: usize, key: &str, sum: &Spending, name: &str) -> String {
+    let usage = &sum.usage;
+    let cells_of = [
+        sum.runs.to_string(),
+        sum.calls.to_string(),
+        view::tokens(usage.all_input_tokens()),
+        view::tokens(usage.cache_read_tokens),
+        view::tokens(usage.output_tokens),
+        usage.cost.to_string(),
+    ];
+    cells(width, key, cells_of.each_ref().map(String::as_str), name)
+}
+
+fn cells(width: usize, key: &str, cells: [&str; 6], name: &str) -> String {
+    let [runs, calls, sent, cached, received, cost] = cells;
+    let key = format!("{key}{}", " ".repeat(width.saturating_sub(terminal::columns(key))));
+    format!(
+        "{key}  {runs:>6}  {calls:>6}  {sent:>7}  {cached:>7}  {received:>7}  {cost:>9}  {name}"
+    )
+}
+
+impl CostBy {
+    fn word(self) -> &'static str {
+        match self {
+            CostBy::Run => "run",
+            CostBy::Tree => "tree",
+            CostBy::Agent => "agent",
+            CostBy::Model => "model",
+            CostBy::Label => "label",
+            CostBy::Day => "day",
+        }
+    }
+}
+
+impl From<CostBy> for By {
+    fn from(by: CostBy) -> By {
+        match by {
+            CostBy::Run => By::Run,
+            CostBy::Tree => By::Tree,
+            CostBy::Agent => By::Agent,
+            CostBy::Model => By::Model,
+            CostBy::Label => By::Label,
+            CostBy::Day => By::Day,
+        }
+    }
+}
+
+/// A sum, as `--json` prints it.
+#[derive(Serialize)]
+struct SumView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    runs: u64,
+    calls: u64,
+    /// Those of the calls that have no answer and count as reserved.
+    unanswered: u64,
+    /// All tokens sent, cached or not.
+    input_tokens: u64,
+    cache_read_tokens: u64,
+    cache_write_tokens: u64,
+    output_tokens: u64,
+    reasoning_tokens: u64,
+    cost_usd: f64,
+}
+
+impl<'a> SumView<'a> {
+    fn of(sum: &'a Spending) -> Self {
+        let Spending { key, runs, calls, unanswered, usage } = sum;
+        let Usage { cache_read_tokens, cache_write_tokens, .. } = *usage;
+        SumView {
+            key: Some(key),
+            runs: *runs,
+            calls: *calls,
+            unanswered: *unanswered,
+            input_tokens: usage.all_input_tokens(),
+            cache_read_tokens,
+            cache_write_tokens,
+            output_tokens: usage.output_tokens,
+            reasoning_tokens: usage.reasoning_tokens,
+            cost_usd: usage.cost.dollars(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `posse daemon start`.
+
+use super::super::Common;
+use super::silent;
+use crate::daemon::address::Address;
+use crate::daemon::client::{Daemon, Found, find};
+use crate::daemon::{VERSION, detach, process};
+use crate::exit::{Code, Failure};
+use crate::print;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// How long it may take until it answers: a large database may be brought to a new form.
+const COMING_UP: Duration = Duration::from_secs(60);
+/// How soon to look again.
+const A_MOMENT: Duration = Duration::from_millis(20);
+
+/// Executes runs in this process.
+pub async fn here(common: &Common) -> Result<Code, Failure> {
+    process::run(common, &Address::of(common)?, None).await
+}
+
+/// Executes runs in this process, which has no terminal.
+pub async fn detached(common: &Common) -> Result<Code, Failure> {
+    detach::leave_session()
+        .map_err(|error| Failure::internal(format!("cannot leave the session: {error}")))?;
+    let address = Address::of(common)?;
+    process::run(common, &address, Some(address.log.clone())).await
+}
+
+/// Starts a process that executes runs, and waits until it answers.
+pub async fn in_background(common: &Common) -> Result<Code, Failure> {
+    let address = Address::of(common)?;
+    let began = Instant::now();
+    loop {
+        match find(&address).await? {
+            Found::Nobody => break,
+            Found::Daemon(daemon) => {
+                daemon.check_ready()?;
+                return tell(common, &address, &daemon, "runs already");
+            }
+            // One that is just starting was asked for by somebody else.
+            Found::Silent { pid: None, .. } if began.elapsed() < COMING_UP => {
+                tokio::time::sleep(A_MOMENT).await;
+            }
+            Found::Silent { pid, why } => return Err(silent(pid, &why)),
+        }
+    }
+    address.prepare()?;
+    let from = detach::end_of(&address.log);
+    let mut child = detach::start(&address).map_err(|error| {
+        Failure::internal(format!("cannot start posse again as a daemon: {error}"))
+    })?;
+    loop {
+        if let Found::Daemon(daemon) = find(&address).await? {
+            let word = if daemon.pid() == child.id() { "runs" } else { "runs already" };
+            return tell(common, &address, &daemon, word);
+        }
+        let ended = child.try_wait().ok().flatten();
+        if ended.is_some() || began.elapsed() > COMING_UP {
+            let what = match ended {
+                Some(status) => format!("ended at once ({status})"),
+                None => format!("(pid {}) does not answer", child.id()),
+            };
+            return Err(failed(&what, &address, from));
+        }
+        tokio::time::sleep(A_MOMENT).await;
+    }
+}
+
+/// Why it did not come up, in its own last words.
+fn failed(what: &str, address: &Address, from: u64) -> Failure {
+    let said = detach::said_since(&address.log, from);
+    let lines: Vec<&str> = said.lines().collect();
+    let last = lines[lines.len().saturating_sub(6)..].join("\n  ");
+    let said = if last.is_empty() { String::new() } else { format!(":\n  {last}") };
+    Failure::internal(format!("the daemon {what}{said}"))
+        .hint(format!("its log is {}", address.log.display()))
+}
+
+fn tell(common: &Common, address: &Address, daemon: &Daemon, word: &str) -> Result<Code, Failure> {
+    let (pid, database) = (daemon.pid(), address.database.display());
+    let log = daemon.notice().log.as_ref();
+    if common.global.json {
+        print::json_pretty(&json!({
+            "running": true,
+            "started": word == "runs",
+            "pid": pid,
+            "version": VERSION,
+            "database": address.database,
+            "socket": daemon.notice().socket,
+            "log": log,
+        }))?;
+    } else if !common.global.quiet {
+        print::note(format!("the daemon {word} (pid {pid}) and executes the runs of {database}"));
+        if let Some(log) = log {
+            print::note(format!("  log: {}", log.display()));
+        }
+    }
+    Ok(Code::Done)
+}

@@ -1,0 +1,100 @@
+//! `posse daemon stop`.
+
+use super::super::Common;
+use super::silent;
+use crate::daemon::address::Address;
+use crate::daemon::client::{Found, find};
+use crate::daemon::lock::{Holder, holder};
+use crate::daemon::process::GRACE;
+use crate::daemon::protocol::Ask;
+use crate::exit::{Code, Failure};
+use crate::print;
+use crate::view;
+use posse::store::{Filter, Unfinished};
+use posse::{LiveCatalog, Status};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// How much longer than the steps may take to end the end of the process may take.
+const SLACK: Duration = Duration::from_secs(20);
+/// How soon to look again.
+const A_MOMENT: Duration = Duration::from_millis(20);
+
+/// Stops the daemon as `ask` says, and waits until it is gone.
+pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
+    let address = Address::of(common)?;
+    let daemon = match find(&address).await? {
+        Found::Daemon(daemon) => daemon,
+        Found::Silent { pid, why } => return Err(silent(pid, &why)),
+        Found::Nobody => {
+            if common.global.json {
+                print::json_pretty(&json!({"stopped": false, "pid": null, "unfinished": null}))?;
+            } else if !common.global.quiet {
+                print::note(format!("no daemon runs on {}", address.database.display()));
+            }
+            return Ok(Code::Done);
+        }
+    };
+    let pid = daemon.pid();
+    // One of another version may tell it otherwise, and is to stop all the same.
+    let status = daemon.ask(&Ask::Status).await.ok().and_then(|answer| answer.status);
+    let at_work = status.map_or(0, |status| status.runs.running);
+    daemon.ask(&ask).await?;
+    if at_work > 0
+        && ask != (Ask::Stop { now: true })
+        && !common.global.quiet
+        && !common.global.json
+    {
+        let runs = view::count(at_work, "run");
+        let most = GRACE.as_secs();
+        print::note(format!(
+            "{runs} may finish the present step, for at most {most} s; \
+             `posse daemon stop --now` does not wait"
+        ));
+    }
+    let began = Instant::now();
+    while is_held_by(&address, pid)? {
+        if began.elapsed() > GRACE + SLACK {
+            return Err(silent(Some(pid), "it was told to stop and is still there"));
+        }
+        tokio::time::sleep(A_MOMENT).await;
+    }
+    let left = unfinished(common).await?;
+    if common.global.json {
+        print::json_pretty(&json!({"stopped": true, "pid": pid, "unfinished": left}))?;
+    } else if !common.global.quiet {
+        print::note(match left {
+            0 => format!("the daemon (pid {pid}) has stopped; no run is left to go on"),
+            left => format!(
+                "the daemon (pid {pid}) has stopped; {} kept, which `posse daemon start` goes on \
+                 with",
+                view::count(left, "unfinished run")
+            ),
+        });
+    }
+    Ok(Code::Done)
+}
+
+/// True while that process is the daemon.
+fn is_held_by(address: &Address, pid: u32) -> Result<bool, Failure> {
+    match holder(&address.lock) {
+        Ok(Holder::Daemon(notice)) => Ok(notice.pid == pid),
+        Ok(Holder::Nobody | Holder::Starting) => Ok(false),
+        Err(error) => {
+            let path = address.lock.display();
+            Err(Failure::internal(format!("cannot read {path}: {error}")))
+        }
+    }
+}
+
+/// How many runs have something to do that nobody does now.
+async fn unfinished(common: &Common) -> Result<u64, Failure> {
+    let config = common.user_config()?;
+    let agents = LiveCatalog::from(posse::AgentCatalog::built_in());
+    let runtime = common.runtime(&config, agents).await?;
+    let filter = Filter { unfinished: Unfinished::Only, limit: 1_000_000, ..Filter::default() };
+    let rows = runtime.list(&filter).await;
+    runtime.shutdown().await;
+    let left = |status: &Status| matches!(status, Status::Queued | Status::Interrupted);
+    Ok(rows?.iter().filter(|row| left(&row.status)).count() as u64)
+}

@@ -1,0 +1,95 @@
+//! `posse daemon unit`.
+
+use super::super::Common;
+use crate::daemon::address::Address;
+use crate::daemon::unit;
+use crate::exit::{Code, Failure};
+use crate::print;
+use serde_json::json;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The unit, and what belongs to it.
+struct Unit {
+    text: String,
+    /// Where systemd looks for it.
+    path: PathBuf,
+    /// Where keys are expected.
+    keys: PathBuf,
+}
+
+impl Unit {
+    fn of(common: &Common) -> Result<Self, Failure> {
+        let executable = std::env::current_exe().map_err(|error| {
+            Failure::internal(format!("cannot tell where this program is: {error}"))
+        })?;
+        let settings = common.environment.config_folder.as_ref().ok_or_else(|| {
+            Failure::usage("no folder for settings: neither HOME nor XDG_CONFIG_HOME is set")
+        })?;
+        let keys = settings.join("daemon.env");
+        let text = unit::text(&executable, &Address::of(common)?.database, &keys);
+        let path = settings.with_file_name("systemd").join("user").join(unit::NAME);
+        Ok(Unit { text, path, keys })
+    }
+
+    /// What to do with it, after `first`.
+    fn how(&self, first: &str) -> String {
+        let keys = self.keys.display();
+        format!(
+            "{first}\n  systemctl --user daemon-reload\n  systemctl --user enable --now posse\n\
+             so that it starts with the machine and stays when you log out:\n  loginctl \
+             enable-linger\na service has not your shell's environment: put keys into {keys}"
+        )
+    }
+}
+
+/// Prints it.
+pub fn show(common: &Common) -> Result<Code, Failure> {
+    let unit = Unit::of(common)?;
+    if common.global.json {
+        return tell(&unit, "printed");
+    }
+    print::piece(&unit.text)?;
+    if !common.global.quiet {
+        let path = unit.path.display();
+        print::note(unit.how(&format!("\nwrite it to {path} (`--install` does), then")));
+    }
+    Ok(Code::Done)
+}
+
+/// Writes it to where systemd finds it.
+pub fn install(common: &Common) -> Result<Code, Failure> {
+    let unit = Unit::of(common)?;
+    write(&unit.path, &unit.text)?;
+    if common.global.json {
+        return tell(&unit, "installed");
+    }
+    if !common.global.quiet {
+        print::note(unit.how(&format!("written to {}; now", unit.path.display())));
+    }
+    Ok(Code::Done)
+}
+
+fn tell(unit: &Unit, done: &str) -> Result<Code, Failure> {
+    let Unit { text, path, keys } = unit;
+    print::json_pretty(&json!({"done": done, "path": path, "keys": keys, "unit": text}))?;
+    Ok(Code::Done)
+}
+
+/// Writes the unit, unless another of that name is there.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let shown = path.display();
+    let cannot =
+        |error: std::io::Error| Failure::internal(format!("cannot write {shown}: {error}"));
+    match std::fs::read_to_string(path) {
+        Ok(there) if there == text => return Ok(()),
+        Ok(_) => {
+            return Err(Failure::usage(format!("{shown} is there already, and is another"))
+                .hint("remove it first, or write what `posse daemon unit` prints elsewhere"));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(cannot(error)),
+    }
+    let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+    std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, text)).map_err(cannot)
+}

@@ -1,0 +1,58 @@
+//! `posse runs pause`: lets runs rest after their present step, wherever they are executed.
+
+use super::super::Common;
+use super::targets;
+use crate::args::Targets;
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use crate::print;
+use crate::screen::line::label;
+use crate::view;
+use posse::{Error, Extent, Receipt, RunId, Runtime, Status};
+use std::collections::HashSet;
+
+pub async fn run(
+    common: &Common,
+    runtime: &Runtime,
+    wanted: &Targets,
+    extent: Extent,
+) -> Result<Code, Failure> {
+    let rows = targets::of(common, runtime, wanted, "paused").await?;
+    let mut reached: HashSet<RunId> = HashSet::new();
+    for row in &rows {
+        if reached.contains(&row.id) {
+            continue;
+        }
+        let receipt = match runtime.pause(row.id, "the user", extent).await {
+            Err(Error::NotNow { .. }) if wanted.choice.all => continue,
+            receipt => receipt?,
+        };
+        reached.extend(receipt.told.iter().map(|told| told.run));
+        tell(common, &receipt)?;
+    }
+    Ok(Code::Done)
+}
+
+fn tell(common: &Common, receipt: &Receipt) -> Result<(), Failure> {
+    if common.global.json {
+        return print::json(receipt);
+    }
+    if common.global.quiet {
+        return Ok(());
+    }
+    let short = receipt.run.short();
+    let below = match receipt.below().count() as u64 {
+        0 => String::new(),
+        count => format!(", and {} below it", view::count(count, "run")),
+    };
+    print::note(format!("run {short} is paused{below}; `posse runs resume {short}` goes on"));
+    for told in &receipt.told {
+        let (agent, label) = (clean_line(&told.agent, 64), label(&told.label));
+        let when = match told.before {
+            Status::Running => "after its present step",
+            _ => "at once",
+        };
+        print::line(format!("{}  {when:22}  [{agent}] {label}", told.run.short()))?;
+    }
+    Ok(())
+}

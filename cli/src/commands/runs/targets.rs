@@ -1,0 +1,174 @@
+//! Which runs a verb is about: by their names, or all that filters select.
+
+use super::super::{Common, folder};
+use crate::args::{Choice, Filters, Targets};
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use crate::family;
+use crate::print;
+use crate::screen::line::label;
+use crate::view;
+use posse::store::{Background, Filter, Kin, Label, Unfinished};
+use posse::{RunRow, Runtime};
+use std::io::{BufRead, IsTerminal, stdin};
+
+/// Rows of a page.
+const PAGE: usize = 1_000;
+/// Runs that are shown before somebody says yes.
+const SHOWN: usize = 10;
+
+/// The runs that `targets` means, the oldest first, each once. `deed` says what is to become of
+/// them, such as `cancelled`; whoever means many is asked.
+pub async fn of(
+    common: &Common,
+    runtime: &Runtime,
+    targets: &Targets,
+    deed: &str,
+) -> Result<Vec<RunRow>, Failure> {
+    chosen(common, runtime, &targets.runs, &targets.choice, deed).await
+}
+
+pub async fn chosen(
+    common: &Common,
+    runtime: &Runtime,
+    names: &[String],
+    choice: &Choice,
+    deed: &str,
+) -> Result<Vec<RunRow>, Failure> {
+    if !choice.all {
+        if !choice.filters.is_empty() {
+            return Err(Failure::usage("options that select runs go with --all")
+                .hint(format!("--all and those options name the runs to be {deed}")));
+        }
+        return named(runtime, names).await;
+    }
+    let mut filter = filter(runtime, &choice.filters, Kin::Roots).await?;
+    filter.unfinished = Unfinished::Only;
+    let rows = all(runtime, filter).await?;
+    if rows.is_empty() {
+        if !common.global.quiet {
+            print::note("no such runs");
+        }
+        return Ok(rows);
+    }
+    if !choice.yes {
+        confirm(common, &rows, deed)?;
+    }
+    Ok(rows)
+}
+
+/// The runs of these names, each once, in this order.
+async fn named(runtime: &Runtime, names: &[String]) -> Result<Vec<RunRow>, Failure> {
+    let mut rows: Vec<RunRow> = Vec::new();
+    for name in names {
+        let row = runtime.find(name).await?;
+        if rows.iter().all(|known| known.id != row.id) {
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// Every run that `filter` selects, the oldest first.
+pub async fn all(runtime: &Runtime, mut filter: Filter) -> Result<Vec<RunRow>, Failure> {
+    let mut rows: Vec<RunRow> = Vec::new();
+    filter.limit = PAGE;
+    loop {
+        let page = runtime.list(&filter).await?;
+        filter.before = page.last().map(|last| last.id);
+        let is_last = page.len() < PAGE;
+        rows.extend(page);
+        if is_last {
+            rows.reverse();
+            return Ok(rows);
+        }
+    }
+}
+
+/// What `filters` ask for: among those that stand like `kin`, unless runs are meant for what they
+/// are themselves.
+pub async fn filter(runtime: &Runtime, filters: &Filters, kin: Kin) -> Result<Filter, Failure> {
+    let kin = match (&filters.children_of, &filters.tree) {
+        (Some(run), _) => Kin::ChildrenOf(runtime.find(run).await?.id),
+        (_, Some(run)) => Kin::TreeOf(runtime.find(run).await?.root),
+        _ if filters.is_about_each() => Kin::All,
+        _ => kin,
+    };
+    let workspace = match &filters.cwd {
+        Some(_) => Some(folder(filters.cwd.as_ref())?.display().to_string()),
+        None => None,
+    };
+    let label = filters.label.as_ref().map(|label| match label.strip_suffix('*') {
+        Some(beginning) => Label::Begins(beginning.to_owned()),
+        None => Label::Is(label.clone()),
+    });
+    let catalog = runtime.models().catalog();
+    let model = |name: &String| catalog.find(name).map_or_else(|_| name.clone(), |it| it.id());
+    Ok(Filter {
+        workspace,
+        kin,
+        label,
+        agent: filters.agent.clone(),
+        model: filters.model.as_ref().map(model),
+        status: filters.status.clone(),
+        outcome: filters.outcome.as_ref().map(|word| word.replace('-', " ")),
+        background: if filters.background { Background::Only } else { Background::All },
+        unfinished: if filters.unfinished { Unfinished::Only } else { Unfinished::All },
+        since: filters.since.as_deref().map(moment).transpose()?,
+        until: filters.until.as_deref().map(moment).transpose()?,
+        ..Filter::default()
+    })
+}
+
+/// A time in milliseconds since 1970: so long ago, or a date, with or without a time of day.
+fn moment(text: &str) -> Result<u64, Failure> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<f64>().ok());
+    let ago = match days.filter(|days| days.is_finite() && *days >= 0.0) {
+        Some(days) => Ok((days * 86_400e3) as u64),
+        None => posse::config::parse_duration(text),
+    };
+    if let Ok(ago) = ago {
+        return Ok(view::now().saturating_sub(ago));
+    }
+    let zone = jiff::tz::TimeZone::system();
+    let local = |at: jiff::civil::DateTime| at.to_zoned(zone.clone()).map(|at| at.timestamp());
+    let at = text.parse::<jiff::Timestamp>();
+    let at = at.or_else(|_| text.parse::<jiff::civil::DateTime>().and_then(local));
+    match at {
+        Ok(at) => Ok(at.as_millisecond().max(0) as u64),
+        Err(_) => Err(Failure::usage(format!("`{}` is no time", clean_line(text, 64)))
+            .hint("write it like 10m, 2h or 7d, which is so long ago, or like 2026-01-31")),
+    }
+}
+
+/// Asks whether all of `rows` are meant.
+fn confirm(common: &Common, rows: &[RunRow], deed: &str) -> Result<(), Failure> {
+    let count = view::count(rows.len() as u64, "run");
+    for row in rows.iter().take(SHOWN) {
+        print::note(named_line(row, &family::word(row, row.status)));
+    }
+    if rows.len() > SHOWN {
+        print::note(format!("… and {} more", rows.len() - SHOWN));
+    }
+    if common.global.json || !stdin().is_terminal() {
+        return Err(Failure::usage(format!("{count} would be {deed}"))
+            .hint("--yes says that they are meant"));
+    }
+    print::note_piece(&format!("{count} would be {deed}, with all below. Go on? [y/N] "));
+    let mut answer = String::new();
+    let read = stdin().lock().read_line(&mut answer);
+    match (read, answer.trim().to_ascii_lowercase().as_str()) {
+        (Ok(_), "y" | "yes") => Ok(()),
+        _ => Err(Failure {
+            code: Code::Cancelled,
+            message: "nothing was done".to_owned(),
+            hint: None,
+        }),
+    }
+}
+
+/// A run in one line: which, a word about it, whose, what it is about.
+pub fn named_line(row: &RunRow, word: &str) -> String {
+    let agent = clean_line(&row.agent, 64);
+    format!("{}  {word:11}  [{agent}] {}", row.id.short(), label(&row.title))
+}

@@ -1,0 +1,149 @@
+//! Where the daemon of a database is found.
+
+use crate::commands::Common;
+use crate::exit::Failure;
+use sha2::{Digest, Sha256};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The longest path that a socket can have: the kernel's, less the byte that ends it.
+const LONGEST: usize = 107;
+
+/// The files of a database's daemon.
+pub struct Address {
+    /// The database, by its one name.
+    pub database: PathBuf,
+    /// Locked while there is a daemon, and says where its socket is. Beside the database, so that
+    /// it is found whatever the environment says.
+    pub lock: PathBuf,
+    /// The folder of the socket.
+    folder: PathBuf,
+    /// Where a daemon that is started here listens.
+    pub socket: PathBuf,
+    /// Where it writes what happens, if it has no terminal.
+    pub log: PathBuf,
+}
+
+impl Address {
+    /// The address of the daemon for the database that `common` names.
+    pub fn of(common: &Common) -> Result<Self, Failure> {
+        let database = one_name(&common.database()?);
+        let environment = &common.environment;
+        let state = environment.state_folder.as_ref().map(|state| state.join("daemon"));
+        let session = environment.runtime_folder.clone();
+        // A session's folder is made by whoever makes the session.
+        let session = session.filter(|folder| folder.parent().is_some_and(Path::is_dir));
+        let folder = session.or_else(|| state.clone()).ok_or_else(|| {
+            Failure::usage("no folder for a socket: neither XDG_RUNTIME_DIR nor HOME is set")
+        })?;
+        let name = name_of(&database);
+        Ok(Address {
+            lock: beside(&database, "-daemon"),
+            socket: folder.join(format!("{name}.sock")),
+            log: state.as_ref().unwrap_or(&folder).join(format!("{name}.log")),
+            folder,
+            database,
+        })
+    }
+
+    /// Makes the folders, for their owner only.
+    pub fn prepare(&self) -> Result<(), Failure> {
+        let length = self.socket.as_os_str().len();
+        if length > LONGEST {
+            let path = self.socket.display();
+            let message = format!("{path} is too long for a socket: {length} bytes of {LONGEST}");
+            return Err(Failure::usage(message).hint("set XDG_RUNTIME_DIR to a shorter folder"));
+        }
+        let cannot = |path: &Path, error: io::Error| {
+            Failure::internal(format!("cannot use the folder {}: {error}", path.display()))
+        };
+        for folder in [Some(self.folder.as_path()), self.log.parent()].into_iter().flatten() {
+            private_folder(folder).map_err(|error| cannot(folder, error))?;
+        }
+        if let Some(folder) = self.database.parent() {
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(0o700);
+            builder.create(folder).map_err(|error| cannot(folder, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes `folder` if it is not there. Whether it is or not, nobody else can get in.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let found = std::fs::symlink_metadata(folder)?;
+    if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("it is not a folder of yours"));
+    }
+    if found.mode() & 0o077 != 0 {
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// The one name of a file, whatever links lead to it, as far as it is there.
+fn one_name(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent().map(Path::canonicalize), path.file_name()) {
+        (Some(Ok(folder)), Some(name)) => folder.join(name),
+        _ => path,
+    }
+}
+
+/// A short name for a database, the same on every machine.
+fn name_of(database: &Path) -> String {
+    let digest = Sha256::digest(database.as_os_str().as_bytes());
+    digest.iter().take(8).fold(String::new(), |mut name, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(name, "{byte:02x}");
+        name
+    })
+}
+
+fn beside(database: &Path, ending: &str) -> PathBuf {
+    let mut path = OsString::from(database);
+    path.push(ending);
+    path.into()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_has_one_name_whatever_leads_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real.db"), folder.path().join("link.db"));
+        let before = one_name(&real);
+        std::fs::write(&real, "").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert_eq!(one_name(&real), before, "also before it is there");
+        assert_eq!(name_of(&one_name(&link)), name_of(&before));
+        assert_ne!(name_of(&one_name(&folder.path().join("other.db"))), name_of(&before));
+    }
+
+    #[test]
+    fn a_folder_that_others_could_enter_is_closed_and_another_s_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = folder.path().join("open");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, PermissionsExt::from_mode(0o755)).unwrap();
+        private_folder(&open).unwrap();
+        assert_eq!(std::fs::metadata(&open).unwrap().mode() & 0o777, 0o700);
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&open, &link).unwrap();
+        assert!(private_folder(&link).is_err(), "a link may lead anywhere");
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        assert!(private_folder(&folder.path().join("file")).is_err());
+    }
+}

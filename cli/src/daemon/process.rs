@@ -1,0 +1,152 @@
+//! The process that is the daemon, from its start to its end.
+
+use super::VERSION;
+use super::address::Address;
+use super::lock::{Lock, Notice};
+use super::server::{Desk, Haste, serve};
+use crate::commands::Common;
+use crate::exit::{Code, Failure};
+use crate::print;
+use crate::signals::Signals;
+use crate::view;
+use posse::{ByFolder, LiveCatalog, Recovery, Runtime, RuntimeConfig, Surroundings};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// How long a gentle stop waits for the steps that are under way.
+pub const GRACE: Duration = Duration::from_secs(30);
+
+/// Executes runs until told to stop.
+pub async fn run(
+    common: &Common,
+    address: &Address,
+    log: Option<PathBuf>,
+) -> Result<Code, Failure> {
+    let signals = Signals::listen()?;
+    address.prepare()?;
+    let cannot =
+        |what: &str, error: std::io::Error| Failure::internal(format!("cannot {what}: {error}"));
+    let lock = Lock::take(&address.lock)
+        .map_err(|error| cannot(&format!("lock {}", address.lock.display()), error))?;
+    let Some(mut lock) = lock else {
+        let database = address.database.display();
+        return Err(Failure::internal(format!("a daemon runs already on {database}"))
+            .hint("`posse daemon status` says more"));
+    };
+    let (runtime, slots) = open(common).await?;
+    let socket = address.socket.display();
+    let listener = match listen(address) {
+        Ok(listener) => listener,
+        Err(error) => {
+            runtime.shutdown().await;
+            return Err(cannot(&format!("listen on {socket}"), error));
+        }
+    };
+    let (pid, version) = (std::process::id(), VERSION.to_owned());
+    let notice = Notice { pid, socket: address.socket.clone(), log, version };
+    let database = address.database.display().to_string();
+    let told = lock.tell(&notice).map_err(|error| cannot("say that it runs", error));
+    if told.is_ok() {
+        note(&format!("posse {VERSION} (pid {pid}) executes the runs of {database}"));
+        let (stop, asked) = mpsc::channel(8);
+        let desk = Arc::new(Desk::new(runtime.clone(), database, slots, stop));
+        let end = CancellationToken::new();
+        let working = async {
+            work(&runtime, &desk, signals, asked).await;
+            end.cancel();
+        };
+        tokio::join!(serve(listener, desk.clone(), end.clone()), working);
+    } else {
+        runtime.shutdown().await;
+    }
+    // Before the lock is free: whoever holds it next makes a new one.
+    let _ = std::fs::remove_file(&address.socket);
+    drop(lock);
+    told?;
+    note("stopped");
+    Ok(Code::Done)
+}
+
+/// A runtime that goes on with all runs, each with the agents and skills of its folder. Returns it
+/// and how many runs it executes at the same time.
+async fn open(common: &Common) -> Result<(Runtime, usize), Failure> {
+    // A project's settings are for those who work in it.
+    let config = common.user_config()?;
+    let nowhere = LiveCatalog::from(posse::AgentCatalog::built_in());
+    let place = common.clone();
+    let by_folder = ByFolder::new(move |folder| Surroundings {
+        agents: LiveCatalog::load(place.agent_sources(folder, &[])),
+        skills: place.skills(Some(folder.to_owned())),
+    });
+    let runtime = RuntimeConfig {
+        recovery: Recovery::Continue,
+        by_folder: Some(by_folder),
+        ..common.runtime_config(&config, nowhere, None)?
+    };
+    let slots = runtime.max_concurrent;
+    Ok((Runtime::open(runtime).await?, slots))
+}
+
+/// Listens for this user only. Whoever listened there before is gone: its lock was free.
+fn listen(address: &Address) -> std::io::Result<UnixListener> {
+    match std::fs::remove_file(&address.socket) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&address.socket)?;
+    std::fs::set_permissions(&address.socket, PermissionsExt::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Lets the runtime work until it is to stop, and stops it. Whoever asks again is in a hurry.
+async fn work(
+    runtime: &Runtime,
+    desk: &Desk,
+    mut signals: Signals,
+    mut asked: mpsc::Receiver<Haste>,
+) {
+    let mut haste = tokio::select! {
+        signal = signals.next() => {
+            note(&format!("{signal}: stopping"));
+            Haste::Gentle
+        }
+        haste = asked.recv() => {
+            note("told to stop");
+            haste.unwrap_or(Haste::Gentle)
+        }
+    };
+    desk.stopping.cancel();
+    if haste == Haste::Gentle {
+        let steps = view::count(runtime.executing() as u64, "run");
+        note(&format!("{steps} at work may finish the present step"));
+        haste = tokio::select! {
+            () = runtime.shutdown_within(GRACE) => return,
+            _ = signals.next() => Haste::Now,
+            haste = hurried(&mut asked) => haste,
+        };
+    }
+    if haste == Haste::Now {
+        note("stopping in the middle of steps");
+        runtime.shutdown_within(Duration::ZERO).await;
+    }
+}
+
+/// Waits until someone asks to stop now.
+async fn hurried(asked: &mut mpsc::Receiver<Haste>) -> Haste {
+    while let Some(haste) = asked.recv().await {
+        if haste == Haste::Now {
+            return haste;
+        }
+    }
+    std::future::pending().await
+}
+
+/// A line of the log.
+fn note(text: &str) {
+    print::note(format!("{} {text}", view::timestamp(view::now())));
+}

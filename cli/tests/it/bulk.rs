@@ -1,0 +1,161 @@
+//! Runs by label and filter, in bulk; pausing from another process; receipts; nothing left alive.
+
+use crate::tree::{lead, settings, task};
+use crate::world::{LONG, World, bash, eventually, gone, lives};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+async fn rows(world: &World, arguments: &[&str]) -> Vec<Value> {
+    let arguments = [&["runs", "list", "--json"], arguments].concat();
+    world.run(&arguments).await.expect(0).json().as_array().unwrap().clone()
+}
+
+fn labels(rows: &[Value]) -> Vec<&str> {
+    rows.iter().map(|row| row["label"].as_str().unwrap_or_default()).collect()
+}
+
+#[tokio::test]
+async fn runs_are_listed_by_label_agent_outcome_and_time() {
+    let script = Script::new()
+        .rule(Rule::when(When::any().last_user_contains("fail")).reply(Reply::error(400, "no")))
+        .rule(Rule::when(When::any()).reply(Reply::text("fine")));
+    let world = World::new(script).await;
+    world.run(&["run", "--label", "night one", "go"]).await.expect(0);
+    world.run(&["run", "--label", "night two", "fail"]).await.expect(1);
+    world.run(&["run", "--label", "day", "--agent", "explore", "go"]).await.expect(0);
+    for (arguments, expected) in [
+        (vec!["--label", "night*"], vec!["night two", "night one"]),
+        (vec!["--label", "day"], vec!["day"]),
+        (vec!["--agent", "explore"], vec!["day"]),
+        (vec!["--outcome", "failed"], vec!["night two"]),
+        (vec!["--status", "finished", "--since", "1h", "--limit", "1"], vec!["day"]),
+        (vec!["--until", "2020-01-01"], vec![]),
+        (vec!["--status", "running,paused"], vec![]),
+    ] {
+        assert_eq!(labels(&rows(&world, &arguments).await), expected, "{arguments:?}");
+    }
+    let shown = world.run(&["runs", "show", "night one"]).await.expect(0).out;
+    assert!(shown.contains("status      completed"), "{shown}");
+    let several = world.run(&["runs", "show", "night"]).await.expect(2).err;
+    assert!(several.contains("2 runs fit `night`: "), "{several}");
+    let wrong = world.run(&["runs", "list", "--since", "soon"]).await.expect(2).err;
+    assert!(wrong.contains("`soon` is no time"), "{wrong}");
+}
+
+#[tokio::test]
+async fn a_run_is_paused_from_another_process_and_goes_on_in_a_third() {
+    let gate = Gate::new();
+    let script = Script::turns([bash("echo once >> ledger").held_by(&gate), Reply::text("done")]);
+    let world = World::new(script).await;
+    let owner = world.start(&["run", "go"]);
+    gate.wait_for_held(1).await.unwrap();
+    let run = world.only_run().await;
+    let paused = world.run(&["runs", "pause", &run]).await.expect(0);
+    assert!(paused.out.contains("after its present step"), "{paused:?}");
+    gate.open();
+    let left = owner.end().await.expect(130);
+    assert!(left.err.contains("is paused; `posse runs resume "), "{}", left.err);
+    assert_eq!(rows(&world, &["--status", "paused"]).await.len(), 1);
+    assert_eq!(world.read("ledger"), "", "nothing new has begun");
+    // `resume --all` leaves alone what somebody has paused.
+    world.run(&["runs", "resume", "--all"]).await.expect(0);
+    assert_eq!(rows(&world, &["--status", "paused"]).await.len(), 1);
+    let sent = world.run(&["runs", "send", &run, "hurry"]).await.expect(0);
+    assert!(sent.err.contains("it is paused: `posse runs resume"), "{}", sent.err);
+    let exit = world.run(&["runs", "resume", &run]).await.expect(0);
+    assert_eq!(exit.out, "done\n");
+    assert_eq!(world.read("ledger"), "once\n");
+}
+
+/// A tree of three levels whose leaf runs a long command.
+async fn at_work() -> World {
+    let script = Script::new()
+        .conversation(lead([task("general-purpose", "middle")]))
+        .conversation(
+            Conversation::when(When::any().first_user_contains("middle"))
+                .reply(Reply::tool_call("Task", task("general-purpose", "leaf")))
+                .reply(Reply::text("led")),
+        )
+        .rule(Rule::when(When::any()).reply(bash(LONG)));
+    let world = World::new(script).await;
+    settings(&world, "max_depth = 2\n");
+    world
+}
+
+#[tokio::test]
+async fn cancelling_leaves_no_process_of_any_descendant_alive() {
+    let world = at_work().await;
+    let owner = world.start(&["run", "lead them"]);
+    let pid = world.lines_in("pid", 1).await;
+    assert!(lives(&pid));
+    let run = world.only_run().await;
+    let cancel = world.run(&["runs", "cancel", &run, "--json"]).await.expect(0).json();
+    let told = cancel["told"].as_array().unwrap();
+    let labels: Vec<&str> = told.iter().map(|it| it["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["lead them", "do middle", "do leaf"]);
+    assert!(told.iter().all(|it| it["outcome"]["outcome"] == "cancelled"), "{cancel:#}");
+    gone(&pid).await;
+    owner.end().await.expect(3);
+}
+
+#[tokio::test]
+async fn cancelling_after_a_crash_reaches_everyone_and_nothing_is_alive() {
+    let world = at_work().await;
+    let owner = world.start(&["run", "lead them"]);
+    let pid = world.lines_in("pid", 1).await;
+    owner.signal(Signal::KILL);
+    owner.end().await;
+    gone(&pid).await;
+    let run = world.only_run().await;
+    let cancel = world.run(&["runs", "cancel", &run]).await.expect(0);
+    assert_eq!(cancel.out.lines().count(), 3, "{cancel:?}");
+    assert!(cancel.out.lines().all(|line| line.contains("  cancelled  ")), "{cancel:?}");
+    assert!(cancel.err.contains("2 runs below it told to stop"), "{cancel:?}");
+    assert_eq!(world.read("ledger"), "began\n", "nothing was begun again");
+    assert!(rows(&world, &["--unfinished", "--all"]).await.is_empty());
+}
+
+#[tokio::test]
+async fn many_are_stopped_at_once_when_that_is_meant() {
+    let gate = Gate::new();
+    let world = World::new(Script::always(Reply::text("late").held_by(&gate))).await;
+    settings(&world, "recovery = \"wait\"\n");
+    let mut owners = Vec::new();
+    for label in ["night one", "night two", "day"] {
+        owners.push(world.start(&["run", "--label", label, "go"]));
+    }
+    gate.wait_for_held(3).await.unwrap();
+    let stop = ["runs", "cancel", "--all", "--label", "night*"];
+    let asked = world.run(&stop).await.expect(2);
+    assert!(asked.err.contains("2 runs would be cancelled"), "{}", asked.err);
+    assert!(asked.err.contains("night two") && asked.err.contains("--yes"), "{}", asked.err);
+    let stray = world.run(&["runs", "cancel", "day", "--label", "x"]).await.expect(2);
+    assert!(stray.err.contains("go with --all"), "{}", stray.err);
+    let done = world.run(&[&stop[..], &["--yes"]].concat()).await.expect(0);
+    assert_eq!(done.out.lines().count(), 2, "{done:?}");
+    assert!(done.err.ends_with("2 runs stopped\n"), "{done:?}");
+    eventually("one is left", async || labels(&rows(&world, &["--unfinished"]).await) == ["day"])
+        .await;
+    gate.open();
+    for owner in owners {
+        owner.end().await;
+    }
+    let none = world.run(&["runs", "cancel", "--all", "--yes"]).await.expect(0);
+    assert_eq!(none.err, "no such runs\n");
+}
+
+#[tokio::test]
+async fn a_large_tree_is_shown_in_part() {
+    let parts = (0..9).map(|part| task("explore", &format!("part {part}")));
+    let child = Rule::when(When::any()).reply(Reply::text("1"));
+    let world = World::new(Script::new().conversation(lead(parts)).rule(child)).await;
+    world.run(&["run", "lead them"]).await.expect(0);
+    let run = world.only_run().await;
+    let part = world.run(&["runs", "tree", &run, "--limit", "4"]).await.expect(0);
+    assert_eq!(part.out.lines().count(), 4, "{part:?}");
+    assert!(part.err.starts_with("… 6 more; "), "{part:?}");
+    let top = world.run(&["runs", "tree", &run, "--depth", "0", "--json"]).await.expect(0).json();
+    assert_eq!((&top["children"], &top["left_out"]), (&json!([]), &json!(9)));
+    assert_eq!(rows(&world, &["--tree", &run]).await.len(), 10);
+}

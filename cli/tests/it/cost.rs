@@ -1,0 +1,149 @@
+//! `posse cost`, and what stays of runs that are put away.
+
+use crate::world::{World, bash};
+use posse_testkit::{Gate, Reply, Rule, Script, When};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+async fn cost(world: &World, arguments: &[&str]) -> Value {
+    let arguments = [&["cost", "--json"], arguments].concat();
+    world.run(&arguments).await.expect(0).json()
+}
+
+/// What `posse runs list` says the runs have cost.
+async fn listed(world: &World) -> f64 {
+    let list = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+    list.as_array().unwrap().iter().map(|run| run["cost_usd"].as_f64().unwrap()).sum()
+}
+
+#[track_caller]
+fn check_same(one: f64, other: f64) {
+    assert!((one - other).abs() < 1e-9, "{one} is not {other}");
+}
+
+#[tokio::test]
+async fn what_was_spent_is_summed_up_by_what_is_asked_for() {
+    let world = World::new(Script::turns([bash("true"), Reply::text("done")])).await;
+    for task in ["first", "second"] {
+        world.run(&["run", task]).await.expect(0);
+    }
+    let by_model = cost(&world, &[]).await;
+    assert_eq!(by_model["by"], "model");
+    assert_eq!(by_model["sums"].as_array().unwrap().len(), 1, "{by_model:#}");
+    let key = by_model["sums"][0]["key"].as_str().unwrap().to_owned();
+    assert!(key.starts_with("anthropic/"), "{key}");
+    let total = &by_model["total"];
+    assert_eq!(
+        (&total["runs"], &total["calls"], &total["unanswered"]),
+        (&json!(2), &json!(4), &json!(0))
+    );
+    let spent = total["cost_usd"].as_f64().unwrap();
+    assert!(spent > 0.0);
+    check_same(spent, listed(&world).await);
+    for by in ["run", "tree", "agent", "label", "day"] {
+        let sums = cost(&world, &["--by", by]).await;
+        let all = sums["sums"].as_array().unwrap();
+        let expected = if matches!(by, "run" | "tree") { 2 } else { 1 };
+        assert_eq!(all.len(), expected, "{sums:#}");
+        check_same(all.iter().map(|sum| sum["cost_usd"].as_f64().unwrap()).sum(), spent);
+    }
+    assert_eq!(cost(&world, &["--since", "1h"]).await["total"], *total);
+    assert_eq!(cost(&world, &["--until", "2020-01-01"]).await["total"]["calls"], 0);
+    assert_eq!(cost(&world, &["--cwd", "."]).await["total"], *total);
+
+    let table = world.run(&["cost", "--by", "run"]).await.expect(0);
+    let lines: Vec<&str> = table.out.lines().collect();
+    assert_eq!(lines.len(), 4, "{}", table.out);
+    let head: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!(head, ["run", "runs", "calls", "in", "cached", "out", "cost"]);
+    assert!(lines[1].contains("[general-purpose] "), "{}", table.out);
+    assert!(lines[3].starts_with("total "), "{}", table.out);
+    assert_eq!(table.err, "");
+    let one = world.run(&["cost", "--by", "run", "--limit", "1"]).await.expect(0);
+    assert!(one.err.contains("the first 1; --limit shows more"), "{}", one.err);
+}
+
+#[tokio::test]
+async fn a_call_of_a_killed_process_counts_as_reserved() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .rule(Rule::when(When::any()).reply(Reply::text("never").held_by(&gate)).once())
+        .rule(Rule::when(When::any()).reply(Reply::text("done")));
+    let world = World::new(script).await;
+    let running = world.start(&["run", "x"]);
+    gate.wait_for_held(1).await.unwrap();
+    running.signal(Signal::KILL);
+    running.end().await;
+    let killed = cost(&world, &[]).await;
+    assert_eq!((&killed["total"]["calls"], &killed["total"]["unanswered"]), (&json!(1), &json!(1)));
+    let reserved = killed["total"]["cost_usd"].as_f64().unwrap();
+    assert!(reserved > 0.0);
+    check_same(reserved, listed(&world).await);
+    let words = world.run(&["cost"]).await.expect(0);
+    assert!(words.err.contains("1 call has no answer and counts as reserved"), "{}", words.err);
+
+    let run = world.only_run().await;
+    world.run(&["runs", "resume", &run]).await.expect(0);
+    let ended = cost(&world, &["--run", &run]).await;
+    assert_eq!(ended["by"], "run");
+    assert_eq!((&ended["total"]["calls"], &ended["total"]["unanswered"]), (&json!(2), &json!(1)));
+    let spent = ended["total"]["cost_usd"].as_f64().unwrap();
+    assert!(spent > reserved);
+    check_same(spent, listed(&world).await);
+}
+
+#[tokio::test]
+async fn a_failed_run_counts() {
+    let world = World::new(Script::always(Reply::error(400, "no"))).await;
+    world.run(&["run", "x"]).await.expect(1);
+    let failed = cost(&world, &["--by", "agent"]).await;
+    assert_eq!(failed["sums"][0]["key"], "general-purpose");
+    assert_eq!(failed["total"]["calls"], 1, "{failed:#}");
+}
+
+#[tokio::test]
+async fn nothing_costs_nothing_and_what_is_wrong_is_said() {
+    let world = World::saying("hi").await;
+    let nothing = world.run(&["cost"]).await.expect(0);
+    assert_eq!((nothing.out.as_str(), nothing.err.as_str()), ("", "nothing was spent\n"));
+    let none = cost(&world, &[]).await;
+    assert_eq!((&none["sums"], &none["total"]["calls"]), (&json!([]), &json!(0)));
+    world.run(&["run", "x"]).await.expect(0);
+    let wrong = world.run(&["cost", "--since", "whenever"]).await.expect(2);
+    assert!(wrong.err.contains("`whenever` is no time"), "{}", wrong.err);
+    let wrong = world.run(&["runs", "prune", "--older-than", "old"]).await.expect(2);
+    assert!(wrong.err.contains("`old` is no age"), "{}", wrong.err);
+    world.run(&["cost", "--run", "zzzz"]).await.expect(2);
+}
+
+#[tokio::test]
+async fn a_run_is_put_away_its_log_goes_and_what_it_cost_stays() {
+    let world = World::saying("the answer").await;
+    world.run(&["run", "x"]).await.expect(0);
+    let run = world.only_run().await;
+    let before = cost(&world, &["--run", &run]).await;
+    let away = world.run(&["runs", "archive", &run]).await.expect(0);
+    assert!(away.err.contains("is archived"), "{}", away.err);
+    assert_eq!(world.list().await[0]["status"], "archived");
+    assert!(world.run(&["runs", "show", &run]).await.expect(0).out.contains("the answer"));
+    world.run(&["runs", "archive", &run, "--json"]).await.expect(1);
+    let late = world.run(&["runs", "resume", &run, "more"]).await.expect(1);
+    assert!(late.err.contains("is archived"), "{}", late.err);
+
+    world.run(&["runs", "prune", "--older-than", "30d"]).await.expect(0);
+    let dry = world.run(&["runs", "prune", "--older-than", "0d", "--dry-run"]).await.expect(0);
+    assert!(dry.err.contains("1 run, 6 events would be removed"), "{}", dry.err);
+    world.run(&["runs", "log", &run]).await.expect(0);
+    let pruned = world.run(&["runs", "prune", "--older-than", "0d", "--json"]).await.expect(0);
+    assert_eq!(pruned.json(), json!({"removed": true, "runs": [run], "events": 6}));
+    for verb in ["log", "export"] {
+        let gone = world.run(&["runs", verb, &run]).await.expect(1);
+        assert!(gone.err.contains("was removed, as was asked for"), "{}", gone.err);
+    }
+    let shown = world.run(&["runs", "show", &run]).await.expect(0);
+    assert!(shown.out.contains("completed") && shown.out.contains("log         removed"));
+    assert_eq!(world.list().await[0]["erased"], true);
+    let verified = world.run(&["runs", "verify"]).await.expect(0);
+    assert!(verified.err.contains("1 run, 0 events checked, 0 damaged"), "{}", verified.err);
+    assert_eq!(cost(&world, &["--run", &run]).await, before);
+}

@@ -1,0 +1,314 @@
+//! One governor for each provider: every call asks it for leave before it is sent.
+//!
+//! Learns from refusals and headers how much the provider takes, lets as many calls go, and keeps
+//! the others waiting in the order in which they came. Sends nothing and tries nothing again: a
+//! call that is refused fails, and whoever made it decides.
+
+mod rate;
+mod state;
+mod width;
+
+use crate::catalog::Caps;
+use crate::fault::Kind;
+use crate::http::Limits;
+use posse_agent::Request;
+use posse_protocol::{Part, ToolSpec, Usage};
+use state::{Probe, Sent, State, Verdict};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use width::Refusal;
+
+/// Bytes of text that make a token, about.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Tokens that a picture or a document is taken to have.
+const TOKENS_OF_MEDIA: u64 = 1500;
+
+/// Whether calls wait for leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// They do: as many go as the provider takes.
+    Adaptive {
+        /// How many may go at once before anything is known.
+        first_width: usize,
+    },
+    /// They go at once, whatever the provider says: for hosts that pace calls themselves.
+    Off,
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Pacing::Adaptive { first_width: 16 }
+    }
+}
+
+/// A provider as its governor sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provider {
+    /// The vendor.
+    pub name: String,
+    /// Where it is, without what may be secret about it.
+    pub address: String,
+    /// How many calls may be in flight.
+    pub width: usize,
+    /// How many are.
+    pub in_flight: usize,
+    /// How many wait for leave.
+    pub waiting: usize,
+    /// For how long nothing is sent, because the provider asked for it.
+    pub held_for: Option<Duration>,
+    /// Requests that were sent.
+    pub sent: u64,
+    /// Those of them that were refused because there were too many, or the provider was in trouble.
+    pub refused: u64,
+}
+
+impl Provider {
+    /// Requests that were needed: those that were sent and not refused.
+    pub fn needed(&self) -> u64 {
+        self.sent - self.refused
+    }
+}
+
+/// Decides who may call a provider, and when.
+pub(crate) struct Governor {
+    name: String,
+    address: String,
+    pacing: Pacing,
+    desk: Mutex<Desk>,
+}
+
+struct Desk {
+    state: State,
+    /// Who waits for leave, the first to come first.
+    waiting: VecDeque<Arc<Notify>>,
+}
+
+/// The provider has told everybody to wait, and for so long.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NotSoon(pub(crate) Duration);
+
+impl Governor {
+    pub(crate) fn new(name: String, address: String, pacing: Pacing, caps: Caps) -> Self {
+        let first_width = match pacing {
+            Pacing::Adaptive { first_width } => first_width,
+            Pacing::Off => usize::MAX,
+        };
+        let state = State::new(first_width, caps);
+        let desk = Mutex::new(Desk { state, waiting: VecDeque::new() });
+        Governor { name, address, pacing, desk }
+    }
+
+    /// Returns when `request` may be sent; it counts as in flight until what is returned is
+    /// dropped. `queued` hears how many come before it, if it has to wait. To stop waiting, drop
+    /// the future.
+    pub(crate) async fn leave(
+        &self,
+        request: &Request,
+        queued: impl FnOnce(usize),
+    ) -> Result<Leave<'_>, NotSoon> {
+        let mut place = match self.line_up(request) {
+            Ok(leave) => return Ok(leave),
+            Err((place, before)) => {
+                queued(before);
+                place
+            }
+        };
+        loop {
+            match self.verdict(&mut place, request) {
+                Ok(leave) => return Ok(leave),
+                Err(Verdict::NotSoon(left)) => return Err(NotSoon(left)),
+                Err(Verdict::At(at)) => {
+                    tokio::select! {
+                        () = place.woken.notified() => {}
+                        () = sleep_until(at) => {}
+                    }
+                }
+                Err(_) => place.woken.notified().await,
+            }
+        }
+    }
+
+    /// Leave at once, or a place in the line and how many are before it.
+    fn line_up(&self, request: &Request) -> Result<Leave<'_>, (Place<'_>, usize)> {
+        let mut desk = self.desk();
+        let (input, now) = (desk.input_tokens(request), Instant::now());
+        if self.pacing == Pacing::Off
+            || (desk.waiting.is_empty() && desk.state.ask(input, now) == Verdict::Go)
+        {
+            return Ok(self.granted(&mut desk, input, now));
+        }
+        let place = Place { governor: self, woken: Arc::default(), in_line: true };
+        desk.waiting.push_back(place.woken.clone());
+        Err((place, desk.waiting.len() - 1))
+    }
+
+    /// Leave for the first in line, or why there is none.
+    fn verdict(&self, place: &mut Place<'_>, request: &Request) -> Result<Leave<'_>, Verdict> {
+        let mut desk = self.desk();
+        if !desk.waiting.front().is_some_and(|first| Arc::ptr_eq(first, &place.woken)) {
+            return Err(Verdict::Later);
+        }
+        let (input, now) = (desk.input_tokens(request), Instant::now());
+        match desk.state.ask(input, now) {
+            Verdict::Go => {
+                desk.waiting.pop_front();
+                place.in_line = false;
+                desk.wake();
+                Ok(self.granted(&mut desk, input, now))
+            }
+            other => Err(other),
+        }
+    }
+
+    fn granted(&self, desk: &mut Desk, input: u64, now: Instant) -> Leave<'_> {
+        Leave { governor: self, sent: desk.state.send(input, now) }
+    }
+
+    /// What there is to tell about the provider.
+    pub(crate) fn provider(&self) -> Provider {
+        let desk = self.desk();
+        let now = Instant::now();
+        let held_until = desk.state.held_until.filter(|until| *until > now);
+        Provider {
+            name: self.name.clone(),
+            address: self.address.clone(),
+            width: match desk.state.probe {
+                Probe::None => desk.state.width.now(),
+                Probe::Wanted | Probe::Out => 1,
+            },
+            in_flight: desk.state.in_flight,
+            waiting: desk.waiting.len(),
+            held_for: held_until.map(|until| until - now),
+            sent: desk.state.sent,
+            refused: desk.state.refused,
+        }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        // Nothing here is left half done by a panic.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Desk {
+    /// About how many tokens `request` sends, if that matters.
+    fn input_tokens(&self, request: &Request) -> u64 {
+        match self.state.counts_tokens() {
+            true => input_tokens(request),
+            false => 0,
+        }
+    }
+
+    /// Has the first in line ask again.
+    fn wake(&self) {
+        if let Some(first) = self.waiting.front() {
+            first.notify_one();
+        }
+    }
+}
+
+/// A place in the line; given up when dropped.
+struct Place<'a> {
+    governor: &'a Governor,
+    woken: Arc<Notify>,
+    in_line: bool,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if self.in_line {
+            let mut desk = self.governor.desk();
+            desk.waiting.retain(|other| !Arc::ptr_eq(other, &self.woken));
+            desk.wake();
+        }
+    }
+}
+
+/// Leave to make one call, which is in flight until this is dropped.
+pub(crate) struct Leave<'a> {
+    governor: &'a Governor,
+    sent: Sent,
+}
+
+impl Leave<'_> {
+    /// Notes what the head of the answer says is left.
+    pub(crate) fn told(&mut self, limits: &Limits) {
+        let mut desk = self.governor.desk();
+        desk.state.told(&mut self.sent, limits, Instant::now());
+    }
+
+    /// Notes that the provider has begun to answer.
+    pub(crate) fn taken(&mut self) {
+        let mut desk = self.governor.desk();
+        let waiting = desk.waiting.len();
+        desk.state.taken(&mut self.sent, waiting);
+        desk.wake();
+    }
+
+    /// Notes how the call failed. `limits` are those of the answer, if there was one.
+    pub(crate) fn failed(&mut self, kind: Kind, limits: &Limits) {
+        let (refusal, asked) = match kind {
+            Kind::RateLimited(asked) => (Refusal::Ours, asked.or_else(|| spent_until(limits))),
+            Kind::Overloaded(asked) => (Refusal::Theirs, asked),
+            // An answer all the same: the provider takes calls.
+            Kind::Rejected | Kind::Unauthorised | Kind::ContextOverflow => return self.taken(),
+            Kind::Unreachable | Kind::Stalled(_) | Kind::Cut | Kind::Malformed => return,
+        };
+        let mut desk = self.governor.desk();
+        desk.state.refused(&mut self.sent, refusal, asked, Instant::now());
+        desk.wake();
+    }
+
+    /// Notes what the reply took.
+    pub(crate) fn spent(&mut self, usage: &Usage) {
+        let input = usage.input_tokens.saturating_add(usage.cache_write_tokens);
+        let mut desk = self.governor.desk();
+        desk.state.spent(&self.sent, input, usage.output_tokens, Instant::now());
+    }
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let mut desk = self.governor.desk();
+        desk.state.ended(&mut self.sent);
+        desk.wake();
+    }
+}
+
+/// How long until there is something left again of a limit that is used up.
+fn spent_until(limits: &Limits) -> Option<Duration> {
+    let spent = limits.scarcer().filter(|limit| limit.left == 0)?;
+    spent.resets_in_ms.filter(|wait| *wait > 0).map(Duration::from_millis)
+}
+
+/// About how many tokens `request` sends.
+fn input_tokens(request: &Request) -> u64 {
+    let of_tool =
+        |tool: &ToolSpec| tool.name.len() + tool.description.len() + tool.schema.text().len();
+    let tools: usize = request.tools.iter().map(of_tool).sum();
+    let said = request.messages.iter().map(|message| parts_tokens(&message.parts));
+    tokens(request.system.len() + tools) + said.sum::<u64>()
+}
+
+fn parts_tokens(parts: &[Part]) -> u64 {
+    let of = |part: &Part| match part {
+        Part::Text(text) => tokens(text.text.len()),
+        Part::Thinking(thinking) => tokens(thinking.text.len()),
+        Part::ToolCall(call) => tokens(call.input.to_string().len()),
+        Part::ToolResult(result) => parts_tokens(&result.parts),
+        Part::Image { .. } | Part::Document { .. } => TOKENS_OF_MEDIA,
+        Part::Opaque { value, .. } => tokens(value.to_string().len()),
+    };
+    parts.iter().map(of).sum()
+}
+
+fn tokens(bytes: usize) -> u64 {
+    bytes as u64 / BYTES_PER_TOKEN
+}
+
+#[cfg(test)]
+mod tests;

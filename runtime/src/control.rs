@@ -1,0 +1,323 @@
+//! Control: saying something to runs, stopping them and pausing them, and whom that reached.
+//!
+//! Each request is an event in the log of whom it is made to, so it holds wherever the run is
+//! executed, and after a crash. What is asked of a whole tree goes on until a look at it finds
+//! nobody left: whoever was told starts nobody any more.
+
+use crate::delegation::child::{Reach, below};
+use crate::error::Error;
+use crate::preparation::{asked_for, received};
+use crate::runtime::Runtime;
+use futures_util::future::try_join_all;
+use posse_protocol::{
+    Caller, CancelRequested, CancelScope, Event, Extra, Paused, Resumed, RunId, Status,
+};
+use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
+use serde::Serialize;
+
+/// Requests that are stored beside each other: one commit takes many.
+pub(crate) const SIDE_BY_SIDE: usize = 64;
+
+/// Whom a request to stop, to pause or to go on has reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Receipt {
+    /// The run it was made to.
+    pub run: RunId,
+    /// All whom it concerns: the run itself, unless it had ended, and those below it, a parent
+    /// before its children.
+    pub told: Vec<Told>,
+}
+
+impl Receipt {
+    /// Those below the run.
+    pub fn below(&self) -> impl Iterator<Item = &Told> {
+        self.told.iter().filter(|told| told.run != self.run)
+    }
+}
+
+/// A run that was asked for something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// Which.
+    pub run: RunId,
+    /// Who started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// Its agent.
+    pub agent: String,
+    /// What it is about.
+    pub label: String,
+    /// Where it stood.
+    pub before: Status,
+    /// Whether it had been asked before, and was not done.
+    pub asked: Asked,
+}
+
+/// When a run was asked for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// Now.
+    Now,
+    /// Before, by a request that is still being carried out.
+    Before,
+}
+
+impl Told {
+    pub(crate) fn of(row: &RunRow, asked: Asked) -> Self {
+        let label = if row.label.is_empty() { &row.title } else { &row.label };
+        Told {
+            run: row.id,
+            parent: row.parent,
+            agent: row.agent.clone(),
+            label: label.clone(),
+            before: row.status,
+            asked,
+        }
+    }
+}
+
+/// How far a pause goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The run alone.
+    Alone,
+    /// The run and everything below it.
+    Subtree,
+}
+
+/// When a run reads what is said to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    /// Before its next step.
+    Next,
+    /// When its present turn is over.
+    Later,
+}
+
+/// What a run is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Pause,
+    GoOn,
+}
+
+impl Wish {
+    fn is_granted(self, row: &RunRow) -> bool {
+        row.paused == (self == Wish::Pause)
+    }
+
+    fn event(self, by: &str) -> Event {
+        let (by, extra) = (by.to_owned(), Extra::default());
+        match self {
+            Wish::Pause => Event::Paused(Paused { by, extra }),
+            Wish::GoOn => Event::Resumed(Resumed { by, extra }),
+        }
+    }
+}
+
+impl Runtime {
+    /// Says `text` to a run: it reads it before its next step; one that waits or has ended is
+    /// woken. So a run at work is steered.
+    ///
+    /// # Errors
+    /// When there is no such run, or it is archived, or the text is empty.
+    pub async fn send(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
+        self.say(run, text.into(), Reads::Next).await?;
+        // Only now: a run that has just ended is forgotten unless there is something to do for it.
+        self.inner.supervisor.adopt(run);
+        Ok(())
+    }
+
+    /// Says `text` to a run, which reads it when its present turn is over; one that waits or has
+    /// ended is woken at once.
+    ///
+    /// # Errors
+    /// As [`Runtime::send`].
+    pub async fn send_later(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
+        self.say(run, text.into(), Reads::Later).await?;
+        self.inner.supervisor.adopt(run);
+        Ok(())
+    }
+
+    /// Says `text` to a run, and leaves it to others to execute it.
+    ///
+    /// # Errors
+    /// As [`Runtime::send`].
+    pub async fn post(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
+        self.say(run, text.into(), Reads::Next).await
+    }
+
+    /// The same as [`Runtime::send_later`], and leaves it to others to execute the run.
+    ///
+    /// # Errors
+    /// As [`Runtime::send`].
+    pub async fn post_later(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
+        self.say(run, text.into(), Reads::Later).await
+    }
+
+    async fn say(&self, run: RunId, text: String, reads: Reads) -> Result<(), Error> {
+        if text.trim().is_empty() {
+            return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
+        }
+        let asked = match text.contains("agent") {
+            true => asked_for(&text, &self.above(&Caller::of_run(run)).await?.started.grant),
+            false => None,
+        };
+        let mut message = received(text, asked);
+        message.later = reads == Reads::Later;
+        let message = Event::MessageReceived(message);
+        fail::fail_point!("message.append.before");
+        self.inner.store.append(vec![Append::by_anyone(run, message)]).await?;
+        fail::fail_point!("message.append.after");
+        Ok(())
+    }
+
+    /// Stops a run and everything below it, or what it does now and those it waits for. `by` says
+    /// who asks, in words for people.
+    ///
+    /// A run that has ended has its descendants stopped, if some are left. Asked again, the
+    /// receipt lists those that are still stopping, and whoever a crash kept from being told is.
+    ///
+    /// # Errors
+    /// When there is no such run, or it has ended and so has everything below it.
+    pub async fn cancel(&self, run: RunId, by: &str, scope: CancelScope) -> Result<Receipt, Error> {
+        let row = self.row(run).await?.ok_or(Error::Store(StoreError::NotFound(run)))?;
+        // What is no session has one turn.
+        let scope = if row.session { scope } else { CancelScope::Run };
+        let mut told = Vec::new();
+        if row.outcome.is_none() {
+            if scope == CancelScope::Run {
+                self.inner.workbench.active.stop(run);
+            }
+            let asked = if row.stopping { Asked::Before } else { Asked::Now };
+            if row.stopping || self.ask_for_the_end(run, by, scope).await? {
+                told.push(Told::of(&row, asked));
+            }
+            // Only now: whoever takes the run up must find the request in its log.
+            self.inner.supervisor.adopt(run);
+        }
+        let reach = match scope {
+            CancelScope::Run => Reach::All,
+            CancelScope::Turn => Reach::Awaited,
+        };
+        told.extend(self.cancel_below(run, by, reach).await?);
+        match told.is_empty() {
+            true => Err(not_now(&row, "has ended")),
+            false => Ok(Receipt { run, told }),
+        }
+    }
+
+    /// Asks `run` to stop. Returns whether it had not ended.
+    async fn ask_for_the_end(
+        &self,
+        run: RunId,
+        by: &str,
+        scope: CancelScope,
+    ) -> Result<bool, Error> {
+        let asked = CancelRequested { by: by.to_owned(), scope, extra: Extra::default() };
+        let request = Event::CancelRequested(asked);
+        let append = Append { reserve: Reserve::Use, ..Append::by_anyone(run, request) };
+        fail::fail_point!("cancel.append.before");
+        let stored = self.inner.store.append(vec![append]).await;
+        fail::fail_point!("cancel.append.after");
+        match stored {
+            Ok(_) => Ok(true),
+            Err(StoreError::Finished(_) | StoreError::Archived(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Pauses a run, or it and everything below it: what is under way ends and is recorded, then
+    /// it rests and holds no slot, until [`Runtime::unpause`]. What is said to it meanwhile is
+    /// kept. `by` says who asks, in words for people.
+    ///
+    /// # Errors
+    /// When there is no such run, or nobody is left to be paused.
+    pub async fn pause(&self, run: RunId, by: &str, extent: Extent) -> Result<Receipt, Error> {
+        self.ask(run, by, extent, Wish::Pause).await
+    }
+
+    /// Lets a paused run go on, or it and everything below it.
+    ///
+    /// # Errors
+    /// When there is no such run, or nobody of them is paused.
+    pub async fn unpause(&self, run: RunId, by: &str, extent: Extent) -> Result<Receipt, Error> {
+        let receipt = self.ask(run, by, extent, Wish::GoOn).await?;
+        for told in &receipt.told {
+            self.inner.supervisor.adopt(told.run);
+        }
+        Ok(receipt)
+    }
+
+    async fn ask(
+        &self,
+        run: RunId,
+        by: &str,
+        extent: Extent,
+        wish: Wish,
+    ) -> Result<Receipt, Error> {
+        let mut told: Vec<Told> = Vec::new();
+        loop {
+            let row = self.row(run).await?.ok_or(Error::Store(StoreError::NotFound(run)))?;
+            let mut rows = vec![row.clone()];
+            if extent == Extent::Subtree {
+                rows.extend(self.rows_below(&row, Reach::All).await?);
+            }
+            rows.retain(|row| is_open(row) && !row.stopping && !wish.is_granted(row));
+            rows.retain(|row| told.iter().all(|told| told.run != row.id));
+            if rows.is_empty() {
+                return match told.is_empty() {
+                    true => Err(not_now(&row, refusal(&row, wish))),
+                    false => Ok(Receipt { run, told }),
+                };
+            }
+            for some in rows.chunks(SIDE_BY_SIDE) {
+                let asked = some.iter().map(|row| self.ask_one(row, by, wish));
+                told.extend(try_join_all(asked).await?.into_iter().flatten());
+            }
+        }
+    }
+
+    /// Asks one run, unless it has ended meanwhile.
+    async fn ask_one(&self, row: &RunRow, by: &str, wish: Wish) -> Result<Option<Told>, Error> {
+        let stored = self.inner.store.append(vec![Append::by_anyone(row.id, wish.event(by))]).await;
+        match stored {
+            Ok(_) => Ok(Some(Told::of(row, Asked::Now))),
+            Err(StoreError::Finished(_) | StoreError::Archived(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Those below `row`, as far as `reach` goes, a parent before its children.
+    pub(crate) async fn rows_below(
+        &self,
+        row: &RunRow,
+        reach: Reach,
+    ) -> Result<Vec<RunRow>, Error> {
+        let (kin, limit) = (Kin::TreeOf(row.root), usize::MAX >> 1);
+        let rows = self.list(&Filter { kin, limit, ..Filter::default() }).await?;
+        Ok(below(row.id, rows, reach))
+    }
+}
+
+/// Neither ended nor damaged: something can still become of it.
+pub(crate) fn is_open(row: &RunRow) -> bool {
+    row.outcome.is_none() && row.damaged.is_none()
+}
+
+fn not_now(row: &RunRow, reason: &str) -> Error {
+    let reason = if row.archived { "is archived" } else { reason };
+    Error::NotNow { run: row.id, reason: reason.to_owned() }
+}
+
+/// Why nobody was asked.
+fn refusal(row: &RunRow, wish: Wish) -> &'static str {
+    match wish {
+        _ if row.outcome.is_some() => "has ended",
+        _ if row.stopping => "has been told to stop",
+        _ if row.damaged.is_some() => "is damaged",
+        Wish::Pause => "is paused already",
+        Wish::GoOn => "is not paused",
+    }
+}

@@ -1,0 +1,108 @@
+//! One attempt to tell a webhook something, and what its answer means.
+
+use super::backoff::{chance, retry_after, wait};
+use super::hook::Webhook;
+use super::secret::signatures;
+use posse_store::{Delivery, Settlement};
+use posse_tools::egress::{Egress, EgressError, Reply};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How a test of a webhook went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// The id that the test event had.
+    pub id: String,
+    /// What came back.
+    pub answered: Answered,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What came back from a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// It took it, with this status.
+    Accepted(u16),
+    /// It did not, with this status.
+    Declined(u16),
+    /// Nothing was sent, or nothing came back: why.
+    Nothing(String),
+}
+
+impl Answered {
+    fn of(result: &Result<Reply, EgressError>) -> Self {
+        match result {
+            Ok(reply) if (200..300).contains(&reply.status) => Answered::Accepted(reply.status),
+            Ok(reply) => Answered::Declined(reply.status),
+            Err(error) => Answered::Nothing(error.to_string()),
+        }
+    }
+}
+
+/// The status that says that nobody will ever listen there again.
+const GONE: u16 = 410;
+
+/// Sends `delivery` and says what becomes of it, with a note for people.
+pub(super) async fn attempt(
+    egress: &Egress,
+    hook: &Webhook,
+    delivery: &Delivery,
+) -> (Settlement, String) {
+    let body = body(&delivery.kind, delivery.created_at, &delivery.data);
+    let result = post(egress, hook, &delivery.id, body).await;
+    let reply = result.as_ref().ok();
+    let asked = reply.and_then(|reply| reply.retry_after.as_deref());
+    let asked = asked.and_then(|value| retry_after(value, now().as_secs()));
+    let next = wait(&hook.schedule, delivery.attempts, asked, chance());
+    match (Answered::of(&result), next) {
+        (Answered::Accepted(status), _) => (Settlement::Delivered, status.to_string()),
+        (Answered::Declined(GONE), _) => {
+            (Settlement::Dead, format!("{GONE}: the receiver is gone for good"))
+        }
+        (Answered::Declined(status), Some(next)) => (Settlement::Again(next), status.to_string()),
+        (Answered::Declined(status), None) => (Settlement::Dead, last(&status.to_string())),
+        (Answered::Nothing(why), Some(next)) => (Settlement::Again(next), why),
+        (Answered::Nothing(why), None) => (Settlement::Dead, last(&why)),
+    }
+}
+
+fn last(note: &str) -> String {
+    format!("{note}; that was the last attempt")
+}
+
+/// Sends an event that tells of nothing.
+pub(super) async fn trial(egress: &Egress, hook: &Webhook, id: String) -> Trial {
+    let began = std::time::Instant::now();
+    let at = u64::try_from(now().as_millis()).unwrap_or_default();
+    let data = "{\"message\":\"A test from posse. Nothing has happened.\"}";
+    let result = post(egress, hook, &id, body("posse.test", at, data)).await;
+    Trial { id, answered: Answered::of(&result), took: began.elapsed() }
+}
+
+async fn post(
+    egress: &Egress,
+    hook: &Webhook,
+    id: &str,
+    body: String,
+) -> Result<Reply, EgressError> {
+    let timestamp = now().as_secs();
+    let headers = [
+        ("content-type", "application/json".to_owned()),
+        ("webhook-id", id.to_owned()),
+        ("webhook-timestamp", timestamp.to_string()),
+        ("webhook-signature", signatures(&hook.keys, id, timestamp, &body)),
+    ];
+    egress.post(&hook.url, hook.reach, &headers, body.into_bytes(), hook.timeout).await
+}
+
+/// What is sent: the same bytes at every attempt.
+fn body(kind: &str, at: u64, data: &str) -> String {
+    let at = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    let at = at.unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    // Neither has a character that JSON would want escaped.
+    format!("{{\"type\":\"{kind}\",\"timestamp\":\"{at}\",\"data\":{data}}}")
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

@@ -1,0 +1,308 @@
+//! A webhook: an address, its secrets, and what it wants to hear of.
+
+use super::backoff::SCHEDULE;
+use super::secret::{InvalidSecret, SigningKey};
+use crate::delegation::filter::matches;
+use posse_protocol::Outcome;
+use posse_tools::egress::{self, EgressError, Reach};
+use std::time::Duration;
+use url::Url;
+
+/// Whom to tell of the ends of runs.
+///
+/// Its address may be as secret as its secret is: of both, only the host can be shown.
+#[derive(Clone)]
+pub struct Webhook {
+    name: String,
+    pub(super) url: Url,
+    pub(super) keys: Vec<SigningKey>,
+    unset: Vec<String>,
+    /// What it wants to hear of; nothing means everything.
+    pub events: Vec<EventKind>,
+    /// Of which runs.
+    pub runs: Runs,
+    /// Only of runs of these agents; nothing means any. `*` in a name is any text.
+    pub agents: Vec<String>,
+    /// Only of runs with one of these labels; nothing means any. `*` in a label is any text.
+    pub labels: Vec<String>,
+    /// How far its address may lead.
+    pub reach: Reach,
+    /// How long an attempt may take.
+    pub timeout: Duration,
+    /// The waits between attempts; there is one attempt more than waits.
+    pub schedule: Vec<Duration>,
+}
+
+/// How long an attempt may take when nobody says otherwise.
+pub const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The most characters of a name.
+const LONGEST_NAME: usize = 64;
+
+/// Of which runs a webhook wants to hear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Runs {
+    /// Of those that nobody else started.
+    #[default]
+    Roots,
+    /// Of all.
+    All,
+}
+
+/// What can be told of: how a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// The agent gave its answer.
+    Completed,
+    /// It could not go on.
+    Failed,
+    /// Someone asked it to stop.
+    Cancelled,
+    /// It worked longer than it may.
+    TimedOut,
+    /// It reached another limit.
+    Stopped,
+    /// A budget had nothing left for it.
+    OutOfBudget,
+}
+
+impl EventKind {
+    /// All of them.
+    pub const ALL: [EventKind; 6] = [
+        EventKind::Completed,
+        EventKind::Failed,
+        EventKind::Cancelled,
+        EventKind::TimedOut,
+        EventKind::Stopped,
+        EventKind::OutOfBudget,
+    ];
+
+    /// As it is written in settings and sent.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::Completed => "run.completed",
+            EventKind::Failed => "run.failed",
+            EventKind::Cancelled => "run.cancelled",
+            EventKind::TimedOut => "run.timed_out",
+            EventKind::Stopped => "run.stopped",
+            EventKind::OutOfBudget => "run.out_of_budget",
+        }
+    }
+
+    /// How a run with this outcome ended.
+    pub fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Completed { .. } => EventKind::Completed,
+            Outcome::Failed { .. } => EventKind::Failed,
+            Outcome::Cancelled { .. } => EventKind::Cancelled,
+            Outcome::TimedOut { .. } => EventKind::TimedOut,
+            Outcome::Stopped { .. } => EventKind::Stopped,
+            Outcome::OutOfBudget { .. } => EventKind::OutOfBudget,
+        }
+    }
+}
+
+/// A webhook that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HookError {
+    /// Its name is none.
+    #[error("a webhook's name is 1 to 64 letters, digits, `-`, `_` or `.`")]
+    Name,
+    /// Its address is none, or may not be spoken to.
+    #[error("webhook `{name}`: {reason}; {hint}")]
+    Address {
+        /// Which webhook.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
+    /// Its secret is none.
+    #[error("webhook `{name}`: {place} is no secret: {source}")]
+    Secret {
+        /// Which webhook.
+        name: String,
+        /// Where it stands.
+        place: String,
+        /// What is wrong with it.
+        source: InvalidSecret,
+    },
+}
+
+/// What to do about an address.
+const WRITE_IT: &str = "write it like https://example.com/posse";
+const ALLOW_IT: &str = "give it an https address of the public internet, or set `allow_private` if \
+                        it is meant to be this machine or a private network";
+const NOT_AT_ALL: &str = "give it another address";
+
+impl Webhook {
+    /// The webhook `name` at `url`, which may lead as far as `reach` says. It hears of the ends of
+    /// all roots, and needs a secret before anything is sent.
+    ///
+    /// # Errors
+    /// When the name or the address cannot be used.
+    pub fn new(name: &str, url: &str, reach: Reach) -> Result<Self, HookError> {
+        let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(fine) {
+            return Err(HookError::Name);
+        }
+        let wrong = |reason: String, hint: &'static str| HookError::Address {
+            name: name.to_owned(),
+            reason,
+            hint,
+        };
+        let url = Url::parse(url)
+            .map_err(|error| wrong(format!("its `url` is no address: {error}"), WRITE_IT))?;
+        egress::judge(&url, reach).map_err(|error| {
+            let hint = match (&error, reach) {
+                (EgressError::Unusable(_), _) => WRITE_IT,
+                (_, Reach::Public) => ALLOW_IT,
+                (_, Reach::Private) => NOT_AT_ALL,
+            };
+            wrong(error.to_string(), hint)
+        })?;
+        Ok(Webhook {
+            name: name.to_owned(),
+            url,
+            keys: Vec::new(),
+            unset: Vec::new(),
+            events: Vec::new(),
+            runs: Runs::Roots,
+            agents: Vec::new(),
+            labels: Vec::new(),
+            reach,
+            timeout: TIMEOUT,
+            schedule: SCHEDULE.to_vec(),
+        })
+    }
+
+    /// The same with one more secret: what is sent is signed with each.
+    ///
+    /// # Errors
+    /// When the text is no secret.
+    pub fn with_secret(mut self, secret: &str) -> Result<Self, HookError> {
+        let key = SigningKey::parse(secret).map_err(|source| HookError::Secret {
+            name: self.name.clone(),
+            place: "what was given".to_owned(),
+            source,
+        })?;
+        self.keys.push(key);
+        Ok(self)
+    }
+
+    pub(crate) fn add_key(&mut self, key: SigningKey) {
+        self.keys.push(key);
+    }
+
+    pub(crate) fn add_unset(&mut self, variable: &str) {
+        self.unset.push(variable.to_owned());
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it is, as far as that may be shown: its path and query may be what protects it.
+    pub fn shown_address(&self) -> String {
+        let origin = self.url.origin().ascii_serialization();
+        let is_bare = matches!(self.url.path(), "" | "/") && self.url.query().is_none();
+        if is_bare { origin } else { format!("{origin}/…") }
+    }
+
+    /// How many secrets sign what is sent. Without any nothing is sent: it waits for a process
+    /// that has one.
+    pub fn secrets(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The environment variables that should hold a secret and do not.
+    pub fn unset(&self) -> &[String] {
+        &self.unset
+    }
+
+    /// Whether it wants to hear of this end.
+    pub(super) fn wants(&self, kind: EventKind, end: &End<'_>) -> bool {
+        let among = |patterns: &[String], name: &str| {
+            patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, name))
+        };
+        (self.events.is_empty() || self.events.contains(&kind))
+            && (self.runs == Runs::All || end.is_root)
+            && among(&self.agents, end.agent)
+            && among(&self.labels, end.label)
+    }
+}
+
+impl std::fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhook")
+            .field("name", &self.name)
+            .field("address", &self.shown_address())
+            .field("secrets", &self.keys.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a webhook decides on.
+pub(super) struct End<'a> {
+    pub(super) is_root: bool,
+    pub(super) agent: &'a str,
+    pub(super) label: &'a str,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+    fn hook() -> Webhook {
+        Webhook::new("ci", "https://example.com/x?token=y", Reach::Public).unwrap()
+    }
+
+    #[test]
+    fn a_webhook_shows_neither_its_secret_nor_its_path() {
+        let hook = hook().with_secret(SECRET).unwrap();
+        let shown = format!("{hook:?} {}", hook.shown_address());
+        assert!(shown.contains("https://example.com/…") && shown.contains("secrets: 1"), "{shown}");
+        assert!(!shown.contains("token") && !shown.contains("MfKQ"), "{shown}");
+        let error = self::hook().with_secret("whsec_short").unwrap_err().to_string();
+        assert!(error.contains("webhook `ci`") && !error.contains("whsec_short"), "{error}");
+    }
+
+    #[test]
+    fn an_address_that_leads_inside_is_refused_with_a_way_out() {
+        for url in ["http://example.com/", "https://127.0.0.1/", "https://[::ffff:10.0.0.1]/"] {
+            let error = Webhook::new("ci", url, Reach::Public).unwrap_err().to_string();
+            assert!(error.starts_with("webhook `ci`: ") && error.contains("https"), "{error}");
+        }
+        assert!(Webhook::new("ci", "http://127.0.0.1:8080/", Reach::Private).is_ok());
+        assert!(Webhook::new("ci", "https://169.254.169.254/", Reach::Private).is_err());
+        for name in ["", "a b", "ä", &"x".repeat(65)] {
+            let error = Webhook::new(name, "https://example.com", Reach::Public).unwrap_err();
+            assert_eq!(error, HookError::Name);
+        }
+    }
+
+    #[test]
+    fn a_webhook_hears_of_what_it_asked_for() {
+        let root = End { is_root: true, agent: "explore", label: "audit 3" };
+        let child = End { is_root: false, ..root };
+        let any = hook();
+        assert!(any.wants(EventKind::Completed, &root) && !any.wants(EventKind::Failed, &child));
+        let all = Webhook { runs: Runs::All, ..hook() };
+        assert!(all.wants(EventKind::Completed, &child));
+        let failures = Webhook { events: vec![EventKind::Failed], ..hook() };
+        assert!(failures.wants(EventKind::Failed, &root));
+        assert!(!failures.wants(EventKind::Completed, &root));
+        let of = |agents: &[&str], labels: &[&str]| {
+            let list = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect();
+            Webhook { agents: list(agents), labels: list(labels), ..hook() }
+                .wants(EventKind::Completed, &root)
+        };
+        assert!(of(&["plan", "explore"], &[]) && of(&[], &["audit *"]));
+        assert!(!of(&["plan"], &[]) && !of(&["explore"], &["audit"]));
+    }
+}

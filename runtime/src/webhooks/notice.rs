@@ -1,0 +1,87 @@
+//! What is told of the end of a run.
+
+use super::hook::{End, EventKind, Webhook};
+use crate::delegation::announcement::Account;
+use posse_protocol::{RunFinished, RunId};
+use posse_store::Notice;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// The longest text that is told whole, in bytes.
+const LARGEST: usize = 16 * 1024;
+
+/// The `data` of an event; documented in docs/reference/webhooks.md, and only ever added to.
+#[derive(Serialize)]
+struct Data<'a> {
+    run: RunId,
+    root: RunId,
+    parent: Option<RunId>,
+    agent: &'a str,
+    label: &'a str,
+    outcome: &'a str,
+    reason: Option<String>,
+    text: &'a str,
+    /// Bytes of the text that were left out.
+    text_cut: usize,
+    worked_ms: u64,
+    tool_calls: u64,
+    usage: Spent,
+    cost_usd: f64,
+}
+
+#[derive(Serialize)]
+struct Spent {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+/// What those of `hooks` that want to hear of it are told of the end of `run`.
+pub(super) fn of_the_end(
+    hooks: &[Webhook],
+    run: RunId,
+    account: &Account,
+    finished: &RunFinished,
+) -> Vec<Notice> {
+    let kind = EventKind::of(&finished.outcome);
+    let ancestors = account.ancestors();
+    let (agent, label) = (account.agent(), account.label());
+    let end = End { is_root: ancestors.is_empty(), agent, label };
+    let wanting: Vec<&Webhook> = hooks.iter().filter(|hook| hook.wants(kind, &end)).collect();
+    if wanting.is_empty() {
+        return Vec::new();
+    }
+    let whole = finished.outcome.text();
+    let text = beginning(whole);
+    let usage = account.usage();
+    let data = Data {
+        run,
+        root: ancestors.first().copied().unwrap_or(run),
+        parent: ancestors.last().copied(),
+        agent,
+        label,
+        outcome: kind.name().trim_start_matches("run."),
+        reason: (!finished.outcome.is_completed()).then(|| finished.outcome.to_string()),
+        text,
+        text_cut: whole.len() - text.len(),
+        worked_ms: finished.worked_ms,
+        tool_calls: account.tool_calls(),
+        usage: Spent { input_tokens: usage.all_input_tokens(), output_tokens: usage.output_tokens },
+        cost_usd: usage.cost.dollars(),
+    };
+    // Texts, numbers and ids: there is nothing in it that JSON cannot say.
+    let data: Arc<str> = serde_json::to_string(&data).unwrap_or_default().into();
+    let notice = |hook: &Webhook| Notice {
+        hook: hook.name().to_owned(),
+        kind: kind.name().to_owned(),
+        data: data.clone(),
+    };
+    wanting.into_iter().map(notice).collect()
+}
+
+fn beginning(text: &str) -> &str {
+    let mut end = text.len().min(LARGEST);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

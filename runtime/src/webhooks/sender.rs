@@ -1,0 +1,210 @@
+//! The task that sends what is due. Takes it from the store, so that of several processes one
+//! sends it, and notes there what came of it.
+
+use super::attempt::{Trial, attempt, trial};
+use super::{Hooks, Webhook};
+use crate::error::Error;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use posse_protocol::RunId;
+use posse_store::{Delivery, Store};
+use posse_tools::egress::Egress;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Attempts under way to one webhook.
+const SEATS: usize = 4;
+/// How long a new process leaves to others what they have stored: most live for a moment only.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// How often it is looked whether others have left something to send.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// How much longer than an attempt a delivery is one process's own.
+const MARGIN: Duration = Duration::from_secs(5);
+
+pub(crate) struct Sender {
+    office: Arc<Office>,
+    tasks: TaskTracker,
+}
+
+struct Office {
+    store: Arc<dyn Store>,
+    hooks: Arc<Hooks>,
+    egress: Egress,
+    stop: CancellationToken,
+    /// The time is up: what is under way is left.
+    leave: CancellationToken,
+    /// Nothing is under way, and nothing was due when it was last looked.
+    idle: watch::Sender<bool>,
+}
+
+/// An attempt; gives back the index of its webhook.
+type Attempt = Pin<Box<dyn Future<Output = usize> + Send>>;
+
+/// Attempts under way.
+struct Desk {
+    attempts: FuturesUnordered<Attempt>,
+    /// How many there are to each webhook.
+    busy: Vec<usize>,
+}
+
+impl Sender {
+    /// Begins to send, if there is anybody to send to.
+    pub(crate) fn start(store: Arc<dyn Store>, hooks: Arc<Hooks>) -> Self {
+        let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
+        let (egress, idle) = (Egress::default(), watch::Sender::new(true));
+        let office = Arc::new(Office { store, hooks, egress, stop, leave, idle });
+        let tasks = TaskTracker::new();
+        if !office.hooks.is_empty() {
+            #[expect(clippy::disallowed_methods, reason = "the one sender; awaited at shutdown")]
+            tokio::spawn(tasks.track_future(office.clone().work()));
+        }
+        tasks.close();
+        Sender { office, tasks }
+    }
+
+    /// Waits until what is owed was tried once, at most so long.
+    pub(crate) async fn flush(&self, within: Duration) {
+        if self.office.hooks.is_empty() {
+            return;
+        }
+        let mut idle = self.office.idle.subscribe();
+        idle.mark_unchanged();
+        self.office.hooks.posted();
+        // Whoever is idle now has not looked yet: wait until it has.
+        let tried = async {
+            while self.office.hooks.owed.load(Ordering::Acquire) || !*idle.borrow_and_update() {
+                if idle.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // What takes longer goes on; what is lost is due again when its lease is over.
+        let _ = tokio::time::timeout(within, tried).await;
+    }
+
+    /// Stops: what is owed is tried once more, all of it left when the time is up.
+    pub(crate) async fn shutdown(&self, within: Duration) {
+        self.office.stop.cancel();
+        if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {
+            self.office.leave.cancel();
+            self.tasks.wait().await;
+        }
+    }
+
+    /// Sends a test event to `hook`.
+    pub(crate) async fn test(&self, hook: &Webhook) -> Result<Trial, Error> {
+        if hook.secrets() == 0 {
+            return Err(Error::InvalidInput(format!(
+                "webhook `{}` has no secret{}",
+                hook.name(),
+                match hook.unset() {
+                    [] => "; give it one".to_owned(),
+                    names => format!(": set {}", names.join(", ")),
+                }
+            )));
+        }
+        Ok(trial(&self.office.egress, hook, format!("msg_test_{}", RunId::new())).await)
+    }
+}
+
+impl Office {
+    async fn work(self: Arc<Self>) {
+        tokio::select! {
+            () = self.leave.cancelled() => {}
+            () = self.send() => {}
+        }
+    }
+
+    async fn send(&self) {
+        let busy = vec![0; self.hooks.all.len()];
+        let mut desk = Desk { attempts: FuturesUnordered::new(), busy };
+        tokio::select! {
+            () = self.stop.cancelled() => return self.finish(desk).await,
+            () = self.hooks.nudge.notified() => {}
+            () = tokio::time::sleep(FIRST_LOOK) => {}
+        }
+        loop {
+            let wait = self.take(&mut desk).await;
+            tokio::select! {
+                () = self.stop.cancelled() => return self.finish(desk).await,
+                Some(hook) = desk.attempts.next() => desk.busy[hook] -= 1,
+                () = self.hooks.nudge.notified() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Ends what is under way, and tries what this process has stored last of all.
+    async fn finish(&self, mut desk: Desk) {
+        loop {
+            if self.hooks.owed.load(Ordering::Acquire) {
+                self.take(&mut desk).await;
+            }
+            match desk.attempts.next().await {
+                Some(hook) => desk.busy[hook] -= 1,
+                None if self.hooks.owed.load(Ordering::Acquire) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// Takes what is due while there are seats. Returns how long until there may be more.
+    async fn take(&self, desk: &mut Desk) -> Duration {
+        // In this order: who waits for both must not see the one before the other.
+        self.idle.send_replace(false);
+        self.hooks.owed.store(false, Ordering::Release);
+        let mut wait = LOOK_AGAIN;
+        for (index, hook) in self.hooks.all.iter().enumerate() {
+            // Without a secret it is left to a process that has one.
+            let free = SEATS.saturating_sub(desk.busy[index]);
+            if hook.secrets() == 0 || free == 0 {
+                continue;
+            }
+            let (taken, next) = self.take_for(hook, free).await;
+            desk.busy[index] += taken.len();
+            for delivery in taken {
+                desk.attempts.push(self.attempt(index, delivery));
+            }
+            if next.is_zero() {
+                self.hooks.owed.store(true, Ordering::Release);
+            }
+            wait = wait.min(next.max(Duration::from_millis(1)));
+        }
+        let is_idle = desk.attempts.is_empty() && !self.hooks.owed.load(Ordering::Acquire);
+        self.idle.send_replace(is_idle);
+        wait
+    }
+
+    /// Takes what is due to `hook`, and says how long until there is more. A store that fails now
+    /// is asked again soon.
+    async fn take_for(&self, hook: &Webhook, free: usize) -> (Vec<Delivery>, Duration) {
+        let next = async || match self.store.next_due(hook.name()).await {
+            Ok(Some(next)) => next,
+            Ok(None) | Err(_) => LOOK_AGAIN,
+        };
+        let wait = next().await;
+        if !wait.is_zero() {
+            return (Vec::new(), wait);
+        }
+        let lease = hook.timeout + MARGIN;
+        match self.store.take_due(hook.name(), free, lease).await {
+            Ok(taken) => (taken, next().await),
+            Err(_) => (Vec::new(), LOOK_AGAIN),
+        }
+    }
+
+    fn attempt(&self, index: usize, delivery: Delivery) -> Attempt {
+        let (store, hooks, egress) = (self.store.clone(), self.hooks.clone(), self.egress.clone());
+        Box::pin(async move {
+            let Some(hook) = hooks.all.get(index) else { return index };
+            let (settlement, note) = attempt(&egress, hook, &delivery).await;
+            // What cannot be noted is sent again when its lease is over, under the same id.
+            let _ = store.settle(&delivery, settlement, &note).await;
+            index
+        })
+    }
+}

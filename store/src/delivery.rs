@@ -1,0 +1,172 @@
+//! What is told to the outside of events: stored with them, sent by whoever takes it, settled here.
+
+use crate::error::StoreError;
+use async_trait::async_trait;
+use posse_protocol::{RunId, Seq};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Something to tell of the last event of an append, stored in the same transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Whom to tell: the name of a webhook.
+    pub hook: String,
+    /// What kind of thing it is, such as `run.completed`.
+    pub kind: String,
+    /// What is told, as JSON.
+    pub data: Arc<str>,
+}
+
+/// A notice that was stored, and how far it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The same for every attempt, and for every store that is given the same event.
+    pub id: String,
+    /// The run that it tells of.
+    pub run: RunId,
+    /// The event that it tells of.
+    pub seq: Seq,
+    /// Whom to tell.
+    pub hook: String,
+    /// What kind of thing it is.
+    pub kind: String,
+    /// What is told, as JSON. Empty once it was delivered: nobody needs it any more.
+    pub data: String,
+    /// How far it is.
+    pub state: DeliveryState,
+    /// How often it was taken to be sent, since it was stored or brought back.
+    pub attempts: u32,
+    /// When it is to be sent, or may be taken from whoever took it; milliseconds since 1970.
+    pub due_at: u64,
+    /// When the event was stored; milliseconds since 1970.
+    pub created_at: u64,
+    /// What came of the last attempt, for people.
+    pub note: String,
+}
+
+/// How far a delivery is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryState {
+    /// It is to be sent, at once or later.
+    Due,
+    /// It has arrived.
+    Delivered,
+    /// It was given up; someone may bring it back.
+    Dead,
+}
+
+impl DeliveryState {
+    /// All of them.
+    pub const ALL: [DeliveryState; 3] =
+        [DeliveryState::Due, DeliveryState::Delivered, DeliveryState::Dead];
+
+    /// In one word, as it is stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeliveryState::Due => "due",
+            DeliveryState::Delivered => "delivered",
+            DeliveryState::Dead => "dead",
+        }
+    }
+}
+
+/// What came of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// It has arrived.
+    Delivered,
+    /// It is to be sent again, after this long.
+    Again(Duration),
+    /// It is given up.
+    Dead,
+}
+
+/// Whether what came of an attempt was noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It was.
+    Noted,
+    /// Someone else has taken or settled the delivery since: what they note counts.
+    TooLate,
+}
+
+/// Which deliveries to list.
+#[derive(Clone, Debug, Default)]
+pub struct DeliveryFilter {
+    /// Only this one.
+    pub id: Option<String>,
+    /// Only those that are so far.
+    pub state: Option<DeliveryState>,
+    /// At most this many, the newest first; 0 is 100.
+    pub limit: usize,
+}
+
+/// Which deliveries that were given up to bring back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Revival {
+    /// This one.
+    One(String),
+    /// All of them.
+    All,
+}
+
+/// Deliveries, as those who send and show them see them. Due times rest on the wall clock, for
+/// they must outlive a restart of the machine.
+#[async_trait]
+pub trait Outbox: Send + Sync {
+    /// Takes deliveries to `hook` that are due, the longest due first, at most `limit`. For the
+    /// length of `lease` nobody else is given them.
+    async fn take_due(
+        &self,
+        hook: &str,
+        limit: usize,
+        lease: Duration,
+    ) -> Result<Vec<Delivery>, StoreError>;
+
+    /// Notes what came of the attempt for which `delivery` was taken.
+    async fn settle(
+        &self,
+        delivery: &Delivery,
+        settlement: Settlement,
+        note: &str,
+    ) -> Result<Settled, StoreError>;
+
+    /// Makes deliveries due again that were given up, with all their attempts before them.
+    /// Returns those.
+    async fn revive(&self, which: &Revival) -> Result<Vec<Delivery>, StoreError>;
+
+    /// The deliveries that `filter` selects.
+    async fn deliveries(&self, filter: &DeliveryFilter) -> Result<Vec<Delivery>, StoreError>;
+
+    /// How long until a delivery to `hook` is due, if there is one that is to be sent.
+    async fn next_due(&self, hook: &str) -> Result<Option<Duration>, StoreError>;
+}
+
+impl Notice {
+    /// The delivery of this notice, of the event `seq` of `run` that was stored at `at`.
+    pub(crate) fn delivery(&self, run: RunId, seq: Seq, at: u64) -> Delivery {
+        Delivery {
+            id: delivery_id(&self.hook, run, seq),
+            run,
+            seq,
+            hook: self.hook.clone(),
+            kind: self.kind.clone(),
+            data: self.data.as_ref().to_owned(),
+            state: DeliveryState::Due,
+            attempts: 0,
+            due_at: at,
+            created_at: at,
+            note: String::new(),
+        }
+    }
+}
+
+/// The id of what `hook` is told of an event. Made of nothing else, so that nothing doubles.
+fn delivery_id(hook: &str, run: RunId, seq: Seq) -> String {
+    let mut hash = Sha256::new();
+    hash.update(format!("{run} {seq} {hook}"));
+    let digits = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let digits: String = digits;
+    format!("msg_{digits}")
+}

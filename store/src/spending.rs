@@ -1,0 +1,190 @@
+//! What model calls cost: one row for each, and sums over them.
+//!
+//! [`ModelCall::settled`] says which call an event settles, and what it cost. It is pure, so that
+//! every store keeps the same ledger; a store writes the row with the event, in one transaction.
+
+use crate::row::RunRow;
+use posse_protocol::{Event, ModelCalled, Purpose, RunId, Seq, Usage, Usd};
+
+/// A model call that was made and has no answer yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCall {
+    /// Which model, as `vendor/name`.
+    pub model: String,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+impl OpenCall {
+    /// The call that `called` makes, for a run that began with `model`.
+    pub(crate) fn new(called: &ModelCalled, model: &str) -> Self {
+        let named = if called.model.is_empty() { model } else { &called.model };
+        OpenCall { model: named.to_owned(), purpose: called.purpose }
+    }
+}
+
+/// A model call and what it cost: a row of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ModelCall {
+    pub(crate) run: RunId,
+    /// The event that settled it.
+    pub(crate) seq: Seq,
+    /// When that was.
+    pub(crate) at: u64,
+    pub(crate) root: RunId,
+    pub(crate) agent: String,
+    pub(crate) model: String,
+    pub(crate) label: String,
+    pub(crate) purpose: Purpose,
+    pub(crate) ending: &'static str,
+    pub(crate) usage: Usage,
+}
+
+const REPLIED: &str = "replied";
+const FAILED: &str = "failed";
+/// Nobody recorded an answer: it is charged as it was reserved.
+const UNANSWERED: &str = "unanswered";
+
+/// The most that one row counts. A provider may claim any number; a sum must not overflow.
+const MOST: u64 = 1 << 50;
+
+impl ModelCall {
+    /// The call that `event` settles, given the run as it stands before it.
+    pub(crate) fn settled(row: &RunRow, event: &Event, seq: Seq, at: u64) -> Option<Self> {
+        let (ending, usage) = match event {
+            Event::ModelReplied(replied) => (REPLIED, &replied.usage),
+            Event::ModelFailed(failed) => (FAILED, &failed.usage),
+            Event::Compacted(compacted) if compacted.by_model => (REPLIED, &compacted.usage),
+            Event::Compacted(compacted) => (FAILED, &compacted.usage),
+            Event::ModelCalled(_) | Event::RunFinished(_) => (UNANSWERED, &reserved(row)),
+            _ => return None,
+        };
+        // A summary may be put together without any call.
+        if row.calling.is_none() && *usage == Usage::default() {
+            return None;
+        }
+        let calling = row.calling.clone();
+        let open = calling.unwrap_or(OpenCall { model: row.model.clone(), purpose: Purpose::Turn });
+        Some(ModelCall {
+            run: row.id,
+            seq,
+            at,
+            root: row.root,
+            agent: row.agent.clone(),
+            model: open.model,
+            label: row.label.clone(),
+            purpose: open.purpose,
+            ending,
+            usage: bounded(usage),
+        })
+    }
+}
+
+/// What an unanswered call of the run may have spent.
+fn reserved(row: &RunRow) -> Usage {
+    Usage {
+        input_tokens: row.reserved.input_tokens,
+        output_tokens: row.reserved.output_tokens,
+        cost: row.reserved.cost,
+        ..Usage::default()
+    }
+}
+
+fn bounded(usage: &Usage) -> Usage {
+    Usage {
+        input_tokens: usage.input_tokens.min(MOST),
+        cache_read_tokens: usage.cache_read_tokens.min(MOST),
+        cache_write_tokens: usage.cache_write_tokens.min(MOST),
+        output_tokens: usage.output_tokens.min(MOST),
+        reasoning_tokens: usage.reasoning_tokens.min(MOST),
+        cost: usage.cost.min(Usd(MOST)),
+        ..Usage::default()
+    }
+}
+
+/// Which model calls to sum up, and how.
+#[derive(Clone, Debug, Default)]
+pub struct SpendingQuery {
+    /// One sum for each of what.
+    pub by: By,
+    /// Only those of this run and of all below it.
+    pub tree: Option<RunId>,
+    /// Only those of runs in this folder.
+    pub workspace: Option<String>,
+    /// Only those that were settled from then on: milliseconds since 1970.
+    pub since: Option<u64>,
+    /// Only those that were settled before then.
+    pub until: Option<u64>,
+    /// At most this many sums; 0 is all of them.
+    pub limit: usize,
+}
+
+/// What there is one sum for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// Everything: one sum, or none if nothing was spent.
+    #[default]
+    Nothing,
+    /// Each run, by its id; the costliest first.
+    Run,
+    /// Each tree, by the id of its root; the costliest first.
+    Tree,
+    /// Each agent, by its name; the costliest first.
+    Agent,
+    /// Each model that was called, as `vendor/name`; the costliest first.
+    Model,
+    /// Each label; what has none is together under the empty one. The costliest first.
+    Label,
+    /// Each day (UTC), such as `2026-11-15`; the latest first.
+    Day,
+}
+
+/// What model calls cost together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spending {
+    /// What it is the sum of: the run, the agent, the day.
+    pub key: String,
+    /// How many runs made them.
+    pub runs: u64,
+    /// How many calls.
+    pub calls: u64,
+    /// Those of them that have no answer, whether they are under way or nobody will ever record
+    /// one: they count as reserved.
+    pub unanswered: u64,
+    /// Tokens and money.
+    pub usage: Usage,
+}
+
+/// A day since 1970 as `2026-11-15`, in the calendar that everybody uses.
+pub(crate) fn date(day: u64) -> String {
+    // Eras of 400 years that begin in March, so that the leap day is the last of its year.
+    let day = day + 719_468;
+    let (era, day) = (day / 146_097, day % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_dates() {
+        let table = [
+            (0, "1970-01-01"),
+            (58, "1970-02-28"),
+            (59, "1970-03-01"),
+            (11_016, "2000-02-29"),
+            (20_772, "2026-11-15"),
+            (47_541, "2100-03-01"),
+        ];
+        for (day, expected) in table {
+            assert_eq!(date(day), expected);
+        }
+    }
+}

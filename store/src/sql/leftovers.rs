@@ -1,0 +1,27 @@
+//! The statement that selects runs of which something is to be put away.
+
+use super::RUN_COLUMNS;
+use crate::leftover::Leftover;
+
+/// Selects runs of which something is to be put away, those that ended first first. Binds: the
+/// latest end, version, limit.
+pub(crate) fn leftovers(which: Leftover) -> String {
+    // What somebody still has to be told of is told from the log.
+    const UNTOLD: &str = "NOT EXISTS (SELECT deliveries.id FROM deliveries \
+        WHERE deliveries.run = runs.id AND deliveries.state = 'due')";
+    const OPEN_BELOW: &str = "NOT EXISTS (SELECT kin.id FROM runs AS kin \
+        WHERE kin.parent = runs.id AND kin.outcome IS NULL)";
+    const OPEN_TREE: &str = "NOT EXISTS (SELECT kin.id FROM runs AS kin \
+        WHERE kin.root = runs.root AND kin.outcome IS NULL)";
+    let conditions = match which {
+        Leftover::Ended => format!("finished_at > 0 AND archived = 0 AND {OPEN_TREE}"),
+        Leftover::Unwanted => format!(
+            "cleanup = 'delete' AND erased = 0 AND finished_at > 0 AND {OPEN_BELOW} AND {UNTOLD}"
+        ),
+        Leftover::Archived => format!("archived = 1 AND erased = 0 AND {UNTOLD}"),
+    };
+    format!(
+        "SELECT {RUN_COLUMNS} FROM runs WHERE {conditions} AND finished_at <= $1 \
+         AND version <= $2 AND damaged IS NULL ORDER BY finished_at LIMIT $3"
+    )
+}

@@ -1,0 +1,86 @@
+//! The statement that sums up model calls.
+
+use crate::spending::By;
+
+/// What of a [`crate::SpendingQuery`] is set.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask {
+    pub(crate) by: By,
+    pub(crate) tree: bool,
+    pub(crate) workspace: bool,
+    pub(crate) since: bool,
+    pub(crate) until: bool,
+}
+
+/// Of the columns: cost, tokens sent, key.
+const COSTLIEST: &str = "9 DESC, 4 DESC, 1 DESC";
+
+/// Sums up model calls, those that are under way or were never answered as they were reserved.
+/// Binds: tree; workspace, since, until; the same three again; limit.
+pub(crate) fn spending(ask: Ask) -> String {
+    let mut next = 1;
+    let mut bind = || {
+        next += 1;
+        format!("${}", next - 1)
+    };
+    let below = match ask.tree {
+        true => format!(
+            "WITH RECURSIVE below (id) AS (SELECT id FROM runs WHERE id = {} UNION ALL \
+             SELECT runs.id FROM runs JOIN below ON runs.parent = below.id) ",
+            bind()
+        ),
+        false => String::new(),
+    };
+    let mut conditions = |run: &str, at: &str| {
+        let mut all = String::new();
+        if ask.tree {
+            all.push_str(&format!(" AND {run} IN (SELECT id FROM below)"));
+        }
+        if ask.workspace {
+            let folder = bind();
+            all.push_str(&format!(
+                " AND {run} IN (SELECT id FROM runs WHERE workspace = {folder})"
+            ));
+        }
+        if ask.since {
+            all.push_str(&format!(" AND {at} >= {}", bind()));
+        }
+        if ask.until {
+            all.push_str(&format!(" AND {at} < {}", bind()));
+        }
+        all
+    };
+    let settled = conditions("run", "at");
+    let settled = settled.replacen(" AND", " WHERE", 1);
+    let open = conditions("id", "updated_at");
+    let (key, order) = match ask.by {
+        By::Nothing => ("''", "1"),
+        By::Run => ("run", COSTLIEST),
+        By::Tree => ("root", COSTLIEST),
+        By::Agent => ("agent", COSTLIEST),
+        By::Model => ("model", COSTLIEST),
+        By::Label => ("label", COSTLIEST),
+        By::Day => ("CAST(at / 86400000 AS TEXT)", "1 DESC"),
+    };
+    let sum = |column: &str| format!("CAST(SUM({column}) AS BIGINT)");
+    let sums = [
+        "input_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "output_tokens",
+        "reasoning_tokens",
+    ]
+    .map(sum)
+    .join(", ");
+    let (calls, cost, unanswered) = (sum("calls"), sum("cost"), sum("unanswered"));
+    format!(
+        "{below}SELECT {key}, COUNT(DISTINCT run), {calls}, {sums}, {cost}, {unanswered} FROM \
+         (SELECT run, at, root, agent, model, label, calls, input_tokens, cache_read_tokens, \
+         cache_write_tokens, output_tokens, reasoning_tokens, cost, \
+         CASE ending WHEN 'unanswered' THEN 1 ELSE 0 END AS unanswered FROM model_calls{settled} \
+         UNION ALL SELECT id, updated_at, root, agent, calling, label, 1, reserved_input, 0, 0, \
+         reserved_output, 0, reserved_cost, 1 FROM runs WHERE calling IS NOT NULL{open}) AS made \
+         GROUP BY 1 ORDER BY {order} LIMIT {}",
+        bind()
+    )
+}

@@ -1,0 +1,141 @@
+//! How much the server takes: so many requests at a time, so many in a span of time. More are
+//! refused as a provider refuses them, and headers tell what is left.
+
+use crate::fault::Wire;
+use crate::http::Response;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How much a server takes; everything unless something is said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Capacity {
+    /// Requests under way.
+    pub(crate) at_once: Option<usize>,
+    /// Requests in any one of these spans, which follow each other.
+    pub(crate) per_span: Option<(u64, Duration)>,
+    /// What those are told that are too many at once.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// Lets requests in, or does not.
+#[derive(Debug)]
+pub(crate) struct Turnstile {
+    capacity: Capacity,
+    inside: Mutex<Inside>,
+}
+
+#[derive(Debug)]
+struct Inside {
+    under_way: usize,
+    /// When the present span began, and the requests in it.
+    span: Option<(Instant, u64)>,
+}
+
+/// A request that was let in, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    turnstile: Arc<Turnstile>,
+    pub(crate) quota: Option<Quota>,
+}
+
+/// A request that was not let in.
+#[derive(Debug)]
+pub(crate) struct Full {
+    /// When to come back.
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) quota: Option<Quota>,
+}
+
+/// What is left of a span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quota {
+    whole: u64,
+    left: u64,
+    resets_in: Duration,
+}
+
+impl Turnstile {
+    pub(crate) fn new(capacity: Capacity) -> Self {
+        Turnstile { capacity, inside: Mutex::new(Inside { under_way: 0, span: None }) }
+    }
+
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<Seat, Full> {
+        // Nothing here is left half done by a panic.
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let mut quota = self.quota(&mut inside, now);
+        if let Some(spent) = quota.filter(|quota| quota.left == 0) {
+            return Err(Full { retry_after: Some(spent.resets_in), quota });
+        }
+        if self.capacity.at_once.is_some_and(|most| inside.under_way >= most) {
+            return Err(Full { retry_after: self.capacity.retry_after, quota });
+        }
+        inside.under_way += 1;
+        if let (Some((_, used)), Some(quota)) = (&mut inside.span, &mut quota) {
+            *used += 1;
+            quota.left -= 1;
+        }
+        Ok(Seat { turnstile: self.clone(), quota })
+    }
+
+    /// What is left of the present span, which may be a new one.
+    fn quota(&self, inside: &mut Inside, now: Instant) -> Option<Quota> {
+        let (whole, length) = self.capacity.per_span?;
+        let (began, used) = match inside.span {
+            Some((began, used)) if now < began + length => (began, used),
+            _ => (now, 0),
+        };
+        inside.span = Some((began, used));
+        Some(Quota { whole, left: whole - used, resets_in: began + length - now })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let inside = &self.turnstile.inside;
+        inside.lock().unwrap_or_else(PoisonError::into_inner).under_way -= 1;
+    }
+}
+
+impl Quota {
+    /// Puts what is left into the headers of a response.
+    pub(crate) fn tell(&self, wire: Wire, response: &mut Response) {
+        let (limit, left) = (self.whole.to_string(), self.left.to_string());
+        let told = match wire {
+            Wire::Anthropic => [
+                ("anthropic-ratelimit-requests-limit", limit),
+                ("anthropic-ratelimit-requests-remaining", left),
+                ("anthropic-ratelimit-requests-reset", date_in(self.resets_in)),
+            ],
+            Wire::OpenAiChat | Wire::OpenAiResponses => [
+                ("x-ratelimit-limit-requests", limit),
+                ("x-ratelimit-remaining-requests", left),
+                ("x-ratelimit-reset-requests", format!("{}ms", self.resets_in.as_millis())),
+            ],
+            Wire::Gemini => return,
+        };
+        for (name, value) in told {
+            response.headers.retain(|(set, _)| set != name);
+            response.headers.push((name.to_owned(), value));
+        }
+    }
+}
+
+/// The date and time in so long, as RFC 3339 has it.
+fn date_in(wait: Duration) -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + wait;
+    let (seconds, milliseconds) = (since.as_secs(), since.subsec_millis());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that a leap day is the last one; eras have 400 years.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let leaps = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
+    let year_of_era = (day_of_era - leaps) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hours, minutes, seconds) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{milliseconds:03}Z")
+}
