@@ -170,6 +170,9 @@ pub struct RunOptions {
     /// What it is about, for lists; `posse runs` finds it by that
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
+    /// Get a free slot before runs with a lower one
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-100..=100))]
+    pub priority: i32,
     /// Start only if no run has this key; otherwise follow that run
     #[arg(long, value_name = "KEY", conflicts_with_all = ["record", "replay"])]
     pub key: Option<String>,

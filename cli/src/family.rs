@@ -13,6 +13,8 @@ pub struct Family {
     rows: Vec<RunRow>,
     /// Places of children in `rows`, by their parent.
     children: HashMap<RunId, Vec<usize>>,
+    /// Where those stand that wait for a slot.
+    positions: HashMap<RunId, u64>,
 }
 
 /// More runs than a tree has.
@@ -35,7 +37,10 @@ impl Family {
                 children.entry(parent).or_default().push(place);
             }
         }
-        Ok(Family { rows, children })
+        let queued = rows.iter().filter(|row| row.status == Status::Queued);
+        let queued: Vec<RunId> = queued.map(|row| row.id).collect();
+        let positions = runtime.positions(&queued).await?;
+        Ok(Family { rows, children, positions })
     }
 
     /// How many of it are here.
@@ -75,7 +80,21 @@ impl Family {
     pub fn view(&self, row: &RunRow) -> RunView {
         let below = self.below(row.id).len() as u64;
         let subtree = Some(SumView::of(1 + below, &self.sum(row)));
-        RunView { subtree, ..RunView::of(row).with_below(below) }
+        let position = self.position(row);
+        RunView { subtree, position, ..RunView::of(row).with_below(below) }
+    }
+
+    /// Where `row` stands among all that wait for a slot; the next one at 1.
+    pub fn position(&self, row: &RunRow) -> Option<u64> {
+        self.positions.get(&row.id).copied()
+    }
+
+    /// How `row` ended, or where it stands, in a word or two.
+    pub fn word(&self, row: &RunRow) -> String {
+        match (word(row, self.standing(row)), self.position(row)) {
+            (word, None) => word,
+            (word, Some(place)) => format!("{word} ({})", view::ordinal(place)),
+        }
     }
 
     /// Where `row` stands. One that waits for others stands where the liveliest of them does.

@@ -236,6 +236,14 @@ impl Screen {
         self.provider.because(model, why);
     }
 
+    /// The run waits for a slot, and so many go before it.
+    pub fn wait_in_line(&mut self, before: u64) {
+        match before {
+            0 => self.set_status("queued, next in line"),
+            _ => self.set_status(&format!("queued, {before} before it")),
+        }
+    }
+
     fn replied(&mut self, message: &Message) {
         self.calls.extend(message.tool_calls().cloned());
         match self.speech.replied(message) {

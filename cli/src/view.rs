@@ -10,6 +10,9 @@ use serde::Serialize;
 pub struct RunView {
     pub run: String,
     pub status: Status,
+    /// Where it stands among all that wait for a slot; the next one at 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
     pub outcome: Option<String>,
     pub outcome_line: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,6 +87,7 @@ impl RunView {
         RunView {
             run: row.id.to_string(),
             status: row.status,
+            position: None,
             outcome: row.outcome.clone(),
             outcome_line: ended.then(|| row.note.clone()),
             waits_for: (!ended && !row.note.is_empty()).then(|| row.note.clone()),
@@ -174,11 +178,35 @@ pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{plural}")
 }
 
+/// A place in a line, such as `1st` or `12th`.
+pub fn ordinal(place: u64) -> String {
+    let ending = match (place % 10, place % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{place}{ending}")
+}
+
 /// A number of tokens in one short word.
 pub fn tokens(count: u64) -> String {
     match count {
         0..1000 => count.to_string(),
         1000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
         _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ordinal;
+
+    #[test]
+    fn places_are_written_as_people_say_them() {
+        let written = [1, 2, 3, 4, 11, 12, 13, 21, 102, 111].map(ordinal);
+        let said = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th"];
+        assert_eq!(written, said);
     }
 }

@@ -4,6 +4,7 @@
 mod agents;
 pub(crate) mod budget;
 mod file;
+mod lanes;
 mod lifecycle;
 pub(crate) mod limits;
 mod origin;
@@ -16,6 +17,7 @@ mod webhooks;
 pub use agents::AgentTable;
 pub use budget::{BudgetSettings, DEFAULT_CHILDREN, parse_budget};
 pub use file::AutoResume;
+pub use lanes::LaneSettings;
 pub use lifecycle::LifecycleSettings;
 pub use limits::{LimitSettings, parse_duration};
 pub use origin::{Origin, Setting};
@@ -48,6 +50,8 @@ pub struct Config {
     pub agent: Setting<AgentName>,
     /// Runs executed at the same time.
     pub max_concurrent: Setting<usize>,
+    /// How many of these may be of one kind.
+    pub lanes: LaneSettings,
     /// Levels of runs that may stand below a run whose agent says nothing else.
     pub max_depth: Setting<u32>,
     /// How agents come to hand work to others.
@@ -185,6 +189,7 @@ impl Config {
         }
         let (minutes, days) = (file.archive_after_minutes, file.retention_days);
         self.lifecycle.set(minutes, days, origin).map_err(invalid)?;
+        self.lanes.set(file.lanes, &self.catalog.value, origin).map_err(invalid)?;
         self.patience.set(file.patience, origin).map_err(invalid)?;
         self.limits.narrow(file.limits.check().map_err(invalid)?, origin);
         self.budget.set(file.budget.check().map_err(invalid)?, origin);
@@ -244,6 +249,7 @@ impl Default for Config {
             effort: Setting::default(None),
             agent: Setting::default(default_agent()),
             max_concurrent: Setting::default(16),
+            lanes: LaneSettings::open(),
             max_depth: Setting::default(1),
             strategy: Setting::default(DelegationStrategy::Auto),
             plugins: Setting::default(Vec::new()),
@@ -356,6 +362,30 @@ mod tests {
             let error = load(wrong, "").unwrap_err().to_string();
             let key = wrong.split(' ').next().unwrap();
             assert!(error.contains(&format!("`{key}` is")), "{error}");
+        }
+    }
+
+    #[test]
+    fn lanes_are_capped_by_parent_agent_and_model() {
+        let user = "[lanes]\nper_parent = 5\nper_agent = { explore = 4, \"*\" = 8 }\n\
+                    per_model = { sonnet = 2, \"ollama/llama\" = 1 }";
+        let lanes = load(user, "").unwrap().lanes;
+        assert!(matches!(lanes.per_agent["explore"].origin, Origin::User(_)));
+        let caps = lanes.caps();
+        assert_eq!((caps.per_parent, caps.per_agent.of("Explore")), (Some(5), Some(4)));
+        assert_eq!(caps.per_agent.of("coder"), Some(8));
+        let sonnet = Catalog::built_in().find("sonnet").unwrap().id();
+        assert_eq!(caps.per_model.of(&sonnet), Some(2), "{caps:?}");
+        assert_eq!(caps.per_model.of("ollama/llama"), Some(1));
+        assert_eq!(caps.per_model.of("openai/gpt"), None);
+        for (wrong, says) in [
+            ("per_parent = 0", "`per_parent` is 0"),
+            ("per_agent = { explore = 0 }", "`per_agent.explore` is 0"),
+            ("per_agent = { \"a b\" = 1 }", "`per_agent`: "),
+            ("per_model = { nonsense = 1 }", "`per_model`: "),
+        ] {
+            let error = load(&format!("[lanes]\n{wrong}"), "").unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
         }
     }
 
@@ -480,6 +510,7 @@ mod tests {
         for (project, expected) in [
             ("recovery = \"wait\"", "may not set `recovery`"),
             ("stall_after = \"1s\"", "may not set `stall_after`"),
+            ("[lanes]\nper_parent = 1", "may not set `lanes`"),
             (
                 "[vendors.anthropic]\nbase_url = \"http://evil.example.com\"",
                 "may not set `vendors`",

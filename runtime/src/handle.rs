@@ -121,6 +121,14 @@ impl RunHandle {
         self.inner.workbench.active.epoch(self.run)
     }
 
+    /// Where the run stands among all that wait for a slot; see [`crate::Runtime::position`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn position(&self) -> Result<Option<u64>, Error> {
+        Ok(self.inner.store.places(&[self.run]).await?.remove(&self.run))
+    }
+
     pub(crate) async fn row(&self) -> Result<RunRow, Error> {
         let filter = Filter { id: Some(self.run), limit: 1, ..Filter::default() };
         let row = self.inner.store.list(&filter).await?.pop();

@@ -166,7 +166,7 @@ impl RunJournal {
         let created = store_new(&*self.store, made, beside).await;
         // Whoever asked for the run may have gone: it is stored all the same.
         match created {
-            Ok(()) => {
+            Ok(_) => {
                 self.posted(&outbox);
                 let _ = told.send(Ok(()));
                 Ok(first)
@@ -341,14 +341,14 @@ impl Journal for RunJournal {
     }
 }
 
-/// Stores a new run.
+/// Stores a new run. Returns when: milliseconds since 1970.
 pub(crate) async fn create(
     store: &dyn Store,
     run: RunId,
     events: Vec<Event>,
     beside: Vec<Append>,
     then: Ownership,
-) -> Result<(), StoreError> {
+) -> Result<u64, StoreError> {
     store_new(store, creation(run, events, then), beside).await
 }
 
@@ -361,12 +361,12 @@ async fn store_new(
     store: &dyn Store,
     created: Append,
     beside: Vec<Append>,
-) -> Result<(), StoreError> {
+) -> Result<u64, StoreError> {
     let batch = std::iter::once(created).chain(beside).collect();
     fail::fail_point!("run.create.before");
-    store.append(batch).await?;
+    let stored = store.append(batch).await?;
     fail::fail_point!("run.create.after");
-    Ok(())
+    Ok(stored.first().map_or(0, |appended| appended.at))
 }
 
 /// True when `other` cannot be told anything any more, which `error` says. Then an end is stored

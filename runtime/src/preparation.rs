@@ -100,7 +100,7 @@ impl Runtime {
             key: spec.key.clone(),
             parent: above.map(Above::link),
             label: spec.label.clone(),
-            priority: spec.priority,
+            priority: above.map_or(0, Above::priority).saturating_add(spec.priority),
             cleanup: spec.cleanup.or(rules.map(|rules| rules.cleanup())).unwrap_or_default(),
             ..RunStarted::new(agent, selection.model, grant)
         };

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::execute::Workbench;
 use crate::handle::{Events, RunHandle};
 use crate::journal::create;
+use crate::lanes::LaneCaps;
 use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
 use crate::surroundings::ByFolder;
@@ -22,6 +23,7 @@ use posse_store::{
     Append, Durability, Filter, Guard, Options, Ownership, RunRow, SqliteStore, Store, StoreError,
 };
 use posse_tools::launch::Launcher;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,8 +83,10 @@ pub struct RuntimeConfig {
     pub tools: Vec<Arc<dyn Tool>>,
     /// Starts processes. Without it there is no shell.
     pub launcher: Option<Launcher>,
-    /// Runs executed at the same time; more wait in order. That is the runtime's one lane.
+    /// Runs executed at the same time; more wait for their turn.
     pub max_concurrent: usize,
+    /// How many of these may be of one kind.
+    pub lanes: LaneCaps,
     /// What becomes of unfinished runs that this runtime finds.
     pub recovery: Recovery,
     /// How long a run's tools may show no sign of life before it is taken up anew from its log;
@@ -125,6 +129,7 @@ impl RuntimeConfig {
             tools: Vec::new(),
             launcher: None,
             max_concurrent: 16,
+            lanes: LaneCaps::default(),
             recovery: Recovery::Continue,
             stall_after: crate::stall::USUAL,
             shutdown_after: Duration::from_secs(5),
@@ -289,7 +294,7 @@ impl Runtime {
             None => Ownership::Waiting,
         };
         let stored = create(&*self.inner.store, run, prepared.events(), Vec::new(), then).await;
-        Begun::of(run, stored)
+        Begun::of(run, stored.map(|_| ()))
     }
 
     /// Looks at once for what there is to do. What other processes leave is found without it, a
@@ -362,6 +367,27 @@ impl Runtime {
     /// When there is no such run, or its log is damaged.
     pub async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, Error> {
         Ok(self.inner.store.read(run, after, limit).await?)
+    }
+
+    /// Where a run stands among all that wait for a slot, by priority and then by time: 1 is the
+    /// next. `None` if it does not wait for one. Runs of other sessions may be served before it, and
+    /// it before theirs: sessions take turns.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn position(&self, run: RunId) -> Result<Option<u64>, Error> {
+        Ok(self.positions(&[run]).await?.remove(&run))
+    }
+
+    /// The same for several runs; those that do not wait for a slot are left out.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn positions(&self, runs: &[RunId]) -> Result<HashMap<RunId, u64>, Error> {
+        match runs.is_empty() {
+            true => Ok(HashMap::new()),
+            false => Ok(self.inner.store.places(runs).await?),
+        }
     }
 
     /// A handle to a run.

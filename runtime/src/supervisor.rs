@@ -2,19 +2,23 @@
 //!
 //! The only place of this crate that starts tasks. Each is tracked, and awaited at shutdown.
 
+mod line;
+
 use crate::archive::Sweeper;
 use crate::execute::{Assignment, Left, Workbench};
 use crate::journal::{Birth, FIRST_EPOCH, create};
 use crate::quiet;
 use crate::runtime::{Recovery, RuntimeConfig};
+use line::{Line, Slot};
 use posse_protocol::{Event, RunId};
-use posse_store::{Append, Filter, Kin, Ownership, RunRow, Store, StoreError, Unfinished, Wanted};
+use posse_store::{
+    Append, Filter, Kin, Ownership, Queued, RunRow, Store, StoreError, Unfinished, Wanted,
+};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -37,8 +41,8 @@ pub(crate) struct Supervisor {
 struct Shared {
     store: Arc<dyn Store>,
     workbench: Arc<Workbench>,
-    /// The runtime's one lane: who finds no slot waits in the store, in order.
-    slots: Arc<Semaphore>,
+    /// Slots, and who waits for one as far as is known. All who wait are in the store.
+    line: Mutex<Line>,
     recovery: Scope,
     /// Runs that this process is to execute, whatever the scope, and how often it was asked to.
     adopted: Mutex<BTreeMap<RunId, u64>>,
@@ -46,8 +50,6 @@ struct Shared {
     unexplored: Mutex<Vec<RunId>>,
     /// Those of them whose trees are looked at again and again: others may work there, and die.
     trees: Mutex<BTreeSet<RunId>>,
-    /// Runs wait in the store: a new one must not overtake them.
-    backlog: AtomicBool,
     nudge: Notify,
     stop: CancellationToken,
     /// No run is executed here any more.
@@ -88,12 +90,11 @@ impl Supervisor {
         let shared = Arc::new(Shared {
             store,
             workbench,
-            slots: Arc::new(Semaphore::new(config.max_concurrent.max(1))),
+            line: Mutex::new(Line::new(config.max_concurrent, config.lanes.clone())),
             recovery,
             adopted: Mutex::default(),
             unexplored: Mutex::default(),
             trees: Mutex::default(),
-            backlog: AtomicBool::new(false),
             nudge: Notify::new(),
             stop: CancellationToken::new(),
             drained: CancellationToken::new(),
@@ -108,8 +109,8 @@ impl Supervisor {
         Supervisor { shared, tasks }
     }
 
-    /// Stores a new run and executes it: at once if there is a slot and nothing waits before it.
-    /// What stands `beside` it is stored in the same commit, or nothing is.
+    /// Stores a new run and executes it: at once if there is a slot for it and nobody waits whose
+    /// turn comes before. What stands `beside` it is stored in the same commit, or nothing is.
     pub(crate) async fn launch(
         &self,
         run: RunId,
@@ -120,23 +121,20 @@ impl Supervisor {
         if shared.stop.is_cancelled() {
             return Err(StoreError::Closed);
         }
-        let free = !shared.backlog.load(Ordering::Acquire);
-        let has_work = events.len() > 1;
-        let permit = match free && has_work {
-            true => shared.slots.clone().try_acquire_owned().ok(),
-            false => None,
-        };
+        // Without a message there is nothing to do yet.
+        let entrant = entrant(run, &events).filter(|_| events.len() > 1);
+        let slot = entrant.as_ref().and_then(|entrant| shared.slot_at_once(entrant));
         shared.remember(run);
-        if let Some(permit) = permit {
+        if let Some(slot) = slot {
             let (told, born) = oneshot::channel();
             let birth = Some(Birth { events, beside, told });
-            shared.execute(Assignment { run, epoch: FIRST_EPOCH, birth }, permit);
+            shared.execute(Assignment { run, epoch: FIRST_EPOCH, birth }, slot);
             return born.await.map_err(|_| StoreError::Closed)?;
         }
-        let then = if has_work { Ownership::Queued } else { Ownership::Waiting };
-        create(&*shared.store, run, events, beside, then).await?;
-        if has_work {
-            shared.backlog.store(true, Ordering::Release);
+        let then = if entrant.is_some() { Ownership::Queued } else { Ownership::Waiting };
+        let ready_at = create(&*shared.store, run, events, beside, then).await?;
+        if let Some(entrant) = entrant {
+            shared.line().offer(Queued { ready_at, ..entrant });
             shared.nudge.notify_one();
         }
         Ok(())
@@ -148,6 +146,7 @@ impl Supervisor {
             *self.shared.adopted().entry(run).or_default() += 1;
             self.shared.explore([run]);
         }
+        self.shared.line().look_at_all();
         self.shared.nudge.notify_one();
     }
 
@@ -191,6 +190,10 @@ impl Shared {
         }
     }
 
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn adopted(&self) -> MutexGuard<'_, BTreeMap<RunId, u64>> {
         self.adopted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -215,7 +218,7 @@ impl Shared {
         }
     }
 
-    /// Claims what is to be done while there are slots.
+    /// Claims what is to be done while there are slots for it.
     async fn claim_runs(self: Arc<Self>) {
         let mut ready = self.store.ready();
         // Whoever opens a runtime to start a run is served first, in the same commit in which this
@@ -228,16 +231,19 @@ impl Shared {
         let mut looks = tokio::time::interval_at(Instant::now() + LOOK_AGAIN, LOOK_AGAIN);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            ready.mark_unchanged();
             self.fill_slots().await;
             tokio::select! {
                 () = self.stop.cancelled() => return,
-                changed = ready.changed() => if changed.is_err() { return },
+                changed = ready.changed() => match changed {
+                    Ok(()) => self.line().hear_of_news(),
+                    Err(_) => return,
+                },
                 () = self.nudge.notified() => {}
                 // A worker elsewhere may have died: nothing else tells.
                 _ = looks.tick() => {
                     let trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner).clone();
                     self.explore(trees);
+                    self.line().look_at_all();
                 }
             }
         }
@@ -290,51 +296,32 @@ impl Shared {
 
     async fn fill_slots(self: &Arc<Self>) {
         self.adopt_below().await;
-        while !self.stop.is_cancelled() {
-            let free = self.slots.available_permits().min(256);
-            if free == 0 {
+        while !self.stop.is_cancelled() && self.line().has_slot() {
+            self.look().await;
+            let mut taken = self.take();
+            if taken.is_empty() {
                 return;
             }
-            let mut claimed = Vec::new();
-            for wanted in self.wanted(free) {
+            let runs: Vec<RunId> = taken.keys().copied().collect();
+            let wanted = Wanted { limit: runs.len(), runs, workspace: None };
+            let claimed = self.store.claim(&wanted).await;
+            fail::fail_point!("run.claimed");
+            if claimed.is_err() {
                 // A store that fails now is asked again soon; whoever appends learns why.
-                claimed.extend(self.store.claim(&wanted).await.unwrap_or_default());
-                if claimed.len() >= free {
-                    break;
+                self.line().rest();
+                return;
+            }
+            for claim in claimed.unwrap_or_default() {
+                let run = claim.row.id;
+                if let Some(slot) = taken.remove(&run) {
+                    self.execute(Assignment { run, epoch: claim.epoch, birth: None }, slot);
                 }
             }
-            fail::fail_point!("run.claimed");
-            self.backlog.store(claimed.len() >= free, Ordering::Release);
-            let last = claimed.len() < free;
-            for claim in claimed {
-                let Ok(permit) = self.slots.clone().acquire_owned().await else { return };
-                let assignment = Assignment { run: claim.row.id, epoch: claim.epoch, birth: None };
-                self.execute(assignment, permit);
-            }
-            if last {
-                return;
-            }
+            // Others were faster with the rest: their slots are free again.
         }
     }
 
-    /// What to ask the store for.
-    fn wanted(&self, limit: usize) -> Vec<Wanted> {
-        let all = Wanted { limit, runs: Vec::new(), workspace: None };
-        let mut wanted = match &self.recovery {
-            Scope::All => return vec![all],
-            Scope::Folder(folder) => vec![Wanted { workspace: Some(folder.clone()), ..all }],
-            Scope::None => Vec::new(),
-        };
-        let adopted: Vec<RunId> = self.adopted().keys().copied().collect();
-        wanted.extend(adopted.chunks(256).map(|runs| Wanted {
-            limit,
-            runs: runs.to_vec(),
-            workspace: None,
-        }));
-        wanted
-    }
-
-    fn execute(self: &Arc<Self>, assignment: Assignment, permit: OwnedSemaphorePermit) {
+    fn execute(self: &Arc<Self>, assignment: Assignment, slot: Slot) {
         let shared = self.clone();
         let (run, epoch) = (assignment.run, assignment.epoch);
         let stopping = self.workbench.active.enter(run, epoch);
@@ -347,10 +334,7 @@ impl Shared {
             }
             shared.workbench.active.leave(run, epoch);
             fail::fail_point!("run.left");
-            drop(permit);
-            if shared.backlog.load(Ordering::Acquire) {
-                shared.nudge.notify_one();
-            }
+            drop(slot);
         };
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         while running.try_join_next().is_some() {}
@@ -367,4 +351,20 @@ impl Shared {
             let _ = self.store.renew().await;
         }
     }
+}
+
+/// A new run as one that asks for a slot.
+fn entrant(id: RunId, events: &[Event]) -> Option<Queued> {
+    let Some(Event::RunStarted(started)) = events.first() else { return None };
+    let parent = started.parent.as_ref();
+    Some(Queued {
+        id,
+        root: parent.map_or(id, |parent| parent.root()),
+        parent: parent.map(|parent| parent.run),
+        agent: started.agent.name.to_string(),
+        model: started.model.clone(),
+        workspace: started.grant.workspace.clone(),
+        priority: started.priority,
+        ready_at: u64::MAX,
+    })
 }

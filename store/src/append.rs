@@ -78,6 +78,8 @@ pub struct Appended {
     pub last: Seq,
     /// The run's epoch now.
     pub epoch: u64,
+    /// When: milliseconds since 1970.
+    pub at: u64,
 }
 
 impl Guard {

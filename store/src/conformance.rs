@@ -11,6 +11,7 @@ mod leftovers;
 mod lists;
 mod logs;
 mod ownership;
+mod queue;
 mod sample;
 mod spending;
 mod trees;
@@ -119,6 +120,13 @@ const CASES: &[(&str, Case)] = cases! {
         each_run_is_claimed_once
         closing_frees_the_claims
         a_closed_store_says_so;
+    queue:
+        a_higher_priority_is_claimed_first
+        whoever_waits_has_a_place_and_nobody_else
+        a_look_shows_some_of_every_root
+        a_look_shows_what_has_come_since
+        a_look_passes_over_what_is_not_wanted
+        what_a_dead_worker_owned_is_seen_to_wait;
     watching:
         a_watcher_sees_appends_at_once
         a_watcher_sees_other_workers_soon

@@ -19,6 +19,7 @@ mod error;
 mod filter;
 mod leftover;
 mod projection;
+mod queue;
 mod row;
 mod selection;
 mod spending;
@@ -35,12 +36,14 @@ pub use error::StoreError;
 pub use filter::{Background, Filter, Kin, Label, Unfinished};
 pub use leftover::{Leftover, Leftovers};
 pub use projection::Projection;
+pub use queue::{Look, Passed, Queue, Queued};
 pub use row::{RunRow, Spent};
 pub use spending::{By, OpenCall, Spending, SpendingQuery};
 pub use sqlite::{Durability, Options, SqliteStore};
 
 use async_trait::async_trait;
 use posse_protocol::{Record, RunId, Seq};
+use std::collections::HashMap;
 use tokio::sync::watch;
 
 /// Durable logs of runs, and what is told of them.
@@ -74,8 +77,15 @@ pub trait Store: Outbox {
     /// none unless someone changed the store behind its back.
     async fn orphans(&self) -> Result<Vec<String>, StoreError>;
 
-    /// Takes ownership of runs that have something to do and no living owner, the longest
-    /// waiting first.
+    /// Some of the runs that wait to be claimed, at a glance. What dead workers owned waits too.
+    async fn queue(&self, look: &Look) -> Result<Queue, StoreError>;
+
+    /// Where `runs` stand among all that wait, by priority and then by time; 1 is the next. One that
+    /// does not wait has no place.
+    async fn places(&self, runs: &[RunId]) -> Result<HashMap<RunId, u64>, StoreError>;
+
+    /// Takes ownership of runs that have something to do and no living owner: those of a higher
+    /// priority first, then the longest waiting.
     async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError>;
 
     /// Says that this worker lives. Its runs may be claimed by others when it has not said so

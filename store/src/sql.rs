@@ -37,6 +37,12 @@ const CONSTANT: [&str; 13] = [
 /// How many columns `RUN_COLUMNS` has.
 pub(crate) const RUN_WIDTH: usize = 48;
 
+/// What of a run that waits for a slot is looked at.
+const QUEUED_COLUMNS: &str = "id, root, parent, agent, model, workspace, priority, ready_at";
+
+/// Has something to do, and nobody who does it.
+const READY: &str = "runnable = 1 AND owner IS NULL AND paused = 0";
+
 /// Columns of `events`.
 const EVENT_COLUMNS: &str = "run, seq, at, version, body, hash";
 pub(crate) const EVENT_WIDTH: usize = 6;
@@ -112,6 +118,10 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     CREATE INDEX runs_by_agent ON runs (agent, id);
     CREATE INDEX runs_by_label ON runs (label, id) WHERE label > '';
     CREATE INDEX runs_by_outcome ON runs (outcome, id) WHERE outcome IS NOT NULL;
+    CREATE INDEX runs_ready_since ON runs (ready_at, id)
+        WHERE runnable = 1 AND owner IS NULL AND paused = 0;
+    CREATE INDEX runs_ready_by_root ON runs (root, priority DESC, ready_at, id)
+        WHERE runnable = 1 AND owner IS NULL AND paused = 0;
     CREATE INDEX runs_gathering ON runs (gathered_at) WHERE gathered_at > 0;
     CREATE INDEX runs_to_put_away ON runs (finished_at) WHERE finished_at > 0 AND archived = 0;
     CREATE INDEX runs_to_erase ON runs (finished_at) WHERE archived = 1 AND erased = 0;
@@ -295,8 +305,7 @@ pub(crate) fn claimable(shape: Shape) -> String {
         next += 1;
     }
     format!(
-        "SELECT {RUN_COLUMNS} FROM runs WHERE runnable = 1 AND owner IS NULL AND paused = 0 \
-         AND version <= $1 AND damaged IS NULL{filter} \
+        "SELECT {RUN_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL{filter} \
          ORDER BY priority DESC, ready_at, id LIMIT ${next}"
     )
 }
@@ -309,6 +318,98 @@ pub(crate) fn runs_by_beginning() -> String {
 /// Finds runs by the last four characters of their ids. Binds: those, limit.
 pub(crate) fn runs_by_ending() -> String {
     format!("SELECT {RUN_COLUMNS} FROM runs WHERE substr(id, 23) = $1 ORDER BY id DESC LIMIT $2")
+}
+
+/// How many of each are named in [`queue_ahead`].
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Passed {
+    pub(crate) workspace: bool,
+    pub(crate) agents: usize,
+    pub(crate) models: usize,
+    pub(crate) parents: usize,
+}
+
+/// Those that wait and go first. Binds: version, workspace, agents, models and
+/// parents to pass over, limit.
+pub(crate) fn queue_ahead(passed: Passed) -> String {
+    let mut next = 2;
+    let mut filter = String::new();
+    if passed.workspace {
+        filter.push_str(" AND workspace = $2");
+        next += 1;
+    }
+    let mut pass = |column: &str, count: usize, or: &str| {
+        if count > 0 {
+            let list = placeholders(next, count);
+            filter.push_str(&format!(" AND ({or}{column} NOT IN {list})"));
+            next += count;
+        }
+    };
+    pass("agent", passed.agents, "");
+    pass("model", passed.models, "");
+    pass("parent", passed.parents, "parent IS NULL OR ");
+    format!(
+        "SELECT {QUEUED_COLUMNS} FROM runs \
+         WHERE {READY} AND version <= $1 AND damaged IS NULL{filter} \
+         ORDER BY priority DESC, ready_at, id LIMIT ${next}"
+    )
+}
+
+/// The first of every root that has some which wait. Goes from root to root by the index: the time
+/// it takes grows with the roots, not with what waits below them.
+/// Binds: roots at most, version, workspace, runs of each at most.
+pub(crate) fn queue_by_root(passed: Passed) -> String {
+    let (filter, limit) = if passed.workspace { (" AND workspace = $3", "$4") } else { ("", "$3") };
+    let columns: Vec<String> =
+        QUEUED_COLUMNS.split(", ").map(|column| format!("runs.{column}")).collect();
+    format!(
+        "WITH RECURSIVE roots (root, number) AS ( \
+             SELECT MIN(root), 1 FROM runs WHERE {READY} \
+             UNION ALL \
+             SELECT (SELECT MIN(runs.root) FROM runs WHERE {READY} AND runs.root > roots.root), \
+                 number + 1 \
+             FROM roots WHERE roots.root IS NOT NULL AND number < $1 \
+         ) \
+         SELECT {} FROM roots, runs WHERE runs.id IN ( \
+             SELECT id FROM runs AS lined WHERE lined.root = roots.root AND {READY} \
+             AND version <= $2 AND damaged IS NULL{filter} \
+             ORDER BY priority DESC, ready_at, id LIMIT {limit} \
+         )",
+        columns.join(", ")
+    )
+}
+
+/// Since when the latest of those that wait has waited.
+pub(crate) fn queue_until() -> String {
+    format!("SELECT MAX(ready_at) FROM runs WHERE {READY}")
+}
+
+/// Those that have begun to wait since. Binds: version, since when, limit.
+pub(crate) fn queue_since() -> String {
+    format!(
+        "SELECT {QUEUED_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL \
+         AND ready_at >= $2 ORDER BY ready_at, id LIMIT $3"
+    )
+}
+
+/// Those of `count` runs that wait. Binds: version, ids.
+pub(crate) fn queue_of(count: usize) -> String {
+    format!(
+        "SELECT {QUEUED_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL \
+         AND id IN {}",
+        placeholders(2, count)
+    )
+}
+
+/// Where `count` runs stand among all that wait, the first at 1.
+pub(crate) fn places(count: usize) -> String {
+    format!(
+        "SELECT id, place FROM ( \
+             SELECT id, ROW_NUMBER() OVER (ORDER BY priority DESC, ready_at, id) AS place \
+             FROM runs WHERE {READY} \
+         ) AS lined WHERE id IN {}",
+        placeholders(1, count)
+    )
 }
 
 #[cfg(test)]
@@ -367,6 +468,16 @@ mod tests {
         for ids in [0, 1, 64] {
             all.extend([false, true].map(|workspace| claimable(Shape { ids, workspace })));
         }
+        let here = Passed { workspace: true, ..Passed::default() };
+        all.extend([queue_by_root(Passed::default()), queue_by_root(here)]);
+        all.extend([queue_since(), queue_until()]);
+        for count in [1, 4, 16, 64, 256] {
+            all.extend([queue_of(count), places(count)]);
+            all.push(queue_ahead(Passed { agents: count, ..Passed::default() }));
+            let (agents, models, parents) = (count, count, count);
+            all.push(queue_ahead(Passed { workspace: true, agents, models, parents }));
+        }
+        all.push(queue_ahead(Passed::default()));
         all.extend(crate::selection::samples());
         all
     }

@@ -34,6 +34,13 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
     row("effort", json!(config.effort.value), &config.effort.origin);
     row("agent", json!(config.agent.value.as_str()), &config.agent.origin);
     row("max_concurrent", json!(config.max_concurrent.value), &config.max_concurrent.origin);
+    let lanes = &config.lanes;
+    row("lanes.per_parent", json!(lanes.per_parent.value), &lanes.per_parent.origin);
+    for (key, caps) in [("per_agent", &lanes.per_agent), ("per_model", &lanes.per_model)] {
+        for (name, most) in caps {
+            row(&format!("lanes.{key}.{name}"), json!(most.value), &most.origin);
+        }
+    }
     row("max_depth", json!(config.max_depth.value), &config.max_depth.origin);
     row("strategy", json!(config.strategy.value), &config.strategy.origin);
     let plugins = &config.plugins;

@@ -225,6 +225,7 @@ impl Viewer {
                 }
                 _ = checks.tick() => {
                     self.look_who_executes(runtime, followee).await?;
+                    self.look_in_line(&run).await?;
                     continue;
                 }
             };
@@ -283,6 +284,16 @@ impl Viewer {
             Event::RunFinished(finished) => Ok(Some(finished.outcome.clone())),
             _ => Ok(None),
         }
+    }
+
+    /// Tells how many are before a run that waits for a slot.
+    async fn look_in_line(&mut self, run: &RunHandle) -> Result<(), Failure> {
+        if run.executed_here().is_none()
+            && let Some(place) = run.position().await?
+        {
+            self.screen.wait_in_line(place.saturating_sub(1));
+        }
+        Ok(())
     }
 
     /// Tells when another process has taken the run over, because this one was silent too long.

@@ -157,6 +157,7 @@ impl Common {
             agents,
             launcher: Some(self.launcher.clone().with_environment(environment)),
             max_concurrent: config.max_concurrent.value,
+            lanes: config.lanes.caps(),
             recovery: Recovery::Wait,
             webhooks: self.webhooks(config, cassette.as_ref())?,
             stall_after: config.stall_after.value,

@@ -45,13 +45,18 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
 /// True for verbs after which there may be something to do for others.
 fn leaves_work(verb: &RunsVerb) -> bool {
     match verb {
-        RunsVerb::Send { .. } | RunsVerb::Cancel { .. } | RunsVerb::Resume { .. } => true,
+        RunsVerb::Send { .. }
+        | RunsVerb::Cancel(_)
+        | RunsVerb::Pause { .. }
+        | RunsVerb::Resume { .. } => true,
         RunsVerb::List(_)
         | RunsVerb::Show { .. }
-        | RunsVerb::Tree { .. }
+        | RunsVerb::Tree(_)
         | RunsVerb::Log { .. }
         | RunsVerb::Watch { .. }
         | RunsVerb::Verify { .. }
+        | RunsVerb::Archive { .. }
+        | RunsVerb::Prune(_)
         | RunsVerb::Export { .. } => false,
     }
 }

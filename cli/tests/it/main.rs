@@ -21,6 +21,7 @@ mod lists;
 mod models;
 mod prompt;
 mod questions;
+mod queue;
 mod records;
 mod run;
 mod secrets;

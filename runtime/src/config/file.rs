@@ -3,6 +3,7 @@
 use super::ConfigError;
 use super::agents::FileAgent;
 use super::budget::FileBudget;
+use super::lanes::FileLanes;
 use super::limits::FileLimits;
 use super::patience::FilePatience;
 use super::skills::FileSkills;
@@ -49,6 +50,7 @@ pub(super) struct File {
     #[serde(alias = "archiveAfterMinutes")]
     pub(super) archive_after_minutes: Option<u64>,
     pub(super) retention_days: Option<u64>,
+    pub(super) lanes: FileLanes,
     pub(super) limits: FileLimits,
     pub(super) budget: FileBudget,
     pub(super) patience: FilePatience,
@@ -90,6 +92,7 @@ impl File {
     pub(super) fn reserved(&self) -> Option<&'static str> {
         let reserved = [
             ("max_concurrent", self.max_concurrent.is_some()),
+            ("lanes", !self.lanes.is_empty()),
             ("recovery", self.recovery.is_some()),
             ("stall_after", self.stall_after.is_some()),
             ("durability", self.durability.is_some()),

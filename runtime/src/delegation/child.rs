@@ -25,6 +25,11 @@ pub(crate) struct Above {
 }
 
 impl Above {
+    /// What a child has to go by when slots are scarce, unless more or less is asked for.
+    pub(crate) fn priority(&self) -> i32 {
+        self.started.priority
+    }
+
     pub(crate) fn link(&self) -> Parent {
         let mut ancestors = self.ancestors().to_vec();
         ancestors.push(self.run);

@@ -2,6 +2,7 @@
 
 use super::presence::WorkerRow;
 use crate::chain::Tail;
+use crate::queue::Queued;
 use crate::row::{RunRow, Spent, StoredEvent};
 use crate::spending::{ModelCall, OpenCall, Spending};
 use posse_protocol::{Amount, Cleanup, Purpose, RunId, Seq, Status, Usage, Usd};
@@ -147,6 +148,23 @@ pub(super) fn small(row: &SqliteRow, index: usize) -> Result<u32, Error> {
 pub(super) fn run_row(row: &SqliteRow) -> Option<RunRow> {
     let id: RunId = row.try_get::<String, _>(0).ok()?.parse().ok()?;
     Some(decode_run(id, row).unwrap_or_else(|error| RunRow::unreadable(id, &error.to_string())))
+}
+
+/// A run that waits. One whose row is otherwise unreadable waits by itself, until the claim that
+/// reads all of it finds out.
+pub(super) fn queued_row(row: &SqliteRow) -> Option<Queued> {
+    let id: RunId = row.try_get::<String, _>(0).ok()?.parse().ok()?;
+    let text = |index: usize| row.try_get::<String, _>(index).unwrap_or_default();
+    Some(Queued {
+        id,
+        root: text(1).parse().unwrap_or(id),
+        parent: text(2).parse().ok(),
+        agent: text(3),
+        model: text(4),
+        workspace: text(5),
+        priority: i32::try_from(row.try_get::<i64, _>(6).unwrap_or(0)).unwrap_or(0),
+        ready_at: number(row, 7).unwrap_or(0),
+    })
 }
 
 fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {

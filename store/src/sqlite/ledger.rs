@@ -18,6 +18,7 @@ use crate::{Claimed, Delivery, StoreError, Wanted};
 use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, WorkerId};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Connection, Row};
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -296,11 +297,12 @@ impl Ledger {
             let row = next.get(&append.run).or_else(|| self.rows.get(&append.run));
             let before = row.map_or(Seq::ZERO, |row| row.last_seq);
             let (row, mut stored, entries) = RunRow::admit(row, draft, worker, at)?;
-            answers.push(Appended { first: before.next(), last: row.last_seq, epoch: row.epoch });
             if stored.is_empty() && !append.outbox.is_empty() {
                 return Err(StoreError::Misplaced("a notice of no event"));
             }
             deliveries.extend(append.outbox.iter().map(|it| it.delivery(row.id, row.last_seq, at)));
+            let (first, last, epoch) = (before.next(), row.last_seq, row.epoch);
+            answers.push(Appended { first, last, epoch, at });
             events.append(&mut stored);
             if append.guard != Guard::Open {
                 next.insert(row.id, row);
@@ -361,7 +363,7 @@ impl Ledger {
                 break;
             }
         }
-        found.sort_by_key(|row| (std::cmp::Reverse(row.priority), row.ready_at, row.id));
+        found.sort_by_key(|row| (Reverse(row.priority), row.ready_at, row.id));
         found.dedup_by_key(|row| row.id);
         let mut claimed = Vec::with_capacity(found.len());
         for mut row in found {

@@ -8,6 +8,7 @@ mod hub;
 mod ledger;
 mod migrate;
 mod presence;
+mod queue;
 mod reader;
 mod reserve;
 mod text;
@@ -17,17 +18,19 @@ mod writer;
 use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
 use crate::{
-    Append, Appended, Claimed, Filter, Leftovers, RunRow, Spending, SpendingQuery, Store,
-    StoreError, Wanted,
+    Append, Appended, Claimed, Filter, Leftovers, Look, Queue, RunRow, Spending, SpendingQuery,
+    Store, StoreError, Wanted,
 };
 use async_trait::async_trait;
 use hub::Hub;
 use ledger::Ledger;
 use posse_protocol::{Record, RunId, Seq};
 use presence::Presence;
+use queue::Glance;
 use reader::Reader;
 use reserve::SpaceReserve;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,6 +192,30 @@ impl Store for SqliteStore {
 
     async fn orphans(&self) -> Result<Vec<String>, StoreError> {
         self.look(|reader| async move { reader.orphans().await }).await
+    }
+
+    async fn queue(&self, look: &Look) -> Result<Queue, StoreError> {
+        let look = Arc::new(look.clone());
+        let again = look.clone();
+        let seen = self.look(move |reader| async move { reader.queue(&look).await }).await?;
+        match seen {
+            Glance::Whole(queue) => Ok(queue),
+            // Only the writer gives back what the dead owned, before any claim.
+            Glance::Dead => {
+                self.claim(&Wanted { limit: 0, runs: Vec::new(), workspace: None }).await?;
+                let seen = self.look(move |reader| async move { reader.queue(&again).await });
+                match seen.await? {
+                    Glance::Whole(queue) => Ok(Queue { freed: true, ..queue }),
+                    // Another has died meanwhile: seen at the next look.
+                    Glance::Dead => Ok(Queue { freed: true, ..Queue::default() }),
+                }
+            }
+        }
+    }
+
+    async fn places(&self, runs: &[RunId]) -> Result<HashMap<RunId, u64>, StoreError> {
+        let runs = runs.to_vec();
+        self.look(move |reader| async move { reader.places(&runs).await }).await
     }
 
     async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError> {

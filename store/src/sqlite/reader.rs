@@ -5,7 +5,7 @@ use super::codec::{
 };
 use super::deliveries;
 use super::engine_error;
-use super::presence::Presence;
+use super::presence::{Presence, WorkerRow};
 use super::text::bare;
 use super::work::Request;
 use crate::selection::{self, Selection};
@@ -13,8 +13,8 @@ use crate::spending::{By, Spending, SpendingQuery, date};
 use crate::sql::{self, Ask};
 use crate::{Delivery, DeliveryFilter, Filter, Leftovers, RunRow, StoreError, chain};
 use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq, WorkerId};
-use sqlx::AssertSqlSafe;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteRow};
+use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteRow};
+use sqlx::{AssertSqlSafe, Transaction};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +55,19 @@ impl Reader {
         Reader { pool, path, presence, requests }
     }
 
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) fn lives(&self, worker: &WorkerRow) -> bool {
+        self.presence.lives(worker)
+    }
+
+    /// One snapshot for several statements.
+    pub(super) async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        self.pool.begin().await.map_err(|error| engine_error(error, &self.path))
+    }
+
     pub(super) async fn read(
         &self,
         run: RunId,
@@ -82,7 +95,7 @@ impl Reader {
     ) -> Result<(Result<Vec<Record>, StoreError>, Option<String>), StoreError> {
         let engine = |error| engine_error(error, &self.path);
         // One snapshot for the tail and the events.
-        let mut snapshot = self.pool.begin().await.map_err(engine)?;
+        let mut snapshot = self.begin().await?;
         let tail = sqlx::query(sql::TAIL)
             .bind(run.to_string())
             .fetch_optional(&mut *snapshot)

@@ -4,6 +4,7 @@ mod definitions;
 mod fan_out;
 mod forks;
 mod memory;
+mod queue;
 mod recording;
 mod tree;
 mod tree_raw;
@@ -38,6 +39,8 @@ enum Figure {
     Watching,
     /// What children bill that take over a conversation
     Forks,
+    /// Many children through few slots
+    Queue,
     /// Loading definitions of agents
     Definitions,
 }
@@ -76,6 +79,9 @@ impl Delegation {
         }
         if wanted(Figure::Forks) {
             runtime.block_on(forks::measure())?;
+        }
+        if wanted(Figure::Queue) {
+            queue::measure(effort)?;
         }
         if wanted(Figure::Definitions) {
             definitions::measure(effort)?;

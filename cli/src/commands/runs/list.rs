@@ -5,7 +5,7 @@ use super::targets;
 use crate::args::ListOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
-use crate::family::{self, Family};
+use crate::family::Family;
 use crate::print;
 use crate::screen::line::label;
 use crate::terminal;
@@ -81,7 +81,8 @@ impl Families {
     fn view(&self, row: &RunRow) -> RunView {
         let (below, is_more) = self.below(row);
         let waits_for = self.get(row).map_or(0, |family| family.waited_for(row));
-        let view = RunView::of(row).waiting_on(waits_for);
+        let position = self.get(row).and_then(|family| family.position(row));
+        let view = RunView { position, ..RunView::of(row).waiting_on(waits_for) };
         if is_more { view } else { view.with_below(below) }
     }
 
@@ -121,8 +122,8 @@ fn line(families: &Families, row: &RunRow, columns: usize) -> String {
         VERY_WIDE..usize::MAX => format!("  {:28}", clean_line(&row.model, 28)),
         _ => String::new(),
     };
-    let standing = families.get(row).map_or(row.status, |family| family.standing(row));
-    let state = family::word(row, standing);
+    let family = families.get(row);
+    let state = family.map_or_else(|| row.status.to_string(), |family| family.word(row));
     let (ago, cost) = (view::ago(row.updated_at), row.cost().to_string());
     let before = format!("{}  {state:11}  {ago:>7}  {cost:>8}{agent}{model}  ", row.id.short());
     let about = families.about(row);

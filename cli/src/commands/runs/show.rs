@@ -5,7 +5,7 @@ use super::super::follow::read;
 use super::tree::line;
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
-use crate::family::{self, Family};
+use crate::family::Family;
 use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::{Look, label};
@@ -70,13 +70,12 @@ fn whole(family: &Family, row: &RunRow, todos: &Todos, text: Option<&str>) -> Ru
 }
 
 fn facts(family: &Family, row: &RunRow) -> Vec<(&'static str, String)> {
-    let standing = family.standing(row);
     let status = match (&row.outcome, &row.damaged) {
         (Some(_), None) => clean_line(&row.note, 400),
         (None, None) if !row.note.is_empty() => {
-            format!("{}: {}", family::word(row, standing), clean_line(&row.note, 400))
+            format!("{}: {}", family.word(row), clean_line(&row.note, 400))
         }
-        _ => family::word(row, standing),
+        _ => family.word(row),
     };
     let last = format!("{} (event {})", view::timestamp(row.updated_at), row.last_seq);
     let mut facts = vec![

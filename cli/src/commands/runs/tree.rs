@@ -89,7 +89,7 @@ pub fn line(family: &Family, row: &RunRow, branch: &str, look: Look) -> String {
     let state = State::of(&standing);
     let mut parts = vec![spent(family::took(&standing), &Spending::of(row))];
     if matches!(state, State::Queued | State::Waiting | State::Interrupted) {
-        parts.insert(0, standing.status.to_string());
+        parts.insert(0, family.word(row));
     }
     let below = family.below(row.id).len();
     if below > 0 {
@@ -162,7 +162,10 @@ fn branch(family: &Family, row: &RunRow, depth: usize, room: &mut Room) -> Branc
         }
     }
     Branch {
-        run: RunView::of(row).waiting_on(family.waited_for(row)),
+        run: RunView {
+            position: family.position(row),
+            ..RunView::of(row).waiting_on(family.waited_for(row))
+        },
         duration_ms: family::took(row),
         subtree: SumView::of(runs, &family.sum(row)),
         left_out: family.children(row.id).count() - children.len(),

@@ -2,7 +2,7 @@
 //! requests.
 
 use super::recording::Recording;
-use super::tree::{self, Grown, Watcher};
+use super::tree::{self, Grown, Size, Watcher};
 use super::tree_raw::raw_client;
 use super::written;
 use crate::bench::Result;
@@ -36,7 +36,8 @@ fn posse(recording: &Recording) -> Result<Cost> {
     let server = Server::of_tree(recording.children, LATENCY)?;
     let folder = tempfile::tempdir()?;
     let (workspace, children) = (recording.workspace(), recording.children);
-    let mut client = tree::client(&workspace, children, &server.url, &folder, Watcher::Nobody)?;
+    let mut client =
+        tree::client(&workspace, Size::at_once(children), &server.url, &folder, Watcher::Nobody)?;
     client.tell("go")?;
     let grown: Grown = client.hear()?;
     client.wait()?;

@@ -5,7 +5,7 @@
 //! them.
 
 use super::recording::Recording;
-use super::tree::{self, Watcher};
+use super::tree::{self, Size, Watcher};
 use super::tree_raw::raw_client;
 use super::written;
 use crate::bench::Result;
@@ -25,7 +25,13 @@ pub fn measure(recording: &Recording, effort: Effort) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let server = Server::of_tree_holding(children)?;
         let posse = per_run(server, children, requests, |url| {
-            tree::client(&recording.workspace(), children, url, &folder, Watcher::Nobody)
+            tree::client(
+                &recording.workspace(),
+                Size::at_once(children),
+                url,
+                &folder,
+                Watcher::Nobody,
+            )
         })?;
         rounds.push((posse, raw));
     }

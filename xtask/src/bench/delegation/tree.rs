@@ -26,6 +26,9 @@ pub struct Tree {
     /// How many it calls
     #[arg(long)]
     children: usize,
+    /// How many are executed at a time
+    #[arg(long)]
+    slots: usize,
     /// Watch the whole tree
     #[arg(long)]
     watch: bool,
@@ -41,7 +44,7 @@ pub struct Grown {
 
 impl Tree {
     pub async fn run(self) -> Result<()> {
-        let runtime = Runtime::open(config(&self.db, &self.url, self.children + 1)).await?;
+        let runtime = Runtime::open(config(&self.db, &self.url, self.slots)).await?;
         let spec = lead(&self.workspace)?;
         tokio::time::sleep(SETTLED).await;
         say("\"ready\"");
@@ -85,10 +88,24 @@ pub enum Watcher {
     Someone,
 }
 
+/// How many a main agent calls, and how many of them are executed at a time.
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub children: usize,
+    pub slots: usize,
+}
+
+impl Size {
+    /// All of them at once.
+    pub fn at_once(children: usize) -> Self {
+        Size { children, slots: children + 1 }
+    }
+}
+
 /// A runtime with its database in `folder`, ready to go.
 pub fn client(
     workspace: &Path,
-    children: usize,
+    size: Size,
     url: &str,
     folder: &tempfile::TempDir,
     watcher: Watcher,
@@ -98,7 +115,8 @@ pub fn client(
         format!("--url={url}"),
         format!("--db={}", folder.path().join("runs.db").display()),
         format!("--workspace={}", workspace.display()),
-        format!("--children={children}"),
+        format!("--children={}", size.children),
+        format!("--slots={}", size.slots),
     ];
     if watcher == Watcher::Someone {
         arguments.push("--watch".to_owned());

@@ -2,7 +2,7 @@
 //! with their number, and no faster.
 
 use super::recording::requests;
-use super::tree::{self, Grown, Watcher};
+use super::tree::{self, Grown, Size, Watcher};
 use super::{SIZES, written};
 use crate::bench::Result;
 use crate::bench::line::{Goal, Line, Samples, seconds, times};
@@ -55,7 +55,8 @@ pub fn measure(effort: Effort) -> Result<()> {
 fn grow(workspace: &Path, children: usize, watcher: Watcher) -> Result<Grown> {
     let server = Server::of_tree(children, LATENCY)?;
     let folder = tempfile::tempdir()?;
-    let mut client = tree::client(workspace, children, &server.url, &folder, watcher)?;
+    let mut client =
+        tree::client(workspace, Size::at_once(children), &server.url, &folder, watcher)?;
     client.tell("go")?;
     let grown = client.hear()?;
     client.wait()?;

@@ -1,0 +1,122 @@
+//! What this process executes, counted as the caps count it.
+
+use super::caps::{Kind, LaneCaps};
+use posse_protocol::RunId;
+use posse_store::{Passed, Queued};
+use std::collections::HashMap;
+use std::hash::Hash;
+
+pub(super) struct Running {
+    slots: usize,
+    caps: LaneCaps,
+    runs: HashMap<RunId, Execution>,
+    roots: HashMap<RunId, usize>,
+    parents: HashMap<RunId, usize>,
+    agents: HashMap<String, usize>,
+    models: HashMap<String, usize>,
+}
+
+struct Execution {
+    root: RunId,
+    kind: Kind,
+    /// A run may be taken up again before its last execution has let go of it. It counts once.
+    times: usize,
+}
+
+impl Running {
+    pub(super) fn new(slots: usize, caps: LaneCaps) -> Self {
+        Running {
+            slots: slots.max(1),
+            caps,
+            runs: HashMap::new(),
+            roots: HashMap::new(),
+            parents: HashMap::new(),
+            agents: HashMap::new(),
+            models: HashMap::new(),
+        }
+    }
+
+    pub(super) fn free(&self) -> usize {
+        self.slots.saturating_sub(self.runs.len())
+    }
+
+    /// How many of a tree.
+    pub(super) fn of_root(&self, root: RunId) -> usize {
+        self.roots.get(&root).copied().unwrap_or(0)
+    }
+
+    /// True when no cap of its kind keeps one more from being executed.
+    pub(super) fn has_room_for(&self, kind: &Kind) -> bool {
+        let parent = kind
+            .parent
+            .is_none_or(|parent| is_below(self.caps.per_parent, self.parents.get(&parent)));
+        parent
+            && is_below(self.caps.per_agent.of(&kind.agent), self.agents.get(&kind.agent))
+            && is_below(self.caps.per_model.of(&kind.model), self.models.get(&kind.model))
+    }
+
+    /// The kinds of which no more can be executed now.
+    pub(super) fn full(&self) -> Passed {
+        let caps = &self.caps;
+        let full = |cap: Option<usize>, count: &usize| !is_below(cap, Some(count));
+        Passed {
+            agents: names(&self.agents, |name, count| full(caps.per_agent.of(name), count)),
+            models: names(&self.models, |name, count| full(caps.per_model.of(name), count)),
+            parents: names(&self.parents, |_, count| full(caps.per_parent, count)),
+        }
+    }
+
+    pub(super) fn enter(&mut self, run: &Queued) {
+        if let Some(known) = self.runs.get_mut(&run.id) {
+            known.times += 1;
+            return;
+        }
+        let kind = Kind::of(run);
+        *self.roots.entry(run.root).or_default() += 1;
+        *self.agents.entry(kind.agent.clone()).or_default() += 1;
+        *self.models.entry(kind.model.clone()).or_default() += 1;
+        if let Some(parent) = kind.parent {
+            *self.parents.entry(parent).or_default() += 1;
+        }
+        self.runs.insert(run.id, Execution { root: run.root, kind, times: 1 });
+    }
+
+    /// Returns the root of `run` if it is executed no more.
+    pub(super) fn leave(&mut self, run: RunId) -> Option<RunId> {
+        let known = self.runs.get_mut(&run)?;
+        known.times -= 1;
+        if known.times > 0 {
+            return None;
+        }
+        let Execution { root, kind, .. } = self.runs.remove(&run)?;
+        take_one(&mut self.roots, &root);
+        take_one(&mut self.agents, &kind.agent);
+        take_one(&mut self.models, &kind.model);
+        if let Some(parent) = kind.parent {
+            take_one(&mut self.parents, &parent);
+        }
+        Some(root)
+    }
+}
+
+fn is_below(cap: Option<usize>, count: Option<&usize>) -> bool {
+    // A cap of nothing would keep a run waiting for ever.
+    cap.is_none_or(|cap| count.copied().unwrap_or(0) < cap.max(1))
+}
+
+fn names<K: Clone>(counts: &HashMap<K, usize>, is_full: impl Fn(&K, &usize) -> bool) -> Vec<K> {
+    counts
+        .iter()
+        .filter(|(name, count)| is_full(name, count))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+fn take_one<K: Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Runs that wait to be claimed, at a glance: enough to decide whose turn it is.
+
+use posse_protocol::RunId;
+use std::collections::HashSet;
+
+/// A run that waits to be claimed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// Which run.
+    pub id: RunId,
+    /// The run at the top of its tree.
+    pub root: RunId,
+    /// Who started it.
+    pub parent: Option<RunId>,
+    /// The agent's name.
+    pub agent: String,
+    /// The model, as `vendor/name`.
+    pub model: String,
+    /// The folder it works in.
+    pub workspace: String,
+    /// Who waits with a higher one goes first.
+    pub priority: i32,
+    /// Since when it waits.
+    pub ready_at: u64,
+}
+
+/// Which of those that wait are looked at.
+#[derive(Clone, Debug)]
+pub enum Look {
+    /// Those that go first by priority and time, and some of every root: nobody is out of sight
+    /// because somebody else has thousands.
+    Ahead {
+        /// Only runs in this folder.
+        workspace: Option<String>,
+    },
+    /// Those that go first, but for some.
+    Past {
+        /// Only runs in this folder.
+        workspace: Option<String>,
+        /// Those that are not looked for.
+        passed: Passed,
+    },
+    /// Those that have waited from this moment on or later.
+    Since(u64),
+    /// Those of these runs that wait.
+    Of(Vec<RunId>),
+}
+
+/// Runs that are passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Those of these agents.
+    pub agents: Vec<String>,
+    /// Those of these models.
+    pub models: Vec<String>,
+    /// Those that these runs have started.
+    pub parents: Vec<RunId>,
+}
+
+/// What was seen of those that wait, in no order.
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    /// The runs.
+    pub runs: Vec<Queued>,
+    /// There may be more of those that were looked for.
+    pub more: bool,
+    /// Roots of which there may be more.
+    pub cut: HashSet<RunId>,
+    /// Since when the latest of all that wait has waited, or of those that were seen if there may be
+    /// later ones. Whoever looks again from here on misses nobody.
+    pub until: u64,
+    /// Runs of dead workers were given back for this look: what waits since long may be new.
+    pub freed: bool,
+}

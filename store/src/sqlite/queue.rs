@@ -1,0 +1,187 @@
+//! Looking at runs that wait, beside the writer.
+
+use super::codec::{queued_row, to_sql, worker_row};
+use super::engine_error;
+use super::reader::Reader;
+use super::text::{bare, room_for};
+use crate::sql;
+use crate::{Look, Passed, Queue, Queued, StoreError};
+use posse_protocol::{RunId, SCHEMA_VERSION};
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
+use sqlx::{AssertSqlSafe, Row};
+use std::collections::{HashMap, HashSet};
+
+/// Runs that one look shows, but for those of every root.
+const MOST: usize = 1_024;
+/// Roots of which some are shown, whatever stands before them.
+const ROOTS: u32 = 256;
+/// How many of each.
+const EACH: u32 = 64;
+
+/// What a look at those that wait came to.
+pub(super) enum Glance {
+    /// All that was looked for.
+    Whole(Queue),
+    /// Somebody has died: what they owned waits as well, once it is given back.
+    Dead,
+}
+
+type Statement = Query<'static, Sqlite, SqliteArguments>;
+
+impl Reader {
+    pub(super) async fn queue(&self, look: &Look) -> Result<Glance, StoreError> {
+        let engine = |error| engine_error(error, self.path());
+        let mut snapshot = self.begin().await?;
+        let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
+        if !workers.iter().filter_map(worker_row).all(|worker| self.lives(&worker)) {
+            return Ok(Glance::Dead);
+        }
+        let queue = glance(&mut snapshot, look).await.map_err(engine)?;
+        snapshot.rollback().await.map_err(engine)?;
+        Ok(Glance::Whole(queue))
+    }
+
+    pub(super) async fn places(&self, runs: &[RunId]) -> Result<HashMap<RunId, u64>, StoreError> {
+        let engine = |error| engine_error(error, self.path());
+        let mut places = HashMap::with_capacity(runs.len());
+        let mut snapshot = self.begin().await?;
+        for (statement, ids) in pieces(runs, sql::places) {
+            let query = bind_ids(query(&statement), ids, room_for(ids.len()).1);
+            for row in query.fetch_all(&mut *snapshot).await.map_err(engine)? {
+                let id: String = row.try_get(0).map_err(engine)?;
+                let place: i64 = row.try_get(1).map_err(engine)?;
+                if let (Ok(id), Ok(place)) = (id.parse(), u64::try_from(place)) {
+                    places.insert(id, place);
+                }
+            }
+        }
+        snapshot.rollback().await.map_err(engine)?;
+        Ok(places)
+    }
+}
+
+async fn glance(from: &mut SqliteConnection, look: &Look) -> Result<Queue, sqlx::Error> {
+    let latest = sqlx::query(AssertSqlSafe(sql::queue_until())).fetch_one(&mut *from).await?;
+    let latest = latest.try_get::<Option<i64>, _>(0)?.and_then(|at| u64::try_from(at).ok());
+    let until = latest.unwrap_or(0);
+    let seen = match look {
+        Look::Ahead { workspace } => {
+            let mut runs = ahead(from, workspace.as_deref(), &Passed::default()).await?;
+            let more = runs.len() >= MOST;
+            if more {
+                let known: HashSet<RunId> = runs.iter().map(|run| run.id).collect();
+                let others = of_each_root(from, workspace.as_deref()).await?;
+                runs.extend(others.into_iter().filter(|run| !known.contains(&run.id)));
+            }
+            let cut = if more { cut(&runs) } else { HashSet::new() };
+            Queue { runs, more, cut, ..Queue::default() }
+        }
+        Look::Past { workspace, passed } => {
+            let runs = ahead(from, workspace.as_deref(), passed).await?;
+            Queue { more: runs.len() >= MOST, runs, ..Queue::default() }
+        }
+        Look::Since(moment) => {
+            let since = query(&sql::queue_since())
+                .bind(i64::from(SCHEMA_VERSION))
+                .bind(to_sql(*moment))
+                .bind(to_sql(MOST as u64));
+            let runs = fetch(from, since).await?;
+            let more = runs.len() >= MOST;
+            let until = runs.last().filter(|_| more).map_or(until, |last| last.ready_at);
+            return Ok(Queue { runs, more, until, ..Queue::default() });
+        }
+        Look::Of(wanted) => {
+            let mut runs = Vec::new();
+            for (statement, ids) in pieces(wanted, sql::queue_of) {
+                let of = query(&statement).bind(i64::from(SCHEMA_VERSION));
+                runs.extend(fetch(from, bind_ids(of, ids, room_for(ids.len()).1)).await?);
+            }
+            Queue { runs, ..Queue::default() }
+        }
+    };
+    Ok(Queue { until, ..seen })
+}
+
+async fn ahead(
+    from: &mut SqliteConnection,
+    workspace: Option<&str>,
+    passed: &Passed,
+) -> Result<Vec<Queued>, sqlx::Error> {
+    let room = |count: usize| room_for(count).1;
+    let (agents, models, parents) = (&passed.agents, &passed.models, &passed.parents);
+    let shape = sql::Passed {
+        workspace: workspace.is_some(),
+        agents: room(agents.len()),
+        models: room(models.len()),
+        parents: room(parents.len()),
+    };
+    let mut ahead = query(&sql::queue_ahead(shape)).bind(i64::from(SCHEMA_VERSION));
+    if let Some(workspace) = workspace {
+        ahead = ahead.bind(workspace.to_owned());
+    }
+    let parents: Vec<String> = parents.iter().map(RunId::to_string).collect();
+    let lists = [(agents, shape.agents), (models, shape.models), (&parents, shape.parents)];
+    for (texts, room) in lists {
+        // Nothing is called like this; what finds no room is not passed over.
+        let filled = texts.iter().cloned().chain(std::iter::repeat(String::new()));
+        for text in filled.take(room) {
+            ahead = ahead.bind(text);
+        }
+    }
+    fetch(from, ahead.bind(to_sql(MOST as u64))).await
+}
+
+async fn of_each_root(
+    from: &mut SqliteConnection,
+    workspace: Option<&str>,
+) -> Result<Vec<Queued>, sqlx::Error> {
+    let shape = sql::Passed { workspace: workspace.is_some(), ..sql::Passed::default() };
+    let mut of_each =
+        query(&sql::queue_by_root(shape)).bind(i64::from(ROOTS)).bind(i64::from(SCHEMA_VERSION));
+    if let Some(workspace) = workspace {
+        of_each = of_each.bind(workspace.to_owned());
+    }
+    fetch(from, of_each.bind(i64::from(EACH))).await
+}
+
+/// Roots of which as many were seen as are shown of each: there may be more.
+fn cut(runs: &[Queued]) -> HashSet<RunId> {
+    let mut counts: HashMap<RunId, u32> = HashMap::new();
+    for run in runs {
+        *counts.entry(run.root).or_default() += 1;
+    }
+    counts.into_iter().filter(|(_, count)| *count >= EACH).map(|(root, _)| root).collect()
+}
+
+fn query(statement: &str) -> Statement {
+    sqlx::query(AssertSqlSafe(bare(statement)))
+}
+
+async fn fetch(from: &mut SqliteConnection, query: Statement) -> Result<Vec<Queued>, sqlx::Error> {
+    Ok(query.fetch_all(from).await?.iter().filter_map(queued_row).collect())
+}
+
+/// `runs` in pieces, each with its statement.
+fn pieces(
+    runs: &[RunId],
+    statement: fn(usize) -> String,
+) -> impl Iterator<Item = (String, &[RunId])> {
+    let mut rest = runs;
+    std::iter::from_fn(move || {
+        let (taken, room) = room_for(rest.len());
+        let (now, later) = rest.split_at(taken);
+        rest = later;
+        (room > 0).then(|| (statement(room), now))
+    })
+}
+
+fn bind_ids(mut query: Statement, ids: &[RunId], room: usize) -> Statement {
+    for id in ids {
+        query = query.bind(id.to_string());
+    }
+    for _ in ids.len()..room {
+        query = query.bind(None::<String>);
+    }
+    query
+}
