@@ -261,14 +261,14 @@ fn birth(oracle: &Oracle, run: usize) -> Append {
         events: [Event::RunStarted(started), message("go")].into(),
         guard: Guard::Create(Ownership::Mine),
         reserve: Reserve::Leave,
-        outbox: Default::default(),
+        outbox: Vec::new(),
     }
 }
 
 fn steps(run: &Run, events: Vec<Event>) -> Append {
     let guard = Guard::Owner { epoch: run.epoch, last: None, then: Ownership::Mine };
     let (events, reserve) = (events.into(), Reserve::Leave);
-    Append { run: run.id, events, guard, reserve, outbox: Default::default() }
+    Append { run: run.id, events, guard, reserve, outbox: Vec::new() }
 }
 
 fn part(reserved: Amounts, percent: u64) -> Amounts {
