@@ -272,6 +272,7 @@ async fn a_new_process_finds_a_long_line_and_serves_its_sessions_in_turn() {
             call: None,
             announce: None,
             account: None,
+            limited: Vec::new(),
             ancestors: vec![run],
             extra: Extra::default(),
         });

@@ -28,6 +28,7 @@ fn made(made: &Made) -> Result<Append, Fault> {
         call: None,
         announce: None,
         account: None,
+        limited: Vec::new(),
         ancestors: vec![run],
         extra: Extra::default(),
     });
