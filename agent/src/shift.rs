@@ -266,7 +266,8 @@ impl<'a> Shift<'a> {
         deltas: DeltaSink<'_>,
         before: Interrupts,
     ) -> Result<Result<Reply, ModelError>, JournalError> {
-        if self.desk.interrupts() > before {
+        // A pause that came while this was stored: nothing has been sent yet.
+        if self.desk.interrupts() > before || self.desk.transcript.phase.paused {
             return Ok(Err(ModelError::Cancelled));
         }
         let token = CancellationToken::new();
