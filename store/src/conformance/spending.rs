@@ -111,7 +111,8 @@ pub(super) async fn model_calls_are_summed_up_by_what_is_asked_for(
     // Nobody will ever record its answer.
     take(store, other, vec![called(7, Purpose::Turn)]).await?;
     let (root, child, other) = (root.to_string(), child.to_string(), other.to_string());
-    let table: [(By, Vec<(&str, u64, u64)>); 5] = [
+    type Sums<'a> = Vec<(&'a str, u64, u64)>;
+    let table: [(By, Sums<'_>); 5] = [
         (By::Run, vec![(&child, 1, 300), (&root, 3, 120), (&other, 1, 7)]),
         (By::Tree, vec![(&root, 4, 420), (&other, 1, 7)]),
         (By::Agent, vec![("tester", 5, 427)]),

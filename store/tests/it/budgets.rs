@@ -162,8 +162,8 @@ impl Oracle {
     fn open(&mut self, run: usize) -> bool {
         let above = self.above(run);
         let mut fits = true;
-        for limit in 0..6 {
-            let itself = u64::from(LIMITS[limit] == Limit::Children);
+        for (limit, dimension) in LIMITS.into_iter().enumerate() {
+            let itself = u64::from(dimension == Limit::Children);
             let wanted = self.0[run].budget[limit].unwrap_or(0) + itself;
             let account = self.account(&above, limit);
             fits &= self.draw(&above, limit, wanted);
@@ -181,8 +181,8 @@ impl Oracle {
         self.settle(run, None);
         self.0[run].open = false;
         let above = self.above(run);
-        for limit in 0..6 {
-            let itself = u64::from(LIMITS[limit] == Limit::Children);
+        for (limit, dimension) in LIMITS.into_iter().enumerate() {
+            let itself = u64::from(dimension == Limit::Children);
             let own = &self.0[run];
             let carved = own.budget[limit];
             let unused = carved.map_or(0, |budget| budget - own.drawn[limit]);

@@ -165,7 +165,7 @@ fn check_known(life: &Life<'_>, asked: &[Asked], problems: &mut Problems) {
         let heard = of_child().filter(|told| !told.kept && told.announce != "silent").count();
         let known = |asked: &Asked| asked.told.iter().filter(|run| *run == child).count();
         let most = own().map(known).max().unwrap_or_default();
-        let last = own().last().map(known).unwrap_or_default();
+        let last = own().next_back().map(known).unwrap_or_default();
         if most > heard || is_done && last != heard {
             let detail = format!(
                 "{child} was told {heard} times, and its model read {most}, in the end {last}"

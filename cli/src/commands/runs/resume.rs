@@ -131,7 +131,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
                 Err(error) => return Err(error.into()),
             }
         }
-        rows.retain(|row| is_open(row));
+        rows.retain(is_open);
     } else {
         rows.retain(|row| row.runnable && !row.paused && is_open(row));
     }
