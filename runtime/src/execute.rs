@@ -268,7 +268,9 @@ impl Workbench {
                 Next::Leave(Left::AtRest)
             }
             Err(JournalError::NotOwner | JournalError::Damaged(_)) => Next::Leave(Left::AtRest),
-            Err(JournalError::Moved | JournalError::Failed(_)) => Next::Later,
+            Err(JournalError::Moved | JournalError::Failed(_) | JournalError::OverBudget(_)) => {
+                Next::Later
+            }
         }
     }
 

@@ -20,6 +20,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// decides whether it does, or goes elsewhere.
 const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
+/// How long a provider that has never refused a call may leave all without an answer before some
+/// more are sent.
+const SILENCE: Duration = Duration::from_millis(250);
+
 /// What a reply is taken to have before there was one.
 const FIRST_OUTPUT: u64 = 500;
 
@@ -28,6 +32,7 @@ const FIRST_OUTPUT: u64 = 500;
 pub(super) struct State {
     pub(super) width: Width,
     pub(super) in_flight: usize,
+    last_sent: Option<Instant>,
     /// Of those in flight, what has no answer yet.
     unanswered: Amount,
     pub(super) held_until: Option<Instant>,
@@ -97,6 +102,7 @@ impl State {
         State {
             width: Width::new(first_width, caps.max_concurrent.unwrap_or(WIDEST)),
             in_flight: 0,
+            last_sent: None,
             unanswered: Amount::default(),
             held_until: None,
             probe: Probe::None,
@@ -126,7 +132,19 @@ impl State {
                 _ => return Verdict::At(until),
             }
         }
-        if self.probe == Probe::Out || self.in_flight >= self.width.now() {
+        if self.probe == Probe::Out {
+            return Verdict::Later;
+        }
+        if self.in_flight >= self.width.now() {
+            // Who would refuse does so at once: silence is leave for some more.
+            let silent = self.last_sent.map(|sent| sent + SILENCE);
+            match silent.filter(|_| self.width.was_never_refused()) {
+                Some(at) if at <= now => self.width.widen(),
+                Some(at) => return Verdict::At(at),
+                None => return Verdict::Later,
+            }
+        }
+        if self.in_flight >= self.width.now() {
             return Verdict::Later;
         }
         let tokens = self.tokens_of(input);
@@ -147,6 +165,7 @@ impl State {
         self.requests.spend(1, now);
         self.tokens.spend(tokens, now);
         self.in_flight += 1;
+        self.last_sent = Some(now);
         self.unanswered.requests += 1;
         self.unanswered.tokens += tokens;
         self.sent += 1;

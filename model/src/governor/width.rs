@@ -59,6 +59,16 @@ impl Width {
         self.now
     }
 
+    /// True when every call was taken so far.
+    pub(super) fn was_never_refused(&self) -> bool {
+        self.known.is_none() && self.round == 0
+    }
+
+    /// Some more may be in flight.
+    pub(super) fn widen(&mut self) {
+        self.now = self.now.saturating_add((self.now / 4).max(1)).min(self.most);
+    }
+
     /// The number of the present round: a cut begins a new one.
     pub(super) fn round(&self) -> u64 {
         self.round

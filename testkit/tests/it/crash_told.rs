@@ -253,7 +253,7 @@ fn what_is_told_to_a_run_that_has_ended_is_found() {
     tree.root.remove(6);
     tree.lead.push((35, told("leaf", "collect", "completed")));
     tree.asked[0].told.pop();
-    tree.check(&[Promise::NothingAfterEnd, Promise::NoRunStuck, Promise::NothingAfterEnd]);
+    tree.check(&[Promise::NothingAfterEnd, Promise::NoRunStuck]);
 }
 
 #[test]
