@@ -47,8 +47,8 @@ pub enum Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 15 + TELLINGS.len()] = {
-    let mut all = [Scenario::Tools; 15 + TELLINGS.len()];
+pub const SCENARIOS: [Scenario; FIRST.len() + TELLINGS.len()] = {
+    let mut all = [Scenario::Tools; FIRST.len() + TELLINGS.len()];
     let mut next = 0;
     while next < all.len() {
         all[next] = match next {
