@@ -355,7 +355,6 @@ mod tests {
             "[fc00::1]",
             "[ff02::1]",
             "localhost",
-            "localhost.",
         ];
         for host in hosts {
             let refused = post(&egress, &format!("https://{host}:9/"), Reach::Public).await;
