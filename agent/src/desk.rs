@@ -5,8 +5,8 @@
 
 use crate::step::{Bounds, wall_near_ms};
 use crate::transcript::Transcript;
-use crate::{Expect, Journal, JournalError};
-use posse_protocol::{CallId, Event, Extra, Seq, TimePassed, ToolFinished};
+use crate::{Allowance, Expect, Journal, JournalError};
+use posse_protocol::{CallId, Event, Extra, Seq, Share, TimePassed, ToolFinished};
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -31,6 +31,15 @@ pub(crate) struct Desk<'a> {
 
 /// How often someone has asked to stop.
 pub(crate) type Interrupts = u32;
+
+/// Whether a budget had what was to be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Draw {
+    /// It had: it is drawn, and stored.
+    Taken,
+    /// It had not, but this: nothing was drawn.
+    Refused(Share),
+}
 
 /// How something that was watched ended.
 pub(crate) enum Watched<T> {
@@ -113,6 +122,29 @@ impl<'a> Desk<'a> {
         }
         self.transcript.reached(last);
         Ok(())
+    }
+
+    /// What may still be drawn of budgets.
+    pub(crate) async fn allowance(&self) -> Result<Allowance, JournalError> {
+        self.journal.allowance().await
+    }
+
+    /// Stores what was noted, and `draws`, which draw on budgets, if these have what it takes.
+    pub(crate) async fn draw(&mut self, draws: Vec<Event>) -> Result<Draw, JournalError> {
+        if !self.stood_in.is_empty() {
+            self.store().await?;
+        }
+        let noted = self.queued.clone();
+        draws.into_iter().for_each(|event| self.note(event));
+        match self.store().await {
+            Err(JournalError::OverBudget(share)) => {
+                self.queued = noted;
+                self.store().await?;
+                self.reread().await?;
+                Ok(Draw::Refused(share))
+            }
+            stored => stored.map(|()| Draw::Taken),
+        }
     }
 
     /// Stores what was noted, but for answers to calls that others have answered meanwhile.

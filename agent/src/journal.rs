@@ -1,7 +1,8 @@
 //! What the loop needs of the world: a log to write to and to read from.
 
+use crate::Allowance;
 use async_trait::async_trait;
-use posse_protocol::{Event, Record, Seq};
+use posse_protocol::{Event, Record, Seq, Share};
 
 /// A run's log, as its owner sees it.
 #[async_trait]
@@ -9,7 +10,8 @@ pub trait Journal: Send + Sync {
     /// Appends `events` in order, all or none, and returns the position of the first. Positions
     /// between the last known one and that belong to what others appended meanwhile.
     ///
-    /// With [`Expect::Last`], appends only if nothing was appended after that position.
+    /// With [`Expect::Last`], appends only if nothing was appended after that position. What would
+    /// draw more than a budget has is refused with [`JournalError::OverBudget`].
     async fn record(&self, events: Vec<Event>, expect: Expect) -> Result<Seq, JournalError>;
 
     /// Everything after `seq`.
@@ -20,6 +22,11 @@ pub trait Journal: Send + Sync {
 
     /// Returns when something was appended after `seq`. May return early.
     async fn changed(&self, seq: Seq);
+
+    /// What may still be drawn of budgets that limit the run; by itself, nothing is limited.
+    async fn allowance(&self) -> Result<Allowance, JournalError> {
+        Ok(Allowance::default())
+    }
 }
 
 /// What must hold for an append to be taken.
@@ -37,6 +44,9 @@ pub enum JournalError {
     /// Something was appended after the expected position: read it and decide again.
     #[error("the log has moved on")]
     Moved,
+    /// A budget does not have what the events would draw: see what it has, and decide again.
+    #[error("the budget of run {} has not enough {} left", .0.holder, .0.limit)]
+    OverBudget(Share),
     /// Another process owns the run now: stop at once.
     #[error("another process owns the run")]
     NotOwner,

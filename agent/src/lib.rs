@@ -7,6 +7,7 @@
 //! Because everything the loop knows is in the log, resuming after a crash is calling [`run`]
 //! again, and so is answering the next line of a chat.
 
+mod allowance;
 mod awaited;
 mod calls;
 mod compact;
@@ -23,6 +24,7 @@ mod step;
 mod tool;
 mod transcript;
 
+pub use allowance::Allowance;
 pub use compact::{HEADING as SUMMARY_HEADING, REQUEST as SUMMARY_REQUEST};
 pub use fork::{Fork, Form, SEPARATOR_HEADING, fork, separator};
 pub use journal::{Expect, Journal, JournalError};

@@ -3,6 +3,7 @@
 //! Main agents and subagents, streaming and not, the first start and the hundredth resume: all
 //! of them are this one function. It knows a model, tools and a journal, and nothing else.
 
+use crate::desk::Draw;
 use crate::schema::Verdict;
 use crate::shift::Shift;
 use crate::step::{Step, next_step};
@@ -75,12 +76,22 @@ pub async fn run(
             shift.desk.store().await?;
             return Ok(Ended::Stopped);
         }
+        shift.take_stock().await?;
         match next_step(&shift.desk.transcript, &shift.bounds) {
             Step::CallModel { max_tokens, reserved, after_ms } => {
-                if shift.wait_for_provider(after_ms, stop).await? {
-                    shift.call_model(max_tokens, reserved).await?;
+                if shift.wait_for_provider(after_ms, stop).await?
+                    && let Draw::Refused(share) = shift.call_model(max_tokens, reserved).await?
+                {
+                    match shift.out_of_budget(share) {
+                        Some(outcome) if shift.finish(&outcome).await? => {
+                            return Ok(Ended::Finished(outcome));
+                        }
+                        Some(_) => {}
+                        None => shift.wait_for_budget(stop).await?,
+                    }
                 }
             }
+            Step::WaitForBudget => shift.wait_for_budget(stop).await?,
             Step::CallTools(calls) => shift.call_tools(calls).await?,
             Step::Answer { calls, ending, why } => shift.answer(calls, ending, &why),
             Step::Tell { limit, text } => shift.tell(Sender::LimitNear(limit), text),

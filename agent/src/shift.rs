@@ -1,21 +1,22 @@
 //! The moves of the loop: calling the model, running tools, compacting, finishing.
 
-use crate::desk::{Desk, Interrupts, Watched};
+use crate::allowance::Reach;
+use crate::desk::{Desk, Draw, Interrupts, Watched};
 use crate::patience::{Trouble, Waits};
 use crate::run::Agent;
 use crate::schema::{self, Schema, Verdict};
 use crate::step::{Bounds, keep_tokens, reservation};
 use crate::transcript::Transcript;
 use crate::{
-    Answer, DeltaSink, Journal, JournalError, Model, ModelError, Reply, Request, ToolContext,
-    compact, dispatch,
+    Allowance, Answer, DeltaSink, Journal, JournalError, Model, ModelError, Reply, Request,
+    ToolContext, compact, dispatch,
 };
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use posse_protocol::{
-    CallId, Compacted, Delta, Effect, Ending, Event, Extra, FailureKind, Limits, Message,
+    CallId, Compacted, Delta, Effect, Ending, Event, Extra, FailureKind, Limit, Limits, Message,
     MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price, Purpose, Remedy,
-    Role, RunFinished, Sender, Seq, Stop, ToolCall, ToolFinished, ToolOutput, ToolPending,
+    Role, RunFinished, Sender, Seq, Share, Stop, ToolCall, ToolFinished, ToolOutput, ToolPending,
     ToolSpec, ToolStarted, Usage,
 };
 use std::sync::{Arc, Mutex};
@@ -30,6 +31,11 @@ const NOT_ENDED: &str =
 /// How long looking may take before the reply that asked for it is stored.
 const SOON: Duration = Duration::from_millis(10);
 
+/// How long a run waits for what others hold of a budget, all in all, until it goes without.
+const BUDGET_PATIENCE: Duration = Duration::from_secs(120);
+/// How long it waits until it looks again: at first, and at most.
+const BUDGET_LOOKS: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
+
 /// One call of [`crate::run`] at work.
 pub(crate) struct Shift<'a> {
     agent: &'a Agent,
@@ -39,6 +45,10 @@ pub(crate) struct Shift<'a> {
     pub(crate) desk: Desk<'a>,
     /// The schema of the answer, once there was one to check.
     schema: Option<Result<Schema, String>>,
+    /// Since when it waits for a budget, and how often it has looked.
+    without_budget: Option<(Instant, u32)>,
+    /// What there was when a draw was last refused.
+    refused: Option<Share>,
 }
 
 impl<'a> Shift<'a> {
@@ -53,8 +63,67 @@ impl<'a> Shift<'a> {
             limits: agent.limits.clone(),
             model: model.info().clone(),
             overhead_tokens: overhead_tokens(&agent.system, &tools),
+            allowance: Allowance::default(),
         };
-        Ok(Shift { agent, model, tools, bounds, desk, schema: None })
+        Ok(Shift {
+            agent,
+            model,
+            tools,
+            bounds,
+            desk,
+            schema: None,
+            without_budget: None,
+            refused: None,
+        })
+    }
+
+    /// Sees what may still be drawn of budgets.
+    pub(crate) async fn take_stock(&mut self) -> Result<(), JournalError> {
+        let allowance = self.desk.allowance().await?;
+        self.bounds.allowance = match self.has_waited_enough() {
+            true => allowance.without_what_others_hold(),
+            false => allowance,
+        };
+        Ok(())
+    }
+
+    /// Waits for others to give back what they hold of a budget.
+    pub(crate) async fn wait_for_budget(
+        &mut self,
+        stop: &CancellationToken,
+    ) -> Result<(), JournalError> {
+        let (since, looks) = self.without_budget.unwrap_or_else(|| (Instant::now(), 0));
+        self.without_budget = Some((since, looks + 1));
+        let [first, longest] = BUDGET_LOOKS;
+        self.pause((first * 2_u32.pow(looks.min(16))).min(longest), stop).await?;
+        Ok(())
+    }
+
+    /// Stores what was noted and `draws`, unless a budget does not have what these draw.
+    async fn draw(&mut self, draws: Vec<Event>) -> Result<Draw, JournalError> {
+        if self.bounds.allowance.is_empty() {
+            draws.into_iter().for_each(|event| self.desk.note(event));
+            self.desk.store().await?;
+            return Ok(Draw::Taken);
+        }
+        let draw = self.desk.draw(draws).await?;
+        if draw == Draw::Taken {
+            (self.without_budget, self.refused) = (None, None);
+        }
+        Ok(draw)
+    }
+
+    /// How the run ends if a draw was refused once more with the same `share`, of which nothing
+    /// will come back: then looking again shows nothing else.
+    pub(crate) fn out_of_budget(&mut self, share: Share) -> Option<Outcome> {
+        let before = self.refused.replace(share);
+        let is_final = before == Some(share) && (share.held == 0 || self.has_waited_enough());
+        let partial = self.desk.transcript.last_text();
+        is_final.then(|| Outcome::out_of_budget(share.limit, share.holder, partial))
+    }
+
+    fn has_waited_enough(&self) -> bool {
+        self.without_budget.is_some_and(|(since, _)| since.elapsed() >= BUDGET_PATIENCE)
     }
 
     /// Answers calls without running them.
@@ -86,9 +155,18 @@ impl<'a> Shift<'a> {
         if after_ms == 0 || self.agent.patience.waits == Waits::Skipped {
             return Ok(true);
         }
+        self.pause(Duration::from_millis(after_ms), stop).await
+    }
+
+    /// Does nothing for so long. Returns whether nothing came up meanwhile.
+    async fn pause(
+        &mut self,
+        length: Duration,
+        stop: &CancellationToken,
+    ) -> Result<bool, JournalError> {
         self.desk.store().await?;
         let token = CancellationToken::new();
-        let pause = tokio::time::sleep(Duration::from_millis(after_ms));
+        let pause = tokio::time::sleep(length);
         let work = async {
             tokio::select! {
                 () = pause => true,
@@ -100,13 +178,17 @@ impl<'a> Shift<'a> {
         Ok(matches!(waited, Watched::Ended(true)))
     }
 
+    /// Calls the model, if a budget has what that takes.
     pub(crate) async fn call_model(
         &mut self,
         max_tokens: u64,
         reserved: Usage,
-    ) -> Result<(), JournalError> {
+    ) -> Result<Draw, JournalError> {
         let before = self.desk.interrupts();
-        self.begin_model_call(Purpose::Turn, reserved.clone()).await?;
+        let draw = self.begin_model_call(Purpose::Turn, reserved.clone()).await?;
+        if draw != Draw::Taken {
+            return Ok(draw);
+        }
         fail::fail_point!("loop.model.called");
         let seen = self.desk.transcript.seq();
         let spoken = Mutex::new(String::new());
@@ -136,7 +218,7 @@ impl<'a> Shift<'a> {
         if self.bounds.model.id != self.model.info().id {
             self.bounds.model = self.model.info().clone();
         }
-        Ok(())
+        Ok(Draw::Taken)
     }
 
     /// What is to be done about a call that failed.
@@ -160,11 +242,10 @@ impl<'a> Shift<'a> {
         &mut self,
         purpose: Purpose,
         reserved: Usage,
-    ) -> Result<(), JournalError> {
+    ) -> Result<Draw, JournalError> {
         let model = self.bounds.model.id.clone();
         let called = ModelCalled { reserved, purpose, model, extra: Extra::default() };
-        self.desk.note(Event::ModelCalled(called));
-        self.desk.store().await
+        self.draw(vec![Event::ModelCalled(called)]).await
     }
 
     fn request(&self, messages: Vec<Arc<Message>>, max_tokens: u64) -> Request {
@@ -209,7 +290,9 @@ impl<'a> Shift<'a> {
         }
         let before = self.desk.interrupts();
         for group in dispatch::groups(runnable) {
-            self.run_group(group, before).await?;
+            if self.run_group(group, before).await? != Draw::Taken {
+                break;
+            }
             let late = self.desk.worked_ms() >= self.wall_end_ms();
             if late || self.desk.interrupts() > before {
                 break;
@@ -224,29 +307,33 @@ impl<'a> Shift<'a> {
         self.desk.transcript.leg_began_ms().saturating_add(limit)
     }
 
-    /// Runs calls side by side, recording each result as it comes.
+    /// Runs calls side by side, recording each result as it comes, if a budget has what they take.
     async fn run_group(
         &mut self,
         group: Vec<(ToolCall, &Arc<dyn crate::Tool>)>,
         before: Interrupts,
-    ) -> Result<(), JournalError> {
-        for (call, tool) in &group {
+    ) -> Result<Draw, JournalError> {
+        let started = group.iter().map(|(call, tool)| {
             let spec = tool.spec();
-            self.desk.note(Event::ToolStarted(ToolStarted {
+            Event::ToolStarted(ToolStarted {
                 call: call.id.clone(),
                 tool: spec.name.clone(),
                 repeatable: spec.idempotent,
                 extra: Extra::default(),
-            }));
-        }
+            })
+        });
+        let started: Vec<Event> = started.collect();
         // Looking has no effect, so it need not wait for the disk: what it saw is stored with the
         // next request, in one commit, unless it takes long.
         let looks =
             |tool: &dyn crate::Tool| tool.spec().effect == Effect::Read && tool.spec().idempotent;
-        let mut unstored = group.iter().all(|(_, tool)| looks(&***tool));
+        let counted = self.bounds.allowance.of(Limit::ToolCalls).is_some();
+        let mut unstored = !counted && group.iter().all(|(_, tool)| looks(&***tool));
         let soon = Instant::now() + SOON;
-        if !unstored {
-            self.desk.store().await?;
+        if unstored {
+            started.into_iter().for_each(|event| self.desk.note(event));
+        } else if let refused @ Draw::Refused(_) = self.draw(started).await? {
+            return Ok(refused);
         }
         fail::fail_point!("loop.tool.started");
         let token = CancellationToken::new();
@@ -264,7 +351,7 @@ impl<'a> Shift<'a> {
             }
             let again = again.into_iter().map(|(call, _)| call.id).collect();
             self.answer(again, Ending::Stopped, why);
-            return Ok(());
+            return Ok(Draw::Taken);
         }
         let mut running: FuturesUnordered<_> = group
             .into_iter()
@@ -305,7 +392,7 @@ impl<'a> Shift<'a> {
                     let output = ToolOutput::error(NOT_ENDED);
                     self.finish_call(id, output, Ending::Stopped, 0);
                 }
-                return Ok(());
+                return Ok(Draw::Taken);
             };
             open[index] = None;
             left -= 1;
@@ -327,7 +414,7 @@ impl<'a> Shift<'a> {
                 self.desk.store().await?;
             }
         }
-        Ok(())
+        Ok(Draw::Taken)
     }
 
     fn finish_call(&mut self, call: CallId, output: ToolOutput, ending: Ending, took_ms: u64) {
@@ -356,15 +443,17 @@ impl<'a> Shift<'a> {
         let input = transcript.context_tokens() + self.bounds.overhead_tokens + request;
         let max_tokens = self.bounds.model.max_output.min(4_096);
         let reserved = reservation(&self.bounds.model.price, input, max_tokens);
-        let (summary, by_model, usage) = if may_spend(transcript, &self.bounds.limits, &reserved) {
-            let before = self.desk.interrupts();
-            self.begin_model_call(Purpose::Compaction, reserved.clone()).await?;
+        let limits = self.bounds.allowance.within(&self.bounds.limits, transcript, Reach::Now);
+        let before_call = self.desk.interrupts();
+        let (summary, by_model, usage) = if may_spend(transcript, &limits, &reserved)
+            && self.begin_model_call(Purpose::Compaction, reserved.clone()).await? == Draw::Taken
+        {
             fail::fail_point!("loop.compact.called");
             let mut messages = all.clone();
             messages.push(Arc::new(Message::user(compact::REQUEST)));
             // A summary is prose, whatever the answer must look like.
             let request = Request { output_schema: None, ..self.request(messages, max_tokens) };
-            let result = self.ask(request, &|_| {}, before).await?;
+            let result = self.ask(request, &|_| {}, before_call).await?;
             fail::fail_point!("loop.compact.replied");
             match result {
                 Ok(reply) if !reply.message.text().trim().is_empty() => {

@@ -1,8 +1,9 @@
 //! What to do next: a pure function of the transcript.
 
-use crate::ModelInfo;
+use crate::allowance::Reach;
 use crate::calls::{Call, CallState};
 use crate::transcript::Transcript;
+use crate::{Allowance, ModelInfo};
 use posse_protocol::{
     CallId, Ending, FailureKind, Limit, Limits, Outcome, Price, Stop, ToolCall, Usage,
 };
@@ -16,6 +17,8 @@ pub struct Bounds {
     pub model: ModelInfo,
     /// Tokens of instructions and tools, which every request carries.
     pub overhead_tokens: u64,
+    /// What it may still draw of budgets.
+    pub allowance: Allowance,
 }
 
 /// One move of the loop.
@@ -52,6 +55,8 @@ pub enum Step {
     Compact,
     /// Nothing to do until something is appended.
     Wait,
+    /// A budget has not enough left, but others hold some that may come back.
+    WaitForBudget,
     /// The run ends like this.
     Finish(Outcome),
     /// The run has ended.
@@ -64,6 +69,8 @@ pub const LIMIT_NEAR: &str = "You are close to your limit of ";
 const COMPACT_AT_PERCENT: u64 = 80;
 /// A reply shorter than this is not worth asking for.
 const MIN_REPLY_TOKENS: u64 = 64;
+/// A reply that is not cut short for want of what others hold of a budget: longer ones are rare.
+const LONG_REPLY_TOKENS: u64 = 4_096;
 /// What an agent needs to report at the end.
 const REPORT_TOKENS: u64 = 256;
 /// What the model is told of a call that was stopped by a person.
@@ -188,16 +195,77 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
             });
         }
     }
-    Some(Step::CallTools(runnable))
+    let Some(share) = bounds.allowance.of(Limit::ToolCalls) else {
+        return Some(Step::CallTools(runnable));
+    };
+    // A call that runs again after a crash is one more to a budget.
+    let refused: Vec<CallId> = runnable.iter().map(|call| call.id.clone()).collect();
+    runnable.truncate(usize::try_from(share.left).unwrap_or(usize::MAX));
+    Some(match runnable.is_empty() {
+        false => Step::CallTools(runnable),
+        true if share.held > 0 => Step::WaitForBudget,
+        true => Step::Answer {
+            calls: refused,
+            ending: Ending::OverLimit,
+            why: format!("not run: the budget of run {} has no tool calls left", share.holder),
+        },
+    })
 }
 
-/// What to do now that the model has something to answer.
+/// What to do now that the model has something to answer, within limits and budgets.
 fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
+    let (limits, allowance) = (&bounds.limits, &bounds.allowance);
+    let own = turn_within(transcript, bounds, limits, Notice::Given);
+    if allowance.is_empty() {
+        return own;
+    }
+    let out_of_budget = |limit| {
+        let holder = allowance.of(limit)?.holder;
+        Some(Step::Finish(Outcome::out_of_budget(limit, holder, transcript.last_text())))
+    };
+    if let Some(over) = transcript.phase.over
+        && limits.tool_calls.is_none_or(|limit| transcript.spent.tool_calls < limit)
+    {
+        return out_of_budget(over).unwrap_or(own);
+    }
+    if matches!(own, Step::Finish(_)) {
+        return own;
+    }
+    let within = |reach| allowance.within(limits, transcript, reach);
+    let full = turn_within(transcript, bounds, &within(Reach::Returned), Notice::Given);
+    let most = match &full {
+        Step::Finish(Outcome::Stopped { limit, .. }) => {
+            return out_of_budget(*limit).unwrap_or(full);
+        }
+        Step::CallModel { max_tokens, .. } => *max_tokens,
+        _ => return full,
+    };
+    match turn_within(transcript, bounds, &within(Reach::Now), Notice::Withheld) {
+        Step::CallModel { max_tokens, .. } if max_tokens >= most => full,
+        now @ Step::CallModel { max_tokens, .. } if max_tokens >= most.min(LONG_REPLY_TOKENS) => {
+            now
+        }
+        _ => Step::WaitForBudget,
+    }
+}
+
+/// Whether the agent is told that a limit is near.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Notice {
+    /// Once, and until then room is kept for its report.
+    Given,
+    /// It is not.
+    Withheld,
+}
+
+/// What to do now that the model has something to answer, within `limits`.
+fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice: Notice) -> Step {
     let spent = &transcript.spent;
     let used = transcript.leg_usage();
-    let limits = &bounds.limits;
     let stopped = |limit| Step::Finish(Outcome::stopped(limit, transcript.last_text()));
-    if limits.turns.is_some_and(|limit| spent.turns >= limit) {
+    // A call that failed and is made again is the same turn.
+    let is_new = !transcript.phase.again;
+    if is_new && limits.turns.is_some_and(|limit| spent.turns >= limit) {
         return stopped(Limit::Turns);
     }
     if let Some(limit) = transcript.phase.over {
@@ -225,10 +293,10 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
         if left < MIN_REPLY_TOKENS.min(limit) || left == 0 {
             return stopped(Limit::OutputTokens);
         }
-        let told = spent.told.contains(&Limit::OutputTokens);
+        let told = notice == Notice::Withheld || spent.told.contains(&Limit::OutputTokens);
         let usable = if told { left } else { left.saturating_sub(REPORT_TOKENS) };
         if !told && usable < MIN_REPLY_TOKENS {
-            return tell(transcript, bounds, Limit::OutputTokens);
+            return tell(transcript, limits, Limit::OutputTokens);
         }
         max_tokens = max_tokens.min(usable);
     }
@@ -243,17 +311,21 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
             return stopped(Limit::Cost);
         }
         let report = sent.saturating_add(sent / 2) / price.output + REPORT_TOKENS;
-        let told = spent.told.contains(&Limit::Cost);
+        let told = notice == Notice::Withheld || spent.told.contains(&Limit::Cost);
         let usable = if told { affordable } else { affordable.saturating_sub(report) };
         if !told && usable < MIN_REPLY_TOKENS {
-            return tell(transcript, bounds, Limit::Cost);
+            return tell(transcript, limits, Limit::Cost);
         }
         max_tokens = max_tokens.min(usable);
     }
-    if let Some(limit) = near(transcript, bounds, input) {
-        return tell(transcript, bounds, limit);
+    if let Some(limit) = near(transcript, limits, input).filter(|_| notice == Notice::Given) {
+        return tell(transcript, limits, limit);
     }
     let reserved = reservation(price, input, max_tokens);
+    // Where only what is sent costs something, no shorter reply makes it cheaper.
+    if limits.cost.is_some_and(|limit| used.cost + reserved.cost > limit) {
+        return stopped(Limit::Cost);
+    }
     Step::CallModel { max_tokens, reserved, after_ms: transcript.phase.wait_ms }
 }
 
@@ -279,14 +351,17 @@ pub(crate) fn keep_tokens(bounds: &Bounds) -> u64 {
 }
 
 /// The first limit that is near and has not been told yet.
-fn near(transcript: &Transcript, bounds: &Bounds, next_input: u64) -> Option<Limit> {
+fn near(transcript: &Transcript, limits: &Limits, next_input: u64) -> Option<Limit> {
     let spent = &transcript.spent;
     let used = transcript.leg_usage();
-    let limits = &bounds.limits;
     let most = |used: u64, limit: u64| used.saturating_mul(5) >= limit.saturating_mul(4);
     let sent = used.all_input_tokens().saturating_add(next_input);
     let near = [
-        (Limit::Turns, limits.turns.is_some_and(|limit| limit > 1 && limit - spent.turns == 1)),
+        (
+            Limit::Turns,
+            !transcript.phase.again
+                && limits.turns.is_some_and(|limit| limit > 1 && limit - spent.turns == 1),
+        ),
         (
             Limit::ToolCalls,
             limits.tool_calls.is_some_and(|limit| {
@@ -316,10 +391,9 @@ fn near(transcript: &Transcript, bounds: &Bounds, next_input: u64) -> Option<Lim
 }
 
 /// Tells the agent that it nears `limit`.
-fn tell(transcript: &Transcript, bounds: &Bounds, limit: Limit) -> Step {
+fn tell(transcript: &Transcript, limits: &Limits, limit: Limit) -> Step {
     let spent = &transcript.spent;
     let usage = transcript.leg_usage();
-    let limits = &bounds.limits;
     let seconds = |ms: u64| format!("{} s", ms / 1000);
     let number = |of: Option<u64>| of.unwrap_or_default().to_string();
     let (used, of) = match limit {

@@ -82,7 +82,7 @@ pub(crate) struct Phase {
     /// Milliseconds to wait before the next call of the model.
     pub(crate) wait_ms: u64,
     /// The next call is one that failed, made again.
-    again: bool,
+    pub(crate) again: bool,
     /// What an unanswered model call may have cost.
     reserved: Option<Usage>,
     /// Compacted since the last reply: doing it again would change nothing.
@@ -340,6 +340,8 @@ impl Transcript {
     }
 
     fn receive(&mut self, seq: Seq, received: &MessageReceived) {
+        // What is asked now is not what the call that failed has asked.
+        self.phase.again &= received.is_only_recorded();
         let idle = self.is_idle();
         match &received.from {
             Sender::User | Sender::Run(_) => {

@@ -7,7 +7,7 @@ pub use selection::{Choice, Filters, Targets};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use posse::protocol::Effort;
+use posse::protocol::{Budget, Effort};
 use std::path::PathBuf;
 
 /// Runs LLM agents on your files, durably
@@ -29,7 +29,8 @@ Exit codes:
   1    failed                    5    stopped at another limit
   2    wrong command line,       6    the database cannot be used or is damaged,
        settings or input              or the disk is full
-  3    cancelled                 130  interrupted; the run is kept";
+  3    cancelled                 7    out of budget
+                                 130  interrupted; the run is kept";
 
 const MORE: &str = "\
 First steps:
@@ -51,7 +52,8 @@ Exit codes:
   1    failed                    5    stopped at another limit
   2    wrong command line,       6    the database cannot be used or is damaged,
        settings or input              or the disk is full
-  3    cancelled                 130  interrupted; the run is kept";
+  3    cancelled                 7    out of budget
+                                 130  interrupted; the run is kept";
 
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Everywhere")]
@@ -90,7 +92,7 @@ pub enum Command {
     Webhooks(WebhooksVerb),
     /// List the models there are, those that can be used now first
     Models(ModelsOptions),
-    /// Keep a process in the background that executes runs, so that they outlive the terminal
+    /// Execute runs in the background, so that they outlive the terminal
     #[command(subcommand)]
     Daemon(DaemonVerb),
     /// Show the settings in force and where each came from
@@ -127,6 +129,10 @@ pub struct AgentOptions {
     /// Stop before more than this many dollars are spent
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     pub max_cost: Option<f64>,
+    /// What the run and all below it may spend together, such as cost=1.50,turns=200; also
+    /// tool_calls, tokens, input_tokens, output_tokens and children
+    #[arg(long, value_name = "BUDGET", value_parser = posse::config::parse_budget)]
+    pub budget: Option<Budget>,
     /// Stop after this much time at work, such as 90s, 10m or 2h
     #[arg(long, value_name = "TIME", value_parser = posse::config::parse_duration)]
     pub timeout: Option<u64>,
@@ -180,7 +186,7 @@ pub struct RunOptions {
 #[derive(Args)]
 pub struct ChatOptions {
     /// Go on with this session [default: the newest in the folder]
-    #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with_all = ["agent", "model", "effort", "max_turns", "max_cost", "timeout", "record", "replay"])]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with_all = ["agent", "model", "effort", "max_turns", "max_cost", "budget", "timeout", "record", "replay"])]
     pub resume: Option<Option<String>>,
     #[command(flatten)]
     pub agent: AgentOptions,

@@ -1,7 +1,7 @@
 //! What runs take: turns, tool calls, tokens, money. Counted from events or from rows, and summed.
 
-use posse::RunRow;
-use posse::protocol::{Event, Purpose, Usage, Usd};
+use posse::protocol::{Event, Limit, Purpose, Usage, Usd};
+use posse::{Budget, RunRow};
 use serde::Serialize;
 
 /// What one run has taken, or several together.
@@ -81,6 +81,52 @@ impl Spending {
 
     pub fn cost(&self) -> Usd {
         self.usage.cost
+    }
+}
+
+/// How much of the budget of `row` is drawn, of those of `limits` that it has: `3 of 10 turns`.
+pub fn of_budget(row: &RunRow, limits: &[Limit]) -> String {
+    let Some(budget) = &row.budget else { return String::new() };
+    let drawn = row.drawn.unwrap_or_default();
+    let part = |limit: &Limit| {
+        let (drawn, of) = (limit.amount(drawn.of(*limit)), limit.amount(budget.of(*limit)?));
+        Some(match limit {
+            Limit::Cost => format!("{drawn} of {of}"),
+            limit => format!("{drawn} of {of} {limit}"),
+        })
+    };
+    limits.iter().filter_map(part).collect::<Vec<_>>().join(", ")
+}
+
+/// A part of a budget, as `--json` prints it; money in dollars.
+#[derive(Serialize)]
+pub struct BudgetView {
+    limit: Limit,
+    of: serde_json::Number,
+    /// Spent or reserved.
+    drawn: serde_json::Number,
+    /// What of that may come back.
+    held: serde_json::Number,
+}
+
+impl BudgetView {
+    /// The parts that the budget of `row` has.
+    pub fn of(row: &RunRow) -> Option<Vec<Self>> {
+        let budget = row.budget.as_ref()?;
+        let drawn = row.drawn.unwrap_or_default();
+        let number = |limit: Limit, amount: u64| match limit {
+            Limit::Cost => serde_json::Number::from_f64(Usd(amount).dollars()),
+            _ => Some(amount.into()),
+        };
+        let part = |limit: Limit| {
+            Some(BudgetView {
+                limit,
+                of: number(limit, budget.of(limit)?)?,
+                drawn: number(limit, drawn.of(limit))?,
+                held: number(limit, row.held.of(limit))?,
+            })
+        };
+        Some(Budget::DIMENSIONS.into_iter().filter_map(part).collect())
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is printed as JSON, and words for numbers.
 
-use crate::spending::SumView;
+use crate::spending::{BudgetView, SumView};
 use posse::todo::{self, Todo};
 use posse::{RunId, RunRow, Status};
 use serde::Serialize;
@@ -32,6 +32,9 @@ pub struct RunView {
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub cost_usd: f64,
+    /// What it and all below it may spend together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Vec<BudgetView>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
     /// Its log was removed.
@@ -102,6 +105,7 @@ impl RunView {
             input_tokens: row.spent.input_tokens + row.reserved.input_tokens,
             output_tokens: row.spent.output_tokens + row.reserved.output_tokens,
             cost_usd: row.cost().dollars(),
+            budget: BudgetView::of(row),
             damaged: row.damaged.clone(),
             erased: row.erased,
             parent: row.parent,

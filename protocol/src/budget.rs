@@ -1,6 +1,6 @@
 //! How much a run and everything below it may spend together.
 
-use crate::{Extra, Limit, Usage, Usd};
+use crate::{Extra, Limit, RunId, Usage, Usd};
 use serde::{Deserialize, Serialize};
 
 /// How much a run and everything below it may spend together; `None` is without limit.
@@ -49,6 +49,19 @@ pub struct Amount {
     pub tool_calls: u64,
     /// Runs.
     pub children: u64,
+}
+
+/// How much of something a run may still draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Of what.
+    pub limit: Limit,
+    /// Whose budget limits it.
+    pub holder: RunId,
+    /// How much is left; money in billionths of a dollar.
+    pub left: u64,
+    /// How much others have reserved and may give back.
+    pub held: u64,
 }
 
 impl Budget {

@@ -1,7 +1,7 @@
 //! How runs belong together: who started whom, with how much of whose conversation, and who may
 //! hand work to whom.
 
-use crate::{AgentName, AgentSpec, CallId, Extra, Message, RunId, Seq};
+use crate::{AgentName, AgentSpec, CallId, Extra, Limit, Message, RunId, Seq};
 use serde::{Deserialize, Serialize};
 
 /// How the end of a run that nobody waits for is told to its parent.
@@ -82,6 +82,9 @@ pub struct Parent {
     /// The nearest run above it that has a budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<RunId>,
+    /// What the budgets above it limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limited: Vec<Limit>,
     /// Every run above it, the root first, its parent last. Never empty.
     pub ancestors: Vec<RunId>,
     /// Fields of a later version.

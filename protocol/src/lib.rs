@@ -25,7 +25,7 @@ mod subagents;
 mod tool;
 mod usage;
 
-pub use budget::{Amount, Budget};
+pub use budget::{Amount, Budget, Share};
 pub use delegation::{
     Announce, Caller, ChildStarted, Context, Delegation, DelegationStrategy, Forked, Guise, Offer,
     Parent,

@@ -52,6 +52,16 @@ pub enum Limit {
     Children,
 }
 
+impl Limit {
+    /// So much of it as people write it, money in billionths of a dollar.
+    pub fn amount(self, number: u64) -> String {
+        match self {
+            Limit::Cost => Usd(number).to_string(),
+            _ => number.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

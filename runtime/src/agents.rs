@@ -27,7 +27,7 @@ mod values;
 pub(crate) mod yaml;
 
 pub use definition::{
-    AgentDefinition, Budget, COLORS, Isolation, Memory, Network, Paths, PermissionMode,
+    AgentDefinition, COLORS, Isolation, Measure, Memory, Network, Paths, PermissionMode,
 };
 pub use live::LiveCatalog;
 pub use problem::{Level, Problem};

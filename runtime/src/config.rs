@@ -2,6 +2,7 @@
 //! knows where it came from. Reads files that it is pointed to; never the environment.
 
 mod agents;
+pub(crate) mod budget;
 mod file;
 mod lanes;
 mod lifecycle;
@@ -14,6 +15,7 @@ pub(crate) mod subagents;
 mod webhooks;
 
 pub use agents::AgentTable;
+pub use budget::{BudgetSettings, DEFAULT_CHILDREN, parse_budget};
 pub use file::AutoResume;
 pub use lanes::LaneSettings;
 pub use lifecycle::LifecycleSettings;
@@ -67,6 +69,9 @@ pub struct Config {
     pub lifecycle: LifecycleSettings,
     /// How far runs may go that say nothing else.
     pub limits: LimitSettings,
+    /// How much a root and everything below it may spend together when neither it nor its agent
+    /// says.
+    pub budget: BudgetSettings,
     /// How long runs put up with a provider in trouble.
     pub patience: PatienceSettings,
     /// Vendors and models: those that come with Posse, and what the user adds.
@@ -187,6 +192,7 @@ impl Config {
         self.lanes.set(file.lanes, &self.catalog.value, origin).map_err(invalid)?;
         self.patience.set(file.patience, origin).map_err(invalid)?;
         self.limits.narrow(file.limits.check().map_err(invalid)?, origin);
+        self.budget.set(file.budget.check().map_err(invalid)?, origin);
         if let Some(depth) = file.max_depth.filter(|depth| *depth > DEEPEST) {
             return Err(invalid(format!("`max_depth` is {depth}: it can be 0 to {DEEPEST}")));
         }
@@ -252,6 +258,7 @@ impl Default for Config {
             durability: Setting::default(Durability::Power),
             lifecycle: LifecycleSettings::usual(),
             limits: LimitSettings::none(),
+            budget: BudgetSettings::usual(),
             patience: PatienceSettings::usual(),
             catalog: Setting::default(Catalog::built_in()),
             agents: Vec::new(),
@@ -283,7 +290,7 @@ fn default_agent() -> AgentName {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use posse_protocol::Usd;
+    use posse_protocol::{Budget, Usd};
 
     /// Loads a user's and a project's file with these texts.
     fn load(user: &str, project: &str) -> Result<Config, ConfigError> {
@@ -425,6 +432,23 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_is_the_user_s_and_a_project_can_only_make_it_smaller() {
+        let usual = load("", "").unwrap().budget;
+        assert_eq!(usual.budget(), Budget { children: Some(10_000), ..Budget::default() });
+        let user = "[budget]\nusd = 5\nturns = 100\nchildren = 50000";
+        let config = load(user, "[budget]\ncost = 9\nturns = 10\ntokens = 7").unwrap();
+        assert_eq!(config.budget.cost.value, Some(Usd::from_dollars(5.0)));
+        assert!(matches!(config.budget.cost.origin, Origin::User(_)));
+        assert!(matches!(config.budget.turns.origin, Origin::Project(_)));
+        let budget = config.budget.budget();
+        assert_eq!((budget.turns, budget.children), (Some(10), Some(50_000)));
+        assert_eq!((budget.input_tokens, budget.output_tokens), (Some(7), Some(7)));
+        let error = load("[budget]\ncost = 0", "").unwrap_err().to_string();
+        assert!(error.contains("in [budget]: `cost` is 0"), "{error}");
+        assert!(load("[budget]\ntime = 1", "").unwrap_err().to_string().contains("unknown field"));
+    }
+
+    #[test]
     fn agents_know_their_lines_and_are_whole_or_changes() {
         let text = "model = \"x\"\n\n[agents.scout]\ndescription = \"d\"\ninstructions = \"i\"\n\
                     [agents.explore]\nmodel = \"haiku\"\nlimits = { turns = 3, tool_calls = 9 }";
@@ -441,7 +465,7 @@ mod tests {
             ("description = \"d\"", "`instructions` is missing"),
             ("instructions = \"d\"", "`description` is missing"),
             ("modle = \"x\"", "`modle` is no field of an agent"),
-            ("limits = { turn = 3 }", "`budget` has `turn`"),
+            ("limits = { turn = 3 }", "`limits` has `turn`"),
             ("tools = 5", "`tools` is `5`"),
         ] {
             let error = load(&format!("[agents.scout]\n{wrong}"), "").unwrap_err().to_string();

@@ -171,6 +171,9 @@ impl Workbench {
         let mut journal = RunJournal::new(store.clone(), run, assignment.epoch, stopping, hooks);
         let mut stall = Stall::new(store.clone(), run, self.stall_after);
         let mut first = None;
+        if assignment.birth.is_none() {
+            fail::fail_point!("run.taken_up");
+        }
         if let Some(birth) = assignment.birth {
             first = birth.events.first().cloned();
             journal = journal.with_birth(birth);
@@ -265,7 +268,9 @@ impl Workbench {
                 Next::Leave(Left::AtRest)
             }
             Err(JournalError::NotOwner | JournalError::Damaged(_)) => Next::Leave(Left::AtRest),
-            Err(JournalError::Moved | JournalError::Failed(_)) => Next::Later,
+            Err(JournalError::Moved | JournalError::Failed(_) | JournalError::OverBudget(_)) => {
+                Next::Later
+            }
         }
     }
 

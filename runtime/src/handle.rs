@@ -147,12 +147,21 @@ impl RunHandle {
         if row.outcome.is_none() {
             return Ok(None);
         }
-        let before_last = Seq(row.last_seq.0.saturating_sub(2));
-        let records = self.inner.store.read(self.run, before_last, 2).await?;
-        Ok(records.into_iter().rev().find_map(|record| match record.event {
-            Event::RunFinished(finished) => Some(finished.outcome),
-            _ => None,
-        }))
+        // After the end may come that the run was archived, and the ends of others that are only
+        // recorded: rarely many.
+        let mut back = 2;
+        loop {
+            let after = Seq(row.last_seq.0.saturating_sub(back));
+            let records = self.inner.store.read(self.run, after, usize::MAX).await?;
+            let outcome = records.into_iter().rev().find_map(|record| match record.event {
+                Event::RunFinished(finished) => Some(finished.outcome),
+                _ => None,
+            });
+            if outcome.is_some() || after == Seq::ZERO {
+                return Ok(outcome);
+            }
+            back = back.saturating_mul(8);
+        }
     }
 }
 
@@ -189,7 +198,6 @@ impl Events {
                 match self.inner.store.read(self.run, self.after, PAGE).await {
                     Ok(records) => {
                         self.unread = records.len() == PAGE;
-                        self.ended &= records.is_empty();
                         self.page.extend(records);
                     }
                     Err(error) => return Some(Err(error.into())),
@@ -207,7 +215,12 @@ impl Events {
 
     fn deliver(&mut self, record: Record) -> Update {
         self.after = record.seq;
-        self.ended = matches!(record.event, Event::RunFinished(_) | Event::Archived(_));
+        self.ended = match &record.event {
+            Event::RunFinished(_) | Event::Archived(_) => true,
+            // It sets nobody to work.
+            Event::MessageReceived(received) => self.ended && received.is_only_recorded(),
+            _ => false,
+        };
         Update::Event(Box::new(record))
     }
 

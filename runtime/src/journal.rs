@@ -1,12 +1,13 @@
 //! A run's log as its owner sees it, on top of the store.
 
 use crate::active::Stopping;
+use crate::budget::Purse;
 use crate::delegation::announcement::{Account, Announcement};
 use crate::delegation::child::{request, stopped_by};
 use crate::webhooks::Hooks;
 use async_trait::async_trait;
-use posse_agent::{Expect, Journal, JournalError};
-use posse_protocol::{Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq};
+use posse_agent::{Allowance, Expect, Journal, JournalError};
+use posse_protocol::{Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share};
 use posse_store::{
     Append, Filter, Guard, Kin, Notice, Ownership, Reserve, Store, StoreError, Unfinished,
 };
@@ -28,6 +29,7 @@ pub(crate) struct RunJournal {
     birth: Mutex<Option<Birth>>,
     /// What goes by, counted: whom to tell of the end, and what it took.
     account: Mutex<Account>,
+    purse: Purse,
     /// Who outside is told of the end.
     hooks: Arc<Hooks>,
 }
@@ -88,7 +90,8 @@ impl RunJournal {
     ) -> Self {
         let tail = store.watch(run);
         let (fresh, birth, account) = (Mutex::default(), Mutex::default(), Mutex::default());
-        RunJournal { store, run, epoch, tail, stopping, fresh, birth, account, hooks }
+        let purse = Purse::default();
+        RunJournal { store, run, epoch, tail, stopping, fresh, birth, account, purse, hooks }
     }
 
     /// The journal of a run that is yet to be stored.
@@ -247,6 +250,7 @@ impl RunJournal {
     fn observe(&self, records: &[Record]) {
         let mut account = self.account();
         for record in records {
+            self.purse.observe(&record.event);
             account.observe(record.seq, &record.event);
         }
     }
@@ -323,6 +327,18 @@ impl Journal for RunJournal {
             std::future::pending::<()>().await;
         }
     }
+
+    async fn allowance(&self) -> Result<Allowance, JournalError> {
+        if !self.purse.is_limited() {
+            return Ok(Allowance::default());
+        }
+        // Whoever starts the run need not wait until it may draw something.
+        if self.is_unborn() {
+            let made = self.hand_over(Vec::new(), None, Ownership::Mine).await;
+            made.map_err(journal_error)?;
+        }
+        self.purse.allowance(&*self.store, self.run).await.map_err(journal_error)
+    }
 }
 
 /// Stores a new run. Returns when: milliseconds since 1970.
@@ -382,6 +398,9 @@ fn records(run: RunId, events: &[Event]) -> Vec<Record> {
 fn journal_error(error: StoreError) -> JournalError {
     match error {
         StoreError::Moved { .. } => JournalError::Moved,
+        StoreError::OverBudget { holder, limit, left, held, .. } => {
+            JournalError::OverBudget(Share { limit, holder, left, held })
+        }
         StoreError::NotOwner(_) | StoreError::Closed => JournalError::NotOwner,
         StoreError::Damaged { .. } | StoreError::Newer(_) => {
             JournalError::Damaged(error.to_string())

@@ -28,6 +28,7 @@
 mod active;
 pub mod agents;
 mod archive;
+mod budget;
 pub mod config;
 mod control;
 mod delegation;
@@ -65,7 +66,9 @@ pub use posse_agent::{Answer, Model, ModelError, Patience, Tool, ToolContext, Tr
 pub use posse_model as model;
 pub use posse_model::{Catalog, Keys, Pacing, Provider, ResolveError};
 pub use posse_protocol as protocol;
-pub use posse_protocol::{AgentName, AgentSpec, Limits, Outcome, RunId, RunSpec, Seq, Status};
+pub use posse_protocol::{
+    AgentName, AgentSpec, Budget, Limits, Outcome, RunId, RunSpec, Seq, Status,
+};
 pub use posse_store as store;
 pub use posse_store::RunRow;
 pub use posse_tools::{launch, todo};

@@ -2,6 +2,7 @@
 //! anything is stored.
 
 use crate::agents::{AgentCatalog, Source};
+use crate::budget::budget_of;
 use crate::delegation::child::Above;
 use crate::delegation::filter::{self, Facts};
 use crate::delegation::rules::{self, Rules, check_enabled};
@@ -9,12 +10,12 @@ use crate::delegation::{DEEPEST, context, mention, spawn, subagents, task};
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::runtime::Runtime;
-use crate::selection;
+use crate::selection::{self, Money};
 use crate::skills::allows;
 use crate::skills::selection::{Author, keep_useful, teach};
 use crate::skills::tool as skill_tool;
 use posse_protocol::{
-    AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant, Limits,
+    AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant, Limit, Limits,
     Message, MessageReceived, Offer, Part, RunSpec, RunStarted, Sender,
 };
 use std::path::Path;
@@ -65,7 +66,9 @@ impl Runtime {
         for narrower in rules.iter().flat_map(Rules::skills) {
             skills.retain(|skill| allows(&narrower, &skill.name));
         }
-        let grant = Grant { workspace, skills, ..Grant::default() };
+        let general = above.is_none().then_some(&config.budget);
+        let budget = budget_of(spec, &agent, general);
+        let grant = Grant { workspace, skills, budget, ..Grant::default() };
         let grant = self.grant(&agents, &agent, grant, above, strategy, spec)?;
         teach(&mut agent, &grant.skills)?;
         agent.effort = spec.effort.or(agent.effort).or(config.effort);
@@ -80,8 +83,16 @@ impl Runtime {
             limits.wall_ms = limits.wall_ms.or(rules.timeout_ms());
         }
         let parent = above.map(|above| &*above.started);
+        // Nobody is given more time than whoever waits for it has.
+        let time = parent.and_then(|parent| parent.limits.wall_ms);
+        limits.wall_ms = limits.wall_ms.into_iter().chain(time).min();
         let selection = self.selected(spec, &agent, parent).await?;
-        selection::check(&selection, self.models(), &agent, &limits)?;
+        let own = limits.cost.or(grant.budget.cost);
+        let money = match own.is_some() || above.is_some_and(|above| above.limits(Limit::Cost)) {
+            true => Money::Limited,
+            false => Money::Free,
+        };
+        selection::check(&selection, self.models(), &agent, money)?;
         let mut started = RunStarted {
             fallbacks: selection.fallbacks,
             limits,

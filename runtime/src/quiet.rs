@@ -22,7 +22,9 @@ pub(crate) async fn watch(store: Arc<dyn Store>, quiet: Duration, stop: Cancella
         // A store that fails now is asked again soon.
         for row in store.list(&filter).await.unwrap_or_default() {
             if is_quiet(&row, quiet) {
+                fail::fail_point!("quiet.append.before");
                 let _ = store.append(vec![told(&row)]).await;
+                fail::fail_point!("quiet.append.after");
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::agents::{AgentCatalog, LiveCatalog};
 use crate::archive::Lifecycle;
+use crate::config::DEFAULT_CHILDREN;
 use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::execute::Workbench;
@@ -15,8 +16,8 @@ use crate::webhooks::{self, Sender, Webhook};
 use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
 use posse_protocol::{
-    CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Record, RunId, RunSpec, Seq,
-    SubagentRules, ToolFinished, ToolOutput,
+    Budget, CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Record, RunId,
+    RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
 };
 use posse_store::{
     Append, Durability, Filter, Guard, Options, Ownership, RunRow, SqliteStore, Store, StoreError,
@@ -68,6 +69,9 @@ pub struct RuntimeConfig {
     pub cassette: Option<Cassette>,
     /// How far runs may go when neither they nor their agent say.
     pub limits: Limits,
+    /// How much a root and everything below it may spend together when neither it nor its agent
+    /// says.
+    pub budget: Budget,
     /// The agents there are.
     pub agents: LiveCatalog,
     /// The skills there are.
@@ -118,6 +122,7 @@ impl RuntimeConfig {
             pacing: Pacing::default(),
             cassette: None,
             limits: Limits::default(),
+            budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
             agents: AgentCatalog::built_in().into(),
             skills: LiveSkills::default(),
             by_folder: None,
@@ -210,7 +215,7 @@ impl Runtime {
                 config.patience.waits = Waits::Skipped;
             }
         }
-        config.agents.settle_in(config.tool_facts(), &config.limits);
+        config.agents.settle_in(config.tool_facts(), &config.limits, &config.budget);
         let workbench = Arc::new(Workbench::new(&config, models));
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
         let sender = Sender::start(store.clone(), workbench.hooks.clone());

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::runtime::{Runtime, RuntimeConfig};
 use posse_model::{Models, Why};
-use posse_protocol::{AgentSpec, Limits, RunSpec, RunStarted};
+use posse_protocol::{AgentSpec, RunSpec, RunStarted};
 
 /// The models of a run that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,19 +112,28 @@ fn meant<'a>(word: Option<&'a String>, config: &'a RuntimeConfig) -> Option<&'a 
     }
 }
 
-/// Refuses what a model of the selection cannot do for `agent` within `limits`.
+/// Whether a run may spend as much as it likes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Money {
+    /// A limit or a budget says how much.
+    Limited,
+    /// Nobody says.
+    Free,
+}
+
+/// Refuses what a model of the selection cannot do for `agent`, whose money may be limited.
 pub(crate) fn check(
     selection: &Selection,
     models: &Models,
     agent: &AgentSpec,
-    limits: &Limits,
+    money: Money,
 ) -> Result<(), Error> {
     for id in std::iter::once(&selection.model).chain(&selection.fallbacks) {
         let abilities = models.abilities(id)?;
-        if limits.cost.is_some() && !abilities.priced {
+        if money == Money::Limited && !abilities.priced {
             return Err(Error::InvalidInput(format!(
                 "the price of {id} is not known, so a limit of cost cannot be kept; leave the limit \
-                 out, limit turns, tokens or time instead, or set its `price` in your settings"
+                 or budget out, limit turns, tokens or time instead, or set its `price` in your settings"
             )));
         }
         if !abilities.tools {

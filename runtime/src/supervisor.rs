@@ -152,6 +152,7 @@ impl Supervisor {
 
     /// Looks at once for what there is to do.
     pub(crate) fn look_again(&self) {
+        self.shared.line().look_at_all();
         self.shared.nudge.notify_one();
     }
 

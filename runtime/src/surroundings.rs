@@ -59,7 +59,9 @@ impl fmt::Debug for ByFolder {
 impl RuntimeConfig {
     /// What stands around runs in `folder`.
     pub(crate) fn around(&self, folder: &Path) -> Surroundings {
-        let settle = |found: &Surroundings| found.agents.settle_in(self.tool_facts(), &self.limits);
+        let settle = |found: &Surroundings| {
+            found.agents.settle_in(self.tool_facts(), &self.limits, &self.budget);
+        };
         match &self.by_folder {
             Some(folders) => folders.at(folder, settle),
             None => Surroundings { agents: self.agents.clone(), skills: self.skills.clone() },

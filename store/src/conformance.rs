@@ -4,6 +4,7 @@
 //! cases use the [`Store`] trait alone and wait with deadlines, never for luck.
 
 mod background;
+mod budgets;
 mod claims;
 mod deliveries;
 mod leftovers;
@@ -158,6 +159,16 @@ const CASES: &[(&str, Case)] = cases! {
         an_end_and_its_announcement_are_one
         a_run_that_awaits_results_sleeps_until_the_last
         a_result_that_comes_early_is_no_retry;
+    budgets:
+        a_call_draws_what_it_reserves_and_gives_back_the_rest
+        what_does_not_fit_is_refused_and_changes_nothing
+        each_thing_is_drawn_from_the_nearest_budget_that_limits_it
+        a_budget_of_its_own_is_carved_out_and_comes_back
+        runs_below_count_until_they_end
+        what_is_below_an_ended_run_draws_on_the_next_budget
+        a_run_that_goes_on_takes_a_new_allowance
+        what_nobody_limits_changes_no_other_row
+        many_at_once_draw_no_more_than_there_is;
     background:
         an_announcement_wakes_whoever_waits_and_reopens_nobody
         what_is_gathered_wakes_with_the_last_or_when_it_is_quiet

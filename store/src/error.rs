@@ -1,6 +1,6 @@
 //! What can go wrong with a store.
 
-use posse_protocol::{DecodeError, RunId, Seq};
+use posse_protocol::{DecodeError, Limit, RunId, Seq};
 
 /// Why a store did not do what it was asked.
 ///
@@ -44,6 +44,25 @@ pub enum StoreError {
     /// The run is put away; nothing may follow.
     #[error("run {0} is archived")]
     Archived(RunId),
+    /// A budget does not have what the run wants to draw.
+    #[error(
+        "the budget of run {} has {} of its {limit} left, and {} would be needed ({} more are held by others and may come back)",
+        holder.short(), limit.amount(*left), limit.amount(*wanted), limit.amount(*held)
+    )]
+    OverBudget {
+        /// Who wants to draw.
+        run: RunId,
+        /// Whose budget it is.
+        holder: RunId,
+        /// Of what.
+        limit: Limit,
+        /// How much is wanted; money in billionths of a dollar.
+        wanted: u64,
+        /// How much is left.
+        left: u64,
+        /// How much others have reserved and may give back.
+        held: u64,
+    },
     /// Its log was removed.
     #[error(
         "the log of run {0} was removed, as was asked for; `posse cost --run {0}` shows what it cost"

@@ -10,6 +10,7 @@
 //! the same for all of them.
 
 mod append;
+mod budget;
 mod chain;
 mod clock;
 pub mod conformance;
@@ -26,6 +27,7 @@ mod sql;
 mod sqlite;
 
 pub use append::{Append, Appended, Guard, Ownership, Reserve};
+pub use budget::shares;
 pub use clock::{Clock, MachineClock};
 pub use delivery::{
     Delivery, DeliveryFilter, DeliveryState, Notice, Outbox, Revival, Settled, Settlement,

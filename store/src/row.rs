@@ -3,6 +3,7 @@
 //! [`RunRow::admit`] is the law of appending. It is pure, so that every store obeys the same one.
 
 use crate::append::{Append, Draft, Guard, Ownership};
+use crate::budget::{Before, Entry};
 use crate::chain;
 use crate::error::StoreError;
 use crate::spending::{ModelCall, OpenCall};
@@ -99,6 +100,8 @@ pub struct RunRow {
     pub budget: Option<Budget>,
     /// How much of that is spent or reserved. Follows from the logs of all who draw on it.
     pub drawn: Option<Amount>,
+    /// How much of that is reserved and may come back.
+    pub held: Amount,
     /// The model call that was made and has no answer yet.
     pub calling: Option<OpenCall>,
     /// Where it stands, given which workers are alive. Set by [`crate::Store::list`].
@@ -203,6 +206,7 @@ impl RunRow {
             account: None,
             budget: None,
             drawn: None,
+            held: Amount::default(),
             calling: None,
             status: Status::Queued,
         }
@@ -234,13 +238,13 @@ impl RunRow {
     }
 
     /// Decides whether `append` may be made to the run as `row` shows it, and what the row and
-    /// the new events are then.
+    /// the new events are then, and what those mean to the accounts that the run draws on.
     pub(crate) fn admit(
         row: Option<&RunRow>,
         draft: &Draft,
         worker: WorkerId,
         at: u64,
-    ) -> Result<(RunRow, Vec<StoredEvent>), StoreError> {
+    ) -> Result<(RunRow, Vec<StoredEvent>, Vec<Entry>), StoreError> {
         let append = &draft.append;
         let run = append.run;
         let mut next = match (&append.guard, row) {
@@ -260,7 +264,7 @@ impl RunRow {
             )));
         }
         if append.guard == Guard::Open {
-            return next.check_open(append).map(|()| (next, Vec::new()));
+            return next.check_open(append).map(|()| (next, Vec::new(), Vec::new()));
         }
         if let Some(reason) = &next.damaged {
             return Err(StoreError::Damaged { run, seq: next.last_seq, reason: reason.clone() });
@@ -277,12 +281,17 @@ impl RunRow {
             return Err(StoreError::Moved { run, last: next.last_seq });
         }
         let mut stored = Vec::with_capacity(append.events.len());
+        let mut entries = Vec::new();
         for (event, body) in append.events.iter().zip(&draft.bodies) {
             if matches!(append.guard, Guard::Anyone { .. }) && !is_open_to_anyone(event) {
                 return Err(StoreError::NotOwner(run));
             }
             next.check_place(event)?;
+            let before = Before::of(&next);
             stored.push(next.push(event, body.clone(), at));
+            if next.account.is_some() || next.budget.is_some() {
+                entries.extend(before.entries(event, &next));
+            }
         }
         match append.guard {
             Guard::Create(then) | Guard::Owner { then, .. } => next.hand_over(then, worker, at),
@@ -291,7 +300,7 @@ impl RunRow {
         if next.outcome.is_some() || next.archived {
             (next.owner, next.runnable) = (None, false);
         }
-        Ok((next, stored))
+        Ok((next, stored, entries))
     }
 
     /// Decides whether the log of the run may be removed that ends at `last`, and what the row is

@@ -1,6 +1,6 @@
 //! A request as it arrived, and what it says in whichever wire format it is written.
 
-use crate::ask::Ask;
+use crate::ask::{Ask, joined};
 use crate::fault::Wire;
 use crate::http::Request;
 use crate::script::When;
@@ -79,6 +79,17 @@ impl Captured {
     /// The text of the last user message that has text.
     pub fn last_user(&self) -> String {
         self.look(|ask| ask.last_user().into_owned())
+    }
+
+    /// Every text and every tool result of its messages.
+    pub fn texts(&self) -> Vec<String> {
+        self.look(|ask| {
+            let said = ask.messages.iter().flat_map(|said| {
+                let results = said.results.iter().map(|pieces| joined(pieces).into_owned());
+                std::iter::once(said.text().into_owned()).chain(results)
+            });
+            said.collect()
+        })
     }
 
     /// The tool results that came after the last message of the assistant, in their order.

@@ -34,6 +34,8 @@ enum Chore {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Commands of agents are started through this program, which is then a supervisor.
+    let _launcher = posse::launch::init();
     match Arguments::parse().chore {
         Chore::Bench(bench) => bench.run(),
         Chore::Crash(crash) => crash.run(),

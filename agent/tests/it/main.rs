@@ -4,6 +4,7 @@
 
 mod announcing;
 mod answers;
+mod budgets;
 mod fold;
 mod fork;
 mod limits;

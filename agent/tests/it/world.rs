@@ -2,7 +2,7 @@
 //! who write and cancel at any moment.
 
 use posse_agent::protocol::*;
-use posse_agent::{Bounds, ModelInfo, Step, Transcript, next_step};
+use posse_agent::{Allowance, Bounds, ModelInfo, Step, Transcript, next_step};
 use serde_json::json;
 
 /// A source of decisions that a property test can shrink.
@@ -28,7 +28,7 @@ pub fn bounds(limits: Limits) -> Bounds {
         max_output: 500,
         price: Price { input: 3, cache_read: 1, cache_write: 4, output: 15 },
     };
-    Bounds { limits, model, overhead_tokens: 100 }
+    Bounds { limits, model, overhead_tokens: 100, allowance: Allowance::default() }
 }
 
 #[derive(Debug)]
@@ -192,7 +192,7 @@ impl World {
                 let extra = Extra::default();
                 self.push(Event::RunFinished(RunFinished { outcome, worked_ms, extra }));
             }
-            Step::Wait => return self.someone_answers(),
+            Step::Wait | Step::WaitForBudget => return self.someone_answers(),
             Step::Done(_) => self.say("once more"),
         }
         true

@@ -44,12 +44,7 @@ pub async fn run(common: &Common, options: &RunOptions) -> Result<Code, Failure>
     let runtime = common.runtime(&config, agents).await?;
     let stored = store(&runtime, spec, &taker).await;
     runtime.shutdown().await;
-    let stored = stored?;
-    if let Taker::Daemon(daemon) = &taker {
-        // The run is stored, and found in any case.
-        let _ = daemon.ask(&Ask::Look).await;
-    }
-    tell(common, &address, &stored, &taker)
+    tell(common, &address, &stored?, &taker)
 }
 
 /// Stores the run, unless whoever is to execute it cannot.
@@ -58,13 +53,18 @@ async fn store(runtime: &Runtime, spec: RunSpec, taker: &Taker) -> Result<Stored
     if let Taker::Daemon(daemon) = taker {
         daemon.check_reach(&selection.model).await?;
     }
-    let (run, found) = match runtime.enqueue(spec).await? {
+    let begun = runtime.enqueue(spec).await?;
+    if let Taker::Daemon(daemon) = taker {
+        // The run is stored, and found in any case.
+        let _ = daemon.ask(&Ask::Look).await;
+    }
+    let run = match begun {
         Begun::New(run) => return Ok(Stored { run, word: "queued".to_owned(), found: false }),
-        Begun::Found(run) => (run, true),
+        Begun::Found(run) => run,
     };
     let row = runtime.find(&run.to_string()).await?;
     let standing = Family::of(runtime, &row).await?.standing(&row);
-    Ok(Stored { run, word: family::word(&row, standing), found })
+    Ok(Stored { run, word: family::word(&row, standing), found: true })
 }
 
 fn tell(

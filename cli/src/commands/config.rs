@@ -112,6 +112,14 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
     row("limits.cost", json!(cost), &limits.cost.origin);
     let time = limits.wall_ms.value.map(crate::view::duration);
     row("limits.time", json!(time), &limits.wall_ms.origin);
+    let budget = &config.budget;
+    row("budget.turns", json!(budget.turns.value), &budget.turns.origin);
+    row("budget.tool_calls", json!(budget.tool_calls.value), &budget.tool_calls.origin);
+    row("budget.input_tokens", json!(budget.input_tokens.value), &budget.input_tokens.origin);
+    row("budget.output_tokens", json!(budget.output_tokens.value), &budget.output_tokens.origin);
+    let cost = budget.cost.value.map(|cost| cost.dollars());
+    row("budget.cost", json!(cost), &budget.cost.origin);
+    row("budget.children", json!(budget.children.value), &budget.children.origin);
     let patience = &config.patience;
     row("patience.retries", json!(patience.retries.value), &patience.retries.origin);
     row(

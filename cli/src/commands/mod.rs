@@ -151,6 +151,7 @@ impl Common {
             patience: config.patience.patience(),
             stall: config.patience.stall(),
             limits: config.limits.limits(),
+            budget: config.budget.budget(),
             lifecycle: config.lifecycle.lifecycle(),
             skills: self.skills(agents.working_folder()),
             agents,
@@ -222,7 +223,9 @@ pub fn spec(
     let mut models = options.model.iter().cloned();
     let (model, fallbacks) = (models.next(), models.collect());
     let effort = options.effort;
-    Ok(RunSpec { prompt, model, fallbacks, effort, limits, ..RunSpec::new(agent, "", folder) })
+    let budget = options.budget.clone().unwrap_or_default();
+    let spec = RunSpec::new(agent, "", folder);
+    Ok(RunSpec { prompt, model, fallbacks, effort, limits, budget, ..spec })
 }
 
 /// Why a run has its model, in words for people.

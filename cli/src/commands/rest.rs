@@ -29,10 +29,13 @@ pub async fn settled(run: &RunHandle) -> Result<Option<RunRow>, posse::Error> {
 pub async fn rested(runtime: &Runtime, run: RunId) -> Result<RunRow, Failure> {
     let handle = runtime.handle(run);
     loop {
-        if let Some(row) = settled(&handle).await? {
+        let settled = settled(&handle).await?;
+        let tree = handle.tree().await?;
+        // Those at work for a session wake it when they have ended.
+        if let Some(row) = settled.filter(|row| row.expects == 0 || !tree.iter().any(is_busy)) {
             return Ok(row);
         }
-        for below in handle.tree().await?.iter().rev().filter(|row| row.id != run && is_open(row)) {
+        for below in tree.iter().rev().filter(|row| row.id != run && is_open(row)) {
             runtime.handle(below.id).at_rest().await?;
         }
     }

@@ -33,6 +33,8 @@ impl Asked {
         let config = common.config(&folder)?;
         let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
         spec.key = options.key.clone();
+        // Money that may be spent is that of everyone who works on the task.
+        spec.budget.cost = spec.budget.cost.into_iter().chain(spec.limits.cost).min();
         spec.label = options.label.clone().unwrap_or_default();
         spec.priority = options.priority;
         spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;

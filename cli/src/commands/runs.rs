@@ -35,10 +35,11 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     let runtime = common.runtime(&config, agents).await?;
     let leaves_work = leaves_work(&verb);
     let result = act(&common, &runtime, verb).await;
-    runtime.shutdown().await;
+    // First of all: what was asked for is stored, and need not wait until this process is done.
     if leaves_work {
         common.nudge_daemon().await;
     }
+    runtime.shutdown().await;
     result
 }
 

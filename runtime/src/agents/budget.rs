@@ -1,7 +1,7 @@
-//! How far an agent may go, as its definition says it. A limit that is not understood is an error:
-//! it would hold nothing back.
+//! How far an agent may go and how much it may spend, as its definition says it. What is not
+//! understood is an error: it would hold nothing back.
 
-use super::definition::Budget;
+use super::definition::Measure;
 use super::field::Field;
 use super::node::{Content, Node};
 use super::problem::{Findings, quoted};
@@ -14,39 +14,47 @@ pub(crate) fn count(node: &Node, field: Field, findings: &mut Findings) -> Optio
     values::whole(node, field, (1, u64::from(u32::MAX)), findings).map(|count| count as u32)
 }
 
-pub(crate) fn read(node: &Node, findings: &mut Findings) -> Option<Budget> {
+/// `limits` or `budget`, which `field` says.
+pub(crate) fn read(node: &Node, field: Field, findings: &mut Findings) -> Option<Measure> {
     let Content::Map(entries) = &node.content else {
-        values::mismatch(node, Field::Budget, "a table such as {turns: 20, cost: 0.5}", findings);
+        values::mismatch(node, field, "a table such as {turns: 20, cost: 0.5}", findings);
         return None;
     };
-    let mut budget = Budget::default();
+    let table = field.name();
+    let mut measure = Measure::default();
     let mut seen = Vec::new();
     for (key, value) in entries {
-        let name = key.name.replace(['-', '_'], "").to_lowercase();
+        let mut name = key.name.replace(['-', '_'], "").to_lowercase();
+        if name == "usd" {
+            name = "cost".to_owned();
+        }
         if seen.contains(&name) {
-            let reason = format!("`budget` has {} twice; keep one of them", quoted(&key.name));
+            let reason = format!("`{table}` has {} twice; keep one of them", quoted(&key.name));
             findings.error(key.place, reason);
             continue;
         }
-        let tokens =
-            |findings: &mut Findings| values::whole(value, Field::Budget, (1, u64::MAX), findings);
+        let tokens = |findings: &mut Findings| values::whole(value, field, (1, u64::MAX), findings);
         match name.as_str() {
             "tokens" => {
-                budget.tokens = tokens(findings);
+                measure.tokens = tokens(findings);
                 let reason = "`tokens` holds for those sent and for those received, each by \
                               itself; their sum is not counted yet";
                 findings.not_in_force(key.place, reason);
             }
-            "inputtokens" => budget.input_tokens = tokens(findings),
-            "outputtokens" => budget.output_tokens = tokens(findings),
-            "toolcalls" => budget.tool_calls = count(value, Field::Budget, findings),
-            "turns" => budget.turns = count(value, Field::Budget, findings),
-            "cost" => budget.cost = cost(value, findings),
-            "time" => budget.time = time(value, findings),
+            "inputtokens" => measure.input_tokens = tokens(findings),
+            "outputtokens" => measure.output_tokens = tokens(findings),
+            "toolcalls" => measure.tool_calls = count(value, field, findings),
+            "turns" => measure.turns = count(value, field, findings),
+            "cost" => measure.cost = cost(value, field, findings),
+            "time" => measure.time = time(value, field, findings),
+            "children" if field == Field::Budget => {
+                measure.children = values::whole(value, field, (0, u64::MAX), findings);
+            }
             _ => {
+                let children = if field == Field::Budget { ", children" } else { "" };
                 let reason = format!(
-                    "`budget` has {}: it can have tokens, inputTokens, outputTokens, cost, time, \
-                     toolCalls and turns",
+                    "`{table}` has {}: it can have tokens, inputTokens, outputTokens, cost, time\
+                     {children}, toolCalls and turns",
                     quoted(&key.name)
                 );
                 findings.error(key.place, reason);
@@ -54,10 +62,10 @@ pub(crate) fn read(node: &Node, findings: &mut Findings) -> Option<Budget> {
         }
         seen.push(name);
     }
-    Some(budget)
+    Some(measure)
 }
 
-fn cost(node: &Node, findings: &mut Findings) -> Option<f64> {
+fn cost(node: &Node, field: Field, findings: &mut Findings) -> Option<f64> {
     let dollars = match &node.content {
         Content::Plain { value: Value::Number(number), .. } => number.as_f64(),
         Content::Text { text, .. } => text.trim().trim_start_matches('$').parse().ok(),
@@ -65,17 +73,17 @@ fn cost(node: &Node, findings: &mut Findings) -> Option<f64> {
     };
     let found = dollars.filter(|dollars| dollars.is_finite() && *dollars > 0.0);
     if found.is_none() {
-        values::mismatch(node, Field::Budget, "a `cost` in dollars, more than 0", findings);
+        values::mismatch(node, field, "a `cost` in dollars, more than 0", findings);
     }
     found
 }
 
-fn time(node: &Node, findings: &mut Findings) -> Option<String> {
+fn time(node: &Node, field: Field, findings: &mut Findings) -> Option<String> {
     let text = node.text().map(str::trim).unwrap_or_default();
     match parse_duration(text) {
         Ok(_) => Some(text.to_owned()),
         Err(reason) => {
-            findings.error(node.place, format!("`budget.time`: {reason}"));
+            findings.error(node.place, format!("`{}.time`: {reason}", field.name()));
             None
         }
     }
@@ -87,9 +95,10 @@ mod tests {
     use crate::agents::problem::Place;
     use serde_json::json;
 
-    fn check(value: Value) -> Result<Budget, String> {
+    fn check(value: Value) -> Result<Measure, String> {
         let mut findings = Findings::default();
-        let budget = read(&Node::of_json(Place::UNKNOWN, value), &mut findings);
+        let node = Node::of_json(Place::UNKNOWN, value);
+        let budget = read(&node, Field::Budget, &mut findings);
         match findings.first_error() {
             Some(error) => Err(error.reason.clone()),
             None => Ok(budget.unwrap_or_default()),
@@ -100,9 +109,9 @@ mod tests {
     fn a_budget_is_read_whatever_its_keys_are_joined_by() {
         let budget = check(json!({
             "inputTokens": 1000, "output_tokens": 10, "cost": "$0.5", "time": "10m",
-            "tool-calls": 7, "turns": "3"
+            "tool-calls": 7, "turns": "3", "Children": 0
         }));
-        let expected = Budget {
+        let expected = Measure {
             tokens: None,
             input_tokens: Some(1000),
             output_tokens: Some(10),
@@ -110,8 +119,18 @@ mod tests {
             time: Some("10m".to_owned()),
             tool_calls: Some(7),
             turns: Some(3),
+            children: Some(0),
         };
         assert_eq!(budget, Ok(expected));
+    }
+
+    #[test]
+    fn limits_count_no_children() {
+        let mut findings = Findings::default();
+        let node = Node::of_json(Place::UNKNOWN, json!({"children": 3}));
+        read(&node, Field::Limits, &mut findings);
+        let reason = findings.first_error().map(|error| error.reason.as_str());
+        assert!(reason.is_some_and(|reason| reason.contains("`limits` has `children`")));
     }
 
     #[test]
@@ -126,6 +145,7 @@ mod tests {
             (json!({"time": true}), "not a duration"),
             (json!({"tokens": 5.5}), "whole number"),
             (json!({"turns": 3, "Turns": 9}), "twice"),
+            (json!({"cost": 3, "usd": 9}), "twice"),
             (json!(5), "a table"),
             (json!([]), "a table"),
         ] {

@@ -7,6 +7,7 @@ use super::problem::{Findings, Place};
 use super::reading::Written;
 use super::resolve::{self, Trust, common, keep, require_tools};
 use super::tool_facts::{ToolFacts, allowed};
+use crate::config::budget;
 use crate::config::limits::{narrowed, replaced};
 use posse_protocol::AgentSpec;
 
@@ -34,6 +35,7 @@ pub(crate) fn apply(
     match trust {
         Trust::User => {
             spec.limits = replaced(&change.limits(), &spec.limits);
+            spec.budget = budget::replaced(&change.budget(), &spec.budget);
             spec.max_depth = change.max_depth.or(spec.max_depth);
             spec.tools = allow.tools.or(spec.tools.take());
             spec.agents = common(allow.agents, change.agents.clone()).or(spec.agents.take());
@@ -46,7 +48,7 @@ pub(crate) fn apply(
             }
             spec.output_schema = change.output_schema.clone().or(spec.output_schema.take());
         }
-        Trust::Project { limits, max_depth } => {
+        Trust::Project { limits, budget, max_depth } => {
             for field in reserved(change) {
                 let reason = format!(
                     "a project may not set `{}` of an agent; it belongs into your own settings",
@@ -55,6 +57,7 @@ pub(crate) fn apply(
                 findings.error(Place::UNKNOWN, reason);
             }
             spec.limits = narrowed(&change.limits(), &spec.limits, limits);
+            spec.budget = budget::narrowed(&change.budget(), &spec.budget, budget);
             spec.max_depth = match change.max_depth {
                 Some(depth) => Some(depth.min(spec.max_depth.unwrap_or(max_depth))),
                 None => spec.max_depth,

@@ -9,7 +9,9 @@ use super::reading::{self, Form};
 use super::resolve::{self, Trust};
 use super::tool_facts::ToolFacts;
 use crate::config::parse_duration;
-use posse_protocol::{AgentName, AgentSpec, Announce, Context, Effort, Limits, SubagentRules, Usd};
+use posse_protocol::{
+    AgentName, AgentSpec, Announce, Budget, Context, Effort, Limits, SubagentRules, Usd,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -76,9 +78,12 @@ pub struct AgentDefinition {
     /// It is not told what the project's CLAUDE.md says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omit_claude_md: Option<bool>,
-    /// How far it may go.
+    /// How far it may go each time it is set to work.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub limits: Option<Measure>,
+    /// How much it and everything below it may spend together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Measure>,
     /// The JSON Schema of its answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
@@ -167,10 +172,10 @@ pub struct Paths {
     pub write: Option<Vec<String>>,
 }
 
-/// How far an agent may go.
+/// How far an agent may go, or how much it may spend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Budget {
+pub struct Measure {
     /// Tokens sent, and tokens received, each at most so many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -183,7 +188,7 @@ pub struct Budget {
     /// Dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Time at work, as in `10m`.
+    /// Time at work, as in `10m`. A limit of the run itself, wherever it stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Tool calls.
@@ -192,6 +197,9 @@ pub struct Budget {
     /// Model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
+    /// Runs below it that have not ended; of a budget alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children: Option<u64>,
 }
 
 impl AgentDefinition {
@@ -211,18 +219,38 @@ impl AgentDefinition {
 
     /// The limits that it sets.
     pub fn limits(&self) -> Limits {
-        let budget = self.budget.clone().unwrap_or_default();
-        let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+        let limits = self.limits.clone().unwrap_or_default();
+        let budget = self.budget.as_ref();
+        let times = limits.time.iter().chain(budget.and_then(|budget| budget.time.as_ref()));
         Limits {
-            turns: self.max_turns.into_iter().chain(budget.turns).min(),
-            tool_calls: budget.tool_calls,
-            input_tokens: least(budget.input_tokens, budget.tokens),
-            output_tokens: least(budget.output_tokens, budget.tokens),
-            cost: budget.cost.map(Usd::from_dollars),
-            wall_ms: budget.time.and_then(|time| parse_duration(&time).ok()),
+            turns: self.max_turns.into_iter().chain(limits.turns).min(),
+            tool_calls: limits.tool_calls,
+            input_tokens: least(limits.input_tokens, limits.tokens),
+            output_tokens: least(limits.output_tokens, limits.tokens),
+            cost: limits.cost.map(Usd::from_dollars),
+            wall_ms: times.filter_map(|time| parse_duration(time).ok()).min(),
             ..Limits::default()
         }
     }
+
+    /// The budget that it sets, but for the time, which is a limit.
+    pub fn budget(&self) -> Budget {
+        let budget = self.budget.clone().unwrap_or_default();
+        Budget {
+            input_tokens: least(budget.input_tokens, budget.tokens),
+            output_tokens: least(budget.output_tokens, budget.tokens),
+            cost: budget.cost.map(Usd::from_dollars),
+            turns: budget.turns.map(u64::from),
+            tool_calls: budget.tool_calls.map(u64::from),
+            children: budget.children,
+            ..Budget::default()
+        }
+    }
+}
+
+/// The stricter of two.
+fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
 }
 
 fn problems(findings: &Findings, agent: Option<&str>) -> Vec<Problem> {

@@ -23,6 +23,7 @@ pub(crate) enum Field {
     ForkContext,
     InitialPrompt,
     OmitClaudeMd,
+    Limits,
     Budget,
     OutputSchema,
     Announce,
@@ -48,7 +49,7 @@ use Field::*;
 use Shape::{Prose, Table, Words};
 
 /// Every field: its name, other words for it, what its value looks like.
-const FIELDS: [(Field, &str, &[&str], Shape); 27] = [
+const FIELDS: [(Field, &str, &[&str], Shape); 28] = [
     (Name, "name", &[], Words),
     (Description, "description", &[], Prose),
     (Prompt, "prompt", &["instructions", "systemPrompt"], Prose),
@@ -68,7 +69,8 @@ const FIELDS: [(Field, &str, &[&str], Shape); 27] = [
     (ForkContext, "forkContext", &[], Words),
     (InitialPrompt, "initialPrompt", &[], Prose),
     (OmitClaudeMd, "omitClaudeMd", &[], Words),
-    (Budget, "budget", &["limits"], Table),
+    (Limits, "limits", &[], Table),
+    (Budget, "budget", &[], Table),
     (OutputSchema, "outputSchema", &[], Table),
     (Announce, "announce", &[], Words),
     (Subagents, "subagents", &[], Table),
@@ -117,6 +119,7 @@ impl Field {
                 | DisallowedTools
                 | PermissionMode
                 | MaxTurns
+                | Limits
                 | Budget
                 | MaxDepth
                 | Agents

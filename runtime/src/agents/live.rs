@@ -6,7 +6,7 @@ use super::source::{Source, Sources};
 use super::tool_facts::ToolFacts;
 use super::{AgentCatalog, Entry};
 use crate::error::Error;
-use posse_protocol::{AgentSpec, Limits};
+use posse_protocol::{AgentSpec, Budget, Limits};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -86,14 +86,15 @@ impl LiveCatalog {
     }
 
     /// Says where the agents are to work: which tools there are, in place of those that the
-    /// sources named, and how far runs may go, which agents of projects cannot exceed. No effect
+    /// sources named, and how far runs may go and what they may spend, which agents of projects cannot exceed. No effect
     /// on a catalog that was made by hand.
-    pub fn settle_in(&self, tools: Vec<ToolFacts>, limits: &Limits) {
+    pub fn settle_in(&self, tools: Vec<ToolFacts>, limits: &Limits, budget: &Budget) {
         let Some(desk) = &self.shared.desk else { return };
         let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
-        if desk.sources.tools != tools || desk.reader.limits != *limits {
+        let same = (&desk.reader.limits, &desk.reader.budget) == (limits, budget);
+        if desk.sources.tools != tools || !same {
             desk.sources.tools = tools;
-            desk.reader.limits = limits.clone();
+            (desk.reader.limits, desk.reader.budget) = (limits.clone(), budget.clone());
             let known = self.lock().catalog.clone();
             self.read(&mut desk, &known);
         }

@@ -9,9 +9,10 @@ use super::reading::{Form, Written};
 use super::resolve::{self, Trust};
 use super::source::{Given, Source, Sources};
 use super::{AgentCatalog, Entry};
+use crate::config::budget::smaller;
 use crate::config::limits::stricter;
 use crate::config::{AgentTable, Config, Origin, Setting};
-use posse_protocol::{AgentName, Limits};
+use posse_protocol::{AgentName, Budget, Limits};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub(crate) struct Reader {
     seen: Option<Seen>,
     /// How far runs may go, whatever the settings say. A project's agents go no further.
     pub(crate) limits: Limits,
+    /// How much they may spend with everything below them, likewise.
+    pub(crate) budget: Budget,
 }
 
 /// What the settings say of agents.
@@ -45,6 +48,7 @@ pub(crate) struct Reader {
 struct Settings {
     tables: Vec<Setting<AgentTable>>,
     limits: Limits,
+    budget: Budget,
     max_depth: u32,
     plugins: Vec<PathBuf>,
 }
@@ -53,9 +57,11 @@ impl Settings {
     /// How far what comes from `source` is believed.
     fn trust(&self, source: &Source) -> Trust<'_> {
         match source {
-            Source::Project { .. } => {
-                Trust::Project { limits: &self.limits, max_depth: self.max_depth }
-            }
+            Source::Project { .. } => Trust::Project {
+                limits: &self.limits,
+                budget: &self.budget,
+                max_depth: self.max_depth,
+            },
             _ => Trust::User,
         }
     }
@@ -105,6 +111,7 @@ impl Reader {
         self.read_settings(sources, &mut shelf.problems);
         let mut settings = self.settings.clone();
         settings.limits = stricter(settings.limits, &self.limits);
+        settings.budget = smaller(&settings.budget, &self.budget);
         let seen = Seen { files, folders: folders::find(sources, &settings.plugins) };
         for given in &sources.command_line {
             shelf.add_given(given);
@@ -143,6 +150,7 @@ impl Reader {
             Ok(config) => {
                 self.settings = Settings {
                     limits: config.limits.limits(),
+                    budget: config.budget.budget(),
                     max_depth: config.max_depth.value,
                     plugins: config.plugins.value,
                     tables: config.agents,

@@ -207,7 +207,8 @@ fn set(written: &mut Written, field: Field, node: &Node, form: Form, findings: &
         Field::ForkContext => definition.fork_context = values::fork(node, findings),
         Field::InitialPrompt => definition.initial_prompt = values::text(node, field, findings),
         Field::OmitClaudeMd => definition.omit_claude_md = values::switch(node, field, findings),
-        Field::Budget => definition.budget = budget::read(node, findings),
+        Field::Limits => definition.limits = budget::read(node, field, findings),
+        Field::Budget => definition.budget = budget::read(node, field, findings),
         Field::Announce => definition.announce = values::word(node, field, &ANNOUNCES, findings),
         Field::Subagents => definition.subagents = subagents(node, definition, findings),
         Field::MaxDepth => {

@@ -6,8 +6,9 @@ use super::problem::{Findings, Place};
 use super::reading::Written;
 use super::tool_facts::{LOOKING, ToolFacts, allowed};
 use super::tool_list;
+use crate::config::budget::narrowed;
 use crate::config::limits::stricter;
-use posse_protocol::{AgentName, AgentSpec, Context, Limits};
+use posse_protocol::{AgentName, AgentSpec, Budget, Context, Limits};
 
 /// How far the author of a definition is believed.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,8 @@ pub(crate) enum Trust<'a> {
     Project {
         /// Those limits.
         limits: &'a Limits,
+        /// What the user lets a root spend.
+        budget: &'a Budget,
         /// Levels of runs that the user allows below a run.
         max_depth: u32,
     },
@@ -48,6 +51,7 @@ pub(crate) fn spec(
         announce: definition.announce,
         subagents: definition.subagents.clone().unwrap_or_default(),
         limits: definition.limits(),
+        budget: definition.budget(),
         ..AgentSpec::new(name)
     };
     let mut models = models(&definition.model);
@@ -60,8 +64,9 @@ pub(crate) fn spec(
     if definition.permission_mode == Some(PermissionMode::Plan) {
         keep(&mut spec, tools, ToolFacts::only_looks);
     }
-    if let Trust::Project { limits, .. } = trust {
+    if let Trust::Project { limits, budget, .. } = trust {
         spec.limits = stricter(spec.limits, limits);
+        spec.budget = narrowed(&spec.budget, &Budget::default(), budget);
         // What was done is not a project's to remove.
         spec.subagents.default_cleanup = None;
         only_look(&mut spec, written.place(Field::Tools), tools, findings);

@@ -2,6 +2,7 @@
 
 use super::ConfigError;
 use super::agents::FileAgent;
+use super::budget::FileBudget;
 use super::lanes::FileLanes;
 use super::limits::FileLimits;
 use super::patience::FilePatience;
@@ -51,6 +52,7 @@ pub(super) struct File {
     pub(super) retention_days: Option<u64>,
     pub(super) lanes: FileLanes,
     pub(super) limits: FileLimits,
+    pub(super) budget: FileBudget,
     pub(super) patience: FilePatience,
     pub(super) skills: FileSkills,
     pub(super) subagents: FileSubagents,

@@ -5,8 +5,9 @@ use crate::error::Error;
 use crate::runtime::Runtime;
 use futures_util::future::try_join_all;
 use posse_protocol::{
-    AgentName, AgentSpec, Announce, CallId, Caller, CancelRequested, CancelScope, ChildStarted,
-    DelegationStrategy, Event, Extra, Offer, Outcome, Parent, RunId, RunStarted, Seq,
+    AgentName, AgentSpec, Announce, Budget, CallId, Caller, CancelRequested, CancelScope,
+    ChildStarted, DelegationStrategy, Event, Extra, Limit, Offer, Outcome, Parent, RunId,
+    RunStarted, Seq,
 };
 use posse_store::{Append, Filter, Reserve, RunRow, StoreError};
 use std::collections::HashSet;
@@ -41,9 +42,24 @@ impl Above {
             call: self.call.clone(),
             announce: self.announce,
             account,
+            limited: self.limited().collect(),
             ancestors,
             extra: Extra::default(),
         }
+    }
+
+    /// What budgets limit for those below this one.
+    fn limited(&self) -> impl Iterator<Item = Limit> {
+        let above = self.started.parent.as_ref().map_or(&[][..], |parent| &parent.limited);
+        let own = &self.started.grant.budget;
+        Budget::DIMENSIONS
+            .into_iter()
+            .filter(move |limit| own.of(*limit).is_some() || above.contains(limit))
+    }
+
+    /// Whether a budget limits `limit` for those below this one.
+    pub(crate) fn limits(&self, limit: Limit) -> bool {
+        self.limited().any(|limited| limited == limit)
     }
 
     /// Those above this one.
@@ -207,6 +223,7 @@ pub(crate) fn stopped_by(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Completed { .. } => None,
         Outcome::Cancelled { by, .. } => Some(by.clone()),
+        Outcome::OutOfBudget { .. } => Some("its caller, which is out of budget".to_owned()),
         other => Some(format!("its caller, which {}", other.kind())),
     }
 }

@@ -5,7 +5,7 @@ use crate::delegation::children;
 use posse::protocol::{
     Announce, CancelScope, Cleanup, Event, Outcome, Record, Sender, SubagentRules,
 };
-use posse::{RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Status};
+use posse::{RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Seq, Status};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -444,4 +444,25 @@ async fn settings_agent_and_call_each_narrow_and_fill_in_what_nobody_said() {
             (true, Cleanup::Keep, collect, Some(7_000))
         ]
     );
+}
+
+#[tokio::test]
+async fn what_is_recorded_after_an_end_hides_neither_the_outcome_nor_that_nothing_follows() {
+    let gate = Gate::new();
+    let silent = ["one", "two", "three"].map(|task| spawn(task, "silent"));
+    let script = Script::new()
+        .conversation(lead().reply(spawning(silent)).reply(Reply::text("done")))
+        .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
+    let bench = Bench::new(script).await;
+    let run = bench.start("lead").await;
+    within(gate.wait_for_held(3)).await.unwrap();
+    assert_eq!(completed(&run).await, "done");
+    gate.open();
+    eventually(async || announcements(&bench.log(run.id()).await).len() == 3).await;
+    let again = bench.runtime.handle(run.id());
+    assert_eq!(completed(&again).await, "done");
+    let mut events = again.events(Seq::ZERO);
+    while let Some(update) = within(events.next()).await {
+        update.unwrap();
+    }
 }

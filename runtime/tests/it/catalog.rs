@@ -4,7 +4,7 @@ use crate::bench::{Bench, within};
 use posse::agents::{Given, Level, LiveCatalog, Problem, Source, Sources, ToolFacts, template};
 use posse::config;
 use posse::protocol::{Effect, Event, Usd};
-use posse::{AgentCatalog, AgentName, AgentSpec, Error, Limits, RunSpec, RuntimeConfig};
+use posse::{AgentCatalog, AgentName, AgentSpec, Budget, Error, Limits, RunSpec, RuntimeConfig};
 use posse_testkit::{Reply, Script};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -294,8 +294,14 @@ fn tools_of_the_host_are_none_of_a_project_s() {
 #[test]
 fn a_project_s_agent_goes_no_further_than_the_user_allows() {
     let place = Place::new();
-    place.write("home/.config/posse/config.toml", "[limits]\ncost = 2.0\nturns = 5");
-    place.define("repo/.claude/agents/p.md", "maxTurns: 1000\nbudget: {cost: 0.5, toolCalls: 9}");
+    place.write(
+        "home/.config/posse/config.toml",
+        "[limits]\ncost = 2.0\nturns = 5\n[budget]\ncost = 3.0",
+    );
+    place.define(
+        "repo/.claude/agents/p.md",
+        "maxTurns: 1000\nlimits: {cost: 0.5, toolCalls: 9}\nbudget: {cost: 4, turns: 7}",
+    );
     place.write(
         "repo/work/posse.toml",
         "[agents.q]\ndescription = \"d\"\ninstructions = \"i\"\nlimits = { cost = 9.0, turns = 3 }",
@@ -304,6 +310,9 @@ fn a_project_s_agent_goes_no_further_than_the_user_allows() {
     let limits = found(&catalog, "p").limits;
     assert_eq!((limits.turns, limits.tool_calls), (Some(5), Some(9)));
     assert_eq!(limits.cost, Some(Usd::from_dollars(0.5)));
+    // Only what it names: the rest would be carved out of whoever calls it.
+    let budget = Budget { cost: Some(Usd::from_dollars(3.0)), turns: Some(7), ..Budget::default() };
+    assert_eq!(found(&catalog, "p").budget, budget);
     let limits = found(&catalog, "q").limits;
     assert_eq!((limits.turns, limits.cost), (Some(3), Some(Usd::from_dollars(2.0))));
 }
@@ -464,7 +473,7 @@ fn tools_that_become_known_later_count() {
         ToolFacts { name: "weather".to_owned(), aliases: Vec::new(), effect: Effect::Network };
     let mut known = ToolFacts::built_in();
     known.push(weather);
-    live.settle_in(known, &Limits::default());
+    live.settle_in(known, &Limits::default(), &Budget::default());
     assert_eq!(tools(&live.current(), "w"), ["Read", "weather"]);
 }
 
@@ -508,7 +517,7 @@ fn a_host_s_limits_hold_for_the_agents_of_a_project_too() {
     place.define("home/.claude/agents/u.md", "maxTurns: 1000");
     let live = LiveCatalog::load(place.sources.clone());
     let limits = Limits { turns: Some(10), ..Limits::default() };
-    live.settle_in(ToolFacts::built_in(), &limits);
+    live.settle_in(ToolFacts::built_in(), &limits, &Budget::default());
     assert_eq!(found(&live.current(), "p").limits.turns, Some(10));
     assert_eq!(found(&live.current(), "u").limits.turns, Some(1000));
 }

@@ -76,7 +76,8 @@ fn a8_a_full_definition_has_its_keys_in_camel_case() {
         "forkContext": 3,
         "initialPrompt": "begin",
         "omitClaudeMd": true,
-        "budget": {"inputTokens": 5, "outputTokens": 6, "cost": 0.5, "time": "10m", "toolCalls": 7},
+        "limits": {"inputTokens": 5, "outputTokens": 6, "cost": 0.5, "time": "10m", "toolCalls": 7},
+        "budget": {"cost": 1.5, "turns": 8, "children": 9},
         "outputSchema": {"type": "object"},
         "announce": "collect",
         "maxDepth": 2,
@@ -94,7 +95,8 @@ fn a8_a_full_definition_has_its_keys_in_camel_case() {
     assert!(problems.iter().all(|problem| problem.level != Level::Error), "{problems:?}");
     let spec = spec.unwrap();
     assert_eq!((spec.context, spec.effort), (Context::ForkTurns(3), Some(Effort::High)));
-    assert_eq!(spec.limits.wall_ms, Some(600_000));
+    assert_eq!((spec.limits.wall_ms, spec.limits.tool_calls), (Some(600_000), Some(7)));
+    assert_eq!((spec.budget.turns, spec.budget.children), (Some(8), Some(9)));
     assert_eq!(spec.initial_prompt, "begin");
     assert_eq!(spec.tools.unwrap(), ["Read", "Task"]);
     assert_eq!(spec.agents.unwrap(), ["explore"]);
@@ -311,6 +313,7 @@ fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
         "network: false",
         "paths: [src]",
         "tools: Read, mcp__files__read",
+        "limits: {tokens: 5000}",
         "budget: {tokens: 5000}",
     ];
     for field in fields {

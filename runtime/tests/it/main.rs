@@ -5,6 +5,7 @@
 mod archiving;
 mod background;
 mod bench;
+mod budgets;
 mod cancelling;
 mod catalog;
 mod catalog_files;

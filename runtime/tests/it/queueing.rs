@@ -165,6 +165,7 @@ async fn the_twenty_first_child_is_queued_with_its_place_and_all_finish() {
         rows.iter().rev().filter(|row| row.status == Status::Queued).map(|row| row.id).collect();
     let places = bench.runtime.positions(&queued).await.unwrap();
     assert_eq!((places[&queued[0]], places[&queued[1]]), (1, 2), "the oldest goes first");
+    within(gate.wait_for_held(20)).await.unwrap();
     gate.open();
     completed(&run).await;
     assert_eq!(count_of(&below(&bench, run.id()).await, Status::Finished), 22);
@@ -271,6 +272,7 @@ async fn a_new_process_finds_a_long_line_and_serves_its_sessions_in_turn() {
             call: None,
             announce: None,
             account: None,
+            limited: Vec::new(),
             ancestors: vec![run],
             extra: Extra::default(),
         });

@@ -127,7 +127,7 @@ pub(super) async fn a_paused_run_is_not_claimed_until_it_goes_on_or_is_stopped(
 }
 
 pub(super) async fn who_has_a_higher_priority_is_claimed_first(subject: &dyn Subject) -> Verdict {
-    let store = subject.open("priority").await;
+    let store = subject.open("preferred").await;
     let store = &*store;
     let mut runs = Vec::new();
     for priority in [0, -1, 5, 0] {

@@ -92,6 +92,7 @@ async fn create_as(
         call: None,
         announce: Some(Announce::Followup),
         account: None,
+        limited: Vec::new(),
         ancestors: vec![run],
         extra: Extra::default(),
     });

@@ -28,6 +28,7 @@ fn made(made: &Made) -> Result<Append, Fault> {
         call: None,
         announce: None,
         account: None,
+        limited: Vec::new(),
         ancestors: vec![run],
         extra: Extra::default(),
     });
@@ -57,7 +58,7 @@ fn ids(queue: &Queue) -> HashSet<RunId> {
 const AHEAD: Look = Look::Ahead { workspace: None };
 
 pub(super) async fn a_higher_priority_is_claimed_first(subject: &dyn Subject) -> Verdict {
-    let store = subject.open("priority").await;
+    let store = subject.open("urgency").await;
     let store = &*store;
     let mut runs = Vec::new();
     for priority in [0, -1, 5, 0, 5] {

@@ -28,6 +28,7 @@ fn birth(ancestors: &[RunId]) -> Result<(RunId, Vec<Append>), Fault> {
         call: call.clone(),
         announce: None,
         account: None,
+        limited: Vec::new(),
         ancestors: ancestors.to_vec(),
         extra,
     };

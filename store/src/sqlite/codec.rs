@@ -5,9 +5,9 @@ use crate::chain::Tail;
 use crate::queue::Queued;
 use crate::row::{RunRow, Spent, StoredEvent};
 use crate::spending::{ModelCall, OpenCall, Spending};
-use posse_protocol::{Cleanup, Purpose, RunId, Seq, Status, Usage, Usd};
-use serde::Serialize;
+use posse_protocol::{Amount, Cleanup, Purpose, RunId, Seq, Status, Usage, Usd};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use sqlx::{Error, Row};
@@ -61,7 +61,7 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(i64::from(row.erased))
         .bind(row.account.map(|run| run.to_string()))
         .bind(row.budget.as_ref().map(written))
-        .bind(row.drawn.as_ref().map(written))
+        .bind(row.drawn.map(|drawn| written(&Account { drawn, held: row.held })))
         .bind(row.calling.as_ref().map(|call| call.model.clone()))
         .bind(purpose_word(row.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose)))
 }
@@ -101,6 +101,15 @@ pub(super) fn bind_event(query: Statement<'_>, event: StoredEvent) -> Statement<
         .bind(i64::from(event.version))
         .bind(event.body)
         .bind(event.hash)
+}
+
+/// What stands in the column `drawn`.
+#[derive(Default, Deserialize, Serialize)]
+struct Account {
+    #[serde(flatten)]
+    drawn: Amount,
+    #[serde(default)]
+    held: Amount,
 }
 
 /// A value as JSON, which the engine never looks into.
@@ -170,6 +179,7 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
             cost: Usd(number(at + 2)?),
         })
     };
+    let account = maybe(45)?.map(|text| read::<Account>(&text)).transpose()?;
     Ok(RunRow {
         id,
         agent: text(1)?,
@@ -212,7 +222,8 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
         erased: number(42)? != 0,
         account: maybe(43)?.map(|run| run.parse()).transpose().map_err(parse_error)?,
         budget: maybe(44)?.map(|text| read(&text)).transpose()?,
-        drawn: maybe(45)?.map(|text| read(&text)).transpose()?,
+        drawn: account.as_ref().map(|account| account.drawn),
+        held: account.unwrap_or_default().held,
         calling: match (maybe(46)?, text(47)?.as_str()) {
             (None, _) => None,
             (Some(model), "compaction") => Some(OpenCall { model, purpose: Purpose::Compaction }),

@@ -11,6 +11,7 @@ use super::presence::Presence;
 use super::text::{Message, Texts, Then, bare, room_for};
 use super::work::{Answers, Work};
 use crate::append::{Append, Appended, Draft, Guard};
+use crate::budget::Accounts;
 use crate::row::{RunRow, StoredEvent};
 use crate::sql::{self, Shape};
 use crate::{Claimed, Delivery, StoreError, Wanted};
@@ -218,16 +219,41 @@ impl Ledger {
         }
         let erasures = work.erasures.iter().map(|(run, _, _)| run);
         missing.extend(erasures.filter(|run| !self.rows.contains_key(run)).map(RunId::to_string));
-        for row in self.select(sql::runs_by_id, missing).await? {
-            if let Some(row) = run_row(&row) {
-                self.rows.insert(row.id, row);
-            }
-        }
+        self.load_rows(missing).await?;
+        self.load_accounts(work).await?;
         for row in self.select(sql::runs_by_key, keys).await? {
             let key: String = row.try_get(0).map_err(|error| self.engine(error))?;
             let run: String = row.try_get(1).map_err(|error| self.engine(error))?;
             if let Ok(run) = run.parse() {
                 group.keys.insert(key, run);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the accounts that the runs of the requests draw on.
+    async fn load_accounts(&mut self, work: &Work) -> Result<(), StoreError> {
+        let drafts = work.appends.iter().flat_map(|(batch, _)| batch);
+        let nearest = |append: &Append| match append.events.first() {
+            Some(Event::RunStarted(started)) => started.parent.as_ref()?.account,
+            _ => self.rows.get(&append.run)?.account,
+        };
+        let mut accounts: HashSet<RunId> =
+            drafts.filter_map(|draft| nearest(&draft.append)).collect();
+        // Each account knows the next: a tree is a handful of levels deep.
+        while !accounts.is_empty() {
+            let missing = accounts.iter().filter(|run| !self.rows.contains_key(run));
+            self.load_rows(missing.map(RunId::to_string).collect()).await?;
+            let next = accounts.iter().filter_map(|run| self.rows.get(run)?.account);
+            accounts = next.filter(|above| !accounts.contains(above)).collect();
+        }
+        Ok(())
+    }
+
+    async fn load_rows(&mut self, missing: BTreeSet<String>) -> Result<(), StoreError> {
+        for row in self.select(sql::runs_by_id, missing).await? {
+            if let Some(row) = run_row(&row) {
+                self.rows.insert(row.id, row);
             }
         }
         Ok(())
@@ -270,7 +296,7 @@ impl Ledger {
             }
             let row = next.get(&append.run).or_else(|| self.rows.get(&append.run));
             let before = row.map_or(Seq::ZERO, |row| row.last_seq);
-            let (row, mut stored) = RunRow::admit(row, draft, worker, at)?;
+            let (row, mut stored, entries) = RunRow::admit(row, draft, worker, at)?;
             if stored.is_empty() && !append.outbox.is_empty() {
                 return Err(StoreError::Misplaced("a notice of no event"));
             }
@@ -280,6 +306,10 @@ impl Ledger {
             events.append(&mut stored);
             if append.guard != Guard::Open {
                 next.insert(row.id, row);
+            }
+            for entry in entries {
+                let mut accounts = Accounts { stored: &self.rows, changed: &mut next };
+                accounts.enter(append.run, entry)?;
             }
         }
         for (run, row) in next {

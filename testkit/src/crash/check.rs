@@ -1,7 +1,9 @@
 //! The checker: from what was seen outside and what the logs say to broken promises. Pure.
 
+use super::announce::{FAILS, LATE};
 use super::kin::check_kin;
-use super::log::{RunLog, kind, tool_calls};
+use super::log::{RunLog, is_only_recorded, kind, tool_calls};
+use super::told::{check_told, runs_in};
 use super::violation::{Promise, Violation};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +24,25 @@ pub struct Evidence {
     pub messages: Vec<String>,
     /// Requests that reached the model.
     pub requests: usize,
+    /// What they said, in the order in which they came.
+    pub asked: Vec<Asked>,
+}
+
+/// What a request said to the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The first text of a user: whose request it is.
+    pub prompt: String,
+    /// The runs whose ends it tells of, as often as it does.
+    pub told: Vec<String>,
+}
+
+impl Asked {
+    /// What a request says whose messages are these texts.
+    pub fn of(prompt: String, texts: &[String]) -> Self {
+        let told = texts.iter().flat_map(|text| runs_in(text)).map(str::to_owned).collect();
+        Asked { prompt, told }
+    }
 }
 
 /// What one scripted tool call was to do.
@@ -45,6 +66,7 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
         calls.append(&mut reading.settled);
     }
     check_kin(&evidence.logs, &mut found);
+    check_told(&evidence.logs, &evidence.asked, &mut found);
     for effect in &evidence.effects {
         check_effect(effect, &calls, &mut found);
     }
@@ -188,10 +210,18 @@ impl<'a> Reading<'a> {
 
     fn place(&mut self, position: u64, event: &Value) {
         let kind = kind(event);
-        if self.outcome.is_some() && !matches!(kind, "message_received" | "archived") {
+        // What the run did not wait for any more may be put down; to be told it would set it to work.
+        let from_below = !event["from"]["child"].is_null();
+        let may_follow = match kind {
+            "message_received" => !from_below || is_only_recorded(event),
+            "archived" => true,
+            _ => false,
+        };
+        if self.outcome.is_some() && !may_follow {
             self.break_promise(Promise::NothingAfterEnd, format!("{kind} at {position}"));
         }
         match kind {
+            "message_received" if is_only_recorded(event) => {}
             "message_received" => {
                 // A message to a run that has ended reopens it, and what was cancelled is over.
                 if self.outcome.take().is_some() {
@@ -281,7 +311,7 @@ impl<'a> Reading<'a> {
     fn end(&mut self, position: u64, event: &Value) {
         self.settle_calls();
         let outcome = event["outcome"]["kind"].as_str().unwrap_or("unknown").to_owned();
-        let right = if self.cancelled { "cancelled" } else { "completed" };
+        let right = if self.cancelled { "cancelled" } else { promised(self.log.prompt()) };
         if outcome != right {
             let detail = format!("ended as {} at {position}, not as {right}", event["outcome"]);
             self.break_promise(Promise::RightOutcome, detail);
@@ -303,5 +333,14 @@ impl<'a> Reading<'a> {
             self.break_promise(Promise::NoRunStuck, detail);
         }
         self.settle_calls();
+    }
+}
+
+/// How a run ends that nobody stops, by what was said to it.
+fn promised(prompt: &str) -> &'static str {
+    match prompt {
+        told if told.contains(FAILS) => "failed",
+        told if told.contains(LATE) => "timed_out",
+        _ => "completed",
     }
 }

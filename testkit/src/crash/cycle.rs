@@ -1,7 +1,7 @@
 //! One cycle: a fresh world, a scenario, its kills, and what is left in the end.
 
 use super::campaign::Kill;
-use super::check::{Effect, Evidence, check};
+use super::check::{Asked, Effect, Evidence, check};
 use super::leftovers::leftovers;
 use super::process::Posse;
 use super::random::Random;
@@ -146,10 +146,17 @@ impl Cycle {
             effects,
             messages: self.scenario.messages(),
             requests: fake.count(),
+            asked: asked(fake),
         };
         stage.violations.append(&mut check(&evidence));
         Ok(())
     }
+}
+
+/// What every request said.
+fn asked(fake: &FakeModel) -> Vec<Asked> {
+    let requests = fake.requests().into_iter();
+    requests.map(|request| Asked::of(request.first_user(), &request.texts())).collect()
 }
 
 fn prepare(scenario: Scenario, folder: &Path) -> io::Result<()> {

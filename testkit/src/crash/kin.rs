@@ -2,7 +2,7 @@
 //!
 //! What one transaction stored has one time, and later transactions have no earlier one.
 
-use super::log::{RunLog, kind, output_text};
+use super::log::{RunLog, is_only_recorded, kind, output_text};
 use super::violation::{Promise, Violation};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -233,6 +233,7 @@ impl<'a> Member<'a> {
                 self.ancestors = above.filter_map(Value::as_str).collect();
                 self.legs.push(Leg::new(parent, at));
             }
+            "message_received" if is_only_recorded(event) => {}
             "message_received" if self.legs.last().is_some_and(|leg| leg.end.is_some()) => {
                 self.legs.push(Leg::new(&event["from"]["run"], at));
             }

@@ -36,6 +36,12 @@ impl RunLog {
         self.events().filter(said).count()
     }
 
+    /// What was first said to the run; empty if nothing was.
+    pub(crate) fn prompt(&self) -> &str {
+        let first = self.events().find(|event| kind(event) == "message_received");
+        first.map(message_text).unwrap_or_default()
+    }
+
     pub(crate) fn count(&self, wanted: &str) -> usize {
         self.events().filter(|event| kind(event) == wanted).count()
     }
@@ -57,6 +63,18 @@ pub(crate) fn tool_calls(event: &Value) -> impl Iterator<Item = (&str, &Value)> 
 pub(crate) fn output_text(event: &Value) -> Option<&str> {
     let parts = event["output"]["parts"].as_array()?;
     parts.iter().find_map(|part| part["text"].as_str())
+}
+
+/// The text of a message.
+pub(crate) fn message_text(event: &Value) -> &str {
+    let parts = event["message"]["parts"].as_array();
+    parts.into_iter().flatten().find_map(|part| part["text"].as_str()).unwrap_or_default()
+}
+
+/// True for the end of another run that is put down and sets nobody to work.
+pub(crate) fn is_only_recorded(event: &Value) -> bool {
+    let told = &event["from"]["child"];
+    told["kept"] == true || told["announce"] == "silent"
 }
 
 fn says(event: &Value, text: &str) -> bool {

@@ -4,6 +4,7 @@
 //!
 //! It knows the binary by its command line alone, and must never look into its database.
 
+mod announce;
 mod campaign;
 mod check;
 mod cycle;
@@ -16,11 +17,13 @@ mod random;
 mod scenario;
 mod script;
 mod stage;
+mod told;
 mod tree;
 mod violation;
 
+pub use announce::Telling;
 pub use campaign::{Campaign, Kill, Report, at_point, long, quick};
-pub use check::{Effect, Evidence, check};
+pub use check::{Asked, Effect, Evidence, check};
 pub use cycle::{Cycle, Ended};
 pub use log::RunLog;
 pub use points::{POINTS, Point, names_in, point};

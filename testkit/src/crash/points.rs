@@ -1,6 +1,7 @@
 //! Every fail-point there is, and the scenario that is sure to pass it. A test compares this
 //! list with the sources, so that none is forgotten.
 
+use super::announce::Telling;
 use super::scenario::Scenario;
 
 /// A place in the code where a test build can be told to die.
@@ -23,7 +24,7 @@ const fn twice(name: &'static str, scenario: Scenario) -> Point {
 }
 
 /// Every fail-point.
-pub const POINTS: [Point; 61] = [
+pub const POINTS: [Point; 66] = [
     // A process opens the database.
     once("store.migrate.step", Scenario::Tools),
     once("store.migrate.after", Scenario::Tools),
@@ -43,6 +44,7 @@ pub const POINTS: [Point; 61] = [
     once("run.create.before", Scenario::Tools),
     once("run.create.after", Scenario::Tools),
     twice("run.claimed", Scenario::Recovery),
+    once("run.taken_up", Scenario::TreeAnnounce(Telling::Mixed)),
     twice("journal.record.before", Scenario::Tools),
     twice("journal.record.after", Scenario::Tools),
     once("run.parking", Scenario::Tree),
@@ -69,6 +71,10 @@ pub const POINTS: [Point; 61] = [
     twice("task.start.after", Scenario::Tree),
     once("task.resume.before", Scenario::TreeResume),
     once("task.resume.after", Scenario::TreeResume),
+    twice("spawn.start.before", Scenario::TreeAnnounce(Telling::Mixed)),
+    twice("spawn.start.after", Scenario::TreeAnnounce(Telling::Mixed)),
+    once("quiet.append.before", Scenario::TreeAnnounce(Telling::Quiet)),
+    once("quiet.append.after", Scenario::TreeAnnounce(Telling::Quiet)),
     twice("announcement.append.before", Scenario::Tree),
     twice("announcement.append.after", Scenario::Tree),
     once("cascade.begun", Scenario::TreeCancel),
@@ -97,7 +103,7 @@ pub const POINTS: [Point; 61] = [
 ];
 
 /// Points that other scenarios are sure to pass too, where dying means something else there.
-pub(crate) const CROSSINGS: [(&str, Scenario); 26] = [
+pub(crate) const CROSSINGS: [(&str, Scenario); 44] = [
     // The owner of a run that is being cancelled.
     ("tool.launch.exited", Scenario::Cancel),
     ("loop.tool.returned", Scenario::Cancel),
@@ -130,6 +136,25 @@ pub(crate) const CROSSINGS: [(&str, Scenario); 26] = [
     ("loop.finish.before", Scenario::TreeCancel),
     ("run.finished", Scenario::TreeCancel),
     ("announcement.append.before", Scenario::TreeCancel),
+    // Runs in the background.
+    ("announcement.append.before", Scenario::TreeAnnounce(Telling::Steer)),
+    ("announcement.append.after", Scenario::TreeAnnounce(Telling::Steer)),
+    ("announcement.append.before", Scenario::TreeAnnounce(Telling::Followup)),
+    ("run.parking", Scenario::TreeAnnounce(Telling::Failing)),
+    ("run.taken_up", Scenario::TreeAnnounce(Telling::Failing)),
+    ("announcement.append.before", Scenario::TreeAnnounce(Telling::Collect)),
+    ("announcement.append.after", Scenario::TreeAnnounce(Telling::Collect)),
+    ("run.parked", Scenario::TreeAnnounce(Telling::Failing)),
+    ("announcement.append.after", Scenario::TreeAnnounce(Telling::Silent)),
+    ("store.commit.before", Scenario::TreeAnnounce(Telling::Mixed)),
+    ("loop.finish.before", Scenario::TreeAnnounce(Telling::Mixed)),
+    ("announcement.append.before", Scenario::TreeAnnounce(Telling::Nested)),
+    ("run.parked", Scenario::TreeAnnounce(Telling::Nested)),
+    ("announcement.append.before", Scenario::TreeAnnounce(Telling::Failing)),
+    ("announcement.append.after", Scenario::TreeAnnounce(Telling::Failing)),
+    ("cancel.append.after", Scenario::TreeAnnounce(Telling::Cancel)),
+    ("run.parked", Scenario::TreeAnnounce(Telling::Idle)),
+    ("spawn.start.after", Scenario::TreeAnnounce(Telling::Idle)),
     // While ending in order.
     ("shutdown.drained", Scenario::Shutdown),
 ];

@@ -1,5 +1,6 @@
 //! The scenarios: what is asked of posse before, while and after it is killed.
 
+use super::announce::{self, TELLINGS, Telling};
 use super::process::{Blow, Death, Moment};
 use super::stage::{Acted, Again, Halt, Stage};
 use super::tree;
@@ -41,10 +42,26 @@ pub enum Scenario {
     TreeCancel,
     /// A tree whose root was cancelled by processes that died before they could tell anyone below.
     TreeForsaken,
+    /// A tree whose runs work in the background.
+    TreeAnnounce(Telling),
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 15] = [
+pub const SCENARIOS: [Scenario; 15 + TELLINGS.len()] = {
+    let mut all = [Scenario::Tools; 15 + TELLINGS.len()];
+    let mut next = 0;
+    while next < all.len() {
+        all[next] = match next {
+            old if old < FIRST.len() => FIRST[old],
+            new => Scenario::TreeAnnounce(TELLINGS[new - FIRST.len()]),
+        };
+        next += 1;
+    }
+    all
+};
+
+/// All scenarios but those of runs in the background.
+const FIRST: [Scenario; 15] = [
     Scenario::Tools,
     Scenario::Compaction,
     Scenario::Reopening,
@@ -71,6 +88,7 @@ pub fn scenarios(beginning: &str) -> Vec<Scenario> {
 impl fmt::Display for Scenario {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(match self {
+            Scenario::TreeAnnounce(telling) => return write!(out, "tree-announce-{telling}"),
             Scenario::Tools => "tools",
             Scenario::Compaction => "compaction",
             Scenario::Reopening => "reopening",
@@ -94,6 +112,22 @@ impl fmt::Display for Scenario {
 pub(crate) const ATTEMPTS: usize = 10;
 
 impl Scenario {
+    /// It is among those that the short form plays: of the ways to tell, those that have the others
+    /// in them.
+    pub(crate) fn is_quick(self) -> bool {
+        match self {
+            Scenario::TreeAnnounce(telling) => matches!(
+                telling,
+                Telling::Mixed
+                    | Telling::Nested
+                    | Telling::Failing
+                    | Telling::Idle
+                    | Telling::Quiet
+            ),
+            _ => true,
+        }
+    }
+
     /// It is about several runs that belong together.
     fn is_tree(self) -> bool {
         matches!(
@@ -111,6 +145,7 @@ impl Scenario {
         match self {
             Scenario::Crowd => 3..=3,
             Scenario::Recovery => 2..=2,
+            Scenario::TreeAnnounce(telling) => telling.runs(),
             tree if tree.is_tree() => tree::runs(tree),
             _ => 1..=1,
         }
@@ -122,6 +157,7 @@ impl Scenario {
             Scenario::Reopening => vec![SECOND.to_owned(), THIRD.to_owned()],
             Scenario::Steering => vec![SECOND.to_owned()],
             Scenario::TreeResume => vec![tree::ONCE_MORE.to_owned()],
+            Scenario::TreeAnnounce(Telling::Idle) => vec![announce::LINE.to_owned()],
             Scenario::Chat => CHAT.iter().map(|&line| line.to_owned()).collect(),
             _ => Vec::new(),
         }
@@ -130,6 +166,7 @@ impl Scenario {
     /// About how long its first command takes when nobody disturbs it: random kills fall in it.
     pub(crate) fn horizon(self) -> Duration {
         Duration::from_millis(match self {
+            Scenario::TreeAnnounce(telling) => return telling.horizon(),
             Scenario::Tools | Scenario::Recovery | Scenario::Shutdown | Scenario::Steering => 700,
             Scenario::Crowd => 900,
             Scenario::Cancel => 250,
@@ -146,6 +183,7 @@ impl Scenario {
     pub(crate) fn events(self) -> u64 {
         match self {
             Scenario::Tree => 170,
+            Scenario::TreeAnnounce(telling) => telling.events(),
             tree if tree.is_tree() => 90,
             _ => 28,
         }
@@ -157,6 +195,7 @@ impl Scenario {
             Scenario::Crowd => "max_concurrent = 1\n".to_owned(),
             // So that the second process does not go on with the run of the first.
             Scenario::Recovery => "max_concurrent = 1\nrecovery = \"wait\"\n".to_owned(),
+            Scenario::TreeAnnounce(telling) => telling.settings(),
             tree if tree.is_tree() => tree::settings(tree),
             _ => String::new(),
         }
@@ -174,10 +213,14 @@ impl Scenario {
             Scenario::Recovery => recover(stage).await?,
             Scenario::Shutdown => shut_down(stage).await?,
             Scenario::Archiving => put_away(stage).await?,
-            Scenario::Tree | Scenario::TreeNarrow | Scenario::TreeResume => {
-                tree::grow(stage).await?;
+            Scenario::TreeCancel | Scenario::TreeAnnounce(Telling::Cancel) => {
+                tree::cancel(stage).await?;
             }
-            Scenario::TreeCancel => tree::cancel(stage).await?,
+            Scenario::TreeAnnounce(Telling::Idle) => announce::talk(stage).await?,
+            Scenario::Tree
+            | Scenario::TreeNarrow
+            | Scenario::TreeResume
+            | Scenario::TreeAnnounce(_) => tree::grow(stage).await?,
             Scenario::TreeForsaken => tree::forsake(stage).await?,
         }
         settle(stage).await

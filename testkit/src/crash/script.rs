@@ -66,6 +66,7 @@ pub(crate) fn script(scenario: Scenario) -> Script {
         | Scenario::TreeResume
         | Scenario::TreeCancel
         | Scenario::TreeForsaken => tree::script(scenario),
+        Scenario::TreeAnnounce(telling) => telling.script(),
     }
 }
 
@@ -101,6 +102,7 @@ pub(crate) fn nonces(scenario: Scenario) -> Vec<String> {
         | Scenario::TreeResume
         | Scenario::TreeCancel
         | Scenario::TreeForsaken => tree::nonces(scenario),
+        Scenario::TreeAnnounce(telling) => telling.nonces(),
     }
 }
 

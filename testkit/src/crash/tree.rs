@@ -104,12 +104,12 @@ pub(crate) fn script(scenario: Scenario) -> Script {
         .rule(Rule::when(When::any().turn(1)).reply(paced(Reply::text("I have looked."))))
 }
 
-fn said_to(prompt: &str) -> Conversation {
+pub(crate) fn said_to(prompt: &str) -> Conversation {
     Conversation::when(When::any().first_user_contains(prompt))
 }
 
 /// A call of `Task`.
-fn task(prompt: &str) -> Value {
+pub(crate) fn task(prompt: &str) -> Value {
     json!({
         "description": format!("do {prompt}"),
         "prompt": prompt,
@@ -127,7 +127,7 @@ fn read() -> Value {
 }
 
 /// A command that does not end by itself.
-fn sleep(nonce: &str) -> Reply {
+pub(crate) fn sleep(nonce: &str) -> Reply {
     let command = format!("printf '%s\\n' '{nonce}' >> ledger; sleep 60 & sleep 61");
     Reply::empty().and_tool_call("Bash", json!({"command": command}))
 }

@@ -31,6 +31,12 @@ pub enum Promise {
     KinAgree,
     /// The end of a run is told once to whoever waits for it, with its result.
     ToldOnce,
+    /// The end of a run in the background is told once, to whom and how it should be.
+    AnnouncedOnce,
+    /// What a run was told of is known to its model once.
+    KnownOnce,
+    /// No run is done while others are at work of whose ends it will be told.
+    AwaitsAll,
     /// Nothing starts or runs on below a run that was told to stop.
     StopsBelow,
     /// The database opens and every hash is right.
@@ -50,7 +56,7 @@ pub enum Promise {
 }
 
 /// All promises, in the order of the summary.
-pub const PROMISES: [Promise; 21] = [
+pub const PROMISES: [Promise; 24] = [
     Promise::NoRunLost,
     Promise::ShownIsStored,
     Promise::NoRunStuck,
@@ -64,6 +70,9 @@ pub const PROMISES: [Promise; 21] = [
     Promise::MessageOnce,
     Promise::KinAgree,
     Promise::ToldOnce,
+    Promise::AnnouncedOnce,
+    Promise::KnownOnce,
+    Promise::AwaitsAll,
     Promise::StopsBelow,
     Promise::SoundDatabase,
     Promise::ValidRequests,
@@ -90,6 +99,9 @@ impl fmt::Display for Promise {
             Promise::MessageOnce => "messages taken once, answered",
             Promise::KinAgree => "parents and children agree",
             Promise::ToldOnce => "results told exactly once",
+            Promise::AnnouncedOnce => "ends announced exactly once",
+            Promise::KnownOnce => "announcements known exactly once",
+            Promise::AwaitsAll => "nobody done before those below",
             Promise::StopsBelow => "nothing runs below what stops",
             Promise::SoundDatabase => "sound database",
             Promise::ValidRequests => "valid requests to the model",

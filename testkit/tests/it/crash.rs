@@ -70,6 +70,7 @@ fn evidence(events: Vec<Value>) -> Evidence {
         effects: vec![Effect { nonce: "fx-1.".to_owned(), seen: 1 }],
         messages: vec!["go".to_owned()],
         requests: 2,
+        asked: Vec::new(),
     }
 }
 

@@ -166,6 +166,7 @@ impl Tree {
             effects: Vec::new(),
             messages: Vec::new(),
             requests: 0,
+            asked: Vec::new(),
         }
     }
 }

@@ -8,6 +8,7 @@ mod chat;
 mod client;
 mod conversations;
 mod crash;
+mod crash_told;
 mod crash_trees;
 mod demo;
 mod endpoints;

@@ -91,7 +91,7 @@ impl Delegation {
 }
 
 /// A count as people write it.
-fn written(count: usize) -> String {
+pub(super) fn written(count: usize) -> String {
     match (count / 1_000, count % 1_000) {
         (0, rest) => rest.to_string(),
         (thousands, rest) => format!("{thousands},{rest:03}"),

@@ -105,6 +105,12 @@ pub fn note(line: &str) {
     eprintln!("{line}");
 }
 
+/// The value below which `share` percent of `sorted` lie.
+pub fn percentile(sorted: &[f64], share: usize) -> f64 {
+    let place = (sorted.len() * share / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(place).copied().unwrap_or(f64::NAN)
+}
+
 /// A time, in the unit that suits it.
 pub fn seconds(time: f64) -> String {
     match time {

@@ -40,8 +40,17 @@ pub fn cpu() -> Duration {
 
 /// Memory of the process `pid` that is resident now, in KiB.
 pub fn resident_kib(pid: u32) -> super::Result<f64> {
+    status(pid, "VmRSS:")
+}
+
+/// The most memory of the process `pid` that was ever resident, in KiB.
+pub fn peak_kib(pid: u32) -> super::Result<f64> {
+    status(pid, "VmHWM:")
+}
+
+fn status(pid: u32, field: &str) -> super::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let field = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let field = status.lines().find_map(|line| line.strip_prefix(field));
     let number = field.and_then(|rest| rest.split_whitespace().next());
     Ok(number.ok_or("the kernel does not tell how much memory is resident")?.parse()?)
 }

@@ -5,6 +5,7 @@
 //! again with a hidden command.
 
 mod appends;
+mod background;
 mod claim;
 mod client;
 mod delegation;
@@ -42,6 +43,8 @@ pub enum Bench {
     Model(model::Model),
     /// Delegation: trees of runs, their memory, who watches them, forks, definitions
     Delegation(delegation::Delegation),
+    /// Background: thousands of runs, each told of exactly once, in smooth and in rough weather
+    Background(background::Background),
     /// The registry: lists and searches among a million runs
     Registry(registry::Registry),
     /// The governor: many runs against a provider that takes few requests at a time
@@ -66,6 +69,12 @@ pub enum Part {
     TreeRaw(delegation::TreeRaw),
     /// Definitions of agents, loaded
     Define(delegation::Define),
+    /// The fake model of runs in the background
+    ServeCrowd(background::ServeCrowd),
+    /// Sessions and their children in the background
+    Crowd(background::Crowd),
+    /// The requests of those children by a raw client
+    CrowdRaw(background::CrowdRaw),
     /// A few long conversations by runs
     Talk(talk::Talk),
     /// The requests of long conversations by a raw client
@@ -90,6 +99,7 @@ impl Bench {
             Bench::Spine(spine) => spine.run(),
             Bench::Model(model) => model.run(),
             Bench::Delegation(delegation) => delegation.run(),
+            Bench::Background(background) => background.run(),
             Bench::Registry(registry) => registry.run(),
             Bench::Governor(governor) => governor.run(),
             Bench::Part(part) => part.run(),
@@ -116,6 +126,9 @@ impl Part {
                 Part::Tree(tree) => tree.run().await,
                 Part::TreeRaw(tree) => tree.run().await,
                 Part::Define(define) => define.run(),
+                Part::ServeCrowd(serve) => serve.run().await,
+                Part::Crowd(crowd) => crowd.run().await,
+                Part::CrowdRaw(raw) => raw.run().await,
                 Part::Talk(talk) => talk.run().await,
                 Part::TalkRaw(talk) => talk.run().await,
                 Part::Fill(fill) => fill.run().await,

@@ -10,10 +10,10 @@ use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::{Look, label};
 use crate::screen::todos::Todos;
-use crate::spending::Spending;
+use crate::spending::{self, Spending};
 use crate::terminal;
 use crate::view::{self, RunView};
-use posse::{RunRow, Runtime};
+use posse::{Budget, RunRow, Runtime};
 
 pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
@@ -89,6 +89,10 @@ fn facts(family: &Family, row: &RunRow) -> Vec<(&'static str, String)> {
         ("spent", spent(&Spending::of(row))),
         ("task", clean_line(&row.title, 200)),
     ];
+    let budget = spending::of_budget(row, &Budget::DIMENSIONS);
+    if !budget.is_empty() {
+        facts.push(("budget", budget));
+    }
     if let Some(damage) = &row.damaged {
         facts.push(("damaged", clean_line(damage, 400)));
     }

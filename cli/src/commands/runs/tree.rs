@@ -9,10 +9,10 @@ use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::{Line, Look, label, mark, spent};
 use crate::screen::tree::State;
-use crate::spending::{Spending, SumView};
+use crate::spending::{self, Spending, SumView};
 use crate::terminal;
 use crate::view::{self, RunView};
-use posse::{RunRow, Runtime};
+use posse::{Budget, RunRow, Runtime};
 use serde::Serialize;
 
 pub async fn run(
@@ -97,6 +97,11 @@ pub fn line(family: &Family, row: &RunRow, branch: &str, look: Look) -> String {
         let (tokens, cost) = (view::tokens(sum.tokens()), sum.cost());
         let tools = view::count(sum.tool_calls, "tool");
         parts.push(format!("with {below} below: {tools}, {tokens} tokens, {cost}"));
+    }
+    // How many runs there are below is seen.
+    let budget = spending::of_budget(row, &Budget::DIMENSIONS[..5]);
+    if !budget.is_empty() {
+        parts.push(format!("budget: {budget}"));
     }
     let why = match (&row.damaged, state) {
         (Some(damage), _) => clean_line(damage, 400),

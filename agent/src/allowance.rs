@@ -1,0 +1,70 @@
+//! What a run may still draw of budgets, its own and those above it.
+
+use crate::transcript::Transcript;
+use posse_protocol::{Limit, Limits, Share, Usd};
+
+/// What a run may still draw of budgets. Nothing is limited that it does not name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Allowance(pub Vec<Share>);
+
+/// How much of an allowance is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// What is left now.
+    Now,
+    /// What there is once others have given back all that they may.
+    Returned,
+}
+
+impl Allowance {
+    /// Nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What may still be drawn of `limit`, if a budget limits it.
+    pub fn of(&self, limit: Limit) -> Option<&Share> {
+        self.0.iter().find(|share| share.limit == limit)
+    }
+
+    /// As if nothing came back any more.
+    pub(crate) fn without_what_others_hold(mut self) -> Self {
+        self.0.iter_mut().for_each(|share| share.held = 0);
+        self
+    }
+
+    /// `limits`, narrowed to what may be drawn: so that whatever keeps within limits keeps within
+    /// budgets.
+    pub(crate) fn within(&self, limits: &Limits, transcript: &Transcript, reach: Reach) -> Limits {
+        let used = transcript.leg_usage();
+        let spent = &transcript.spent;
+        let most = |limit: Limit, used: u64| {
+            let share = self.of(limit)?;
+            let returned = if reach == Reach::Returned { share.held } else { 0 };
+            Some(used.saturating_add(share.left).saturating_add(returned))
+        };
+        let least = |own: Option<u64>, drawn: Option<u64>| own.into_iter().chain(drawn).min();
+        let small = |own: Option<u32>, drawn: Option<u64>| {
+            least(own.map(u64::from), drawn).map(|count| u32::try_from(count).unwrap_or(u32::MAX))
+        };
+        let cost = least(limits.cost.map(|cost| cost.0), most(Limit::Cost, used.cost.0));
+        Limits {
+            turns: small(limits.turns, most(Limit::Turns, u64::from(spent.turns))),
+            tool_calls: small(
+                limits.tool_calls,
+                most(Limit::ToolCalls, u64::from(spent.tool_calls)),
+            ),
+            input_tokens: least(
+                limits.input_tokens,
+                most(Limit::InputTokens, used.all_input_tokens()),
+            ),
+            output_tokens: least(
+                limits.output_tokens,
+                most(Limit::OutputTokens, used.output_tokens),
+            ),
+            cost: cost.map(Usd),
+            wall_ms: limits.wall_ms,
+            extra: limits.extra.clone(),
+        }
+    }
+}

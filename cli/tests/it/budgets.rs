@@ -1,0 +1,88 @@
+//! Budgets on the command line: what a run and all below it may spend together.
+
+use crate::world::{World, bash};
+use posse_testkit::{Conversation, Reply, Rule, Script, When};
+use serde_json::{Value, json};
+
+fn busy() -> Script {
+    Script::always(bash("true"))
+}
+
+/// The part `limit` of the budget in what `runs show --json` prints.
+fn part<'a>(shown: &'a Value, limit: &str) -> Option<&'a Value> {
+    shown["budget"].as_array().unwrap().iter().find(|part| part["limit"] == limit)
+}
+
+#[tokio::test]
+async fn out_of_budget_is_seven_and_shows_what_was_drawn() {
+    let world = World::new(busy()).await;
+    let exit = world.run(&["run", "--budget", "turns=2", "x"]).await.expect(7);
+    let run = world.only_run().await;
+    assert!(exit.err.contains("✗ out of budget: turns of run"), "{}", exit.err);
+    let shown = world.run(&["runs", "show", &run]).await.expect(0).out;
+    assert!(shown.contains("budget      2 of 2 turns, 0 of 10000 children"), "{shown}");
+    let tree = world.run(&["runs", "tree", &run]).await.expect(0).out;
+    assert!(tree.contains("budget: 2 of 2 turns"), "{tree}");
+    let shown = world.run(&["runs", "show", &run, "--json"]).await.expect(0).json();
+    assert_eq!(shown["outcome"], "out of budget");
+    let turns = json!({"limit": "turns", "of": 2, "drawn": 2, "held": 0});
+    assert_eq!(part(&shown, "turns"), Some(&turns));
+    world.run(&["runs", "verify"]).await.expect(0);
+    // Going on takes a new allowance, which is used up again.
+    world.run(&["runs", "resume", &run, "go on"]).await.expect(7);
+}
+
+#[tokio::test]
+async fn those_below_draw_on_the_same_budget() {
+    let call = |it: &str| json!({"description": it, "prompt": it, "subagent_type": "explore"});
+    let tasks = ["a", "b", "c"]
+        .into_iter()
+        .fold(Reply::empty(), |reply, it| reply.and_tool_call("Task", call(it)));
+    let lead = Conversation::when(When::any().first_user_contains("lead"));
+    let script = Script::new()
+        .conversation(lead.reply(tasks).reply(Reply::text("all done")))
+        .rule(Rule::when(When::any()).reply(Reply::text("seen")));
+    let world = World::new(script).await;
+    let exit = world.run(&["run", "--budget", "turns=3", "--json", "lead"]).await.expect(7);
+    assert_eq!(exit.json()["subtree"]["turns"], 3, "{}", exit.out);
+    let shown = world.run(&["run", "--budget", "turns=5", "--json", "lead"]).await.expect(0);
+    assert_eq!(shown.json()["subtree"]["turns"], 5);
+}
+
+#[tokio::test]
+async fn a_limit_of_money_is_one_of_the_tree() {
+    let world = World::saying("fine").await;
+    world.run(&["run", "--max-cost", "0.75", "--budget", "children=4", "x"]).await.expect(0);
+    let run = world.only_run().await;
+    let shown = world.run(&["runs", "show", &run, "--json"]).await.expect(0).json();
+    assert_eq!(part(&shown, "cost").unwrap()["of"], 0.75);
+    assert_eq!(part(&shown, "children").unwrap()["of"], 4);
+}
+
+#[tokio::test]
+async fn a_budget_that_is_none_is_bad_usage() {
+    let world = World::saying("never").await;
+    for (budget, says) in [
+        ("turns", "write it like"),
+        ("turns=x", "whole number"),
+        ("cost=-1", "more than 0"),
+        ("time=5m", "no part of a budget"),
+        ("turns=1,turns=2", "twice"),
+    ] {
+        let exit = world.run(&["run", "--budget", budget, "x"]).await.expect(2);
+        assert!(exit.err.contains(says), "{budget}: {}", exit.err);
+    }
+    assert!(world.list().await.is_empty(), "nothing was stored");
+}
+
+#[tokio::test]
+async fn the_budget_of_the_settings_is_shown_with_its_origin_and_holds() {
+    let world = World::new(busy()).await;
+    let project = world.write("posse.toml", "[budget]\nturns = 1\nchildren = 20000\n");
+    let settings = world.run(&["config", "--json"]).await.expect(0).json();
+    let settings = &settings["settings"];
+    assert_eq!(settings["budget.turns"], json!({"value": 1, "origin": project}));
+    assert_eq!(settings["budget.children"], json!({"value": 10_000, "origin": "default"}));
+    assert_eq!(settings["budget.cost"], json!({"value": null, "origin": "default"}));
+    world.run(&["run", "x"]).await.expect(7);
+}

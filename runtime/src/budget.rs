@@ -1,0 +1,72 @@
+//! Budgets of runs: which a run has when it starts, and what it may still draw while it works.
+//! That nothing is overdrawn is the store's law; this only looks ahead.
+
+use crate::config::budget::replaced;
+use posse_agent::Allowance;
+use posse_protocol::{AgentSpec, Budget, Event, Limit, RunId, RunSpec, RunStarted};
+use posse_store::{Filter, RunRow, Store, StoreError, shares};
+use std::sync::OnceLock;
+
+/// The budget of a run: what is asked for, else what its agent says. Where neither says anything, a
+/// root has that of the settings, `general`; any other run draws on those above it.
+pub(crate) fn budget_of(spec: &RunSpec, agent: &AgentSpec, general: Option<&Budget>) -> Budget {
+    let own = replaced(&spec.budget, &agent.budget);
+    general.map_or_else(|| own.clone(), |general| replaced(&own, general))
+}
+
+/// What budgets limit for one run, as its first event says: what it may draw is looked up only if
+/// there is something.
+#[derive(Default)]
+pub(crate) struct Purse(OnceLock<Limited>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limited {
+    /// Something that a run takes of itself.
+    Yes,
+    /// Nothing but how many runs may be below.
+    No,
+}
+
+impl Purse {
+    /// Takes note of the run's first event when it goes by.
+    pub(crate) fn observe(&self, event: &Event) {
+        if let Event::RunStarted(started) = event {
+            self.0.get_or_init(|| limited(started));
+        }
+    }
+
+    /// Whether anything that the run takes of itself is limited.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.0.get() == Some(&Limited::Yes)
+    }
+
+    /// What `run`, which is stored, may still draw.
+    pub(crate) async fn allowance(
+        &self,
+        store: &dyn Store,
+        run: RunId,
+    ) -> Result<Allowance, StoreError> {
+        let mut chain: Vec<RunRow> = Vec::new();
+        let mut next = Some(run);
+        while let Some(id) = next.take() {
+            let filter = Filter { id: Some(id), limit: 1, ..Filter::default() };
+            if let Some(row) = store.list(&filter).await?.pop() {
+                next = row.account.filter(|above| chain.iter().all(|row| row.id != *above));
+                chain.push(row);
+            }
+        }
+        Ok(Allowance(shares(run, &chain)))
+    }
+}
+
+fn limited(started: &RunStarted) -> Limited {
+    let above = started.parent.as_ref().map_or(&[][..], |parent| &parent.limited);
+    let own = &started.grant.budget;
+    let is_limited = |limit: &Limit| {
+        *limit != Limit::Children && (own.of(*limit).is_some() || above.contains(limit))
+    };
+    match Budget::DIMENSIONS.iter().any(is_limited) {
+        true => Limited::Yes,
+        false => Limited::No,
+    }
+}

@@ -1,0 +1,263 @@
+//! Budgets in the law of appending: what a run spends is drawn, in the same transaction, from the
+//! nearest account above it that limits it.
+//!
+//! An account is the row of a run with a budget: `drawn` is what is spent or reserved of it, `held`
+//! the part of that which may come back. Pure: it is given rows and changes rows. What is drawn
+//! before it is spent can be refused; what has been spent is counted, whatever it is.
+
+use crate::error::StoreError;
+use crate::row::RunRow;
+use posse_protocol::{Amount, Budget, Event, Limit, RunId, Share};
+use std::collections::HashMap;
+
+/// Accounts above a run, at most. A tree is never so deep.
+const DEEPEST: usize = 64;
+
+/// What `run` may still draw of everything that one of `chain`, itself and the accounts above it,
+/// limits. Of [`Limit::Children`] it says nothing: no run has that of itself.
+pub fn shares(run: RunId, chain: &[RunRow]) -> Vec<Share> {
+    let find = |id: RunId| chain.iter().find(|row| row.id == id);
+    let own = find(run).map_or_else(Amount::default, |row| used(row).1);
+    let spent = Budget::DIMENSIONS.into_iter().filter(|limit| *limit != Limit::Children);
+    let from = find(run).or(chain.first()).map(|row| row.id);
+    spent
+        .filter_map(|limit| {
+            let row = find(holder(find, from, run, limit)?)?;
+            let held = row.held.of(limit).saturating_sub(own.of(limit));
+            Some(Share { limit, holder: row.id, left: left(row, limit), held })
+        })
+        .collect()
+}
+
+/// What an event means to the accounts that its run draws on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entry {
+    /// The run begins.
+    Opened,
+    /// The run had ended, and is set to work again.
+    Reopened,
+    /// What the run has used changes from the first to the second, and what it has reserved of
+    /// that likewise.
+    Used { used: [Amount; 2], reserved: [Amount; 2], may_be_refused: bool },
+    /// The run ends.
+    Ended,
+}
+
+/// What a run has used in all, reserved or spent, and what is reserved of that.
+fn used(row: &RunRow) -> (Amount, Amount) {
+    let reserved = Amount {
+        input_tokens: row.reserved.input_tokens,
+        output_tokens: row.reserved.output_tokens,
+        cost: row.reserved.cost,
+        ..Amount::default()
+    };
+    let used = Amount {
+        input_tokens: row.spent.input_tokens.saturating_add(reserved.input_tokens),
+        output_tokens: row.spent.output_tokens.saturating_add(reserved.output_tokens),
+        cost: row.spent.cost + reserved.cost,
+        turns: row.turns,
+        tool_calls: row.tool_calls,
+        children: 0,
+    };
+    (used, reserved)
+}
+
+/// A row as it is before an event, as far as accounts go.
+pub(crate) struct Before {
+    used: Amount,
+    reserved: Amount,
+    ended: bool,
+}
+
+impl Before {
+    pub(crate) fn of(row: &RunRow) -> Self {
+        let (used, reserved) = used(row);
+        Before { used, reserved, ended: row.outcome.is_some() }
+    }
+
+    /// What `event` means, now that the row is `after`.
+    pub(crate) fn entries(self, event: &Event, after: &RunRow) -> impl Iterator<Item = Entry> {
+        let (used, reserved) = used(after);
+        let opened = match event {
+            Event::RunStarted(_) => Some(Entry::Opened),
+            _ if self.ended && after.outcome.is_none() => Some(Entry::Reopened),
+            _ => None,
+        };
+        let may_be_refused = matches!(event, Event::ModelCalled(_) | Event::ToolStarted(_));
+        let moved = (self.used, self.reserved) != (used, reserved);
+        let used = moved.then_some(Entry::Used {
+            used: [self.used, used],
+            reserved: [self.reserved, reserved],
+            may_be_refused,
+        });
+        let ended = (!self.ended && after.outcome.is_some()).then_some(Entry::Ended);
+        opened.into_iter().chain(used).chain(ended)
+    }
+}
+
+/// The rows that entries are made in.
+pub(crate) struct Accounts<'a> {
+    /// Rows as they were.
+    pub(crate) stored: &'a HashMap<RunId, RunRow>,
+    /// Rows that have changed.
+    pub(crate) changed: &'a mut HashMap<RunId, RunRow>,
+}
+
+impl Accounts<'_> {
+    /// Makes an entry for `run`, whose row is among those that have changed.
+    pub(crate) fn enter(&mut self, run: RunId, entry: Entry) -> Result<(), StoreError> {
+        let Some(row) = self.get(run) else { return Ok(()) };
+        let (above, budget) = (row.account, row.budget.clone().unwrap_or_default());
+        match entry {
+            Entry::Opened | Entry::Reopened => self.open(run, above, &budget, entry),
+            Entry::Used { used, reserved, may_be_refused } => {
+                for limit in Budget::DIMENSIONS {
+                    let [before, after] = used.map(|amount| i128::from(amount.of(limit)));
+                    let [held, holds] = reserved.map(|amount| i128::from(amount.of(limit)));
+                    if may_be_refused && after > before {
+                        let own = held.unsigned_abs() as u64;
+                        self.check(run, Some(run), limit, (after - before) as u64, own)?;
+                    }
+                    self.add(run, Some(run), limit, after - before, holds - held);
+                }
+                Ok(())
+            }
+            Entry::Ended => {
+                self.close(run, above, &budget);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes out of the accounts above what `run` and its budget need of them.
+    fn open(
+        &mut self,
+        run: RunId,
+        above: Option<RunId>,
+        budget: &Budget,
+        entry: Entry,
+    ) -> Result<(), StoreError> {
+        for limit in Budget::DIMENSIONS {
+            let itself = u64::from(limit == Limit::Children);
+            let carved = budget.of(limit).unwrap_or_default();
+            let limited_above = self.holder(run, above, limit).is_some();
+            if limited_above && carved + itself > 0 {
+                self.check(run, above, limit, carved.saturating_add(itself), 0)?;
+                let taken = i128::from(carved) + i128::from(itself);
+                self.add(run, above, limit, taken, taken);
+            }
+            if matches!(entry, Entry::Reopened)
+                && budget.of(limit).is_some()
+                && let Some(row) = self.get_mut(run)
+            {
+                // What is out below it comes back to whoever it was drawn from: to the accounts
+                // above, which took it over when this run ended, or else to this one.
+                if limited_above && let Some(held) = row.held.of_mut(limit) {
+                    *held = 0;
+                }
+                let held = row.held.of(limit);
+                if let Some(drawn) = row.drawn.get_or_insert_default().of_mut(limit) {
+                    *drawn = held;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back to the accounts above what `run` leaves of its budget.
+    fn close(&mut self, run: RunId, above: Option<RunId>, budget: &Budget) {
+        for limit in Budget::DIMENSIONS {
+            let itself = i128::from(limit == Limit::Children);
+            let (mut drawn, mut held) = (-itself, -itself);
+            if let (Some(carved), Some(row)) = (budget.of(limit), self.get(run)) {
+                let used = row.drawn.unwrap_or_default();
+                drawn += i128::from(used.of(limit)) - i128::from(carved);
+                held += i128::from(row.held.of(limit)) - i128::from(carved);
+            }
+            self.add(run, above, limit, drawn, held);
+        }
+    }
+
+    /// Refuses to draw `wanted` if the account does not have it. Of what is held, `own` is the
+    /// run's.
+    fn check(
+        &self,
+        run: RunId,
+        from: Option<RunId>,
+        limit: Limit,
+        wanted: u64,
+        own: u64,
+    ) -> Result<(), StoreError> {
+        let holder = self.holder(run, from, limit).and_then(|holder| self.get(holder));
+        let Some(row) = holder else { return Ok(()) };
+        let left = left(row, limit);
+        if wanted <= left {
+            return Ok(());
+        }
+        let held = row.held.of(limit).saturating_sub(own);
+        Err(StoreError::OverBudget { run, holder: row.id, limit, wanted, left, held })
+    }
+
+    /// Adds to what is drawn and held at the account that `run` draws on from `from` upwards. What
+    /// comes back and was not drawn there goes on to the next one.
+    fn add(&mut self, run: RunId, from: Option<RunId>, limit: Limit, drawn: i128, held: i128) {
+        let (mut from, mut drawn, mut held) = (from, drawn, held);
+        while (drawn, held) != (0, 0)
+            && let Some(row) = self.holder(run, from, limit).and_then(|holder| self.get_mut(holder))
+        {
+            drawn = put(row.drawn.get_or_insert_default(), limit, drawn);
+            held = put(&mut row.held, limit, held);
+            from = row.account;
+        }
+    }
+
+    fn holder(&self, run: RunId, from: Option<RunId>, limit: Limit) -> Option<RunId> {
+        holder(|id| self.get(id), from, run, limit)
+    }
+
+    fn get(&self, run: RunId) -> Option<&RunRow> {
+        self.changed.get(&run).or_else(|| self.stored.get(&run))
+    }
+
+    fn get_mut(&mut self, run: RunId) -> Option<&mut RunRow> {
+        if !self.changed.contains_key(&run) {
+            self.changed.insert(run, self.stored.get(&run)?.clone());
+        }
+        self.changed.get_mut(&run)
+    }
+}
+
+/// The nearest account from `from` upwards that limits `limit` and whose run has not ended, or is
+/// `acting`. When all have ended, the last of them: nothing above it has taken over from it.
+fn holder<'a>(
+    find: impl Fn(RunId) -> Option<&'a RunRow>,
+    from: Option<RunId>,
+    acting: RunId,
+    limit: Limit,
+) -> Option<RunId> {
+    let chain = std::iter::successors(from.and_then(&find), |row| row.account.and_then(&find));
+    let mut last = None;
+    for row in chain.take(DEEPEST) {
+        if row.budget.as_ref().is_some_and(|budget| budget.of(limit).is_some()) {
+            last = Some(row.id);
+            if row.outcome.is_none() || row.id == acting {
+                break;
+            }
+        }
+    }
+    last
+}
+
+/// What is left of an account.
+fn left(row: &RunRow, limit: Limit) -> u64 {
+    let budget = row.budget.as_ref().and_then(|budget| budget.of(limit)).unwrap_or(u64::MAX);
+    budget.saturating_sub(row.drawn.unwrap_or_default().of(limit))
+}
+
+/// Adds `change` and returns what of it does not go in: an amount is never less than nothing.
+fn put(amount: &mut Amount, limit: Limit, change: i128) -> i128 {
+    let Some(number) = amount.of_mut(limit) else { return 0 };
+    let sum = i128::from(*number) + change;
+    *number = sum.clamp(0, i128::from(u64::MAX)) as u64;
+    sum.min(0)
+}

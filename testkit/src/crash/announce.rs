@@ -1,0 +1,333 @@
+//! Trees whose runs work in the background: their ends are announced, in each of the four ways and
+//! mixed. What the fake model says to each of them, and how such a tree is played.
+
+use super::scenario::ATTEMPTS;
+use super::script::{bash, paced};
+use super::stage::{Acted, Halt, Stage};
+use super::tree::{said_to, sleep, task};
+use super::violation::Promise;
+use crate::{Conversation, Reply, Rule, Script, When};
+use serde_json::{Value, json};
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// How runs in the background are told of, or what befalls them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Telling {
+    /// Before their parent's next step.
+    Steer,
+    /// When their parent's turn ends.
+    Followup,
+    /// Together.
+    Collect,
+    /// Not at all.
+    Silent,
+    /// One in each way, beside some that are waited for.
+    Mixed,
+    /// Below runs that are themselves below another: one in the background, one that is waited for.
+    Nested,
+    /// They fail, are late, or are left by a parent that fails.
+    Failing,
+    /// A person cancels their parent.
+    Cancel,
+    /// Together, or those there are after no time at all.
+    Quiet,
+    /// To a session whose turn has ended.
+    Idle,
+}
+
+/// All of them.
+pub(crate) const TELLINGS: [Telling; 10] = [
+    Telling::Steer,
+    Telling::Followup,
+    Telling::Collect,
+    Telling::Silent,
+    Telling::Mixed,
+    Telling::Nested,
+    Telling::Failing,
+    Telling::Cancel,
+    Telling::Quiet,
+    Telling::Idle,
+];
+
+impl fmt::Display for Telling {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Telling::Steer => "steer",
+            Telling::Followup => "followup",
+            Telling::Collect => "collect",
+            Telling::Silent => "silent",
+            Telling::Mixed => "mixed",
+            Telling::Nested => "nested",
+            Telling::Failing => "failing",
+            Telling::Cancel => "cancel",
+            Telling::Quiet => "quiet",
+            Telling::Idle => "idle",
+        })
+    }
+}
+
+/// What is said to a run that cannot do what it is told.
+pub(crate) const FAILS: &str = "cannot be done";
+/// What is said to a run that has less time than it takes.
+pub(crate) const LATE: &str = "takes too long";
+/// What is said to a session.
+pub(crate) const LINE: &str = "task-a of a session";
+
+/// A run of a tree: what is said to it, and what its model says then.
+struct Role {
+    prompt: String,
+    /// One after the other.
+    replies: Vec<Reply>,
+    /// Whenever it is asked again.
+    after: Option<Reply>,
+}
+
+/// Runs whose tools leave something behind: the second is slower than the first.
+const LEDGER: [&str; 2] = ["fx-g2.", "fx-g3."];
+
+impl Telling {
+    /// How many runs there are in the end, at least and at most.
+    pub(crate) fn runs(self) -> RangeInclusive<usize> {
+        let all = self.cast().len();
+        match self {
+            // Whoever is cancelled early has started nobody yet.
+            Telling::Cancel => 1..=all,
+            _ => all..=all,
+        }
+    }
+
+    /// The nonces of its tools.
+    pub(crate) fn nonces(self) -> Vec<String> {
+        LEDGER.map(str::to_owned).to_vec()
+    }
+
+    /// Settings of the user.
+    pub(crate) fn settings(self) -> String {
+        let quiet = match self {
+            Telling::Quiet => "\n[subagents]\nquiet_seconds = 0\n",
+            _ => "",
+        };
+        format!("max_depth = 2\nmax_concurrent = 8\n{quiet}")
+    }
+
+    /// About how long its first command takes when nobody disturbs it.
+    pub(crate) fn horizon(self) -> Duration {
+        Duration::from_millis(match self {
+            Telling::Cancel => 300,
+            Telling::Failing => 1_300,
+            Telling::Nested => 800,
+            _ => 600,
+        })
+    }
+
+    /// About how many events its first command prints.
+    pub(crate) fn events(self) -> u64 {
+        match self {
+            Telling::Mixed | Telling::Nested => 80,
+            _ => 45,
+        }
+    }
+
+    /// What the fake model says to all of them.
+    pub(crate) fn script(self) -> Script {
+        let cast = self.cast();
+        let talkers = cast.iter().filter(|role| !role.replies.is_empty());
+        let script = talkers.fold(Script::new(), |script, role| {
+            let replies = role.replies.iter().cloned();
+            script.conversation(replies.fold(said_to(&role.prompt), Conversation::reply))
+        });
+        cast.into_iter().fold(script, |script, role| {
+            let asked_again = When::any().first_user_contains(&role.prompt);
+            match role.after {
+                Some(after) => script.rule(Rule::when(asked_again).reply(after)),
+                None => script,
+            }
+        })
+    }
+
+    /// Who there is, the root first.
+    fn cast(self) -> Vec<Role> {
+        match self {
+            Telling::Steer => three_in("steer"),
+            Telling::Followup => three_in("followup"),
+            Telling::Collect | Telling::Quiet => three_in("collect"),
+            Telling::Silent => three_in("silent"),
+            Telling::Mixed => mixed(),
+            Telling::Nested => nested(),
+            Telling::Failing => failing(),
+            Telling::Cancel => cancelled(),
+            Telling::Idle => {
+                let mut cast = three_in("followup");
+                LINE.clone_into(&mut cast[0].prompt);
+                cast
+            }
+        }
+    }
+}
+
+/// A root, and three others, each slower than the one before it.
+fn three_in(announce: &str) -> Vec<Role> {
+    let spawned = ["bg-1.", "bg-2.", "bg-3."].map(|prompt| spawn(prompt, announce));
+    let [one, two, three] = three();
+    vec![leading("task-a", spawned, []), one, two, three]
+}
+
+fn three() -> [Role; 3] {
+    let look = Reply::empty().and_tool_call("Read", read()).and_tool_call("Read", read());
+    [
+        working("bg-1.", []),
+        working("bg-2.", [bash(Reply::empty(), LEDGER[0])]),
+        working("bg-3.", [look, slowly(LEDGER[1])]),
+    ]
+}
+
+/// One in each way, and some that are waited for.
+fn mixed() -> Vec<Role> {
+    let spawned = [
+        spawn("bg-1.", "steer"),
+        spawn("bg-2.", "followup"),
+        spawn("bg-3.", "collect"),
+        spawn("bg-4.", "silent"),
+        spawn("bg-5.", "collect"),
+    ];
+    let more = paced(Reply::text("One more.").and_tool_call("Task", task("fg-2.")));
+    let mut cast = vec![leading("task-a", spawned, [("Task", task("fg-1."))])];
+    cast[0].replies.insert(1, more);
+    cast.extend(three());
+    let look = || Reply::empty().and_tool_call("Read", read());
+    cast.push(working("bg-4.", [look(), look()]));
+    cast.push(working("bg-5.", [look()]));
+    cast.push(working("fg-1.", [look()]));
+    cast.push(working("fg-2.", []));
+    cast
+}
+
+/// Two that lead others, one of whom is waited for.
+fn nested() -> Vec<Role> {
+    let root = leading("task-a", [spawn("lead-1.", "followup")], [("Task", task("lead-2."))]);
+    let first = leading("lead-1.", [spawn("bg-1.", "steer"), spawn("bg-2.", "collect")], []);
+    let second = leading("lead-2.", [spawn("bg-3.", "followup")], []);
+    [root, first, second].into_iter().chain(three()).collect()
+}
+
+/// One that fails, one that is late, one that fails and leaves one behind, and one that does well.
+fn failing() -> Vec<Role> {
+    let (fails, late) = (format!("bg-1. {FAILS}"), format!("bg-4. {LATE}"));
+    let breaks = format!("lead-1. {FAILS}");
+    let mut hurried = spawn(&late, "collect");
+    hurried["runTimeoutSeconds"] = 1.into();
+    let spawned =
+        [spawn(&fails, "followup"), hurried, spawn(&breaks, "steer"), spawn("bg-3.", "collect")];
+    let broken = || paced(Reply::error(403, "there is no way to do this"));
+    let [_, _, good] = three();
+    let lead = Role {
+        prompt: breaks,
+        replies: vec![call_all([spawn("bg-2.", "followup")], [])],
+        after: Some(broken()),
+    };
+    vec![
+        leading("task-a", spawned, []),
+        good,
+        Role { prompt: fails, replies: Vec::new(), after: Some(broken()) },
+        Role { prompt: late, replies: Vec::new(), after: Some(paced(forever())) },
+        lead,
+        working("bg-2.", [sleep(LEDGER[0])]),
+    ]
+}
+
+/// One in each way, most of whom do not end by themselves.
+fn cancelled() -> Vec<Role> {
+    let spawned = [
+        spawn("bg-1.", "steer"),
+        spawn("bg-2.", "followup"),
+        spawn("bg-3.", "collect"),
+        spawn("bg-4.", "silent"),
+    ];
+    vec![
+        leading("task-a", spawned, []),
+        working("bg-1.", []),
+        working("bg-2.", [sleep(LEDGER[0])]),
+        working("bg-3.", [sleep(LEDGER[1])]),
+        working("bg-4.", [forever()]),
+    ]
+}
+
+/// One that starts others, goes on a little, and then waits for what they come to.
+fn leading<const N: usize, const M: usize>(
+    prompt: &str,
+    spawned: [Value; N],
+    called: [(&str, Value); M],
+) -> Role {
+    let look = Reply::text("Meanwhile I look.").and_tool_call("Read", read());
+    Role {
+        prompt: prompt.to_owned(),
+        replies: vec![call_all(spawned, called), paced(look), paced(Reply::text("I wait."))],
+        after: Some(paced(Reply::text("I have heard it."))),
+    }
+}
+
+/// One that does this, and answers.
+fn working<const N: usize>(prompt: &str, work: [Reply; N]) -> Role {
+    let answer = Reply::text("This part is done.");
+    let replies = work.into_iter().chain([answer]).map(paced).collect();
+    Role { prompt: prompt.to_owned(), replies, after: None }
+}
+
+fn call_all<const N: usize, const M: usize>(
+    spawned: [Value; N],
+    called: [(&str, Value); M],
+) -> Reply {
+    let spawned = spawned.into_iter().map(|call| ("spawn_subagent", call));
+    let begin = Reply::text("I hand it on.");
+    let all = spawned.chain(called);
+    paced(all.fold(begin, |reply, (tool, call)| reply.and_tool_call(tool, call)))
+}
+
+fn spawn(prompt: &str, announce: &str) -> Value {
+    json!({
+        "task": prompt,
+        "label": format!("do {prompt}"),
+        "agentId": "general-purpose",
+        "announce": announce,
+    })
+}
+
+fn read() -> Value {
+    json!({"file_path": "seed.txt"})
+}
+
+/// A command that takes its time.
+fn slowly(nonce: &str) -> Reply {
+    let command = format!("sleep 0.15; printf '%s\\n' '{nonce}' >> ledger");
+    Reply::empty().and_tool_call("Bash", json!({"command": command}))
+}
+
+/// A command that does not end by itself, and leaves nothing behind.
+fn forever() -> Reply {
+    Reply::empty().and_tool_call("Bash", json!({"command": "sleep 61"}))
+}
+
+/// Plays a session that is left as soon as its turn has ended: what others do for it meanwhile wakes
+/// it when somebody goes on with it.
+pub(crate) async fn talk(stage: &mut Stage) -> Result<(), Halt> {
+    for _ in 0..ATTEMPTS {
+        let session = stage.rows().await?.pop().map(|row| row.run);
+        let mut command = vec!["chat"];
+        let mut line = LINE;
+        match &session {
+            Some(run) => {
+                command.extend(["--resume", run]);
+                if stage.log(run).await?.heard(LINE) > 0 {
+                    line = "";
+                }
+            }
+            None => command.extend(["--model", "anthropic/claude-sonnet-4-5"]),
+        }
+        if stage.act(&command, line, &[0]).await? == Acted::Done {
+            return Ok(());
+        }
+    }
+    Err(stage.give_up(Promise::InTime, "the session did not come to the end of its turn"))
+}
