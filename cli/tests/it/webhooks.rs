@@ -6,8 +6,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 /// The base64 of 24 bytes.
-const CANARY: &str = "Y2FuYXJ5LWNhbmFyeS1jYW5hcnktYWJj";
-const SECRET: &str = "whsec_Y2FuYXJ5LWNhbmFyeS1jYW5hcnktYWJj";
+const CANARY: &str = "Y2FuYXJ5LWNhbmFyeS1jYW5hcnktY2Fu";
+const SECRET: &str = "whsec_Y2FuYXJ5LWNhbmFyeS1jYW5hcnktY2Fu";
 /// In the address, which may be a secret too.
 const TOKEN: &str = "token-8f3b1c";
 
