@@ -187,7 +187,10 @@ impl Config {
         if self.max_concurrent.value == 0 {
             return Err(invalid("`max_concurrent` must be at least 1".to_owned()));
         }
-        let (minutes, days) = (file.archive_after_minutes, file.retention_days);
+        // `[subagents]` has other words for two of the settings.
+        let minutes = file.archive_after_minutes.or(file.subagents.archive_after_minutes);
+        let days = file.retention_days;
+        file.lanes.per_parent = file.lanes.per_parent.or(file.subagents.max_concurrent);
         self.lifecycle.set(minutes, days, origin).map_err(invalid)?;
         self.lanes.set(file.lanes, &self.catalog.value, origin).map_err(invalid)?;
         self.patience.set(file.patience, origin).map_err(invalid)?;

@@ -103,6 +103,11 @@ impl Lanes {
         }
     }
 
+    /// A run goes on that had given its slot to others, whether one is free or not.
+    pub(crate) fn come_back(&mut self, run: &Queued) {
+        self.begin(run);
+    }
+
     fn begin(&mut self, run: &Queued) {
         self.running.enter(run);
         self.begun += 1;

@@ -9,7 +9,7 @@ use crate::execute::{Assignment, Left, Workbench};
 use crate::journal::{Birth, FIRST_EPOCH, create};
 use crate::quiet;
 use crate::runtime::{Recovery, RuntimeConfig};
-use line::{Line, Slot};
+use line::{Lent, Line, Slot};
 use posse_protocol::{Event, RunId};
 use posse_store::{
     Append, Filter, Kin, Ownership, Queued, RunRow, Store, StoreError, Unfinished, Wanted,
@@ -138,6 +138,22 @@ impl Supervisor {
             shared.nudge.notify_one();
         }
         Ok(())
+    }
+
+    /// Lets others have the slot of `row`, which is executed here and waits for them, until what is
+    /// returned is dropped.
+    pub(crate) fn lend_slot(&self, row: &RunRow) -> Lent {
+        let run = Queued {
+            id: row.id,
+            root: row.root,
+            parent: row.parent,
+            agent: row.agent.clone(),
+            model: row.model.clone(),
+            workspace: row.workspace.clone(),
+            priority: row.priority,
+            ready_at: row.ready_at,
+        };
+        Lent::new(run, self.shared.clone())
     }
 
     /// Makes this process execute `run`, and what it waits for, whenever there is something to do.

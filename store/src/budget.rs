@@ -118,7 +118,9 @@ impl Accounts<'_> {
                         let own = held.unsigned_abs() as u64;
                         self.check(run, Some(run), limit, (after - before) as u64, own)?;
                     }
-                    self.add(run, Some(run), limit, after - before, holds - held);
+                    // What was held returns before anything new is held, each to where it belongs.
+                    self.add(run, Some(run), limit, 0, -held);
+                    self.add(run, Some(run), limit, after - before, holds);
                 }
                 Ok(())
             }

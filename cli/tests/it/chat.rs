@@ -1,7 +1,7 @@
 //! `posse chat` through pipes.
 
 use crate::world::{LONG, World, bash, gone};
-use posse_testkit::{Gate, Reply, Rule, Script, When};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -132,4 +132,23 @@ async fn interrupt_stops_the_turn_and_the_next_line_is_answered() {
     chat.says("short").await;
     let exit = chat.end().await.expect(0);
     assert_eq!(exit.out, "short\n");
+}
+
+#[tokio::test]
+async fn a_pipe_that_ends_waits_for_what_is_at_work_in_the_background() {
+    let task = json!({"task": "look", "agentId": "explore"});
+    let lead = Conversation::when(When::any().first_user_contains("lead"));
+    let script = Script::new()
+        .conversation(
+            lead.reply(Reply::tool_call("spawn_subagent", task))
+                .reply(Reply::text("it is on its way"))
+                .reply(Reply::text("here it is")),
+        )
+        .rule(
+            Rule::when(When::any())
+                .reply(Reply::text("found").latency(std::time::Duration::from_millis(300))),
+        );
+    let world = World::new(script).await;
+    let exit = world.feed(&["chat"], "lead\n").await.expect(0);
+    assert_eq!(exit.out, "it is on its way\nhere it is\n", "{}", exit.err);
 }

@@ -370,12 +370,13 @@ fn subagents(
         return None;
     }
     match serde_json::from_value::<FileSubagents>(node.to_json()) {
-        Ok(file) if file.quiet_seconds.is_some() => {
-            let reason = "`subagents.quietSeconds` belongs into the settings, not to one agent";
-            findings.error(node.place, reason);
-            None
-        }
         Ok(file) => {
+            if let Some(key) = file.of_settings() {
+                let reason =
+                    format!("`subagents.{key}` belongs into the settings, not to one agent");
+                findings.error(node.place, reason);
+                return None;
+            }
             if file.allow_nested == Some(true) && definition.max_depth.is_none() {
                 definition.max_depth = Some(NESTED);
             }

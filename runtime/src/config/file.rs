@@ -102,6 +102,8 @@ impl File {
             ("patience", !self.patience.is_empty()),
             ("skills.extra_dirs", self.skills.extra_dirs.is_some()),
             ("skills.inherit", self.skills.inherit.is_some()),
+            ("subagents.max_concurrent", self.subagents.max_concurrent.is_some()),
+            ("subagents.archive_after_minutes", self.subagents.archive_after_minutes.is_some()),
             ("subagents.default_cleanup", self.subagents.default_cleanup.is_some()),
             ("webhooks", !self.webhooks.is_empty()),
             ("vendors", !self.vendors.is_empty()),

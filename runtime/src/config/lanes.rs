@@ -99,7 +99,7 @@ fn shares(settings: &BTreeMap<String, Setting<usize>>) -> Shares {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FileLanes {
-    per_parent: Option<usize>,
+    pub(super) per_parent: Option<usize>,
     per_agent: BTreeMap<String, usize>,
     per_model: BTreeMap<String, usize>,
 }

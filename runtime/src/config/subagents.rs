@@ -117,10 +117,26 @@ pub(crate) struct FileSubagents {
     run_timeout_seconds: Option<u64>,
     #[serde(alias = "quietSeconds")]
     pub(crate) quiet_seconds: Option<u64>,
+    #[serde(alias = "maxConcurrent")]
+    pub(super) max_concurrent: Option<usize>,
+    #[serde(alias = "archiveAfterMinutes")]
+    pub(super) archive_after_minutes: Option<u64>,
     #[serde(alias = "allowNestedSubagents", alias = "allow_nested_subagents")]
     pub(crate) allow_nested: Option<bool>,
     tools: FileNames,
     skills: FileNames,
+}
+
+impl FileSubagents {
+    /// What it says that holds for all agents or none.
+    pub(crate) fn of_settings(&self) -> Option<&'static str> {
+        let keys = [
+            ("quiet_seconds", self.quiet_seconds.is_some()),
+            ("max_concurrent", self.max_concurrent.is_some()),
+            ("archive_after_minutes", self.archive_after_minutes.is_some()),
+        ];
+        keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -9,8 +9,8 @@ use crate::runtime::{Begun, Inner, Runtime};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{
-    Announce, Budget, Cleanup, Effect, Limits, RunId, RunSpec, RunStarted, Schema, SkillRules,
-    ToolOutput, ToolRules, ToolSpec,
+    Announce, Budget, Cleanup, Effect, Extra, Limits, RunId, RunSpec, RunStarted, Schema,
+    SkillRules, ToolOutput, ToolRules, ToolSpec, Usd,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -44,6 +44,8 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             "context": {"type": "string", "enum": ["isolated", "fork"],
                 "description": "fork: it begins with this conversation"},
             "output_schema": {"type": "object", "description": "JSON Schema of the result"},
+            "budget": {"type": "object", "description": "What it and all below it may spend, out \
+                of yours: cost in dollars, turns, toolCalls, inputTokens, outputTokens, children"},
             "tools": {"type": "object", "description": "Which of its tools it may call", "properties": {
                 "allow": names(), "deny": names(), "inherit": {"type": "boolean"}}},
             "skills": {"type": "object", "description": "Which skills it has", "properties": {
@@ -109,9 +111,40 @@ struct Arguments {
     #[serde(default, alias = "output_schema")]
     output_schema: Option<Value>,
     #[serde(default)]
+    budget: Purse,
+    #[serde(default)]
     tools: ToolRules,
     #[serde(default)]
     skills: SkillRules,
+}
+
+/// A budget as models write it.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct Purse {
+    #[serde(alias = "input_tokens")]
+    input_tokens: Option<u64>,
+    #[serde(alias = "output_tokens")]
+    output_tokens: Option<u64>,
+    cost: Option<f64>,
+    turns: Option<u64>,
+    #[serde(alias = "tool_calls")]
+    tool_calls: Option<u64>,
+    children: Option<u64>,
+}
+
+impl TryFrom<Purse> for Budget {
+    type Error = Error;
+
+    fn try_from(purse: Purse) -> Result<Self, Error> {
+        let Purse { input_tokens, output_tokens, cost, turns, tool_calls, children } = purse;
+        if cost.is_some_and(|dollars| !dollars.is_finite() || dollars <= 0.0) {
+            return Err(invalid("`budget.cost` is in dollars, and more than 0"));
+        }
+        let cost = cost.map(Usd::from_dollars);
+        let extra = Extra::default();
+        Ok(Budget { input_tokens, output_tokens, cost, turns, tool_calls, children, extra })
+    }
 }
 
 #[async_trait]
@@ -167,7 +200,7 @@ async fn start(
         cleanup: arguments.cleanup,
         tools: arguments.tools,
         skills: arguments.skills,
-        budget: Budget::default(),
+        budget: arguments.budget.try_into()?,
         key: Some(task::key(context)),
         label: label.clone(),
         ..RunSpec::new(agent, arguments.task, &caller.grant.workspace)

@@ -271,12 +271,16 @@ async fn wait(
     within: Duration,
     context: &ToolContext,
 ) -> Result<String, Error> {
+    // Those that are waited for may need it.
+    let own = runtime.row(context.run).await?;
+    let lent = own.map(|own| runtime.inner.supervisor.lend_slot(&own));
     let ends = join_all(runs.iter().map(|run| async move { runtime.handle(*run).ended().await }));
     let over = tokio::select! {
         _ = ends => true,
         () = tokio::time::sleep(within) => false,
         () = context.cancel.cancelled() => false,
     };
+    drop(lent);
     let mut rows = Vec::new();
     for run in runs {
         rows.extend(runtime.row(*run).await?);

@@ -125,6 +125,30 @@ pub(super) struct Slot {
     shared: Arc<Shared>,
 }
 
+/// A run that waits for others, and whose slot they may have until this is dropped.
+pub(crate) struct Lent {
+    run: Queued,
+    shared: Arc<Shared>,
+}
+
+impl Lent {
+    pub(super) fn new(run: Queued, shared: Arc<Shared>) -> Self {
+        let mut line = shared.line();
+        line.lanes.leave(run.id);
+        if line.is_busy() {
+            shared.nudge.notify_one();
+        }
+        drop(line);
+        Lent { run, shared }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.shared.line().lanes.come_back(&self.run);
+    }
+}
+
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut line = self.shared.line();

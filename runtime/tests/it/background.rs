@@ -191,7 +191,7 @@ async fn h2_collected_results_come_together_and_after_a_while_of_quiet_those_the
 }
 
 #[tokio::test]
-async fn i1_what_ends_after_a_restart_is_told_once_and_wakes_its_parent() {
+async fn i1_what_ends_after_ten_restarts_is_told_once_and_wakes_its_parent() {
     let gate = Gate::new();
     let script = Script::new()
         .conversation(
@@ -205,8 +205,10 @@ async fn i1_what_ends_after_a_restart_is_told_once_and_wakes_its_parent() {
     let run = bench.start("lead").await.id();
     within(gate.wait_for_held(1)).await.unwrap();
     is(&bench, run, Status::Waiting).await;
-    bench.runtime.shutdown().await;
-    bench.reopen().await;
+    for _ in 0..10 {
+        bench.runtime.shutdown().await;
+        bench.reopen().await;
+    }
     gate.open();
     let handle = bench.runtime.handle(run);
     assert_eq!(completed(&handle).await, "I know");
@@ -378,6 +380,7 @@ async fn every_refusal_names_the_rule_and_starts_nothing() {
         (explore(json!({"output_schema": {"type": 5}})), none(), "output schema"),
         (explore(json!({"context": "half"})), none(), "isolated, fork"),
         (explore(json!({"cleanup": "burn"})), none(), "burn"),
+        (explore(json!({"budget": {"cost": -1}})), none(), "more than 0"),
     ];
     for (call, rules, says) in checks {
         let (told, children) = refused(call.clone(), rules).await;
@@ -409,7 +412,7 @@ async fn what_is_switched_off_is_not_offered() {
 #[tokio::test]
 async fn settings_agent_and_call_each_narrow_and_fill_in_what_nobody_said() {
     let call = json!({"task": "look", "agentId": "general-purpose",
-        "tools": {"deny": ["Grep"]}, "runTimeoutSeconds": 1.9});
+        "tools": {"deny": ["Grep"]}, "runTimeoutSeconds": 1.9, "budget": {"turns": 9}});
     let script = Script::new()
         .conversation(
             lead()
@@ -432,6 +435,8 @@ async fn settings_agent_and_call_each_narrow_and_fill_in_what_nobody_said() {
     for row in children(&bench, run.id()).await {
         let Event::RunStarted(started) = bench.log(row.id).await.remove(0).event else { panic!() };
         let has = |tool: &str| started.grant.allows(tool);
+        let own = started.grant.budget.turns;
+        assert_eq!(own, (!has("Grep")).then_some(9), "{started:?}");
         assert!(has("Read") && !has("Bash") && !has("Write"), "{:?}", started.grant.tools);
         let announce = started.parent.as_ref().unwrap().announce;
         found.push((has("Grep"), started.cleanup, announce, started.limits.wall_ms));

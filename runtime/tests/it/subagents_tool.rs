@@ -144,6 +144,26 @@ async fn a_run_steers_waits_for_and_cancels_its_children() {
 }
 
 #[tokio::test]
+async fn a_run_that_waits_lends_its_slot_to_those_it_waits_for() {
+    let wait = json!({"action": "wait", "target": "do look", "timeoutSeconds": 20});
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning(&["look"]))
+                .reply(subagents(wait))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("I know")),
+        )
+        .conversation(named("look").reply(Reply::text("found it")));
+    let adjust = |config| posse::RuntimeConfig { max_concurrent: 1, ..config };
+    let bench = Bench::with(script, adjust).await;
+    let run = bench.start("lead").await;
+    let (waited, failed) = answer(&bench, &run, 1).await;
+    assert!(!failed && waited.contains("all have ended"), "{waited}");
+    assert!(within(run.outcome()).await.unwrap().is_completed());
+}
+
+#[tokio::test]
 async fn a_message_sets_a_child_to_work_again_and_its_new_end_is_told() {
     let script = Script::new()
         .conversation(
