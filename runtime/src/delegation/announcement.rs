@@ -398,12 +398,50 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_said_so_and_a_long_one_is_cut_at_a_character() {
+    fn i8_no_text_is_said_so_and_a_long_one_is_cut_at_a_character() {
         let text = told(Outcome::completed(" ")).joined_text();
         assert!(text.contains(NO_TEXT) && text.contains("empty=\"true\""), "{text}");
         let text = told(Outcome::completed("é".repeat(60 * 1024 + 1))).joined_text();
         assert!(text.len() < LARGEST + 600, "{}", text.len());
         assert!(text.contains("[20482 more bytes were left out; `posse runs show"), "{text:.0}");
+    }
+
+    #[test]
+    fn g2_tokens_from_the_cache_are_told_apart() {
+        let usage = |cache_read_tokens| Usage {
+            input_tokens: 12,
+            cache_read_tokens,
+            output_tokens: 1_000,
+            ..Usage::default()
+        };
+        assert_eq!(spent(&usage(0)), "12 in / 1.0k out");
+        assert_eq!(spent(&usage(197_000)), "12 in / 1.0k out, 197.0k from the cache");
+    }
+
+    #[test]
+    fn an_end_goes_to_the_nearest_that_can_hear_it_and_is_kept_at_last() {
+        let [root, middle, parent, run] = [1, 2, 3, 4].map(RunId::from_u128);
+        let heard = |announce: Announce, outcome: Outcome| {
+            let account = Account {
+                ancestors: vec![root, middle, parent],
+                caller: Some(Caller::told(parent, announce)),
+                ..Account::default()
+            };
+            let finished = RunFinished { outcome, worked_ms: 1, extra: Extra::default() };
+            let mut announcement = account.announcement(run, &finished).into_iter().next();
+            let mut to = Vec::new();
+            while let Some(now) = &mut announcement
+                && let Some(addressee) = now.addressee()
+            {
+                to.push(addressee);
+                now.pass_on();
+            }
+            to
+        };
+        let done = || Outcome::completed("x");
+        assert_eq!(heard(Announce::Collect, done()), [parent, middle, root, parent]);
+        assert_eq!(heard(Announce::Silent, done()), [parent]);
+        assert_eq!(heard(Announce::Steer, Outcome::cancelled("me", "")), [parent, parent]);
     }
 
     #[test]

@@ -354,7 +354,7 @@ async fn refused(call: Value, rules: SubagentRules) -> (String, usize) {
 }
 
 #[tokio::test]
-async fn every_refusal_names_the_rule_and_starts_nothing() {
+async fn f6_f7_f8_f10_f11_every_refusal_names_the_rule_and_starts_nothing() {
     let none = SubagentRules::default;
     let named = |agents: &[&str]| SubagentRules {
         allowed_agents: Some(agents.iter().map(|it| (*it).to_owned()).collect()),
