@@ -184,9 +184,9 @@ fn id(number: u64) -> RunId {
     RunId::from_u128(u128::from(1_700_000_000_000 + number) << 80 | 7 << 76 | u128::from(end))
 }
 
-/// A run for a turn, anywhere among them.
+/// A run for a turn, anywhere among them but the first, which has none before it.
 fn spread(turn: usize, runs: u64) -> u64 {
-    (turn as u64).wrapping_mul(7_919) % runs
+    1 + (turn as u64).wrapping_mul(7_919) % runs.saturating_sub(1).max(1)
 }
 
 /// Adds runs as rows, each with one model call, without logs: nothing here reads those.
