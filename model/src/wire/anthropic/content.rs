@@ -201,7 +201,9 @@ fn write_extra<M: SerializeMap>(
     if extras == Extras::Kept {
         return Ok(());
     }
-    for (key, value) in extra.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+    // Marks are ours to set: there is a most of them.
+    let written = |key: &str| !known.contains(&key) && key != "cache_control";
+    for (key, value) in extra.iter().filter(|(key, _)| written(key)) {
         map.serialize_entry(key, value)?;
     }
     Ok(())
