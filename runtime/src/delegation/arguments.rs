@@ -3,8 +3,15 @@
 
 use crate::error::Error;
 use posse_protocol::{Announce, Context, Effort};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+
+/// The arguments of a call.
+pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, Error> {
+    serde_json::from_value(input)
+        .map_err(|error| invalid(format!("the arguments cannot be used: {error}")))
+}
 
 pub(crate) fn invalid(why: impl Into<String>) -> Error {
     Error::InvalidInput(why.into())

@@ -156,11 +156,7 @@ impl Tool for Spawn {
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
         let Some(inner) = self.runtime.upgrade() else { return task::gone(context).await };
         let runtime = Runtime { inner };
-        let arguments: Arguments = match serde_json::from_value(input) {
-            Ok(arguments) => arguments,
-            Err(error) => return task::refused(&format!("the arguments cannot be used: {error}")),
-        };
-        match start(&runtime, &self.caller, arguments, context).await {
+        match start(&runtime, &self.caller, input, context).await {
             Ok(output) => output.into(),
             Err(Error::ShuttingDown) => task::gone(context).await,
             Err(error) => task::refused(&error.to_string()),
@@ -171,9 +167,10 @@ impl Tool for Spawn {
 async fn start(
     runtime: &Runtime,
     caller: &Arc<RunStarted>,
-    arguments: Arguments,
+    input: Value,
     context: &ToolContext,
 ) -> Result<ToolOutput, Error> {
+    let arguments: Arguments = arguments::read(input)?;
     let rules = runtime.rules(&caller.agent);
     let named = arguments.agent_id.as_deref().map(str::trim).filter(|name| !name.is_empty());
     let agent = match named {

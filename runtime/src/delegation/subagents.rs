@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{
-    Announce, Caller, CancelScope, Effect, Event, Extra, Message, MessageReceived, Outcome, RunId,
-    Schema, Sender, Seq, Status, ToolOutput, ToolSpec,
+    Announce, Caller, CancelScope, Effect, Event, Extra, Message, MessageReceived, RunId, Schema,
+    Sender, Seq, Status, ToolOutput, ToolSpec,
 };
 use posse_store::{Append, Guard, RunRow, StoreError};
 use serde::Deserialize;
@@ -122,27 +122,16 @@ impl Tool for Subagents {
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
         let Some(inner) = self.runtime.upgrade() else { return task::gone(context).await };
         let runtime = Runtime { inner };
-        let arguments: Arguments = match serde_json::from_value(input) {
-            Ok(arguments) => arguments,
-            Err(error) => return failed(&format!("the arguments cannot be used: {error}")),
-        };
-        match act(&runtime, arguments, context).await {
+        match act(&runtime, input, context).await {
             Ok(text) => ToolOutput::text(text).into(),
             Err(Error::ShuttingDown) => task::gone(context).await,
-            Err(error) => failed(&error.to_string()),
+            Err(error) => ToolOutput::error(error.to_string()).into(),
         }
     }
 }
 
-fn failed(why: &str) -> Answer {
-    ToolOutput::error(why).into()
-}
-
-async fn act(
-    runtime: &Runtime,
-    arguments: Arguments,
-    context: &ToolContext,
-) -> Result<String, Error> {
+async fn act(runtime: &Runtime, input: Value, context: &ToolContext) -> Result<String, Error> {
+    let arguments: Arguments = arguments::read(input)?;
     let rows = runtime.descendants(context.run).await?;
     let family = Family::new(context.run, rows);
     let limit = arguments.limit.unwrap_or(LINES).clamp(1, MOST_LINES);
@@ -274,7 +263,8 @@ async fn wait(
     // Those that are waited for may need it.
     let own = runtime.row(context.run).await?;
     let lent = own.map(|own| runtime.inner.supervisor.lend_slot(&own));
-    let ends = join_all(runs.iter().map(|run| async move { runtime.handle(*run).ended().await }));
+    let ends =
+        join_all(runs.iter().map(|run| async move { runtime.handle(*run).outcome().await.ok() }));
     let over = tokio::select! {
         _ = ends => true,
         () = tokio::time::sleep(within) => false,
@@ -367,13 +357,6 @@ async fn cancel(
         }
     }
     Ok(text)
-}
-
-impl crate::RunHandle {
-    /// Resolves when the run has ended.
-    async fn ended(&self) -> Option<Outcome> {
-        self.outcome().await.ok()
-    }
 }
 
 /// True when a run that stands there has something to come.

@@ -1,7 +1,7 @@
 //! `Task`: hand work to a specialist and wait for its result.
 
 use crate::delegation::announcement::Account;
-use crate::delegation::arguments::invalid;
+use crate::delegation::arguments::{self, invalid};
 use crate::delegation::child::Above;
 use crate::delegation::filter::Facts;
 use crate::delegation::spawn;
@@ -111,9 +111,9 @@ impl Tool for Task {
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
         let Some(inner) = self.runtime.upgrade() else { return gone(context).await };
         let runtime = Runtime { inner };
-        let arguments: Arguments = match serde_json::from_value(input) {
+        let arguments: Arguments = match arguments::read(input) {
             Ok(arguments) => arguments,
-            Err(error) => return refused(&format!("the arguments cannot be used: {error}")),
+            Err(error) => return refused(&error.to_string()),
         };
         let above = Above {
             run: context.run,

@@ -3,8 +3,10 @@
 use crate::bench::{Bench, eventually, within};
 use crate::delegation::children;
 use posse::protocol::{
-    Announce, CancelScope, Cleanup, Event, Outcome, Record, Sender, SubagentRules,
+    Announce, CancelScope, Cleanup, Event, Extra, Outcome, Record, RunFinished, Sender,
+    SubagentRules,
 };
+use posse::store::{Append, Guard, Options, Ownership, Reserve, SqliteStore, Store};
 use posse::{RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Seq, Status};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
@@ -133,8 +135,7 @@ async fn each_way_of_telling_tells_once_and_silently_not_at_all() {
 
 #[tokio::test]
 async fn h2_collected_results_come_together_and_after_a_while_of_quiet_those_there_are() {
-    let (first, second) = (Gate::new(), Gate::new());
-    let script = || {
+    let script = |first: &Gate, second: &Gate| {
         Script::new()
             .conversation(
                 lead()
@@ -143,16 +144,18 @@ async fn h2_collected_results_come_together_and_after_a_while_of_quiet_those_the
                     .reply(Reply::text("some"))
                     .reply(Reply::text("all")),
             )
-            .conversation(child("one", Reply::text("result-1").held_by(&first)))
-            .conversation(child("two", Reply::text("result-2").held_by(&second)))
+            .conversation(child("one", Reply::text("result-1").held_by(first)))
+            .conversation(child("two", Reply::text("result-2").held_by(second)))
     };
+    let (first, second) = (Gate::new(), Gate::new());
     let told_in_last = |bench: &Bench| {
         let last = bench.fake.last_request().body.to_string();
         (last.matches("result-1").count(), last.matches("result-2").count())
     };
     // Together: it is quiet for an hour, so that it is the last that brings both.
     let quiet = Duration::from_secs(3_600);
-    let bench = Bench::with(script(), |config| RuntimeConfig { quiet, ..config }).await;
+    let adjust = |config| RuntimeConfig { quiet, ..config };
+    let bench = Bench::with(script(&first, &second), adjust).await;
     let run = bench.start("lead").await;
     within(first.wait_for_held(1)).await.unwrap();
     is(&bench, run.id(), Status::Waiting).await;
@@ -164,18 +167,9 @@ async fn h2_collected_results_come_together_and_after_a_while_of_quiet_those_the
     assert_eq!(told_in_last(&bench), (1, 1));
     // After a while: the second does not come.
     let (first, second) = (Gate::new(), Gate::new());
-    let script = Script::new()
-        .conversation(
-            lead()
-                .reply(spawning([spawn("one", "collect"), spawn("two", "collect")]))
-                .reply(Reply::text("I wait"))
-                .reply(Reply::text("some"))
-                .reply(Reply::text("all")),
-        )
-        .conversation(child("one", Reply::text("result-1").held_by(&first)))
-        .conversation(child("two", Reply::text("result-2").held_by(&second)));
     let quiet = Duration::from_millis(40);
-    let bench = Bench::with(script, |config| RuntimeConfig { quiet, ..config }).await;
+    let adjust = |config| RuntimeConfig { quiet, ..config };
+    let bench = Bench::with(script(&first, &second), adjust).await;
     let run = bench.start("lead").await;
     within(first.wait_for_held(1)).await.unwrap();
     within(second.wait_for_held(1)).await.unwrap();
@@ -470,4 +464,62 @@ async fn what_is_recorded_after_an_end_hides_neither_the_outcome_nor_that_nothin
     while let Some(update) = within(events.next()).await {
         update.unwrap();
     }
+}
+
+#[tokio::test]
+async fn an_end_whose_parent_has_ended_goes_to_the_one_above_it() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([json!({"task": "middle", "announce": "followup"})]))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("I heard of it")),
+        )
+        .conversation(
+            Conversation::when(When::any().first_user_contains("middle"))
+                .reply(spawning([spawn("leaf", "collect")]))
+                .reply(Reply::text("not yet")),
+        )
+        .conversation(child("leaf", Reply::text("leaf result").held_by(&gate)));
+    let mut bench = Bench::with(script, |config| RuntimeConfig { max_depth: 2, ..config }).await;
+    let run = bench.start("lead").await.id();
+    within(gate.wait_for_held(1)).await.unwrap();
+    let middle = children(&bench, run).await[0].id;
+    let leaf = children(&bench, middle).await[0].id;
+    is(&bench, middle, Status::Waiting).await;
+    is(&bench, run, Status::Waiting).await;
+    let logs = [bench.log(run).await, bench.log(middle).await, bench.log(leaf).await];
+    bench.runtime.shutdown().await;
+    // The same tree, but for the one in the middle, which could not go on.
+    bench.config.database = bench.folder.path().join("after.db");
+    let store = SqliteStore::open(Options::new(bench.config.database.clone())).await.unwrap();
+    for (log, then) in
+        logs.into_iter().zip([Ownership::Waiting, Ownership::Waiting, Ownership::Queued])
+    {
+        let made = log[0].run;
+        let mut events: Vec<Event> = log.into_iter().map(|record| record.event).collect();
+        if made == middle {
+            let (outcome, extra) = (Outcome::failed("no way", ""), Extra::default());
+            events.push(Event::RunFinished(RunFinished { outcome, worked_ms: 1, extra }));
+        }
+        let (events, guard, reserve) = (events.into(), Guard::Create(then), Reserve::Leave);
+        let append = Append { run: made, events, guard, reserve, outbox: Vec::new() };
+        store.append(vec![append]).await.unwrap();
+    }
+    store.close().await;
+    bench.reopen().await;
+    gate.open();
+    assert!(within(bench.runtime.handle(leaf).outcome()).await.unwrap().is_completed());
+    let is_told = |event: &Event| match event {
+        Event::MessageReceived(received) => match &received.from {
+            Sender::Child(told) => told.run == leaf && told.inherited && !told.kept,
+            _ => false,
+        },
+        _ => false,
+    };
+    bench.until(&bench.runtime.handle(run), is_told).await;
+    let last = || bench.fake.last_request().body.to_string();
+    eventually(async || last().contains("leaf result")).await;
+    assert!(announcements(&bench.log(middle).await).is_empty());
 }

@@ -1,0 +1,104 @@
+//! What is said to the agent, and when it sees it: part of the fold.
+
+use super::{Transcript, weigh};
+use posse_protocol::{Announce, Announced, Message, MessageReceived, Sender, Seq};
+use std::sync::Arc;
+
+impl Transcript {
+    pub(super) fn receive(&mut self, seq: Seq, received: &MessageReceived) {
+        // What is asked now is not what the call that failed has asked.
+        self.phase.again &= received.is_only_recorded();
+        let idle = self.is_idle();
+        match &received.from {
+            Sender::User | Sender::Run(_) => {
+                if idle {
+                    self.begin_leg();
+                }
+                self.phase.awake |= idle || !received.later;
+            }
+            Sender::Child(told) => return self.hear(seq, told, &received.message),
+            Sender::LimitNear(limit) => self.spent.told.push(*limit),
+            Sender::Misfit => {
+                self.spent.misfits += 1;
+                self.phase.awake = true;
+            }
+        }
+        let message = Arc::new(received.message.clone());
+        match received.later && !idle {
+            true => self.later.push((seq, message)),
+            false => self.tell(seq, message),
+        }
+        if idle {
+            self.end_turn();
+        }
+    }
+
+    /// Nothing is under way, and the model has nothing to answer.
+    fn is_idle(&self) -> bool {
+        self.phase.finished.is_some() || !self.has_news() && self.calls_done()
+    }
+
+    /// The end of another run. It is part of the work that is under way, and begins none.
+    fn hear(&mut self, seq: Seq, told: &Announced, message: &Message) {
+        if told.announce == Announce::Silent {
+            return;
+        }
+        let message = Arc::new(message.clone());
+        self.awaited.ended(told.run);
+        if told.kept {
+            self.later.push((seq, message));
+            return;
+        }
+        match told.announce {
+            Announce::Collect if !told.inherited => {
+                self.awaited.gather(message);
+                if !self.awaited.gathers_more() {
+                    self.tell_gathered(seq);
+                }
+            }
+            Announce::Steer => {
+                let idle = self.is_idle();
+                self.phase.awake = true;
+                self.tell(seq, message);
+                if idle {
+                    self.end_turn();
+                }
+            }
+            _ => self.tell_later(seq, message),
+        }
+    }
+
+    /// What was gathered is told, in one message.
+    pub(super) fn tell_gathered(&mut self, seq: Seq) {
+        if let Some(message) = self.awaited.gathered() {
+            self.tell_later(seq, Arc::new(message));
+        }
+    }
+
+    /// Tells something when the present turn ends: at once, if none is under way.
+    fn tell_later(&mut self, seq: Seq, message: Arc<Message>) {
+        if !self.is_idle() {
+            self.later.push((seq, message));
+            return;
+        }
+        self.phase.awake = true;
+        self.tell(seq, message);
+        self.end_turn();
+    }
+
+    /// Tells something before the next step.
+    fn tell(&mut self, seq: Seq, message: Arc<Message>) {
+        self.weight.since += weigh(&message.parts);
+        self.inbox.push((seq, message));
+    }
+
+    /// What was to wait for the end of the turn is told now.
+    pub(super) fn end_turn(&mut self) {
+        for (seq, message) in std::mem::take(&mut self.later) {
+            self.weight.since += weigh(&message.parts);
+            self.inbox.push((seq, message));
+            self.phase.awake = true;
+        }
+        self.inbox.sort_by_key(|(seq, _)| *seq);
+    }
+}
