@@ -60,6 +60,23 @@ pub(crate) struct Call {
 pub(crate) enum CallState {
     /// Not started.
     Asked,
+    /// A person is to decide about it.
+    Questioned {
+        /// What the answer must be bound to.
+        digest: String,
+    },
+    /// A person let it run; it has not started.
+    Approved {
+        /// Who.
+        by: String,
+    },
+    /// A person refused it; the model has not been told.
+    Denied {
+        /// Who.
+        by: String,
+        /// Why, for the agent to read.
+        reason: String,
+    },
     /// Started, and its result not recorded.
     Started { repeatable: bool },
     /// Someone else will append the result.
@@ -74,6 +91,11 @@ pub(crate) enum CallState {
 }
 
 impl Call {
+    /// It can start, and never has.
+    pub(crate) fn is_fresh(&self) -> bool {
+        matches!(self.state, CallState::Asked | CallState::Approved { .. })
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         !matches!(self.state, CallState::Answered(_))
     }

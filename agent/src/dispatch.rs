@@ -7,6 +7,9 @@ use posse_protocol::{Grant, ToolCall, ToolOutput};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+/// What refuses a call that is outside the grant.
+pub(crate) const GRANT: &str = "the grant";
+
 /// The tool that `call` means, or what the model is told instead.
 pub(crate) fn resolve<'a>(
     toolbox: &'a Toolbox,

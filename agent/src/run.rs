@@ -7,7 +7,7 @@ use crate::desk::Draw;
 use crate::schema::Verdict;
 use crate::shift::Shift;
 use crate::step::{Step, next_step};
-use crate::{Journal, JournalError, Model, Patience, Toolbox};
+use crate::{Guard, Journal, JournalError, Model, Patience, Toolbox};
 use posse_protocol::{Delta, Effort, Grant, Limits, Outcome, RunId, Sender, Seq};
 use serde_json::Value;
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub struct Agent {
     pub shown: Vec<String>,
     /// What it may call of them.
     pub grant: Grant,
+    /// Decides about each call.
+    pub guard: Arc<dyn Guard>,
     /// How far it may go.
     pub limits: Limits,
     /// Takes what is shown and never stored. Must not block.

@@ -1,6 +1,7 @@
 //! The moves of the loop: calling the model, running tools, compacting, finishing.
 
 use crate::allowance::Reach;
+use crate::calls::CallState;
 use crate::desk::{Desk, Draw, Interrupts, Watched};
 use crate::patience::{Trouble, Waits};
 use crate::run::Agent;
@@ -8,16 +9,16 @@ use crate::schema::{self, Schema, Verdict};
 use crate::step::{Bounds, keep_tokens, reservation};
 use crate::transcript::Transcript;
 use crate::{
-    Allowance, Answer, DeltaSink, Journal, JournalError, Model, ModelError, Reply, Request,
-    ToolContext, compact, dispatch,
+    Allowance, Answer, DeltaSink, Journal, JournalError, Model, ModelError, Reply, Request, Ruling,
+    ToolContext, compact, digest, dispatch,
 };
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use posse_protocol::{
-    CallId, Compacted, Delta, Effect, Ending, Event, Extra, FailureKind, Limit, Limits, Message,
-    MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price, Purpose, Remedy,
-    Role, RunFinished, Sender, Seq, Share, Stop, ToolCall, ToolFinished, ToolOutput, ToolPending,
-    ToolSpec, ToolStarted, Usage,
+    ApprovalAsked, CallId, Compacted, Delta, Effect, Ending, Event, Extra, FailureKind, Limit,
+    Limits, Message, MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price,
+    Purpose, Remedy, Role, RunFinished, Sender, Seq, Share, Stop, ToolCall, ToolFinished,
+    ToolOutput, ToolPending, ToolSpec, ToolStarted, Usage,
 };
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,6 +36,13 @@ const SOON: Duration = Duration::from_millis(10);
 const BUDGET_PATIENCE: Duration = Duration::from_secs(120);
 /// How long it waits until it looks again: at first, and at most.
 const BUDGET_LOOKS: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
+
+/// A call that may run.
+struct Admitted {
+    call: ToolCall,
+    /// What lets it.
+    by: String,
+}
 
 /// One call of [`crate::run`] at work.
 pub(crate) struct Shift<'a> {
@@ -283,10 +291,12 @@ impl<'a> Shift<'a> {
         let mut runnable = Vec::new();
         for call in calls {
             match dispatch::resolve(&agent.tools, &agent.grant, &call) {
-                Ok(tool) => runnable.push((call, tool)),
-                Err(why) => {
-                    self.finish_call(call.id, ToolOutput::error(why), Ending::Refused, 0);
+                Ok(tool) => {
+                    if let Some(by) = self.admit(&call, tool).await {
+                        runnable.push((Admitted { call, by }, tool));
+                    }
                 }
+                Err(why) => self.refuse(call.id, why, dispatch::GRANT.to_owned()),
             }
         }
         let before = self.desk.interrupts();
@@ -302,6 +312,43 @@ impl<'a> Shift<'a> {
         Ok(())
     }
 
+    /// What lets `call` run. If nothing does, that is noted: a question, or a refusal.
+    async fn admit(&mut self, call: &ToolCall, tool: &Arc<dyn crate::Tool>) -> Option<String> {
+        let transcript = &self.desk.transcript;
+        let state = transcript.call_state(&call.id);
+        if let Some(CallState::Approved { by }) = state {
+            return Some(format!("approved by {by}"));
+        }
+        let again = matches!(state, Some(CallState::Started { .. }));
+        match self.agent.guard.judge(call, tool.spec(), &transcript.standing) {
+            Ruling::Allow { by } => Some(by),
+            // It was let run before the process died.
+            Ruling::Ask { by, .. } if again => Some(by),
+            Ruling::Ask { by, rule } => {
+                let shown = tool.preview(&call.input).await;
+                self.desk.note(Event::ApprovalAsked(Box::new(ApprovalAsked {
+                    call: call.id.clone(),
+                    tool: tool.spec().name.clone(),
+                    digest: digest(call),
+                    shown: shown.unwrap_or_else(|| format!("{:#}", call.input)),
+                    by,
+                    rule,
+                    extra: Extra::default(),
+                })));
+                None
+            }
+            Ruling::Deny { by, reason } => {
+                self.refuse(call.id.clone(), reason, by);
+                None
+            }
+        }
+    }
+
+    fn refuse(&mut self, call: CallId, why: String, by: String) {
+        let answer = self.answer_to(call, ToolOutput::error(why), Ending::Refused, 0);
+        self.desk.note(Event::ToolFinished(ToolFinished { by, ..answer }));
+    }
+
     /// Time at work at which the time is up.
     fn wall_end_ms(&self) -> u64 {
         let limit = self.bounds.limits.wall_ms.unwrap_or(u64::MAX);
@@ -311,15 +358,16 @@ impl<'a> Shift<'a> {
     /// Runs calls side by side, recording each result as it comes, if a budget has what they take.
     async fn run_group(
         &mut self,
-        group: Vec<(ToolCall, &Arc<dyn crate::Tool>)>,
+        group: Vec<(Admitted, &Arc<dyn crate::Tool>)>,
         before: Interrupts,
     ) -> Result<Draw, JournalError> {
-        let started = group.iter().map(|(call, tool)| {
+        let started = group.iter().map(|(admitted, tool)| {
             let spec = tool.spec();
             Event::ToolStarted(ToolStarted {
-                call: call.id.clone(),
+                call: admitted.call.id.clone(),
                 tool: spec.name.clone(),
                 repeatable: spec.idempotent,
+                by: admitted.by.clone(),
                 extra: Extra::default(),
             })
         });
@@ -337,6 +385,7 @@ impl<'a> Shift<'a> {
             return Ok(refused);
         }
         fail::fail_point!("loop.tool.started");
+        let group: Vec<_> = group.into_iter().map(|(it, tool)| (it.call, tool)).collect();
         let token = CancellationToken::new();
         let mut open: Vec<Option<CallId>> =
             group.iter().map(|(call, _)| Some(call.id.clone())).collect();
@@ -431,7 +480,8 @@ impl<'a> Shift<'a> {
         took_ms: u64,
     ) -> ToolFinished {
         let worked_ms = self.desk.worked_ms();
-        ToolFinished { call, output, ending, took_ms, worked_ms, extra: Extra::default() }
+        let (by, extra) = (String::new(), Extra::default());
+        ToolFinished { call, output, ending, by, took_ms, worked_ms, extra }
     }
 
     pub(crate) async fn compact(&mut self) -> Result<(), JournalError> {

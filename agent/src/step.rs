@@ -169,10 +169,23 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
         let why = CANCELLED.to_owned();
         return Some(Step::Answer { calls: abandoned, ending: Ending::Stopped, why });
     }
+    let denied = transcript.calls.iter().find_map(|call| match &call.state {
+        CallState::Denied { by, reason } => Some((call.call.id.clone(), by, reason)),
+        _ => None,
+    });
+    if let Some((call, by, reason)) = denied {
+        let why = match reason.is_empty() {
+            true => {
+                format!("{by} did not allow this call; do without it, or ask what to do instead")
+            }
+            false => format!("{by} did not allow this call: {reason}"),
+        };
+        return Some(Step::Answer { calls: vec![call], ending: Ending::Refused, why });
+    }
     let mut runnable: Vec<ToolCall> = transcript
         .calls
         .iter()
-        .filter(|call| matches!(call.state, CallState::Asked | CallState::Started { .. }))
+        .filter(|call| call.is_fresh() || matches!(call.state, CallState::Started { .. }))
         .map(|call| call.call.clone())
         .collect();
     if runnable.is_empty() {
@@ -182,7 +195,7 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
         // A call that runs again after a crash was counted when it first started.
         let left = limit.saturating_sub(transcript.spent.tool_calls) as usize;
         let mut fresh = 0;
-        let asked = ids(&|call| call.state == CallState::Asked);
+        let asked = ids(&Call::is_fresh);
         runnable.retain(|call| {
             fresh += usize::from(asked.contains(&call.id));
             !asked.contains(&call.id) || fresh <= left

@@ -17,6 +17,12 @@ pub trait Tool: Send + Sync {
         &[]
     }
 
+    /// What a call would do, whole, for a person who is asked about it: a command, a difference.
+    /// Changes nothing. Nothing when the arguments say it all.
+    async fn preview(&self, _input: &Value) -> Option<String> {
+        None
+    }
+
     /// Does it. A failure is an [`Answer::Done`] marked as error, which the model sees. Returns
     /// soon after `context.cancel` fires, leaving nothing behind.
     async fn call(&self, input: Value, context: &ToolContext) -> Answer;

@@ -8,10 +8,11 @@ mod hearing;
 
 use crate::awaited::Awaited;
 use crate::calls::{Call, CallState, Calls};
+use crate::guard::Standing;
 use posse_protocol::{
-    CallId, CancelRequested, CancelScope, Compacted, Ending, Event, FailureKind, Limit, Message,
-    ModelReplied, Outcome, Part, Purpose, Record, Remedy, Role, RunStarted, Seq, Stop,
-    ToolFinished, ToolResult, ToolStarted, Usage,
+    Approval, ApprovalGiven, CallId, CancelRequested, CancelScope, Compacted, Ending, Event,
+    FailureKind, Limit, Message, ModelReplied, Outcome, Part, Purpose, Record, Remedy, Role,
+    RunStarted, Seq, Stop, ToolFinished, ToolResult, ToolStarted, Usage,
 };
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub struct Transcript {
     inbox: Vec<(Seq, Arc<Message>)>,
     /// What is told when the present turn ends.
     later: Vec<(Seq, Arc<Message>)>,
+    /// What the log adds to the rules about calls.
+    pub(crate) standing: Standing,
     /// What other runs are at work for this one.
     pub(crate) awaited: Awaited,
     /// The calls of the last reply, in its order, until the next reply.
@@ -143,6 +146,15 @@ impl Transcript {
                     None => self.phase.failure = Some((failed.kind, failed.reason.clone())),
                 }
             }
+            Event::ApprovalAsked(asked) => {
+                let fresh = |call: &Call| call.state == CallState::Asked;
+                if let Some(place) = self.calls.place(&asked.call, fresh)
+                    && let Some(call) = self.calls.get_mut(place)
+                {
+                    call.state = CallState::Questioned { digest: asked.digest.clone() };
+                }
+            }
+            Event::ApprovalGiven(given) => self.decide(given),
             Event::ToolStarted(started) => self.start(started),
             Event::ToolPending(pending) => {
                 let call = self.open_call(&pending.call);
@@ -244,6 +256,12 @@ impl Transcript {
     /// How many other runs are at work whose ends this one will be told of.
     pub fn awaited_runs(&self) -> usize {
         self.awaited.count()
+    }
+
+    /// How far the first open call of this id is.
+    pub(crate) fn call_state(&self, id: &CallId) -> Option<&CallState> {
+        let place = self.calls.place(id, Call::is_open)?;
+        self.calls.get(place).map(|call| &call.state)
     }
 
     /// The calls of the last reply that have no result yet.
@@ -378,6 +396,7 @@ impl Transcript {
         self.phase.failure = None;
         self.phase.last_stop = None;
         self.phase.over = None;
+        self.standing.narrowed.clear();
     }
 
     fn reply(&mut self, seq: Seq, replied: &ModelReplied) {
@@ -418,14 +437,32 @@ impl Transcript {
 
     /// A call that runs again after a crash was counted when it first started.
     fn start(&mut self, started: &ToolStarted) {
-        let asked = |call: &Call| call.state == CallState::Asked;
         let begun = |call: &Call| matches!(call.state, CallState::Started { .. });
-        if let Some(place) =
-            self.calls.place(&started.call, asked).or(self.calls.place(&started.call, begun))
+        if let Some(place) = self
+            .calls
+            .place(&started.call, Call::is_fresh)
+            .or(self.calls.place(&started.call, begun))
             && let Some(call) = self.calls.get_mut(place)
         {
-            self.spent.tool_calls += u32::from(call.state == CallState::Asked);
+            self.spent.tool_calls += u32::from(call.is_fresh());
             call.state = CallState::Started { repeatable: started.repeatable };
+        }
+    }
+
+    /// What a person said about a call. An answer to another question, or to none, says nothing.
+    fn decide(&mut self, given: &ApprovalGiven) {
+        let questioned = |call: &Call| matches!(&call.state, CallState::Questioned { digest } if *digest == given.digest);
+        let Some(place) = self.calls.place(&given.call, questioned) else { return };
+        let Some(call) = self.calls.get_mut(place) else { return };
+        let by = given.by.clone();
+        call.state = match &given.answer {
+            Approval::Denied { reason } => CallState::Denied { by, reason: reason.clone() },
+            Approval::Once | Approval::Run { .. } | Approval::Always { .. } => {
+                CallState::Approved { by }
+            }
+        };
+        if let Approval::Run { rule } | Approval::Always { rule } = &given.answer {
+            self.standing.approved.push(rule.clone());
         }
     }
 
@@ -455,6 +492,7 @@ impl Transcript {
                 extra: Default::default(),
             });
             self.weight.since += weight;
+            self.standing.narrowed.extend(finished.output.narrows.clone());
         }
     }
 

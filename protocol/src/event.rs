@@ -6,8 +6,10 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
+mod approvals;
 mod calls;
 
+pub use approvals::*;
 pub use calls::*;
 
 /// The version of the stored form that this build writes, and the newest it reads.
@@ -16,7 +18,8 @@ pub const SCHEMA_VERSION: u32 = 3;
 /// A fact in a run's log.
 ///
 /// The owner of a run (the process that executes it) appends most of them. Anyone may append a
-/// message, a cancel request, a pause, the result of a pending call, or that a child was started.
+/// message, a cancel request, a pause, an approval, the result of a pending call, or that a child
+/// was started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
@@ -30,6 +33,10 @@ pub enum Event {
     ModelReplied(Box<ModelReplied>),
     /// The call to the model ended without an answer.
     ModelFailed(ModelFailed),
+    /// A person is to decide about a call.
+    ApprovalAsked(Box<ApprovalAsked>),
+    /// A person decided about a call.
+    ApprovalGiven(ApprovalGiven),
     /// A tool is about to run.
     ToolStarted(ToolStarted),
     /// A tool answered that its result will be appended later.
@@ -63,6 +70,8 @@ impl Event {
             Event::ModelCalled(_) => "model_called",
             Event::ModelReplied(_) => "model_replied",
             Event::ModelFailed(_) => "model_failed",
+            Event::ApprovalAsked(_) => "approval_asked",
+            Event::ApprovalGiven(_) => "approval_given",
             Event::ToolStarted(_) => "tool_started",
             Event::ToolPending(_) => "tool_pending",
             Event::ToolFinished(_) => "tool_finished",

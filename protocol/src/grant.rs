@@ -1,6 +1,6 @@
 //! What a run may do.
 
-use crate::{Budget, Delegation, Extra, SkillOffer};
+use crate::{Budget, Delegation, Extra, Mode, Network, Permissions, Profile, SkillOffer};
 use serde::{Deserialize, Serialize};
 
 /// What a run may do. Computed when the run starts, stored in its first event; it only narrows.
@@ -11,6 +11,26 @@ pub struct Grant {
     /// The folder it works in, canonical and absolute; nothing outside is readable or writable
     /// through the file tools.
     pub workspace: String,
+    /// What its tools may be called with: each list narrows those tools that it names, of which a
+    /// call must then fit one rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<Vec<String>>,
+    /// Rules about calls, for it and the runs it starts.
+    #[serde(default, skip_serializing_if = "Permissions::is_empty")]
+    pub permissions: Permissions,
+    /// How calls are decided that no rule decides.
+    #[serde(default)]
+    pub mode: Mode,
+    /// How far processes may reach, of it and the runs it starts; its own reach is
+    /// [`Grant::profile`].
+    #[serde(default)]
+    pub reach: Profile,
+    /// Whom they may talk to.
+    #[serde(default)]
+    pub network: Network,
+    /// There is a person who can be asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attended: bool,
     /// A folder of its own besides, absolute; made when it is first used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch: Option<String>,
@@ -32,6 +52,15 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// How far its own processes reach: no further than its file tools, and nowhere in a plan.
+    pub fn profile(&self) -> Profile {
+        let writes = self.allows("Write") || self.allows("Edit");
+        match writes && self.mode != Mode::Plan {
+            true => self.reach,
+            false => Profile::ReadOnly,
+        }
+    }
+
     /// True when a tool of this name may be called.
     pub fn allows(&self, tool: &str) -> bool {
         self.tools.iter().any(|name| name == tool)

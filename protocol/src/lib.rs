@@ -19,6 +19,7 @@ mod id;
 mod limits;
 mod message;
 mod outcome;
+mod permission;
 mod skill;
 mod spec;
 mod subagents;
@@ -38,6 +39,7 @@ pub use id::{AgentName, CallId, InvalidName, InvalidRunId, RunId, Seq, WorkerId}
 pub use limits::{Limit, Limits};
 pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 pub use outcome::{Outcome, Status};
+pub use permission::{Mode, Network, Permissions, Profile};
 pub use skill::{SkillOffer, SkillRules};
 pub use spec::{AgentSpec, Cleanup, Effort, ROLES, RunSpec, ToolRules};
 pub use subagents::{NameRules, SubagentRules};

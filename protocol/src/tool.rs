@@ -105,6 +105,9 @@ pub struct ToolOutput {
     /// The call did not do what was asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
+    /// Until the agent is set to work anew, its calls must fit one of these rules as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub narrows: Option<Vec<String>>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -113,7 +116,12 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// A text that is what was asked for.
     pub fn text(text: impl Into<String>) -> Self {
-        ToolOutput { parts: vec![Part::text(text)], is_error: false, extra: Extra::default() }
+        ToolOutput {
+            parts: vec![Part::text(text)],
+            is_error: false,
+            narrows: None,
+            extra: Extra::default(),
+        }
     }
 
     /// A text that says what went wrong and what to do instead.

@@ -306,6 +306,7 @@ impl Workbench {
             tools,
             shown,
             grant: started.grant.clone(),
+            guard: Arc::new(posse_agent::Unguarded),
             limits: started.limits.clone(),
             deltas: Arc::new(move |delta: Delta| {
                 pulse.beat();
@@ -418,6 +419,7 @@ fn closing(run: RunId, transcript: &Transcript, reason: &str) -> (Vec<Event>, Ou
             call,
             output: ToolOutput::error(why),
             ending,
+            by: String::new(),
             took_ms: 0,
             worked_ms,
             extra: Extra::default(),

@@ -316,6 +316,7 @@ impl Runtime {
             ending: Ending::Returned,
             took_ms: 0,
             worked_ms: 0,
+            by: String::new(),
             extra: Extra::default(),
         });
         let mut transcript = Transcript::default();

@@ -431,6 +431,10 @@ impl RunRow {
                 });
             }
             Event::Compacted(compacted) => self.settle((&compacted.usage).into()),
+            Event::ApprovalAsked(asked) => {
+                self.note = one_line(&format!("asks to call {}: {}", asked.tool, asked.shown));
+            }
+            Event::ApprovalGiven(_) => self.wake(at),
             Event::ToolStarted(_) => self.tool_calls += 1,
             Event::ToolFinished(_) => {
                 self.awaits = self.awaits.saturating_sub(1);

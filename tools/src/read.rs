@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use posse_agent::{Answer, Tool, ToolContext};
-use posse_protocol::{Effect, Extra, Part, ToolOutput, ToolSpec};
+use posse_protocol::{Effect, Part, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -288,7 +288,7 @@ fn pdf(place: &Place, bytes: &[u8]) -> ToolOutput {
 }
 
 fn sent(part: Part) -> ToolOutput {
-    ToolOutput { parts: vec![part], is_error: false, extra: Extra::default() }
+    ToolOutput { parts: vec![part], ..ToolOutput::text("") }
 }
 
 fn not_text(place: &Place, beginning: &[u8], size: u64) -> String {

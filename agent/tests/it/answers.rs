@@ -110,6 +110,7 @@ impl Case {
             tools: Toolbox::default(),
             shown: Vec::new(),
             grant: Grant::default(),
+            guard: Arc::new(posse_agent::Unguarded),
             limits,
             deltas: Arc::new(|_| {}),
         };

@@ -300,7 +300,13 @@ impl World {
 
     pub fn start_call(&mut self, call: CallId, repeatable: bool) {
         let (tool, extra) = ("Read".to_owned(), Extra::default());
-        self.push(Event::ToolStarted(ToolStarted { call, tool, repeatable, extra }));
+        self.push(Event::ToolStarted(ToolStarted {
+            call,
+            tool,
+            repeatable,
+            by: String::new(),
+            extra,
+        }));
     }
 
     pub fn leave_pending(&mut self, call: CallId) {
@@ -311,7 +317,8 @@ impl World {
     pub fn finish_call(&mut self, call: CallId, ending: Ending, output: ToolOutput) {
         let worked_ms = self.worked();
         let extra = Extra::default();
-        let finished = ToolFinished { call, output, ending, took_ms: 1, worked_ms, extra };
+        let by = String::new();
+        let finished = ToolFinished { call, output, ending, by, took_ms: 1, worked_ms, extra };
         self.push(Event::ToolFinished(finished));
     }
 

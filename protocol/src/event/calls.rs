@@ -194,6 +194,9 @@ pub struct ToolStarted {
     /// It may run again if the process dies before the result is recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeatable: bool,
+    /// What let it run: a rule, an approval, the mode.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -238,6 +241,9 @@ pub struct ToolFinished {
     /// Where the result came from.
     #[serde(default)]
     pub ending: Ending,
+    /// What refused it, if that is so: a rule, a person, the mode, the grant.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
     /// How long the tool ran, in milliseconds.
     #[serde(default)]
     pub took_ms: u64,

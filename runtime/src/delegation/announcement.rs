@@ -223,6 +223,7 @@ impl Announcement {
                 call,
                 output: self.output.clone(),
                 ending: Ending::Returned,
+                by: String::new(),
                 took_ms: self.took_ms,
                 worked_ms: 0,
                 extra,

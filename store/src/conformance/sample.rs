@@ -89,6 +89,7 @@ pub(super) fn tool_started() -> Event {
     Event::ToolStarted(ToolStarted {
         call: "call".into(),
         tool: "Read".to_owned(),
+        by: String::new(),
         repeatable: true,
         extra: Extra::default(),
     })
@@ -107,6 +108,7 @@ pub(super) fn tool_finished() -> Event {
         call: "call".into(),
         output: ToolOutput::text("done"),
         ending: Ending::Returned,
+        by: String::new(),
         took_ms: 1,
         worked_ms: 1,
         extra: Extra::default(),

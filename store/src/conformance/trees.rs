@@ -61,6 +61,7 @@ fn answer(call: &str) -> Event {
         call: call.into(),
         output: ToolOutput::text("done"),
         ending: Ending::Returned,
+        by: String::new(),
         took_ms: 0,
         worked_ms: 0,
         extra: Extra::default(),

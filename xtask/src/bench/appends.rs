@@ -48,6 +48,7 @@ fn event() -> Event {
         call: CallId("toolu_1".to_owned()),
         output: ToolOutput::text("a line of some file\n".repeat(10)),
         ending: Ending::Returned,
+        by: String::new(),
         took_ms: 1,
         worked_ms: 1,
         extra: Extra::default(),

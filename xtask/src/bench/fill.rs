@@ -139,6 +139,7 @@ fn interrupted() -> Vec<Event> {
     log.push(Event::ToolStarted(ToolStarted {
         call,
         tool: "Read".to_owned(),
+        by: String::new(),
         repeatable: true,
         extra: Extra::default(),
     }));

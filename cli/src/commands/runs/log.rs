@@ -9,7 +9,7 @@ use crate::screen::describe;
 use crate::terminal;
 use crate::view;
 use posse::Runtime;
-use posse::protocol::{Event, Record, Seq};
+use posse::protocol::{Approval, ApprovalGiven, Event, Record, Seq};
 
 pub async fn run(
     common: &Common,
@@ -57,6 +57,8 @@ fn detail(event: &Event) -> String {
             format!("{text}{apart}{}", calls.join("; "))
         }
         Event::ModelFailed(failed) => failed.reason.clone(),
+        Event::ApprovalAsked(asked) => format!("asks to call {}: {}", asked.tool, asked.shown),
+        Event::ApprovalGiven(given) => approval(given),
         Event::ToolStarted(started) => started.tool.clone(),
         Event::ToolPending(pending) => format!("waits for {}", pending.waits_for),
         Event::ToolFinished(finished) => finished.output.joined_text(),
@@ -72,4 +74,15 @@ fn detail(event: &Event) -> String {
         Event::RunFinished(finished) => finished.outcome.to_string(),
         Event::Archived(_) => String::new(),
     }
+}
+
+fn approval(given: &ApprovalGiven) -> String {
+    let said = match &given.answer {
+        Approval::Once => "allowed once".to_owned(),
+        Approval::Run { rule } => format!("allowed, and {rule} for this run"),
+        Approval::Always { rule } => format!("allowed, and {rule} always"),
+        Approval::Denied { reason } if reason.is_empty() => "denied".to_owned(),
+        Approval::Denied { reason } => format!("denied: {reason}"),
+    };
+    format!("{said} (by {})", given.by)
 }

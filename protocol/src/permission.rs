@@ -1,0 +1,205 @@
+//! How far a run reaches, and who decides about its calls.
+
+use crate::Extra;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How what a run wants to do is decided where no rule says it, the strictest first.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// It only looks.
+    Plan,
+    /// What would be asked about is refused.
+    DontAsk,
+    /// A person is asked about everything that changes something.
+    Ask,
+    /// What can change only the workspace needs nobody's word; a person is asked about the rest.
+    #[default]
+    AcceptEdits,
+    /// Nobody is asked. Denials still hold. Only the command line can say so.
+    Bypass,
+}
+
+impl Mode {
+    /// All of them, the strictest first.
+    pub const ALL: [Mode; 5] =
+        [Mode::Plan, Mode::DontAsk, Mode::Ask, Mode::AcceptEdits, Mode::Bypass];
+
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Plan => "plan",
+            Mode::DontAsk => "dont-ask",
+            Mode::Ask => "ask",
+            Mode::AcceptEdits => "accept-edits",
+            Mode::Bypass => "bypass",
+        }
+    }
+
+    /// The mode that `word` means.
+    pub fn of(word: &str) -> Option<Mode> {
+        Mode::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How far the processes of a run reach into the machine, the narrowest first.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// They change nothing.
+    #[default]
+    ReadOnly,
+    /// They change the workspace, but for what is run or obeyed from there, and nothing else.
+    WorkspaceWrite,
+    /// Nothing confines them. Only the command line can say so.
+    Full,
+}
+
+impl Profile {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Profile::ReadOnly => "read-only",
+            Profile::WorkspaceWrite => "workspace-write",
+            Profile::Full => "full",
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Which other machines the processes of a run may talk to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// None, and no other process of this machine either.
+    #[default]
+    Off,
+    /// Those of these names: `example.org`, or `*.example.org` for all below it.
+    Hosts(Vec<String>),
+    /// All.
+    Open,
+}
+
+impl Network {
+    /// True when nothing can be reached.
+    pub fn is_off(&self) -> bool {
+        match self {
+            Network::Off => true,
+            Network::Hosts(hosts) => hosts.is_empty(),
+            Network::Open => false,
+        }
+    }
+
+    /// What both allow. A name in one that a pattern of the other covers is kept.
+    #[must_use]
+    pub fn meet(&self, other: &Network) -> Network {
+        match (self, other) {
+            (Network::Open, narrower) | (narrower, Network::Open) => narrower.clone(),
+            (Network::Hosts(ours), Network::Hosts(theirs)) => {
+                let covered = |host: &String, by: &[String]| by.iter().any(|it| covers(it, host));
+                let mut hosts: Vec<String> =
+                    ours.iter().filter(|host| covered(host, theirs)).cloned().collect();
+                for host in theirs {
+                    if covered(host, ours) && !hosts.contains(host) {
+                        hosts.push(host.clone());
+                    }
+                }
+                if hosts.is_empty() { Network::Off } else { Network::Hosts(hosts) }
+            }
+            (Network::Off, _) | (_, Network::Off) => Network::Off,
+        }
+    }
+
+    /// True when a machine of this name may be talked to. The name is in lower case, without a dot
+    /// at its end.
+    pub fn allows(&self, host: &str) -> bool {
+        match self {
+            Network::Off => false,
+            Network::Hosts(hosts) => hosts.iter().any(|pattern| covers(pattern, host)),
+            Network::Open => true,
+        }
+    }
+}
+
+/// True when `pattern` means `name`, or every name that the pattern `name` means.
+fn covers(pattern: &str, name: &str) -> bool {
+    match pattern.strip_prefix("*.") {
+        Some(above) => {
+            let below = name.strip_prefix("*.").unwrap_or(name);
+            (name.starts_with("*.") && below == above)
+                || below.strip_suffix(above).is_some_and(|rest| rest.ends_with('.'))
+        }
+        None => pattern == name,
+    }
+}
+
+/// Rules about calls: `Bash(git diff:*)`, `Read(src/**)`, `mcp__files__*`. A denial goes before a
+/// question, a question before an allowance.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Permissions {
+    /// Calls that need nobody's word.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// Calls that a person is asked about, whatever the mode.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ask: Vec<String>,
+    /// Calls that are refused, whatever the mode.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Permissions {
+    /// True when there is no rule.
+    pub fn is_empty(&self) -> bool {
+        self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_networks_both_allow() {
+        let hosts = |names: &[&str]| Network::Hosts(names.iter().map(|it| (*it).into()).collect());
+        let check = |a: Network, b: Network, both: Network| {
+            assert_eq!(a.meet(&b), both, "{a:?} {b:?}");
+            assert_eq!(b.meet(&a), both, "{b:?} {a:?}");
+        };
+        check(Network::Open, Network::Off, Network::Off);
+        check(Network::Open, hosts(&["a.org"]), hosts(&["a.org"]));
+        check(hosts(&["a.org"]), hosts(&["b.org"]), Network::Off);
+        check(hosts(&["*.a.org"]), hosts(&["x.a.org", "a.org"]), hosts(&["x.a.org"]));
+        check(hosts(&["*.a.org"]), hosts(&["*.b.a.org"]), hosts(&["*.b.a.org"]));
+        check(hosts(&["*.a.org"]), hosts(&["*.a.org"]), hosts(&["*.a.org"]));
+        assert!(!hosts(&["*.a.org"]).allows("eviLa.org"));
+        assert!(!hosts(&["a.org"]).allows("a.org.evil.net"));
+        assert!(!hosts(&[]).allows("a.org"));
+    }
+
+    #[test]
+    fn a_stricter_mode_comes_first() {
+        assert!(Mode::ALL.is_sorted());
+        assert_eq!(Mode::ALL.map(|mode| Mode::of(mode.as_str())), Mode::ALL.map(Some));
+    }
+}
