@@ -29,7 +29,7 @@ mod usage;
 pub use budget::{Amount, Budget, Share};
 pub use delegation::{
     Announce, Caller, ChildStarted, Context, Delegation, DelegationStrategy, Forked, Guise, Offer,
-    Parent,
+    Parent, TimeAtWork,
 };
 pub use delta::Delta;
 pub use event::*;

@@ -161,7 +161,7 @@ impl Runtime {
             return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
         }
         let asked = match text.contains("agent") {
-            true => asked_for(&text, &self.above(&Caller::of_run(run)).await?.started.grant),
+            true => asked_for(&text, &self.start_of(run).await?.grant),
             false => None,
         };
         let mut message = received(text, asked);

@@ -104,6 +104,11 @@ pub struct RunRow {
     pub held: Amount,
     /// The model call that was made and has no answer yet.
     pub calling: Option<OpenCall>,
+    /// How many of those that its parent has started are executed at the same time, if the parent
+    /// says so.
+    pub abreast: Option<u32>,
+    /// How long after its end it is archived at the latest, if whoever started it says so.
+    pub archive_after_ms: Option<u64>,
     /// Where it stands, given which workers are alive. Set by [`crate::Store::list`].
     pub status: Status,
 }
@@ -208,6 +213,8 @@ impl RunRow {
             drawn: None,
             held: Amount::default(),
             calling: None,
+            abreast: None,
+            archive_after_ms: None,
             status: Status::Queued,
         }
     }
@@ -402,6 +409,8 @@ impl RunRow {
                 self.title = one_line(&started.label);
                 self.label.clone_from(&self.title);
                 (self.priority, self.cleanup) = (started.priority, started.cleanup);
+                self.abreast = started.parent.as_ref().and_then(|parent| parent.abreast);
+                self.archive_after_ms = started.archive_after_ms;
                 let budget = &started.grant.budget;
                 self.budget = (!budget.is_empty()).then(|| budget.clone());
                 self.drawn = self.budget.as_ref().map(|_| Amount::default());

@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, eventually, within};
 use crate::delegation::{main_agent, task};
-use posse::protocol::{CancelScope, Event, Extra, MessageReceived, Outcome, Parent, RunStarted};
+use posse::protocol::{CancelScope, Event, Extra, MessageReceived, Outcome, Parent, RunStarted, TimeAtWork};
 use posse::store::{Append, Filter, Guard, Kin, Options, Ownership, Reserve, SqliteStore, Store};
 use posse::{LaneCaps, RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Shares, Status};
 use posse_testkit::{Gate, Reply, Rule, Script, When};
@@ -273,6 +273,8 @@ async fn a_new_process_finds_a_long_line_and_serves_its_sessions_in_turn() {
             announce: None,
             account: None,
             limited: Vec::new(),
+            abreast: None,
+            time: TimeAtWork::default(),
             ancestors: vec![run],
             extra: Extra::default(),
         });

@@ -8,9 +8,7 @@ use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::append::{Append, Ownership};
 use crate::{RunRow, Store, StoreError, shares};
 use futures_util::future::join_all;
-use posse_protocol::{
-    Budget, ChildStarted, Event, Extra, Limit, Parent, Purpose, RunId, RunStarted, Usd,
-};
+use posse_protocol::{Budget, ChildStarted, Event, Extra, Limit, Parent, Purpose, RunId, RunStarted, TimeAtWork, Usd};
 use std::sync::Arc;
 
 /// What makes a run with `budget`, below the last of `ancestors` if there is one. Its account is
@@ -45,6 +43,8 @@ fn birth(
             announce: None,
             account,
             limited: Vec::new(),
+            abreast: None,
+            time: TimeAtWork::default(),
             ancestors: ancestors.to_vec(),
             extra: Extra::default(),
         });

@@ -5,10 +5,7 @@ use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::{
     Append, Background, Filter, Label, Ownership, RunRow, Spent, Store, StoreError, Unfinished,
 };
-use posse_protocol::{
-    Announce, Event, Extra, Outcome, Parent, Paused, Purpose, Resumed, RunFinished, RunId,
-    RunStarted, Status,
-};
+use posse_protocol::{Announce, Event, Extra, Outcome, Parent, Paused, Purpose, Resumed, RunFinished, RunId, RunStarted, Status, TimeAtWork};
 
 fn ids(rows: &[RunRow]) -> Vec<RunId> {
     rows.iter().map(|row| row.id).collect()
@@ -93,6 +90,8 @@ async fn create_as(
         announce: Some(Announce::Followup),
         account: None,
         limited: Vec::new(),
+        abreast: None,
+        time: TimeAtWork::default(),
         ancestors: vec![run],
         extra: Extra::default(),
     });
