@@ -17,8 +17,8 @@ use futures_util::stream::FuturesUnordered;
 use posse_protocol::{
     ApprovalAsked, CallId, Compacted, Delta, Effect, Ending, Event, Extra, FailureKind, Limit,
     Limits, Message, MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price,
-    Purpose, Remedy, Role, RunFinished, Sender, Seq, Share, Stop, TimeAtWork, ToolCall, ToolFinished,
-    ToolOutput, ToolPending, ToolSpec, ToolStarted, Usage,
+    Purpose, Remedy, Role, RunFinished, Sender, Seq, Share, Stop, TimeAtWork, ToolCall,
+    ToolFinished, ToolOutput, ToolPending, ToolSpec, ToolStarted, Usage,
 };
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

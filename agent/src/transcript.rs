@@ -11,8 +11,8 @@ use crate::calls::{Call, CallState, Calls};
 use crate::guard::Standing;
 use posse_protocol::{
     Approval, ApprovalGiven, CallId, CancelRequested, CancelScope, Compacted, Ending, Event,
-    FailureKind, Limit, Limits, Message, ModelReplied, Outcome, Part, Purpose, Record, Remedy, Role,
-    RunStarted, Seq, Stop, TimeAtWork, ToolFinished, ToolResult, ToolStarted, Usage,
+    FailureKind, Limit, Limits, Message, ModelReplied, Outcome, Part, Purpose, Record, Remedy,
+    Role, RunStarted, Seq, Stop, TimeAtWork, ToolFinished, ToolResult, ToolStarted, Usage,
 };
 use std::sync::Arc;
 

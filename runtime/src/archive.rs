@@ -109,7 +109,9 @@ impl Sweeper {
             for row in rows {
                 // One that was reopened or put away by others since is no longer left over.
                 let _ = match which {
-                    Leftover::Ended | Leftover::Due => archive(&*self.store, &self.scratch, &row).await,
+                    Leftover::Ended | Leftover::Due => {
+                        archive(&*self.store, &self.scratch, &row).await
+                    }
                     _ => remove_log(&*self.store, &self.scratch, &row).await,
                 };
             }

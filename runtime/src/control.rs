@@ -9,9 +9,7 @@ use crate::error::Error;
 use crate::preparation::{asked_for, received};
 use crate::runtime::Runtime;
 use futures_util::future::try_join_all;
-use posse_protocol::{
-    Caller, CancelRequested, CancelScope, Event, Extra, Paused, Resumed, RunId, Status,
-};
+use posse_protocol::{CancelRequested, CancelScope, Event, Extra, Paused, Resumed, RunId, Status};
 use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use serde::Serialize;
 

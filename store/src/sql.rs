@@ -40,7 +40,8 @@ const CONSTANT: [&str; 15] = [
 pub(crate) const RUN_WIDTH: usize = 50;
 
 /// What of a run that waits for a slot is looked at.
-const QUEUED_COLUMNS: &str = "id, root, parent, agent, model, workspace, priority, ready_at, abreast";
+const QUEUED_COLUMNS: &str =
+    "id, root, parent, agent, model, workspace, priority, ready_at, abreast";
 
 /// Has something to do, and nobody who does it.
 const READY: &str = "runnable = 1 AND owner IS NULL AND paused = 0";
@@ -521,6 +522,8 @@ mod tests {
             crate::selection::select(&filter, &[]).statement
         };
         let run = RunId::from_u128(1);
+        let next = Filter { kin: Kin::TreeOf(run), after: Some(run), ..Filter::default() };
+        let next_of_tree = crate::selection::select(&next, &[]).statement;
         let table = [
             (listed(false, Kin::All, false), "sqlite_autoindex_runs_1"),
             (listed(false, Kin::All, true), "runs_unfinished"),
@@ -531,6 +534,7 @@ mod tests {
             (listed(false, Kin::ChildrenOf(run), false), "runs_by_parent"),
             (listed(false, Kin::TreeOf(run), false), "runs_by_root"),
             (listed(false, Kin::TreeOf(run), true), "runs_open_in_tree"),
+            (next_of_tree, "runs_by_root"),
             (runs_by_beginning(), "sqlite_autoindex_runs_1"),
             (runs_by_ending(), "runs_by_ending"),
             (leftovers(Leftover::Ended), "runs_to_put_away"),

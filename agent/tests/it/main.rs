@@ -10,4 +10,5 @@ mod fork;
 mod limits;
 mod standing_in;
 mod stopping;
+mod time;
 mod world;

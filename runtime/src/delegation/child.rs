@@ -100,8 +100,9 @@ impl Above {
         let Some(delegation) = &self.started.grant.delegation else {
             let depth = self.ancestors().len();
             return Err(Error::InvalidInput(format!(
-                "`{own}` may not hand work to others: it stands at depth {depth}, and nothing may \
-                 stand below it; `maxDepth` of the agent at the top says how deep a tree may be"
+                "`{own}` may not hand work to others: it stands at depth {depth}, and its tree goes \
+                 no deeper than {depth}; `maxDepth` of the agent at the top says how deep a tree \
+                 may be"
             )));
         };
         if self.offer(name).is_none() {

@@ -8,7 +8,9 @@ use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::append::{Append, Ownership};
 use crate::{RunRow, Store, StoreError, shares};
 use futures_util::future::join_all;
-use posse_protocol::{Budget, ChildStarted, Event, Extra, Limit, Parent, Purpose, RunId, RunStarted, TimeAtWork, Usd};
+use posse_protocol::{
+    Budget, ChildStarted, Event, Extra, Limit, Parent, Purpose, RunId, RunStarted, TimeAtWork, Usd,
+};
 use std::sync::Arc;
 
 /// What makes a run with `budget`, below the last of `ancestors` if there is one. Its account is

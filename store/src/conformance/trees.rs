@@ -7,7 +7,10 @@ use super::sample::{
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::append::{Append, Guard, Ownership, Reserve};
 use crate::{Filter, Kin, Store, StoreError};
-use posse_protocol::{CallId, ChildStarted, Ending, Event, Extra, Outcome, Parent, Paused, Purpose, RunFinished, RunId, RunStarted, TimeAtWork, ToolFinished, ToolOutput, ToolPending};
+use posse_protocol::{
+    CallId, ChildStarted, Ending, Event, Extra, Outcome, Parent, Paused, Purpose, RunFinished,
+    RunId, RunStarted, TimeAtWork, ToolFinished, ToolOutput, ToolPending,
+};
 use std::sync::Arc;
 
 /// What starts a child of the last of `ancestors`: the child, a note in its parent's log, and the
