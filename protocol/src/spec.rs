@@ -1,8 +1,8 @@
 //! What is asked for: agents and runs.
 
 use crate::{
-    AgentName, Announce, Budget, Caller, Context, DelegationStrategy, Extra, Limits, SkillRules,
-    SubagentRules,
+    AgentName, Announce, Budget, Caller, Context, DelegationStrategy, Extra, Limits, Mode, Network,
+    Permissions, Profile, SkillRules, SubagentRules,
 };
 use serde::{Deserialize, Serialize};
 
@@ -194,6 +194,17 @@ pub struct RunSpec {
     pub priority: i32,
     /// What becomes of its log once its end has been told; `None` is as the settings say.
     pub cleanup: Option<Cleanup>,
+    /// How its calls are decided that no rule decides; never laxer than what the settings and its
+    /// caller say, except that a run without a caller may be told otherwise.
+    pub mode: Option<Mode>,
+    /// How far its processes reach at most; the workspace if nothing is said.
+    pub reach: Option<Profile>,
+    /// Whom its processes may talk to; nobody if nothing is said.
+    pub network: Option<Network>,
+    /// Rules about its calls and those of the runs below it.
+    pub permissions: Permissions,
+    /// There is a person who can be asked.
+    pub attended: bool,
 }
 
 impl RunSpec {
@@ -223,6 +234,11 @@ impl RunSpec {
             budget: Budget::default(),
             priority: 0,
             cleanup: None,
+            mode: None,
+            reach: None,
+            network: None,
+            permissions: Permissions::default(),
+            attended: false,
         }
     }
 }

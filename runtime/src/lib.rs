@@ -27,6 +27,7 @@
 
 mod active;
 pub mod agents;
+mod approvals;
 mod archive;
 mod budget;
 pub mod config;
@@ -55,6 +56,7 @@ mod verify;
 pub mod webhooks;
 
 pub use agents::{AgentCatalog, LiveCatalog};
+pub use approvals::Question;
 pub use archive::{Lifecycle, Prune};
 pub use control::{Asked, Extent, Receipt, Told};
 pub use error::Error;
