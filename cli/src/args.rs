@@ -157,6 +157,13 @@ pub struct AgentOptions {
 }
 
 #[derive(Args)]
+pub struct CleanOptions {
+    /// Only show what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Args)]
 #[group(skip)]
 pub struct AnswerOptions {
     /// Its id, a few of its first or last characters, or its label
@@ -446,6 +453,8 @@ pub enum RunsVerb {
         #[command(flatten)]
         choice: Choice,
     },
+    /// Remove worktrees that crashes have left of ended runs; what was changed stays on a branch
+    Clean(CleanOptions),
     /// Show what runs ask a person
     Questions {
         /// Only of this run and the others of its tree

@@ -1,8 +1,8 @@
 //! What is asked for: agents and runs.
 
 use crate::{
-    AgentName, Announce, Budget, Caller, Context, DelegationStrategy, Extra, Limits, Mode, Network,
-    Permissions, Profile, SkillRules, SubagentRules,
+    AgentName, Announce, Budget, Caller, Context, DelegationStrategy, Extra, Isolation, Limits,
+    Mode, Network, Permissions, Profile, SkillRules, SubagentRules,
 };
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +69,9 @@ pub struct AgentSpec {
     /// How much it and everything below it may spend together.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,
+    /// Where it works apart from its caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -98,6 +101,7 @@ impl AgentSpec {
             subagents: SubagentRules::default(),
             limits: Limits::default(),
             budget: Budget::default(),
+            isolation: None,
             extra: Extra::default(),
         }
     }

@@ -54,6 +54,7 @@ mod surroundings;
 mod tree;
 mod verify;
 pub mod webhooks;
+mod worktree;
 
 pub use agents::{AgentCatalog, LiveCatalog};
 pub use approvals::Question;
@@ -82,6 +83,7 @@ pub use surroundings::{ByFolder, Surroundings};
 pub use tree::TreeEvents;
 pub use verify::{Damage, Verified};
 pub use webhooks::Webhook;
+pub use worktree::{Remnant, Sweep, WorktreeError};
 
 /// The Rust in the guides is compiled, and run where it can be.
 #[cfg(doctest)]

@@ -241,7 +241,12 @@ impl RoleAndText for Arc<Message> {
 fn after_archiving_nothing_is_done() {
     let mut world = World::new(false, Limits::default());
     let outcome = Outcome::completed("");
-    world.push(Event::RunFinished(RunFinished { outcome, worked_ms: 0, extra: Extra::default() }));
+    world.push(Event::RunFinished(RunFinished {
+        outcome,
+        worked_ms: 0,
+        changes: None,
+        extra: Extra::default(),
+    }));
     world.push(Event::Archived(Archived::default()));
     assert!(matches!(world.next(), Step::Done(_)));
 }

@@ -190,7 +190,12 @@ impl World {
             Step::Finish(outcome) => {
                 let worked_ms = self.worked();
                 let extra = Extra::default();
-                self.push(Event::RunFinished(RunFinished { outcome, worked_ms, extra }));
+                self.push(Event::RunFinished(RunFinished {
+                    outcome,
+                    worked_ms,
+                    changes: None,
+                    extra,
+                }));
             }
             Step::Wait | Step::WaitForBudget => return self.someone_answers(),
             Step::Done(_) => self.say("once more"),

@@ -2,6 +2,7 @@
 
 mod archive;
 pub mod cancel;
+mod clean;
 mod export;
 mod list;
 mod log;
@@ -60,6 +61,7 @@ fn leaves_work(verb: &RunsVerb) -> bool {
         | RunsVerb::Watch { .. }
         | RunsVerb::Verify { .. }
         | RunsVerb::Archive { .. }
+        | RunsVerb::Clean(_)
         | RunsVerb::Prune(_)
         | RunsVerb::Export { .. } => false,
     }
@@ -74,8 +76,10 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
             print::json_pretty(&json!({"runs": 0, "events": 0, "damaged": []}))?;
         }
         RunsVerb::Verify { run: None } => print::note("no runs yet"),
-        RunsVerb::Questions { run: None } if json => print::json_pretty(&json!([]))?,
-        RunsVerb::Questions { run: None } => print::note("no runs yet"),
+        RunsVerb::Clean(_) | RunsVerb::Questions { run: None } if json => {
+            print::json_pretty(&json!([]))?
+        }
+        RunsVerb::Clean(_) | RunsVerb::Questions { run: None } => print::note("no runs yet"),
         RunsVerb::Prune(_) if json => {
             print::json_pretty(&json!({"removed": false, "runs": [], "events": 0}))?;
         }
@@ -129,6 +133,7 @@ async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code,
         }
         RunsVerb::Verify { run } => verify::run(common, runtime, run.as_deref()).await,
         RunsVerb::Archive { runs } => archive::run(common, runtime, &runs).await,
+        RunsVerb::Clean(options) => clean::run(common, runtime, &options).await,
         RunsVerb::Prune(options) => prune::run(common, runtime, options).await,
         RunsVerb::Export { run, output } => export::run(common, runtime, &run, output).await,
     }
