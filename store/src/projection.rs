@@ -57,6 +57,7 @@ impl Projection {
             ("archive_after", log.archive_after_ms == row.archive_after_ms),
             ("account", log.account == row.account),
             ("budget", log.budget == row.budget),
+            ("asks", log.asks == row.asks),
             ("calling", log.calling.is_some() == row.calling.is_some()),
             ("turns", log.turns == row.turns),
             ("tool_calls", log.tool_calls == row.tool_calls),

@@ -15,7 +15,7 @@ pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, sessio
     outcome, note, archived, turns, tool_calls, input_tokens, output_tokens, cost, \
     reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits, \
     label, priority, background, expects, gathers, gathered_at, paused, finished_at, cleanup, \
-    erased, account, budget, drawn, calling, calling_for, abreast, archive_after";
+    erased, account, budget, drawn, calling, calling_for, asks, abreast, archive_after";
 
 /// Those that never change.
 const CONSTANT: [&str; 15] = [
@@ -37,7 +37,7 @@ const CONSTANT: [&str; 15] = [
 ];
 
 /// How many columns `RUN_COLUMNS` has.
-pub(crate) const RUN_WIDTH: usize = 50;
+pub(crate) const RUN_WIDTH: usize = 51;
 
 /// What of a run that waits for a slot is looked at.
 const QUEUED_COLUMNS: &str =
@@ -113,6 +113,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     ALTER TABLE runs ADD COLUMN drawn TEXT;
     ALTER TABLE runs ADD COLUMN calling TEXT;
     ALTER TABLE runs ADD COLUMN calling_for TEXT NOT NULL DEFAULT 'turn';
+    ALTER TABLE runs ADD COLUMN asks BIGINT NOT NULL DEFAULT 0;
     ALTER TABLE runs ADD COLUMN abreast BIGINT;
     ALTER TABLE runs ADD COLUMN archive_after BIGINT;
     UPDATE runs SET calling = model WHERE reserved_input + reserved_output + reserved_cost > 0;
@@ -137,6 +138,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     CREATE INDEX runs_open_in_tree ON runs (root, id) WHERE outcome IS NULL;
     CREATE INDEX runs_open_by_workspace ON runs (workspace, id) WHERE outcome IS NULL;
     CREATE INDEX runs_open_at_the_top ON runs (id) WHERE depth = 0 AND outcome IS NULL;
+    CREATE INDEX runs_asking ON runs (id) WHERE asks > 0;
     CREATE INDEX runs_calling ON runs (id) WHERE calling IS NOT NULL;
     CREATE INDEX runs_by_ending ON runs (substr(id, 23));
     CREATE TABLE model_calls (

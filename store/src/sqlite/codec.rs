@@ -64,6 +64,7 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(row.drawn.map(|drawn| written(&Account { drawn, held: row.held })))
         .bind(row.calling.as_ref().map(|call| call.model.clone()))
         .bind(purpose_word(row.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose)))
+        .bind(i64::from(row.asks))
         .bind(row.abreast.map(i64::from))
         .bind(row.archive_after_ms.map(to_sql))
 }
@@ -238,8 +239,9 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
             (Some(model), "compaction") => Some(OpenCall { model, purpose: Purpose::Compaction }),
             (Some(model), _) => Some(OpenCall { model, purpose: Purpose::Turn }),
         },
-        abreast: maybe_number(row, 48)?.and_then(|most| u32::try_from(most).ok()),
-        archive_after_ms: maybe_number(row, 49)?,
+        asks: small(row, 48)?,
+        abreast: maybe_number(row, 49)?.and_then(|most| u32::try_from(most).ok()),
+        archive_after_ms: maybe_number(row, 50)?,
         status: Status::Queued,
     })
 }
