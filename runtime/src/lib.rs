@@ -40,6 +40,7 @@ mod handle;
 mod home;
 mod journal;
 mod lanes;
+pub mod policy;
 mod preparation;
 pub mod query;
 mod quiet;
