@@ -104,11 +104,6 @@ impl Rules {
         Ok(())
     }
 
-    /// True when there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.texts.is_empty()
-    }
-
     /// Every rule, as it was written.
     pub(crate) fn texts(&self) -> &[String] {
         &self.texts

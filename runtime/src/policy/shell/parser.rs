@@ -243,7 +243,10 @@ impl<'t> Parser<'t> {
         }
         let Some(bare) = draft.bare() else { return Ok(false) };
         match bare {
-            "!" => Ok(true),
+            "!" => {
+                self.script.note_beyond("it turns a result around");
+                Ok(true)
+            }
             "time" => {
                 self.skip_blanks();
                 if self.rest().starts_with("-p ") {
