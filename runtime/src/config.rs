@@ -2,6 +2,7 @@
 //! knows where it came from. Reads files that it is pointed to; never the environment.
 
 mod agents;
+mod always;
 pub(crate) mod budget;
 mod file;
 mod lanes;
@@ -15,6 +16,7 @@ pub(crate) mod subagents;
 mod webhooks;
 
 pub use agents::AgentTable;
+pub use always::allow_always;
 pub use budget::{BudgetSettings, DEFAULT_CHILDREN, parse_budget};
 pub use file::AutoResume;
 pub use lanes::LaneSettings;
@@ -105,6 +107,14 @@ pub enum ConfigError {
         /// What and where.
         reason: String,
     },
+    /// It cannot be changed.
+    #[error("cannot write {path}: {reason}")]
+    Unwritable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// A project may not set this.
     #[error(
         "{path}: a project may not set `{key}`; it belongs into the user's own settings ({user})"
@@ -125,6 +135,7 @@ impl ConfigError {
         match self {
             ConfigError::Unreadable { path, .. }
             | ConfigError::Invalid { path, .. }
+            | ConfigError::Unwritable { path, .. }
             | ConfigError::NotForProjects { path, .. } => path,
         }
     }

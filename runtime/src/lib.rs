@@ -27,6 +27,7 @@
 
 mod active;
 pub mod agents;
+mod approvals;
 mod archive;
 mod budget;
 pub mod config;
@@ -53,8 +54,10 @@ mod surroundings;
 mod tree;
 mod verify;
 pub mod webhooks;
+mod worktree;
 
 pub use agents::{AgentCatalog, LiveCatalog};
+pub use approvals::Question;
 pub use archive::{Lifecycle, Prune};
 pub use control::{Asked, Extent, Receipt, Told};
 pub use error::Error;
@@ -80,6 +83,7 @@ pub use surroundings::{ByFolder, Surroundings};
 pub use tree::TreeEvents;
 pub use verify::{Damage, Verified};
 pub use webhooks::Webhook;
+pub use worktree::{Remnant, Sweep, WorktreeError};
 
 /// The Rust in the guides is compiled, and run where it can be.
 #[cfg(doctest)]
