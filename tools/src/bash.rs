@@ -125,7 +125,9 @@ fn tell(finished: Finished, deadline: Duration) -> ToolOutput {
         Status::Exited(0) => None,
         Status::Exited(code) => Some(format!("exit code {code}")),
         Status::Signalled(signal) => Some(format!("killed by signal {signal}")),
-        Status::OverLimit(limit) => Some(format!("{limit}, and was killed with all it had started")),
+        Status::OverLimit(limit) => {
+            Some(format!("{limit}, and was killed with all it had started"))
+        }
         Status::Cancelled => Some("the command was cancelled and killed".to_owned()),
         Status::TimedOut => Some(format!(
             "timed out after {} s and killed with all it had started; set a longer timeout (at \

@@ -36,7 +36,7 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 
 /// Which version of Landlock the kernel has; 0 for none.
 #[expect(unsafe_code, reason = "the crate does not tell")]
-pub(super) fn version() -> i64 {
+pub fn landlock_version() -> i64 {
     const VERSION: u32 = 1;
     let none = std::ptr::null::<u8>();
     // SAFETY: asked for its version, the kernel reads no memory.
@@ -89,7 +89,9 @@ fn allow_around(
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
     // A folder was asked for that is itself hidden.
-    if hidden.iter().any(|path| path == folder) && !NOT_SHOWN.iter().any(|it| Path::new(it) == folder) {
+    if hidden.iter().any(|path| path == folder)
+        && !NOT_SHOWN.iter().any(|it| Path::new(it) == folder)
+    {
         return Ok(rules);
     }
     let inside = |path: &&PathBuf| path.starts_with(folder) && *path != folder;

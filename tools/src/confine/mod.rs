@@ -20,7 +20,9 @@ mod syscalls;
 mod walls;
 
 pub use backend::{Backend, Unavailable};
+pub use landlock::landlock_version;
 pub use limits::{CommandLimits, Limit};
+pub use placeholder::is_placeholder;
 pub use protected::PROTECTED;
 
 pub(crate) use backend::Backends;
@@ -57,11 +59,7 @@ impl Confinement {
 
     /// No confinement: for what the user runs, never for what a model says.
     pub fn none() -> Confinement {
-        Confinement {
-            profile: Profile::Full,
-            network: Network::Open,
-            ..Confinement::default()
-        }
+        Confinement { profile: Profile::Full, network: Network::Open, ..Confinement::default() }
     }
 
     /// The workspace can be changed, nothing else; there is no network.

@@ -143,6 +143,9 @@ fn without_covered(mounts: Vec<Mount>) -> Vec<Mount> {
 fn guarded(walls: &Walls) -> Vec<(PathBuf, Access)> {
     let paths = protected(walls).into_iter().map(|path| (path, Access::Read));
     let git = walls.workspace.join(GIT);
+    if walls.writable.contains(&git) {
+        return paths.collect();
+    }
     // A file that leads to a repository elsewhere, or somebody's empty folder, is only read.
     let repository = git.join("HEAD").symlink_metadata().is_ok();
     let access = if repository { Access::Write } else { Access::Read };
@@ -160,5 +163,7 @@ pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
     for home in walls.homes.iter().filter(|home| home.starts_with(workspace)) {
         paths.extend(IN_HOME.iter().map(|name| home.join(name)));
     }
+    // What the host gave to be written, it meant.
+    paths.retain(|path| !walls.writable.iter().any(|given| path.starts_with(given)));
     paths
 }

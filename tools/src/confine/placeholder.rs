@@ -15,6 +15,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// No folder that people make is like this: sticky, and closed to writers.
@@ -63,8 +64,8 @@ impl Placeholders {
         for path in &self.unwanted {
             let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
         }
-        let last = self.locked
-            && flock(&self.workspace, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let last =
+            self.locked && flock(&self.workspace, FlockOperation::NonBlockingLockExclusive).is_ok();
         if last {
             // What is in a folder comes before the folder.
             self.paths.iter().rev().for_each(|path| take_down(path));
@@ -90,6 +91,16 @@ fn put_up(path: &Path) -> io::Result<()> {
     }
 }
 
+/// True for what stands, while commands run, in the place of a file that must not appear in a
+/// workspace.
+pub fn is_placeholder(found: &std::fs::Metadata) -> bool {
+    found.is_dir() && marked(found.mode())
+}
+
+fn marked(mode: RawMode) -> bool {
+    mode & STICKY != 0 && mode & WRITABLE == 0
+}
+
 /// Removes a placeholder, and nothing else: what is not empty cannot be removed like this.
 fn take_down(path: &Path) {
     let (Some(around), Some(name)) = (path.parent(), path.file_name()) else { return };
@@ -97,7 +108,7 @@ fn take_down(path: &Path) {
     let Ok(around) = open(around, named, Mode::empty()) else { return };
     let Ok(found) = statat(&around, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
     let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-    if is_folder && found.st_mode & STICKY != 0 && found.st_mode & WRITABLE == 0 {
+    if is_folder && marked(found.st_mode) {
         let _ = unlinkat(&around, name, AtFlags::REMOVEDIR);
     }
 }

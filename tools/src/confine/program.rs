@@ -32,13 +32,26 @@ const X32: u32 = 0x4000_0000;
 pub(super) enum When {
     Always,
     /// The argument has one of these bits.
-    AnyBit { argument: u32, bits: u32 },
+    AnyBit {
+        argument: u32,
+        bits: u32,
+    },
     /// The argument is this.
-    Is { argument: u32, value: u32 },
+    Is {
+        argument: u32,
+        value: u32,
+    },
     /// The argument is anything but this.
-    IsNot { argument: u32, value: u32 },
+    IsNot {
+        argument: u32,
+        value: u32,
+    },
     /// What the mask leaves of the argument is none of these.
-    NoneOf { argument: u32, mask: u32, values: &'static [u32] },
+    NoneOf {
+        argument: u32,
+        mask: u32,
+        values: &'static [u32],
+    },
 }
 
 /// A call that is refused, and what the caller is told.

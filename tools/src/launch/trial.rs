@@ -84,8 +84,7 @@ impl Launcher {
         if backend == Backend::Bubblewrap && self.bubblewrap().is_none() {
             return Err("bubblewrap is not installed (Debian's package bubblewrap)".to_owned());
         }
-        let confinement =
-            Confinement { profile: Profile::ReadOnly, ..Confinement::default() };
+        let confinement = Confinement { profile: Profile::ReadOnly, ..Confinement::default() };
         let order = Order {
             deadline: PATIENCE,
             grace: Duration::ZERO,
