@@ -81,7 +81,7 @@ pub use runtime::{Begun, Recovery, Runtime, RuntimeConfig};
 pub use selection::{NamedBy, Selection};
 pub use skills::{LiveSkills, SkillCatalog};
 pub use surroundings::{ByFolder, Surroundings};
-pub use tree::TreeEvents;
+pub use tree::{Page, TreeEvents};
 pub use verify::{Damage, Verified};
 pub use webhooks::Webhook;
 pub use worktree::{Remnant, Sweep, WorktreeError};

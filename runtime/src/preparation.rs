@@ -109,6 +109,7 @@ impl Runtime {
             parent: above.map(Above::link),
             label: spec.label.clone(),
             priority: above.map_or(0, Above::priority).saturating_add(spec.priority),
+            archive_after_ms: rules.as_ref().and_then(Rules::archive_after_ms),
             cleanup: spec.cleanup.or(rules.map(|rules| rules.cleanup())).unwrap_or_default(),
             ..RunStarted::new(agent, selection.model, grant)
         };
