@@ -19,6 +19,7 @@ mod kind;
 pub mod launch;
 mod linux;
 mod list;
+mod path_rules;
 mod pattern;
 mod place;
 mod read;
@@ -34,6 +35,7 @@ mod workspace;
 mod write;
 
 pub use failure::ToolError;
+pub use path_rules::{PathRules, Reached, Usage};
 pub use read_only::ReadOnly;
 pub use scratch::Scratch;
 pub use workspace::Workspace;
