@@ -123,6 +123,9 @@ pub struct RunStarted {
     /// What becomes of its log once its end has been told.
     #[serde(default, skip_serializing_if = "Cleanup::is_keep")]
     pub cleanup: Cleanup,
+    /// How long after its end it is archived at the latest, if whoever started it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive_after_ms: Option<u64>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -130,6 +133,10 @@ pub struct RunStarted {
 
 fn is_usual(priority: &i32) -> bool {
     *priority == 0
+}
+
+fn is_none_at_all(number: &u64) -> bool {
+    *number == 0
 }
 
 impl RunStarted {
@@ -148,6 +155,7 @@ impl RunStarted {
             forked: None,
             priority: 0,
             cleanup: Cleanup::Keep,
+            archive_after_ms: None,
             extra: Extra::default(),
         }
     }
@@ -182,6 +190,9 @@ pub struct Announced {
     /// Nobody above was left who had not ended: it is told when this run is next set to work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
+    /// The time at work of whoever set it to work, as far as this run's own work reaches.
+    #[serde(default, skip_serializing_if = "is_none_at_all")]
+    pub worked_ms: u64,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

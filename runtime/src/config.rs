@@ -205,7 +205,8 @@ impl Config {
         // `[subagents]` has other words for two of the settings.
         let minutes = file.archive_after_minutes.or(file.subagents.archive_after_minutes);
         let days = file.retention_days;
-        file.lanes.per_parent = file.lanes.per_parent.or(file.subagents.max_concurrent);
+        file.lanes.per_parent =
+            file.lanes.per_parent.or(file.subagents.max_concurrent.map(|most| most as usize));
         self.lifecycle.set(minutes, days, origin).map_err(invalid)?;
         self.lanes.set(file.lanes, &self.catalog.value, origin).map_err(invalid)?;
         self.patience.set(file.patience, origin).map_err(invalid)?;

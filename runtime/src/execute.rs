@@ -27,6 +27,7 @@ use posse_protocol::{
     Seq, ToolFinished, ToolOutput,
 };
 use posse_store::{Ownership, Store, StoreError};
+use posse_tools::confine::Confinement;
 use posse_tools::launch::Launcher;
 use posse_tools::{ReadOnly, Scratch, Workspace};
 use std::collections::{HashMap, VecDeque};
@@ -81,7 +82,7 @@ impl Workbench {
             feed: Arc::default(),
             patience: config.patience,
             stall_after: config.stall_after,
-            launcher: config.launcher.clone(),
+            launcher: config.confining_launcher(),
             scratch: config.scratch(),
             host_tools: config.tools.clone(),
             skills: config.skills.clone(),
@@ -117,10 +118,12 @@ impl Workbench {
         path: &str,
         scratch: Option<&Scratch>,
         read_only: Vec<ReadOnly>,
+        confinement: &Confinement,
     ) -> Result<Vec<Arc<dyn Tool>>, Error> {
         let workspace = self.workspace(path)?;
         let launcher = self.launcher.as_ref();
-        let mut tools = posse_tools::toolset_reading(&workspace, scratch, read_only, launcher);
+        let mut tools =
+            posse_tools::toolset_within(&workspace, scratch, read_only, launcher, confinement);
         tools.extend(self.host_tools.iter().cloned());
         Ok(tools)
     }
@@ -133,7 +136,9 @@ impl Workbench {
         let origin = started.grant.worktree.iter().map(|worktree| worktree.origin.as_str());
         let read_only = skills.iter().map(|skill| skill.path.as_str()).chain(origin);
         let read_only = read_only.map(ReadOnly::at).collect();
-        let mut tools = self.plain_tools(workspace, scratch.as_ref(), read_only)?;
+        let confinement = Confinement::of(&started.grant);
+        let scratch = scratch.as_ref();
+        let mut tools = self.plain_tools(workspace, scratch, read_only, &confinement)?;
         let guise = guise_of(started);
         let shown = guise.map_or(&started.grant.delegation, |guise| &guise.delegation);
         if let Some(shown) = shown {

@@ -76,13 +76,13 @@ pub use posse_protocol::{
 };
 pub use posse_store as store;
 pub use posse_store::RunRow;
-pub use posse_tools::{launch, todo};
+pub use posse_tools::{confine, launch, todo};
 pub use query::query;
 pub use runtime::{Begun, Recovery, Runtime, RuntimeConfig};
 pub use selection::{NamedBy, Selection};
 pub use skills::{LiveSkills, SkillCatalog};
 pub use surroundings::{ByFolder, Surroundings};
-pub use tree::TreeEvents;
+pub use tree::{Page, TreeEvents};
 pub use verify::{Damage, Verified};
 pub use webhooks::Webhook;
 pub use worktree::{Remnant, Sweep, WorktreeError};

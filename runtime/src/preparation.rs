@@ -20,6 +20,7 @@ use posse_protocol::{
     AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant, Isolation,
     Limit, Limits, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted, Sender,
 };
+use posse_tools::confine::Confinement;
 use std::path::Path;
 
 /// The first events of a run that is to be started.
@@ -110,6 +111,7 @@ impl Runtime {
             parent: above.map(Above::link),
             label: spec.label.clone(),
             priority: above.map_or(0, Above::priority).saturating_add(spec.priority),
+            archive_after_ms: rules.as_ref().and_then(Rules::archive_after_ms),
             cleanup: spec.cleanup.or(rules.map(|rules| rules.cleanup())).unwrap_or_default(),
             ..RunStarted::new(agent, selection.model, grant)
         };
@@ -317,7 +319,8 @@ impl Workbench {
         if let Some(facts) = self.facts.get() {
             return Ok(facts.clone());
         }
-        let tools = self.plain_tools(workspace, None, Vec::new())?;
+        // Unconfined, so that whether commands can be confined need not be found out here.
+        let tools = self.plain_tools(workspace, None, Vec::new(), &Confinement::none())?;
         let plain = tools.iter().map(Facts::of);
         let delegating = [task::facts(), spawn::facts(), subagents::facts()];
         let facts = plain.chain(delegating).chain([skill_tool::facts()]).collect();

@@ -150,6 +150,18 @@ impl RuntimeConfig {
 }
 
 impl RuntimeConfig {
+    /// The launcher, which hides from commands what is the runtime's own.
+    pub(crate) fn confining_launcher(&self) -> Option<Launcher> {
+        let database = std::path::absolute(&self.database).unwrap_or(self.database.clone());
+        let beside = |ending: &str| {
+            let mut path = database.clone().into_os_string();
+            path.push(ending);
+            PathBuf::from(path)
+        };
+        let own = ["", "-wal", "-shm", "-journal"].map(beside).into_iter().chain([self.scratch()]);
+        self.launcher.clone().map(|launcher| launcher.hiding(own))
+    }
+
     /// Where the folders stand that are the runs' own.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.beside_the_database("-scratch")

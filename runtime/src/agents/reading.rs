@@ -373,9 +373,7 @@ fn subagents(
     }
     match serde_json::from_value::<FileSubagents>(node.to_json()) {
         Ok(file) => {
-            if let Some(key) = file.of_settings() {
-                let reason =
-                    format!("`subagents.{key}` belongs into the settings, not to one agent");
+            if let Some(reason) = file.unfit_for_an_agent() {
                 findings.error(node.place, reason);
                 return None;
             }

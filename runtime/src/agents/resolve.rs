@@ -70,8 +70,9 @@ pub(crate) fn spec(
     if let Trust::Project { limits, budget, .. } = trust {
         spec.limits = stricter(spec.limits, limits);
         spec.budget = narrowed(&spec.budget, &Budget::default(), budget);
-        // What was done is not a project's to remove.
+        // What was done is not a project's to remove or to put away.
         spec.subagents.default_cleanup = None;
+        spec.subagents.archive_after_minutes = None;
         only_look(&mut spec, written.place(Field::Tools), tools, findings);
     }
     require_tools(&mut spec, written.place(Field::Tools), tools, findings);

@@ -124,6 +124,8 @@ pub(super) fn read(path: &Path) -> Result<Option<(File, String)>, ConfigError> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error.to_string())),
+        // While commands run in this folder, this holds the place of a file that must not appear.
+        Ok(data) if posse_tools::confine::is_placeholder(&data) => return Ok(None),
         Ok(data) if !data.is_file() => return Err(unreadable("it is not a file".to_owned())),
         Ok(data) if data.len() > MAX_BYTES => {
             return Err(unreadable(format!("it is larger than {MAX_BYTES} bytes")));
