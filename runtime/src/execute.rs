@@ -1,6 +1,8 @@
 //! Executing one run: from its first event to an agent at work, until it ends or waits.
 
 use crate::active::{Active, Stopping};
+use crate::agents::tool_facts::ToolFacts;
+use crate::authority;
 use crate::delegation::child::{Reach, request, stopped_by};
 use crate::delegation::filter::Facts;
 use crate::delegation::spawn::Spawn;
@@ -10,6 +12,7 @@ use crate::delegation::task::{self, Task};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::journal::{Birth, RunJournal};
+use crate::policy::{Policy, Today};
 use crate::runtime::{Inner, Runtime, RuntimeConfig};
 use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
@@ -151,6 +154,18 @@ impl Workbench {
             tools.push(Arc::new(SkillTool::new(skills, live)));
         }
         Ok(Toolbox::new(tools))
+    }
+
+    /// What judges the calls of a run that began as `started`.
+    fn policy(&self, started: &RunStarted) -> Result<Arc<Policy>, Error> {
+        let facts = self.facts(&started.grant.workspace)?;
+        let facts: Vec<ToolFacts> = facts.iter().cloned().map(ToolFacts::from).collect();
+        match self.runtime().upgrade() {
+            Some(inner) => authority::policy(&started.grant, (Runtime { inner }).config(), &facts),
+            None => Policy::new(&started.grant, &Today::default(), &facts)
+                .map_err(|error| Error::InvalidInput(error.to_string())),
+        }
+        .map(Arc::new)
     }
 
     /// The folder `path`, opened once for all runs in it.
@@ -311,6 +326,7 @@ impl Workbench {
         let system = guise.map_or_else(|| system_prompt(started), |guise| guise.system.clone());
         let shown = guise.map_or(&started.grant.tools, |guise| &guise.tools).clone();
         let feed = self.feed.clone();
+        let guard = self.policy(started)?;
         Ok(Agent {
             run,
             system: system.into(),
@@ -322,7 +338,7 @@ impl Workbench {
             tools,
             shown,
             grant: started.grant.clone(),
-            guard: Arc::new(posse_agent::Unguarded),
+            guard,
             limits: started.limits.clone(),
             deltas: Arc::new(move |delta: Delta| {
                 pulse.beat();

@@ -29,6 +29,7 @@ mod active;
 pub mod agents;
 mod approvals;
 mod archive;
+mod authority;
 mod budget;
 pub mod config;
 mod control;

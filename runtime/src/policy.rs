@@ -21,6 +21,8 @@ mod tests;
 pub use lists::{denials, scopes, tool_names};
 pub use rule::{Rule, RuleError};
 
+pub(crate) use rule::parts;
+
 use crate::agents::tool_facts::ToolFacts;
 use mode::Word;
 use path::{Case, Roots};

@@ -1,7 +1,9 @@
 //! What a run is before it starts. Everything that can be wrong with it is found here, before
 //! anything is stored.
 
+use crate::agents::tool_facts::ToolFacts;
 use crate::agents::{AgentCatalog, Source};
+use crate::authority;
 use crate::budget::budget_of;
 use crate::delegation::child::Above;
 use crate::delegation::filter::{self, Facts};
@@ -177,6 +179,10 @@ impl Runtime {
             )));
         }
         let mut grant = Grant { tools, hand_on, delegation, ..grant };
+        let parent = above.map(|above| &above.started.grant);
+        authority::narrow(&mut grant, self.config(), parent, agent, spec, rules.as_ref());
+        let facts: Vec<ToolFacts> = all.iter().cloned().map(ToolFacts::from).collect();
+        authority::check_grant(&grant, &facts)?;
         keep_useful(&mut grant, agent);
         Ok(grant)
     }
@@ -309,7 +315,7 @@ fn canonical_folder(path: &Path) -> Result<String, Error> {
 
 impl Workbench {
     /// What there is to know of the tools, before any is made for a run.
-    fn facts(&self, workspace: &str) -> Result<std::sync::Arc<[Facts]>, Error> {
+    pub(crate) fn facts(&self, workspace: &str) -> Result<std::sync::Arc<[Facts]>, Error> {
         if let Some(facts) = self.facts.get() {
             return Ok(facts.clone());
         }

@@ -20,6 +20,7 @@ mod kind;
 pub mod launch;
 mod linux;
 mod list;
+mod path_rules;
 mod pattern;
 mod place;
 mod read;
@@ -35,6 +36,7 @@ mod workspace;
 mod write;
 
 pub use failure::ToolError;
+pub use path_rules::{PathRules, Reached, Usage};
 pub use read_only::ReadOnly;
 pub use scratch::Scratch;
 pub use workspace::Workspace;

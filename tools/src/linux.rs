@@ -24,6 +24,11 @@ pub(crate) fn path_of_handle(handle: &impl AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
+/// Where the file behind `handle` is now, as the kernel says.
+pub(crate) fn real_path(handle: impl AsFd) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()))
+}
+
 /// Gives the file `from` the name `to` in the same folder, unless that name is taken.
 pub(crate) fn rename_unless_taken(folder: impl AsFd, from: &OsStr, to: &OsStr) -> io::Result<()> {
     let folder = folder.as_fd();

@@ -109,6 +109,7 @@ impl Rule {
     }
 
     /// True when it is about the tool `name`.
+    #[cfg(test)]
     pub(crate) fn is_about(&self, name: &str) -> bool {
         match &self.tools {
             Tools::All => true,
