@@ -92,11 +92,6 @@ impl Worker {
         })));
     }
 
-    fn end(&mut self, outcome: Outcome, worked_ms: u64) {
-        let (changes, extra) = (None, Extra::default());
-        self.push(Event::RunFinished(RunFinished { outcome, worked_ms, changes, extra }));
-    }
-
     fn left(&self) -> u64 {
         self.transcript.time(&self.limits).left_ms.unwrap_or(u64::MAX)
     }
@@ -219,13 +214,23 @@ fn whoever_is_set_to_work_again_has_the_time_that_is_left_to_its_caller_then() {
     let timed_out = Step::Finish(Outcome::timed_out(300, ""));
     assert_eq!(next_step(&worker.transcript, &bounds), timed_out);
     let outcome = Outcome::timed_out(300, "");
-    worker.end(outcome, 300);
+    worker.push(Event::RunFinished(RunFinished {
+        outcome,
+        worked_ms: 300,
+        changes: None,
+        extra: Extra::default(),
+    }));
     let time = TimeAtWork::new(500, Some(40));
     worker.push(said_by(Caller { time, ..Caller::of_run(RunId::from_u128(1)) }));
     assert_eq!(worker.left(), 40);
     // A person who goes on with it gives it its own time.
     let outcome = Outcome::completed("x");
-    worker.end(outcome, 310);
+    worker.push(Event::RunFinished(RunFinished {
+        outcome,
+        worked_ms: 310,
+        changes: None,
+        extra: Extra::default(),
+    }));
     worker.push(Event::MessageReceived(MessageReceived::user("and now?")));
     assert_eq!(worker.left(), 1_000);
 }

@@ -34,6 +34,7 @@ mod tmux;
 mod tree;
 mod tree_terminal;
 mod webhooks;
+mod worktrees;
 mod world;
 
 #[test]

@@ -63,7 +63,7 @@ impl<'a> Rules<'a> {
     }
 
     /// The lists of tools that a child has to be in.
-    fn tools(&self) -> impl Iterator<Item = &'a NameRules> {
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &'a NameRules> {
         self.0.iter().map(|rules| &rules.tools).filter(|rules| !rules.is_empty())
     }
 
