@@ -74,7 +74,8 @@ pub fn toolset_within(
     confinement: &Confinement,
 ) -> Vec<Arc<dyn Tool>> {
     let (workspace, scratch) = (workspace.clone(), scratch.cloned());
-    let files = Arc::new(RunFiles { workspace, scratch, read_only, seen: Seen::default() });
+    let files =
+        Arc::new(RunFiles { workspace, scratch, read_only, rules: None, seen: Seen::default() });
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::Read { files: files.clone() }),
         Arc::new(write::Write { files: files.clone() }),
