@@ -4,6 +4,7 @@
 //! of its own, its content forced to the disk, the rename, the folder forced to the disk.
 
 use crate::failure::PathError;
+use crate::path_rules::Usage;
 use crate::place::{Place, nonblocking, read_up_to};
 use crate::read::WHOLE_FILE_BYTES;
 use crate::{kind, linux};
@@ -64,11 +65,13 @@ impl Target {
         };
         let folder = match dir.open_dir(parent) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
+                place.check_missing(Usage::Change)?;
                 dir.create_dir_all(parent).and_then(|()| dir.open_dir(parent))
             }
             found => found,
         };
         let folder = folder.map_err(|error| place.at(parent.to_owned()).explain(error))?;
+        place.check(Usage::Change, &folder, Path::new(&name))?;
         Ok(Target { folder, name, place })
     }
 

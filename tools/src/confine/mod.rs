@@ -8,6 +8,7 @@
 mod backend;
 mod bubblewrap;
 mod capabilities;
+mod file_rules;
 mod filter;
 mod landlock;
 mod limits;
@@ -27,6 +28,7 @@ pub use protected::PROTECTED;
 
 pub(crate) use backend::Backends;
 pub(crate) use bubblewrap::Bubblewrap;
+pub(crate) use file_rules::FileRules;
 pub(crate) use limits::Watchdog;
 pub(crate) use placeholder::Placeholders;
 pub(crate) use walls::{Link, Walls};
