@@ -123,6 +123,9 @@ pub struct RunStarted {
     /// What becomes of its log once its end has been told.
     #[serde(default, skip_serializing_if = "Cleanup::is_keep")]
     pub cleanup: Cleanup,
+    /// The folder that brought its agent along and was trusted with it when the run started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -148,6 +151,7 @@ impl RunStarted {
             forked: None,
             priority: 0,
             cleanup: Cleanup::Keep,
+            project: None,
             extra: Extra::default(),
         }
     }

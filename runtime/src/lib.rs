@@ -29,6 +29,7 @@ mod active;
 pub mod agents;
 mod archive;
 mod budget;
+mod chain;
 pub mod config;
 mod control;
 mod delegation;
@@ -51,6 +52,7 @@ pub mod subagents;
 mod supervisor;
 mod surroundings;
 mod tree;
+pub mod trust;
 mod verify;
 pub mod webhooks;
 

@@ -17,6 +17,7 @@ mod daemon;
 mod daemon_socket;
 mod grid;
 mod help;
+mod hostile;
 mod lists;
 mod models;
 mod prompt;
@@ -33,6 +34,7 @@ mod terminal;
 mod tmux;
 mod tree;
 mod tree_terminal;
+mod trust;
 mod webhooks;
 mod world;
 
