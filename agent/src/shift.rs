@@ -542,7 +542,7 @@ impl<'a> Shift<'a> {
     pub(crate) async fn finish(&mut self, outcome: &Outcome) -> Result<bool, JournalError> {
         let worked_ms = self.desk.worked_ms();
         let extra = Extra::default();
-        let finished = RunFinished { outcome: outcome.clone(), worked_ms, extra };
+        let finished = RunFinished { outcome: outcome.clone(), worked_ms, changes: None, extra };
         self.desk.conclude(Event::RunFinished(finished)).await
     }
 }

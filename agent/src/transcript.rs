@@ -258,6 +258,14 @@ impl Transcript {
         self.awaited.count()
     }
 
+    /// The calls that a person is to decide about, with what an answer must be bound to.
+    pub fn questions(&self) -> impl Iterator<Item = (&CallId, &str)> {
+        self.calls.iter().filter_map(|call| match &call.state {
+            CallState::Questioned { digest } => Some((&call.call.id, digest.as_str())),
+            _ => None,
+        })
+    }
+
     /// How far the first open call of this id is.
     pub(crate) fn call_state(&self, id: &CallId) -> Option<&CallState> {
         let place = self.calls.place(id, Call::is_open)?;

@@ -9,7 +9,7 @@ pub use trust::{TrustOptions, TrustVerb};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use posse::protocol::{Budget, Effort};
+use posse::protocol::{Budget, Effort, Mode, Network, Profile};
 use std::path::PathBuf;
 
 /// Runs LLM agents on your files, durably
@@ -140,12 +140,56 @@ pub struct AgentOptions {
     /// Stop after this much time at work, such as 90s, 10m or 2h
     #[arg(long, value_name = "TIME", value_parser = posse::config::parse_duration)]
     pub timeout: Option<u64>,
+    /// How calls are decided that no rule decides: plan, dont-ask, ask, accept-edits or bypass
+    #[arg(long, value_name = "MODE", value_parser = modes())]
+    pub mode: Option<Mode>,
+    /// How far commands reach: read-only, workspace-write, or full, which confines nothing
+    #[arg(long, value_name = "PROFILE", value_parser = profiles())]
+    pub sandbox: Option<Profile>,
+    /// Whom commands may talk to: off, open, or hosts such as example.org,*.example.org
+    #[arg(long, value_name = "HOSTS", value_parser = network)]
+    pub network: Option<Network>,
+    /// A rule for calls that need nobody's word, such as 'Bash(git diff:*)'; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub allow: Vec<String>,
+    /// A rule for calls that are refused, such as 'Read(secrets/**)'; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub deny: Vec<String>,
     /// Work in this folder [default: the current one]
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
     /// Trust what the folder brings along, as it is now and for this command only
     #[arg(long)]
     pub trust: bool,
+}
+
+#[derive(Args)]
+pub struct CleanOptions {
+    /// Only show what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Args)]
+#[group(skip)]
+pub struct AnswerOptions {
+    /// Its id, a few of its first or last characters, or its label
+    pub run: String,
+    /// Which call, by the first characters of its id, if it asks about several
+    #[arg(long, value_name = "CALL")]
+    pub call: Option<String>,
+    /// Let it run, this once
+    #[arg(long, group = "answer")]
+    pub once: bool,
+    /// Let it run, and what is like it for the rest of the run
+    #[arg(long, group = "answer")]
+    pub for_run: bool,
+    /// Let it run, and what is like it from now on: the rule is written to your settings
+    #[arg(long, group = "answer")]
+    pub always: bool,
+    /// Do not let it run; may say why
+    #[arg(long, group = "answer", value_name = "WHY", num_args = 0..=1, default_missing_value = "")]
+    pub no: Option<String>,
 }
 
 #[derive(Args)]
@@ -416,6 +460,15 @@ pub enum RunsVerb {
         #[command(flatten)]
         choice: Choice,
     },
+    /// Remove worktrees that crashes have left of ended runs; what was changed stays on a branch
+    Clean(CleanOptions),
+    /// Show what runs ask a person
+    Questions {
+        /// Only of this run and the others of its tree
+        run: Option<String>,
+    },
+    /// Answer what a run asks
+    Answer(AnswerOptions),
     /// Stop runs and all below them, and say whom that reached
     Cancel(Targets),
     /// Let runs and all below them rest after their present step, until they are resumed
@@ -548,6 +601,25 @@ fn efforts() -> impl TypedValueParser<Value = Effort> {
         "high" => Effort::High,
         _ => Effort::Max,
     })
+}
+
+fn modes() -> impl TypedValueParser<Value = Mode> {
+    let words = Mode::ALL.map(Mode::as_str);
+    PossibleValuesParser::new(words).map(|word| Mode::of(&word).unwrap_or_default())
+}
+
+fn profiles() -> impl TypedValueParser<Value = Profile> {
+    PossibleValuesParser::new(["read-only", "workspace-write", "full"]).map(|word| {
+        match word.as_str() {
+            "full" => Profile::Full,
+            "workspace-write" => Profile::WorkspaceWrite,
+            _ => Profile::ReadOnly,
+        }
+    })
+}
+
+fn network(text: &str) -> Result<Network, String> {
+    Network::of(text)
 }
 
 fn dollars(text: &str) -> Result<f64, String> {

@@ -53,6 +53,45 @@ pub fn clean_json(json: String) -> String {
     out
 }
 
+/// `text` as it is, every character that could hide something or act on the terminal written as an
+/// escape: for what a person is to approve.
+pub fn exact(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' => out.push('\n'),
+            '\r' => out.push_str("\\r"),
+            // Nothing to see, or not what it looks like: spaces of other widths, joiners, marks of
+            // direction, tags, private characters.
+            '\u{a0}'
+            | '\u{ad}'
+            | '\u{34f}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{2000}'..='\u{200f}'
+            | '\u{2028}'..='\u{202f}'
+            | '\u{205f}'..='\u{206f}'
+            | '\u{3000}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{e000}'..='\u{f8ff}'
+            | '\u{e0000}'..='\u{10ffff}' => {
+                let _ = write!(out, "\\u{{{:x}}}", character as u32);
+            }
+            '\t' => out.push('\t'),
+            other if other.is_control() => {
+                let _ = write!(out, "\\u{{{:x}}}", other as u32);
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
 fn visible(character: char) -> Option<char> {
     match character {
         '\n' | '\t' => Some(character),

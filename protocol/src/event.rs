@@ -1,8 +1,8 @@
 //! The facts in a run's log, in the past tense, and the envelope they are stored in.
 
 use crate::{
-    AgentSpec, Announce, Caller, ChildStarted, Cleanup, Extra, Forked, Grant, Limit, Limits,
-    Message, Outcome, Parent, RunId, Seq, Usage,
+    AgentSpec, Announce, Caller, Changes, ChildStarted, Cleanup, Extra, Forked, Grant, Limit,
+    Limits, Message, Outcome, Parent, RunId, Seq, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -308,6 +308,9 @@ pub struct RunFinished {
     pub outcome: Outcome,
     /// Time at work in all, in milliseconds.
     pub worked_ms: u64,
+    /// What it has changed in a worktree of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Box<Changes>>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

@@ -1,6 +1,6 @@
 //! What a run may do.
 
-use crate::{Budget, Delegation, Extra, Mode, Network, Permissions, Profile, SkillOffer};
+use crate::{Budget, Delegation, Extra, Mode, Network, Permissions, Profile, SkillOffer, Worktree};
 use serde::{Deserialize, Serialize};
 
 /// What a run may do. Computed when the run starts, stored in its first event; it only narrows.
@@ -34,6 +34,9 @@ pub struct Grant {
     /// A folder of its own besides, absolute; made when it is first used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch: Option<String>,
+    /// The worktree that is its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
     /// Names of the tools that runs it starts may be granted, whether it may call them or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hand_on: Vec<String>,

@@ -25,6 +25,7 @@ mod spec;
 mod subagents;
 mod tool;
 mod usage;
+mod worktree;
 
 pub use budget::{Amount, Budget, Share};
 pub use delegation::{
@@ -45,3 +46,4 @@ pub use spec::{AgentSpec, Cleanup, Effort, ROLES, RunSpec, ToolRules};
 pub use subagents::{NameRules, SubagentRules};
 pub use tool::{Effect, Schema, ToolOutput, ToolSpec};
 pub use usage::{Price, Usage, Usd};
+pub use worktree::{Changes, Isolation, Worktree};

@@ -97,6 +97,20 @@ pub enum Network {
 }
 
 impl Network {
+    /// What `text` means: `off`, `open`, or names of hosts with commas between them.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what to write instead.
+    pub fn of(text: &str) -> Result<Network, String> {
+        match text.trim() {
+            "off" => return Ok(Network::Off),
+            "open" => return Ok(Network::Open),
+            _ => {}
+        }
+        let hosts: Result<Vec<String>, String> = text.split(',').map(host).collect();
+        hosts.map(Network::Hosts)
+    }
+
     /// True when nothing can be reached.
     pub fn is_off(&self) -> bool {
         match self {
@@ -134,6 +148,23 @@ impl Network {
             Network::Hosts(hosts) => hosts.iter().any(|pattern| covers(pattern, host)),
             Network::Open => true,
         }
+    }
+}
+
+/// A name of a host, or a pattern of such names, as it is compared.
+fn host(text: &str) -> Result<String, String> {
+    let name = text.trim().trim_end_matches('.').to_ascii_lowercase();
+    let labels = name.strip_prefix("*.").unwrap_or(&name);
+    let sound = |label: &str| {
+        let inside = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        (1..=63).contains(&label.len()) && label.chars().all(inside) && !label.starts_with('-')
+    };
+    match labels.len() <= 253 && labels.split('.').all(sound) {
+        true => Ok(name),
+        false => Err(format!(
+            "`{}` is no name of a host; write example.org, *.example.org, off or open",
+            text.escape_debug()
+        )),
     }
 }
 

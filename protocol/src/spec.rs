@@ -1,8 +1,8 @@
 //! What is asked for: agents and runs.
 
 use crate::{
-    AgentName, Announce, Budget, Caller, Context, DelegationStrategy, Extra, Limits, SkillRules,
-    SubagentRules,
+    AgentName, Announce, Budget, Caller, Context, DelegationStrategy, Extra, Isolation, Limits,
+    Mode, Network, Permissions, Profile, SkillRules, SubagentRules,
 };
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +69,9 @@ pub struct AgentSpec {
     /// How much it and everything below it may spend together.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,
+    /// Where it works apart from its caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -98,6 +101,7 @@ impl AgentSpec {
             subagents: SubagentRules::default(),
             limits: Limits::default(),
             budget: Budget::default(),
+            isolation: None,
             extra: Extra::default(),
         }
     }
@@ -194,6 +198,17 @@ pub struct RunSpec {
     pub priority: i32,
     /// What becomes of its log once its end has been told; `None` is as the settings say.
     pub cleanup: Option<Cleanup>,
+    /// How its calls are decided that no rule decides; never laxer than what the settings and its
+    /// caller say, except that a run without a caller may be told otherwise.
+    pub mode: Option<Mode>,
+    /// How far its processes reach at most; the workspace if nothing is said.
+    pub reach: Option<Profile>,
+    /// Whom its processes may talk to; nobody if nothing is said.
+    pub network: Option<Network>,
+    /// Rules about its calls and those of the runs below it.
+    pub permissions: Permissions,
+    /// There is a person who can be asked.
+    pub attended: bool,
 }
 
 impl RunSpec {
@@ -223,6 +238,11 @@ impl RunSpec {
             budget: Budget::default(),
             priority: 0,
             cleanup: None,
+            mode: None,
+            reach: None,
+            network: None,
+            permissions: Permissions::default(),
+            attended: false,
         }
     }
 }

@@ -26,9 +26,7 @@ mod tool_list;
 mod values;
 pub(crate) mod yaml;
 
-pub use definition::{
-    AgentDefinition, COLORS, Isolation, Measure, Memory, Network, Paths, PermissionMode,
-};
+pub use definition::{AgentDefinition, COLORS, Measure, Memory, Network, Paths, PermissionMode};
 pub use live::LiveCatalog;
 pub use problem::{Level, Problem};
 pub use source::{Given, Source, Sources};

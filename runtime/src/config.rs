@@ -2,6 +2,7 @@
 //! knows where it came from. Reads files that it is pointed to; never the environment.
 
 mod agents;
+mod always;
 pub(crate) mod budget;
 mod file;
 mod lanes;
@@ -15,6 +16,7 @@ pub(crate) mod subagents;
 mod webhooks;
 
 pub use agents::AgentTable;
+pub use always::allow_always;
 pub use budget::{BudgetSettings, DEFAULT_CHILDREN, parse_budget};
 pub use file::AutoResume;
 pub use lanes::LaneSettings;
@@ -108,6 +110,14 @@ pub enum ConfigError {
         /// What and where.
         reason: String,
     },
+    /// It cannot be changed.
+    #[error("cannot write {path}: {reason}")]
+    Unwritable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// A project may not set this.
     #[error(
         "{path}:{line}: a project may not set `{key}`; it belongs into the user's own settings \
@@ -131,6 +141,7 @@ impl ConfigError {
         match self {
             ConfigError::Unreadable { path, .. }
             | ConfigError::Invalid { path, .. }
+            | ConfigError::Unwritable { path, .. }
             | ConfigError::NotForProjects { path, .. } => path,
         }
     }
@@ -139,7 +150,7 @@ impl ConfigError {
     pub(crate) fn told(&self) -> (Option<u32>, String) {
         let line = match self {
             ConfigError::NotForProjects { line, .. } => Some(*line),
-            ConfigError::Unreadable { .. } | ConfigError::Invalid { .. } => None,
+            _ => None,
         };
         let told = self.to_string();
         let place = match line {

@@ -16,6 +16,7 @@ use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
 use crate::stall::{self, Pulse, Stall};
 use crate::webhooks::Hooks;
+use crate::worktree::Worktrees;
 use futures_util::FutureExt;
 use posse_agent::{Agent, Ended, Journal, JournalError, Patience, Tool, Toolbox, Transcript};
 use posse_model::Models;
@@ -52,6 +53,7 @@ pub(crate) struct Workbench {
     /// The runtime that this works for: for tools that start runs.
     runtime: OnceLock<Weak<Inner>>,
     beginnings: Beginnings,
+    pub(crate) worktrees: Worktrees,
     /// Who outside is told of the ends of runs.
     pub(crate) hooks: Arc<Hooks>,
     /// Tools of sessions that wait, which know what files the agent has read.
@@ -85,6 +87,7 @@ impl Workbench {
             facts: OnceLock::new(),
             runtime: OnceLock::new(),
             beginnings: Beginnings::default(),
+            worktrees: Worktrees::new(config.worktrees(), config.launcher.clone()),
             hooks: Arc::new(Hooks::new(config.webhooks.clone())),
             parked: Mutex::default(),
         }
@@ -125,7 +128,9 @@ impl Workbench {
         let scratch = started.grant.scratch.as_ref();
         let scratch = scratch.and_then(|path| Scratch::at(path.as_ref()).ok());
         let Grant { workspace, skills, .. } = &started.grant;
-        let read_only = skills.iter().map(|skill| ReadOnly::at(&skill.path)).collect();
+        let origin = started.grant.worktree.iter().map(|worktree| worktree.origin.as_str());
+        let read_only = skills.iter().map(|skill| skill.path.as_str()).chain(origin);
+        let read_only = read_only.map(ReadOnly::at).collect();
         let mut tools = self.plain_tools(workspace, scratch.as_ref(), read_only)?;
         let guise = guise_of(started);
         let shown = guise.map_or(&started.grant.delegation, |guise| &guise.delegation);
@@ -228,6 +233,12 @@ impl Workbench {
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
         };
+        if let Some(worktree) = &started.grant.worktree {
+            journal.works_in(self.worktrees.clone(), worktree.clone());
+            if let Err(error) = self.worktrees.make(worktree).await {
+                return Next::Leave(self.fail(run, journal, &error.to_string()).await);
+            }
+        }
         let (agent, session) = match self.agent(run, &started, store.watch(run), pulse) {
             Ok(agent) => (agent, started.session),
             Err(error) => {
@@ -443,7 +454,8 @@ fn closing(run: RunId, transcript: &Transcript, reason: &str) -> (Vec<Event>, Ou
             extra: Extra::default(),
         })
     });
-    let finished = RunFinished { outcome: outcome.clone(), worked_ms, extra: Extra::default() };
+    let finished =
+        RunFinished { outcome: outcome.clone(), worked_ms, changes: None, extra: Extra::default() };
     let events = unanswered.chain([Event::RunFinished(finished)]).collect();
     (events, outcome)
 }

@@ -5,9 +5,12 @@ use crate::budget::Purse;
 use crate::delegation::announcement::{Account, Announcement};
 use crate::delegation::child::{request, stopped_by};
 use crate::webhooks::Hooks;
+use crate::worktree::Worktrees;
 use async_trait::async_trait;
 use posse_agent::{Allowance, Expect, Journal, JournalError};
-use posse_protocol::{Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share};
+use posse_protocol::{
+    Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share, Worktree,
+};
 use posse_store::{
     Append, Filter, Guard, Kin, Notice, Ownership, Reserve, Store, StoreError, Unfinished,
 };
@@ -32,6 +35,8 @@ pub(crate) struct RunJournal {
     purse: Purse,
     /// Who outside is told of the end.
     hooks: Arc<Hooks>,
+    /// The worktree that is the run's own.
+    worktree: Mutex<Option<(Worktrees, Worktree)>>,
 }
 
 /// A run that is not stored yet: it is made together with the first thing it does, in one commit.
@@ -91,7 +96,20 @@ impl RunJournal {
         let tail = store.watch(run);
         let (fresh, birth, account) = (Mutex::default(), Mutex::default(), Mutex::default());
         let purse = Purse::default();
-        RunJournal { store, run, epoch, tail, stopping, fresh, birth, account, purse, hooks }
+        let worktree = Mutex::default();
+        RunJournal {
+            store,
+            run,
+            epoch,
+            tail,
+            stopping,
+            fresh,
+            birth,
+            account,
+            purse,
+            hooks,
+            worktree,
+        }
     }
 
     /// The journal of a run that is yet to be stored.
@@ -102,8 +120,42 @@ impl RunJournal {
         RunJournal { fresh, birth: Mutex::new(Some(birth)), ..self }
     }
 
-    /// Appends `events` and says who owns the run then.
+    /// The run works in `worktree`: when it ends, that is taken down.
+    pub(crate) fn works_in(&self, worktrees: Worktrees, worktree: Worktree) {
+        let mut own = self.worktree.lock().unwrap_or_else(PoisonError::into_inner);
+        *own = Some((worktrees, worktree));
+    }
+
+    fn worktree(&self) -> Option<(Worktrees, Worktree)> {
+        self.worktree.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Appends `events` and says who owns the run then. What the run has changed in a worktree of
+    /// its own is told with its end.
     pub(crate) async fn hand_over(
+        &self,
+        mut events: Vec<Event>,
+        last: Option<Seq>,
+        then: Ownership,
+    ) -> Result<Seq, StoreError> {
+        let Some(Event::RunFinished(finished)) = events.last_mut() else {
+            return self.pass(events, last, then).await;
+        };
+        let Some((worktrees, worktree)) = self.worktree() else {
+            return self.pass(events, last, then).await;
+        };
+        let changes = worktrees.changes(&worktree).await;
+        let taken = changes.as_ref().is_none_or(|changes| changes.problem.is_empty());
+        finished.changes = changes.map(Box::new);
+        let first = self.pass(events, last, then).await?;
+        if taken {
+            // What stays is found by `posse runs clean`.
+            let _ = worktrees.remove(&worktree).await;
+        }
+        Ok(first)
+    }
+
+    async fn pass(
         &self,
         events: Vec<Event>,
         last: Option<Seq>,

@@ -27,6 +27,7 @@
 
 mod active;
 pub mod agents;
+mod approvals;
 mod archive;
 mod budget;
 mod chain;
@@ -55,8 +56,10 @@ mod tree;
 pub mod trust;
 mod verify;
 pub mod webhooks;
+mod worktree;
 
 pub use agents::{AgentCatalog, LiveCatalog};
+pub use approvals::Question;
 pub use archive::{Lifecycle, Prune};
 pub use control::{Asked, Extent, Receipt, Told};
 pub use error::Error;
@@ -82,6 +85,7 @@ pub use surroundings::{ByFolder, Surroundings};
 pub use tree::TreeEvents;
 pub use verify::{Damage, Verified};
 pub use webhooks::Webhook;
+pub use worktree::{Remnant, Sweep, WorktreeError};
 
 /// The Rust in the guides is compiled, and run where it can be.
 #[cfg(doctest)]

@@ -17,7 +17,8 @@ use crate::skills::tool as skill_tool;
 use crate::trust::{self, Standing};
 use posse_protocol::{
     AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
-    Limit, Limits, Message, MessageReceived, Offer, Part, RunSpec, RunStarted, Sender,
+    Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted,
+    Sender,
 };
 use std::path::Path;
 
@@ -42,6 +43,7 @@ impl Runtime {
     /// Decides everything about a run before anything is stored.
     pub(crate) async fn prepare(
         &self,
+        run: RunId,
         spec: &RunSpec,
         above: Option<&Above>,
     ) -> Result<Prepared, Error> {
@@ -71,6 +73,12 @@ impl Runtime {
         let budget = budget_of(spec, &agent, general);
         let grant = Grant { workspace, skills, budget, ..Grant::default() };
         let grant = self.grant(&agents, &agent, grant, above, strategy, spec)?;
+        let mut grant = grant;
+        if agent.isolation == Some(Isolation::Worktree) {
+            let planned = self.inner.workbench.worktrees.plan(run, &grant.workspace).await?;
+            grant.worktree = Some(planned.0);
+            grant.workspace = planned.1;
+        }
         teach(&mut agent, &grant.skills)?;
         agent.effort = spec.effort.or(agent.effort).or(config.effort);
         agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());

@@ -142,9 +142,18 @@ impl RuntimeConfig {
 impl RuntimeConfig {
     /// Where the folders stand that are the runs' own.
     pub(crate) fn scratch(&self) -> PathBuf {
+        self.beside_the_database("-scratch")
+    }
+
+    /// Where the worktrees of runs stand.
+    pub(crate) fn worktrees(&self) -> PathBuf {
+        self.beside_the_database("-worktrees")
+    }
+
+    fn beside_the_database(&self, ending: &str) -> PathBuf {
         let database = std::path::absolute(&self.database);
         let mut path = database.unwrap_or_else(|_| self.database.clone()).into_os_string();
-        path.push("-scratch");
+        path.push(ending);
         path.into()
     }
 }
@@ -266,7 +275,7 @@ impl Runtime {
         spec: RunSpec,
         above: Option<&Above>,
     ) -> Result<Begun, Error> {
-        let mut prepared = self.prepare(&spec, above).await?;
+        let mut prepared = self.prepare(run, &spec, above).await?;
         prepared.started.grant.scratch = self.inner.workbench.scratch_of(run);
         let (agent, label) = (&prepared.started.agent.name, &prepared.started.label);
         let beside = above.map(|above| above.beside(run, agent, label, false));
@@ -287,7 +296,7 @@ impl Runtime {
             return Err(Error::InvalidInput(why));
         }
         let run = RunId::new();
-        let mut prepared = self.prepare(&spec, None).await?;
+        let mut prepared = self.prepare(run, &spec, None).await?;
         prepared.started.grant.scratch = self.inner.workbench.scratch_of(run);
         let then = match prepared.message {
             Some(_) => Ownership::Queued,

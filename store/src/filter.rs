@@ -68,6 +68,8 @@ pub enum Unfinished {
     Only,
     /// Only runs that have results to be told together and wait for more of them.
     Gathering,
+    /// Only runs that ask a person about a call.
+    Asking,
 }
 
 /// Whether runs are listed for whose end no call waits.

@@ -55,6 +55,7 @@ impl Projection {
             ("cleanup", log.cleanup == row.cleanup),
             ("account", log.account == row.account),
             ("budget", log.budget == row.budget),
+            ("asks", log.asks == row.asks),
             ("calling", log.calling.is_some() == row.calling.is_some()),
             ("turns", log.turns == row.turns),
             ("tool_calls", log.tool_calls == row.tool_calls),

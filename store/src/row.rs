@@ -104,6 +104,8 @@ pub struct RunRow {
     pub held: Amount,
     /// The model call that was made and has no answer yet.
     pub calling: Option<OpenCall>,
+    /// Calls that a person is to decide about.
+    pub asks: u32,
     /// Where it stands, given which workers are alive. Set by [`crate::Store::list`].
     pub status: Status,
 }
@@ -208,6 +210,7 @@ impl RunRow {
             drawn: None,
             held: Amount::default(),
             calling: None,
+            asks: 0,
             status: Status::Queued,
         }
     }
@@ -415,6 +418,8 @@ impl RunRow {
             Event::MessageReceived(received) => self.receive(received, at),
             Event::ModelCalled(called) => {
                 self.settle(self.reserved);
+                // No call is open any more.
+                self.asks = 0;
                 self.reserved = (&called.reserved).into();
                 self.calling = Some(OpenCall::new(called, &self.model));
                 // A call that failed and is made again is the same turn.
@@ -432,9 +437,13 @@ impl RunRow {
             }
             Event::Compacted(compacted) => self.settle((&compacted.usage).into()),
             Event::ApprovalAsked(asked) => {
+                self.asks += 1;
                 self.note = one_line(&format!("asks to call {}: {}", asked.tool, asked.shown));
             }
-            Event::ApprovalGiven(_) => self.wake(at),
+            Event::ApprovalGiven(_) => {
+                self.asks = self.asks.saturating_sub(1);
+                self.wake(at);
+            }
             Event::ToolStarted(_) => self.tool_calls += 1,
             Event::ToolFinished(_) => {
                 self.awaits = self.awaits.saturating_sub(1);
@@ -451,6 +460,7 @@ impl RunRow {
                 self.settle(self.reserved);
                 (self.stopping, self.paused) = (false, false);
                 (self.expects, self.gathers, self.gathered_at) = (0, 0, 0);
+                self.asks = 0;
                 self.finished_at = at;
                 self.outcome = Some(finished.outcome.kind().to_owned());
                 self.note = one_line(&finished.outcome.to_string());

@@ -67,6 +67,9 @@ pub(crate) fn select(filter: &Filter, living: &[String]) -> Selection {
     if filter.unfinished == Unfinished::Gathering {
         conditions.hold("gathered_at > 0");
     }
+    if filter.unfinished == Unfinished::Asking {
+        conditions.hold("asks > 0");
+    }
     conditions.stand(&filter.status, living);
     conditions.finish(if filter.limit == 0 { LIST } else { filter.limit })
 }
@@ -182,6 +185,7 @@ pub(crate) fn samples() -> Vec<String> {
         some(|filter| filter.label = Some(Label::Is("l".to_owned()))),
         some(|filter| filter.background = Background::Not),
         some(|filter| filter.unfinished = Unfinished::Gathering),
+        some(|filter| filter.unfinished = Unfinished::Asking),
     ];
     filters.extend(ALL.map(|status| Filter { status: vec![status], ..Filter::default() }));
     let living = vec!["w".to_owned(); 3];

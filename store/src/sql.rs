@@ -15,7 +15,7 @@ pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, sessio
     outcome, note, archived, turns, tool_calls, input_tokens, output_tokens, cost, \
     reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits, \
     label, priority, background, expects, gathers, gathered_at, paused, finished_at, cleanup, \
-    erased, account, budget, drawn, calling, calling_for";
+    erased, account, budget, drawn, calling, calling_for, asks";
 
 /// Those that never change.
 const CONSTANT: [&str; 13] = [
@@ -35,7 +35,7 @@ const CONSTANT: [&str; 13] = [
 ];
 
 /// How many columns `RUN_COLUMNS` has.
-pub(crate) const RUN_WIDTH: usize = 48;
+pub(crate) const RUN_WIDTH: usize = 49;
 
 /// What of a run that waits for a slot is looked at.
 const QUEUED_COLUMNS: &str = "id, root, parent, agent, model, workspace, priority, ready_at";
@@ -110,6 +110,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     ALTER TABLE runs ADD COLUMN drawn TEXT;
     ALTER TABLE runs ADD COLUMN calling TEXT;
     ALTER TABLE runs ADD COLUMN calling_for TEXT NOT NULL DEFAULT 'turn';
+    ALTER TABLE runs ADD COLUMN asks BIGINT NOT NULL DEFAULT 0;
     UPDATE runs SET calling = model WHERE reserved_input + reserved_output + reserved_cost > 0;
     UPDATE runs SET finished_at = updated_at WHERE outcome IS NOT NULL;
     DROP INDEX runs_ready;
@@ -130,6 +131,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     CREATE INDEX runs_open_in_tree ON runs (root, id) WHERE outcome IS NULL;
     CREATE INDEX runs_open_by_workspace ON runs (workspace, id) WHERE outcome IS NULL;
     CREATE INDEX runs_open_at_the_top ON runs (id) WHERE depth = 0 AND outcome IS NULL;
+    CREATE INDEX runs_asking ON runs (id) WHERE asks > 0;
     CREATE INDEX runs_calling ON runs (id) WHERE calling IS NOT NULL;
     CREATE INDEX runs_by_ending ON runs (substr(id, 23));
     CREATE TABLE model_calls (

@@ -61,6 +61,10 @@ impl Tool for Bash {
         &["bash", "shell", "Shell", "sh", "run_command", "run_shell_command", "execute_command"]
     }
 
+    async fn preview(&self, input: &Value) -> Option<String> {
+        input.get("command")?.as_str().map(str::to_owned)
+    }
+
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
         answer(self.run(input, context).await)
     }

@@ -60,6 +60,15 @@ impl Tool for Edit {
         &["edit", "edit_file", "EditFile", "str_replace", "replace", "replace_in_file"]
     }
 
+    async fn preview(&self, input: &Value) -> Option<String> {
+        let text = |name: &str| input.get(name).and_then(Value::as_str);
+        let (old, new) = (text("old_string")?, text("new_string")?);
+        let all = input.get("replace_all").and_then(Value::as_bool) == Some(true);
+        let places = if all { " (every place)" } else { "" };
+        let path = text("file_path")?;
+        Some(format!("{path}{places}\n{}", whole_difference(old, new)))
+    }
+
     async fn call(&self, input: Value, _context: &ToolContext) -> Answer {
         let files = self.files.clone();
         answer(blocking::to_the_end(move || edit(&files, input)).await)
@@ -206,6 +215,12 @@ fn lines_of(text: &str, places: &[usize]) -> String {
         numbers.push(line.to_string());
     }
     numbers.join(", ")
+}
+
+/// A unified difference, nothing left out.
+pub(crate) fn whole_difference(before: &str, after: &str) -> String {
+    let diff = TextDiff::configure().timeout(Duration::from_millis(200)).diff_lines(before, after);
+    diff.unified_diff().context_radius(3).to_string()
 }
 
 /// A short unified difference.

@@ -5,8 +5,10 @@
 //! of the environment is used. Knows nothing of who asks.
 
 mod address;
+mod proxy;
 
 pub use address::{Class, class_of};
+pub use proxy::{Listening, Proxy};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -89,13 +91,18 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 impl Default for Egress {
     /// Looks names up as the system does.
     fn default() -> Self {
-        Egress::with_lookup(Arc::new(|name| {
-            Box::pin(async move {
-                let found = tokio::net::lookup_host((name, 0)).await?;
-                Ok(found.map(|address| address.ip()).collect())
-            })
-        }))
+        Egress::with_lookup(system_lookup())
     }
+}
+
+/// Looks names up as the system does.
+fn system_lookup() -> Lookup {
+    Arc::new(|name| {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    })
 }
 
 impl Egress {

@@ -1,6 +1,7 @@
 //! The tool Write: a whole file, new or replaced.
 
 use crate::arguments::{Arguments, spec};
+use crate::edit::whole_difference;
 use crate::failure::{Failure, answer};
 use crate::place::{Place, RunFiles};
 use crate::replace::{Existing, Target};
@@ -10,7 +11,7 @@ use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::{Arc, LazyLock};
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -43,6 +44,24 @@ impl Tool for Write {
 
     fn aliases(&self) -> &[&str] {
         &["write", "write_file", "WriteFile", "create_file"]
+    }
+
+    async fn preview(&self, input: &Value) -> Option<String> {
+        let path = input.get("file_path")?.as_str()?.to_owned();
+        let content = input.get("content")?.as_str()?.to_owned();
+        let files = self.files.clone();
+        let shown = move || {
+            let before = files.place(&path).ok().and_then(|place| place.open_file().ok());
+            let before = before.and_then(|(mut file, _)| {
+                let mut bytes = Vec::new();
+                io::Read::read_to_end(&mut file, &mut bytes).ok()?;
+                Some(String::from_utf8_lossy(&bytes).into_owned())
+            });
+            let verb = if before.is_some() { "replaces" } else { "creates" };
+            let difference = whole_difference(&before.unwrap_or_default(), &content);
+            Ok(format!("{verb} {path}\n{difference}"))
+        };
+        blocking::to_the_end(shown).await.ok()
     }
 
     async fn call(&self, input: Value, _context: &ToolContext) -> Answer {

@@ -126,6 +126,26 @@ proptest! {
         }
     }
 
+    #[test]
+    fn nothing_starts_that_a_person_was_asked_about_and_did_not_allow(world in worlds()) {
+        let mut asked: HashSet<&CallId> = HashSet::new();
+        for record in &world.records {
+            match &record.event {
+                Event::ApprovalAsked(question) => _ = asked.insert(&question.call),
+                Event::ApprovalGiven(given) if !matches!(given.answer, Approval::Denied { .. }) => {
+                    _ = asked.remove(&given.call);
+                }
+                Event::ToolStarted(started) => prop_assert!(!asked.contains(&started.call)),
+                Event::ToolFinished(finished) if asked.contains(&finished.call) => prop_assert!(
+                    matches!(finished.ending, Ending::Refused | Ending::Stopped | Ending::OverLimit),
+                    "{:?}",
+                    finished
+                ),
+                _ => {}
+            }
+        }
+    }
+
     /// Each time it is set to work, by a message, it may spend as much again and no more.
     #[test]
     fn no_run_spends_more_than_it_may(world in worlds()) {
@@ -221,7 +241,12 @@ impl RoleAndText for Arc<Message> {
 fn after_archiving_nothing_is_done() {
     let mut world = World::new(false, Limits::default());
     let outcome = Outcome::completed("");
-    world.push(Event::RunFinished(RunFinished { outcome, worked_ms: 0, extra: Extra::default() }));
+    world.push(Event::RunFinished(RunFinished {
+        outcome,
+        worked_ms: 0,
+        changes: None,
+        extra: Extra::default(),
+    }));
     world.push(Event::Archived(Archived::default()));
     assert!(matches!(world.next(), Step::Done(_)));
 }

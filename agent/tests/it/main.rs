@@ -4,6 +4,7 @@
 
 mod announcing;
 mod answers;
+mod approvals;
 mod budgets;
 mod fold;
 mod fork;

@@ -2,7 +2,7 @@
 //! who write and cancel at any moment.
 
 use posse_agent::protocol::*;
-use posse_agent::{Allowance, Bounds, ModelInfo, Step, Transcript, next_step};
+use posse_agent::{Allowance, Bounds, ModelInfo, Step, Transcript, digest, next_step};
 use serde_json::json;
 
 /// A source of decisions that a property test can shrink.
@@ -190,7 +190,12 @@ impl World {
             Step::Finish(outcome) => {
                 let worked_ms = self.worked();
                 let extra = Extra::default();
-                self.push(Event::RunFinished(RunFinished { outcome, worked_ms, extra }));
+                self.push(Event::RunFinished(RunFinished {
+                    outcome,
+                    worked_ms,
+                    changes: None,
+                    extra,
+                }));
             }
             Step::Wait | Step::WaitForBudget => return self.someone_answers(),
             Step::Done(_) => self.say("once more"),
@@ -276,11 +281,18 @@ impl World {
     }
 
     fn run_tools(&mut self, calls: &[ToolCall], dice: &mut Dice<'_>) {
+        let mut open: Vec<&ToolCall> = Vec::new();
         for call in calls {
-            self.start_call(call.id.clone(), dice.roll(2) == Some(0));
+            match dice.roll(10) {
+                // A person is asked about some, once.
+                Some(9) if self.may_ask(call) => self.ask_about(call),
+                roll => {
+                    self.start_call(call.id.clone(), roll.is_some_and(|roll| roll % 2 == 0));
+                    open.push(call);
+                }
+            }
         }
         // Results come in any order, some never.
-        let mut open: Vec<&ToolCall> = calls.iter().collect();
         while let Some(call) = open.pop() {
             match dice.roll(8) {
                 None | Some(0) => return, // died
@@ -296,6 +308,34 @@ impl World {
                 ),
             }
         }
+    }
+
+    /// Nobody is asked twice, nor about what was let run before its process died.
+    fn may_ask(&self, call: &ToolCall) -> bool {
+        self.records.iter().all(|record| match &record.event {
+            Event::ApprovalAsked(asked) => asked.call != call.id,
+            Event::ToolStarted(started) => started.call != call.id,
+            _ => true,
+        })
+    }
+
+    /// A person is asked about `call`.
+    pub fn ask_about(&mut self, call: &ToolCall) {
+        self.push(Event::ApprovalAsked(Box::new(ApprovalAsked {
+            call: call.id.clone(),
+            tool: "Read".into(),
+            digest: digest(call),
+            shown: "a".into(),
+            by: "mode ask".into(),
+            rule: None,
+            extra: Extra::default(),
+        })));
+    }
+
+    /// A person says something about the question `digest`.
+    pub fn decide(&mut self, call: CallId, digest: String, answer: Approval) {
+        let (by, extra) = ("someone".to_owned(), Extra::default());
+        self.push(Event::ApprovalGiven(ApprovalGiven { call, digest, answer, by, extra }));
     }
 
     pub fn start_call(&mut self, call: CallId, repeatable: bool) {
@@ -344,6 +384,18 @@ impl World {
 
     /// Whoever owes the result of a pending call appends it; else someone writes.
     fn someone_answers(&mut self) -> bool {
+        let question = self.transcript.questions().next();
+        if let Some((call, digest)) =
+            question.map(|(call, digest)| (call.clone(), digest.to_owned()))
+        {
+            let answer = match self.records.len() % 3 {
+                0 => Approval::Denied { reason: String::new() },
+                1 => Approval::Run { rule: "Read".into() },
+                _ => Approval::Once,
+            };
+            self.decide(call, digest, answer);
+            return true;
+        }
         let pending: Vec<CallId> = pending_calls(&self.records);
         match pending.first() {
             Some(call) => {

@@ -1,6 +1,7 @@
 //! Following runs until they end or rest, or until a signal asks to stop.
 
 use super::Common;
+use super::asking::{Asker, Replied};
 use super::rest::{is_open, settled};
 use super::runs::PAGE;
 use crate::clean::clean_line;
@@ -111,6 +112,10 @@ impl Followee {
     }
 }
 
+fn is_question(event: &Event) -> bool {
+    matches!(event, Event::ApprovalAsked(_))
+}
+
 /// A delta as a line of JSON.
 #[derive(Serialize)]
 struct DeltaLine<'a> {
@@ -124,6 +129,8 @@ pub struct Viewer {
     pub form: Form,
     pub screen: Screen,
     pub signals: Signals,
+    /// Asks the person who watches, if there is one.
+    asker: Option<Asker>,
 }
 
 impl Viewer {
@@ -131,7 +138,8 @@ impl Viewer {
         let quiet = common.global.quiet || form != Form::Screen;
         let volume = if quiet { Volume::Quiet } else { Volume::Usual };
         let screen = Screen::new(volume, &common.environment);
-        Ok(Viewer { form, screen, signals: Signals::listen()? })
+        let asker = Asker::at_terminal(common).filter(|_| form == Form::Screen);
+        Ok(Viewer { form, screen, signals: Signals::listen()?, asker })
     }
 
     /// Turns to another run for a while. Returns the screen of the present one.
@@ -230,6 +238,17 @@ impl Viewer {
             // What happened before the rest is shown before it is believed.
             if let Some(row) = rested.take_if(|row| row.last_seq <= followee.shown) {
                 self.settle(&run).await?;
+                if row.asks > 0 && self.asker.is_some() {
+                    match self.ask(runtime, run.id()).await? {
+                        Replied::Answered => {
+                            looking = true;
+                            rest.set(settled(&run));
+                            continue;
+                        }
+                        Replied::Signal(signal) => return Ok(Followed::Signal(signal)),
+                        Replied::Gone => self.asker = None,
+                    }
+                }
                 match until {
                     Until::Rest => return Ok(Followed::Rests(Box::new(row))),
                     Until::End => self.end_turn()?,
@@ -262,10 +281,27 @@ impl Viewer {
                 self.look_who_executes(runtime, followee).await?;
                 return Ok(Followed::Ended(outcome));
             }
+            let asks = matches!(&update, Update::Event(it) if is_question(&it.event));
+            if asks && self.asker.is_some() {
+                match self.ask(runtime, run.id()).await? {
+                    Replied::Answered => {}
+                    Replied::Signal(signal) => return Ok(Followed::Signal(signal)),
+                    Replied::Gone => self.asker = None,
+                }
+            }
             if about == run.id() && !looking && rested.is_none() {
                 looking = true;
                 rest.set(settled(&run));
             }
+        }
+    }
+
+    /// Asks what the tree of `run` wants to know.
+    async fn ask(&mut self, runtime: &Runtime, run: RunId) -> Result<Replied, Failure> {
+        self.screen.pause();
+        match &self.asker {
+            Some(asker) => asker.ask(runtime, run, &mut self.signals).await,
+            None => Ok(Replied::Gone),
         }
     }
 

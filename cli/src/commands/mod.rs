@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod agents;
+mod asking;
 mod background;
 mod cassette;
 pub mod chat;
@@ -26,7 +27,7 @@ use posse::agents::{Given, Level, Sources as AgentSources, ToolFacts};
 use posse::config::{Config, Sources};
 use posse::launch::Launcher;
 use posse::model::{Cassette, Models, Options};
-use posse::protocol::Usd;
+use posse::protocol::{Permissions, Usd};
 use posse::trust::Trustees;
 use posse::{
     Keys, Limits, LiveCatalog, NamedBy, Recovery, RunSpec, Runtime, RuntimeConfig, Selection,
@@ -75,11 +76,13 @@ impl Common {
 
     /// Where settings are looked for, for work in `folder`.
     pub fn sources(&self, folder: &Path) -> Sources {
-        Sources {
-            user: self.environment.config_folder.as_ref().map(|user| user.join("config.toml")),
-            project: Some(folder.join("posse.toml")),
-            trust: self.trust.clone(),
-        }
+        let (user, project) = (self.user_settings(), Some(folder.join("posse.toml")));
+        Sources { user, project, trust: self.trust.clone() }
+    }
+
+    /// The file of the user's own settings, whether it exists or not.
+    pub fn user_settings(&self) -> Option<PathBuf> {
+        self.environment.config_folder.as_ref().map(|user| user.join("config.toml"))
     }
 
     /// The settings for work in `folder`.
@@ -89,8 +92,7 @@ impl Common {
 
     /// The settings of the user, without those of any project.
     pub fn user_config(&self) -> Result<Config, Failure> {
-        let user = self.environment.config_folder.as_ref().map(|user| user.join("config.toml"));
-        Ok(Config::load(&Sources { user, ..Sources::default() })?)
+        Ok(Config::load(&Sources { user: self.user_settings(), ..Sources::default() })?)
     }
 
     /// The keys that the vendors of `config` ask for.
@@ -244,8 +246,25 @@ pub fn spec(
     let (model, fallbacks) = (models.next(), models.collect());
     let effort = options.effort;
     let budget = options.budget.clone().unwrap_or_default();
-    let spec = RunSpec::new(agent, "", folder);
-    Ok(RunSpec { prompt, model, fallbacks, effort, limits, budget, ..spec })
+    let permissions = Permissions {
+        allow: options.allow.clone(),
+        deny: options.deny.clone(),
+        ..Permissions::default()
+    };
+    Ok(RunSpec {
+        prompt,
+        model,
+        fallbacks,
+        effort,
+        limits,
+        budget,
+        mode: options.mode,
+        reach: options.sandbox,
+        network: options.network.clone(),
+        permissions,
+        attended: asking::is_attended(),
+        ..RunSpec::new(agent, "", folder)
+    })
 }
 
 /// Why a run has its model, in words for people.

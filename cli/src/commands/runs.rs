@@ -2,11 +2,13 @@
 
 mod archive;
 pub mod cancel;
+mod clean;
 mod export;
 mod list;
 mod log;
 mod pause;
 mod prune;
+mod questions;
 pub mod resume;
 mod send;
 mod show;
@@ -47,6 +49,7 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
 fn leaves_work(verb: &RunsVerb) -> bool {
     match verb {
         RunsVerb::Send { .. }
+        | RunsVerb::Answer(_)
         | RunsVerb::Cancel(_)
         | RunsVerb::Pause { .. }
         | RunsVerb::Resume { .. } => true,
@@ -54,9 +57,11 @@ fn leaves_work(verb: &RunsVerb) -> bool {
         | RunsVerb::Show { .. }
         | RunsVerb::Tree(_)
         | RunsVerb::Log { .. }
+        | RunsVerb::Questions { .. }
         | RunsVerb::Watch { .. }
         | RunsVerb::Verify { .. }
         | RunsVerb::Archive { .. }
+        | RunsVerb::Clean(_)
         | RunsVerb::Prune(_)
         | RunsVerb::Export { .. } => false,
     }
@@ -71,6 +76,10 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
             print::json_pretty(&json!({"runs": 0, "events": 0, "damaged": []}))?;
         }
         RunsVerb::Verify { run: None } => print::note("no runs yet"),
+        RunsVerb::Clean(_) | RunsVerb::Questions { run: None } if json => {
+            print::json_pretty(&json!([]))?
+        }
+        RunsVerb::Clean(_) | RunsVerb::Questions { run: None } => print::note("no runs yet"),
         RunsVerb::Prune(_) if json => {
             print::json_pretty(&json!({"removed": false, "runs": [], "events": 0}))?;
         }
@@ -109,6 +118,8 @@ async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code,
         RunsVerb::Send { words, later, choice } => {
             send::run(common, runtime, &words, later, &choice).await
         }
+        RunsVerb::Questions { run } => questions::list(common, runtime, run.as_deref()).await,
+        RunsVerb::Answer(options) => questions::answer(common, runtime, &options).await,
         RunsVerb::Cancel(targets) => cancel::run(common, runtime, &targets).await,
         RunsVerb::Pause { targets, alone } => {
             pause::run(common, runtime, &targets, extent(alone)).await
@@ -122,6 +133,7 @@ async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code,
         }
         RunsVerb::Verify { run } => verify::run(common, runtime, run.as_deref()).await,
         RunsVerb::Archive { runs } => archive::run(common, runtime, &runs).await,
+        RunsVerb::Clean(options) => clean::run(common, runtime, &options).await,
         RunsVerb::Prune(options) => prune::run(common, runtime, options).await,
         RunsVerb::Export { run, output } => export::run(common, runtime, &run, output).await,
     }

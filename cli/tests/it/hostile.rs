@@ -172,6 +172,7 @@ async fn verbs(world: &World, above: &[String]) -> Vec<String> {
 fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
     let (rest, code): (&[&str], i32) = match verb {
         "runs list"
+        | "runs questions"
         | "runs verify"
         | "cost"
         | "agents list"
@@ -192,9 +193,9 @@ fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
         "run" | "chat" | "demo" | "fake-model" | "agents run" | "agents new" | "models test" => {
             return None;
         }
-        "runs send" | "runs cancel" | "runs pause" | "runs resume" | "runs archive"
-        | "runs prune" | "trust remove" | "webhooks retry" | "webhooks test" | "daemon start"
-        | "daemon stop" => {
+        "runs answer" | "runs clean" | "runs send" | "runs cancel" | "runs pause"
+        | "runs resume" | "runs archive" | "runs prune" | "trust remove" | "webhooks retry"
+        | "webhooks test" | "daemon start" | "daemon stop" => {
             return None;
         }
         other => panic!("does `posse {other}` only look? Say so here"),

@@ -36,6 +36,7 @@ mod tree;
 mod tree_terminal;
 mod trust;
 mod webhooks;
+mod worktrees;
 mod world;
 
 #[test]

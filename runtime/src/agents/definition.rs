@@ -10,7 +10,7 @@ use super::resolve::{self, Trust};
 use super::tool_facts::ToolFacts;
 use crate::config::parse_duration;
 use posse_protocol::{
-    AgentName, AgentSpec, Announce, Budget, Context, Effort, Limits, SubagentRules, Usd,
+    AgentName, AgentSpec, Announce, Budget, Context, Effort, Isolation, Limits, SubagentRules, Usd,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -141,14 +141,6 @@ pub enum Memory {
     Project,
     /// The project's, of this machine.
     Local,
-}
-
-/// Where an agent works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Isolation {
-    /// In a worktree of its own.
-    Worktree,
 }
 
 /// Which other machines an agent may talk to.

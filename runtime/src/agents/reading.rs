@@ -6,9 +6,7 @@
 //! written as one line with `\n` in it.
 
 use super::budget;
-use super::definition::{
-    AgentDefinition, COLORS, Isolation, Memory, Network, Paths, PermissionMode,
-};
+use super::definition::{AgentDefinition, COLORS, Memory, Network, Paths, PermissionMode};
 use super::field::{self, Field};
 use super::node::{Content, Node, Style};
 use super::problem::{Findings, Place, quoted};
@@ -200,7 +198,7 @@ fn set(written: &mut Written, field: Field, node: &Node, form: Form, findings: &
         Field::Memory => definition.memory = values::word(node, field, &MEMORIES, findings),
         Field::Background => definition.background = values::switch(node, field, findings),
         Field::Isolation => {
-            let words = [("worktree", Isolation::Worktree)];
+            let words = [("worktree", posse_protocol::Isolation::Worktree)];
             definition.isolation = values::word(node, field, &words, findings);
         }
         Field::Color => definition.color = color(node, findings),

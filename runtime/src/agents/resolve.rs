@@ -52,6 +52,7 @@ pub(crate) fn spec(
         output_schema: definition.output_schema.clone(),
         background: definition.background.unwrap_or_default(),
         announce: definition.announce,
+        isolation: definition.isolation,
         subagents: definition.subagents.clone().unwrap_or_default(),
         limits: definition.limits(),
         budget: definition.budget(),

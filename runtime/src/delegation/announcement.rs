@@ -3,8 +3,8 @@
 //! the end of the block.
 
 use posse_protocol::{
-    Announce, Announced, CallId, Caller, Ending, Event, Extra, Message, MessageReceived, Outcome,
-    RunFinished, RunId, Sender, Seq, ToolFinished, ToolOutput, Usage,
+    Announce, Announced, CallId, Caller, Changes, Ending, Event, Extra, Message, MessageReceived,
+    Outcome, RunFinished, RunId, Sender, Seq, ToolFinished, ToolOutput, Usage,
 };
 use posse_store::Append;
 use std::collections::VecDeque;
@@ -30,6 +30,9 @@ pub(crate) struct Account {
 
 /// The longest result that is handed over whole, in bytes.
 const LARGEST: usize = 100 * 1024;
+
+/// Bytes of a difference that are handed over, at most.
+const LARGEST_DIFFERENCE: usize = 16 << 10;
 
 /// What stands for a result without a word.
 const NO_TEXT: &str = "(subagent returned no text)";
@@ -180,6 +183,7 @@ impl Account {
             worked_ms: finished.worked_ms,
             tool_calls: self.tool_calls,
             usage: &usage,
+            changes: finished.changes.as_deref(),
         });
         ToolOutput { is_error: !finished.outcome.is_completed(), ..ToolOutput::text(text) }
     }
@@ -247,6 +251,7 @@ struct Told<'a> {
     worked_ms: u64,
     tool_calls: u64,
     usage: &'a Usage,
+    changes: Option<&'a Changes>,
 }
 
 fn block(told: &Told<'_>) -> String {
@@ -282,7 +287,31 @@ fn block(told: &Told<'_>) -> String {
         )
     });
     let text = if empty && !why.is_empty() { "" } else { text };
-    format!("{head}>\n{why}{text}{note}\n</task_result id=\"{fence}\">")
+    let changes = told.changes.map_or_else(String::new, |changes| changed(told.run, changes));
+    format!("{head}>\n{why}{text}{note}\n</task_result id=\"{fence}\">{changes}")
+}
+
+/// What a run has changed in its worktree: where it is, and the beginning of the difference.
+fn changed(run: RunId, changes: &Changes) -> String {
+    if !changes.problem.is_empty() {
+        return format!("\nWhat it changed could not be taken over: {}", changes.problem);
+    }
+    let Changes { branch, files, added, removed, difference, .. } = changes;
+    let mut end = difference.len().min(LARGEST_DIFFERENCE);
+    while !difference.is_char_boundary(end) {
+        end -= 1;
+    }
+    let cut = changes.left_out + (difference.len() - end) as u64;
+    let note = match cut {
+        0 => String::new(),
+        cut => format!("\n[{cut} more bytes of the difference were left out]"),
+    };
+    let files = if *files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+    format!(
+        "\nIt worked in a worktree of its own. What it changed is on the branch {branch} and nowhere \
+         else: {files}, +{added} -{removed}. `git merge {branch}` takes it over.\n{}{note}",
+        quote(run, "difference", &difference[..end])
+    )
 }
 
 /// `text` as data of `run`, in a block that it cannot imitate the end of.
@@ -368,7 +397,8 @@ mod tests {
 
     fn told(outcome: Outcome) -> ToolOutput {
         let account = Account { agent: "explore".to_owned(), tool_calls: 5, ..Account::default() };
-        let finished = RunFinished { outcome, worked_ms: 3_200, extra: Extra::default() };
+        let finished =
+            RunFinished { outcome, worked_ms: 3_200, changes: None, extra: Extra::default() };
         account.output(RunId::from_u128(7), &finished)
     }
 
@@ -428,7 +458,8 @@ mod tests {
                 caller: Some(Caller::told(parent, announce)),
                 ..Account::default()
             };
-            let finished = RunFinished { outcome, worked_ms: 1, extra: Extra::default() };
+            let finished =
+                RunFinished { outcome, worked_ms: 1, changes: None, extra: Extra::default() };
             let mut announcement = account.announcement(run, &finished).into_iter().next();
             let mut to = Vec::new();
             while let Some(now) = &mut announcement

@@ -501,7 +501,12 @@ async fn an_end_whose_parent_has_ended_goes_to_the_one_above_it() {
         let mut events: Vec<Event> = log.into_iter().map(|record| record.event).collect();
         if made == middle {
             let (outcome, extra) = (Outcome::failed("no way", ""), Extra::default());
-            events.push(Event::RunFinished(RunFinished { outcome, worked_ms: 1, extra }));
+            events.push(Event::RunFinished(RunFinished {
+                outcome,
+                worked_ms: 1,
+                changes: None,
+                extra,
+            }));
         }
         let (events, guard, reserve) = (events.into(), Guard::Create(then), Reserve::Leave);
         let append = Append { run: made, events, guard, reserve, outbox: Vec::new() };

@@ -121,7 +121,8 @@ pub(super) async fn lists_can_be_filtered_by_what_runs_are(subject: &dyn Subject
     let alpine = create_as(store, ("scout", "test/large", "alpine"), Some(top)).await?;
     let beta = create_as(store, ("judge", "test/small", "beta"), Some(top)).await?;
     let ended = Outcome::failed("no", "");
-    let ended = RunFinished { outcome: ended, worked_ms: 1, extra: Extra::default() };
+    let ended =
+        RunFinished { outcome: ended, worked_ms: 1, changes: None, extra: Extra::default() };
     append(store, step(alpha, 1, vec![Event::RunFinished(ended)], Ownership::Mine)).await?;
     append(store, step(beta, 1, vec![finished()], Ownership::Mine)).await?;
     let text = |text: &str| Some(text.to_owned());

@@ -121,7 +121,12 @@ pub(super) fn time_passed() -> Event {
 
 pub(super) fn finished() -> Event {
     let outcome = Outcome::completed("done");
-    Event::RunFinished(RunFinished { outcome, worked_ms: 3, extra: Extra::default() })
+    Event::RunFinished(RunFinished {
+        outcome,
+        worked_ms: 3,
+        changes: None,
+        extra: Extra::default(),
+    })
 }
 
 /// What makes a run that works in `workspace` and has one message.

@@ -115,6 +115,7 @@ pub(super) async fn nothing_starts_below_a_run_that_was_told_to_stop(
     let cancelled = Event::RunFinished(RunFinished {
         outcome: Outcome::cancelled("me", ""),
         worked_ms: 3,
+        changes: None,
         extra: Extra::default(),
     });
     append(store, step(root, 1, vec![cancelled], Ownership::Mine)).await?;

@@ -64,6 +64,7 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(row.drawn.map(|drawn| written(&Account { drawn, held: row.held })))
         .bind(row.calling.as_ref().map(|call| call.model.clone()))
         .bind(purpose_word(row.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose)))
+        .bind(i64::from(row.asks))
 }
 
 pub(super) fn bind_call(query: Statement<'_>, call: ModelCall) -> Statement<'_> {
@@ -229,6 +230,7 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
             (Some(model), "compaction") => Some(OpenCall { model, purpose: Purpose::Compaction }),
             (Some(model), _) => Some(OpenCall { model, purpose: Purpose::Turn }),
         },
+        asks: small(row, 48)?,
         status: Status::Queued,
     })
 }

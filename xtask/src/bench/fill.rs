@@ -102,7 +102,12 @@ pub fn started() -> Vec<Event> {
 fn finished() -> Vec<Event> {
     let mut log = started();
     let outcome = Outcome::completed("All is there.");
-    log.push(Event::RunFinished(RunFinished { outcome, worked_ms: 1, extra: Extra::default() }));
+    log.push(Event::RunFinished(RunFinished {
+        outcome,
+        worked_ms: 1,
+        changes: None,
+        extra: Extra::default(),
+    }));
     log
 }
 

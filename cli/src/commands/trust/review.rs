@@ -135,13 +135,14 @@ impl Shown {
             let keys = self.settings.join(", ");
             lines.push(format!("settings (posse.toml): {keys} would have an effect"));
         }
-        let named = |file: &&PathBuf| {
-            !self.agents.iter().any(|agent| agent.path == **file)
-                && !self.skills.iter().any(|skill| file.starts_with(&skill.path))
-                && !(file.as_path() == Path::new("posse.toml") && !self.settings.is_empty())
+        let is_told = |file: &PathBuf| {
+            let is_settings = file.as_path() == Path::new("posse.toml");
+            self.agents.iter().any(|agent| agent.path == *file)
+                || self.skills.iter().any(|skill| file.starts_with(&skill.path))
+                || is_settings && !self.settings.is_empty()
         };
-        let others: Vec<String> =
-            self.files.iter().filter(named).map(|file| file.display().to_string()).collect();
+        let others = self.files.iter().filter(|file| !is_told(file));
+        let others: Vec<String> = others.map(|file| file.display().to_string()).collect();
         if !others.is_empty() {
             lines.push(format!("without an effect of their own: {}", others.join(", ")));
         }

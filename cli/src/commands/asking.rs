@@ -1,0 +1,221 @@
+//! Asking the person at the terminal about calls of runs.
+
+use super::Common;
+use crate::clean::{clean_line, exact};
+use crate::exit::Failure;
+use crate::print;
+use crate::signals::{Signal, Signals};
+use posse::protocol::Approval;
+use posse::{Question, RunId, Runtime};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Who answers at the terminal.
+pub const PERSON: &str = "the user";
+
+/// The longest answer that is read.
+const LONGEST: usize = 4_096;
+
+/// Asks the person at the terminal.
+pub struct Asker {
+    /// Where rules are written that always hold.
+    settings: Option<PathBuf>,
+}
+
+/// What came of asking.
+pub enum Replied {
+    /// Every question has its answer.
+    Answered,
+    /// A signal came instead.
+    Signal(Signal),
+    /// The input has ended: there is nobody.
+    Gone,
+}
+
+/// True when there is someone at a terminal who reads and writes.
+pub fn is_attended() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+impl Asker {
+    /// Asks at the terminal, if there is one.
+    pub fn at_terminal(common: &Common) -> Option<Asker> {
+        is_attended().then(|| Asker { settings: common.user_settings() })
+    }
+
+    /// Asks what `run` and the others of its tree want to know.
+    pub async fn ask(
+        &self,
+        runtime: &Runtime,
+        run: RunId,
+        signals: &mut Signals,
+    ) -> Result<Replied, Failure> {
+        let root = runtime.find(&run.to_string()).await?.root;
+        loop {
+            let questions = runtime.questions(Some(root)).await?;
+            let Some(question) = questions.first() else { return Ok(Replied::Answered) };
+            print::note(put(question, self.settings.as_deref().map(|it| it.display().to_string())));
+            let answer = loop {
+                print::note_piece("  allow it? ");
+                let line = tokio::select! {
+                    line = read_line() => line,
+                    signal = signals.next() => return Ok(Replied::Signal(signal)),
+                };
+                let Some(line) = line else { return Ok(Replied::Gone) };
+                match understood(&line, question) {
+                    Some(answer) => break answer,
+                    None => print::note("  y, r, a or n; after n, why"),
+                }
+            };
+            give(runtime, question, answer, self.settings.as_deref()).await?;
+        }
+    }
+}
+
+/// Stores an answer; one that holds always is written to the settings first.
+pub async fn give(
+    runtime: &Runtime,
+    question: &Question,
+    answer: Approval,
+    settings: Option<&std::path::Path>,
+) -> Result<(), Failure> {
+    if let Approval::Always { rule } = &answer {
+        let Some(settings) = settings else {
+            return Err(Failure::usage("there is no file for your settings: HOME is not set")
+                .hint("allow it once, or for this run"));
+        };
+        posse::config::allow_always(settings, rule)?;
+        print::note(format!("  {rule} is allowed from now on: {}", settings.display()));
+    }
+    let asked = &question.asked;
+    match runtime.decide(question.run, asked.call.clone(), &asked.digest, answer, PERSON).await {
+        // Someone else was faster, or the run was stopped meanwhile.
+        Err(posse::Error::InvalidInput(why)) => print::note(format!("  {}", clean_line(&why, 400))),
+        other => other?,
+    }
+    Ok(())
+}
+
+/// A question, whole, for a person.
+pub fn put(question: &Question, settings: Option<String>) -> String {
+    let Question { run, agent, depth, asked, .. } = question;
+    let mut text = format!(
+        "? {agent} (run {}, depth {depth}) wants to call {}",
+        run.short(),
+        clean_line(&asked.tool, 80)
+    );
+    let shown = exact(&asked.shown);
+    for line in shown.lines() {
+        text.push_str("\n  │ ");
+        text.push_str(line);
+    }
+    if !asked.shown.is_ascii() {
+        text.push_str("\n  ! it has characters outside ASCII: look closely");
+    }
+    text.push_str(&format!("\n  asked because of {}", clean_line(&asked.by, 200)));
+    text.push_str("\n  [y] once   [n] no, [n why] no and say why");
+    if let Some(rule) = &asked.rule {
+        let rule = exact(rule);
+        text.push_str(&format!("\n  [r] for this run: {rule}"));
+        if let Some(settings) = settings {
+            text.push_str(&format!("\n  [a] always: {rule}, written to {settings}"));
+        }
+    }
+    text
+}
+
+/// What a line says about `question`.
+fn understood(line: &str, question: &Question) -> Option<Approval> {
+    let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+    let rule = question.asked.rule.clone();
+    match word.to_ascii_lowercase().as_str() {
+        "y" | "yes" | "once" => Some(Approval::Once),
+        "n" | "no" | "deny" => Some(Approval::Denied { reason: rest.trim().to_owned() }),
+        "r" | "run" => rule.map(|rule| Approval::Run { rule }),
+        "a" | "always" => rule.map(|rule| Approval::Always { rule }),
+        _ => None,
+    }
+}
+
+/// The next line of the terminal; nothing at its end. Gives up when it is dropped, so that the
+/// next reader does not miss a line.
+async fn read_line() -> Option<String> {
+    struct Stop(Arc<AtomicBool>);
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let _stop = Stop(stop.clone());
+    tokio::task::spawn_blocking(move || read_until(&stop)).await.ok().flatten()
+}
+
+fn read_until(stop: &AtomicBool) -> Option<String> {
+    let mut terminal = File::open("/dev/tty").ok()?;
+    let mut line = Vec::new();
+    let tick = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    while !stop.load(Ordering::Relaxed) && line.len() < LONGEST {
+        let mut events = [PollFd::new(&terminal, PollFlags::IN)];
+        if poll(&mut events, Some(&tick)).is_ok_and(|ready| ready == 0) {
+            continue;
+        }
+        let mut byte = [0];
+        match terminal.read(&mut byte) {
+            Ok(1) if byte[0] == b'\n' => break,
+            Ok(1) => line.push(byte[0]),
+            _ if line.is_empty() => return None,
+            _ => break,
+        }
+    }
+    Some(String::from_utf8_lossy(&line).into_owned())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use posse::protocol::{ApprovalAsked, CallId, Extra};
+
+    fn question(shown: &str, rule: Option<&str>) -> Question {
+        let asked = ApprovalAsked {
+            call: CallId("c".into()),
+            tool: "Bash".into(),
+            digest: "d".into(),
+            shown: shown.into(),
+            by: "mode ask".into(),
+            rule: rule.map(str::to_owned),
+            extra: Extra::default(),
+        };
+        let run = RunId::new();
+        let agent = "code".parse().unwrap();
+        Question { run, agent, depth: 1, about: String::new(), at: 0, asked }
+    }
+
+    #[test]
+    fn a33_a34_a_question_shows_every_byte_and_does_nothing_to_the_terminal() {
+        let padded = format!("ls{}\r\u{202e}; rm -rf x\u{200b}\x1b[2K", " ".repeat(5_000));
+        let text = put(&question(&padded, None), None);
+        assert!(text.contains(&" ".repeat(5_000)), "padding is shown in full");
+        assert!(text.contains("\\r\\u{202e}; rm -rf x\\u{200b}\\u{1b}[2K"), "{text}");
+        assert!(text.contains("outside ASCII"));
+        assert!(!text.contains('\r') && !text.contains('\x1b') && !text.contains('\u{202e}'));
+    }
+
+    #[test]
+    fn an_answer_is_understood_or_asked_for_again() {
+        let with = question("ls", Some("Bash(ls:*)"));
+        let rule = || "Bash(ls:*)".to_owned();
+        assert_eq!(understood("y", &with), Some(Approval::Once));
+        assert_eq!(understood(" R ", &with), Some(Approval::Run { rule: rule() }));
+        assert_eq!(understood("a", &with), Some(Approval::Always { rule: rule() }));
+        let denied = Approval::Denied { reason: "use git rm".into() };
+        assert_eq!(understood("n use git rm", &with), Some(denied));
+        assert_eq!(understood("", &with), None, "Enter alone decides nothing");
+        assert_eq!(understood("r", &question("ls", None)), None, "there is no rule to allow");
+    }
+}

@@ -1,0 +1,88 @@
+//! `posse runs questions` and `posse runs answer`: what runs ask a person, and the answers.
+
+use crate::args::AnswerOptions;
+use crate::commands::Common;
+use crate::commands::asking::{give, put};
+use crate::exit::{Code, Failure};
+use crate::print;
+use posse::protocol::Approval;
+use posse::{Question, Runtime};
+use serde_json::{Value, json};
+
+pub async fn list(common: &Common, runtime: &Runtime, run: Option<&str>) -> Result<Code, Failure> {
+    let root = match run {
+        Some(run) => Some(runtime.find(run).await?.root),
+        None => None,
+    };
+    let questions = runtime.questions(root).await?;
+    if common.global.json {
+        print::json_pretty(&questions.iter().map(shown).collect::<Vec<_>>())?;
+        return Ok(Code::Done);
+    }
+    for question in &questions {
+        print::line(put(question, None))?;
+    }
+    match questions.first() {
+        None => print::note("nobody asks anything"),
+        Some(first) => {
+            let run = first.run.short();
+            print::note(format!("`posse runs answer {run} --once`, --for-run, --always or --no"));
+        }
+    }
+    Ok(Code::Done)
+}
+
+pub async fn answer(
+    common: &Common,
+    runtime: &Runtime,
+    options: &AnswerOptions,
+) -> Result<Code, Failure> {
+    let run = runtime.find(&options.run).await?.id;
+    let mut questions = runtime.questions_of(run).await?;
+    if let Some(call) = &options.call {
+        questions.retain(|question| question.asked.call.0.starts_with(call.as_str()));
+    }
+    let question = match &questions[..] {
+        [question] => question,
+        [] => {
+            return Err(Failure::usage(format!("run {} asks nothing like that", run.short()))
+                .hint("`posse runs questions` shows what is asked"));
+        }
+        several => {
+            let calls: Vec<&str> = several.iter().map(|it| &*it.asked.call.0).collect();
+            return Err(Failure::usage(format!(
+                "run {} asks about {} calls: say which with --call: {}",
+                run.short(),
+                calls.len(),
+                calls.join(", ")
+            )));
+        }
+    };
+    let settings = common.user_settings();
+    let rule = || {
+        question.asked.rule.clone().ok_or_else(|| {
+            Failure::usage("no rule would allow what is like this call").hint("allow it --once")
+        })
+    };
+    let answer = match (options.once, options.for_run, options.always, &options.no) {
+        (true, ..) => Approval::Once,
+        (_, true, ..) => Approval::Run { rule: rule()? },
+        (_, _, true, _) => Approval::Always { rule: rule()? },
+        (.., Some(reason)) => Approval::Denied { reason: reason.clone() },
+        (.., None) => {
+            print::line(put(question, settings.map(|it| it.display().to_string())))?;
+            return Err(Failure::usage("say --once, --for-run, --always or --no"));
+        }
+    };
+    give(runtime, question, answer, settings.as_deref()).await?;
+    Ok(Code::Done)
+}
+
+fn shown(question: &Question) -> Value {
+    let Question { run, agent, depth, about, at, asked } = question;
+    json!({
+        "run": run, "agent": agent, "depth": depth, "about": about, "at": at,
+        "call": asked.call, "tool": asked.tool, "digest": asked.digest, "shown": asked.shown,
+        "by": asked.by, "rule": asked.rule,
+    })
+}

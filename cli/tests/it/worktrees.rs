@@ -1,0 +1,160 @@
+//! Children with a worktree of their own: what they change, what is left after a crash.
+
+use crate::world::{World, bash};
+use posse_testkit::{Conversation, Reply, Script, When};
+use rustix::process::Signal;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+const AGENTS: &str =
+    r#"{"fixer": {"description": "Fixes", "prompt": "Fix.", "isolation": "worktree"}}"#;
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = std::process::Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@localhost"])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A repository with one commit, in which a lead hands `replies` to a fixer.
+async fn repository(replies: impl IntoIterator<Item = Reply>) -> World {
+    let task = json!({"description": "fix", "prompt": "mend it", "subagent_type": "fixer"});
+    let lead = Conversation::when(When::any().first_user_contains("lead"))
+        .reply(Reply::tool_call("Task", task))
+        .reply(Reply::text("{{last_tool_result}}"));
+    let fixer = Conversation::when(When::any().first_user_contains("mend it"));
+    let fixer = replies.into_iter().fold(fixer, Conversation::reply);
+    let world = World::new(Script::new().conversation(lead).conversation(fixer)).await;
+    git(&world.work(), &["init", "--quiet", "--initial-branch=main"]);
+    world.write("a.txt", "one\n");
+    git(&world.work(), &["add", "."]);
+    git(&world.work(), &["commit", "--quiet", "-m", "first"]);
+    world
+}
+
+fn standing(world: &World) -> Vec<PathBuf> {
+    let around = PathBuf::from(format!("{}-worktrees", world.database().display()));
+    let entries = std::fs::read_dir(around).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+fn branches(world: &World) -> Vec<String> {
+    let listed = git(&world.work(), &["branch", "--list", "posse/*", "--format=%(refname:short)"]);
+    listed.lines().map(str::to_owned).collect()
+}
+
+fn edit() -> [Reply; 3] {
+    let read = Reply::tool_call("Read", json!({"file_path": "a.txt"}));
+    let change = json!({"file_path": "a.txt", "old_string": "one", "new_string": "two"});
+    [read, Reply::tool_call("Edit", change), Reply::text("mended")]
+}
+
+#[tokio::test]
+async fn what_a_child_changes_comes_back_as_a_branch_and_a_difference() {
+    let world = repository(edit()).await;
+    let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert_eq!(world.read("a.txt"), "one\n", "the main checkout is as it was");
+    let branches = branches(&world);
+    assert_eq!(branches.len(), 1, "{branches:?}");
+    assert_eq!(git(&world.work(), &["show", &format!("{}:a.txt", branches[0])]), "two");
+    for part in [&branches[0], "1 file, +1 -1", "-one\n+two", "git merge"] {
+        assert!(exit.out.contains(part), "{part}: {}", exit.out);
+    }
+    assert!(standing(&world).is_empty(), "its folder is removed");
+    assert_eq!(git(&world.work(), &["status", "--porcelain"]), "");
+    git(&world.work(), &["merge", "--quiet", &branches[0]]);
+    assert_eq!(world.read("a.txt"), "two\n");
+}
+
+#[tokio::test]
+async fn a_worktree_in_which_nothing_was_changed_leaves_nothing() {
+    let world = repository([bash("cat a.txt"), Reply::text("all is well")]).await;
+    let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert!(exit.out.contains("all is well") && !exit.out.contains("branch"), "{}", exit.out);
+    assert!(standing(&world).is_empty() && branches(&world).is_empty());
+}
+
+#[tokio::test]
+async fn the_shell_of_a_child_in_a_worktree_cannot_change_the_main_checkout() {
+    let attack = "main=$(dirname $(git rev-parse --path-format=absolute --git-common-dir)); \
+        cat $main/a.txt > seen; echo evil > $main/planted; echo evil >> $main/a.txt; \
+        echo evil > $main/.git/hooks/pre-commit; git config core.pager evil; rm -f $main/a.txt; \
+        echo mine > b.txt";
+    let world = repository([bash(attack), Reply::text("tried")]).await;
+    world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert_eq!(world.read("a.txt"), "one\n");
+    assert!(!world.work().join("planted").exists());
+    assert!(!world.work().join(".git/hooks/pre-commit").exists());
+    assert!(!std::fs::read_to_string(world.work().join(".git/config")).unwrap().contains("evil"));
+    let branch = branches(&world).pop().expect("its own files are on its branch");
+    assert_eq!(git(&world.work(), &["show", &format!("{branch}:b.txt")]), "mine");
+    assert_eq!(git(&world.work(), &["show", &format!("{branch}:seen")]), "one", "it can be read");
+}
+
+/// Whoever worked in the worktree may have said in its file `.git` that the repository is elsewhere,
+/// in a place whose settings run programs.
+#[tokio::test]
+async fn what_a_child_writes_into_its_git_file_is_not_believed() {
+    let attack = "evil=$POSSE_SCRATCH/evil; git init --quiet $evil; git -C $evil config \
+        core.fsmonitor \"touch $PWD/../ran\"; rm -f .git; echo \"gitdir: $evil/.git\" > .git; \
+        echo mine > b.txt";
+    let world = repository([bash(attack), Reply::text("tried")]).await;
+    world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    let branch = branches(&world).pop().expect("its own files are on its branch");
+    let files = git(&world.work(), &["ls-tree", "-r", "--name-only", &branch]);
+    assert!(files.contains("b.txt"), "{files}");
+    assert!(standing(&world).is_empty(), "nothing was run, and nothing is left");
+}
+
+#[tokio::test]
+async fn a_folder_without_a_repository_is_said_to_be_none_and_nothing_starts() {
+    let world = repository(edit()).await;
+    std::fs::remove_dir_all(world.work().join(".git")).unwrap();
+    let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert!(exit.out.contains("is not in a git repository"), "{}", exit.out);
+    assert_eq!(world.list().await.len(), 1);
+    assert!(standing(&world).is_empty());
+}
+
+#[cfg(feature = "failpoints")]
+#[tokio::test]
+async fn what_a_crash_leaves_is_found_and_removed_and_what_was_changed_is_kept() {
+    let world = repository(edit()).await;
+    let mut command = world.command(&["run", "--agents", AGENTS, "lead"]);
+    command.env("POSSE_FAILPOINT", "worktree.remove.before");
+    assert_eq!(crate::world::started(command).end().await.code, None, "it died");
+    assert_eq!(standing(&world).len(), 1);
+    let look = world.run(&["runs", "clean", "--dry-run"]).await.expect(0);
+    assert!(look.out.contains("left of run"), "{look:?}");
+    assert_eq!(standing(&world).len(), 1, "looking removes nothing");
+    let swept = world.run(&["runs", "clean", "--json"]).await.expect(0).json();
+    assert_eq!(swept[0]["removed"], true, "{swept}");
+    assert!(standing(&world).is_empty());
+    let branches = branches(&world);
+    assert_eq!(git(&world.work(), &["show", &format!("{}:a.txt", branches[0])]), "two");
+    let none = world.run(&["runs", "clean"]).await.expect(0);
+    assert!(none.err.contains("nothing is left"), "{none:?}");
+}
+
+#[tokio::test]
+async fn a_child_that_was_killed_goes_on_in_its_worktree() {
+    let long = "echo mine > b.txt; touch began; exec sleep 600";
+    let world = repository([bash(long), Reply::text("after all")]).await;
+    let running = world.start(&["run", "--agents", AGENTS, "lead"]);
+    crate::world::eventually("the command", async || {
+        standing(&world).iter().any(|folder| folder.join("began").exists())
+    })
+    .await;
+    running.signal(Signal::KILL);
+    assert_eq!(running.end().await.code, None);
+    let clean = world.run(&["runs", "clean"]).await.expect(0);
+    assert!(clean.err.contains("nothing is left"), "its run is not over: {clean:?}");
+    world.run(&["runs", "resume", "--all"]).await.expect(0);
+    let branch = branches(&world).pop().expect("what it had written is on its branch");
+    assert_eq!(git(&world.work(), &["show", &format!("{branch}:b.txt")]), "mine");
+    assert!(standing(&world).is_empty());
+}

@@ -1,0 +1,135 @@
+//! Questions that runs ask people, and the answers.
+//!
+//! A question is an event in the run's log, and so is its answer: neither is lost with a process,
+//! and whoever can reach the store can answer. An answer is bound to the very call it is about.
+
+use crate::error::Error;
+use crate::runtime::Runtime;
+use posse_agent::Transcript;
+use posse_protocol::{
+    AgentName, Approval, ApprovalAsked, ApprovalGiven, CallId, Event, Extra, RunId, Seq,
+};
+use posse_store::{Append, Filter, Guard, Kin, StoreError, Unfinished};
+
+/// Questions that are looked at, at most.
+const MOST: usize = 1_000;
+
+/// A call that a person is to decide about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The run that asks.
+    pub run: RunId,
+    /// Its agent.
+    pub agent: AgentName,
+    /// How many runs stand above it.
+    pub depth: u32,
+    /// What it is about.
+    pub about: String,
+    /// When it was asked, in milliseconds since 1970.
+    pub at: u64,
+    /// What is asked.
+    pub asked: ApprovalAsked,
+}
+
+impl Runtime {
+    /// The questions that nobody has answered, the newest run's first: of `root` and everything
+    /// below it, or of all.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn questions(&self, root: Option<RunId>) -> Result<Vec<Question>, Error> {
+        let kin = match root {
+            Some(root) => Kin::TreeOf(root),
+            None => Kin::All,
+        };
+        let filter =
+            Filter { kin, unfinished: Unfinished::Asking, limit: MOST, ..Filter::default() };
+        let mut questions = Vec::new();
+        for row in self.list(&filter).await? {
+            questions.extend(self.questions_of(row.id).await?);
+        }
+        Ok(questions)
+    }
+
+    /// The questions of `run` itself that nobody has answered, in its order.
+    ///
+    /// # Errors
+    /// When there is no such run, or the store fails.
+    pub async fn questions_of(&self, run: RunId) -> Result<Vec<Question>, Error> {
+        let records = self.read(run, Seq::ZERO, usize::MAX).await?;
+        let transcript = Transcript::of(&records);
+        let Some(started) = transcript.started() else { return Ok(Vec::new()) };
+        let depth = started.parent.as_ref().map_or(0, |parent| parent.ancestors.len());
+        let open = |asked: &ApprovalAsked| {
+            transcript
+                .questions()
+                .any(|(call, digest)| *call == asked.call && digest == asked.digest)
+        };
+        let mut questions: Vec<Question> = Vec::new();
+        // Some models use the ids of calls again: the last question of an id is the open one.
+        for record in records.iter().rev() {
+            let Event::ApprovalAsked(asked) = &record.event else { continue };
+            if open(asked) && questions.iter().all(|known| known.asked.call != asked.call) {
+                questions.push(Question {
+                    run,
+                    agent: started.agent.name.clone(),
+                    depth: u32::try_from(depth).unwrap_or(u32::MAX),
+                    about: started.label.clone(),
+                    at: record.at,
+                    asked: (**asked).clone(),
+                });
+            }
+        }
+        questions.reverse();
+        Ok(questions)
+    }
+
+    /// Answers the question about `call` whose digest is `digest`, in the name of `by`. The run
+    /// goes on by itself.
+    ///
+    /// # Errors
+    /// When there is no such run, or nobody is asked about that very call: it was answered, the
+    /// run went on or ended, or the call is another.
+    pub async fn decide(
+        &self,
+        run: RunId,
+        call: CallId,
+        digest: &str,
+        answer: Approval,
+        by: &str,
+    ) -> Result<(), Error> {
+        let mut transcript = Transcript::default();
+        loop {
+            for record in self.read(run, transcript.seq(), usize::MAX).await? {
+                transcript.apply(record.seq, &record.event);
+            }
+            let asked = |(open, bound): (&CallId, &str)| *open == call && bound == digest;
+            if !transcript.questions().any(asked) {
+                let call: String = call.0.chars().take(80).collect();
+                return Err(Error::InvalidInput(format!(
+                    "run {run} does not ask about call `{call}` as it was shown: it was answered, or \
+                     the run went on; `posse runs questions` shows what is asked"
+                )));
+            }
+            let given = Event::ApprovalGiven(ApprovalGiven {
+                call: call.clone(),
+                digest: digest.to_owned(),
+                answer: answer.clone(),
+                by: by.to_owned(),
+                extra: Extra::default(),
+            });
+            // Of two answers one is stored: what is appended meanwhile may be the other.
+            let guard = Guard::Anyone { last: Some(transcript.seq()) };
+            let append = Append { guard, ..Append::by_anyone(run, given) };
+            match self.inner.store.append(vec![append]).await {
+                Err(StoreError::Moved { .. }) => {}
+                stored => {
+                    stored?;
+                    break;
+                }
+            }
+        }
+        self.inner.supervisor.adopt(run);
+        Ok(())
+    }
+}

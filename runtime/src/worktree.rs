@@ -1,0 +1,236 @@
+//! Worktrees: a checkout of its own for a run that asks for one.
+//!
+//! What makes one, takes what was changed and removes it again may happen any number of times: a
+//! process may die in between. A run's log says which worktree is its own; the folders that stand
+//! and whose runs are over are left from crashes.
+
+mod clean;
+mod git;
+
+pub use clean::{Remnant, Sweep};
+
+use crate::error::Error;
+use git::Git;
+use posse_protocol::{Changes, Extra, RunId, Worktree};
+use posse_tools::launch::Launcher;
+use std::path::{Path, PathBuf};
+
+/// What branches of runs are called by.
+const BRANCHES: &str = "posse/";
+
+/// Bytes of a difference that are kept.
+const DIFFERENCE: usize = 64 << 10;
+
+/// Makes worktrees and takes what is in them.
+#[derive(Clone, Debug)]
+pub(crate) struct Worktrees {
+    /// Around them all.
+    around: PathBuf,
+    launcher: Option<Launcher>,
+}
+
+/// Why a worktree could not be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum WorktreeError {
+    /// There is nothing to make it from.
+    #[error(
+        "{folder} is not in a git repository with a commit, so there is nothing to make a worktree \
+         of: {reason}; commit something first, or leave `isolation` out"
+    )]
+    NoRepository {
+        /// Where it was looked for.
+        folder: String,
+        /// What git said.
+        reason: String,
+    },
+    /// Nothing can be started here.
+    #[error("a worktree needs git, and this host starts no processes: it has no launcher")]
+    NoLauncher,
+    /// Git did not do it.
+    #[error("git cannot {what}: {reason}")]
+    Git {
+        /// What it was to do.
+        what: &'static str,
+        /// What it said.
+        reason: String,
+    },
+}
+
+impl Worktrees {
+    pub(crate) fn new(around: PathBuf, launcher: Option<Launcher>) -> Self {
+        Worktrees { around, launcher }
+    }
+
+    /// The worktree for `run`, which is to work on what `folder` is in, and the folder in it that
+    /// stands for `folder`. Makes nothing.
+    pub(crate) async fn plan(
+        &self,
+        run: RunId,
+        folder: &str,
+    ) -> Result<(Worktree, String), WorktreeError> {
+        let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
+        let git = Git::reading(launcher, Path::new(folder));
+        let missing =
+            |reason: String| WorktreeError::NoRepository { folder: folder.to_owned(), reason };
+        let top = git.line(&["rev-parse", "--show-toplevel"]).await.map_err(missing)?;
+        let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let data = git.line(&common).await.map_err(missing)?;
+        let below = git.line(&["rev-parse", "--show-prefix"]).await.map_err(missing)?;
+        let base = git.line(&["rev-parse", "--verify", "HEAD^{commit}"]).await.map_err(missing)?;
+        let own = self.around.join(run.to_string());
+        let within = own.join(below.trim_end_matches('/'));
+        let text = |path: &Path| path.display().to_string().trim_end_matches('/').to_owned();
+        let worktree = Worktree {
+            repository: top,
+            data,
+            origin: folder.to_owned(),
+            folder: text(&own),
+            base,
+            branch: format!("{BRANCHES}{run}"),
+            extra: Extra::default(),
+        };
+        Ok((worktree, text(&within)))
+    }
+
+    /// Sees to it that `worktree` stands.
+    pub(crate) async fn make(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
+        let repository = Path::new(&worktree.repository);
+        if Path::new(&worktree.folder).join(".git").exists() {
+            return Ok(());
+        }
+        let failed = |reason: String| WorktreeError::Git { what: "make a worktree", reason };
+        std::fs::create_dir_all(&self.around).map_err(|error| failed(error.to_string()))?;
+        let git = Git::writing(launcher, repository, &self.around);
+        // What a dead process has begun stands in the way.
+        let _ = git.run(&["worktree", "prune"]).await;
+        fail::fail_point!("worktree.make.before");
+        let Worktree { folder, branch, base, .. } = worktree;
+        let reference = format!("refs/heads/{branch}");
+        let known = git.line(&["rev-parse", "--verify", "--quiet", &reference]).await.is_ok();
+        let made = match known {
+            true => git.run(&["worktree", "add", "--force", folder, branch]).await,
+            false => git.run(&["worktree", "add", "--force", "-b", branch, folder, base]).await,
+        };
+        made.map_err(failed)?;
+        fail::fail_point!("worktree.make.after");
+        Ok(())
+    }
+
+    /// Puts what was changed on the worktree's branch; nothing if nothing was.
+    pub(crate) async fn take(&self, worktree: &Worktree) -> Result<Option<Changes>, WorktreeError> {
+        let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
+        let failed = |reason: String| WorktreeError::Git { what: "take what was changed", reason };
+        let Worktree { repository, folder, base, branch, .. } = worktree;
+        if !Path::new(folder).exists() {
+            return Ok(None);
+        }
+        let git = Git::writing(launcher, Path::new(repository), &self.around);
+        let git = git.in_worktree(Path::new(&worktree.data), folder);
+        let whole = git.whole(&["status", "--porcelain", "--ignore-submodules=all"]).await;
+        if !whole.map_err(failed)?.is_empty() {
+            git.run(&["add", "--all"]).await.map_err(failed)?;
+            let message = format!("What run {} changed", branch.trim_start_matches(BRANCHES));
+            let quiet = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--allow-empty"];
+            git.run(&[&quiet[..], &["-m", &message]].concat()).await.map_err(failed)?;
+            fail::fail_point!("worktree.committed");
+        }
+        let commit = git.line(&["rev-parse", "--verify", "HEAD"]).await.map_err(failed)?;
+        let diff = ["diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
+        let between = [base.as_str(), commit.as_str(), "--"];
+        let numbers = git.whole(&[&diff[..], &["--numstat"], &between[..]].concat()).await;
+        let (files, added, removed) = counted(&numbers.map_err(failed)?);
+        if files == 0 {
+            return Ok(None);
+        }
+        let difference = git.whole(&[&diff[..], &between[..]].concat()).await.map_err(failed)?;
+        let mut end = difference.len().min(DIFFERENCE);
+        while !difference.is_char_boundary(end) {
+            end -= 1;
+        }
+        Ok(Some(Changes {
+            branch: branch.clone(),
+            commit,
+            base: base.clone(),
+            files,
+            added,
+            removed,
+            problem: String::new(),
+            left_out: (difference.len() - end) as u64,
+            difference: difference[..end].to_owned(),
+            extra: Extra::default(),
+        }))
+    }
+
+    /// The same; if it cannot be put there, why.
+    pub(crate) async fn changes(&self, worktree: &Worktree) -> Option<Changes> {
+        self.take(worktree).await.unwrap_or_else(|error| {
+            Some(Changes {
+                branch: worktree.branch.clone(),
+                commit: String::new(),
+                base: worktree.base.clone(),
+                files: 0,
+                added: 0,
+                removed: 0,
+                difference: String::new(),
+                problem: format!("{error}; it still is in {}", worktree.folder),
+                left_out: 0,
+                extra: Extra::default(),
+            })
+        })
+    }
+
+    /// Removes `worktree`, and its branch too if that holds nothing.
+    pub(crate) async fn remove(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
+        let failed = |reason: String| WorktreeError::Git { what: "remove a worktree", reason };
+        let Worktree { repository, folder, base, branch, .. } = worktree;
+        let git = Git::writing(launcher, Path::new(repository), &self.around);
+        fail::fail_point!("worktree.remove.before");
+        if Path::new(folder).exists() {
+            let removed = git.run(&["worktree", "remove", "--force", folder]).await;
+            // What git does not know as its own any more is a folder like any other.
+            if removed.is_err() {
+                std::fs::remove_dir_all(folder).map_err(|error| failed(error.to_string()))?;
+            }
+        }
+        let _ = git.run(&["worktree", "prune"]).await;
+        let reference = format!("refs/heads/{branch}");
+        let tip = git.line(&["rev-parse", "--verify", "--quiet", &reference]).await;
+        if tip.is_ok_and(|tip| tip == *base) {
+            git.run(&["branch", "--quiet", "-D", branch]).await.map_err(failed)?;
+        }
+        fail::fail_point!("worktree.remove.after");
+        Ok(())
+    }
+
+    /// The folders that stand, by their runs.
+    pub(crate) fn standing(&self) -> Vec<(RunId, PathBuf)> {
+        let Ok(entries) = std::fs::read_dir(&self.around) else { return Vec::new() };
+        let named = entries.flatten().filter_map(|entry| {
+            let run = entry.file_name().to_str()?.parse().ok()?;
+            Some((run, entry.path()))
+        });
+        let mut standing: Vec<(RunId, PathBuf)> = named.collect();
+        standing.sort();
+        standing
+    }
+}
+
+impl From<WorktreeError> for Error {
+    fn from(error: WorktreeError) -> Self {
+        Error::InvalidInput(error.to_string())
+    }
+}
+
+/// Files, and lines added and removed, of what `git diff --numstat` says.
+fn counted(numbers: &str) -> (u64, u64, u64) {
+    let mut counted = (0, 0, 0);
+    for line in numbers.lines() {
+        let mut columns = line.split('\t');
+        // A file that is no text has dashes.
+        let mut number = || columns.next().and_then(|it| it.parse().ok()).unwrap_or(0_u64);
+        counted = (counted.0 + 1, counted.1 + number(), counted.2 + number());
+    }
+    counted
+}

@@ -1,0 +1,75 @@
+//! What crashes have left of worktrees.
+
+use crate::error::Error;
+use crate::runtime::Runtime;
+use posse_protocol::{Changes, Event, RunId, Seq, Worktree};
+use posse_store::{Filter, StoreError};
+use std::path::PathBuf;
+
+/// A worktree whose run is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remnant {
+    /// The run it belonged to.
+    pub run: RunId,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What the run had changed, on its branch now.
+    pub changes: Option<Changes>,
+    /// It was removed.
+    pub removed: bool,
+}
+
+/// Whether remnants are removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// They are only looked for.
+    Look,
+    /// What was changed is put on its branch, and the folders are removed.
+    Remove,
+}
+
+impl Runtime {
+    /// Finds worktrees whose runs have ended or are not known any more.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn clean(&self, sweep: Sweep) -> Result<Vec<Remnant>, Error> {
+        let worktrees = &self.inner.workbench.worktrees;
+        let mut remnants = Vec::new();
+        for (run, folder) in worktrees.standing() {
+            let filter = Filter { id: Some(run), ..Filter::default() };
+            let row = self.list(&filter).await?.pop();
+            if row
+                .is_some_and(|row| row.outcome.is_none() && !row.archived && row.damaged.is_none())
+            {
+                continue;
+            }
+            let mut remnant = Remnant { run, folder, changes: None, removed: false };
+            if sweep == Sweep::Remove {
+                match self.worktree_of(run).await? {
+                    Some(worktree) => {
+                        remnant.changes = worktrees.changes(&worktree).await;
+                        let problem = remnant.changes.as_ref().map(|changes| &changes.problem);
+                        remnant.removed = problem.is_none_or(String::is_empty)
+                            && worktrees.remove(&worktree).await.is_ok();
+                    }
+                    // Nobody knows what it was made from.
+                    None => remnant.removed = std::fs::remove_dir_all(&remnant.folder).is_ok(),
+                }
+            }
+            remnants.push(remnant);
+        }
+        Ok(remnants)
+    }
+
+    async fn worktree_of(&self, run: RunId) -> Result<Option<Worktree>, Error> {
+        let first = match self.inner.store.read(run, Seq::ZERO, 1).await {
+            Err(StoreError::NotFound(_) | StoreError::Erased(_)) => return Ok(None),
+            read => read?.pop(),
+        };
+        Ok(match first.map(|record| record.event) {
+            Some(Event::RunStarted(started)) => started.grant.worktree,
+            _ => None,
+        })
+    }
+}

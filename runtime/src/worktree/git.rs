@@ -1,0 +1,114 @@
+//! Git, started so that nothing a repository holds is run: no hook, no monitor, no pager, no filter
+//! outside the confinement.
+
+use posse_tools::Workspace;
+use posse_tools::launch::{Command, Launcher, Status};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long git may take.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The most that is read of what it says.
+const OUTPUT: usize = 4 << 20;
+
+/// Settings that hold whatever the repository's own say.
+const SETTINGS: [&str; 11] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.sshCommand=false",
+    "credential.helper=",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "submodule.recurse=false",
+    "user.name=posse",
+    "user.email=posse@localhost",
+];
+
+/// Git at work in one folder.
+pub(super) struct Git<'a> {
+    launcher: &'a Launcher,
+    folder: PathBuf,
+    /// The repository's data and the files, where they are not to be found by looking.
+    explicit: Option<(PathBuf, PathBuf)>,
+    /// What it may write besides the folder.
+    writes: Option<PathBuf>,
+}
+
+impl<'a> Git<'a> {
+    /// Git that looks at the repository around `folder`.
+    pub(super) fn reading(launcher: &'a Launcher, folder: &Path) -> Self {
+        Git { launcher, folder: folder.to_owned(), explicit: None, writes: None }
+    }
+
+    /// Git that may change the repository in `folder`, and what is in `besides`.
+    pub(super) fn writing(launcher: &'a Launcher, folder: &Path, besides: &Path) -> Self {
+        let writes = Some(besides.to_owned());
+        Git { launcher, folder: folder.to_owned(), explicit: None, writes }
+    }
+
+    /// The same in the worktree at `folder` of the repository whose data are in `data`. What its file `.git` says is not believed: whoever
+    /// worked there may have written it.
+    pub(super) fn in_worktree(self, data: &Path, folder: &str) -> Self {
+        let name = Path::new(folder).file_name().unwrap_or_default();
+        let data = data.join("worktrees").join(name);
+        Git { explicit: Some((data, PathBuf::from(folder))), ..self }
+    }
+
+    /// Does it. An error is what git said.
+    pub(super) async fn run(&self, args: &[&str]) -> Result<(), String> {
+        self.whole(args).await.map(|_| ())
+    }
+
+    /// The first line of what it says.
+    pub(super) async fn line(&self, args: &[&str]) -> Result<String, String> {
+        let whole = self.whole(args).await?;
+        Ok(whole.lines().next().unwrap_or_default().to_owned())
+    }
+
+    /// All that it says.
+    pub(super) async fn whole(&self, args: &[&str]) -> Result<String, String> {
+        let workspace = Workspace::open(&self.folder).map_err(|error| error.to_string())?;
+        let mut all: Vec<OsString> = Vec::new();
+        for setting in SETTINGS {
+            all.extend(["-c".into(), setting.into()]);
+        }
+        if let Some((data, files)) = &self.explicit {
+            let option = |name: &str, path: &Path| {
+                let mut option = OsString::from(name);
+                option.push(path);
+                option
+            };
+            all.push(option("--git-dir=", data));
+            all.push(option("--work-tree=", files));
+        }
+        all.extend(args.iter().map(Into::into));
+        let command = Command {
+            program: "git".into(),
+            args: all,
+            cwd: PathBuf::from("."),
+            variables: [
+                ("GIT_TERMINAL_PROMPT", "0"),
+                ("GIT_OPTIONAL_LOCKS", "0"),
+                ("GIT_CONFIG_NOSYSTEM", "1"),
+                ("LC_ALL", "C.UTF-8"),
+            ]
+            .map(|(name, value)| (name.into(), value.into()))
+            .to_vec(),
+            deadline: DEADLINE,
+            output_cap: OUTPUT,
+        };
+        let _ = &self.writes;
+        let cancel = CancellationToken::new();
+        let finished = self.launcher.run(&workspace, &command, &cancel, &|_| {}).await;
+        let finished = finished.map_err(|error| error.to_string())?;
+        match finished.status {
+            Status::Exited(0) => Ok(finished.output),
+            _ => Err(finished.output.trim().chars().take(500).collect()),
+        }
+    }
+}
