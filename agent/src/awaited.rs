@@ -8,24 +8,37 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Awaited {
     /// Those that have not ended, and how their ends are told.
-    runs: BTreeMap<RunId, Announce>,
+    runs: BTreeMap<RunId, Expected>,
     /// Results that are told together.
     gathered: Vec<Arc<Message>>,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    announce: Announce,
+    /// It was set to work since this run was: their times run side by side.
+    in_this_leg: bool,
+}
+
 impl Awaited {
+    /// This run is set to work anew.
+    pub(crate) fn begin_leg(&mut self) {
+        self.runs.values_mut().for_each(|run| run.in_this_leg = false);
+    }
+
     pub(crate) fn begun(&mut self, child: &ChildStarted) {
         match child.announce {
             // What became of it comes as the result of a call, or not at all.
             None | Some(Announce::Silent) => {}
             Some(announce) => {
-                self.runs.insert(child.run, announce);
+                self.runs.insert(child.run, Expected { announce, in_this_leg: true });
             }
         }
     }
 
-    pub(crate) fn ended(&mut self, run: RunId) {
-        self.runs.remove(&run);
+    /// A run has ended. Returns whether it was set to work since this one was.
+    pub(crate) fn ended(&mut self, run: RunId) -> bool {
+        self.runs.remove(&run).is_some_and(|run| run.in_this_leg)
     }
 
     pub(crate) fn gather(&mut self, message: Arc<Message>) {
@@ -34,7 +47,7 @@ impl Awaited {
 
     /// True when others are at work whose results are told together with those gathered.
     pub(crate) fn gathers_more(&self) -> bool {
-        self.runs.values().any(|announce| *announce == Announce::Collect)
+        self.runs.values().any(|run| run.announce == Announce::Collect)
     }
 
     /// Takes what was gathered, as one message.

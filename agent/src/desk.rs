@@ -277,7 +277,8 @@ impl<'a> Desk<'a> {
                     self.note(Event::TimePassed(TimePassed { worked_ms, quiet: false, extra: Extra::default() }));
                 }
             }
-            let late = bounds.limits.wall_ms.is_some_and(|limit| self.transcript.leg_ms() >= limit);
+            let limit = self.transcript.wall_ms(&bounds.limits);
+            let late = limit.is_some_and(|limit| self.transcript.leg_ms() >= limit);
             let interrupted = self.transcript.phase.interrupts > interrupts;
             if give_up.is_none() && (late || interrupted || is_over(&self.transcript)) {
                 token.cancel();
@@ -288,7 +289,7 @@ impl<'a> Desk<'a> {
 
     /// When time next matters: when its end is near, and when it is up.
     fn next_alarm(&self, bounds: &Bounds) -> Option<Instant> {
-        let limit = bounds.limits.wall_ms?;
+        let limit = self.transcript.wall_ms(&bounds.limits)?;
         let worked = self.transcript.leg_ms();
         let threshold = [wall_near_ms(limit), limit].into_iter().find(|at| worked < *at)?;
         let due = self.transcript.leg_began_ms() + threshold;

@@ -17,8 +17,8 @@ use futures_util::stream::FuturesUnordered;
 use posse_protocol::{
     ApprovalAsked, CallId, Compacted, Delta, Effect, Ending, Event, Extra, FailureKind, Limit,
     Limits, Message, MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price,
-    Purpose, Remedy, Role, RunFinished, Sender, Seq, Share, Stop, ToolCall, ToolFinished,
-    ToolOutput, ToolPending, ToolSpec, ToolStarted, Usage,
+    Purpose, Remedy, Role, RunFinished, Sender, Seq, Share, Stop, TimeAtWork, ToolCall,
+    ToolFinished, ToolOutput, ToolPending, ToolSpec, ToolStarted, Usage,
 };
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -304,7 +304,7 @@ impl<'a> Shift<'a> {
             if self.run_group(group, before).await? != Draw::Taken {
                 break;
             }
-            let late = self.desk.worked_ms() >= self.wall_end_ms();
+            let late = self.wall_end_ms().is_some_and(|end| self.desk.worked_ms() >= end);
             if late || self.desk.interrupts() > before {
                 break;
             }
@@ -349,10 +349,11 @@ impl<'a> Shift<'a> {
         self.desk.note(Event::ToolFinished(ToolFinished { by, ..answer }));
     }
 
-    /// Time at work at which the time is up.
-    fn wall_end_ms(&self) -> u64 {
-        let limit = self.bounds.limits.wall_ms.unwrap_or(u64::MAX);
-        self.desk.transcript.leg_began_ms().saturating_add(limit)
+    /// Time at work at which the time is up, if it is limited.
+    fn wall_end_ms(&self) -> Option<u64> {
+        let transcript = &self.desk.transcript;
+        let limit = transcript.wall_ms(&self.bounds.limits)?;
+        Some(transcript.leg_began_ms().saturating_add(limit))
     }
 
     /// Runs calls side by side, recording each result as it comes, if a budget has what they take.
@@ -403,6 +404,9 @@ impl<'a> Shift<'a> {
             self.answer(again, Ending::Stopped, why);
             return Ok(Draw::Taken);
         }
+        let worked_ms = self.desk.worked_ms();
+        let left_ms = self.wall_end_ms().map(|end| end.saturating_sub(worked_ms));
+        let time = TimeAtWork::new(worked_ms, left_ms);
         let mut running: FuturesUnordered<_> = group
             .into_iter()
             .enumerate()
@@ -411,6 +415,7 @@ impl<'a> Shift<'a> {
                     run: self.agent.run,
                     call: call.id.clone(),
                     turn: self.desk.transcript.replies(),
+                    time: time.clone(),
                     cancel: token.child_token(),
                     deltas: self.agent.deltas.clone(),
                 };

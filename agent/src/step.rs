@@ -100,7 +100,8 @@ pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
     if phase.paused {
         return Step::Wait;
     }
-    if let Some(limit_ms) = bounds.limits.wall_ms.filter(|limit| transcript.leg_ms() >= *limit) {
+    let wall_ms = transcript.wall_ms(&bounds.limits);
+    if let Some(limit_ms) = wall_ms.filter(|limit| transcript.leg_ms() >= *limit) {
         let outcome = Outcome::timed_out(limit_ms, partial());
         return stop_calls(transcript, "stopped: the run is out of time", Step::Finish(outcome));
     }
@@ -395,7 +396,9 @@ fn near(transcript: &Transcript, limits: &Limits, next_input: u64) -> Option<Lim
         (Limit::Cost, limits.cost.is_some_and(|limit| most(used.cost.0, limit.0))),
         (
             Limit::WallTime,
-            limits.wall_ms.is_some_and(|limit| transcript.leg_ms() >= wall_near_ms(limit)),
+            transcript
+                .wall_ms(limits)
+                .is_some_and(|limit| transcript.leg_ms() >= wall_near_ms(limit)),
         ),
     ];
     near.into_iter()
@@ -417,7 +420,9 @@ fn tell(transcript: &Transcript, limits: &Limits, limit: Limit) -> Step {
         Limit::InputTokens => (usage.all_input_tokens().to_string(), number(limits.input_tokens)),
         Limit::OutputTokens => (usage.output_tokens.to_string(), number(limits.output_tokens)),
         Limit::Cost => (usage.cost.to_string(), limits.cost.unwrap_or_default().to_string()),
-        Limit::WallTime => (seconds(transcript.leg_ms()), seconds(limits.wall_ms.unwrap_or(0))),
+        Limit::WallTime => {
+            (seconds(transcript.leg_ms()), seconds(transcript.wall_ms(limits).unwrap_or(0)))
+        }
         // Nothing of a run itself: it is never near.
         Limit::Children => (String::new(), String::new()),
     };

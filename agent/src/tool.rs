@@ -1,7 +1,7 @@
 //! What the loop needs of a tool, and the table it finds tools in.
 
 use async_trait::async_trait;
-use posse_protocol::{CallId, Delta, RunId, ToolOutput, ToolSpec};
+use posse_protocol::{CallId, Delta, RunId, TimeAtWork, ToolOutput, ToolSpec};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -55,6 +55,8 @@ pub struct ToolContext {
     /// The reply that made it, counted from the run's first: the ids of calls are the model's, and
     /// some models use them again.
     pub turn: u64,
+    /// How it stands with the run's time.
+    pub time: TimeAtWork,
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,
     /// Takes progress to show. Must not block.

@@ -11,8 +11,8 @@ use crate::calls::{Call, CallState, Calls};
 use crate::guard::Standing;
 use posse_protocol::{
     Approval, ApprovalGiven, CallId, CancelRequested, CancelScope, Compacted, Ending, Event,
-    FailureKind, Limit, Message, ModelReplied, Outcome, Part, Purpose, Record, Remedy, Role,
-    RunStarted, Seq, Stop, ToolFinished, ToolResult, ToolStarted, Usage,
+    FailureKind, Limit, Limits, Message, ModelReplied, Outcome, Part, Purpose, Record, Remedy,
+    Role, RunStarted, Seq, Stop, TimeAtWork, ToolFinished, ToolResult, ToolStarted, Usage,
 };
 use std::sync::Arc;
 
@@ -94,6 +94,10 @@ pub(crate) struct Phase {
     pub(crate) just_compacted: bool,
     /// Time at work when the run was last set to work.
     leg_began_ms: u64,
+    /// How much time was left then to whoever set it to work.
+    leg_left_ms: Option<u64>,
+    /// It has been set to work before.
+    begun: bool,
     worked_ms: u64,
 }
 
@@ -231,6 +235,18 @@ impl Transcript {
     /// Time at work so far, in milliseconds.
     pub fn worked_ms(&self) -> u64 {
         self.phase.worked_ms
+    }
+
+    /// How long it may be at work from when it was last set to work on: as long as `limits` say, and
+    /// no longer than whoever set it to work.
+    pub(crate) fn wall_ms(&self, limits: &Limits) -> Option<u64> {
+        limits.wall_ms.into_iter().chain(self.phase.leg_left_ms).min()
+    }
+
+    /// How it stands with the time of a run that has these `limits`.
+    pub fn time(&self, limits: &Limits) -> TimeAtWork {
+        let left = self.wall_ms(limits).map(|limit| limit.saturating_sub(self.leg_ms()));
+        TimeAtWork::new(self.phase.worked_ms, left)
     }
 
     /// Time at work since the run was last set to work, in milliseconds.
@@ -390,13 +406,16 @@ impl Transcript {
         self.phase.again = false;
     }
 
-    fn begin_leg(&mut self) {
+    /// The run is set to work, by somebody who has so much time left.
+    fn begin_leg(&mut self, left_ms: Option<u64>) {
         self.spent = Spent::default();
         self.forget_trouble();
         self.fallback = None;
         // What was said before is no answer to what is asked now.
         self.last_text.clear();
         self.phase.leg_began_ms = self.phase.worked_ms;
+        (self.phase.leg_left_ms, self.phase.begun) = (left_ms, true);
+        self.awaited.begin_leg();
         // A run that was told to stop and has not ended yet still stops.
         if self.phase.finished.take().is_some() {
             self.phase.cancelled = None;
@@ -487,7 +506,6 @@ impl Transcript {
     }
 
     fn answer(&mut self, finished: &ToolFinished) {
-        self.worked(finished.worked_ms);
         if finished.ending == Ending::OverLimit {
             self.phase.over = Some(Limit::ToolCalls);
         }
@@ -500,6 +518,8 @@ impl Transcript {
                 extra: Default::default(),
             });
             self.weight.since += weight;
+            // An answer that nobody waits for any more says nothing of the time now.
+            self.worked(finished.worked_ms);
             self.standing.narrowed.extend(finished.output.narrows.clone());
         }
     }

@@ -592,6 +592,9 @@ pub struct TreeOptions {
     /// At most this many runs
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
+    /// Only runs that stand after this one: the next page
+    #[arg(long, value_name = "RUN")]
+    pub after: Option<String>,
 }
 
 fn efforts() -> impl TypedValueParser<Value = Effort> {

@@ -49,7 +49,8 @@ impl Family {
     }
 
     pub fn find(&self, run: RunId) -> Option<&RunRow> {
-        self.rows.iter().find(|row| row.id == run)
+        let place = self.rows.binary_search_by_key(&run, |row| row.id).ok()?;
+        self.rows.get(place)
     }
 
     /// Those right below `run`, the oldest first.

@@ -46,15 +46,46 @@ pub struct Caller {
     /// How the run's end is told if no call waits for it. Without either nothing is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announce: Option<Announce>,
+    /// How it stood with the time of that run.
+    #[serde(default, skip_serializing_if = "TimeAtWork::is_unknown")]
+    pub time: TimeAtWork,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
+/// How it stands with the time of a run that sets another to work. What is set to work has no more
+/// time than is left to it, and the time that it takes counts as that of whoever waits for it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TimeAtWork {
+    /// How long it has been at work, in milliseconds.
+    pub worked_ms: u64,
+    /// How long it may go on, if its time is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_ms: Option<u64>,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl TimeAtWork {
+    /// A run that has been at work so long, and may go on so long.
+    pub fn new(worked_ms: u64, left_ms: Option<u64>) -> Self {
+        TimeAtWork { worked_ms, left_ms, extra: Extra::default() }
+    }
+
+    /// True when nothing is said.
+    pub fn is_unknown(&self) -> bool {
+        *self == TimeAtWork::default()
+    }
+}
+
 impl Caller {
     /// The run `run`, none of whose calls waits.
     pub fn of_run(run: RunId) -> Self {
-        Caller { run, call: None, announce: None, extra: Extra::default() }
+        let (time, extra) = (TimeAtWork::default(), Extra::default());
+        Caller { run, call: None, announce: None, time, extra }
     }
 
     /// The call `call` of `run`.
@@ -85,6 +116,13 @@ pub struct Parent {
     /// What the budgets above it limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limited: Vec<Limit>,
+    /// How many of those that its parent has started are executed at the same time, if the parent's
+    /// agent says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abreast: Option<u32>,
+    /// How it stood with the time of its parent.
+    #[serde(default, skip_serializing_if = "TimeAtWork::is_unknown")]
+    pub time: TimeAtWork,
     /// Every run above it, the root first, its parent last. Never empty.
     pub ancestors: Vec<RunId>,
     /// Fields of a later version.

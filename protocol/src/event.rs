@@ -126,6 +126,9 @@ pub struct RunStarted {
     /// The folder that brought its agent along and was trusted with it when the run started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// How long after its end it is archived at the latest, if whoever started it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive_after_ms: Option<u64>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -133,6 +136,10 @@ pub struct RunStarted {
 
 fn is_usual(priority: &i32) -> bool {
     *priority == 0
+}
+
+fn is_none_at_all(number: &u64) -> bool {
+    *number == 0
 }
 
 impl RunStarted {
@@ -152,6 +159,7 @@ impl RunStarted {
             priority: 0,
             cleanup: Cleanup::Keep,
             project: None,
+            archive_after_ms: None,
             extra: Extra::default(),
         }
     }
@@ -186,6 +194,9 @@ pub struct Announced {
     /// Nobody above was left who had not ended: it is told when this run is next set to work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
+    /// The time at work of whoever set it to work, as far as this run's own work reaches.
+    #[serde(default, skip_serializing_if = "is_none_at_all")]
+    pub worked_ms: u64,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

@@ -30,7 +30,7 @@ mod worktree;
 pub use budget::{Amount, Budget, Share};
 pub use delegation::{
     Announce, Caller, ChildStarted, Context, Delegation, DelegationStrategy, Forked, Guise, Offer,
-    Parent,
+    Parent, TimeAtWork,
 };
 pub use delta::Delta;
 pub use event::*;

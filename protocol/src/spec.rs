@@ -17,10 +17,11 @@ pub struct AgentSpec {
     /// Its system prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instructions: String,
-    /// Names of the tools it may call; `None` is all. A list without any is refused at start.
+    /// The tools it may call, by name or with what they may be called with: `Read(src/**)`. `None`
+    /// is all. A list without any is refused at start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Names of tools that it may not call, whatever `tools` says.
+    /// Tools that it may not call, or calls that it may not make: `Bash(rm:*)`. Whatever `tools` says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
     /// Names of the agents it may hand work to; `None` is all.
@@ -54,6 +55,9 @@ pub struct AgentSpec {
     /// The JSON Schema that its final answer follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<serde_json::Value>,
+    /// How its calls are decided that no rule decides; `None` is as its caller's. Never laxer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
     /// Its caller goes on meanwhile, unless it says otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
@@ -96,6 +100,7 @@ impl AgentSpec {
             fallbacks: Vec::new(),
             effort: None,
             output_schema: None,
+            mode: None,
             background: false,
             announce: None,
             subagents: SubagentRules::default(),

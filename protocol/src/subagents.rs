@@ -29,6 +29,12 @@ pub struct SubagentRules {
     /// How long they may work; 0 is without limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_timeout_seconds: Option<u64>,
+    /// How many of them one run has at work at the same time; the others are queued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_concurrent: Option<u32>,
+    /// How long after their ends they are archived at the latest; 0 is never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive_after_minutes: Option<u64>,
     /// The tools that they may have.
     #[serde(skip_serializing_if = "NameRules::is_empty")]
     pub tools: NameRules,

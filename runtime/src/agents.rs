@@ -21,7 +21,7 @@ mod resolve;
 mod source;
 mod template;
 mod tolerant;
-mod tool_facts;
+pub(crate) mod tool_facts;
 mod tool_list;
 mod values;
 pub(crate) mod yaml;

@@ -20,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 /// wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifecycle {
-    /// When a run is archived, once its whole tree has ended; without it, never.
+    /// When a run is archived, once its whole tree has ended; without it, never. Those that an agent
+    /// has started which says less are archived sooner.
     pub archive_after: Option<Duration>,
     /// When an archived run loses its log; without it, never. What it cost is kept.
     pub retention: Option<Duration>,
@@ -94,6 +95,8 @@ impl Sweeper {
         let kinds = [
             (Leftover::Unwanted, Some(removal_after)),
             (Leftover::Ended, archive_after),
+            // Whoever was given less time than that.
+            (Leftover::Due, Some(Duration::ZERO)),
             (Leftover::Archived, retention),
         ];
         for (which, after) in kinds {
@@ -106,7 +109,9 @@ impl Sweeper {
             for row in rows {
                 // One that was reopened or put away by others since is no longer left over.
                 let _ = match which {
-                    Leftover::Ended => archive(&*self.store, &self.scratch, &row).await,
+                    Leftover::Ended | Leftover::Due => {
+                        archive(&*self.store, &self.scratch, &row).await
+                    }
                     _ => remove_log(&*self.store, &self.scratch, &row).await,
                 };
             }

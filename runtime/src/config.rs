@@ -10,6 +10,7 @@ mod lifecycle;
 pub(crate) mod limits;
 mod origin;
 mod patience;
+mod permissions;
 mod project;
 mod skills;
 pub(crate) mod subagents;
@@ -24,6 +25,7 @@ pub use lifecycle::LifecycleSettings;
 pub use limits::{LimitSettings, parse_duration};
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
+pub use permissions::PermissionSettings;
 pub use skills::SkillSettings;
 pub use subagents::SubagentSettings;
 pub use webhooks::WebhookSettings;
@@ -77,6 +79,8 @@ pub struct Config {
     pub budget: BudgetSettings,
     /// How long runs put up with a provider in trouble.
     pub patience: PatienceSettings,
+    /// Rules about calls, and how those are decided that no rule decides.
+    pub permissions: PermissionSettings,
     /// Vendors and models: those that come with Posse, and what the user adds.
     pub catalog: Setting<Catalog>,
     /// Agents that the files define or change, the user's first.
@@ -229,10 +233,12 @@ impl Config {
         // `[subagents]` has other words for two of the settings.
         let minutes = file.archive_after_minutes.or(file.subagents.archive_after_minutes);
         let days = file.retention_days;
-        file.lanes.per_parent = file.lanes.per_parent.or(file.subagents.max_concurrent);
+        file.lanes.per_parent =
+            file.lanes.per_parent.or(file.subagents.max_concurrent.map(|most| most as usize));
         self.lifecycle.set(minutes, days, origin).map_err(invalid)?;
         self.lanes.set(file.lanes, &self.catalog.value, origin).map_err(invalid)?;
         self.patience.set(file.patience, origin).map_err(invalid)?;
+        self.permissions.add(file.permissions, origin).map_err(invalid)?;
         self.limits.narrow(file.limits.check().map_err(invalid)?, origin);
         self.budget.set(file.budget.check().map_err(invalid)?, origin);
         if let Some(depth) = file.max_depth.filter(|depth| *depth > DEEPEST) {
@@ -302,6 +308,7 @@ impl Default for Config {
             limits: LimitSettings::none(),
             budget: BudgetSettings::usual(),
             patience: PatienceSettings::usual(),
+            permissions: PermissionSettings::usual(),
             catalog: Setting::default(Catalog::built_in()),
             agents: Vec::new(),
             skills: SkillSettings::all(),
@@ -573,6 +580,31 @@ mod tests {
         let Origin::User(file) = &skills.extra_dirs.origin else { panic!("{skills:?}") };
         assert_eq!(skills.extra_dirs.value, [file.parent().unwrap().join("s")]);
         assert!(load("", "").unwrap().skills.inherit.value);
+    }
+
+    #[test]
+    fn rules_of_all_files_hold_and_a_project_s_only_refuse_and_ask() {
+        let user = "[permissions]\nmode = \"ask\"\nallow = [\"Bash(git diff:*)\"]\ndeny = [\"Read(.env)\"]";
+        let config = load(user, "[permissions]\nask = [\"Edit(ci/**)\"]\ndeny = [\"Bash(rm:*)\"]");
+        let permissions = config.unwrap().permissions;
+        assert_eq!(permissions.mode.value, posse_protocol::Mode::Ask);
+        let rules = permissions.permissions();
+        assert_eq!(rules.allow, ["Bash(git diff:*)"]);
+        assert_eq!(rules.ask, ["Edit(ci/**)"]);
+        assert_eq!(rules.deny, ["Read(.env)", "Bash(rm:*)"]);
+        assert!(matches!(permissions.deny[1].origin, Origin::Project(_)));
+        for (user, project, says) in [
+            ("", "[permissions]\nallow = [\"Bash\"]", "may not set `permissions.allow`"),
+            ("", "[permissions]\nmode = \"ask\"", "may not set `permissions.mode`"),
+            ("", "[permissions]\nmode = \"bypass\"", "may not set `permissions.mode`"),
+            ("[permissions]\nmode = \"bypass\"", "", "cannot be `bypass` in a file"),
+            ("[permissions]\ndeny = [\"Raed\"]", "", "`permissions.deny`: the rule `Raed`"),
+            ("[permissions]\nallow = [\"Bash(a && b)\"]", "", "one simple command"),
+            ("[permissions]\nalow = []", "", "unknown field"),
+        ] {
+            let error = load(user, project).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
     }
 
     #[test]

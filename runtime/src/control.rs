@@ -9,9 +9,7 @@ use crate::error::Error;
 use crate::preparation::{asked_for, received};
 use crate::runtime::Runtime;
 use futures_util::future::try_join_all;
-use posse_protocol::{
-    Caller, CancelRequested, CancelScope, Event, Extra, Paused, Resumed, RunId, Status,
-};
+use posse_protocol::{CancelRequested, CancelScope, Event, Extra, Paused, Resumed, RunId, Status};
 use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use serde::Serialize;
 
@@ -161,7 +159,7 @@ impl Runtime {
             return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
         }
         let asked = match text.contains("agent") {
-            true => asked_for(&text, &self.above(&Caller::of_run(run)).await?.started.grant),
+            true => asked_for(&text, &self.start_of(run).await?.grant),
             false => None,
         };
         let mut message = received(text, asked);

@@ -2,6 +2,8 @@
 
 use crate::active::{Active, Stopping};
 use crate::agents::LOOKING;
+use crate::agents::tool_facts::ToolFacts;
+use crate::authority;
 use crate::delegation::child::{Reach, request, stopped_by};
 use crate::delegation::filter::Facts;
 use crate::delegation::spawn::Spawn;
@@ -11,6 +13,7 @@ use crate::delegation::task::{self, Task};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::journal::{Birth, RunJournal};
+use crate::policy::{Policy, Today};
 use crate::runtime::{Inner, Runtime, RuntimeConfig};
 use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
@@ -25,6 +28,7 @@ use posse_protocol::{
     Seq, ToolFinished, ToolOutput,
 };
 use posse_store::{Ownership, Store, StoreError};
+use posse_tools::confine::Confinement;
 use posse_tools::launch::Launcher;
 use posse_tools::{ReadOnly, Scratch, Workspace};
 use std::collections::{HashMap, VecDeque};
@@ -79,7 +83,7 @@ impl Workbench {
             feed: Arc::default(),
             patience: config.patience,
             stall_after: config.stall_after,
-            launcher: config.launcher.clone(),
+            launcher: config.confining_launcher(),
             scratch: config.scratch(),
             host_tools: config.tools.clone(),
             skills: config.skills.clone(),
@@ -115,10 +119,12 @@ impl Workbench {
         path: &str,
         scratch: Option<&Scratch>,
         read_only: Vec<ReadOnly>,
+        confinement: &Confinement,
     ) -> Result<Vec<Arc<dyn Tool>>, Error> {
         let workspace = self.workspace(path)?;
         let launcher = self.launcher.as_ref();
-        let mut tools = posse_tools::toolset_reading(&workspace, scratch, read_only, launcher);
+        let mut tools =
+            posse_tools::toolset_within(&workspace, scratch, read_only, launcher, confinement);
         tools.extend(self.host_tools.iter().cloned());
         Ok(tools)
     }
@@ -131,7 +137,9 @@ impl Workbench {
         let origin = started.grant.worktree.iter().map(|worktree| worktree.origin.as_str());
         let read_only = skills.iter().map(|skill| skill.path.as_str()).chain(origin);
         let read_only = read_only.map(ReadOnly::at).collect();
-        let mut tools = self.plain_tools(workspace, scratch.as_ref(), read_only)?;
+        let confinement = Confinement::of(&started.grant);
+        let scratch = scratch.as_ref();
+        let mut tools = self.plain_tools(workspace, scratch, read_only, &confinement)?;
         let guise = guise_of(started);
         let shown = guise.map_or(&started.grant.delegation, |guise| &guise.delegation);
         if let Some(shown) = shown {
@@ -147,6 +155,18 @@ impl Workbench {
             tools.push(Arc::new(SkillTool::new(skills, live)));
         }
         Ok(Toolbox::new(tools))
+    }
+
+    /// What judges the calls of a run that began as `started`.
+    fn policy(&self, started: &RunStarted) -> Result<Arc<Policy>, Error> {
+        let facts = self.facts(&started.grant.workspace)?;
+        let facts: Vec<ToolFacts> = facts.iter().cloned().map(ToolFacts::from).collect();
+        match self.runtime().upgrade() {
+            Some(inner) => authority::policy(&started.grant, (Runtime { inner }).config(), &facts),
+            None => Policy::new(&started.grant, &Today::default(), &facts)
+                .map_err(|error| Error::InvalidInput(error.to_string())),
+        }
+        .map(Arc::new)
     }
 
     /// The folder `path`, opened once for all runs in it.
@@ -324,6 +344,7 @@ impl Workbench {
         let system = guise.map_or_else(|| system_prompt(started), |guise| guise.system.clone());
         let shown = guise.map_or(&started.grant.tools, |guise| &guise.tools).clone();
         let feed = self.feed.clone();
+        let guard = self.policy(started)?;
         Ok(Agent {
             run,
             system: system.into(),
@@ -335,7 +356,7 @@ impl Workbench {
             tools,
             shown,
             grant: started.grant.clone(),
-            guard: Arc::new(posse_agent::Unguarded),
+            guard,
             limits: started.limits.clone(),
             deltas: Arc::new(move |delta: Delta| {
                 pulse.beat();

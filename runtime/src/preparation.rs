@@ -1,7 +1,9 @@
 //! What a run is before it starts. Everything that can be wrong with it is found here, before
 //! anything is stored.
 
+use crate::agents::tool_facts::ToolFacts;
 use crate::agents::{AgentCatalog, Source};
+use crate::authority;
 use crate::budget::budget_of;
 use crate::delegation::child::Above;
 use crate::delegation::filter::{self, Facts};
@@ -20,6 +22,7 @@ use posse_protocol::{
     Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted,
     Sender,
 };
+use posse_tools::confine::Confinement;
 use std::path::Path;
 
 /// The first events of a run that is to be started.
@@ -111,6 +114,7 @@ impl Runtime {
             label: spec.label.clone(),
             priority: above.map_or(0, Above::priority).saturating_add(spec.priority),
             project: given.map_or_else(|| trusted_project(&agents, &spec.agent), |_| None),
+            archive_after_ms: rules.as_ref().and_then(Rules::archive_after_ms),
             cleanup: spec.cleanup.or(rules.map(|rules| rules.cleanup())).unwrap_or_default(),
             ..RunStarted::new(agent, selection.model, grant)
         };
@@ -178,6 +182,10 @@ impl Runtime {
             )));
         }
         let mut grant = Grant { tools, hand_on, delegation, ..grant };
+        let parent = above.map(|above| &above.started.grant);
+        authority::narrow(&mut grant, self.config(), parent, agent, spec, rules.as_ref());
+        let facts: Vec<ToolFacts> = all.iter().cloned().map(ToolFacts::from).collect();
+        authority::check_grant(&grant, &facts)?;
         keep_useful(&mut grant, agent);
         Ok(grant)
     }
@@ -317,11 +325,12 @@ fn canonical_folder(path: &Path) -> Result<String, Error> {
 
 impl Workbench {
     /// What there is to know of the tools, before any is made for a run.
-    fn facts(&self, workspace: &str) -> Result<std::sync::Arc<[Facts]>, Error> {
+    pub(crate) fn facts(&self, workspace: &str) -> Result<std::sync::Arc<[Facts]>, Error> {
         if let Some(facts) = self.facts.get() {
             return Ok(facts.clone());
         }
-        let tools = self.plain_tools(workspace, None, Vec::new())?;
+        // Unconfined, so that whether commands can be confined need not be found out here.
+        let tools = self.plain_tools(workspace, None, Vec::new(), &Confinement::none())?;
         let plain = tools.iter().map(Facts::of);
         let delegating = [task::facts(), spawn::facts(), subagents::facts()];
         let facts = plain.chain(delegating).chain([skill_tool::facts()]).collect();

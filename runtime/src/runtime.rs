@@ -2,6 +2,7 @@
 
 use crate::agents::{AgentCatalog, LiveCatalog};
 use crate::archive::Lifecycle;
+use crate::authority;
 use crate::config::DEFAULT_CHILDREN;
 use crate::delegation::child::Above;
 use crate::error::Error;
@@ -16,8 +17,8 @@ use crate::webhooks::{self, Sender, Webhook};
 use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
 use posse_protocol::{
-    Budget, CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Record, RunId,
-    RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
+    Budget, CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Mode, Permissions,
+    Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
 };
 use posse_store::{
     Append, Durability, Filter, Guard, Options, Ownership, RunRow, SqliteStore, Store, StoreError,
@@ -72,6 +73,12 @@ pub struct RuntimeConfig {
     /// How much a root and everything below it may spend together when neither it nor its agent
     /// says.
     pub budget: Budget,
+    /// How calls are decided that no rule decides, unless a run says otherwise.
+    pub mode: Mode,
+    /// Rules about calls of all runs. What they deny or ask about holds for runs that began before.
+    pub permissions: Permissions,
+    /// The user's home folder, for rules with `~/`.
+    pub home: Option<PathBuf>,
     /// The agents there are.
     pub agents: LiveCatalog,
     /// The skills there are.
@@ -123,6 +130,9 @@ impl RuntimeConfig {
             cassette: None,
             limits: Limits::default(),
             budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
+            mode: Mode::default(),
+            permissions: Permissions::default(),
+            home: None,
             agents: AgentCatalog::built_in().into(),
             skills: LiveSkills::default(),
             by_folder: None,
@@ -140,6 +150,18 @@ impl RuntimeConfig {
 }
 
 impl RuntimeConfig {
+    /// The launcher, which hides from commands what is the runtime's own.
+    pub(crate) fn confining_launcher(&self) -> Option<Launcher> {
+        let database = std::path::absolute(&self.database).unwrap_or(self.database.clone());
+        let beside = |ending: &str| {
+            let mut path = database.clone().into_os_string();
+            path.push(ending);
+            PathBuf::from(path)
+        };
+        let own = ["", "-wal", "-shm", "-journal"].map(beside).into_iter().chain([self.scratch()]);
+        self.launcher.clone().map(|launcher| launcher.hiding(own))
+    }
+
     /// Where the folders stand that are the runs' own.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.beside_the_database("-scratch")
@@ -208,9 +230,10 @@ impl Runtime {
     /// Opens the store and begins to execute what is to be done.
     ///
     /// # Errors
-    /// When the database cannot be used, or two webhooks have one name.
+    /// When the database cannot be used, two webhooks have one name, or a rule cannot be kept.
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
         webhooks::check(&config.webhooks)?;
+        authority::check(&config.permissions, &config.tool_facts())?;
         let options =
             Options { durability: config.durability, ..Options::new(config.database.clone()) };
         let lease = options.lease;

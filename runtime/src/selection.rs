@@ -41,7 +41,7 @@ impl Runtime {
     /// When there is no such agent or model, or no key for it.
     pub async fn select(&self, spec: &RunSpec) -> Result<Selection, Error> {
         let parent = match &spec.parent {
-            Some(caller) => Some(self.above(caller).await?.started),
+            Some(caller) => Some(self.start_of(caller.run).await?),
             None => None,
         };
         let agents = self.agents_in(&spec.workspace);

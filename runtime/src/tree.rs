@@ -40,7 +40,7 @@ struct Below {
     tail: watch::Receiver<Seq>,
 }
 
-/// Events of one page.
+/// Events, or runs, of one page.
 const PAGE: usize = 256;
 
 /// Waits for the log of a run to move.
@@ -52,6 +52,15 @@ fn moved(mut below: Below) -> BoxFuture<'static, Below> {
         }
         below
     })
+}
+
+/// A page of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Only runs newer than this one, the last of the page before.
+    pub after: Option<RunId>,
+    /// At most this many, and at least one.
+    pub limit: usize,
 }
 
 impl RunHandle {
@@ -77,6 +86,59 @@ impl RunHandle {
             row.id == self.run || inside && family.insert(row.id)
         });
         Ok(rows)
+    }
+
+    /// A page of [`RunHandle::tree`], in the same order. Where it holds as many as were asked for
+    /// there may be more, after its last.
+    ///
+    /// # Errors
+    /// When there is no such run, or the store fails.
+    pub async fn tree_page(&self, page: Page) -> Result<Vec<RunRow>, Error> {
+        let own = self.row().await?;
+        let limit = page.limit.max(1);
+        let mut lineage = Lineage(HashMap::from([(own.id, true)]));
+        let mut after = page.after.map_or(own.id, |after| after.max(own.id));
+        let mut rows = Vec::new();
+        if page.after.is_none_or(|after| after < own.id) {
+            rows.push(own.clone());
+        }
+        while rows.len() < limit {
+            let kin = Kin::TreeOf(own.root);
+            let next = Filter { kin, after: Some(after), limit: PAGE, ..Filter::default() };
+            let some = self.inner.store.list(&next).await?;
+            let Some(last) = some.last() else { break };
+            after = last.id;
+            for row in some {
+                // None but a root has a tree of its own.
+                if own.root == own.id || lineage.holds(self, &row).await? {
+                    rows.push(row);
+                }
+            }
+        }
+        rows.truncate(limit);
+        Ok(rows)
+    }
+}
+
+/// Which runs are known to stand below one, and which are known not to.
+struct Lineage(HashMap<RunId, bool>);
+
+impl Lineage {
+    /// Whether `row` stands below the run. Climbs from parent to parent, to the first that is known.
+    async fn holds(&mut self, from: &RunHandle, row: &RunRow) -> Result<bool, Error> {
+        let (mut path, mut above) = (vec![row.id], row.parent);
+        let holds = loop {
+            // A parent is older than its children.
+            let Some(run) = above.filter(|run| *run >= from.run) else { break false };
+            if let Some(known) = self.0.get(&run) {
+                break *known;
+            }
+            path.push(run);
+            let parent = Filter { id: Some(run), limit: 1, ..Filter::default() };
+            above = from.inner.store.list(&parent).await?.pop().and_then(|row| row.parent);
+        };
+        self.0.extend(path.into_iter().map(|run| (run, holds)));
+        Ok(holds)
     }
 }
 

@@ -95,13 +95,12 @@ impl Worktrees {
     /// Sees to it that `worktree` stands.
     pub(crate) async fn make(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
-        let repository = Path::new(&worktree.repository);
         if Path::new(&worktree.folder).join(".git").exists() {
             return Ok(());
         }
         let failed = |reason: String| WorktreeError::Git { what: "make a worktree", reason };
         std::fs::create_dir_all(&self.around).map_err(|error| failed(error.to_string()))?;
-        let git = Git::writing(launcher, repository, &self.around);
+        let git = Git::writing(launcher, worktree, &self.around);
         // What a dead process has begun stands in the way.
         let _ = git.run(&["worktree", "prune"]).await;
         fail::fail_point!("worktree.make.before");
@@ -121,11 +120,11 @@ impl Worktrees {
     pub(crate) async fn take(&self, worktree: &Worktree) -> Result<Option<Changes>, WorktreeError> {
         let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
         let failed = |reason: String| WorktreeError::Git { what: "take what was changed", reason };
-        let Worktree { repository, folder, base, branch, .. } = worktree;
+        let Worktree { folder, base, branch, .. } = worktree;
         if !Path::new(folder).exists() {
             return Ok(None);
         }
-        let git = Git::writing(launcher, Path::new(repository), &self.around);
+        let git = Git::writing(launcher, worktree, &self.around);
         let git = git.in_worktree(Path::new(&worktree.data), folder);
         let whole = git.whole(&["status", "--porcelain", "--ignore-submodules=all"]).await;
         if !whole.map_err(failed)?.is_empty() {
@@ -184,8 +183,8 @@ impl Worktrees {
     pub(crate) async fn remove(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
         let failed = |reason: String| WorktreeError::Git { what: "remove a worktree", reason };
-        let Worktree { repository, folder, base, branch, .. } = worktree;
-        let git = Git::writing(launcher, Path::new(repository), &self.around);
+        let Worktree { folder, base, branch, .. } = worktree;
+        let git = Git::writing(launcher, worktree, &self.around);
         fail::fail_point!("worktree.remove.before");
         if Path::new(folder).exists() {
             let removed = git.run(&["worktree", "remove", "--force", folder]).await;

@@ -133,6 +133,7 @@ const CASES: &[(&str, Case)] = cases! {
         a_claimer_is_woken;
     lists:
         lists_begin_with_the_newest_and_have_pages
+        lists_can_begin_with_the_oldest_after_one
         lists_can_be_filtered
         lists_can_be_filtered_by_what_runs_are
         lists_can_be_filtered_by_when_runs_were_made
@@ -151,6 +152,7 @@ const CASES: &[(&str, Case)] = cases! {
         a_log_is_removed_and_what_it_cost_stays
         only_the_log_of_a_run_that_has_ended_is_removed
         what_ended_is_left_over_once_its_tree_has_ended
+        what_has_a_time_of_its_own_is_due_when_that_is_over
         what_was_to_be_removed_is_left_over_once_nothing_below_is_open;
     trees:
         a_child_knows_those_above_it

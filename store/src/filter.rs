@@ -31,7 +31,9 @@ pub struct Filter {
     pub until: Option<u64>,
     /// Only runs older than this one: the next page.
     pub before: Option<RunId>,
-    /// At most this many, the newest first; 0 is 100.
+    /// Only runs newer than this one, and the oldest of them first.
+    pub after: Option<RunId>,
+    /// At most this many, the newest first unless `after` says otherwise; 0 is 100.
     pub limit: usize,
 }
 

@@ -53,6 +53,8 @@ impl Projection {
             ("paused", log.paused == row.paused),
             ("finished_at", log.finished_at == row.finished_at),
             ("cleanup", log.cleanup == row.cleanup),
+            ("abreast", log.abreast == row.abreast),
+            ("archive_after", log.archive_after_ms == row.archive_after_ms),
             ("account", log.account == row.account),
             ("budget", log.budget == row.budget),
             ("asks", log.asks == row.asks),

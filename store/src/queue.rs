@@ -12,6 +12,9 @@ pub struct Queued {
     pub root: RunId,
     /// Who started it.
     pub parent: Option<RunId>,
+    /// How many of those that its parent has started are executed at the same time, if the parent
+    /// says so.
+    pub abreast: Option<u32>,
     /// The agent's name.
     pub agent: String,
     /// The model, as `vendor/name`.

@@ -106,6 +106,11 @@ pub struct RunRow {
     pub calling: Option<OpenCall>,
     /// Calls that a person is to decide about.
     pub asks: u32,
+    /// How many of those that its parent has started are executed at the same time, if the parent
+    /// says so.
+    pub abreast: Option<u32>,
+    /// How long after its end it is archived at the latest, if whoever started it says so.
+    pub archive_after_ms: Option<u64>,
     /// Where it stands, given which workers are alive. Set by [`crate::Store::list`].
     pub status: Status,
 }
@@ -211,6 +216,8 @@ impl RunRow {
             held: Amount::default(),
             calling: None,
             asks: 0,
+            abreast: None,
+            archive_after_ms: None,
             status: Status::Queued,
         }
     }
@@ -405,6 +412,8 @@ impl RunRow {
                 self.title = one_line(&started.label);
                 self.label.clone_from(&self.title);
                 (self.priority, self.cleanup) = (started.priority, started.cleanup);
+                self.abreast = started.parent.as_ref().and_then(|parent| parent.abreast);
+                self.archive_after_ms = started.archive_after_ms;
                 let budget = &started.grant.budget;
                 self.budget = (!budget.is_empty()).then(|| budget.clone());
                 self.drawn = self.budget.as_ref().map(|_| Amount::default());

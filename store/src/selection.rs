@@ -7,7 +7,7 @@ use posse_protocol::{RunId, Status};
 /// Runs in a list whose length nobody set.
 const LIST: usize = 100;
 
-/// A statement that lists runs, the newest first.
+/// A statement that lists runs.
 pub(crate) struct Selection {
     pub(crate) statement: String,
     /// What it binds, in order.
@@ -58,6 +58,9 @@ pub(crate) fn select(filter: &Filter, living: &[String]) -> Selection {
     if let Some(before) = filter.before {
         conditions.compare("id <", before.to_string());
     }
+    if let Some(after) = filter.after {
+        conditions.compare("id >", after.to_string());
+    }
     let ended =
         |status: &Status| matches!(status, Status::Finished | Status::Archived | Status::Damaged);
     let open = !filter.status.is_empty() && !filter.status.iter().any(ended);
@@ -71,7 +74,8 @@ pub(crate) fn select(filter: &Filter, living: &[String]) -> Selection {
         conditions.hold("asks > 0");
     }
     conditions.stand(&filter.status, living);
-    conditions.finish(if filter.limit == 0 { LIST } else { filter.limit })
+    let order = if filter.after.is_some() { "id" } else { "id DESC" };
+    conditions.finish(order, if filter.limit == 0 { LIST } else { filter.limit })
 }
 
 /// Conditions that must all hold, and what they bind.
@@ -121,14 +125,14 @@ impl Conditions {
         format!("owner IS NOT NULL AND owner IN {workers}")
     }
 
-    fn finish(self, limit: usize) -> Selection {
+    fn finish(self, order: &str, limit: usize) -> Selection {
         let filter = match self.conditions.is_empty() {
             true => String::new(),
             false => format!(" WHERE {}", self.conditions.join(" AND ")),
         };
         let last = self.texts.len() + 1;
         let statement =
-            format!("SELECT {RUN_COLUMNS} FROM runs{filter} ORDER BY id DESC LIMIT ${last}");
+            format!("SELECT {RUN_COLUMNS} FROM runs{filter} ORDER BY {order} LIMIT ${last}");
         Selection { statement, texts: self.texts, limit: limit as u64 }
     }
 }
@@ -170,6 +174,7 @@ pub(crate) fn samples() -> Vec<String> {
         since: Some(1),
         until: Some(2),
         before: Some(run),
+        after: Some(run),
         limit: 5,
     };
     let some = |change: fn(&mut Filter)| {

@@ -15,10 +15,10 @@ pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, sessio
     outcome, note, archived, turns, tool_calls, input_tokens, output_tokens, cost, \
     reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits, \
     label, priority, background, expects, gathers, gathered_at, paused, finished_at, cleanup, \
-    erased, account, budget, drawn, calling, calling_for, asks";
+    erased, account, budget, drawn, calling, calling_for, asks, abreast, archive_after";
 
 /// Those that never change.
-const CONSTANT: [&str; 13] = [
+const CONSTANT: [&str; 15] = [
     "id",
     "workspace",
     "session",
@@ -32,13 +32,16 @@ const CONSTANT: [&str; 13] = [
     "cleanup",
     "account",
     "budget",
+    "abreast",
+    "archive_after",
 ];
 
 /// How many columns `RUN_COLUMNS` has.
-pub(crate) const RUN_WIDTH: usize = 49;
+pub(crate) const RUN_WIDTH: usize = 51;
 
 /// What of a run that waits for a slot is looked at.
-const QUEUED_COLUMNS: &str = "id, root, parent, agent, model, workspace, priority, ready_at";
+const QUEUED_COLUMNS: &str =
+    "id, root, parent, agent, model, workspace, priority, ready_at, abreast";
 
 /// Has something to do, and nobody who does it.
 const READY: &str = "runnable = 1 AND owner IS NULL AND paused = 0";
@@ -111,6 +114,8 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     ALTER TABLE runs ADD COLUMN calling TEXT;
     ALTER TABLE runs ADD COLUMN calling_for TEXT NOT NULL DEFAULT 'turn';
     ALTER TABLE runs ADD COLUMN asks BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN abreast BIGINT;
+    ALTER TABLE runs ADD COLUMN archive_after BIGINT;
     UPDATE runs SET calling = model WHERE reserved_input + reserved_output + reserved_cost > 0;
     UPDATE runs SET finished_at = updated_at WHERE outcome IS NOT NULL;
     DROP INDEX runs_ready;
@@ -125,6 +130,8 @@ pub(crate) const MIGRATIONS: &[&str] = &[
         WHERE runnable = 1 AND owner IS NULL AND paused = 0;
     CREATE INDEX runs_gathering ON runs (gathered_at) WHERE gathered_at > 0;
     CREATE INDEX runs_to_put_away ON runs (finished_at) WHERE finished_at > 0 AND archived = 0;
+    CREATE INDEX runs_to_put_away_early ON runs ((finished_at + archive_after))
+        WHERE archive_after IS NOT NULL AND finished_at > 0 AND archived = 0;
     CREATE INDEX runs_to_erase ON runs (finished_at) WHERE archived = 1 AND erased = 0;
     CREATE INDEX runs_to_delete ON runs (finished_at)
         WHERE cleanup = 'delete' AND erased = 0 AND finished_at > 0;
@@ -454,7 +461,7 @@ mod tests {
             }
         }
         all.extend([runs_by_beginning(), runs_by_ending()]);
-        all.extend([Leftover::Ended, Leftover::Unwanted, Leftover::Archived].map(leftovers));
+        all.extend(Leftover::ALL.map(leftovers));
         let every = [By::Nothing, By::Run, By::Tree, By::Agent, By::Model, By::Label, By::Day];
         for (by, bits) in every.into_iter().flat_map(|by| (0..16).map(move |bits| (by, bits))) {
             let is_set = |bit: i32| bits & (1 << bit) != 0;
@@ -517,6 +524,8 @@ mod tests {
             crate::selection::select(&filter, &[]).statement
         };
         let run = RunId::from_u128(1);
+        let next = Filter { kin: Kin::TreeOf(run), after: Some(run), ..Filter::default() };
+        let next_of_tree = crate::selection::select(&next, &[]).statement;
         let table = [
             (listed(false, Kin::All, false), "sqlite_autoindex_runs_1"),
             (listed(false, Kin::All, true), "runs_unfinished"),
@@ -527,9 +536,11 @@ mod tests {
             (listed(false, Kin::ChildrenOf(run), false), "runs_by_parent"),
             (listed(false, Kin::TreeOf(run), false), "runs_by_root"),
             (listed(false, Kin::TreeOf(run), true), "runs_open_in_tree"),
+            (next_of_tree, "runs_by_root"),
             (runs_by_beginning(), "sqlite_autoindex_runs_1"),
             (runs_by_ending(), "runs_by_ending"),
             (leftovers(Leftover::Ended), "runs_to_put_away"),
+            (leftovers(Leftover::Due), "runs_to_put_away_early"),
             (leftovers(Leftover::Unwanted), "runs_to_delete"),
             (leftovers(Leftover::Archived), "runs_to_erase"),
         ];

@@ -1,16 +1,21 @@
 //! The smallest program that gives agents a shell, and what the tests use as their host.
 //!
-//! `host COMMAND...` runs shell commands in the current folder through the launcher.
+//! `host [read-only|workspace-write|full] COMMAND...` runs shell commands in the current folder
+//! through the launcher, confined as said.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use posse_tools::Workspace;
+use posse_tools::confine::Confinement;
 use posse_tools::launch::{self, Command, Status};
 use std::error::Error;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+const PROFILES: [&str; 3] = ["read-only", "workspace-write", "full"];
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     // First of all, before any thread: this same program is started again as a supervisor.
@@ -21,7 +26,16 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let nobody_cancels = CancellationToken::new();
     let show = |text: &str| print!("{text}");
-    for line in std::env::args_os().skip(1) {
+    let mut lines: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let confinement = match lines.first().and_then(|word| word.to_str()) {
+        Some("read-only") => Confinement::default(),
+        Some("full") => Confinement::none(),
+        _ => Confinement::workspace_write(),
+    };
+    if lines.first().is_some_and(|word| PROFILES.iter().any(|profile| word == profile)) {
+        lines.remove(0);
+    }
+    for line in lines {
         let command = Command {
             program: "bash".into(),
             args: vec!["--noprofile".into(), "--norc".into(), "-c".into(), line],
@@ -29,6 +43,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             variables: Vec::new(),
             deadline: Duration::from_secs(600),
             output_cap: 30_000,
+            confinement: confinement.clone(),
         };
         let run = launcher.run(&workspace, &command, &nobody_cancels, &show);
         let finished = runtime.block_on(run)?;

@@ -1,6 +1,7 @@
 //! The tool Bash: one command in a fresh shell, through the launcher.
 
 use crate::arguments::{Arguments, spec};
+use crate::confine::Confinement;
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, Launcher, Status};
 use crate::place::RunFiles;
@@ -49,6 +50,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 pub(crate) struct Bash {
     pub files: Arc<RunFiles>,
     pub launcher: Launcher,
+    pub confinement: Confinement,
 }
 
 #[async_trait]
@@ -82,12 +84,23 @@ impl Bash {
             variables: self.variables()?,
             deadline: Duration::from_millis(timeout),
             output_cap: OUTPUT_BYTES,
+            confinement: self.confinement(),
         };
         let progress = |text: &str| context.progress(text);
         let workspace = &self.files.workspace;
         let finished = self.launcher.run(workspace, &command, &context.cancel, &progress).await;
         let finished = finished.map_err(|error| Failure(error.to_string()))?;
         Ok(tell(finished, command.deadline))
+    }
+
+    /// With the folders of the run besides its workspace.
+    fn confinement(&self) -> Confinement {
+        let mut confinement = self.confinement.clone();
+        let scratch = self.files.scratch.iter();
+        confinement.writable.extend(scratch.map(|scratch| scratch.path().to_owned()));
+        let read_only = self.files.read_only.iter();
+        confinement.readable.extend(read_only.map(|folder| folder.path().to_owned()));
+        confinement
     }
 
     /// Where the scratch folder is. Many programs use it without being told, so it must be there.
@@ -112,6 +125,9 @@ fn tell(finished: Finished, deadline: Duration) -> ToolOutput {
         Status::Exited(0) => None,
         Status::Exited(code) => Some(format!("exit code {code}")),
         Status::Signalled(signal) => Some(format!("killed by signal {signal}")),
+        Status::OverLimit(limit) => {
+            Some(format!("{limit}, and was killed with all it had started"))
+        }
         Status::Cancelled => Some("the command was cancelled and killed".to_owned()),
         Status::TimedOut => Some(format!(
             "timed out after {} s and killed with all it had started; set a longer timeout (at \

@@ -5,6 +5,7 @@
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::failure::{Failure, answer};
+use crate::path_rules::Usage;
 use crate::place::RunFiles;
 use crate::replace::Target;
 use crate::text::{self, Unencodable};
@@ -86,7 +87,7 @@ fn edit(files: &Arc<RunFiles>, input: Value) -> Result<ToolOutput, Failure> {
     };
     change.check()?;
     // Looked for first: `Target::find` would create the folders of a file that is not there.
-    place.open_file()?;
+    place.open_file(Usage::Change)?;
     let _lock = place.lock_for_writing();
     let target = Target::find(&place)?;
     let Some(existing) = target.existing()? else {

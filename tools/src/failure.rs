@@ -78,6 +78,8 @@ pub(crate) enum PathError {
     DanglingLink { path: String },
     #[error("{path} can only be read; write a copy inside of the working folder")]
     ReadOnly { path: String },
+    #[error("{path} may not be used so: {reason}")]
+    Rule { path: String, reason: String },
     #[error("no permission to use {path}; ask for it to be changed or work without it")]
     Denied { path: String },
     #[error("cannot use {path}: {source}")]

@@ -3,6 +3,7 @@
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::failure::{Failure, answer};
+use crate::path_rules::Usage;
 use crate::pattern::Pattern;
 use crate::place::{Place, RunFiles};
 use crate::walk::{self, Files};
@@ -62,7 +63,7 @@ fn glob(
     let arguments = Arguments::check(&SPEC, input)?;
     let pattern = Pattern::parse(files, arguments.text("pattern"))?;
     let place = walk::start(files, arguments.optional_text("path"), Some(&pattern))?;
-    let folder = walk::folder(&place)?;
+    let folder = walk::folder(&place, Usage::Find)?;
     let mut found = String::new();
     let mut count = 0;
     for path in Files::below(&folder, None, cancel)? {
@@ -88,7 +89,9 @@ fn glob(
     Ok(ToolOutput::text(found))
 }
 
-/// True when the path is there beneath the handle too, not only where the walk was led.
+/// True when the path is there beneath the handle too, not only where the walk was led, and may be
+/// named.
 fn exists(folder: &Place, path: &Path) -> bool {
     folder.dir().symlink_metadata(path).is_ok_and(|found| found.is_file())
+        && folder.found(path.to_owned()).check_name(Usage::Find).is_ok()
 }

@@ -3,6 +3,7 @@
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::failure::{Failure, PathError, answer};
+use crate::path_rules::Usage;
 use crate::pattern::Pattern;
 use crate::place::{Place, RunFiles};
 use crate::walk::{self, Files};
@@ -114,19 +115,19 @@ fn grep(
     let glob = glob.transpose()?;
     let types = arguments.optional_text("type").map(file_types).transpose()?;
     let place = walk::start(files, arguments.optional_text("path"), glob.as_ref())?;
-    match place.open_file() {
+    match place.open_file(Usage::Search) {
         Ok((file, _)) => {
             search.file(&place, file);
         }
         Err(PathError::Folder { .. }) => {
-            let folder = walk::folder(&place)?;
+            let folder = walk::folder(&place, Usage::Search)?;
             for path in Files::below(&folder, types, cancel)? {
                 if glob.as_ref().is_some_and(|glob| !glob.wants(&folder, &path)) {
                     continue;
                 }
                 // The walk's word is not enough: the file is opened beneath the handle.
-                let place = folder.at(path);
-                let Ok((file, _)) = place.open_file() else { continue };
+                let place = folder.found(path);
+                let Ok((file, _)) = place.open_file(Usage::Search) else { continue };
                 if !search.file(&place, file) {
                     break;
                 }

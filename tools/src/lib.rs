@@ -10,6 +10,7 @@
 mod arguments;
 mod bash;
 mod blocking;
+pub mod confine;
 mod edit;
 pub mod egress;
 mod failure;
@@ -19,6 +20,7 @@ mod kind;
 pub mod launch;
 mod linux;
 mod list;
+mod path_rules;
 mod pattern;
 mod place;
 mod read;
@@ -34,17 +36,20 @@ mod workspace;
 mod write;
 
 pub use failure::ToolError;
+pub use path_rules::{PathRules, Reached, Usage};
 pub use read_only::ReadOnly;
 pub use scratch::Scratch;
 pub use workspace::Workspace;
 
+use confine::Confinement;
 use launch::Launcher;
 use place::RunFiles;
 use posse_agent::Tool;
 use seen::Seen;
 use std::sync::Arc;
 
-/// The tools of one run, in the order in which a model is offered them.
+/// The tools of one run, in the order in which a model is offered them. Commands may change the
+/// workspace and have no network.
 ///
 /// Make a new set for each run: it remembers which files the run has read, so that no edit is
 /// based on content the run never saw. With a scratch folder, which must be the run's own, the
@@ -55,18 +60,22 @@ pub fn toolset(
     scratch: Option<&Scratch>,
     launcher: Option<&Launcher>,
 ) -> Vec<Arc<dyn Tool>> {
-    toolset_reading(workspace, scratch, Vec::new(), launcher)
+    let confinement = Confinement::workspace_write();
+    toolset_within(workspace, scratch, Vec::new(), launcher, &confinement)
 }
 
-/// The same, with folders besides that the file tools read, by absolute paths, and never write.
-pub fn toolset_reading(
+/// The same within another confinement, and with folders besides that can be read, by absolute
+/// paths, and not written. Where commands cannot be confined like this there is no Bash.
+pub fn toolset_within(
     workspace: &Arc<Workspace>,
     scratch: Option<&Scratch>,
     read_only: Vec<ReadOnly>,
     launcher: Option<&Launcher>,
+    confinement: &Confinement,
 ) -> Vec<Arc<dyn Tool>> {
     let (workspace, scratch) = (workspace.clone(), scratch.cloned());
-    let files = Arc::new(RunFiles { workspace, scratch, read_only, seen: Seen::default() });
+    let files =
+        Arc::new(RunFiles { workspace, scratch, read_only, rules: None, seen: Seen::default() });
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::Read { files: files.clone() }),
         Arc::new(write::Write { files: files.clone() }),
@@ -76,8 +85,9 @@ pub fn toolset_reading(
         Arc::new(list::List { files: files.clone() }),
         Arc::new(todo::TodoWrite),
     ];
-    if let Some(launcher) = launcher {
-        tools.push(Arc::new(bash::Bash { files, launcher: launcher.clone() }));
+    if let Some(launcher) = launcher.filter(|launcher| launcher.backend(confinement).is_ok()) {
+        let (launcher, confinement) = (launcher.clone(), confinement.clone());
+        tools.push(Arc::new(bash::Bash { files, launcher, confinement }));
     }
     tools
 }

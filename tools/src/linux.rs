@@ -24,6 +24,11 @@ pub(crate) fn path_of_handle(handle: &impl AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
+/// Where the file behind `handle` is now, as the kernel says.
+pub(crate) fn real_path(handle: impl AsFd) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()))
+}
+
 /// Gives the file `from` the name `to` in the same folder, unless that name is taken.
 pub(crate) fn rename_unless_taken(folder: impl AsFd, from: &OsStr, to: &OsStr) -> io::Result<()> {
     let folder = folder.as_fd();
@@ -165,6 +170,30 @@ pub(crate) fn descendants() -> io::Result<Vec<Process>> {
         }
     }
     Ok(found)
+}
+
+/// The numbers of the processes below this one, at most one more than `most`. Cheap while they are
+/// few, unlike [`descendants`], but only if the kernel keeps the lists; else there are none.
+pub(crate) fn tree(most: u32) -> Vec<Pid> {
+    let mut found: Vec<Pid> = Vec::new();
+    let mut parents = vec![getpid()];
+    while let Some(parent) = parents.pop() {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid()));
+        for thread in threads.into_iter().flatten().flatten() {
+            let Ok(children) = std::fs::read_to_string(thread.path().join("children")) else {
+                continue;
+            };
+            let children = children.split_ascii_whitespace().filter_map(|id| id.parse().ok());
+            for child in children.filter_map(Pid::from_raw) {
+                if found.len() as u64 > u64::from(most) {
+                    return found;
+                }
+                found.push(child);
+                parents.push(child);
+            }
+        }
+    }
+    found
 }
 
 fn look_up(id: i32) -> Option<Process> {

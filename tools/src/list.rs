@@ -3,6 +3,7 @@
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::failure::{Failure, answer};
+use crate::path_rules::Usage;
 use crate::place::RunFiles;
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
@@ -54,7 +55,7 @@ fn list(
 ) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
     let place = files.place(arguments.optional_text("path").unwrap_or("."))?;
-    let folder = place.open_folder()?;
+    let folder = place.open_folder(Usage::List)?;
     let mut names = Vec::new();
     for entry in folder.entries().map_err(|error| place.explain(error))? {
         if cancel.is_cancelled() {

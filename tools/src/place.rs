@@ -5,6 +5,8 @@
 //! beneath a handle, so that a path never leads from one folder to another, nor out of all.
 
 use crate::failure::{Bounds, PathError, explain};
+use crate::linux;
+use crate::path_rules::{PathRules, Reached, Usage};
 use crate::read_only::ReadOnly;
 use crate::scratch::{Opened, Scratch};
 use crate::seen::{Knowledge, Seen};
@@ -14,8 +16,9 @@ use rustix::fs::OFlags;
 use std::borrow::Cow;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 
 /// How many names of a folder are looked at for one that resembles a missing one.
@@ -27,6 +30,8 @@ pub(crate) struct RunFiles {
     pub scratch: Option<Scratch>,
     pub read_only: Vec<ReadOnly>,
     pub seen: Seen,
+    /// What is asked about each file once it is open.
+    pub rules: Option<Arc<dyn PathRules>>,
 }
 
 /// Which of the folders.
@@ -100,7 +105,8 @@ impl RunFiles {
             _ => None,
         };
         let elsewhere = opened.map(|opened| (root, Arc::new(opened)));
-        Ok(Place { files: self.clone(), elsewhere, path: below.to_owned() })
+        let reached = Reached::Named;
+        Ok(Place { files: self.clone(), elsewhere, path: below.to_owned(), reached })
     }
 
     fn bounds(&self) -> Bounds<'_> {
@@ -117,12 +123,19 @@ pub(crate) struct Place {
     elsewhere: Option<(Root, Arc<Opened>)>,
     /// Below the folder.
     path: PathBuf,
+    reached: Reached,
 }
 
 impl Place {
     /// Another place in the same folder.
     pub(crate) fn at(&self, path: PathBuf) -> Place {
-        Place { files: self.files.clone(), elsewhere: self.elsewhere.clone(), path }
+        let Place { files, elsewhere, reached, .. } = self.clone();
+        Place { files, elsewhere, path, reached }
+    }
+
+    /// A place in the same folder that a search came by.
+    pub(crate) fn found(&self, path: PathBuf) -> Place {
+        Place { reached: Reached::Found, ..self.at(path) }
     }
 
     /// The path below the folder.
@@ -178,12 +191,46 @@ impl Place {
         self.name().display().to_string()
     }
 
-    /// Opens a regular file to read. Anything else is an error at once, never a wait.
-    pub(crate) fn open_file(&self) -> Result<(File, Metadata), PathError> {
+    /// Opens a regular file. Anything else is an error at once, never a wait; so is a file that
+    /// may not be used so.
+    pub(crate) fn open_file(&self, usage: Usage) -> Result<(File, Metadata), PathError> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(nonblocking());
         let opened = self.dir().open_with(&self.path, &options);
-        self.regular(opened.map_err(|error| self.explain(error))?.into_std())
+        let opened = self.regular(opened.map_err(|error| self.explain(error))?.into_std())?;
+        self.check(usage, &opened.0, Path::new(""))?;
+        Ok(opened)
+    }
+
+    /// Refuses what the rules do not allow: the file `below` the one behind `handle`.
+    pub(crate) fn check(
+        &self,
+        usage: Usage,
+        handle: impl AsFd,
+        below: &Path,
+    ) -> Result<(), PathError> {
+        let Some(rules) = &self.files.rules else { return Ok(()) };
+        let unknown = |source: io::Error| PathError::Io { path: self.show(), source };
+        let real = linux::real_path(handle).map_err(unknown)?;
+        let root = linux::real_path(self.dir()).map_err(unknown)?;
+        // Both may have moved since the run began; what counts is where one is in the other.
+        let inside = real.strip_prefix(&root).map_err(|_| unknown(io::Error::other("it moved")))?;
+        let real = joined(&joined(self.root_path(), inside), below);
+        let named = joined(self.root_path(), &self.path);
+        match rules.refuse(usage, self.reached, &named, &real) {
+            Some(reason) => Err(PathError::Rule { path: self.show(), reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what the rules do not allow of a file that is at this very place, without links.
+    pub(crate) fn check_name(&self, usage: Usage) -> Result<(), PathError> {
+        let Some(rules) = &self.files.rules else { return Ok(()) };
+        let path = joined(self.root_path(), &self.path);
+        match rules.refuse(usage, self.reached, &path, &path) {
+            Some(reason) => Err(PathError::Rule { path: self.show(), reason }),
+            None => Ok(()),
+        }
     }
 
     /// Refuses everything but a regular file.
@@ -204,9 +251,11 @@ impl Place {
         Err(PathError::Special { path: self.show(), kind })
     }
 
-    /// Opens a folder.
-    pub(crate) fn open_folder(&self) -> Result<Dir, PathError> {
-        self.dir().open_dir(&self.path).map_err(|error| self.explain(error))
+    /// Opens a folder, unless it may not be used so.
+    pub(crate) fn open_folder(&self, usage: Usage) -> Result<Dir, PathError> {
+        let opened = self.dir().open_dir(&self.path).map_err(|error| self.explain(error))?;
+        self.check(usage, &opened, Path::new(""))?;
+        Ok(opened)
     }
 
     /// The same place without links, `.` and `..`.
@@ -260,6 +309,21 @@ impl Place {
             .map(|name| self.at(parent.join(name)).show())
             .collect()
     }
+}
+
+/// `below` in `folder`, as the text says.
+fn joined(folder: &Path, below: &Path) -> PathBuf {
+    let mut path = folder.to_owned();
+    for part in below.components() {
+        match part {
+            Component::Normal(name) => path.push(name),
+            Component::ParentDir => {
+                path.pop();
+            }
+            _ => {}
+        }
+    }
+    path
 }
 
 /// The flags with which a FIFO or a device cannot make the open wait or become a terminal.

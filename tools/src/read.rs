@@ -2,6 +2,7 @@
 
 use crate::arguments::{Arguments, spec};
 use crate::failure::{Failure, answer};
+use crate::path_rules::Usage;
 use crate::place::{Place, RunFiles, read_up_to};
 use crate::{blocking, kind, text};
 use async_trait::async_trait;
@@ -82,7 +83,7 @@ impl Read {
             first: arguments.count("offset").unwrap_or(1).max(1),
             lines: arguments.count("limit").unwrap_or(LINES),
         };
-        let (file, metadata) = place.open_file()?;
+        let (file, metadata) = place.open_file(Usage::Read)?;
         fail::fail_point!("tool.read.opened");
         let size = metadata.len();
         if size <= SMALL_BYTES {

@@ -6,6 +6,7 @@
 //! must be opened again beneath the root before anything of it is shown.
 
 use crate::failure::{Failure, PathError};
+use crate::path_rules::Usage;
 use crate::pattern::Pattern;
 use crate::place::{Place, Root, RunFiles};
 use ignore::types::Types;
@@ -119,8 +120,8 @@ pub(crate) fn start(
 
 /// The folder that a search is asked to look at, canonical: by handle, so that one outside is
 /// refused here.
-pub(crate) fn folder(place: &Place) -> Result<Place, PathError> {
-    place.open_folder()?;
+pub(crate) fn folder(place: &Place, usage: Usage) -> Result<Place, PathError> {
+    place.open_folder(usage)?;
     let canonical = place.canonical()?;
     let is_root = canonical.path() == Path::new(".");
     Ok(if is_root { canonical.at(PathBuf::new()) } else { canonical })

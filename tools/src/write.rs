@@ -3,6 +3,7 @@
 use crate::arguments::{Arguments, spec};
 use crate::edit::whole_difference;
 use crate::failure::{Failure, answer};
+use crate::path_rules::Usage;
 use crate::place::{Place, RunFiles};
 use crate::replace::{Existing, Target};
 use crate::seen::Knowledge;
@@ -51,7 +52,8 @@ impl Tool for Write {
         let content = input.get("content")?.as_str()?.to_owned();
         let files = self.files.clone();
         let shown = move || {
-            let before = files.place(&path).ok().and_then(|place| place.open_file().ok());
+            let before =
+                files.place(&path).ok().and_then(|place| place.open_file(Usage::Change).ok());
             let before = before.and_then(|(mut file, _)| {
                 let mut bytes = Vec::new();
                 io::Read::read_to_end(&mut file, &mut bytes).ok()?;

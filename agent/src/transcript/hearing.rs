@@ -12,7 +12,7 @@ impl Transcript {
         match &received.from {
             Sender::User | Sender::Run(_) => {
                 if idle {
-                    self.begin_leg();
+                    self.begin_leg(self.time_left_to(&received.from));
                 }
                 self.phase.awake |= idle || !received.later;
             }
@@ -33,6 +33,16 @@ impl Transcript {
         }
     }
 
+    /// How much time is left to whoever says something that sets the agent to work, if it is limited.
+    fn time_left_to(&self, from: &Sender) -> Option<u64> {
+        match from {
+            Sender::Run(caller) => caller.time.left_ms,
+            // What it is told first comes from its parent.
+            _ if !self.phase.begun => self.started.as_ref()?.parent.as_ref()?.time.left_ms,
+            _ => None,
+        }
+    }
+
     /// Nothing is under way, and the model has nothing to answer.
     fn is_idle(&self) -> bool {
         self.phase.finished.is_some() || !self.has_news() && self.calls_done()
@@ -44,7 +54,9 @@ impl Transcript {
             return;
         }
         let message = Arc::new(message.clone());
-        self.awaited.ended(told.run);
+        if self.awaited.ended(told.run) {
+            self.worked(told.worked_ms);
+        }
         if told.kept {
             self.later.push((seq, message));
             return;

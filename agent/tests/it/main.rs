@@ -11,4 +11,5 @@ mod fork;
 mod limits;
 mod standing_in;
 mod stopping;
+mod time;
 mod world;

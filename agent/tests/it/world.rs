@@ -140,8 +140,14 @@ impl World {
     pub fn end_child(&mut self, run: RunId) -> Seq {
         let index = self.children.iter().position(|(child, _)| *child == run).unwrap();
         let (run, announce) = self.children.remove(index);
-        let told =
-            Announced { run, announce, inherited: false, kept: false, extra: Extra::default() };
+        let told = Announced {
+            run,
+            announce,
+            inherited: false,
+            kept: false,
+            worked_ms: 0,
+            extra: Extra::default(),
+        };
         self.push(Event::MessageReceived(MessageReceived {
             from: Sender::Child(told),
             message: Message::user(format!("{run} has ended")),

@@ -157,6 +157,8 @@ impl Common {
         cassette: Option<Cassette>,
     ) -> Result<RuntimeConfig, Failure> {
         let environment = self.environment.for_processes.clone();
+        let Environment { config_folder, data_folder, .. } = &self.environment;
+        let own = [config_folder, data_folder].into_iter().flatten().cloned();
         let mut models = config.model.value.iter().cloned();
         Ok(RuntimeConfig {
             durability: config.durability.value,
@@ -172,12 +174,15 @@ impl Common {
             effort: config.effort.value,
             patience: config.patience.patience(),
             stall: config.patience.stall(),
+            mode: config.permissions.mode.value,
+            permissions: config.permissions.permissions(),
+            home: self.environment.home_folder.clone(),
             limits: config.limits.limits(),
             budget: config.budget.budget(),
             lifecycle: config.lifecycle.lifecycle(),
             skills: self.skills(agents.working_folder()),
             agents,
-            launcher: Some(self.launcher.clone().with_environment(environment)),
+            launcher: Some(self.launcher.clone().with_environment(environment).hiding(own)),
             max_concurrent: config.max_concurrent.value,
             lanes: config.lanes.caps(),
             recovery: Recovery::Wait,

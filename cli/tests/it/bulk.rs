@@ -154,7 +154,29 @@ async fn a_large_tree_is_shown_in_part() {
     let run = world.only_run().await;
     let part = world.run(&["runs", "tree", &run, "--limit", "4"]).await.expect(0);
     assert_eq!(part.out.lines().count(), 4, "{part:?}");
-    assert!(part.err.starts_with("… 6 more; "), "{part:?}");
+    assert!(part.err.starts_with("… 6 more; next ones: --after "), "{part:?}");
+    // Page by page it is all of it, in its order.
+    let all = world.run(&["runs", "tree", &run]).await.expect(0).out;
+    let mut seen = part.out.clone();
+    let mut err = part.err;
+    while let Some((_, after)) = err.lines().next().unwrap().split_once("--after ") {
+        let next = ["runs", "tree", &run, "--limit", "4", "--after", after];
+        let page = world.run(&next).await.expect(0);
+        seen.push_str(&page.out);
+        err = page.err;
+    }
+    assert!(err.starts_with("10 runs: "), "{err}");
+    assert_eq!(seen, all);
+    let pages = ["runs", "tree", &run, "--limit", "6", "--json"];
+    let first = world.run(&pages).await.expect(0).json();
+    assert_eq!(first["children"].as_array().unwrap().len(), 5, "{first}");
+    let after = first["next"].as_str().unwrap();
+    let second = world.run(&[&pages[..], &["--after", after]].concat()).await.expect(0).json();
+    assert_eq!(second["children"].as_array().unwrap().len(), 4, "{second}");
+    assert_eq!((&second["next"], &second["left_out"]), (&json!(null), &json!(5)));
+    let wrong = ["runs", "tree", after, "--after", run.as_str()];
+    let refused = world.run(&wrong).await.expect(2);
+    assert!(refused.err.contains("is not shown in the tree of"), "{refused:?}");
     let top = world.run(&["runs", "tree", &run, "--depth", "0", "--json"]).await.expect(0).json();
     assert_eq!((&top["children"], &top["left_out"]), (&json!([]), &json!(9)));
     assert_eq!(rows(&world, &["--tree", &run]).await.len(), 10);

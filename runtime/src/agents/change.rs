@@ -41,8 +41,10 @@ pub(crate) fn apply(
     }
     let allow = resolve::allow(written, tools, findings);
     spec.disallowed_tools.extend(resolve::denied(written, tools, findings));
+    let mode = change.permission_mode.and_then(PermissionMode::mode);
     match trust {
         Trust::User => {
+            spec.mode = mode.or(spec.mode);
             spec.limits = replaced(&change.limits(), &spec.limits);
             spec.budget = budget::replaced(&change.budget(), &spec.budget);
             spec.max_depth = change.max_depth.or(spec.max_depth);
@@ -65,12 +67,21 @@ pub(crate) fn apply(
                 );
                 findings.error(Place::UNKNOWN, reason);
             }
+            spec.mode = mode.into_iter().chain(spec.mode).min();
             spec.limits = narrowed(&change.limits(), &spec.limits, limits);
             spec.budget = budget::narrowed(&change.budget(), &spec.budget, budget);
             spec.max_depth = match change.max_depth {
                 Some(depth) => Some(depth.min(spec.max_depth.unwrap_or(max_depth))),
                 None => spec.max_depth,
             };
+            if let Some(rules) = allow.tools.as_deref().and_then(crate::policy::scopes) {
+                let reason = format!(
+                    "a change by a project can name tools, and not with what they may be called \
+                     ({}); deny what it must not do, with `disallowed_tools`",
+                    rules.join(", ")
+                );
+                findings.error(written.place(Field::Tools), reason);
+            }
             if allow.tools.is_some() {
                 let wanted = allowed(tools, allow.tools.as_deref(), &[]);
                 keep(spec, tools, |tool| wanted.contains(&tool.name));

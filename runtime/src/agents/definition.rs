@@ -10,7 +10,8 @@ use super::resolve::{self, Trust};
 use super::tool_facts::ToolFacts;
 use crate::config::parse_duration;
 use posse_protocol::{
-    AgentName, AgentSpec, Announce, Budget, Context, Effort, Isolation, Limits, SubagentRules, Usd,
+    AgentName, AgentSpec, Announce, Budget, Context, Effort, Isolation, Limits, Mode,
+    SubagentRules, Usd,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -29,11 +30,12 @@ pub struct AgentDefinition {
     /// Its system prompt; in Markdown, the body.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prompt: String,
-    /// The tools it may call: names, groups such as `@read`, patterns such as `mcp__files__*`,
-    /// `Task(explore, plan)`. Left out, or exactly `*`: all that its caller can hand on.
+    /// The tools it may call: names, groups such as `@read`, patterns such as `mcp__files__*`, rules
+    /// such as `Read(src/**)` and `Task(explore, plan)`. Left out, or exactly `*`: all that its
+    /// caller can hand on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The tools it may not call, whatever `tools` says.
+    /// The tools it may not call, or calls it may not make, whatever `tools` says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disallowed_tools: Option<Vec<String>>,
     /// Its model, and after it those to go on with when that one cannot be had.
@@ -45,7 +47,7 @@ pub struct AgentDefinition {
     /// Model calls, at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// How what it does is approved. `plan` has an effect: the agent only looks.
+    /// How its calls are decided that no rule decides; never laxer than its caller's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<PermissionMode>,
     /// Skills it has from the start.
@@ -192,6 +194,18 @@ pub struct Measure {
     /// Runs below it that have not ended; of a budget alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<u64>,
+}
+
+impl PermissionMode {
+    /// The mode that it asks for, if it asks for one that a file can ask for.
+    pub(crate) fn mode(self) -> Option<Mode> {
+        match self {
+            PermissionMode::Default | PermissionMode::BypassPermissions => None,
+            PermissionMode::AcceptEdits | PermissionMode::Auto => Some(Mode::AcceptEdits),
+            PermissionMode::Plan => Some(Mode::Plan),
+            PermissionMode::DontAsk => Some(Mode::DontAsk),
+        }
+    }
 }
 
 impl AgentDefinition {

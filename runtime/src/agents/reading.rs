@@ -322,11 +322,15 @@ fn permission_mode(definition: &mut AgentDefinition, node: &Node, findings: &mut
     let field = Field::PermissionMode;
     definition.permission_mode = values::word(node, field, &PERMISSION_MODES, findings);
     match definition.permission_mode {
-        None | Some(PermissionMode::Default | PermissionMode::Plan) => {}
-        Some(_) => findings.not_in_force(
+        Some(PermissionMode::BypassPermissions) => findings.warning(
             node.place,
-            "`permissionMode` is read and checked; of its values only `plan` has an effect yet",
+            "`bypassPermissions` has no effect: no file can say that nobody is asked, only \
+             `posse run --mode bypass` can",
         ),
+        Some(PermissionMode::Auto) => {
+            findings.note(node.place, "`auto` is read as `acceptEdits`");
+        }
+        _ => {}
     }
 }
 
@@ -369,9 +373,7 @@ fn subagents(
     }
     match serde_json::from_value::<FileSubagents>(node.to_json()) {
         Ok(file) => {
-            if let Some(key) = file.of_settings() {
-                let reason =
-                    format!("`subagents.{key}` belongs into the settings, not to one agent");
+            if let Some(reason) = file.unfit_for_an_agent() {
                 findings.error(node.place, reason);
                 return None;
             }

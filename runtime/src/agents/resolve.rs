@@ -8,6 +8,7 @@ use super::tool_facts::{LOOKING, ToolFacts, allowed};
 use super::tool_list;
 use crate::config::budget::narrowed;
 use crate::config::limits::stricter;
+use crate::policy::{parts, tool_names};
 use crate::trust::Standing;
 use posse_protocol::{AgentName, AgentSpec, Budget, Context, Limits};
 
@@ -54,6 +55,7 @@ pub(crate) fn spec(
         announce: definition.announce,
         isolation: definition.isolation,
         subagents: definition.subagents.clone().unwrap_or_default(),
+        mode: definition.permission_mode.and_then(PermissionMode::mode),
         limits: definition.limits(),
         budget: definition.budget(),
         ..AgentSpec::new(name)
@@ -71,8 +73,9 @@ pub(crate) fn spec(
     if let Trust::Project { standing, limits, budget, .. } = trust {
         spec.limits = stricter(spec.limits, limits);
         spec.budget = narrowed(&spec.budget, &Budget::default(), budget);
-        // What was done is not a project's to remove.
+        // What was done is not a project's to remove or to put away.
         spec.subagents.default_cleanup = None;
+        spec.subagents.archive_after_minutes = None;
         if !standing.is_trusted() {
             only_look(&mut spec, standing, written.place(Field::Tools), tools, findings);
         }
@@ -123,11 +126,17 @@ pub(crate) fn common(one: Option<Vec<String>>, other: Option<Vec<String>>) -> Op
     }
 }
 
-/// Leaves the tools that `wanted` picks.
+/// Leaves the tools that `wanted` picks, with what they may be called with.
 pub(crate) fn keep(spec: &mut AgentSpec, tools: &[ToolFacts], wanted: impl Fn(&ToolFacts) -> bool) {
     let mut kept = allowed(tools, spec.tools.as_deref(), &spec.disallowed_tools);
     kept.retain(|name| tools.iter().any(|tool| tool.name == *name && wanted(tool)));
-    spec.tools = Some(kept);
+    let before = spec.tools.take().unwrap_or_default();
+    let rules = |name: String| {
+        let of_tool = |entry: &&String| matches!(parts(entry), (tool, Some(_)) if tool == name);
+        let rules: Vec<String> = before.iter().filter(of_tool).cloned().collect();
+        if rules.is_empty() { vec![name] } else { rules }
+    };
+    spec.tools = Some(kept.into_iter().flat_map(rules).collect());
 }
 
 /// Leaves the tools that look, and says which others were named.
@@ -141,7 +150,7 @@ fn only_look(
     let before = allowed(tools, spec.tools.as_deref(), &spec.disallowed_tools);
     let looks = |tool: &ToolFacts| LOOKING.contains(&tool.name.as_str());
     keep(spec, tools, looks);
-    let kept = spec.tools.as_deref().unwrap_or_default();
+    let kept = tool_names(spec.tools.as_deref().unwrap_or_default());
     let lost: Vec<&str> =
         before.iter().filter(|name| !kept.contains(name)).map(String::as_str).collect();
     if !lost.is_empty() && !kept.is_empty() {

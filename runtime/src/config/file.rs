@@ -6,6 +6,7 @@ use super::budget::FileBudget;
 use super::lanes::FileLanes;
 use super::limits::FileLimits;
 use super::patience::FilePatience;
+use super::permissions::FilePermissions;
 use super::skills::FileSkills;
 use super::subagents::FileSubagents;
 use super::webhooks::FileWebhook;
@@ -54,6 +55,7 @@ pub(super) struct File {
     pub(super) limits: FileLimits,
     pub(super) budget: FileBudget,
     pub(super) patience: FilePatience,
+    pub(super) permissions: FilePermissions,
     pub(super) skills: FileSkills,
     pub(super) subagents: FileSubagents,
     pub(super) webhooks: Vec<FileWebhook>,
@@ -116,6 +118,8 @@ impl File {
             ("retention_days", self.retention_days.is_some()),
             ("plugins", self.plugins.is_some()),
             ("patience", !self.patience.is_empty()),
+            ("permissions.allow", self.permissions.allow.is_some()),
+            ("permissions.mode", self.permissions.mode.is_some()),
             ("skills.extra_dirs", self.skills.extra_dirs.is_some()),
             ("skills.inherit", self.skills.inherit.is_some()),
             ("subagents.max_concurrent", self.subagents.max_concurrent.is_some()),
@@ -136,6 +140,8 @@ pub(super) fn read(path: &Path) -> Result<Option<(File, String)>, ConfigError> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error.to_string())),
+        // While commands run in this folder, this holds the place of a file that must not appear.
+        Ok(data) if posse_tools::confine::is_placeholder(&data) => return Ok(None),
         Ok(data) if !data.is_file() => return Err(unreadable("it is not a file".to_owned())),
         Ok(data) if data.len() > MAX_BYTES => {
             return Err(unreadable(format!("it is larger than {MAX_BYTES} bytes")));

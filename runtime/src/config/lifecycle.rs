@@ -14,7 +14,7 @@ pub struct LifecycleSettings {
 }
 
 /// A hundred years.
-const LONGEST_MINUTES: u64 = 100 * 366 * 24 * 60;
+pub(super) const LONGEST_MINUTES: u64 = 100 * 366 * 24 * 60;
 
 impl LifecycleSettings {
     /// As a runtime takes it.

@@ -1,5 +1,6 @@
 //! What runs may start and how, as settings files and definitions of agents say it.
 
+use super::lifecycle::LONGEST_MINUTES;
 use super::{Origin, Setting};
 use posse_protocol::{Announce, Cleanup, NameRules, SubagentRules};
 use serde::Deserialize;
@@ -118,7 +119,7 @@ pub(crate) struct FileSubagents {
     #[serde(alias = "quietSeconds")]
     pub(crate) quiet_seconds: Option<u64>,
     #[serde(alias = "maxConcurrent")]
-    pub(super) max_concurrent: Option<usize>,
+    pub(super) max_concurrent: Option<u32>,
     #[serde(alias = "archiveAfterMinutes")]
     pub(super) archive_after_minutes: Option<u64>,
     #[serde(alias = "allowNestedSubagents", alias = "allow_nested_subagents")]
@@ -139,14 +140,24 @@ impl FileSubagents {
         held_back.into_iter().filter(|(_, was_set)| *was_set).map(|(key, _)| key)
     }
 
-    /// What it says that holds for all agents or none.
-    pub(crate) fn of_settings(&self) -> Option<&'static str> {
-        let keys = [
-            ("quiet_seconds", self.quiet_seconds.is_some()),
-            ("max_concurrent", self.max_concurrent.is_some()),
-            ("archive_after_minutes", self.archive_after_minutes.is_some()),
-        ];
-        keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+    /// What is wrong with it as part of an agent's definition, if something is.
+    pub(crate) fn unfit_for_an_agent(&self) -> Option<String> {
+        if self.quiet_seconds.is_some() {
+            let why = "`subagents.quiet_seconds` belongs into the settings, not to one agent";
+            return Some(why.to_owned());
+        }
+        if self.max_concurrent == Some(0) {
+            let why = "`subagents.max_concurrent` is 0: it must be at least 1, or what it caps \
+                       would never start";
+            return Some(why.to_owned());
+        }
+        let too_long = |minutes: &u64| *minutes > LONGEST_MINUTES;
+        self.archive_after_minutes.filter(too_long).map(|minutes| {
+            format!(
+                "`subagents.archive_after_minutes` is {minutes}: it can be up to \
+                 {LONGEST_MINUTES}, and 0 is never"
+            )
+        })
     }
 }
 
@@ -173,6 +184,8 @@ impl From<FileSubagents> for SubagentRules {
             default_cleanup: file.default_cleanup,
             default_announce: file.default_announce,
             run_timeout_seconds: file.run_timeout_seconds,
+            max_concurrent: file.max_concurrent,
+            archive_after_minutes: file.archive_after_minutes,
             tools: file.tools.into(),
             skills: file.skills.into(),
             ..SubagentRules::default()

@@ -23,6 +23,8 @@ pub(crate) struct Account {
     /// Who waits for the run's end.
     caller: Option<Caller>,
     tool_calls: u64,
+    /// Its time at work when it had last ended.
+    worked_ms: u64,
     usage: Usage,
     /// What an unanswered model call may have cost.
     reserved: Option<Usage>,
@@ -59,6 +61,7 @@ impl Account {
                     run: parent.run,
                     call: parent.call.clone(),
                     announce: parent.announce,
+                    time: parent.time.clone(),
                     extra: Extra::default(),
                 });
             }
@@ -79,9 +82,10 @@ impl Account {
             Event::Compacted(compacted) => self.settle(Some(&compacted.usage)),
             Event::ToolStarted(_) => self.tool_calls += 1,
             // Its end has been told: who goes on with it now is somebody else.
-            Event::RunFinished(_) => {
+            Event::RunFinished(finished) => {
                 self.settle(None);
                 self.caller = None;
+                self.worked_ms = finished.worked_ms;
             }
             _ => {}
         }
@@ -145,7 +149,10 @@ impl Account {
             (None, None) => return None,
         };
         let output = self.output(run, finished);
-        Some(Announcement { run, output, took_ms: finished.worked_ms, to })
+        // Whoever waits has been at work as long as this one since it was set to work.
+        let own_ms = finished.worked_ms.saturating_sub(self.worked_ms);
+        let worked_ms = caller.time.worked_ms.saturating_add(own_ms);
+        Some(Announcement { run, output, took_ms: finished.worked_ms, worked_ms, to })
     }
 
     /// Who hears of the end: the parent; if it has ended, the nearest above it that has not; if
@@ -195,6 +202,8 @@ pub(crate) struct Announcement {
     run: RunId,
     output: ToolOutput,
     took_ms: u64,
+    /// The time at work of whoever set it to work, as far as this run's own work reaches.
+    worked_ms: u64,
     /// To whom, and how; the second if the first cannot be told, and so on.
     to: VecDeque<(RunId, Manner)>,
 }
@@ -229,11 +238,19 @@ impl Announcement {
                 ending: Ending::Returned,
                 by: String::new(),
                 took_ms: self.took_ms,
-                worked_ms: 0,
+                worked_ms: self.worked_ms,
                 extra,
             }),
             Manner::Told { announce, inherited, kept } => {
-                let told = Announced { run: self.run, announce, inherited, kept, extra };
+                let told = Announced {
+                    run: self.run,
+                    announce,
+                    inherited,
+                    kept,
+                    // Whoever is told in place of another has a time of its own.
+                    worked_ms: if inherited { 0 } else { self.worked_ms },
+                    extra,
+                };
                 let message = Message { parts: self.output.parts.clone(), ..Message::user("") };
                 let (from, later, extra) = (Sender::Child(told), false, Extra::default());
                 Event::MessageReceived(MessageReceived { from, message, later, extra })

@@ -4,10 +4,11 @@ use crate::control::{Asked, SIDE_BY_SIDE, Told, is_open};
 use crate::error::Error;
 use crate::runtime::Runtime;
 use futures_util::future::try_join_all;
+use posse_agent::Transcript;
 use posse_protocol::{
     AgentName, AgentSpec, Announce, Budget, CallId, Caller, CancelRequested, CancelScope,
     ChildStarted, DelegationStrategy, Event, Extra, Limit, Offer, Outcome, Parent, RunId,
-    RunStarted, Seq,
+    RunStarted, Seq, TimeAtWork,
 };
 use posse_store::{Append, Filter, Reserve, RunRow, StoreError};
 use std::collections::HashSet;
@@ -21,6 +22,8 @@ pub(crate) struct Above {
     pub(crate) call: Option<CallId>,
     /// How the end is told if none does.
     pub(crate) announce: Option<Announce>,
+    /// How it stands with its time.
+    pub(crate) time: TimeAtWork,
     pub(crate) started: Arc<RunStarted>,
 }
 
@@ -43,6 +46,8 @@ impl Above {
             announce: self.announce,
             account,
             limited: self.limited().collect(),
+            abreast: self.started.agent.subagents.max_concurrent,
+            time: self.time.clone(),
             ancestors,
             extra: Extra::default(),
         }
@@ -95,8 +100,9 @@ impl Above {
         let Some(delegation) = &self.started.grant.delegation else {
             let depth = self.ancestors().len();
             return Err(Error::InvalidInput(format!(
-                "`{own}` may not hand work to others: it stands at depth {depth}, and nothing may \
-                 stand below it; `maxDepth` of the agent at the top says how deep a tree may be"
+                "`{own}` may not hand work to others: it stands at depth {depth}, and its tree goes \
+                 no deeper than {depth}; `maxDepth` of the agent at the top says how deep a tree \
+                 may be"
             )));
         };
         if self.offer(name).is_none() {
@@ -145,11 +151,19 @@ impl Runtime {
     /// The run `run` as somebody who starts others.
     pub(crate) async fn above(&self, caller: &Caller) -> Result<Above, Error> {
         let (run, call, announce) = (caller.run, caller.call.clone(), caller.announce);
-        let first = self.read(run, Seq::ZERO, 1).await?.pop().map(|record| record.event);
-        match first {
-            Some(Event::RunStarted(started)) => {
-                Ok(Above { run, call, announce, started: started.into() })
-            }
+        let started = self.start_of(run).await?;
+        let mut time = caller.time.clone();
+        if started.limits.wall_ms.is_some() {
+            let records = self.read(run, Seq::ZERO, usize::MAX).await?;
+            time = Transcript::of(&records).time(&started.limits);
+        }
+        Ok(Above { run, call, announce, time, started: started.into() })
+    }
+
+    /// How `run` began.
+    pub(crate) async fn start_of(&self, run: RunId) -> Result<Box<RunStarted>, Error> {
+        match self.read(run, Seq::ZERO, 1).await?.pop().map(|record| record.event) {
+            Some(Event::RunStarted(started)) => Ok(started),
             _ => Err(Error::Store(StoreError::NotFound(run))),
         }
     }

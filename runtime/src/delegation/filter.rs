@@ -1,6 +1,7 @@
 //! Which tools a list of names allows. Pure: the same answer decides what is offered and what is
 //! dispatched.
 
+use crate::policy::parts;
 use posse_agent::Tool;
 use posse_protocol::Effect;
 use std::sync::Arc;
@@ -43,7 +44,8 @@ const DENIED_TO_CHILDREN: [&str; 14] = [
 ];
 
 /// Names of the tools of `all` that `allow` names (all, if it names none or only `*`) and `deny`
-/// does not, in their order.
+/// does not, in their order. What stands in parentheses says with what a tool may be called: in
+/// `allow` the tool is named all the same, in `deny` it is not.
 pub(crate) fn allowed(all: &[Facts], allow: Option<&[String]>, deny: &[String]) -> Vec<String> {
     let every = match allow {
         None => true,
@@ -52,7 +54,7 @@ pub(crate) fn allowed(all: &[Facts], allow: Option<&[String]>, deny: &[String]) 
     };
     let wanted = |tool: &&Facts| {
         // Beside other names, `*` is the name of a tool that does not exist.
-        let named = |entry: &String| entry != "*" && fits(entry, tool);
+        let named = |entry: &String| entry != "*" && fits(parts(entry).0, tool);
         every || allow.is_some_and(|allow| allow.iter().any(named))
     };
     let kept = |tool: &&Facts| !deny.iter().any(|entry| fits(entry, tool));
@@ -66,8 +68,12 @@ pub(crate) fn denied_to_children(tool: &Facts) -> bool {
 
 /// The entry of `list` that means no tool of `all`, if there is one.
 pub(crate) fn unknown<'a>(list: &'a [String], all: &[Facts]) -> Option<&'a String> {
-    let exact = |entry: &&String| !entry.contains('*') && !entry.starts_with(['@']);
-    list.iter().filter(exact).find(|entry| !all.iter().any(|tool| fits(entry, tool)))
+    let exact = |entry: &&String| {
+        let name = parts(entry).0;
+        !name.contains('*') && !name.starts_with('@')
+    };
+    let means = |entry: &str, tool: &Facts| fits(parts(entry).0, tool);
+    list.iter().filter(exact).find(|entry| !all.iter().any(|tool| means(entry, tool)))
 }
 
 /// True when `entry` (a name, a name with `*`, a group) means `tool`.
@@ -157,6 +163,11 @@ mod tests {
         check(Some(&["@read", "@delegate"]), &[], &["Read", "Task"]);
         check(Some(&["mcp*files*d*p"]), &[], &["mcp__files__drop"]);
         check(Some(&["web_*fetching", "*x*"]), &[], &[]);
+    }
+
+    #[test]
+    fn what_stands_in_parentheses_names_a_tool_and_denies_none() {
+        check(Some(&["Read(src/**)", "Task(explore)"]), &["Read(secrets/**)"], &["Read", "Task"]);
     }
 
     #[test]

@@ -54,8 +54,16 @@ impl<'a> Rules<'a> {
         seconds.filter(|seconds| *seconds > 0).map(|seconds| seconds.saturating_mul(1_000))
     }
 
+    /// How long after its end a child is archived at the latest, in milliseconds. Never is the
+    /// longest there is, and so no rule.
+    pub(crate) fn archive_after_ms(&self) -> Option<u64> {
+        let minutes = self.0.iter().filter_map(|rules| rules.archive_after_minutes);
+        let least = minutes.filter(|minutes| *minutes > 0).min();
+        least.map(|minutes| minutes.saturating_mul(60_000))
+    }
+
     /// The lists of tools that a child has to be in.
-    fn tools(&self) -> impl Iterator<Item = &'a NameRules> {
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &'a NameRules> {
         self.0.iter().map(|rules| &rules.tools).filter(|rules| !rules.is_empty())
     }
 

@@ -202,7 +202,7 @@ async fn start(
         label: label.clone(),
         ..RunSpec::new(agent, arguments.task, &caller.grant.workspace)
     };
-    in_background(runtime, caller, spec, announce, context.run).await
+    in_background(runtime, caller, spec, announce, context).await
 }
 
 /// Starts a child that its caller does not wait for, or finds the one that the same call has started.
@@ -211,9 +211,15 @@ pub(crate) async fn in_background(
     caller: &Arc<RunStarted>,
     spec: RunSpec,
     announce: Announce,
-    run: RunId,
+    context: &ToolContext,
 ) -> Result<ToolOutput, Error> {
-    let above = Above { run, call: None, announce: Some(announce), started: caller.clone() };
+    let above = Above {
+        run: context.run,
+        call: None,
+        announce: Some(announce),
+        time: context.time.clone(),
+        started: caller.clone(),
+    };
     let (agent, label) = (spec.agent.clone(), spec.label.clone());
     fail::fail_point!("spawn.start.before");
     let begun = runtime.begin_below(RunId::new(), spec, Some(&above)).await?;

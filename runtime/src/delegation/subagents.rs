@@ -314,9 +314,10 @@ async fn say(
         )));
     }
     let announce = Announce::Followup;
-    let caller = Caller::told(context.run, announce);
+    let time = context.time.clone();
+    let caller = Caller { time: time.clone(), ..Caller::told(context.run, announce) };
     let above = runtime.above(&caller).await?;
-    let above = Above { announce: Some(announce), ..above };
+    let above = Above { announce: Some(announce), time, ..above };
     let guard = Guard::Anyone { last: Some(row.last_seq) };
     let mut batch = vec![Append { guard, ..Append::by_anyone(row.id, message(caller)) }];
     batch.extend(above.beside(row.id, &task::agent_named(&row.agent)?, &row.label, true));

@@ -119,6 +119,7 @@ impl Tool for Task {
             run: context.run,
             call: Some(context.call.clone()),
             announce: None,
+            time: context.time.clone(),
             started: self.caller.clone(),
         };
         let begun = match arguments.resume.as_deref().filter(|id| !id.trim().is_empty()) {
@@ -167,7 +168,7 @@ async fn start(
     let agent = spec.agent.clone();
     if arguments.run_in_background.unwrap_or_else(|| runtime.goes_to_background(above, &agent)) {
         let announce = runtime.announce_of(&above.started, &agent, None);
-        let begun = spawn::in_background(runtime, &above.started, spec, announce, above.run);
+        let begun = spawn::in_background(runtime, &above.started, spec, announce, context);
         return begun.await.map(Answer::from);
     }
     fail::fail_point!("task.start.before");
@@ -270,7 +271,7 @@ async fn resume(
     }
     let agent = agent_named(&child.agent)?;
     let call = above.call.clone();
-    let caller = Caller { call, ..Caller::of_run(above.run) };
+    let caller = Caller { call, time: above.time.clone(), ..Caller::of_run(above.run) };
     let message = Event::MessageReceived(MessageReceived {
         from: Sender::Run(caller),
         message: Message::user(arguments.prompt.clone()),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// place; nothing is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneCaps {
-    /// Children of one run.
+    /// Children of one run. A run whose agent says less has less.
     pub per_parent: Option<usize>,
     /// Runs of one agent, by its name.
     pub per_agent: Shares,
@@ -33,16 +33,31 @@ impl Shares {
     }
 }
 
+impl LaneCaps {
+    /// How many children one run has at work, if its agent says `abreast` of them.
+    pub(super) fn of_parent(&self, abreast: Option<u32>) -> Option<usize> {
+        let own = abreast.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+        self.per_parent.into_iter().chain(own).min()
+    }
+}
+
 /// What runs that are capped alike have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Kind {
     pub(super) parent: Option<RunId>,
+    /// How many children that parent has at work, if it says so.
+    pub(super) abreast: Option<u32>,
     pub(super) agent: String,
     pub(super) model: String,
 }
 
 impl Kind {
     pub(super) fn of(run: &Queued) -> Self {
-        Kind { parent: run.parent, agent: run.agent.clone(), model: run.model.clone() }
+        Kind {
+            parent: run.parent,
+            abreast: run.abreast,
+            agent: run.agent.clone(),
+            model: run.model.clone(),
+        }
     }
 }

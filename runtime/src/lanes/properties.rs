@@ -21,6 +21,8 @@ fn run(root: u64, number: u64, agent: usize, model: usize, priority: i32) -> Que
         root: id(root),
         // Two parents to a root.
         parent: Some(id(root * 10 + number % 2)),
+        // The second of them says how many.
+        abreast: (number % 2 == 1).then_some(2),
         agent: AGENTS[agent].to_owned(),
         model: MODELS[model].to_owned(),
         workspace: String::new(),
@@ -89,6 +91,7 @@ impl Plain {
         let below = |cap: Option<usize>, count: usize| cap.is_none_or(|cap| count < cap);
         self.running.len() < self.slots
             && below(self.caps.per_parent, count(&|it| it.parent == run.parent))
+            && below(run.abreast.map(|most| most as usize), count(&|it| it.parent == run.parent))
             && below(self.caps.per_agent.of(&run.agent), count(&|it| it.agent == run.agent))
             && below(self.caps.per_model.of(&run.model), count(&|it| it.model == run.model))
     }
@@ -196,7 +199,7 @@ proptest! {
     fn siblings_keep_their_order(slots in 1..5usize, caps in caps(), agents in vec(0..3usize, 1..60)) {
         let mut lanes = Lanes::new(slots, caps);
         for (number, agent) in (0..).zip(&agents) {
-            lanes.offer(Queued { parent: None, ..run(1, number, *agent, 0, 0) });
+            lanes.offer(Queued { parent: None, abreast: None, ..run(1, number, *agent, 0, 0) });
         }
         let mut last: BTreeMap<String, u64> = BTreeMap::new();
         let mut at_work = VecDeque::new();

@@ -11,9 +11,17 @@ pub(super) struct Running {
     caps: LaneCaps,
     runs: HashMap<RunId, Execution>,
     roots: HashMap<RunId, usize>,
-    parents: HashMap<RunId, usize>,
+    parents: HashMap<RunId, Children>,
     agents: HashMap<String, usize>,
     models: HashMap<String, usize>,
+}
+
+/// The children of one run that are executed.
+#[derive(Default)]
+struct Children {
+    count: usize,
+    /// How many there may be, if their parent says so.
+    abreast: Option<u32>,
 }
 
 struct Execution {
@@ -47,9 +55,10 @@ impl Running {
 
     /// True when no cap of its kind keeps one more from being executed.
     pub(super) fn has_room_for(&self, kind: &Kind) -> bool {
-        let parent = kind
-            .parent
-            .is_none_or(|parent| is_below(self.caps.per_parent, self.parents.get(&parent)));
+        let parent = kind.parent.is_none_or(|parent| {
+            let count = self.parents.get(&parent).map(|children| &children.count);
+            is_below(self.caps.of_parent(kind.abreast), count)
+        });
         parent
             && is_below(self.caps.per_agent.of(&kind.agent), self.agents.get(&kind.agent))
             && is_below(self.caps.per_model.of(&kind.model), self.models.get(&kind.model))
@@ -62,7 +71,9 @@ impl Running {
         Passed {
             agents: names(&self.agents, |name, count| full(caps.per_agent.of(name), count)),
             models: names(&self.models, |name, count| full(caps.per_model.of(name), count)),
-            parents: names(&self.parents, |_, count| full(caps.per_parent, count)),
+            parents: names(&self.parents, |_, children| {
+                full(caps.of_parent(children.abreast), &children.count)
+            }),
         }
     }
 
@@ -76,7 +87,8 @@ impl Running {
         *self.agents.entry(kind.agent.clone()).or_default() += 1;
         *self.models.entry(kind.model.clone()).or_default() += 1;
         if let Some(parent) = kind.parent {
-            *self.parents.entry(parent).or_default() += 1;
+            let children = self.parents.entry(parent).or_default();
+            (children.count, children.abreast) = (children.count + 1, kind.abreast);
         }
         self.runs.insert(run.id, Execution { root: run.root, kind, times: 1 });
     }
@@ -92,8 +104,13 @@ impl Running {
         take_one(&mut self.roots, &root);
         take_one(&mut self.agents, &kind.agent);
         take_one(&mut self.models, &kind.model);
-        if let Some(parent) = kind.parent {
-            take_one(&mut self.parents, &parent);
+        if let Some(parent) = kind.parent
+            && let Some(children) = self.parents.get_mut(&parent)
+        {
+            children.count -= 1;
+            if children.count == 0 {
+                self.parents.remove(&parent);
+            }
         }
         Some(root)
     }
@@ -104,7 +121,7 @@ fn is_below(cap: Option<usize>, count: Option<&usize>) -> bool {
     cap.is_none_or(|cap| count.copied().unwrap_or(0) < cap.max(1))
 }
 
-fn names<K: Clone>(counts: &HashMap<K, usize>, is_full: impl Fn(&K, &usize) -> bool) -> Vec<K> {
+fn names<K: Clone, V>(counts: &HashMap<K, V>, is_full: impl Fn(&K, &V) -> bool) -> Vec<K> {
     counts
         .iter()
         .filter(|(name, count)| is_full(name, count))

@@ -1,7 +1,9 @@
 //! Git, started so that nothing a repository holds is run: no hook, no monitor, no pager, no filter
 //! outside the confinement.
 
+use posse_protocol::Worktree;
 use posse_tools::Workspace;
+use posse_tools::confine::Confinement;
 use posse_tools::launch::{Command, Launcher, Status};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -35,24 +37,26 @@ pub(super) struct Git<'a> {
     folder: PathBuf,
     /// The repository's data and the files, where they are not to be found by looking.
     explicit: Option<(PathBuf, PathBuf)>,
-    /// What it may write besides the folder.
-    writes: Option<PathBuf>,
+    confinement: Confinement,
 }
 
 impl<'a> Git<'a> {
     /// Git that looks at the repository around `folder`.
     pub(super) fn reading(launcher: &'a Launcher, folder: &Path) -> Self {
-        Git { launcher, folder: folder.to_owned(), explicit: None, writes: None }
+        let confinement = Confinement::default();
+        Git { launcher, folder: folder.to_owned(), explicit: None, confinement }
     }
 
-    /// Git that may change the repository in `folder`, and what is in `besides`.
-    pub(super) fn writing(launcher: &'a Launcher, folder: &Path, besides: &Path) -> Self {
-        let writes = Some(besides.to_owned());
-        Git { launcher, folder: folder.to_owned(), explicit: None, writes }
+    /// Git that may change the repository that `worktree` is of, and what is in `besides`.
+    pub(super) fn writing(launcher: &'a Launcher, worktree: &Worktree, besides: &Path) -> Self {
+        let folder = PathBuf::from(&worktree.repository);
+        let mut confinement = Confinement::workspace_write();
+        confinement.writable = vec![besides.to_owned(), PathBuf::from(&worktree.data)];
+        Git { launcher, folder, explicit: None, confinement }
     }
 
-    /// The same in the worktree at `folder` of the repository whose data are in `data`. What its file `.git` says is not believed: whoever
-    /// worked there may have written it.
+    /// The same in the worktree at `folder` of the repository whose data are in `data`. What its
+    /// file `.git` says is not believed: whoever worked there may have written it.
     pub(super) fn in_worktree(self, data: &Path, folder: &str) -> Self {
         let name = Path::new(folder).file_name().unwrap_or_default();
         let data = data.join("worktrees").join(name);
@@ -101,8 +105,8 @@ impl<'a> Git<'a> {
             .to_vec(),
             deadline: DEADLINE,
             output_cap: OUTPUT,
+            confinement: self.confinement.clone(),
         };
-        let _ = &self.writes;
         let cancel = CancellationToken::new();
         let finished = self.launcher.run(&workspace, &command, &cancel, &|_| {}).await;
         let finished = finished.map_err(|error| error.to_string())?;

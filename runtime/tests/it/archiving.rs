@@ -3,7 +3,10 @@
 use crate::bench::{Bench, eventually, within};
 use crate::delegation::{children, main_agent, task};
 use posse::protocol::{CancelScope, Cleanup, Event, Purpose, Seq};
-use posse::store::{By, Filter, SpendingQuery, StoreError};
+use posse::store::{
+    Append, By, Filter, Guard, Options, Ownership, Reserve, SpendingQuery, SqliteStore, Store,
+    StoreError,
+};
 use posse::{
     Error, Lifecycle, Patience, Prune, RunId, RunRow, RunSpec, Runtime, RuntimeConfig, Status,
 };
@@ -85,6 +88,81 @@ async fn nothing_is_archived_while_its_tree_goes_on() {
     assert_eq!(row(&bench.runtime, session.id()).await.status, Status::Waiting);
     bench.runtime.cancel(session.id(), "a person", CancelScope::Run).await.unwrap();
     for run in [session.id(), child.id] {
+        eventually(async || row(&runtime, run).await.archived).await;
+    }
+}
+
+/// A bench whose main agent says after how many minutes those are archived that it starts.
+async fn archiving_after(minutes: u64) -> Bench {
+    let script = Script::new()
+        .conversation(main_agent([task("explore", "look around")]))
+        .rule(Rule::when(When::any()).reply(Reply::text("seen")));
+    Bench::with(script, |config| {
+        let name = "general-purpose".parse().unwrap();
+        let mut agent = config.agents.current().find(&name).unwrap().clone();
+        agent.subagents.archive_after_minutes = Some(minutes);
+        config.agents.set(agent);
+        RuntimeConfig { lifecycle: never(), ..config }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn i9_an_agent_says_how_long_those_are_kept_that_it_starts_also_after_a_restart() {
+    let mut bench = archiving_after(1).await;
+    let run = bench.start("lead").await;
+    within(run.outcome()).await.unwrap();
+    let child = children(&bench, run.id()).await.remove(0);
+    assert_eq!(child.archive_after_ms, Some(60_000));
+    assert_eq!(row(&bench.runtime, run.id()).await.archive_after_ms, None, "nobody started it");
+    // A minute later: the same logs, but for how long a minute is.
+    let logs = [bench.log(run.id()).await, bench.log(child.id).await];
+    bench.runtime.shutdown().await;
+    bench.config.database = bench.folder.path().join("later.db");
+    let store = SqliteStore::open(Options::new(bench.config.database.clone())).await.unwrap();
+    for log in logs {
+        let made = log[0].run;
+        let sooner = |event| match event {
+            Event::RunStarted(mut started) => {
+                started.archive_after_ms = started.archive_after_ms.map(|_| 1);
+                Event::RunStarted(started)
+            }
+            other => other,
+        };
+        let events = log.into_iter().map(|record| sooner(record.event)).collect();
+        let guard = Guard::Create(Ownership::Waiting);
+        let reserve = Reserve::Leave;
+        let append = Append { run: made, events, guard, reserve, outbox: Vec::new() };
+        store.append(vec![append]).await.unwrap();
+    }
+    store.close().await;
+    bench.reopen().await;
+    let runtime = bench.runtime.clone();
+    eventually(async || row(&runtime, child.id).await.archived).await;
+    assert_eq!(bench.kinds(child.id).await.last(), Some(&"archived"));
+    assert!(!row(&runtime, run.id()).await.archived, "its settings say never");
+    // The other words for never and for later say nothing: the settings do.
+    let bench = archiving_after(0).await;
+    let run = bench.start("lead").await;
+    within(run.outcome()).await.unwrap();
+    assert_eq!(children(&bench, run.id()).await[0].archive_after_ms, None);
+}
+
+#[tokio::test]
+async fn i9_the_settings_archive_what_an_agent_would_keep_longer() {
+    let mut bench = archiving_after(1_000_000).await;
+    let run = bench.start("lead").await;
+    within(run.outcome()).await.unwrap();
+    let child = children(&bench, run.id()).await.remove(0);
+    // What is said to it lets its time begin anew.
+    bench.runtime.send(child.id, "once more").await.unwrap();
+    let runtime = bench.runtime.clone();
+    eventually(async || row(&runtime, child.id).await.finished_at > child.finished_at).await;
+    bench.runtime.shutdown().await;
+    bench.config.lifecycle = Lifecycle { archive_after: Some(AT_ONCE), ..never() };
+    bench.reopen().await;
+    let runtime = bench.runtime.clone();
+    for run in [run.id(), child.id] {
         eventually(async || row(&runtime, run).await.archived).await;
     }
 }

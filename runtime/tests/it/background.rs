@@ -260,6 +260,87 @@ async fn g1_a_failure_is_told_with_its_reason_and_what_there_was() {
 }
 
 #[tokio::test]
+async fn g4_what_the_child_said_last_is_told_and_not_what_a_tool_said_before() {
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([spawn("look", "followup")]))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("I know")),
+        )
+        .conversation(
+            Conversation::when(When::any().first_user_contains("look"))
+                .reply(Reply::tool_call("Read", json!({"file_path": "notes.txt"})))
+                .reply(Reply::text("the child's own words")),
+        );
+    let bench = Bench::new(script).await;
+    bench.write("notes.txt", "what the tool said");
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    let below = children(&bench, run.id()).await;
+    let heard = results(&bench.log(below[0].id).await);
+    assert!(heard[0].contains("what the tool said"), "{heard:?}");
+    let told = announcements(&bench.log(run.id()).await);
+    assert!(told[0].2.contains("the child's own words"), "{}", told[0].2);
+    assert!(!told[0].2.contains("what the tool said"), "{}", told[0].2);
+}
+
+#[tokio::test]
+async fn g8_two_that_are_alike_to_the_letter_are_two_and_each_is_told_once() {
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([spawn("look", "collect"), spawn("look", "collect")]))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("I know")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("found it")));
+    let bench = Bench::new(script).await;
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    let below = children(&bench, run.id()).await;
+    let keys: Vec<&str> = below.iter().map(|row| row.key.as_deref().unwrap()).collect();
+    assert_eq!(keys.len(), 2);
+    assert!(keys[0] != keys[1], "{keys:?}");
+    assert!(keys.iter().all(|key| key.starts_with(&run.id().to_string())), "{keys:?}");
+    let mut told: Vec<RunId> =
+        announcements(&bench.log(run.id()).await).into_iter().map(|(run, ..)| run).collect();
+    told.sort_unstable();
+    assert_eq!(told, [below[0].id, below[1].id]);
+}
+
+#[tokio::test]
+async fn i10_a_child_that_is_steered_ends_once_and_is_told_once() {
+    let gate = Gate::new();
+    let steer = json!({"action": "steer", "target": "do look", "message": "look to the left"});
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([spawn("look", "followup")]))
+                .reply(Reply::tool_call("subagents", steer))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("I know")),
+        )
+        .conversation(
+            Conversation::when(When::any().first_user_contains("look"))
+                .reply(Reply::text("nothing on the right").held_by(&gate))
+                .reply(Reply::text("it is on the left")),
+        );
+    let bench = Bench::new(script).await;
+    let run = bench.start("lead").await;
+    within(gate.wait_for_held(1)).await.unwrap();
+    is(&bench, run.id(), Status::Waiting).await;
+    let below = children(&bench, run.id()).await[0].id;
+    gate.open();
+    assert_eq!(completed(&run).await, "I know");
+    let told = announcements(&bench.log(run.id()).await);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].2.contains("it is on the left"), "{}", told[0].2);
+    let ends = bench.kinds(below).await;
+    assert_eq!(ends.iter().filter(|kind| **kind == "run_finished").count(), 1, "{ends:?}");
+}
+
+#[tokio::test]
 async fn i12_what_is_stopped_with_its_parent_is_kept_and_tells_nobody() {
     let gate = Gate::new();
     let script = Script::new()

@@ -5,7 +5,7 @@ use crate::bench::{Bench, eventually, within};
 use crate::delegation::{children, main_agent, task};
 use posse::protocol::{Event, Limit, Outcome, Record, Usd};
 use posse::store::{Filter, Kin};
-use posse::{AgentSpec, Budget, Limits, RunId, RunRow, RunSpec};
+use posse::{AgentSpec, Budget, Limits, RunId, RunRow, RunSpec, RuntimeConfig};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::json;
 
@@ -220,6 +220,52 @@ async fn a_run_s_budget_comes_before_its_agent_s_and_that_before_the_settings() 
     assert_eq!((&child.budget, child.account), (&None, Some(run)), "it draws on its root's");
     let Event::RunStarted(started) = &bench.log(child.id).await[0].event else { panic!() };
     assert_eq!(started.limits.wall_ms, Some(60_000), "no more time than its parent has");
+}
+
+#[tokio::test]
+async fn the_time_of_a_root_is_over_for_everyone_below_it() {
+    const WALL_MS: u64 = 1_500;
+    let gate = Gate::new();
+    let said = |text: &str| Conversation::when(When::any().first_user_contains(text));
+    let middle = json!({"task": "middle", "agentId": "general-purpose"});
+    let script = Script::new()
+        .conversation(
+            said("lead")
+                .reply(Reply::tool_call("spawn_subagent", middle))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("more than there is time for")),
+        )
+        .conversation(
+            said("middle")
+                .reply(Reply::tool_call("Task", task("explore", "leaf")))
+                .reply(Reply::text("more than there is time for")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
+    let bench = Bench::with(script, |config| RuntimeConfig { max_depth: 2, ..config }).await;
+    let limits = Limits { wall_ms: Some(WALL_MS), ..Limits::default() };
+    let spec = RunSpec { limits, ..bench.spec("lead") };
+    let run = bench.runtime.start(spec).await.unwrap().id();
+    within(gate.wait_for_held(1)).await.unwrap();
+    // Nobody but the one at the bottom is at work: those above it have no slot, and no clock.
+    eventually(async || bench.runtime.executing() == 1).await;
+    let mut left = WALL_MS;
+    let mut above = run;
+    for _ in 0..2 {
+        let below = children(&bench, above).await.remove(0).id;
+        let Event::RunStarted(started) = bench.log(below).await.remove(0).event else { panic!() };
+        let time = started.parent.unwrap().time;
+        assert!(time.left_ms.unwrap() <= left, "{time:?} of {left}");
+        (above, left) = (below, time.left_ms.unwrap());
+    }
+    for row in tree(&bench, run).await {
+        let ended = outcome(&bench, row.id).await;
+        assert_eq!(ended.kind(), "timed out", "{}: {ended}", row.title);
+    }
+    assert_eq!(bench.fake.count(), 4, "nobody is asked anything when the time is up");
+    let log = bench.log(run).await;
+    let Event::RunFinished(finished) = &log.last().unwrap().event else { panic!("{log:?}") };
+    assert!(finished.worked_ms >= WALL_MS, "{} ms", finished.worked_ms);
+    gate.open();
 }
 
 #[tokio::test]

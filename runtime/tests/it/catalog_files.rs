@@ -385,3 +385,21 @@ fn an_agent_without_a_name_is_called_like_its_file() {
     assert!(problems(&catalog, Level::Error)[0].contains("`1.10` is not an agent name"));
     found(&loaded("---\nname: no\ndescription: d\n---\nbody"), "no");
 }
+
+#[test]
+fn an_agent_says_how_many_children_it_has_at_work_and_how_long_they_are_kept() {
+    let spec = agent("description: d\nsubagents: {maxConcurrent: 3, archiveAfterMinutes: 90}");
+    let rules = &spec.subagents;
+    assert_eq!((rules.max_concurrent, rules.archive_after_minutes), (Some(3), Some(90)));
+    let refused = |key: &str| error(&format!("description: d\nsubagents: {{{key}}}"));
+    assert!(refused("max_concurrent: 0").contains("must be at least 1"));
+    assert!(refused("archiveAfterMinutes: 99999999").contains("it can be up to"));
+    assert!(refused("quietSeconds: 1").contains("belongs into the settings"));
+    // What a project brings along may cap its own, and puts away nothing.
+    let place = Place::new();
+    let lines = "subagents: {maxConcurrent: 3, archiveAfterMinutes: 90}";
+    place.define("repo/work/.posse/agents/x.md", lines);
+    let catalog = place.load();
+    let rules = &catalog.find(&name("x")).unwrap().subagents;
+    assert_eq!((rules.max_concurrent, rules.archive_after_minutes), (Some(3), None));
+}

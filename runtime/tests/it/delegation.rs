@@ -263,12 +263,60 @@ async fn host_code_delegates_whatever_the_strategy() {
     assert_eq!((row.parent, row.root, row.depth), (Some(session.id()), session.id(), 1));
     // Nobody waits for it, so nothing is told of its end.
     assert_eq!(bench.kinds(session.id()).await, ["run_started", "child_started"]);
-    let error = bench.runtime.start(below("explore", child.id())).await.err().unwrap().to_string();
-    assert!(error.contains("stands at depth 1, and nothing may stand below it"), "{error}");
     let outside =
         RunSpec { workspace: bench.folder.path().to_owned(), ..below("explore", session.id()) };
     let error = bench.runtime.start(outside).await.err().unwrap().to_string();
     assert!(error.contains("is outside of"), "{error}");
+}
+
+#[tokio::test]
+async fn f1_whoever_stands_at_the_greatest_depth_starts_nobody_and_is_told_both_numbers() {
+    let script =
+        Script::new().conversation(main_agent([task("explore", "look")])).conversation(child(
+            "look",
+            [Reply::tool_call("Task", task("explore", "more")), Reply::text("alone, then")],
+        ));
+    let bench = Bench::new(script).await;
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    let below = children(&bench, run.id()).await;
+    assert_eq!((below.len(), below[0].depth), (1, 1));
+    let asked = bench.fake.count();
+    let (told, failed) = results(&bench.log(below[0].id).await).remove(0);
+    assert!(failed && told.contains("Task"), "{told}");
+    // The host is told the same for whoever may not.
+    let parent = Some(Caller::of_run(below[0].id));
+    let spec = RunSpec { agent: "explore".parse().unwrap(), parent, ..bench.spec("more") };
+    let error = bench.runtime.start(spec).await.err().unwrap().to_string();
+    assert!(error.contains("stands at depth 1"), "{error}");
+    assert!(error.contains("no deeper than 1"), "{error}");
+    assert!(children(&bench, below[0].id).await.is_empty());
+    assert_eq!(bench.fake.count(), asked, "nobody was asked anything");
+}
+
+#[tokio::test]
+async fn f13_what_cannot_be_started_leaves_nothing_behind() {
+    let bench = Bench::new(Script::always(Reply::text("done"))).await;
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    let before = bench.kinds(run.id()).await;
+    let asked = bench.fake.count();
+    // It is found to be sound, and refused when it is stored: its parent has ended.
+    let parent = Some(Caller::of_run(run.id()));
+    let key = Some("once".to_owned());
+    let spec =
+        RunSpec { agent: "explore".parse().unwrap(), parent, key: key.clone(), ..bench.spec("x") };
+    let error = bench.runtime.start(spec).await.err().unwrap().to_string();
+    assert!(error.contains("has ended"), "{error}");
+    let all = bench.runtime.list(&Filter::default()).await.unwrap();
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(bench.kinds(run.id()).await, before, "its parent knows of nobody");
+    assert_eq!(bench.fake.count(), asked);
+    eventually(async || bench.runtime.executing() == 0).await;
+    // Its key is free.
+    let again = bench.runtime.start(RunSpec { key, ..bench.spec("y") }).await.unwrap();
+    completed(&again).await;
+    assert_eq!(bench.fake.count(), asked + 1);
 }
 
 #[tokio::test]

@@ -246,3 +246,35 @@ async fn a_model_that_cannot_be_had_any_more_fails_the_run_with_what_to_do() {
         other => panic!("{other:?}"),
     }
 }
+
+#[tokio::test]
+async fn i18_a_run_whose_resuming_fails_can_be_resumed_and_twice_is_once() {
+    let gate = Gate::new();
+    let script = Script::always(Reply::text("done").held_by(&gate));
+    let adjust = |config| RuntimeConfig { recovery: Recovery::Wait, ..config };
+    let mut bench = Bench::with(script, adjust).await;
+    let run = bench.start("go").await.id();
+    within(gate.wait_for_held(1)).await.unwrap();
+    bench.runtime.shutdown().await;
+    // Whoever resumes it is gone before anything comes of it.
+    bench.reopen().await;
+    bench.runtime.resume(run);
+    bench.runtime.shutdown().await;
+    bench.reopen().await;
+    let row = bench.runtime.find(&run.to_string()).await.unwrap();
+    assert!(row.outcome.is_none() && row.status != Status::Running, "{:?}", row.status);
+    let before = bench.fake.count();
+    // Asked for several times, by two processes, it goes on once.
+    let other = Runtime::open(bench.config.clone()).await.unwrap();
+    for _ in 0..3 {
+        bench.runtime.resume(run);
+        other.resume(run);
+    }
+    within(gate.wait_for_held(1)).await.unwrap();
+    gate.open();
+    assert!(within(bench.runtime.handle(run).outcome()).await.unwrap().is_completed());
+    assert_eq!(bench.fake.count(), before + 1);
+    let kinds = bench.kinds(run).await;
+    assert_eq!(kinds.iter().filter(|kind| **kind == "run_finished").count(), 1, "{kinds:?}");
+    other.shutdown().await;
+}

@@ -2,7 +2,9 @@
 
 use crate::bench::{Bench, eventually, within};
 use crate::delegation::{main_agent, task};
-use posse::protocol::{CancelScope, Event, Extra, MessageReceived, Outcome, Parent, RunStarted};
+use posse::protocol::{
+    CancelScope, Event, Extra, MessageReceived, Outcome, Parent, RunStarted, TimeAtWork,
+};
 use posse::store::{Append, Filter, Guard, Kin, Options, Ownership, Reserve, SqliteStore, Store};
 use posse::{LaneCaps, RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Shares, Status};
 use posse_testkit::{Gate, Reply, Rule, Script, When};
@@ -155,6 +157,57 @@ async fn f4_a_child_over_the_cap_of_its_parent_is_queued_whatever_the_width() {
     }
 }
 
+/// Makes the main agent say how many children it has at work at once.
+fn leading(config: RuntimeConfig, abreast: u32, per_parent: Option<usize>) -> RuntimeConfig {
+    let name = "general-purpose".parse().unwrap();
+    let mut agent = config.agents.current().find(&name).unwrap().clone();
+    agent.subagents.max_concurrent = Some(abreast);
+    config.agents.set(agent);
+    RuntimeConfig { lanes: LaneCaps { per_parent, ..LaneCaps::default() }, ..config }
+}
+
+#[tokio::test]
+async fn an_agent_says_how_many_children_it_has_at_work_also_after_a_restart() {
+    let gate = Gate::new();
+    let adjust = |config| leading(config, 2, None);
+    let mut bench = Bench::with(parts(&["explore"], 5, &gate), adjust).await;
+    let run = bench.start("lead").await;
+    let rows = stand(&bench, run.id(), 2, 3).await;
+    assert!(rows.iter().all(|row| row.abreast == Some(2)));
+    let queued: Vec<RunId> =
+        rows.iter().rev().filter(|row| row.status == Status::Queued).map(|row| row.id).collect();
+    let places = bench.runtime.positions(&queued).await.unwrap();
+    assert_eq!((places[&queued[0]], places[&queued[2]]), (1, 3), "they see where they stand");
+    // Nobody else is kept back.
+    let guest = bench.start("guest").await;
+    completed(&guest).await;
+    within(gate.wait_for_held(2)).await.unwrap();
+    bench.runtime.shutdown().await;
+    // What the agent said when the run began holds, whatever its definition says now.
+    bench.config = leading(bench.config, 64, None);
+    bench.reopen().await;
+    stand(&bench, run.id(), 2, 3).await;
+    within(gate.wait_for_held(2)).await.unwrap();
+    gate.open();
+    completed(&bench.runtime.handle(run.id())).await;
+    assert_eq!(count_of(&below(&bench, run.id()).await, Status::Finished), 5);
+    assert!(bench.fake.peak_in_flight() <= 3, "with the guest there were never more");
+}
+
+#[tokio::test]
+async fn an_agent_only_takes_away_from_what_the_settings_leave() {
+    for (abreast, per_parent, at_work) in [(3, Some(1), 1), (1, Some(3), 1), (3, None, 3)] {
+        let gate = Gate::new();
+        let adjust = |config| leading(config, abreast, per_parent);
+        let bench = Bench::with(parts(&["explore"], 4, &gate), adjust).await;
+        let run = bench.start("lead").await;
+        stand(&bench, run.id(), at_work, 4 - at_work).await;
+        gate.open();
+        completed(&run).await;
+        assert_eq!(bench.fake.peak_in_flight(), at_work);
+    }
+}
+
 #[tokio::test]
 async fn the_twenty_first_child_is_queued_with_its_place_and_all_finish() {
     let gate = Gate::new();
@@ -273,6 +326,8 @@ async fn a_new_process_finds_a_long_line_and_serves_its_sessions_in_turn() {
             announce: None,
             account: None,
             limited: Vec::new(),
+            abreast: None,
+            time: TimeAtWork::default(),
             ancestors: vec![run],
             extra: Extra::default(),
         });

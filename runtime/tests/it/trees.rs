@@ -1,12 +1,14 @@
 //! Trees after the death of a process: each end is told once, nobody waits in vain, nothing runs on.
 
-use crate::bench::{Bench, within};
+use crate::bench::{Bench, eventually, within};
 use crate::delegation::{children, main_agent, task};
-use posse::protocol::{CancelRequested, CancelScope, Effect, Event, Extra, Record, ToolSpec};
+use posse::protocol::{
+    CancelRequested, CancelScope, Effect, Event, Extra, Record, Sender, ToolSpec,
+};
 use posse::store::{Append, Filter, Guard, Options, Ownership, Reserve, SqliteStore, Store};
 use posse::{
-    AgentSpec, Answer, Keys, Outcome, Recovery, RunHandle, RunId, RunSpec, Runtime, RuntimeConfig,
-    Tool, ToolContext,
+    AgentSpec, Answer, Keys, Outcome, Page, Recovery, RunHandle, RunId, RunRow, RunSpec, Runtime,
+    RuntimeConfig, Status, Tool, ToolContext,
 };
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
@@ -252,6 +254,81 @@ async fn check_cancelled(bench: &Bench, run: &RunHandle, runs: usize) {
 async fn each_call_of_a_tree_that_is_cancelled_is_answered_once() {
     let gate = Gate::new();
     let (bench, run) = held_tree(&gate, 3).await;
+    bench.runtime.cancel(run.id(), "me", CancelScope::Run).await.unwrap();
+    check_cancelled(&bench, &run, 13).await;
+}
+
+#[tokio::test]
+async fn i5_a_run_that_is_nowhere_is_not_announced_and_whoever_waits_for_it_can_be_ended() {
+    let gate = Gate::new();
+    let call = json!({"task": "look", "agentId": "explore", "announce": "followup"});
+    let script = Script::new()
+        .conversation(
+            Conversation::when(When::any().first_user_contains("lead"))
+                .reply(Reply::tool_call("spawn_subagent", call))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("I still wait")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
+    let mut bench = Bench::new(script).await;
+    let run = bench.start("lead").await.id();
+    within(gate.wait_for_held(1)).await.unwrap();
+    let is_waiting = async |bench: &Bench| {
+        bench.runtime.find(&run.to_string()).await.unwrap().status == Status::Waiting
+    };
+    eventually(async || is_waiting(&bench).await).await;
+    let child = only_child(&bench, run).await;
+    let events = bench.log(run).await.into_iter().map(|record| record.event).collect();
+    bench.runtime.shutdown().await;
+    // A database that somebody has put together by hand, and left the child out.
+    bench.config.database = bench.folder.path().join("without.db");
+    let store = SqliteStore::open(Options::new(bench.config.database.clone())).await.unwrap();
+    let (guard, reserve) = (Guard::Create(Ownership::Waiting), Reserve::Leave);
+    let append = Append { run, events, guard, reserve, outbox: Vec::new() };
+    store.append(vec![append]).await.unwrap();
+    store.close().await;
+    bench.reopen().await;
+    assert!(bench.runtime.find(&child.to_string()).await.is_err());
+    assert_eq!(bench.runtime.handle(run).tree().await.unwrap().len(), 1);
+    // It can be talked to meanwhile, and waits on.
+    bench.runtime.send(run, "how is it going?").await.unwrap();
+    let asked = When::any().first_user_contains("lead");
+    eventually(async || bench.fake.requests_where(&asked).len() == 3).await;
+    eventually(async || is_waiting(&bench).await).await;
+    bench.runtime.cancel(run, "me", CancelScope::Run).await.unwrap();
+    assert_eq!(outcome(&bench, run).await.kind(), "cancelled");
+    let told = |event: &Event| match event {
+        Event::MessageReceived(received) => matches!(received.from, Sender::Child(_)),
+        _ => false,
+    };
+    assert!(!bench.log(run).await.iter().any(|record| told(&record.event)));
+    gate.open();
+}
+
+#[tokio::test]
+async fn a_tree_is_read_page_by_page_the_oldest_first() {
+    let gate = Gate::new();
+    let (bench, run) = held_tree(&gate, 3).await;
+    let ids = |rows: &[RunRow]| rows.iter().map(|row| row.id).collect::<Vec<_>>();
+    // The whole tree, and a part of it between whose runs stand those of others.
+    let middle = bench.runtime.handle(children(&bench, run.id()).await[1].id);
+    for (top, runs) in [(&run, 13), (&middle, 4)] {
+        let all = ids(&top.tree().await.unwrap());
+        assert_eq!(all.len(), runs);
+        for limit in [1, 2, 5, 100] {
+            let mut seen: Vec<RunId> = Vec::new();
+            loop {
+                let page = Page { after: seen.last().copied(), limit };
+                let rows = top.tree_page(page).await.unwrap();
+                assert!(rows.len() <= limit);
+                if rows.is_empty() {
+                    break;
+                }
+                seen.extend(ids(&rows));
+            }
+            assert_eq!(seen, all, "{limit} at a time");
+        }
+    }
     bench.runtime.cancel(run.id(), "me", CancelScope::Run).await.unwrap();
     check_cancelled(&bench, &run, 13).await;
 }

@@ -27,7 +27,14 @@ fn begun(child: RunId, announce: Announce) -> Result<Event, Fault> {
 }
 
 fn told(child: RunId, announce: Announce, kept: bool) -> Event {
-    let told = Announced { run: child, announce, inherited: false, kept, extra: Extra::default() };
+    let told = Announced {
+        run: child,
+        announce,
+        inherited: false,
+        kept,
+        worked_ms: 0,
+        extra: Extra::default(),
+    };
     Event::MessageReceived(MessageReceived {
         from: Sender::Child(told),
         message: Message::user("it has ended"),

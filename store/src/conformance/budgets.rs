@@ -9,7 +9,7 @@ use crate::append::{Append, Ownership};
 use crate::{RunRow, Store, StoreError, shares};
 use futures_util::future::join_all;
 use posse_protocol::{
-    Budget, ChildStarted, Event, Extra, Limit, Parent, Purpose, RunId, RunStarted, Usd,
+    Budget, ChildStarted, Event, Extra, Limit, Parent, Purpose, RunId, RunStarted, TimeAtWork, Usd,
 };
 use std::sync::Arc;
 
@@ -45,6 +45,8 @@ fn birth(
             announce: None,
             account,
             limited: Vec::new(),
+            abreast: None,
+            time: TimeAtWork::default(),
             ancestors: ancestors.to_vec(),
             extra: Extra::default(),
         });

@@ -109,17 +109,52 @@ pub(super) async fn what_ended_is_left_over_once_its_tree_has_ended(
     Ok(())
 }
 
-/// A run whose log is to be removed at its end.
-async fn create_unwanted(store: &dyn Store) -> Result<RunId, Fault> {
-    let Event::RunStarted(first) = started("/w", None)? else {
+/// A run that began as `change` says.
+async fn create_like(
+    store: &dyn Store,
+    change: impl FnOnce(&mut RunStarted),
+) -> Result<RunId, Fault> {
+    let Event::RunStarted(mut first) = started("/w", None)? else {
         return Err(Fault("not a start".to_owned()));
     };
-    let first = RunStarted { cleanup: Cleanup::Delete, ..*first };
-    let events = vec![Event::RunStarted(Box::new(first)), message("do it")];
+    change(&mut first);
+    let events = vec![Event::RunStarted(first), message("do it")];
     let made = Append { events: events.into(), ..creation("/w", Ownership::Mine)? };
     let run = made.run;
     append(store, made).await?;
     Ok(run)
+}
+
+pub(super) async fn what_has_a_time_of_its_own_is_due_when_that_is_over(
+    subject: &dyn Subject,
+) -> Verdict {
+    const HOUR_MS: u64 = 3_600_000;
+    let store = subject.open("times of their own").await;
+    let store = &*store;
+    let at_once = create_like(store, |first| first.archive_after_ms = Some(0)).await?;
+    let later = create_like(store, |first| first.archive_after_ms = Some(HOUR_MS)).await?;
+    let plain = create(store, "/w", Ownership::Mine).await?;
+    ensure!(left_over(store, Leftover::Due).await?.is_empty(), "nothing has ended");
+    for run in [at_once, later, plain] {
+        end(store, run).await?;
+    }
+    ensure!(row(store, later).await?.archive_after_ms == Some(HOUR_MS), "its row does not say it");
+    let found = left_over(store, Leftover::Due).await?;
+    ensure!(found == [at_once], "{found:?} in place of {at_once}");
+    let which = Leftover::Due;
+    let long = Leftovers { which, ended_for: Duration::from_millis(HOUR_MS), limit: 10 };
+    ensure!(store.leftovers(long).await?.is_empty(), "its time was not over an hour ago");
+    // Whoever is set to work again begins its time anew with its next end.
+    append(store, Append::by_anyone(at_once, message("once more"))).await?;
+    ensure!(left_over(store, Leftover::Due).await?.is_empty(), "it is open again");
+    let Some(claimed) = claim_one(store, at_once).await? else {
+        return Err(Fault("a reopened run cannot be claimed".to_owned()));
+    };
+    append(store, step(at_once, claimed.epoch, vec![finished()], Ownership::Mine)).await?;
+    ensure!(left_over(store, Leftover::Due).await? == [at_once], "it has ended again");
+    append(store, Append::by_anyone(at_once, archived())).await?;
+    ensure!(left_over(store, Leftover::Due).await?.is_empty(), "it is archived");
+    Ok(())
 }
 
 pub(super) async fn what_was_to_be_removed_is_left_over_once_nothing_below_is_open(
@@ -127,7 +162,7 @@ pub(super) async fn what_was_to_be_removed_is_left_over_once_nothing_below_is_op
 ) -> Verdict {
     let store = subject.open("unwanted logs").await;
     let store = &*store;
-    let run = create_unwanted(store).await?;
+    let run = create_like(store, |first| first.cleanup = Cleanup::Delete).await?;
     let child = bear(store, &[run]).await?;
     let kept = create(store, "/w", Ownership::Mine).await?;
     end(store, kept).await?;

@@ -7,7 +7,7 @@ use crate::{
 };
 use posse_protocol::{
     Announce, Event, Extra, Outcome, Parent, Paused, Purpose, Resumed, RunFinished, RunId,
-    RunStarted, Status,
+    RunStarted, Status, TimeAtWork,
 };
 
 fn ids(rows: &[RunRow]) -> Vec<RunId> {
@@ -33,6 +33,23 @@ pub(super) async fn lists_begin_with_the_newest_and_have_pages(subject: &dyn Sub
     ensure!(seen == runs, "the pages do not make up the list");
     let all = store.list(&Filter { limit: usize::MAX, ..Filter::default() }).await?;
     ensure!(all.len() == 120, "{} of 120 runs", all.len());
+    Ok(())
+}
+
+pub(super) async fn lists_can_begin_with_the_oldest_after_one(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("pages from the oldest on").await;
+    let runs = create_many(&*store, "/w", 7).await?;
+    let mut seen = vec![runs[0]];
+    while let Some(after) = seen.last().copied() {
+        let filter = Filter { after: Some(after), limit: 2, ..Filter::default() };
+        let page = ids(&store.list(&filter).await?);
+        ensure!(page.len() <= 2, "a page of {}", page.len());
+        if page.is_empty() {
+            break;
+        }
+        seen.extend(page);
+    }
+    ensure!(seen == runs, "the pages do not make up the list");
     Ok(())
 }
 
@@ -93,6 +110,8 @@ async fn create_as(
         announce: Some(Announce::Followup),
         account: None,
         limited: Vec::new(),
+        abreast: None,
+        time: TimeAtWork::default(),
         ancestors: vec![run],
         extra: Extra::default(),
     });

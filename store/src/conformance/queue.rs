@@ -3,7 +3,7 @@
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure};
 use crate::{Append, Look, Ownership, Passed, Queue, Store, Wanted};
-use posse_protocol::{AgentSpec, Event, Extra, Parent, RunId, RunStarted, Seq};
+use posse_protocol::{AgentSpec, Event, Extra, Parent, RunId, RunStarted, Seq, TimeAtWork};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ fn made(made: &Made) -> Result<Append, Fault> {
         announce: None,
         account: None,
         limited: Vec::new(),
+        abreast: None,
+        time: TimeAtWork::default(),
         ancestors: vec![run],
         extra: Extra::default(),
     });

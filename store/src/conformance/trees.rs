@@ -9,7 +9,7 @@ use crate::append::{Append, Guard, Ownership, Reserve};
 use crate::{Filter, Kin, Store, StoreError};
 use posse_protocol::{
     CallId, ChildStarted, Ending, Event, Extra, Outcome, Parent, Paused, Purpose, RunFinished,
-    RunId, RunStarted, ToolFinished, ToolOutput, ToolPending,
+    RunId, RunStarted, TimeAtWork, ToolFinished, ToolOutput, ToolPending,
 };
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ fn birth(ancestors: &[RunId]) -> Result<(RunId, Vec<Append>), Fault> {
         announce: None,
         account: None,
         limited: Vec::new(),
+        abreast: None,
+        time: TimeAtWork::default(),
         ancestors: ancestors.to_vec(),
         extra,
     };

@@ -4,7 +4,7 @@ use super::RUN_COLUMNS;
 use crate::leftover::Leftover;
 
 /// Selects runs of which something is to be put away, those that ended first first. Binds: the
-/// latest end, version, limit.
+/// latest end or, of those with a time of their own, the latest such time, version, limit.
 pub(crate) fn leftovers(which: Leftover) -> String {
     // What somebody still has to be told of is told from the log.
     const UNTOLD: &str = "NOT EXISTS (SELECT deliveries.id FROM deliveries \
@@ -13,7 +13,14 @@ pub(crate) fn leftovers(which: Leftover) -> String {
         WHERE kin.parent = runs.id AND kin.outcome IS NULL)";
     const OPEN_TREE: &str = "NOT EXISTS (SELECT kin.id FROM runs AS kin \
         WHERE kin.root = runs.root AND kin.outcome IS NULL)";
+    let since = match which {
+        Leftover::Due => "finished_at + archive_after",
+        Leftover::Ended | Leftover::Unwanted | Leftover::Archived => "finished_at",
+    };
     let conditions = match which {
+        Leftover::Due => format!(
+            "archive_after IS NOT NULL AND finished_at > 0 AND archived = 0 AND {OPEN_TREE}"
+        ),
         Leftover::Ended => format!("finished_at > 0 AND archived = 0 AND {OPEN_TREE}"),
         Leftover::Unwanted => format!(
             "cleanup = 'delete' AND erased = 0 AND finished_at > 0 AND {OPEN_BELOW} AND {UNTOLD}"
@@ -21,7 +28,7 @@ pub(crate) fn leftovers(which: Leftover) -> String {
         Leftover::Archived => format!("archived = 1 AND erased = 0 AND {UNTOLD}"),
     };
     format!(
-        "SELECT {RUN_COLUMNS} FROM runs WHERE {conditions} AND finished_at <= $1 \
-         AND version <= $2 AND damaged IS NULL ORDER BY finished_at LIMIT $3"
+        "SELECT {RUN_COLUMNS} FROM runs WHERE {conditions} AND {since} <= $1 \
+         AND version <= $2 AND damaged IS NULL ORDER BY {since} LIMIT $3"
     )
 }

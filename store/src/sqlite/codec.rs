@@ -65,6 +65,8 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(row.calling.as_ref().map(|call| call.model.clone()))
         .bind(purpose_word(row.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose)))
         .bind(i64::from(row.asks))
+        .bind(row.abreast.map(i64::from))
+        .bind(row.archive_after_ms.map(to_sql))
 }
 
 pub(super) fn bind_call(query: Statement<'_>, call: ModelCall) -> Statement<'_> {
@@ -140,6 +142,12 @@ pub(super) fn number(row: &SqliteRow, index: usize) -> Result<u64, Error> {
     u64::try_from(number).map_err(|error| Error::Decode(Box::new(error)))
 }
 
+fn maybe_number(row: &SqliteRow, index: usize) -> Result<Option<u64>, Error> {
+    let number: Option<i64> = row.try_get(index)?;
+    let unsigned = number.map(u64::try_from).transpose();
+    unsigned.map_err(|error| Error::Decode(Box::new(error)))
+}
+
 pub(super) fn small(row: &SqliteRow, index: usize) -> Result<u32, Error> {
     u32::try_from(number(row, index)?).map_err(|error| Error::Decode(Box::new(error)))
 }
@@ -165,6 +173,7 @@ pub(super) fn queued_row(row: &SqliteRow) -> Option<Queued> {
         workspace: text(5),
         priority: i32::try_from(row.try_get::<i64, _>(6).unwrap_or(0)).unwrap_or(0),
         ready_at: number(row, 7).unwrap_or(0),
+        abreast: maybe_number(row, 8).ok().flatten().and_then(|most| u32::try_from(most).ok()),
     })
 }
 
@@ -231,6 +240,8 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
             (Some(model), _) => Some(OpenCall { model, purpose: Purpose::Turn }),
         },
         asks: small(row, 48)?,
+        abreast: maybe_number(row, 49)?.and_then(|most| u32::try_from(most).ok()),
+        archive_after_ms: maybe_number(row, 50)?,
         status: Status::Queued,
     })
 }

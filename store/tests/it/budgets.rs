@@ -1,7 +1,7 @@
 //! Budgets over random trees: the store against an oracle that walks a list of accounts.
 
 use crate::sample::*;
-use posse_protocol::{Budget, Event, Limit, Parent, RunId, Usd};
+use posse_protocol::{Budget, Event, Limit, Parent, RunId, TimeAtWork, Usd};
 use posse_store::{
     Append, Durability, Filter, Guard, Kin, Options, Ownership, Reserve, SqliteStore, Store,
     StoreError, Wanted,
@@ -253,6 +253,8 @@ fn birth(oracle: &Oracle, run: usize) -> Append {
         announce: None,
         account: it.above.iter().rev().find(has_budget).map(|above| oracle.0[*above].id),
         limited: Vec::new(),
+        abreast: None,
+        time: TimeAtWork::default(),
         ancestors: ancestors.clone(),
         extra: posse_protocol::Extra::default(),
     });

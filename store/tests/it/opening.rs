@@ -148,7 +148,8 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     store.close().await;
     let trees = "parent, root, depth, stopping, awaits";
     let background = "label, priority, background, expects, gathers, gathered_at, paused, \
-        finished_at, cleanup, erased, account, budget, drawn, calling, calling_for";
+        finished_at, cleanup, erased, account, budget, drawn, calling, calling_for, asks, abreast, \
+        archive_after";
     let columns = trees.split(", ").chain(background.split(", "));
     let dropped: String =
         columns.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};")).collect();
@@ -157,6 +158,7 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
             "DROP INDEX runs_by_root; DROP INDEX runs_by_parent; DROP INDEX runs_at_the_top; \
              DROP INDEX runs_ready; DROP INDEX runs_ready_since; DROP INDEX runs_ready_by_root; \
              DROP INDEX runs_gathering; DROP INDEX runs_to_put_away; \
+             DROP INDEX runs_to_put_away_early; DROP INDEX runs_asking; \
              DROP INDEX runs_to_erase; DROP INDEX runs_to_delete; DROP INDEX runs_open_in_tree; \
              DROP INDEX runs_open_by_workspace; DROP INDEX runs_open_at_the_top; \
              DROP INDEX runs_calling; DROP INDEX runs_by_ending; \

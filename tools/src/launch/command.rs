@@ -1,5 +1,6 @@
 //! What to run, and how it ended.
 
+use crate::confine::{Confinement, Limit, Unavailable};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub struct Command {
     pub deadline: Duration,
     /// Bytes of output to keep, half from the beginning and half from the end.
     pub output_cap: usize,
+    /// How far it reaches.
+    pub confinement: Confinement,
 }
 
 /// How a command ended.
@@ -33,6 +36,8 @@ pub enum Status {
     TimedOut,
     /// The call was cancelled, and it was killed.
     Cancelled,
+    /// It used more than it may, and was killed.
+    OverLimit(Limit),
 }
 
 /// A command that has ended, and with it all it had started.
@@ -64,6 +69,15 @@ pub enum LaunchError {
     /// The command is longer than the system takes.
     #[error("the command is too long for the system; put it into a script file and run that")]
     TooLong,
+    /// It cannot be confined as it must be.
+    #[error("not run: {0}")]
+    Unavailable(#[from] Unavailable),
+    /// What was to confine it failed.
+    #[error("not run, since it could not be confined: {reason}")]
+    NotConfined {
+        /// Why.
+        reason: String,
+    },
     /// The program could not be started.
     #[error("cannot start {program}: {reason}")]
     NotStarted {
@@ -94,6 +108,17 @@ pub enum LaunchError {
 impl Command {
     pub(super) fn program_name(&self) -> String {
         self.program.to_string_lossy().into_owned()
+    }
+
+    /// What `said` means that was written in place of the command's output.
+    pub(super) fn not_confined(&self, reason: String, said: String) -> LaunchError {
+        let reason = if reason.is_empty() { said.trim().to_owned() } else { reason };
+        match reason.strip_prefix("bwrap: execvp ") {
+            Some(reason) => {
+                LaunchError::NotStarted { program: self.program_name(), reason: reason.to_owned() }
+            }
+            None => LaunchError::NotConfined { reason },
+        }
     }
 
     pub(super) fn not_started(&self, error: io::Error) -> LaunchError {

@@ -12,10 +12,12 @@ mod guardian;
 mod leash;
 mod output;
 mod supervisor;
+mod trial;
 
 pub use command::{Command, Finished, LaunchError, Status};
 pub use environment::{Environment, allowed_environment};
 
+use crate::confine::{Backend, Backends, CommandLimits, Confinement, Unavailable};
 use crate::linux;
 use crate::workspace::Workspace;
 use leash::Leash;
@@ -75,6 +77,10 @@ struct Settings {
     executable: PathBuf,
     environment: Environment,
     grace: Duration,
+    backends: Backends,
+    limits: CommandLimits,
+    /// What no confined command sees.
+    hidden: Vec<PathBuf>,
 }
 
 impl Launcher {
@@ -82,8 +88,14 @@ impl Launcher {
     /// whose own `main` cannot do that, such as a plugin or a test.
     pub fn through(executable: &Path) -> Launcher {
         let executable = executable.to_owned();
-        let environment = Environment::default();
-        Launcher(Arc::new(Settings { executable, environment, grace: GRACE }))
+        Launcher(Arc::new(Settings {
+            executable,
+            environment: Environment::default(),
+            grace: GRACE,
+            backends: Backends::default(),
+            limits: CommandLimits::default(),
+            hidden: Vec::new(),
+        }))
     }
 
     /// Gives commands this environment and nothing else. Without it they get none.
@@ -97,6 +109,46 @@ impl Launcher {
     #[must_use]
     pub fn with_grace(self, grace: Duration) -> Launcher {
         Launcher(Arc::new(Settings { grace, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// Sets what each command may use of the machine.
+    #[must_use]
+    pub fn with_limits(self, limits: CommandLimits) -> Launcher {
+        Launcher(Arc::new(Settings { limits, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// Hides these files and folders from confined commands, beside the secrets that lie where
+    /// they usually do: the host's database and keys.
+    #[must_use]
+    pub fn hiding(self, paths: impl IntoIterator<Item = PathBuf>) -> Launcher {
+        let mut settings = Arc::unwrap_or_clone(self.0);
+        settings.hidden.extend(paths);
+        Launcher(Arc::new(settings))
+    }
+
+    /// Confines with these back ends only.
+    #[must_use]
+    pub fn with_backends(self, backends: &[Backend]) -> Launcher {
+        let backends = self.0.backends.only(backends);
+        Launcher(Arc::new(Settings { backends, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// What will confine a command that reaches this far. The first call tries it out, which takes
+    /// some 20 ms and blocks.
+    ///
+    /// # Errors
+    /// When nothing here can.
+    pub fn backend(&self, confinement: &Confinement) -> Result<Backend, Unavailable> {
+        let Confinement { profile, network, .. } = confinement;
+        self.0.backends.choose(*profile, network, |backend| self.trial(backend))
+    }
+
+    /// Whether a back end works here.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn check(&self, backend: Backend) -> Result<(), String> {
+        self.0.backends.check(backend, |backend| self.trial(backend))
     }
 
     /// Runs `command` to its end and returns what it said. `progress` gets the output as it
@@ -115,6 +167,7 @@ impl Launcher {
         cancel: &CancellationToken,
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<Finished, LaunchError> {
+        let walls = self.walls(workspace, &command.confinement)?;
         let mut process = self.start(workspace, command)?;
         let mut leash = Leash::of(&mut process);
         fail::fail_point!("tool.launch.spawned");
@@ -123,6 +176,8 @@ impl Launcher {
             grace: self.0.grace,
             program: command.program.clone(),
             args: command.args.clone(),
+            walls,
+            limits: self.0.limits,
         };
         leash.send(&order.encode(), cancel).await;
         fail::fail_point!("tool.launch.ordered");
@@ -248,6 +303,10 @@ fn finish(command: &Command, heard: Heard, capture: Capture) -> Result<Finished,
         Ending::TimedOut => Status::TimedOut,
         Ending::Released if heard.late => Status::TimedOut,
         Ending::Released => Status::Cancelled,
+        Ending::OverLimit(limit) => Status::OverLimit(limit),
+        Ending::NotConfined { reason } => {
+            return Err(command.not_confined(reason, capture.finish().0));
+        }
         Ending::NotStarted { error } => {
             return Err(command.not_started(io::Error::from_raw_os_error(error)));
         }

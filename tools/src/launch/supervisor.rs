@@ -6,6 +6,7 @@
 //! of the command is dead, unless that cannot be killed. It runs below a guardian.
 
 use super::guardian;
+use crate::confine::{Backend, Bubblewrap, CommandLimits, Limit, Placeholders, Walls, Watchdog};
 use crate::linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -22,8 +23,9 @@ use std::time::{Duration, Instant};
 /// How long to go on killing what does not die.
 pub(super) const CLEAN_UP: Duration = Duration::from_secs(5);
 
-/// How often to bury orphans that ended while the command runs.
-const REAP_INTERVAL: Duration = Duration::from_secs(1);
+/// How often to look at what the command has started, and to bury orphans that ended. At a
+/// gigabyte a second, a tenth of one more is had than allowed.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What the host wants run.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +34,9 @@ pub(super) struct Order {
     pub grace: Duration,
     pub program: OsString,
     pub args: Vec<OsString>,
+    /// Nothing where the command is not confined.
+    pub walls: Option<Walls>,
+    pub limits: CommandLimits,
 }
 
 /// What the host is told.
@@ -50,6 +55,12 @@ pub(super) enum Ending {
     TimedOut,
     /// The host let go.
     Released,
+    /// It used too much, and was killed.
+    OverLimit(Limit),
+    /// The walls could not be built; perhaps what was written to the output says why.
+    NotConfined {
+        reason: String,
+    },
     /// With the number of the system's error.
     NotStarted {
         error: i32,
@@ -58,10 +69,7 @@ pub(super) enum Ending {
 
 /// The whole life of a supervisor, and of its guardian.
 pub(super) fn main() -> ! {
-    let ended = supervise().unwrap_or_else(|error| {
-        let error = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
-        Some(Report::of(Ending::NotStarted { error }))
-    });
+    let ended = supervise().unwrap_or_else(|error| Some(Report::of(not_started(&error))));
     // Nobody listens when the host is dead.
     if let Some(report) = ended.and_then(|report| serde_json::to_vec(&report).ok()) {
         let _ = io::stdout().write_all(&report).and_then(|()| io::stdout().flush());
@@ -82,26 +90,60 @@ fn supervise() -> io::Result<Option<Report>> {
     linux::keep_descriptors_private()?;
     // Away from the host's terminal: an interrupt is for the host, which then lets go of us.
     let _ = setsid();
+    // Before the fork, so that the guardian can take them down if the supervisor is lost.
+    let placeholders = match order.walls.as_ref().map(Placeholders::put_up).transpose() {
+        Ok(placeholders) => placeholders.flatten(),
+        Err(error) => return Ok(Some(Report::of(not_confined(&error)))),
+    };
     if let Some(supervisor) = linux::fork()? {
-        guardian::guard(supervisor);
+        guardian::guard(supervisor, placeholders.as_ref());
         return Ok(None);
     }
+    let ended = oversee(&order, guardian);
+    if let Some(placeholders) = placeholders {
+        placeholders.take_down();
+    }
+    ended
+}
+
+/// Starts the command and sees it to its end, and to that of all it has started.
+fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
     // Apart from the guardian, so that no signal to a group reaches both.
     let _ = setsid();
     linux::adopt_orphans()?;
     let guardian = linux::watch_parent(guardian)?;
-    let command = start(&order)?;
-    let watched = watch(&order, command, &guardian);
+    let mut bubblewrap = match prepare(order) {
+        Ok(bubblewrap) => bubblewrap,
+        Err(error) => return Ok(Some(Report::of(not_confined(&error)))),
+    };
+    let command = start(order, bubblewrap.as_mut())?;
+    let watched = watch(order, command, &guardian);
     // Whatever went wrong, the tree must go.
     let mut reaper = Reaper::of(command);
+    if let Some(said) = bubblewrap.as_mut().map(Bubblewrap::said) {
+        reaper.uncounted = said.first_process.and_then(Pid::from_raw);
+        if let (Ok(Watched::Ended(_)), false) = (&watched, said.ran) {
+            reaper.kill_all();
+            return Ok(Some(Report::of(Ending::NotConfined { reason: String::new() })));
+        }
+    }
     let (leftovers, survivors) = reaper.kill_all();
     let ending = match watched? {
         Watched::Ended(status) => ending(status),
         Watched::TimedOut => Ending::TimedOut,
         Watched::Released => Ending::Released,
+        Watched::OverLimit(limit) => Ending::OverLimit(limit),
         Watched::Unguarded => return Ok(None),
     };
     Ok(Some(Report { ending, leftovers, survivors }))
+}
+
+fn not_started(error: &io::Error) -> Ending {
+    Ending::NotStarted { error: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()) }
+}
+
+fn not_confined(error: &io::Error) -> Ending {
+    Ending::NotConfined { reason: error.to_string() }
 }
 
 impl Report {
@@ -130,28 +172,55 @@ impl Order {
     }
 }
 
+/// Makes the box in which the command will be, where there is to be one.
+fn prepare(order: &Order) -> io::Result<Option<Bubblewrap>> {
+    let boxed = order.walls.as_ref().filter(|walls| walls.backend == Backend::Bubblewrap);
+    boxed.map(|walls| Bubblewrap::prepare(walls, &std::env::current_dir()?)).transpose()
+}
+
 /// Starts the command with no input, and both its output streams going into our error stream.
-fn start(order: &Order) -> io::Result<Pid> {
+fn start(order: &Order, mut bubblewrap: Option<&mut Bubblewrap>) -> io::Result<Pid> {
     let output = || -> io::Result<OwnedFd> { io::stderr().as_fd().try_clone_to_owned() };
+    let program = match (&bubblewrap, &order.walls) {
+        (Some(_), Some(walls)) => walls.bubblewrap.as_os_str(),
+        _ => &order.program,
+    };
     #[expect(clippy::disallowed_methods, reason = "this is the launcher")]
-    let mut command = Command::new(&order.program);
+    let mut command = Command::new(program);
+    if let Some(bubblewrap) = &bubblewrap {
+        command.args(bubblewrap.arguments()).arg(&order.program);
+        bubblewrap.hand_on()?;
+    }
     command.args(&order.args).stdin(Stdio::null()).stdout(output()?).stderr(output()?);
     let supervisor = getpid();
+    let walls = order.walls.clone().filter(|_| bubblewrap.is_none());
+    let limits = order.limits;
     #[expect(unsafe_code, reason = "the standard library has no safe way to act after the fork")]
-    // SAFETY: the function makes system calls only; and this process has one thread, so that
-    // in the child every lock is free.
+    // SAFETY: this process has one thread, so that in the child every lock is free and it may do
+    // all that this one may.
     unsafe {
-        command.pre_exec(move || between_fork_and_exec(supervisor));
+        command.pre_exec(move || between_fork_and_exec(supervisor, limits, walls.as_ref()));
     }
     let child = command.spawn()?;
+    if let Some(bubblewrap) = &mut bubblewrap {
+        bubblewrap.started();
+    }
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| Errno::SRCH.into())
 }
 
-/// All that happens in the command's process before it becomes the command. What confines it
-/// belongs here.
-fn between_fork_and_exec(supervisor: Pid) -> io::Result<()> {
+/// All that happens in the command's process before it becomes the command.
+fn between_fork_and_exec(
+    supervisor: Pid,
+    limits: CommandLimits,
+    walls: Option<&Walls>,
+) -> io::Result<()> {
     setsid()?;
-    linux::die_with(supervisor)
+    linux::die_with(supervisor)?;
+    limits.enforce()?;
+    match walls {
+        Some(walls) => walls.close_around_this_process(),
+        None => Ok(()),
+    }
 }
 
 /// Why the watch ended.
@@ -159,6 +228,7 @@ enum Watched {
     Ended(WaitStatus),
     TimedOut,
     Released,
+    OverLimit(Limit),
     /// The guardian was killed.
     Unguarded,
 }
@@ -169,7 +239,10 @@ fn watch(order: &Order, command: Pid, guardian: &OwnedFd) -> io::Result<Watched>
     let exit = linux::watch_exit(command)?;
     let leash = io::stdin();
     let mut reaper = Reaper::of(command);
+    let watchdog = Watchdog::new(order.limits);
+    let boxed = order.walls.as_ref().is_some_and(|walls| walls.backend == Backend::Bubblewrap);
     let started = Instant::now();
+    let mut looked = started;
     let mut asked_to_end = false;
     loop {
         reaper.reap();
@@ -184,15 +257,22 @@ fn watch(order: &Order, command: Pid, guardian: &OwnedFd) -> io::Result<Watched>
         }
         if left.is_zero() {
             asked_to_end = true;
-            ask_to_end()?;
+            // Bubblewrap itself would take the box with it, and nobody in it would hear of it.
+            ask_to_end(if boxed { Some(command) } else { None })?;
             continue;
+        }
+        if looked.elapsed() >= LOOK_INTERVAL {
+            looked = Instant::now();
+            if let Some(limit) = watchdog.over(linux::tree(order.limits.processes)) {
+                return Ok(Watched::OverLimit(limit));
+            }
         }
         let mut events = [
             PollFd::new(&leash, PollFlags::IN),
             PollFd::new(guardian, PollFlags::IN),
             PollFd::new(&exit, PollFlags::IN),
         ];
-        wait_for(&mut events, left.min(REAP_INTERVAL))?;
+        wait_for(&mut events, left.min(LOOK_INTERVAL))?;
         if !events[0].revents().is_empty() {
             return Ok(Watched::Released);
         }
@@ -202,9 +282,12 @@ fn watch(order: &Order, command: Pid, guardian: &OwnedFd) -> io::Result<Watched>
     }
 }
 
-/// Tells the whole tree to end. A stopped process must go on to hear it.
-fn ask_to_end() -> io::Result<()> {
+/// Tells the whole tree to end, but for one process. A stopped process must go on to hear it.
+fn ask_to_end(but: Option<Pid>) -> io::Result<()> {
     for process in linux::descendants()? {
+        if Some(process.id) == but {
+            continue;
+        }
         process.signal(Signal::TERM);
         process.signal(Signal::CONT);
     }
@@ -230,6 +313,8 @@ fn ending(status: WaitStatus) -> Ending {
 pub(super) struct Reaper {
     child: Pid,
     pub(super) status: Option<WaitStatus>,
+    /// One who belongs to us and not to the command.
+    uncounted: Option<Pid>,
 }
 
 /// Whether there is anyone left.
@@ -241,7 +326,7 @@ pub(super) enum Children {
 
 impl Reaper {
     pub(super) fn of(child: Pid) -> Reaper {
-        Reaper { child, status: None }
+        Reaper { child, status: None, uncounted: None }
     }
 
     pub(super) fn reap(&mut self) -> Children {
@@ -264,7 +349,9 @@ impl Reaper {
             let alive = linux::descendants().unwrap_or_default();
             for process in &alive {
                 process.kill();
-                killed.insert(process.id);
+                if Some(process.id) != self.uncounted {
+                    killed.insert(process.id);
+                }
             }
             if started.elapsed() >= CLEAN_UP {
                 return (killed.len() as u32, alive.len() as u32);
@@ -288,6 +375,8 @@ mod tests {
             grace: Duration::ZERO,
             program: "bash".into(),
             args: vec!["-c".into(), OsString::from_vec(b"\xFF\n\"".to_vec())],
+            walls: None,
+            limits: CommandLimits::default(),
         };
         let mut bytes = order.encode();
         bytes.extend(b"more");

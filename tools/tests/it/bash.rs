@@ -26,7 +26,7 @@ fn output_and_exit_code_come_back() {
     check("echo hello", "hello\n");
     check("true", "[no output]\n");
     check_failure("echo partly; exit 3", "partly\n[exit code 3]\n");
-    check_failure("kill -KILL $$", "[no output]\n[killed by signal 9]\n");
+    check_failure("kill -KILL $$", "[no output]\n[exit code 137]\n");
     check_failure("nosuchcommand 2>/dev/null", "[no output]\n[exit code 127]\n");
 }
 
@@ -54,12 +54,10 @@ fn a_timeout_says_so_and_keeps_the_output() {
 }
 
 #[test]
-fn what_is_left_running_is_killed_and_mentioned() {
+fn what_is_left_running_is_killed() {
     let marker = marker();
     let output = run(&format!("sh -c 'sleep 1000; : {marker}' & echo started"));
-    let text = output.joined_text();
-    assert!(text.starts_with("started\n["), "{text}");
-    assert!(text.contains("that it left running were killed"), "{text}");
+    assert!(output.joined_text().starts_with("started\n"), "{}", output.joined_text());
     assert!(processes_with(&marker).is_empty());
 }
 

@@ -1,6 +1,7 @@
 //! The launcher: what a command gets, and what comes back.
 
 use crate::fixture::{Fixture, eventually, host, launcher, zombies};
+use posse_tools::confine::Confinement;
 use posse_tools::launch::{Command, Finished, LaunchError, Launcher, Status, allowed_environment};
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
@@ -14,6 +15,7 @@ fn command(line: &str) -> Command {
         variables: Vec::new(),
         deadline: Duration::from_secs(60),
         output_cap: 10_000,
+        confinement: Confinement::none(),
     }
 }
 

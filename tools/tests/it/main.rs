@@ -4,6 +4,7 @@
 
 mod bash;
 mod bench;
+mod confinement;
 mod edit;
 mod failpoints;
 mod fixture;

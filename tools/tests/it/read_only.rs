@@ -2,7 +2,8 @@
 
 use crate::fixture::Fixture;
 use posse_agent::Toolbox;
-use posse_tools::{ReadOnly, toolset_reading};
+use posse_tools::confine::Confinement;
+use posse_tools::{ReadOnly, toolset_within};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ fn fixture() -> (Fixture, PathBuf) {
 
 fn tools(fixture: &Fixture, folders: &[&Path]) -> Toolbox {
     let folders = folders.iter().map(ReadOnly::at).collect();
-    Toolbox::new(toolset_reading(&fixture.workspace, None, folders, None))
+    let confinement = Confinement::workspace_write();
+    Toolbox::new(toolset_within(&fixture.workspace, None, folders, None, &confinement))
 }
 
 fn at(path: &Path) -> Value {

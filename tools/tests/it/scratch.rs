@@ -165,17 +165,19 @@ fn commands_find_it_in_their_environment() {
     bash("echo hello > $TMPDIR/a");
     let read = json!({"file_path": fixture.in_scratch("a")});
     assert_eq!(fixture.ok("Read", read.clone()), "     1\thello\n");
-    bash("rm -rf $TMPDIR");
+    bash("rm $TMPDIR/*");
     fixture.refused("Read", read, &["does not exist"]);
     assert!(bash("mktemp").starts_with(&format!("{scratch}/")));
 }
 
 #[test]
-fn without_one_commands_have_the_hosts_folder_for_temporary_files() {
+fn without_one_commands_have_a_folder_for_temporary_files_that_nobody_else_sees() {
     let fixture = Fixture::with_shell();
-    let host = std::env::var("TMPDIR").unwrap_or("none".to_owned());
-    let command = "echo ${POSSE_SCRATCH-none}; echo ${TMPDIR-none}";
-    assert_eq!(fixture.ok("Bash", json!({"command": command})), format!("none\n{host}\n"));
+    let command = "echo ${POSSE_SCRATCH-none}; made=$(mktemp); echo $made";
+    let text = fixture.ok("Bash", json!({"command": command}));
+    let made = text.strip_prefix("none\n").unwrap().trim();
+    assert!(made.starts_with("/tmp/"), "{made}");
+    assert!(!Path::new(made).exists());
 }
 
 #[test]

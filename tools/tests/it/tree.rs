@@ -3,6 +3,7 @@
 use crate::fixture::{
     Fixture, eventually, host, launcher, marker, processes_in, processes_with, zombies,
 };
+use posse_tools::confine::Confinement;
 use posse_tools::launch::{Command, Finished, LaunchError, Status};
 use std::ffi::OsString;
 use std::future::Future;
@@ -17,6 +18,7 @@ fn command(line: &str) -> Command {
         variables: Vec::new(),
         deadline: Duration::from_secs(60),
         output_cap: 10_000,
+        confinement: Confinement::none(),
     }
 }
 

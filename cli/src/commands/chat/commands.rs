@@ -85,7 +85,7 @@ impl Chat<'_> {
     async fn runs(&self) -> Result<Turn, Failure> {
         let row = self.row().await?;
         let family = Family::of(self.runtime, &row).await?;
-        for line in tree::lines(&family, &row, self.look(), tree::Room::ALL) {
+        for line in tree::lines(&family, &row, self.look()) {
             print::note(line);
         }
         print::note(tree::total(&family, &row));

@@ -12,8 +12,9 @@ use crate::screen::tree::State;
 use crate::spending::{self, Spending, SumView};
 use crate::terminal;
 use crate::view::{self, RunView};
-use posse::{Budget, RunRow, Runtime};
+use posse::{Budget, RunId, RunRow, Runtime};
 use serde::Serialize;
+use std::collections::HashSet;
 
 pub async fn run(
     common: &Common,
@@ -23,64 +24,112 @@ pub async fn run(
     let row = runtime.find(&options.run).await?;
     let family = Family::of(runtime, &row).await?;
     let depth = options.depth.map_or(usize::MAX, |depth| depth as usize);
-    let mut room = Room { depth, runs: options.limit as usize };
+    let standing = standing(&family, &row, depth);
+    let part = Part::of(&standing, options, runtime).await?;
     if common.global.json {
-        room.runs -= 1;
-        print::json_pretty(&branch(&family, &row, 0, &mut room))?;
+        let next = part.next.map(|run| run.to_string());
+        let tree = branch(&family, &row, &part.with_those_above(&family));
+        print::json_pretty(&Shown { tree, next })?;
         return Ok(Code::Done);
     }
     let columns = terminal::table_width();
     let paint = Paint { on: columns.is_some() && !common.environment.no_color };
     let look = Look { paint, columns: columns.unwrap_or(usize::MAX) };
-    let lines = lines(&family, &row, look, room);
-    let left_out = 1 + family.below(row.id).len() - lines.len();
-    for line in lines {
-        print::line(line)?;
+    for place in &standing[part.from..part.to] {
+        print::line(line(&family, place.row, &place.branch, look))?;
     }
     if !common.global.quiet {
-        if left_out > 0 {
-            print::note(format!("… {left_out} more; --depth and --limit say how much is shown"));
+        if let Some(next) = part.next {
+            let more = standing.len() - part.to;
+            print::note(format!("… {more} more; next ones: --after {}", next.short()));
+        }
+        let deeper = 1 + family.below(row.id).len() - standing.len();
+        if deeper > 0 {
+            print::note(format!("… {deeper} deeper; --depth says how deep it is shown"));
         }
         print::note(total(&family, &row));
     }
     Ok(Code::Done)
 }
 
-/// How much of a tree is shown.
-#[derive(Clone, Copy)]
-pub struct Room {
-    /// Levels below the top.
-    pub depth: usize,
-    /// Runs.
-    pub runs: usize,
+/// A run of a tree, and what stands before it in its line.
+struct Place<'a> {
+    row: &'a RunRow,
+    branch: String,
 }
 
-impl Room {
-    /// All of it.
-    pub const ALL: Room = Room { depth: usize::MAX, runs: usize::MAX };
+/// Which of those that stand in a tree are shown.
+struct Part<'a> {
+    places: &'a [Place<'a>],
+    from: usize,
+    to: usize,
+    /// The last of them, if there are more.
+    next: Option<RunId>,
 }
 
-/// The tree below `top`, a line each, as far as there is room.
-pub fn lines(family: &Family, top: &RunRow, look: Look, room: Room) -> Vec<String> {
-    let mut lines = Vec::new();
+impl<'a> Part<'a> {
+    async fn of(
+        places: &'a [Place<'a>],
+        options: &TreeOptions,
+        runtime: &Runtime,
+    ) -> Result<Self, Failure> {
+        let from = match &options.after {
+            None => 0,
+            Some(text) => {
+                let after = runtime.find(text).await?.id;
+                let place = places.iter().position(|place| place.row.id == after);
+                let missing = || {
+                    let (run, top) = (after.short(), &options.run);
+                    Failure::usage(format!("run {run} is not shown in the tree of `{top}`")).hint(
+                        "--after takes the last run of the page before, with the same --depth",
+                    )
+                };
+                1 + place.ok_or_else(missing)?
+            }
+        };
+        let to = places.len().min(from.saturating_add(options.limit as usize));
+        let last = to.checked_sub(1).and_then(|last| places.get(last));
+        let next = last.filter(|_| to < places.len()).map(|place| place.row.id);
+        Ok(Part { places, from, to, next })
+    }
+
+    /// Those that are shown, and all above them: so that each stands where it belongs.
+    fn with_those_above(&self, family: &Family) -> HashSet<RunId> {
+        let mut shown = HashSet::new();
+        for place in &self.places[self.from..self.to] {
+            let mut run = Some(place.row.id);
+            while let Some(id) = run.filter(|id| shown.insert(*id)) {
+                run = family.find(id).and_then(|row| row.parent);
+            }
+        }
+        shown
+    }
+}
+
+/// The runs of the tree below `top`, each before those below it, no more than `depth` levels.
+fn standing<'a>(family: &'a Family, top: &'a RunRow, depth: usize) -> Vec<Place<'a>> {
+    let mut places = Vec::new();
     // What stands before a run's line, and before those of its children; and how deep it stands.
     let mut ahead = vec![(top, String::new(), String::new(), 0)];
-    while let Some((row, own, below, depth)) = ahead.pop() {
-        if lines.len() >= room.runs {
-            break;
-        }
-        lines.push(line(family, row, &own, look));
-        if depth >= room.depth {
+    while let Some((row, branch, below, level)) = ahead.pop() {
+        places.push(Place { row, branch });
+        if level >= depth {
             continue;
         }
         let last = family.children(row.id).next_back().map(|last| last.id);
         for child in family.children(row.id).rev() {
             let (branch, stem) =
                 if Some(child.id) == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-            ahead.push((child, format!("{below}{branch}"), format!("{below}{stem}"), depth + 1));
+            ahead.push((child, format!("{below}{branch}"), format!("{below}{stem}"), level + 1));
         }
     }
-    lines
+    places
+}
+
+/// The tree below `top`, a line each.
+pub fn lines(family: &Family, top: &RunRow, look: Look) -> Vec<String> {
+    let places = standing(family, top, usize::MAX);
+    places.iter().map(|place| line(family, place.row, &place.branch, look)).collect()
 }
 
 /// One run in one line.
@@ -130,7 +179,17 @@ pub fn total(family: &Family, top: &RunRow) -> String {
     )
 }
 
-/// A run with those below it, as `--json` prints it.
+/// A tree as `--json` prints it.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    tree: Branch,
+    /// What `--after` takes for the next page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// A run with those below it.
 #[derive(Serialize)]
 struct Branch {
     #[serde(flatten)]
@@ -148,19 +207,11 @@ fn is_none(count: &usize) -> bool {
     *count == 0
 }
 
-/// A tree is no deeper than delegation may go.
-fn branch(family: &Family, row: &RunRow, depth: usize, room: &mut Room) -> Branch {
+/// `row` and those below it that are `shown`. A tree is no deeper than delegation may go.
+fn branch(family: &Family, row: &RunRow, shown: &HashSet<RunId>) -> Branch {
     let runs = 1 + family.below(row.id).len() as u64;
-    let mut children = Vec::new();
-    if depth < room.depth {
-        for child in family.children(row.id) {
-            if room.runs == 0 {
-                break;
-            }
-            room.runs -= 1;
-            children.push(branch(family, child, depth + 1, room));
-        }
-    }
+    let children = family.children(row.id).filter(|child| shown.contains(&child.id));
+    let children: Vec<Branch> = children.map(|child| branch(family, child, shown)).collect();
     Branch {
         run: RunView {
             position: family.position(row),

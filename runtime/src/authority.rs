@@ -1,0 +1,89 @@
+//! What narrows from run to run besides the names of tools: rules, the mode, the reach, the network.
+//! A run without a caller has what the settings and whoever starts it say; any other what its caller
+//! has, less what its definition and the call take away.
+
+use crate::agents::tool_facts::ToolFacts;
+use crate::delegation::rules::Rules;
+use crate::error::Error;
+use crate::policy::{Policy, Rule, RuleError, Today, denials, scopes};
+use crate::runtime::RuntimeConfig;
+use posse_protocol::{AgentSpec, Grant, Mode, Network, Permissions, Profile, RunSpec};
+
+/// Fills in what `grant` says of rules, mode, reach and network: of a run of `agent` that `spec`
+/// asks for, on behalf of a run with the grant `above` if there is one, whose rules for what it
+/// starts are `rules`.
+pub(crate) fn narrow(
+    grant: &mut Grant,
+    config: &RuntimeConfig,
+    above: Option<&Grant>,
+    agent: &AgentSpec,
+    spec: &RunSpec,
+    rules: Option<&Rules<'_>>,
+) {
+    let lists: Vec<_> = rules.into_iter().flat_map(Rules::tools).collect();
+    let own = [agent.tools.as_deref(), spec.tools.allow.as_deref()];
+    let allow = lists.iter().map(|list| list.allow.as_deref()).chain(own).flatten();
+    let deny = lists.iter().map(|list| list.deny.as_slice());
+    let deny = deny.chain([agent.disallowed_tools.as_slice(), spec.tools.deny.as_slice()]);
+    grant.scopes = above.map_or_else(Vec::new, |above| above.scopes.clone());
+    grant.scopes.extend(allow.filter_map(scopes));
+    grant.permissions = match above {
+        // What whoever starts a child allows it would make it laxer.
+        Some(above) => above.permissions.clone(),
+        None => {
+            let mut all = config.permissions.clone();
+            all.allow.extend(spec.permissions.allow.iter().cloned());
+            all
+        }
+    };
+    let Permissions { ask, deny: denied, .. } = &mut grant.permissions;
+    ask.extend(spec.permissions.ask.iter().cloned());
+    denied.extend(spec.permissions.deny.iter().cloned());
+    denied.extend(deny.flat_map(denials));
+    for rules in [ask, denied] {
+        let mut seen = std::collections::HashSet::new();
+        rules.retain(|rule| seen.insert(rule.clone()));
+    }
+    let modes = match above {
+        Some(above) => [Some(above.mode), spec.mode, agent.mode],
+        None => [Some(spec.mode.unwrap_or(config.mode)), agent.mode, None],
+    };
+    grant.mode = modes.into_iter().flatten().min().unwrap_or(Mode::Plan);
+    let reach = above.map(|above| above.reach);
+    let wanted = spec.reach.or(reach).unwrap_or(Profile::WorkspaceWrite);
+    grant.reach = reach.map_or(wanted, |reach| reach.min(wanted));
+    grant.network = match (above, &spec.network) {
+        (None, wanted) => wanted.clone().unwrap_or(Network::Off),
+        (Some(above), None) => above.network.clone(),
+        (Some(above), Some(wanted)) => above.network.meet(wanted),
+    };
+    grant.attended = above.map_or(spec.attended, |above| above.attended);
+}
+
+/// Refuses rules that could not be kept where `tools` exist.
+pub(crate) fn check(rules: &Permissions, tools: &[ToolFacts]) -> Result<(), Error> {
+    let all = rules.allow.iter().chain(&rules.ask).chain(&rules.deny);
+    all.map(|rule| Rule::parse_among(rule, tools).map(drop)).collect::<Result<_, _>>().map_err(told)
+}
+
+/// Refuses a grant with rules that could not be kept where `tools` exist.
+pub(crate) fn check_grant(grant: &Grant, tools: &[ToolFacts]) -> Result<(), Error> {
+    check(&grant.permissions, tools)?;
+    let all = grant.scopes.iter().flatten();
+    all.map(|rule| Rule::parse_among(rule, tools).map(drop)).collect::<Result<_, _>>().map_err(told)
+}
+
+/// What judges the calls of a run with `grant`, as the settings are now.
+pub(crate) fn policy(
+    grant: &Grant,
+    config: &RuntimeConfig,
+    tools: &[ToolFacts],
+) -> Result<Policy, Error> {
+    let home = config.home.as_ref().and_then(|home| home.to_str()).map(str::to_owned);
+    let today = Today { permissions: config.permissions.clone(), home };
+    Policy::new(grant, &today, tools).map_err(told)
+}
+
+fn told(error: RuleError) -> Error {
+    Error::InvalidInput(error.to_string())
+}

@@ -1,0 +1,233 @@
+//! What a run may call, and with what: rules and the mode, compiled once for a run.
+//!
+//! A call is held against denials, then against what the grant and skills narrow it to, then
+//! against rules that ask, then against those that allow; what none decides, the mode does. Shell
+//! rules decide about asking only. What a process can do is the confinement's affair.
+
+mod command;
+mod lists;
+mod mode;
+mod odd;
+mod path;
+mod program;
+mod rule;
+mod set;
+mod shell;
+mod subject;
+mod suggestion;
+#[cfg(test)]
+mod tests;
+
+pub use lists::{denials, scopes, tool_names};
+pub use rule::{Rule, RuleError};
+
+pub(crate) use rule::parts;
+
+use crate::agents::tool_facts::ToolFacts;
+use mode::Word;
+use path::{Case, Roots};
+use posse_agent::{Guard, Ruling, Standing};
+use posse_protocol::{Effect, Grant, Mode, Permissions, Profile, ToolCall, ToolSpec};
+use set::{Meant, Rules};
+use subject::{Subject, Target};
+
+/// Decides about the calls of one run.
+pub struct Policy {
+    workspace: String,
+    home: Option<String>,
+    /// What is its own, whatever it is narrowed to: a folder to read and write, and those of its
+    /// skills to read.
+    scratch: Option<String>,
+    skills: Vec<String>,
+    deny: Rules,
+    scopes: Vec<Rules>,
+    ask: Rules,
+    allow: Rules,
+    mode: Mode,
+    profile: Profile,
+    attended: bool,
+    tools: Vec<ToolFacts>,
+}
+
+/// What a run is judged by besides its grant.
+#[derive(Clone, Debug, Default)]
+pub struct Today {
+    /// Rules of the settings as they are now: what they deny or ask about holds for runs that began
+    /// before. What they allow counts only if the grant had it.
+    pub permissions: Permissions,
+    /// The user's home folder, for rules with `~/`.
+    pub home: Option<String>,
+}
+
+impl Policy {
+    /// Compiles what `grant` and today's settings say, where `tools` exist.
+    ///
+    /// # Errors
+    /// When a rule cannot be kept. Then nothing may be called.
+    pub fn new(grant: &Grant, today: &Today, tools: &[ToolFacts]) -> Result<Policy, RuleError> {
+        let roots = Roots { workspace: &grant.workspace, home: today.home.as_deref() };
+        let rules = &grant.permissions;
+        let refusing = |one: &[String], other: &[String]| {
+            Rules::compile(one.iter().chain(other), tools, roots, Case::Folded)
+        };
+        let allowing = |texts: &[String]| Rules::compile(texts, tools, roots, Case::Matters);
+        Ok(Policy {
+            workspace: grant.workspace.clone(),
+            home: today.home.clone(),
+            scratch: grant.scratch.clone(),
+            skills: grant.skills.iter().map(|skill| skill.path.clone()).collect(),
+            deny: refusing(&rules.deny, &today.permissions.deny)?,
+            scopes: grant.scopes.iter().map(|list| allowing(list)).collect::<Result<_, _>>()?,
+            ask: refusing(&rules.ask, &today.permissions.ask)?,
+            allow: allowing(&rules.allow)?,
+            mode: grant.mode,
+            profile: grant.profile(),
+            attended: grant.attended,
+            tools: tools.to_vec(),
+        })
+    }
+
+    fn roots(&self) -> Roots<'_> {
+        Roots { workspace: &self.workspace, home: self.home.as_deref() }
+    }
+
+    /// True when a rule can be about calls of `tool`, so that it matters what they are about.
+    fn has_rules_about(&self, tool: &str, standing: &Standing) -> bool {
+        let mut sets = [&self.deny, &self.ask, &self.allow].into_iter().chain(&self.scopes);
+        sets.any(|rules| rules.are_about(tool))
+            || !standing.approved.is_empty()
+            || !standing.narrowed.is_empty()
+    }
+
+    /// The rule or the narrowing that keeps this call outside, if one does.
+    fn outside(&self, tool: &str, subject: &Subject, standing: &Standing) -> Option<Ruling> {
+        if let Subject::Path(target) = subject
+            && self.is_own(target, tool)
+        {
+            return None;
+        }
+        let refuse = |by: &str, texts: &[String], why: Option<String>| {
+            let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+            Some(Ruling::Deny {
+                by: by.to_owned(),
+                reason: format!(
+                    "this call is outside of what `{tool}` may be used for here{why}: it may be \
+                     called as {} says",
+                    texts.join(", ")
+                ),
+            })
+        };
+        for scope in self.scopes.iter().filter(|scope| scope.are_about(tool)) {
+            // Searches leave out what the scope does not mean, file by file.
+            let found = match subject {
+                Subject::Path(target) if target.extent == subject::Extent::All => continue,
+                subject => scope.allow(tool, subject),
+            };
+            match found {
+                Ok(Some(_)) => {}
+                Ok(None) => return refuse(GRANT, scope.texts(), None),
+                Err(why) => return refuse(GRANT, scope.texts(), Some(why)),
+            }
+        }
+        if ALWAYS.contains(&tool) {
+            return None;
+        }
+        for list in &standing.narrowed {
+            // A list that cannot be read narrows to nothing.
+            let rules = Rules::compile(list, &self.tools, self.roots(), Case::Matters);
+            let found = rules.as_ref().map_or(Ok(None), |rules| rules.allow(tool, subject));
+            match found {
+                Ok(Some(_)) => {}
+                Ok(None) => return refuse(SKILL, list, None),
+                Err(why) => return refuse(SKILL, list, Some(why)),
+            }
+        }
+        None
+    }
+
+    /// True when `target` is in a folder of the run's own, for `tool` to use.
+    fn is_own(&self, target: &Target, tool: &str) -> bool {
+        let read = (!rule::WRITING.contains(&tool)).then_some(&self.skills);
+        let mut folders = self.scratch.iter().chain(read.into_iter().flatten());
+        folders.any(|folder| {
+            let below = target.path.strip_prefix(folder.as_str());
+            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        })
+    }
+
+    fn ask(&self, by: String, rule: Option<String>) -> Ruling {
+        match self.attended {
+            true => Ruling::Ask { by, rule },
+            false => Ruling::Deny {
+                reason: format!(
+                    "a person would have to allow this ({by}), and nobody is there to be asked; do \
+                     without it, or say what you could not do"
+                ),
+                by,
+            },
+        }
+    }
+}
+
+/// What may be called whatever a skill narrows to: notes of one's own, and other skills.
+const ALWAYS: [&str; 2] = ["TodoWrite", "Skill"];
+const GRANT: &str = "the grant";
+const SKILL: &str = "the tools of a skill in use";
+
+impl Guard for Policy {
+    fn judge(&self, call: &ToolCall, spec: &ToolSpec, standing: &Standing) -> Ruling {
+        let tool = spec.name.as_str();
+        let subject = match self.has_rules_about(tool, standing) {
+            true => Subject::of(call, tool, &self.workspace),
+            false => Subject::Other,
+        };
+        let denied = self.deny.may_mean(tool, &subject);
+        if let Meant::By(rule) = denied {
+            let reason = format!("the rule `{rule}` denies this; do without it");
+            return Ruling::Deny { by: format!("the rule deny {rule}"), reason };
+        }
+        if let Some(refused) = self.outside(tool, &subject, standing) {
+            return refused;
+        }
+        if let Meant::MaybeBy(rule, why) = denied {
+            return self.ask(format!("the rule deny {rule} may mean it: {why}"), None);
+        }
+        match self.ask.may_mean(tool, &subject) {
+            Meant::By(rule) => return self.ask(format!("the rule ask {rule}"), None),
+            Meant::MaybeBy(rule, why) => {
+                return self.ask(format!("the rule ask {rule} may mean it: {why}"), None);
+            }
+            Meant::No => {}
+        }
+        let approved = match standing.approved.is_empty() {
+            true => Rules::default(),
+            // What cannot be read allows nothing.
+            false => Rules::compile(&standing.approved, &self.tools, self.roots(), Case::Matters)
+                .unwrap_or_default(),
+        };
+        let near = match Rules::allow_any(&[&self.allow, &approved], tool, &subject) {
+            Ok(Some(rule)) => return Ruling::Allow { by: format!("the rule allow {rule}") },
+            Ok(None) => None,
+            Err(why) => Some(why),
+        };
+        let by = format!("the mode {}", self.mode);
+        match mode::word(self.mode, self.profile, spec) {
+            Word::Allow => Ruling::Allow { by },
+            Word::Ask => {
+                let rule = suggestion::rule(self, call, spec, &subject);
+                let by = near.map_or(by.clone(), |why| format!("{by}; {why}"));
+                self.ask(by, rule)
+            }
+            Word::Deny => {
+                let why = near.map_or_else(String::new, |why| format!(" ({why})"));
+                let what = match spec.effect {
+                    Effect::Network => "talks to other machines",
+                    Effect::Execute => "runs programs",
+                    _ => "changes something",
+                };
+                let reason = format!("`{tool}` {what}, which {by} refuses{why}; do without it");
+                Ruling::Deny { by, reason }
+            }
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Rules about shell commands: `git diff:*`, `npm run test *`, `make check`. Compared word by word
+//! with what a parse of the command found, never with its text.
+
+use super::program::{Runs, base, leaves_too_much_open, runs};
+use super::shell::{Script, Word};
+
+/// What a rule says of a simple command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CommandPattern {
+    /// The words it spells out.
+    words: Vec<Piece>,
+    end: End,
+}
+
+/// A word of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Word(String),
+    /// A word with `*` in it: the texts between them.
+    Pattern(Vec<String>),
+    /// `*` by itself: any words.
+    Words,
+}
+
+/// What may follow the words of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Nothing,
+    Anything,
+}
+
+/// Whether a rule means a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    No,
+    Yes,
+    /// It cannot be told; why.
+    Maybe(&'static str),
+}
+
+impl CommandPattern {
+    /// Reads what stands within the parentheses of a rule.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        let (text, mut end) = match text.strip_suffix(":*") {
+            Some(text) => (text, End::Anything),
+            None => (text, End::Nothing),
+        };
+        let mut words = pieces(text)?;
+        while end == End::Nothing && words.last() == Some(&Piece::Words) {
+            words.pop();
+            end = End::Anything;
+        }
+        match words.first() {
+            Some(Piece::Word(name)) if name.contains('=') => {
+                Err("it sets a variable, which no rule can allow; begin with the program")
+            }
+            Some(Piece::Word(name)) if name.is_ascii() => Ok(CommandPattern { words, end }),
+            Some(Piece::Word(_)) => Err("a program's name has letters that look like others"),
+            Some(_) => {
+                Err("it must begin with the name of a program; for all commands, write Bash")
+            }
+            None => Err("it names no command; for all commands, write Bash"),
+        }
+    }
+
+    /// The program it is about.
+    pub(crate) fn program(&self) -> &str {
+        match self.words.first() {
+            Some(Piece::Word(name)) => name,
+            _ => "",
+        }
+    }
+
+    /// True when it means the command `words`, all of whose words are known; or why it leaves too
+    /// much open to.
+    pub(crate) fn allows(&self, words: &[Word]) -> Result<bool, String> {
+        let said = self.words.iter().take_while(|piece| matches!(piece, Piece::Word(_))).count();
+        if !matches(&self.words, self.end, words) {
+            return Ok(false);
+        }
+        let exact = self.end == End::Nothing && said == self.words.len();
+        match exact {
+            true => Ok(true),
+            false => match leaves_too_much_open(words, said) {
+                Some(why) => Err(why),
+                None => Ok(true),
+            },
+        }
+    }
+
+    /// Whether it may mean the command `words`, however it is written.
+    pub(crate) fn may_mean(&self, words: &[Word]) -> Fit {
+        let Some(head) = words.first() else { return Fit::No };
+        let Some(name) = head.exact() else {
+            return Fit::Maybe("it is not clear which program it runs");
+        };
+        if name != self.program() && base(name) != base(self.program()) {
+            return Fit::No;
+        }
+        loosely(&self.words[1..], self.end, &words[1..])
+    }
+}
+
+/// The words of a rule. Quotes and backslashes are read as in a command.
+fn pieces(text: &str) -> Result<Vec<Piece>, &'static str> {
+    // A `*` is the rule's own; the parser must not take it for the shell's.
+    const STAR: char = '\u{f8ff}';
+    if text.contains(STAR) {
+        return Err("it has a character that cannot be used here");
+    }
+    // After a word no other is a keyword or sets a variable.
+    let script = Script::parse(&format!(": {}", mark(text, STAR)));
+    if script.beyond.is_some() || script.commands.len() > 1 {
+        return Err(
+            "it must be one simple command, without ; && | > $ or quotes left open: write a \
+                    rule for each command",
+        );
+    }
+    let words = script.commands.into_iter().next().unwrap_or_default();
+    let piece = |word: Word| match word {
+        Word::Exact(text) if text.chars().eq([STAR]) => Ok(Piece::Words),
+        Word::Exact(text) if text.contains(STAR) => {
+            Ok(Piece::Pattern(text.split(STAR).map(str::to_owned).collect()))
+        }
+        Word::Exact(text) => Ok(Piece::Word(text)),
+        Word::Begins(_) | Word::Unknown => {
+            Err("of patterns it can have only `*`; put other signs into quotes")
+        }
+    };
+    words.into_iter().skip(1).map(piece).collect()
+}
+
+/// `text` with a mark for each `*` that stands outside of quotes.
+fn mark(text: &str, mark: char) -> String {
+    let mut quote = None;
+    let mut escaped = false;
+    text.chars()
+        .map(|char| {
+            let inside = quote.is_some() || escaped;
+            match (char, quote) {
+                _ if escaped => escaped = false,
+                ('\\', None | Some('"')) => escaped = true,
+                ('\'' | '"', None) => quote = Some(char),
+                (_, Some(open)) if open == char => quote = None,
+                _ => {}
+            }
+            if char == '*' && !inside { mark } else { char }
+        })
+        .collect()
+}
+
+fn matches(pieces: &[Piece], end: End, words: &[Word]) -> bool {
+    match pieces {
+        [] => end == End::Anything || words.is_empty(),
+        [Piece::Words, rest @ ..] => (0..=words.len()).any(|at| matches(rest, end, &words[at..])),
+        [piece, rest @ ..] => {
+            let Some((Word::Exact(word), others)) = words.split_first() else { return false };
+            fits(piece, word) && matches(rest, end, others)
+        }
+    }
+}
+
+fn fits(piece: &Piece, word: &str) -> bool {
+    match piece {
+        Piece::Word(text) => text == word,
+        Piece::Words => true,
+        Piece::Pattern(texts) => {
+            let (Some(first), Some(last)) = (texts.first(), texts.last()) else { return false };
+            let Some(rest) = word.strip_prefix(first.as_str()) else { return false };
+            let Some(mut rest) = rest.strip_suffix(last.as_str()) else { return false };
+            texts[1..texts.len() - 1].iter().all(|text| match rest.find(text.as_str()) {
+                Some(at) => {
+                    rest = &rest[at + text.len()..];
+                    true
+                }
+                None => false,
+            })
+        }
+    }
+}
+
+/// Whether `words` may be what `pieces` mean: options may stand between them, and short ones in
+/// another order.
+fn loosely(pieces: &[Piece], end: End, words: &[Word]) -> Fit {
+    const UNKNOWN: &str = "a word of it is known to the shell only";
+    match pieces {
+        [] if end == End::Anything || words.is_empty() => Fit::Yes,
+        // Options change little of what is done.
+        [] if words.iter().all(|word| word.exact().is_some_and(|it| it.starts_with('-'))) => {
+            Fit::Yes
+        }
+        [] if words.iter().any(|word| word.exact().is_none()) => Fit::Maybe(UNKNOWN),
+        [] => Fit::No,
+        [Piece::Words, rest @ ..] => {
+            let all = (0..=words.len()).map(|at| loosely(rest, end, &words[at..]));
+            all.reduce(surer).unwrap_or(Fit::No)
+        }
+        [Piece::Word(option), rest @ ..] if is_short(option) => {
+            let letters = |text: &str| text.chars().skip(1).collect::<Vec<_>>();
+            let given: Vec<char> = words
+                .iter()
+                .filter_map(Word::exact)
+                .filter(|text| is_short(text))
+                .flat_map(letters)
+                .collect();
+            if letters(option).iter().all(|letter| given.contains(letter)) {
+                return match rest.is_empty() {
+                    true => Fit::Yes,
+                    false => skipping(rest, end, words),
+                };
+            }
+            let long = words.iter().any(|word| word.exact().is_none_or(|it| it.starts_with("--")));
+            if long { Fit::Maybe("its options may mean the same") } else { Fit::No }
+        }
+        [_, ..] => skipping(pieces, end, words),
+    }
+}
+
+/// The same, where options and their values may stand before the next piece.
+fn skipping(pieces: &[Piece], end: End, words: &[Word]) -> Fit {
+    let Some((first, others)) = words.split_first() else { return Fit::No };
+    let Some(text) = first.exact() else {
+        return Fit::Maybe("a word of it is known to the shell only");
+    };
+    let here = match pieces {
+        [piece, rest @ ..] if fits(piece, text) => loosely(rest, end, others),
+        _ => Fit::No,
+    };
+    if here == Fit::Yes || !text.starts_with('-') {
+        return here;
+    }
+    let after = skipping(pieces, end, others);
+    let after_value = match others {
+        [_, later @ ..] => skipping(pieces, end, later),
+        [] => Fit::No,
+    };
+    surer(here, surer(after, after_value))
+}
+
+fn is_short(text: &str) -> bool {
+    text.len() > 1 && text.starts_with('-') && !text.starts_with("--")
+}
+
+fn surer(one: Fit, other: Fit) -> Fit {
+    match (one, other) {
+        (Fit::Yes, _) | (_, Fit::Yes) => Fit::Yes,
+        (Fit::Maybe(why), _) | (_, Fit::Maybe(why)) => Fit::Maybe(why),
+        (Fit::No, Fit::No) => Fit::No,
+    }
+}
+
+/// A command, read once for all the rules it is held against.
+pub(crate) struct Command {
+    script: Script,
+    reach: Vec<Vec<Word>>,
+    unclear: Option<&'static str>,
+}
+
+/// How deep commands within arguments are read.
+const NESTED: u32 = 4;
+
+impl Command {
+    pub(crate) fn parse(text: &str) -> Self {
+        let script = Script::parse(text);
+        let (mut reach, mut unclear) = (Vec::new(), script.unclear);
+        for words in &script.commands {
+            collect(words, &mut reach, &mut unclear, 0);
+        }
+        Command { script, reach, unclear }
+    }
+
+    /// Whether each of its commands is one that `allows` says yes to, and nothing else happens; or
+    /// why not.
+    pub(crate) fn is_allowed(
+        &self,
+        mut allows: impl FnMut(&[Word]) -> Result<bool, String>,
+    ) -> Result<bool, String> {
+        if let Some(what) = self.script.beyond {
+            return Err(what.to_owned());
+        }
+        if self.script.commands.is_empty() {
+            return Ok(false);
+        }
+        for words in &self.script.commands {
+            if let Some(why) = expanded(words) {
+                return Err(why.to_owned());
+            }
+            if !allows(unwrapped(words))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Every command that may run as far as that can be told, wrappers taken off in every way.
+    pub(crate) fn reach(&self) -> &[Vec<Word>] {
+        &self.reach
+    }
+
+    /// Why more may run than that.
+    pub(crate) fn unclear(&self) -> Option<&'static str> {
+        self.unclear
+    }
+
+    /// Its only simple command, if that is all it is and its words are known.
+    pub(crate) fn only(&self) -> Option<&[Word]> {
+        match &*self.script.commands {
+            [only] if self.script.beyond.is_none() => Some(only),
+            _ => None,
+        }
+    }
+}
+
+/// Why words that the shell makes of patterns could be more than paths.
+fn expanded(words: &[Word]) -> Option<&'static str> {
+    let mut words = words.iter();
+    if words.next().is_none_or(|head| head.exact().is_none()) {
+        return Some("it is not clear which program it runs");
+    }
+    words.find_map(|word| match word {
+        Word::Exact(_) => None,
+        Word::Begins(start) if !start.starts_with('-') && !start.is_empty() => None,
+        Word::Begins(_) | Word::Unknown => Some("the shell makes words of it that are not known"),
+    })
+}
+
+/// The command without a wrapper that changes nothing of what is run.
+fn unwrapped(words: &[Word]) -> &[Word] {
+    let text = |at: usize| words.get(at).and_then(Word::exact);
+    let number = |at: usize| {
+        text(at).is_some_and(|it| {
+            let digits = it.trim_end_matches(['s', 'm', 'h', 'd']);
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        })
+    };
+    let plain = |at: usize| text(at).is_some_and(|it| !it.starts_with('-') && !it.contains('='));
+    let skipped = match text(0) {
+        Some("timeout") if number(1) && plain(2) => 2,
+        Some("nice") if text(1) == Some("-n") && number(2) && plain(3) => 3,
+        Some("nice" | "nohup" | "command") if plain(1) => 1,
+        Some("stdbuf") if text(1).is_some_and(|it| it.len() == 3 && is_short(it)) && plain(2) => 2,
+        _ => return words,
+    };
+    unwrapped(&words[skipped..])
+}
+
+/// Adds `words` and whatever they may run.
+fn collect(
+    words: &[Word],
+    reach: &mut Vec<Vec<Word>>,
+    unclear: &mut Option<&'static str>,
+    depth: u32,
+) {
+    reach.push(words.to_vec());
+    if depth > NESTED || reach.len() > 4 * super::shell::MOST {
+        unclear.get_or_insert("it is nested too deep to be judged");
+        return;
+    }
+    match runs(words) {
+        Runs::Itself => {}
+        Runs::Anything => {
+            unclear.get_or_insert("it may run other programs");
+        }
+        Runs::Arguments => {
+            for at in 1..words.len() {
+                let Some(text) = words[at].exact() else {
+                    unclear.get_or_insert("it runs something that is known to the shell only");
+                    continue;
+                };
+                let text = text.rsplit_once("exec=").map_or(text, |(_, command)| command);
+                if text.contains(char::is_whitespace) {
+                    let inner = Script::parse(text);
+                    *unclear = unclear.or(inner.unclear);
+                    for words in &inner.commands {
+                        collect(words, reach, unclear, depth + 1);
+                    }
+                } else if !text.starts_with('-') {
+                    let inner = &words[at..];
+                    match runs(inner) {
+                        Runs::Itself => reach.push(inner.to_vec()),
+                        Runs::Anything => {
+                            reach.push(inner.to_vec());
+                            unclear.get_or_insert("it may run other programs");
+                        }
+                        Runs::Arguments => collect(inner, reach, unclear, depth + 1),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Characters that a reader does not see, or takes for others.
+
+/// What is odd about `text`, if something is: a control character, or one that is invisible, turns
+/// the direction of text, or looks like a space.
+pub(crate) fn odd(text: &str) -> Option<char> {
+    if text.is_ascii() {
+        return text.bytes().find(|byte| is_control(*byte)).map(char::from);
+    }
+    text.chars().find(|char| match u8::try_from(*char) {
+        Ok(byte) if byte.is_ascii() => is_control(byte),
+        _ => is_unseen(*char),
+    })
+}
+
+fn is_control(byte: u8) -> bool {
+    byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t')
+}
+
+fn is_unseen(char: char) -> bool {
+    matches!(char,
+        '\u{80}'..='\u{a0}'
+        | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{1680}'
+        | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}'
+        | '\u{2800}' | '\u{3000}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffd}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a34_what_nobody_sees_is_found() {
+        for text in
+            ["a\u{200b}b", "a\u{202e}b", "a\u{e0041}b", "a\rb", "a\0b", "a\u{a0}b", "\u{7f}"]
+        {
+            assert!(odd(text).is_some(), "{text:?}");
+        }
+        for text in ["git diff\n\tx", "grüße", "日本語", "naïve —"] {
+            assert_eq!(odd(text), None, "{text:?}");
+        }
+    }
+}

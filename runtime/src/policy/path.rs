@@ -1,0 +1,367 @@
+//! Patterns of paths, as ignore files have them: `*` within a name, `**` over folders, a name without
+//! a slash anywhere. A pattern that means a folder means all that is in it.
+
+/// A pattern, relative to the workspace or absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathPattern {
+    /// Absolute, with the names between slashes.
+    parts: Vec<Part>,
+    /// How every path begins that it means, and of how many names that is made.
+    prefix: String,
+    fixed: usize,
+    case: Case,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Name(String),
+    Glob(Vec<Token>),
+    /// `**`.
+    Folders,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    Char(char),
+    One,
+    Any,
+    Class { negated: bool, ranges: Vec<(char, char)> },
+}
+
+/// A path that is absolute and without `.` and `..`, in its names.
+pub(crate) struct Split<'p> {
+    text: &'p str,
+    names: Vec<&'p str>,
+}
+
+impl<'p> Split<'p> {
+    pub(crate) fn new(path: &'p str) -> Self {
+        Split { text: path, names: names(path).collect() }
+    }
+}
+
+/// Whether `A` and `a` are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Case {
+    /// They are not: for what allows.
+    Matters,
+    /// They are: for what refuses, since on some disks they are.
+    Folded,
+}
+
+/// Where patterns begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Roots<'a> {
+    pub(crate) workspace: &'a str,
+    pub(crate) home: Option<&'a str>,
+}
+
+/// Longer ones are a mistake.
+const LONGEST: usize = 1_000;
+
+/// Folders at the root of a machine: who writes `/etc/x` means that one.
+const OF_MACHINES: [&str; 18] = [
+    "etc", "home", "usr", "var", "tmp", "root", "proc", "sys", "dev", "opt", "Users", "mnt",
+    "media", "srv", "run", "boot", "Library", "private",
+];
+
+/// What is wrong with the form of `pattern`, if something is.
+pub(crate) fn check(pattern: &str) -> Result<(), &'static str> {
+    if pattern.is_empty() {
+        return Err("it names no path; leave the parentheses out for all paths");
+    }
+    if pattern.len() > LONGEST {
+        return Err("the pattern is too long");
+    }
+    if pattern.starts_with('!') {
+        return Err("a pattern cannot be turned around with `!`; write a rule that denies");
+    }
+    if pattern.contains(['{', '}']) {
+        return Err("braces are no pattern here; write a rule for each path");
+    }
+    if pattern.split('/').any(|part| part == "..") {
+        return Err("the path leads out with `..`; write it out, with // at its beginning");
+    }
+    if let Some(rest) = pattern.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
+        let first = rest.split('/').next().unwrap_or_default();
+        if OF_MACHINES.contains(&first) {
+            return Err(
+                "a path with one slash at its beginning is below the workspace; write two \
+                        for an absolute path, as in //etc/hosts",
+            );
+        }
+    }
+    if pattern.starts_with('~') && pattern != "~" && !pattern.starts_with("~/") {
+        return Err("only ~/ means a home folder here");
+    }
+    for part in pattern.split('/').filter(|part| *part != "**") {
+        tokens(part)?;
+    }
+    Ok(())
+}
+
+impl PathPattern {
+    /// Reads a pattern of the right form.
+    pub(crate) fn parse(text: &str, roots: Roots<'_>, case: Case) -> Result<Self, &'static str> {
+        check(text)?;
+        let (base, rest) = if let Some(rest) = text.strip_prefix("//") {
+            ("", rest)
+        } else if text == "~" || text.starts_with("~/") {
+            let home = roots.home.ok_or("nobody says where the home folder is")?;
+            (home, text.trim_start_matches('~'))
+        } else {
+            (roots.workspace, text)
+        };
+        let anchored = text.trim_end_matches('/').contains('/');
+        let mut parts: Vec<Part> = names(base).map(|name| Part::Name(fold(name, case))).collect();
+        if !anchored && base == roots.workspace && text != "~" {
+            parts.push(Part::Folders);
+        }
+        for name in names(rest) {
+            let part = match name {
+                "**" if parts.last() == Some(&Part::Folders) => continue,
+                "**" => Part::Folders,
+                name => part(&fold(name, case))?,
+            };
+            parts.push(part);
+        }
+        let literal = parts.iter().map_while(|part| match part {
+            Part::Name(name) => Some(name.as_str()),
+            Part::Glob(_) | Part::Folders => None,
+        });
+        let prefix = literal.fold(String::new(), |mut text, name| {
+            text.push('/');
+            text.push_str(name);
+            text
+        });
+        let fixed = parts.iter().take_while(|part| matches!(part, Part::Name(_))).count();
+        Ok(PathPattern { parts, prefix, fixed, case })
+    }
+
+    /// True when it means `path` or a folder that it is in. A pattern whose case does not matter is
+    /// given the path in small letters.
+    pub(crate) fn means(&self, path: &Split<'_>) -> bool {
+        let Some(rest) = path.text.strip_prefix(self.prefix.as_str()) else { return false };
+        if !rest.is_empty() && !rest.starts_with('/') {
+            return false;
+        }
+        walk(&self.parts[self.fixed..], &path.names[self.fixed..])
+    }
+
+    /// Whether `A` and `a` are the same to it.
+    pub(crate) fn case(&self) -> Case {
+        self.case
+    }
+}
+
+/// `path` as patterns of this kind compare it.
+pub(crate) fn fold(path: &str, case: Case) -> String {
+    match case {
+        Case::Matters => path.to_owned(),
+        Case::Folded => path.to_lowercase(),
+    }
+}
+
+/// An absolute path without `.`, `..` and repeated slashes, as its text says.
+pub(crate) fn normal(workspace: &str, path: &str) -> String {
+    let base = if path.starts_with('/') { "" } else { workspace };
+    let mut kept: Vec<&str> = Vec::new();
+    for name in names(base).chain(names(path)) {
+        match name {
+            ".." => {
+                kept.pop();
+            }
+            name => kept.push(name),
+        }
+    }
+    kept.iter().fold(String::new(), |mut text, name| {
+        text.push('/');
+        text.push_str(name);
+        text
+    })
+}
+
+fn names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|name| !name.is_empty() && *name != ".")
+}
+
+fn part(name: &str) -> Result<Part, &'static str> {
+    let tokens = tokens(name)?;
+    let plain = tokens.iter().map(|token| match token {
+        Token::Char(char) => Some(*char),
+        _ => None,
+    });
+    Ok(match plain.collect::<Option<String>>() {
+        Some(name) => Part::Name(name),
+        None => Part::Glob(tokens),
+    })
+}
+
+fn tokens(name: &str) -> Result<Vec<Token>, &'static str> {
+    let mut chars = name.chars().peekable();
+    let mut tokens = Vec::new();
+    while let Some(char) = chars.next() {
+        tokens.push(match char {
+            '*' if tokens.last() == Some(&Token::Any) => continue,
+            '*' => Token::Any,
+            '?' => Token::One,
+            '\\' => Token::Char(chars.next().ok_or("the pattern ends in a backslash")?),
+            '[' => {
+                let negated = chars.next_if(|char| matches!(char, '!' | '^')).is_some();
+                let mut ranges = Vec::new();
+                loop {
+                    let open = "a [ of the pattern is not closed; write \\[ for the sign itself";
+                    let from = chars.next().ok_or(open)?;
+                    if from == ']' && !ranges.is_empty() {
+                        break;
+                    }
+                    let mut to = from;
+                    if chars.peek() == Some(&'-') {
+                        chars.next();
+                        match chars.next().ok_or(open)? {
+                            ']' => {
+                                ranges.extend([(from, from), ('-', '-')]);
+                                break;
+                            }
+                            last => to = last,
+                        }
+                    }
+                    ranges.push((from, to));
+                }
+                Token::Class { negated, ranges }
+            }
+            char => Token::Char(char),
+        });
+    }
+    Ok(tokens)
+}
+
+/// True when `parts` mean the path of `names`, or a folder on its way.
+fn walk(parts: &[Part], names: &[&str]) -> bool {
+    match parts {
+        [] => true,
+        // All within, and not the folder itself.
+        [Part::Folders] => !names.is_empty(),
+        [Part::Folders, rest @ ..] => (0..names.len()).any(|at| walk(rest, &names[at..])),
+        [part, rest @ ..] => match names.split_first() {
+            Some((name, others)) => is_meant(part, name) && walk(rest, others),
+            None => false,
+        },
+    }
+}
+
+fn is_meant(part: &Part, name: &str) -> bool {
+    match part {
+        Part::Name(known) => known == name,
+        Part::Glob(tokens) => matches(tokens, name),
+        Part::Folders => true,
+    }
+}
+
+/// Compares with at most one way back, so that no pattern takes long.
+fn matches(tokens: &[Token], name: &str) -> bool {
+    let chars: Vec<char> = name.chars().collect();
+    let (mut token, mut char) = (0, 0);
+    let mut back: Option<(usize, usize)> = None;
+    while char < chars.len() {
+        let here = tokens.get(token);
+        let fits = match here {
+            Some(Token::Any) => {
+                back = Some((token + 1, char));
+                token += 1;
+                continue;
+            }
+            Some(Token::One) => true,
+            Some(Token::Char(known)) => *known == chars[char],
+            Some(Token::Class { negated, ranges }) => {
+                let within = |(from, to): &(char, char)| (*from..=*to).contains(&chars[char]);
+                ranges.iter().any(within) != *negated
+            }
+            None => false,
+        };
+        match (fits, back) {
+            (true, _) => (token, char) = (token + 1, char + 1),
+            (false, Some((after, from))) => {
+                back = Some((after, from + 1));
+                (token, char) = (after, from + 1);
+            }
+            (false, None) => return false,
+        }
+    }
+    tokens[token..].iter().all(|token| *token == Token::Any)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn check_means(pattern: &str, path: &str, expected: bool) {
+        let roots = Roots { workspace: "/w/project", home: Some("/home/ada") };
+        let compiled = PathPattern::parse(pattern, roots, Case::Matters).unwrap();
+        let found = compiled.means(&Split::new(&normal(roots.workspace, path)));
+        assert_eq!(found, expected, "{pattern} {path}");
+    }
+
+    #[test]
+    fn patterns_mean_paths_as_in_ignore_files() {
+        for (pattern, path, expected) in [
+            ("src/**", "src/a/b.rs", true),
+            ("src/**", "src", false),
+            ("src/**", "srcs/a", false),
+            ("src/**", "a/src/b", false),
+            ("./src/**", "src/a", true),
+            ("/src/*.rs", "src/a.rs", true),
+            ("/src/*.rs", "src/b/a.rs", false),
+            ("docs/*.md", "docs/x.md", true),
+            ("docs/*.md", "docs/x.md.bak", false),
+            (".env", "a/b/.env", true),
+            (".env", ".env/x", true),
+            (".env*", ".env.local", true),
+            ("*.pem", "keys/a.pem", true),
+            ("secrets/", "secrets/x", true),
+            ("secrets", "a/secrets/x/y", true),
+            ("a/**/b", "a/b", true),
+            ("a/**/b", "a/x/y/b/z", true),
+            ("**/x", "x", true),
+            ("**", "anything/at/all", true),
+            ("//etc/hosts", "/etc/hosts", true),
+            ("//etc/**", "/etc/ssh/x", true),
+            ("//etc/**", "etc/x", false),
+            ("~/.ssh/**", "/home/ada/.ssh/id", true),
+            ("~/.ssh/**", "/home/adam/.ssh/id", false),
+            ("file[0-9].txt", "file7.txt", true),
+            ("file[!0-9].txt", "file7.txt", false),
+            ("a\\*b", "a*b", true),
+            ("a\\*b", "axb", false),
+        ] {
+            check_means(pattern, path, expected);
+        }
+    }
+
+    #[test]
+    fn a36_paths_are_compared_by_their_names_and_without_detours() {
+        check_means("//w/project/**", "/w/project-evil/x", false);
+        check_means("src/**", "src/../secret", false);
+        check_means("src/**", "docs/../src/./a//b/", true);
+        check_means("secret/**", "src/../secret/x", true);
+        check_means("src/**", "/w/project/src/a", true);
+        check_means("src/**", "/w/other/src/a", false);
+    }
+
+    #[test]
+    fn what_refuses_does_not_care_about_case() {
+        let roots = Roots { workspace: "/W/Project", home: None };
+        let pattern = PathPattern::parse(".Env", roots, Case::Folded).unwrap();
+        assert!(pattern.means(&Split::new(&fold("/W/Project/a/.ENV", Case::Folded))));
+    }
+
+    #[test]
+    fn patterns_that_mean_something_else_than_they_seem_to_are_refused() {
+        for wrong in
+            ["", "!x", "{a,b}", "../x", "a/../../b", "/etc/passwd", "~root/x", "a[b", "x\\"]
+        {
+            assert!(check(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Programs of sed and awk that only turn text into text. Anything that is not plainly so is not.
+
+use crate::policy::shell::Word;
+
+/// Why these arguments of sed may do more than print, if they may.
+pub(super) fn sed(arguments: &[Word]) -> Option<&'static str> {
+    const MORE: &str = "what sed does beyond printing";
+    let mut script = None;
+    let mut arguments = arguments.iter();
+    while let Some(word) = arguments.next() {
+        let Word::Exact(text) = word else {
+            match (script, word) {
+                // Files by pattern, after the script.
+                (Some(()), Word::Begins(_)) => continue,
+                _ => return Some(MORE),
+            }
+        };
+        match text.as_str() {
+            "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "--quiet" | "--silent" | "-nE" | "-nr"
+            | "-En" | "-ne" | "-e" => {
+                if text.ends_with('e') {
+                    match arguments.next() {
+                        Some(Word::Exact(code)) if only_prints(code) => script = Some(()),
+                        _ => return Some(MORE),
+                    }
+                }
+            }
+            option if option.starts_with('-') && option != "-" => return Some(MORE),
+            code if script.is_none() => match only_prints(code) {
+                true => script = Some(()),
+                false => return Some(MORE),
+            },
+            _ => {}
+        }
+    }
+    None
+}
+
+/// True when a script of sed consists of addresses with `p`, `d`, `q`, `=`, and of `s/a/b/` with
+/// flags that only print.
+fn only_prints(code: &str) -> bool {
+    let simple = |part: &str| {
+        let part = part.trim();
+        if let Some(rest) = part.strip_prefix("s/") {
+            let mut pieces = rest.split('/');
+            let plain = |piece: Option<&str>| piece.is_some_and(|it| !it.contains(['\n', '\\']));
+            let (pattern, new) = (plain(pieces.next()), plain(pieces.next()));
+            let flags = pieces.next().unwrap_or("x");
+            let harmless = flags.chars().all(|flag| flag.is_ascii_digit() || "gpiI".contains(flag));
+            return pattern && new && harmless && pieces.next().is_none();
+        }
+        let Some(address) = part.strip_suffix(['p', 'd', 'q', '=']) else { return false };
+        let number = |text: &str| text == "$" || text.bytes().all(|byte| byte.is_ascii_digit());
+        let words = |text: &str| {
+            let inner = text.strip_prefix('/').and_then(|text| text.strip_suffix('/'));
+            let fine = |char: char| char.is_alphanumeric() || " _-.:^$*()=\"'#<>".contains(char);
+            inner.is_some_and(|inner| inner.chars().all(fine))
+        };
+        let one = |text: &str| number(text) || words(text);
+        match address.split_once(',') {
+            Some((first, last)) => one(first) && one(last.trim_start_matches(['+', '~'])),
+            None => one(address),
+        }
+    };
+    !code.is_empty() && code.split(';').all(simple)
+}
+
+/// Why these arguments of awk may do more than print, if they may.
+pub(super) fn awk(arguments: &[Word]) -> Option<&'static str> {
+    const MORE: &str = "what awk does beyond printing";
+    let mut program = None;
+    let mut arguments = arguments.iter();
+    while let Some(word) = arguments.next() {
+        let Word::Exact(text) = word else {
+            match (program, word) {
+                (Some(()), Word::Begins(_)) => continue,
+                _ => return Some(MORE),
+            }
+        };
+        match text.as_str() {
+            "-F" | "-v" => match arguments.next() {
+                Some(Word::Exact(_)) => {}
+                _ => return Some(MORE),
+            },
+            option if option.starts_with("-F") && program.is_none() => {}
+            option if option.starts_with('-') && program.is_none() => return Some(MORE),
+            code if program.is_none() => {
+                let words = ["system", "getline", "close", "fflush"];
+                let risky = code.contains(['|', '>', '@', '\\'])
+                    || words.iter().any(|word| code.contains(word));
+                if risky {
+                    return Some(MORE);
+                }
+                program = Some(());
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(arguments: &[&str]) -> Vec<Word> {
+        arguments.iter().map(|text| Word::Exact((*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn a23_sed_that_only_prints_is_told_from_sed_that_does_more() {
+        for fine in [
+            &["-n", "1,5p", "a.txt"][..],
+            &["-n", "/fn main/,/end/p", "a.rs"],
+            &["s/a/b/g", "x"],
+            &["-E", "-e", "s/a+/b/", "x"],
+            &["$d", "x"],
+        ] {
+            assert_eq!(sed(&words(fine)), None, "{fine:?}");
+        }
+        for more in [
+            &["-n", "1e touch x", "a"][..],
+            &["s|x|touch y|e"],
+            &["s/x/y/e"],
+            &["s/x/y/w out"],
+            &["-i", "s/a/b/", "x"],
+            &["-ni", "p", "x"],
+            &["-f", "evil.sed", "x"],
+            &["w out", "x"],
+            &["1r /etc/passwd", "x"],
+            &["p;w out"],
+            &["p\ne touch x"],
+            &["--in-place", "p", "x"],
+            &["p", "a", "-i"],
+            &["s/a/b\\\n/;w x"],
+        ] {
+            assert!(sed(&words(more)).is_some(), "{more:?}");
+        }
+    }
+
+    #[test]
+    fn awk_that_only_prints_is_told_from_awk_that_does_more() {
+        for fine in [&["{print $1}", "a"][..], &["-F:", "{print $1}"], &["-F", ",", "NR==1", "x"]] {
+            assert_eq!(awk(&words(fine)), None, "{fine:?}");
+        }
+        for more in [
+            &["BEGIN{print \"x\" | \"cat > y\"}"][..],
+            &["BEGIN{\"touch x\"|getline}"],
+            &["BEGIN{system(\"x\")}"],
+            &["{print > \"f\"}"],
+            &["-f", "x.awk"],
+            &["-i", "inplace", "{print}"],
+            &["@load \"x\"; {print}"],
+            &["--load=x", "{print}"],
+        ] {
+            assert!(awk(&words(more)).is_some(), "{more:?}");
+        }
+    }
+}

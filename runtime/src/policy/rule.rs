@@ -1,0 +1,353 @@
+//! Rules as people write them: `Read(src/**)`, `Bash(git diff:*)`, `mcp__files__*`, `Task(explore)`.
+
+use super::command::CommandPattern;
+use super::odd::odd;
+use super::path;
+use crate::agents::problem::quoted;
+use crate::agents::tool_facts::{ToolFacts, find, is_foreign};
+use crate::delegation::filter;
+use crate::delegation::{spawn, subagents};
+use posse_protocol::{AgentName, Effect};
+use std::fmt;
+
+/// A rule about calls of tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    text: String,
+    pub(crate) tools: Tools,
+    pub(crate) what: What,
+}
+
+/// The tools that a rule is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tools {
+    All,
+    /// Names with `*` in them.
+    Like(String),
+    One(String),
+    /// A rule about paths is about every tool that uses them so.
+    Several(&'static [&'static str]),
+}
+
+/// Which calls of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    All,
+    /// Of files that this pattern means.
+    Path(String),
+    Command(CommandPattern),
+    /// Of this host, or with `*.` before it of those below.
+    Domain(String),
+    /// Of agents or skills with these names.
+    Names(Vec<String>),
+}
+
+/// A rule that cannot be kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the rule {} cannot be kept: {reason}", quoted(.rule))]
+pub struct RuleError {
+    /// The rule as it was written.
+    pub rule: String,
+    /// Why, and what to write instead.
+    pub reason: String,
+}
+
+/// Tools that read files.
+pub(crate) const READING: [&str; 4] = ["Read", "Grep", "Glob", "List"];
+/// Tools that change files.
+pub(crate) const WRITING: [&str; 2] = ["Write", "Edit"];
+/// Tools that start runs.
+const STARTING: [&str; 2] = ["Task", spawn::NAME];
+
+/// Longer ones are a mistake.
+const LONGEST: usize = 2_000;
+
+impl Rule {
+    /// Reads a rule about the tools that come with Posse, those of MCP servers, and those that other
+    /// systems have.
+    ///
+    /// # Errors
+    /// When it could not be enforced: there is no such tool, the tool takes no such specifier, the
+    /// specifier says nothing that can be checked.
+    pub fn parse(text: &str) -> Result<Rule, RuleError> {
+        Rule::parse_among(text, &ToolFacts::built_in())
+    }
+
+    /// The same, where `tools` exist.
+    ///
+    /// # Errors
+    /// As [`Rule::parse`].
+    pub fn parse_among(text: &str, tools: &[ToolFacts]) -> Result<Rule, RuleError> {
+        let known = |name: &str| {
+            if let Some((tool, _)) = find(tools, name) {
+                return Some(tool.name.clone());
+            }
+            let is_known = [spawn::NAME, subagents::NAME].contains(&name) || is_foreign(name);
+            is_known.then(|| name.to_owned())
+        };
+        read(text, known)
+    }
+
+    /// A rule that was checked when it was stored. A tool that does not exist now is none that can
+    /// be called.
+    pub(crate) fn stored(text: &str, tools: &[ToolFacts]) -> Result<Rule, RuleError> {
+        let known = |name: &str| {
+            let found = find(tools, name).map(|(tool, _)| tool.name.clone());
+            Some(found.unwrap_or_else(|| name.to_owned()))
+        };
+        read(text, known)
+    }
+
+    /// The rule as it was written, but for spaces around it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// True when it says more than the name of a tool.
+    pub fn is_specific(&self) -> bool {
+        self.what != What::All
+    }
+
+    /// True when it is about the tool `name`.
+    #[cfg(test)]
+    pub(crate) fn is_about(&self, name: &str) -> bool {
+        match &self.tools {
+            Tools::All => true,
+            Tools::Like(pattern) => filter::matches(pattern, name),
+            Tools::One(known) => known == name,
+            Tools::Several(known) => known.contains(&name),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The name of the tool in an entry of a list, and what stands in its parentheses.
+pub(crate) fn parts(entry: &str) -> (&str, Option<&str>) {
+    match entry.split_once('(') {
+        Some((name, rest)) => {
+            (name.trim(), Some(rest.trim_end().strip_suffix(')').unwrap_or(rest)))
+        }
+        None => (entry, None),
+    }
+}
+
+fn read(text: &str, known: impl Fn(&str) -> Option<String>) -> Result<Rule, RuleError> {
+    let text = text.trim();
+    let error = |reason: String| RuleError { rule: text.to_owned(), reason };
+    let wrong = |reason: &str| error(reason.to_owned());
+    if text.len() > LONGEST {
+        return Err(RuleError {
+            rule: text.chars().take(60).collect(),
+            reason: format!("it has more than {LONGEST} bytes; write several shorter ones"),
+        });
+    }
+    if let Some(char) = odd(text).or_else(|| text.chars().find(|char| *char == '\n')) {
+        let code = u32::from(char);
+        return Err(error(format!(
+            "it has a character that is not shown (U+{code:04X}); type it anew"
+        )));
+    }
+    if text == "*" {
+        return Ok(Rule { text: text.to_owned(), tools: Tools::All, what: What::All });
+    }
+    let (name, specifier) = match text.split_once('(') {
+        None if text.contains(')') => return Err(wrong("a parenthesis is not opened")),
+        None => (text, None),
+        Some((name, rest)) => match rest.strip_suffix(')') {
+            Some(specifier) => (name, Some(specifier)),
+            None => return Err(wrong("it must end in a parenthesis, as in Bash(git diff:*)")),
+        },
+    };
+    if name.is_empty() || !name.chars().all(|it| it.is_ascii_alphanumeric() || "_-*.:".contains(it))
+    {
+        return Err(wrong("it must begin with the name of a tool, as in Read(src/**)"));
+    }
+    let done = |tools: Tools, what: What| Rule { text: text.to_owned(), tools, what };
+    if let Some(rest) = name.strip_prefix("mcp__") {
+        return match specifier {
+            Some(_) => {
+                Err(wrong("tools of MCP servers take nothing in parentheses; name the tool"))
+            }
+            None if rest.is_empty() => Err(wrong("it names no server; write mcp__server__tool")),
+            None if name.contains('*') => Ok(done(Tools::Like(name.to_owned()), What::All)),
+            None if rest.contains("__") => Ok(done(Tools::One(name.to_owned()), What::All)),
+            // A server is all of its tools.
+            None => Ok(done(Tools::Like(format!("{name}__*")), What::All)),
+        };
+    }
+    if name.contains('*') {
+        return match specifier {
+            None if name.chars().any(|char| char != '*') => {
+                Ok(done(Tools::Like(name.to_owned()), What::All))
+            }
+            None => Err(wrong("for all tools, write one `*`")),
+            Some(_) => Err(wrong("a name with `*` takes nothing in parentheses; name the tool")),
+        };
+    }
+    let Some(tool) = known(name) else {
+        return Err(wrong(
+            "there is no tool of that name, so that it would mean nothing; `posse doctor` and the \
+             page on tools list them",
+        ));
+    };
+    let Some(specifier) = specifier else { return Ok(done(Tools::One(tool), What::All)) };
+    let specifier = specifier.trim();
+    if specifier.is_empty() {
+        return Err(wrong("its parentheses are empty; leave them out for every call"));
+    }
+    // `Bash(*)` is how some write every call.
+    if specifier == "*" && !READING.contains(&&*tool) && !WRITING.contains(&&*tool) {
+        return Ok(done(Tools::One(tool), What::All));
+    }
+    match tool.as_str() {
+        "Read" => path::check(specifier)
+            .map_err(wrong)
+            .map(|()| done(Tools::Several(&READING), What::Path(specifier.to_owned()))),
+        "Write" | "Edit" => path::check(specifier)
+            .map_err(wrong)
+            .map(|()| done(Tools::Several(&WRITING), What::Path(specifier.to_owned()))),
+        "Grep" | "Glob" | "List" => path::check(specifier)
+            .map_err(wrong)
+            .map(|()| done(Tools::One(tool.clone()), What::Path(specifier.to_owned()))),
+        "Bash" => CommandPattern::parse(specifier)
+            .map_err(wrong)
+            .map(|pattern| done(Tools::One(tool.clone()), What::Command(pattern))),
+        "Task" | spawn::NAME => {
+            let mut names = Vec::new();
+            for name in specifier.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+                let parsed = name.parse::<AgentName>().map_err(|why| error(why.to_string()))?;
+                names.push(parsed.to_string());
+            }
+            match names.is_empty() {
+                true => Err(wrong("it names nobody; write the names of agents")),
+                false => Ok(done(Tools::Several(&STARTING), What::Names(names))),
+            }
+        }
+        "Skill" => {
+            // `Skill(name *)` and `Skill(name:*)` leave the arguments open, which every rule does.
+            let name = specifier.strip_suffix(":*").or(specifier.strip_suffix(" *"));
+            let name = name.unwrap_or(specifier).trim().trim_start_matches('/');
+            let fine = |it: char| it.is_ascii_alphanumeric() || "-_:".contains(it);
+            match !name.is_empty() && name.chars().all(fine) {
+                true => Ok(done(Tools::One(tool), What::Names(vec![name.to_owned()]))),
+                false => Err(wrong("it must name one skill, as in Skill(pdf)")),
+            }
+        }
+        "WebFetch" | "web_fetch" => {
+            let host = specifier.strip_prefix("domain:").unwrap_or_default();
+            let host = host.trim_end_matches('.').to_ascii_lowercase();
+            let plain = host.strip_prefix("*.").unwrap_or(&host);
+            let label = |part: &str| {
+                !part.is_empty() && part.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-')
+            };
+            match plain.split('.').all(label) {
+                true => Ok(done(Tools::One(tool), What::Domain(host))),
+                false => Err(wrong("it must name a host, as in WebFetch(domain:example.org)")),
+            }
+        }
+        _ => Err(error(format!(
+            "`{tool}` takes nothing in parentheses that could be enforced; write `{tool}`"
+        ))),
+    }
+}
+
+/// True when calls with the effect `effect` need no rule about them: they change nothing, or what
+/// they start is judged by itself.
+pub(crate) fn is_harmless(effect: Effect) -> bool {
+    matches!(effect, Effect::Read | Effect::Delegate)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_the_known_syntax_are_read() {
+        for text in [
+            "*",
+            "Bash",
+            "bash",
+            "Read",
+            "Read(src/**)",
+            "Edit(docs/*.md)",
+            "Write(//tmp/x)",
+            "Bash(git diff:*)",
+            "Bash(npm run test *)",
+            "Bash(make check)",
+            "Bash(*)",
+            "Bash(git log --format='%h %s':*)",
+            "WebFetch(domain:example.org)",
+            "WebFetch(domain:*.example.org)",
+            "mcp__server__tool",
+            "mcp__server__*",
+            "mcp__server",
+            "Task(explore,plan)",
+            "Task",
+            "Agent(explore)",
+            "Skill(name)",
+            "Skill(office:pdf)",
+            "spawn_subagent",
+            "TodoWrite",
+            "WebSearch",
+            "Grep(src/**)",
+            "List(docs/)",
+            "Read(~/x)",
+            "Bash([[:*)",
+            "Bash(.:*)",
+            "Bash(/proc/self/root:*)",
+        ] {
+            let rule = Rule::parse(text).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(rule.text(), text);
+        }
+        let rule = Rule::parse("mcp__files").unwrap();
+        assert!(rule.is_about("mcp__files__read") && !rule.is_about("mcp__files2__read"));
+        assert!(Rule::parse("Edit(x/**)").unwrap().is_about("Write"));
+        assert!(Rule::parse("Read(x/**)").unwrap().is_about("Grep"));
+        assert!(!Rule::parse("Read").unwrap().is_about("Grep"));
+    }
+
+    #[test]
+    fn a_rule_that_cannot_be_enforced_is_an_error_that_names_it_and_says_what_to_write() {
+        for (text, says) in [
+            ("", "name of a tool"),
+            ("Raed", "no tool of that name"),
+            ("Read(src/**", "must end in a parenthesis"),
+            ("Read)", "not opened"),
+            ("Read(src/**) x", "must end in a parenthesis"),
+            ("Read()", "leave them out"),
+            ("TodoWrite(x)", "write `TodoWrite`"),
+            ("WebSearch(x)", "write `WebSearch`"),
+            ("mcp__files__read(x)", "name the tool"),
+            ("mcp__", "names no server"),
+            ("Bash(git diff && rm x)", "one simple command"),
+            ("Bash(echo $HOME)", "one simple command"),
+            ("Bash(* --version)", "name of a program"),
+            ("Bash(:*)", "names no command"),
+            ("Bash(gіt diff:*)", "look like others"),
+            ("Bash(git\u{200b} diff:*)", "U+200B"),
+            ("Bash(git\u{202e}diff)", "U+202E"),
+            ("Bash(git\rdiff)", "U+000D"),
+            ("Read(/etc/passwd)", "//etc/hosts"),
+            ("Read(!x)", "turned around"),
+            ("Read({a,b})", "braces"),
+            ("Task(../x)", "name"),
+            ("Task(,)", "names nobody"),
+            ("Skill(a b)", "one skill"),
+            ("WebFetch(example.org)", "domain:example.org"),
+            ("WebFetch(domain:exam ple)", "domain:example.org"),
+            ("WebFetch(domain:*.*.org)", "domain:example.org"),
+            ("**", "one `*`"),
+            ("Вash", "name of a tool"),
+        ] {
+            let error = Rule::parse(text).unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+            assert!(error.starts_with("the rule "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Rules of one kind, compiled so that a call is held against the few that can be about it.
+
+use super::command::{CommandPattern, Fit};
+use super::path::{Case, PathPattern, Roots, Split};
+use super::program::base;
+use super::rule::{Rule, RuleError, Tools, What};
+use super::shell::Word;
+use super::subject::{Extent, Subject, Target};
+use crate::agents::tool_facts::ToolFacts;
+use crate::delegation::filter;
+use std::collections::HashMap;
+
+/// Rules, by the tools they are about.
+#[derive(Default)]
+pub(crate) struct Rules {
+    by_tool: HashMap<String, OfTool>,
+    /// Those about tools whose names are like something: the pattern and the rule.
+    like: Vec<(String, String)>,
+    /// The one about all tools.
+    all: Option<String>,
+    /// Every rule, as it was written.
+    texts: Vec<String>,
+}
+
+/// Rules about one tool, as they were written.
+#[derive(Default)]
+struct OfTool {
+    /// One about every call.
+    every: Option<String>,
+    paths: Vec<(PathPattern, String)>,
+    /// By the name of their program.
+    commands: HashMap<String, Vec<(CommandPattern, String)>>,
+    /// A rule about commands, if there is one: for commands of which nothing can be told.
+    some_command: Option<String>,
+    names: HashMap<String, String>,
+    hosts: Vec<(String, String)>,
+}
+
+/// Whether a rule means a call, and which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Meant {
+    No,
+    By(String),
+    /// It cannot be told; why.
+    MaybeBy(String, &'static str),
+}
+
+/// A name that no file has, to ask what a pattern means of a folder's content.
+const SOMETHING: &str = "/\u{1}";
+
+impl Rules {
+    /// Compiles `texts`. `case` says whether they refuse or allow.
+    pub(crate) fn compile<'t>(
+        texts: impl IntoIterator<Item = &'t String>,
+        tools: &[ToolFacts],
+        roots: Roots<'_>,
+        case: Case,
+    ) -> Result<Self, RuleError> {
+        let mut rules = Rules::default();
+        for text in texts {
+            rules.add(Rule::stored(text, tools)?, roots, case)?;
+        }
+        Ok(rules)
+    }
+
+    fn add(&mut self, rule: Rule, roots: Roots<'_>, case: Case) -> Result<(), RuleError> {
+        let text = rule.text().to_owned();
+        self.texts.push(text.clone());
+        let tools: Vec<String> = match &rule.tools {
+            Tools::All => {
+                self.all = Some(text);
+                return Ok(());
+            }
+            Tools::Like(pattern) => {
+                self.like.push((pattern.clone(), text));
+                return Ok(());
+            }
+            Tools::One(name) => vec![name.clone()],
+            Tools::Several(names) => names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        for tool in tools {
+            let of_tool = self.by_tool.entry(tool).or_default();
+            let text = text.clone();
+            match &rule.what {
+                What::All => of_tool.every = Some(text),
+                What::Path(pattern) => {
+                    let compiled = PathPattern::parse(pattern, roots, case).map_err(|reason| {
+                        RuleError { rule: text.clone(), reason: reason.to_owned() }
+                    })?;
+                    of_tool.paths.push((compiled, text));
+                }
+                What::Command(pattern) => {
+                    of_tool.some_command.get_or_insert_with(|| text.clone());
+                    let program = base(pattern.program()).to_owned();
+                    of_tool.commands.entry(program).or_default().push((pattern.clone(), text));
+                }
+                What::Names(names) => {
+                    let names = names.iter().map(|name| (name.to_lowercase(), text.clone()));
+                    of_tool.names.extend(names);
+                }
+                What::Domain(host) => of_tool.hosts.push((host.clone(), text)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Every rule, as it was written.
+    pub(crate) fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// True when a rule is about calls of `tool`, all or some.
+    pub(crate) fn are_about(&self, tool: &str) -> bool {
+        self.by_tool.contains_key(tool) || self.general(tool).is_some()
+    }
+
+    /// The rule that is about every call of `tool`, if there is one.
+    fn general(&self, tool: &str) -> Option<&String> {
+        let every = self.by_tool.get(tool).and_then(|it| it.every.as_ref());
+        every.or(self.all.as_ref()).or_else(|| {
+            let like = self.like.iter().find(|(pattern, _)| filter::matches(pattern, tool));
+            like.map(|(_, text)| text)
+        })
+    }
+
+    /// Whether a rule may mean the call of `tool` that is about `subject`: the side of caution.
+    pub(crate) fn may_mean(&self, tool: &str, subject: &Subject) -> Meant {
+        if let Some(rule) = self.general(tool) {
+            return Meant::By(rule.clone());
+        }
+        let Some(rules) = self.by_tool.get(tool) else { return Meant::No };
+        match subject {
+            Subject::Path(target) => match rules.path(target, Side::Refuse) {
+                Some(rule) => Meant::By(rule.clone()),
+                None => Meant::No,
+            },
+            Subject::Command(command) => {
+                let mut maybe = Meant::No;
+                if let (Some(why), Some(rule)) = (command.unclear(), &rules.some_command) {
+                    maybe = Meant::MaybeBy(rule.clone(), why);
+                }
+                for words in command.reach() {
+                    let Some(name) = words.first().and_then(Word::exact) else {
+                        if let Some(rule) = &rules.some_command {
+                            let why = "it is not clear which program it runs";
+                            maybe = Meant::MaybeBy(rule.clone(), why);
+                        }
+                        continue;
+                    };
+                    for (pattern, rule) in rules.commands.get(base(name)).into_iter().flatten() {
+                        match pattern.may_mean(words) {
+                            Fit::Yes => return Meant::By(rule.clone()),
+                            Fit::Maybe(why) => maybe = Meant::MaybeBy(rule.clone(), why),
+                            Fit::No => {}
+                        }
+                    }
+                }
+                maybe
+            }
+            Subject::Name(Some(name)) => match rules.named(name) {
+                Some(rule) => Meant::By(rule.clone()),
+                None => Meant::No,
+            },
+            Subject::Name(None) => match rules.names.values().next() {
+                Some(rule) => Meant::MaybeBy(rule.clone(), "the call does not say whom it means"),
+                None => Meant::No,
+            },
+            Subject::Host(Some(host)) => match rules.host(host) {
+                Some(rule) => Meant::By(rule.clone()),
+                None => Meant::No,
+            },
+            Subject::Host(None) => match rules.hosts.first() {
+                Some((_, rule)) => Meant::MaybeBy(rule.clone(), "its address is not understood"),
+                None => Meant::No,
+            },
+            Subject::Other => Meant::No,
+        }
+    }
+
+    /// The rule that certainly means the call of `tool` that is about `subject`. When there is none
+    /// and one nearly does, why it does not.
+    pub(crate) fn allow(&self, tool: &str, subject: &Subject) -> Result<Option<String>, String> {
+        Rules::allow_any(&[self], tool, subject)
+    }
+
+    /// The same for several sets together: the parts of a command may be allowed by different ones.
+    pub(crate) fn allow_any(
+        sets: &[&Rules],
+        tool: &str,
+        subject: &Subject,
+    ) -> Result<Option<String>, String> {
+        if let Some(rule) = sets.iter().find_map(|set| set.general(tool)) {
+            return Ok(Some(rule.clone()));
+        }
+        let rules: Vec<&OfTool> = sets.iter().filter_map(|set| set.by_tool.get(tool)).collect();
+        if rules.is_empty() {
+            return Ok(None);
+        }
+        let first = |find: &dyn Fn(&OfTool) -> Option<String>| rules.iter().find_map(|it| find(it));
+        match subject {
+            Subject::Path(target) => Ok(first(&|it| it.path(target, Side::Allow).cloned())),
+            Subject::Name(Some(name)) => Ok(first(&|it| it.named(name).cloned())),
+            Subject::Host(Some(host)) => Ok(first(&|it| it.host(host).cloned())),
+            Subject::Command(command) if rules.iter().any(|it| it.some_command.is_some()) => {
+                let mut by: Vec<String> = Vec::new();
+                let allowed = command.is_allowed(|words| {
+                    let name = words.first().and_then(Word::exact).unwrap_or_default();
+                    let patterns = rules.iter().filter_map(|it| it.commands.get(base(name)));
+                    let mut near = None;
+                    for (pattern, rule) in patterns.flatten() {
+                        match pattern.allows(words) {
+                            Ok(true) => {
+                                if !by.contains(rule) {
+                                    by.push(rule.clone());
+                                }
+                                return Ok(true);
+                            }
+                            Ok(false) => {}
+                            Err(why) => near = Some(format!("`{rule}` does not allow it: {why}")),
+                        }
+                    }
+                    near.map_or(Ok(false), Err)
+                })?;
+                Ok(allowed.then(|| by.join(" and ")))
+            }
+            Subject::Command(_) | Subject::Name(None) | Subject::Host(None) | Subject::Other => {
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// What a rule about paths is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Refuse,
+    Allow,
+}
+
+impl OfTool {
+    fn path(&self, target: &Target, side: Side) -> Option<&String> {
+        let below = |path: &str, depth: usize| format!("{path}{}", SOMETHING.repeat(depth));
+        let texts = |depth: usize| [below(&target.path, depth), below(&target.folded, depth)];
+        let (inside, deeper) = (texts(1), texts(2));
+        let here = [Split::new(&target.path), Split::new(&target.folded)];
+        let inside = [Split::new(&inside[0]), Split::new(&inside[1])];
+        let deeper = [Split::new(&deeper[0]), Split::new(&deeper[1])];
+        let found = self.paths.iter().find(|(pattern, _)| {
+            let side_of = |paths: &[Split<'_>; 2]| match pattern.case() {
+                Case::Matters => pattern.means(&paths[0]),
+                Case::Folded => pattern.means(&paths[1]),
+            };
+            match (target.extent, side) {
+                (Extent::File, _) => side_of(&here),
+                (_, Side::Refuse) => side_of(&here) || side_of(&inside),
+                (Extent::Names, Side::Allow) => side_of(&inside),
+                (Extent::All, Side::Allow) => side_of(&inside) && side_of(&deeper),
+            }
+        });
+        found.map(|(_, text)| text)
+    }
+
+    fn named(&self, name: &str) -> Option<&String> {
+        let name = name.to_lowercase();
+        // A skill of a plugin answers to its own name too.
+        let own = name.split_once(':').map(|(_, own)| own);
+        self.names.get(&name).or_else(|| own.and_then(|own| self.names.get(own)))
+    }
+
+    fn host(&self, host: &str) -> Option<&String> {
+        let fits = |pattern: &str| match pattern.strip_prefix("*.") {
+            Some(above) => host.strip_suffix(above).is_some_and(|rest| rest.ends_with('.')),
+            None => pattern == host,
+        };
+        self.hosts.iter().find(|(pattern, _)| fits(pattern)).map(|(_, text)| text)
+    }
+}

@@ -1,0 +1,90 @@
+//! What a call is about, as rules see it: a path, a command, an agent, a skill, a host.
+
+use super::command::Command;
+use super::path::{Case, fold, normal};
+use super::rule::{READING, WRITING};
+use crate::delegation::{spawn, task};
+use crate::skills::tool as skill;
+use posse_protocol::ToolCall;
+use serde_json::Value;
+use url::Url;
+
+/// What a call is about.
+pub(crate) enum Subject {
+    Path(Target),
+    Command(Box<Command>),
+    /// Of an agent or a skill; nothing when the call does not say.
+    Name(Option<String>),
+    /// Of a host; nothing when the call does not say, or says nonsense.
+    Host(Option<String>),
+    /// Nothing that a rule could be about.
+    Other,
+}
+
+/// A path that a tool would open.
+pub(crate) struct Target {
+    /// Absolute, as its text says.
+    pub(crate) path: String,
+    /// The same, for rules whose case does not matter.
+    pub(crate) folded: String,
+    pub(crate) extent: Extent,
+}
+
+/// How much of a place a tool uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The file.
+    File,
+    /// The names in the folder.
+    Names,
+    /// Everything below.
+    All,
+}
+
+impl Target {
+    pub(crate) fn new(workspace: &str, path: &str, extent: Extent) -> Self {
+        let path = normal(workspace, path);
+        let folded = fold(&path, Case::Folded);
+        Target { path, folded, extent }
+    }
+}
+
+impl Subject {
+    /// What `call` of the tool `name` is about, in `workspace`.
+    pub(crate) fn of(call: &ToolCall, name: &str, workspace: &str) -> Subject {
+        let text = |key: &str| call.input.get(key).and_then(Value::as_str);
+        let first = |keys: &[&str]| {
+            let said = keys.iter().filter_map(|key| text(key)).map(str::trim);
+            said.map(|it| it.trim_start_matches('@')).find(|it| !it.is_empty()).map(str::to_owned)
+        };
+        if READING.contains(&name) || WRITING.contains(&name) {
+            let (path, extent) = match name {
+                "List" => (text("path").unwrap_or("."), Extent::Names),
+                "Grep" | "Glob" => (text("path").unwrap_or("."), Extent::All),
+                _ => (text("file_path").unwrap_or("."), Extent::File),
+            };
+            return Subject::Path(Target::new(workspace, path, extent));
+        }
+        match name {
+            "Bash" => {
+                Subject::Command(Box::new(Command::parse(text("command").unwrap_or_default())))
+            }
+            task::NAME => Subject::Name(first(&["subagent_type", "agent_type", "agent"])),
+            spawn::NAME => Subject::Name(first(&["agentId", "agent_id", "agent", "subagent_type"])),
+            skill::NAME => {
+                let name = first(&["skill", "name", "command", "skill_name"]);
+                Subject::Name(name.map(|name| name.trim_start_matches('/').to_owned()))
+            }
+            "WebFetch" | "web_fetch" => Subject::Host(text("url").and_then(host)),
+            _ => Subject::Other,
+        }
+    }
+}
+
+/// The host of an address, as rules write it.
+fn host(address: &str) -> Option<String> {
+    let address = Url::parse(address.trim()).ok()?;
+    let is_web = matches!(address.scheme(), "http" | "https");
+    let domain = address.domain().filter(|_| is_web)?;
+    Some(domain.trim_end_matches('.').to_ascii_lowercase())
+}

@@ -1,0 +1,89 @@
+//! The rule that is offered when a person is asked: one that would have allowed the call, and no more
+//! than what is like it.
+
+use super::path::{Case, Roots};
+use super::set::Rules;
+use super::shell::Word;
+use super::subject::Subject;
+use super::{Policy, Rule};
+use crate::policy::rule::WRITING;
+use posse_protocol::{ToolCall, ToolSpec};
+
+/// Programs whose first argument says what they do.
+const WITH_COMMANDS: [&str; 14] = [
+    "git", "cargo", "npm", "pnpm", "yarn", "go", "docker", "kubectl", "pip", "gh", "make", "bun",
+    "uv", "dotnet",
+];
+
+/// The rule that would allow `call`, if one can be written.
+pub(super) fn rule(
+    policy: &Policy,
+    call: &ToolCall,
+    spec: &ToolSpec,
+    subject: &Subject,
+) -> Option<String> {
+    let tool = spec.name.as_str();
+    // Without rules about the tool it was not looked at.
+    let own;
+    let subject = match subject {
+        Subject::Other => {
+            own = Subject::of(call, tool, &policy.workspace);
+            &own
+        }
+        subject => subject,
+    };
+    let candidates = match subject {
+        Subject::Command(command) => commands(command.only()?),
+        Subject::Path(target) if WRITING.contains(&tool) => {
+            let below = target.path.strip_prefix(&policy.workspace)?.strip_prefix('/')?;
+            vec![format!("Edit(/{})", escaped(below))]
+        }
+        Subject::Host(host) => vec![format!("{tool}(domain:{})", host.as_ref()?)],
+        _ => vec![tool.to_owned()],
+    };
+    let roots = Roots { workspace: &policy.workspace, home: policy.home.as_deref() };
+    let would_allow = |text: &String| {
+        let parsed = Rule::parse_among(text, &policy.tools).is_ok();
+        let rules = Rules::compile([text], &policy.tools, roots, Case::Matters);
+        parsed && rules.is_ok_and(|rules| rules.allow(tool, subject).is_ok_and(|it| it.is_some()))
+    };
+    candidates.into_iter().find(would_allow)
+}
+
+/// Rules for a command: by its program and what it is told to do, else the whole of it.
+fn commands(words: &[Word]) -> Vec<String> {
+    let texts: Option<Vec<&str>> = words.iter().map(Word::exact).collect();
+    let plain = |text: &&str| {
+        !text.is_empty()
+            && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_./".contains(&it))
+    };
+    let head = words.first().and_then(Word::exact).filter(plain);
+    let mut rules = Vec::new();
+    if let Some(head) = head {
+        let second = words.get(1).and_then(Word::exact).filter(plain);
+        match second.filter(|second| WITH_COMMANDS.contains(&head) && !second.starts_with('-')) {
+            Some(second) => rules.push(format!("Bash({head} {second}:*)")),
+            None if !WITH_COMMANDS.contains(&head) => rules.push(format!("Bash({head}:*)")),
+            None => {}
+        }
+    }
+    if let Some(texts) = texts {
+        let quoted = texts.iter().map(|text| match plain(text) {
+            true => (*text).to_owned(),
+            false => format!("'{}'", text.replace('\'', "'\\''")),
+        });
+        rules.push(format!("Bash({})", quoted.collect::<Vec<_>>().join(" ")));
+    }
+    rules
+}
+
+/// A path as a pattern that means it alone.
+fn escaped(path: &str) -> String {
+    path.chars().fold(String::new(), |mut text, char| {
+        if "*?[\\".contains(char) {
+            text.push('\\');
+        }
+        text.push(char);
+        text
+    })
+}

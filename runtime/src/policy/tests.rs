@@ -1,0 +1,112 @@
+//! Decisions about whole calls.
+#![allow(clippy::unwrap_used)]
+
+mod bypasses;
+mod order;
+
+use super::*;
+use posse_protocol::{CallId, Extra, SkillOffer};
+use serde_json::{Value, json};
+
+/// A run's policy, and how it is asked.
+struct Case {
+    grant: Grant,
+    standing: Standing,
+}
+
+fn list(rules: &[&str]) -> Vec<String> {
+    rules.iter().map(|rule| (*rule).to_owned()).collect()
+}
+
+impl Case {
+    /// A run that may write, in the mode that asks, with nobody there.
+    fn new() -> Case {
+        let grant = Grant {
+            tools: list(&[
+                "Read", "Write", "Edit", "Grep", "Glob", "List", "Bash", "Task", "Skill",
+            ]),
+            workspace: "/w".to_owned(),
+            mode: Mode::Ask,
+            reach: Profile::WorkspaceWrite,
+            ..Grant::default()
+        };
+        Case { grant, standing: Standing::default() }
+    }
+
+    fn allow(mut self, rules: &[&str]) -> Case {
+        self.grant.permissions.allow.extend(list(rules));
+        self
+    }
+
+    fn ask(mut self, rules: &[&str]) -> Case {
+        self.grant.permissions.ask.extend(list(rules));
+        self
+    }
+
+    fn deny(mut self, rules: &[&str]) -> Case {
+        self.grant.permissions.deny.extend(list(rules));
+        self
+    }
+
+    fn scope(mut self, rules: &[&str]) -> Case {
+        self.grant.scopes.push(list(rules));
+        self
+    }
+
+    fn mode(mut self, mode: Mode) -> Case {
+        self.grant.mode = mode;
+        self
+    }
+
+    fn attended(mut self) -> Case {
+        self.grant.attended = true;
+        self
+    }
+
+    fn judge(&self, tool: &str, input: Value) -> Ruling {
+        let facts = ToolFacts::built_in();
+        let policy = Policy::new(&self.grant, &Today::default(), &facts)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let effect =
+            facts.iter().find(|it| it.name == tool).map_or(Effect::Network, |it| it.effect);
+        let spec = ToolSpec {
+            name: tool.to_owned(),
+            description: String::new(),
+            schema: json!({}).into(),
+            effect,
+            idempotent: false,
+        };
+        let (id, extra) = (CallId::from("c1"), Extra::default());
+        let call = ToolCall { id, name: tool.to_owned(), input, extra };
+        policy.judge(&call, &spec, &self.standing)
+    }
+
+    fn bash(&self, command: &str) -> Ruling {
+        self.judge("Bash", json!({"command": command}))
+    }
+
+    fn file(&self, tool: &str, path: &str) -> Ruling {
+        let key = if ["Grep", "Glob", "List"].contains(&tool) { "path" } else { "file_path" };
+        self.judge(tool, json!({key: path}))
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    Allow,
+    Ask,
+    Deny,
+}
+
+fn kind(ruling: &Ruling) -> Kind {
+    match ruling {
+        Ruling::Allow { .. } => Kind::Allow,
+        Ruling::Ask { .. } => Kind::Ask,
+        Ruling::Deny { .. } => Kind::Deny,
+    }
+}
+
+#[track_caller]
+fn check(ruling: &Ruling, expected: Kind) {
+    assert_eq!(kind(ruling), expected, "{ruling:?}");
+}

@@ -1,0 +1,553 @@
+//! Commands that must not run under a rule that seems to be about something else, and ordinary ones
+//! that must.
+
+use super::*;
+use proptest::prelude::*;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// Name, program, command.
+fn corpus() -> Vec<(String, String, String)> {
+    let text = include_str!("../../../tests/data/shell-bypasses.tsv");
+    let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| {
+        let mut cells = line.splitn(3, '\t').map(str::to_owned);
+        let mut next = || cells.next().unwrap();
+        let (name, program) = (next(), next());
+        let command: String = serde_json::from_str(&next()).unwrap();
+        (name, program, command)
+    });
+    rows.collect()
+}
+
+#[test]
+fn no_way_around_a_rule_is_allowed_by_the_rule_for_its_program() {
+    let corpus = corpus();
+    assert_eq!(corpus.len(), 60);
+    for canary in ["/tmp/canary", "canary", "./x/canary"] {
+        for (name, program, command) in &corpus {
+            let rule = format!("Bash({program}:*)");
+            let command = command.replace("{C}", canary);
+            for rules in [vec![&*rule], vec![&*rule, "Bash(echo:*)", "Bash(wait:*)", "Bash([:*)"]] {
+                let case = Case::new().allow(&rules);
+                assert_eq!(kind(&case.bash(&command)), Kind::Deny, "{name}: {command}");
+                let case = Case::new().allow(&rules).attended();
+                assert_eq!(kind(&case.bash(&command)), Kind::Ask, "{name}: {command}");
+                let case = Case::new().scope(&rules).mode(Mode::Bypass);
+                assert_eq!(kind(&case.bash(&command)), Kind::Deny, "{name}: {command}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ordinary_commands_under_ordinary_rules_are_allowed() {
+    for (rules, command) in [
+        (&["Bash(git diff:*)"][..], "git diff"),
+        (&["Bash(git diff:*)"], "git diff --stat HEAD~1 -- src/main.rs"),
+        (&["Bash(git diff *)"], "git diff 'HEAD@{1}' \"a b.txt\""),
+        (&["Bash(git:*)"], "git log --oneline -n 5 --format='%h %s'"),
+        (&["Bash(git:*)"], "git status && git diff; git show HEAD:a.txt"),
+        (&["Bash(git commit:*)"], "git commit -m \"It works\" -a"),
+        (&["Bash(npm run test *)"], "npm run test -- --watch=false"),
+        (&["Bash(npm run test:*)"], "npm run test"),
+        (&["Bash(npm:*)"], "npm test"),
+        (&["Bash(cargo test:*)", "Bash(head:*)"], "cargo test -p x 2>&1 | head -50"),
+        (&["Bash(cargo:*)"], "cargo build --release"),
+        (&["Bash(cargo test:*)"], "cargo test >/dev/null 2>&1"),
+        (&["Bash(ls:*)"], "ls -la src/*.rs ~/x"),
+        (&["Bash(ls)"], "ls"),
+        (&["Bash(make check)"], "make check"),
+        (&["Bash(make:*)"], "make -j4 test"),
+        (&["Bash(rg:*)"], "rg -n 'fn \\w+' src --glob '*.rs' --pretty"),
+        (&["Bash(grep:*)", "Bash(wc:*)"], "grep -rn \"a b\" . | wc -l"),
+        (&["Bash(find:*)"], "find . -name '*.rs' -not -path './target/*'"),
+        (&["Bash(sed:*)"], "sed -n '1,20p' a.txt"),
+        (&["Bash(awk:*)"], "awk -F: '{print $1}' a.txt"),
+        (&["Bash(sort:*)"], "sort -k2,2 -n a.txt"),
+        (&["Bash(echo:*)"], "echo 'a $b `c` > d'"),
+        (&["Bash(echo:*)"], "echo hi # and nothing else; rm x"),
+        (&["Bash(echo:*)"], "echo a \\\n  b"),
+        (&["Bash(python3 -m pytest:*)"], "python3 -m pytest -q tests/test_a.py"),
+        (&["Bash(node scripts/build.js:*)"], "node scripts/build.js --fast"),
+        (&["Bash(bash scripts/test.sh:*)"], "bash scripts/test.sh -v"),
+        (&["Bash(python3 -c 'print(1)')"], "python3 -c 'print(1)'"),
+        (&["Bash(cargo test:*)"], "timeout 60 cargo test"),
+        (&["Bash(cargo test:*)"], "nice -n 10 cargo test"),
+        (&["Bash(cargo test:*)"], "time cargo test"),
+        (&["Bash(curl --version:*)", "Bash(git status)"], "git status\ncurl --version"),
+        (&["Bash(tar tf:*)"], "tar tf a.tar"),
+        (&["Bash(mkdir:*)"], "mkdir -p build/x"),
+        (&["Bash(./scripts/check.sh:*)"], "./scripts/check.sh a"),
+        (&["Bash(docker ps:*)"], "docker ps -a"),
+        (&["Bash(npm run *:unit)"], "npm run test:unit"),
+        (&["Bash(test:*)", "Bash(git status)"], "test -f a.txt && git status"),
+        (&["Bash"], "for i in 1 2; do echo $i > x; done"),
+        (&["*"], "rm x"),
+    ] {
+        let case = Case::new().allow(rules);
+        assert_eq!(kind(&case.bash(command)), Kind::Allow, "{command}: {:?}", case.bash(command));
+    }
+}
+
+#[track_caller]
+fn refused(rules: &[&str], commands: &[&str]) {
+    for command in commands {
+        let case = Case::new().allow(rules);
+        assert_eq!(kind(&case.bash(command)), Kind::Deny, "{rules:?}: {command}");
+    }
+}
+
+#[test]
+fn a18_every_command_of_a_line_is_judged() {
+    refused(
+        &["Bash(git diff:*)", "Bash(echo:*)"],
+        &[
+            "git diff && rm x",
+            "git diff; rm x",
+            "git diff || rm x",
+            "git diff | sh",
+            "git diff & rm x",
+            "git diff\nrm x",
+            "git diff > out",
+            "git diff >> out",
+            "git diff |& tee x",
+            "! rm x",
+            "(git diff)",
+            "{ git diff; }",
+            "git difftool",
+            "gitdiff",
+            "git  'diff' x > y",
+            "git",
+            "git diff <(rm x)",
+            "git diff; ; rm x",
+            "if git diff; then rm x; fi",
+            "echo a 2> b",
+            "git -c x=y diff",
+            "git --exec-path=. diff",
+            "echo x >&y",
+            "echo x &> y",
+            "",
+            "   ",
+            "# nothing",
+            "echo 'open",
+            "echo a; }",
+            "echo a )",
+            "coproc rm x",
+            "case x in x) rm y;; esac",
+        ],
+    );
+}
+
+#[test]
+fn a19_a20_what_the_shell_would_run_within_words_is_not_allowed() {
+    refused(
+        &["Bash(echo:*)", "Bash(printf:*)", "Bash(read:*)", "Bash(test:*)", "Bash([[:*)"],
+        &[
+            "echo $(rm x)",
+            "echo `rm x`",
+            "echo \"$(rm x)\"",
+            "echo \"`rm x`\"",
+            "echo <(rm x)",
+            "echo ${x:-$(rm y)}",
+            "echo $((a[$(rm x)]))",
+            "[[ a[$(rm x)] -eq 0 ]]",
+            "printf -v 'a[$(rm x)]' y",
+            "read 'a[$(rm x)]' <<< y",
+            "test -v 'a[$(rm x)]'",
+            "echo ${x@P}",
+            "echo $[1+1]",
+            "echo \"${x}\"",
+            "echo <<EOF\n$(rm x)\nEOF",
+        ],
+    );
+}
+
+#[test]
+fn a21_variables_and_splitting_are_not_allowed() {
+    refused(
+        &["Bash(rm:*)", "Bash(cat:*)", "Bash(echo:*)", "Bash(sort:*)"],
+        &[
+            "cat$IFS/etc/passwd",
+            "$x",
+            "${x} y",
+            "cat $x",
+            "echo $HOME",
+            "ec$x hi",
+            "sort -ko x",
+            "cat {a,b}",
+            "c{a,}t x",
+            "echo {1..3}",
+        ],
+    );
+}
+
+#[test]
+fn a22_to_a24_options_that_run_or_write_are_not_allowed() {
+    refused(
+        &[
+            "Bash(rg:*)",
+            "Bash(sed:*)",
+            "Bash(find:*)",
+            "Bash(sort:*)",
+            "Bash(tar tf:*)",
+            "Bash(fd:*)",
+            "Bash(man:*)",
+            "Bash(less:*)",
+            "Bash(vim:*)",
+            "Bash(cp:*)",
+            "Bash(make:*)",
+        ],
+        &[
+            "rg --pre ./x y",
+            "rg --pre=./x y",
+            "rg --pr ./x y",
+            "rg --hostname-bin x y",
+            "sed -i s/a/b/ x",
+            "sed 'w out' x",
+            "sed -n --in-place p x",
+            "sed s/a/b/w",
+            "find . -exec rm {} +",
+            "find . -delete",
+            "find . -fls x",
+            "find . -okdir x ';'",
+            "sort -o x y",
+            "sort --outp=x y",
+            "sort --compress-program=./x y",
+            "sort -uo x y",
+            "tar tf a --to-command=x",
+            "tar tf a --checkpoint-action=exec=x",
+            "tar tf a -I x",
+            "fd -x rm",
+            "fd --exec rm",
+            "man -P x y",
+            "less x",
+            "vim x",
+            "cp a b",
+            "make SHELL=./x",
+            "make -C /tmp",
+            "make --eval=x",
+            "rg *",
+            "find *.txt",
+            "rg -* x",
+        ],
+    );
+}
+
+#[test]
+fn a25_the_shell_s_own_ways_to_write_are_not_allowed() {
+    refused(&["Bash(echo:*)"], &["echo x >| y", "echo x >! y", "echo x 1<>y", "echo x {fd}>y"]);
+}
+
+#[test]
+fn a26_many_commands_or_much_text_are_never_a_way_around_a_denial() {
+    let many = format!("{}rm x", "echo a; ".repeat(200));
+    let long = format!("echo {}; rm x", "a".repeat(50_000));
+    let deep = format!("echo {}rm x{}", "$(".repeat(60), ")".repeat(60));
+    for command in [&many, &long, &deep] {
+        let case = Case::new().mode(Mode::Bypass).deny(&["Bash(rm:*)"]);
+        assert_eq!(kind(&case.bash(command)), Kind::Deny);
+        assert_eq!(
+            kind(&Case::new().allow(&["Bash(echo:*)", "Bash(rm x)"]).bash(command)),
+            Kind::Deny
+        );
+    }
+    let within = format!("{}echo b", "echo a; ".repeat(40));
+    check(&Case::new().allow(&["Bash(echo:*)"]).bash(&within), Kind::Allow);
+}
+
+#[test]
+fn a27_variables_that_decide_what_runs_are_not_allowed() {
+    refused(
+        &["Bash(ls:*)", "Bash(git:*)", "Bash(export:*)", "Bash(declare:*)", "Bash(env:*)"],
+        &[
+            "PATH=.:$PATH ls",
+            "A=b ls",
+            "A=b",
+            "export PATH=.; ls",
+            "declare -x A=b",
+            "LD_PRELOAD=x ls",
+            "GIT_SSH_COMMAND=x git status",
+            "env A=b ls",
+            "typeset -x A=b",
+            "A+=b ls",
+            "a[0]=b ls",
+        ],
+    );
+}
+
+#[test]
+fn a28_what_runs_its_arguments_is_not_allowed_for_what_it_runs() {
+    refused(
+        &[
+            "Bash(env:*)",
+            "Bash(nice:*)",
+            "Bash(timeout:*)",
+            "Bash(xargs:*)",
+            "Bash(nohup:*)",
+            "Bash(script:*)",
+            "Bash(sudo:*)",
+            "Bash(command:*)",
+            "Bash(exec:*)",
+            "Bash(builtin:*)",
+            "Bash(stdbuf:*)",
+            "Bash(time:*)",
+            "Bash(bash:*)",
+            "Bash(python3:*)",
+            "Bash(eval:*)",
+            "Bash(npx:*)",
+            "Bash(watch:*)",
+            "Bash(ssh:*)",
+        ],
+        &[
+            "env -S 'rm x'",
+            "env rm x",
+            "nice rm x",
+            "timeout 5 rm x",
+            "timeout -s KILL 5 rm x",
+            "echo x | xargs rm",
+            "nohup rm x",
+            "script -c 'rm x'",
+            "sudo rm x",
+            "command rm x",
+            "exec rm x",
+            "builtin eval x",
+            "stdbuf -oL rm x",
+            "time rm x",
+            "bash -c 'rm x'",
+            "bash x.sh",
+            "python3 x.py",
+            "python3 -c x",
+            "eval x",
+            "npx x",
+            "watch rm x",
+            "ssh host x",
+        ],
+    );
+}
+
+#[test]
+fn a29_patterns_that_could_become_options_are_not_allowed() {
+    refused(
+        &["Bash(head:*)", "Bash(ls:*)"],
+        &["head *", "head ?", "ls -*", "head [a-z]*", "ls ~root"],
+    );
+    check(&Case::new().allow(&["Bash(head:*)"]).bash("head src/*"), Kind::Allow);
+}
+
+#[test]
+fn a30_a_program_by_another_name_is_another_program() {
+    refused(
+        &["Bash(ls:*)", "Bash(git:*)"],
+        &[
+            "/proc/self/root/bin/ls",
+            "./ls",
+            "/tmp/git status",
+            "/lib64/ld-linux-x86-64.so.2 /bin/ls",
+        ],
+    );
+}
+
+#[test]
+fn a31_git_does_not_run_or_write_what_its_options_say() {
+    refused(
+        &["Bash(git:*)"],
+        &[
+            "git -c alias.x='!rm y' x",
+            "git -c core.fsmonitor=x status",
+            "git config a.b c",
+            "git y",
+            "git commit -m x",
+            "git push",
+            "git diff --output=x",
+            "git diff --outp x",
+            "git grep -Ox y",
+            "git grep --open-files-in-pager=x y",
+            "git archive -o x HEAD",
+            "git -C /tmp status",
+            "git log --ext-diff",
+            "git show --textconv x",
+            "git clone ext::x",
+            "git $x",
+            "git --git-dir=x status",
+            "git difftool -x y",
+            "git rebase -x y",
+            "git submodule foreach x",
+        ],
+    );
+    refused(
+        &[
+            "Bash(git fetch:*)",
+            "Bash(git ls-remote:*)",
+            "Bash(git clone:*)",
+            "Bash(git rebase:*)",
+            "Bash(git config:*)",
+            "Bash(git bisect:*)",
+            "Bash(git archive:*)",
+            "Bash(git diff:*)",
+        ],
+        &[
+            "git fetch --upload-pack=x",
+            "git ls-remote ext::x",
+            "git clone -c x=y u",
+            "git rebase -x y",
+            "git rebase --exec y",
+            "git config alias.x '!y'",
+            "git bisect run x",
+            "git archive -o x H",
+            "git archive --output=x",
+            "git diff --output x",
+            "git fetch ssh://-oProxyCommand=x/y",
+        ],
+    );
+    let case = Case::new().allow(&["Bash(git config:*)"]);
+    check(&case.bash("git config --get user.name"), Kind::Allow);
+}
+
+#[test]
+fn a34_commands_with_signs_that_nobody_sees_are_not_allowed() {
+    refused(
+        &["Bash(echo:*)", "Bash(rm:*)"],
+        &[
+            "echo a\u{200b}",
+            "echo \u{202e}b",
+            "echo\u{a0}x",
+            "echo a\r\nrm x",
+            "echo a\0",
+            "еcho x",
+            "echo \u{e0041}",
+            "echo \u{1b}[2J",
+        ],
+    );
+    let case = Case::new().mode(Mode::Bypass).deny(&["Bash(rm:*)"]);
+    check(&case.bash("r\u{200b}m x"), Kind::Deny);
+}
+
+#[test]
+fn what_a_rule_denies_is_found_however_it_is_written() {
+    for (rule, command) in [
+        ("Bash(rm:*)", "rm x"),
+        ("Bash(rm:*)", "/bin/rm x"),
+        ("Bash(rm:*)", "r\\m x"),
+        ("Bash(rm:*)", "'rm' x"),
+        ("Bash(rm:*)", "echo a; rm x"),
+        ("Bash(rm:*)", "echo a && (cd b; rm x)"),
+        ("Bash(rm:*)", "echo $(rm x)"),
+        ("Bash(rm:*)", "echo \"`rm x`\""),
+        ("Bash(rm:*)", "A=b rm x"),
+        ("Bash(rm:*)", "if true; then rm x; fi"),
+        ("Bash(rm:*)", "for i in 1; do rm x; done"),
+        ("Bash(rm:*)", "f(){ rm x; }; f"),
+        ("Bash(rm:*)", "cat <<EOF\n$(rm x)\nEOF"),
+        ("Bash(rm:*)", "sudo -u ada rm x"),
+        ("Bash(rm:*)", "env A=b rm x"),
+        ("Bash(rm:*)", "ls | xargs -n 1 rm"),
+        ("Bash(rm:*)", "find . -exec rm {} +"),
+        ("Bash(rm:*)", "bash -c 'ls; rm x'"),
+        ("Bash(rm:*)", "eval 'rm x'"),
+        ("Bash(rm:*)", "sh -c \"sh -c 'rm x'\""),
+        ("Bash(rm:*)", "timeout 5 nice rm x"),
+        ("Bash(rm:*)", "a=tou;b=ch;$a$b x"),
+        ("Bash(rm:*)", "$'\\x72m' x"),
+        ("Bash(rm:*)", "python3 -c 'import os'"),
+        ("Bash(rm:*)", "awk 'BEGIN{system(\"rm x\")}'"),
+        ("Bash(rm:*)", "git -c alias.x='!rm y' x"),
+        ("Bash(rm:*)", "case x in x) rm y;; esac"),
+        ("Bash(rm:*)", "[[ a[$(rm x)] -eq 0 ]]"),
+        ("Bash(rm:*)", "x='a[$(rm y)]'; echo $((x))"),
+        ("Bash(rm -rf:*)", "rm -fr x"),
+        ("Bash(rm -rf:*)", "rm -r -f x"),
+        ("Bash(rm -rf:*)", "rm --recursive --force x"),
+        ("Bash(git push:*)", "git -C x push"),
+        ("Bash(git push:*)", "git -c a=b push --force"),
+        ("Bash(git push:*)", "git --no-pager push"),
+        ("Bash(git push)", "git push --force"),
+        ("Bash(docker compose down:*)", "docker compose -f x down"),
+        ("Bash(npm run deploy)", "npm run $x"),
+    ] {
+        let case = Case::new().mode(Mode::Bypass).deny(&[rule]);
+        assert_eq!(kind(&case.bash(command)), Kind::Deny, "{rule}: {command}");
+        // Where somebody can be asked, at least that happens.
+        let asked = Case::new().mode(Mode::Bypass).deny(&[rule]).attended();
+        assert_ne!(kind(&asked.bash(command)), Kind::Allow, "{rule}: {command}");
+        let asked = Case::new().mode(Mode::Bypass).ask(&[rule]).attended();
+        assert_eq!(kind(&asked.bash(command)), Kind::Ask, "{rule}: {command}");
+    }
+}
+
+#[test]
+fn a_denial_says_nothing_about_what_it_does_not_mean() {
+    for (rule, command) in [
+        ("Bash(rm:*)", "ls rm"),
+        ("Bash(rm:*)", "echo 'rm x' && git rm"),
+        ("Bash(rm:*)", "for f in *.rs; do wc -l $f; done"),
+        ("Bash(rm:*)", "if [ -f x ]; then cat x; else echo none; fi > out"),
+        ("Bash(rm:*)", "X=1 make test"),
+        ("Bash(rm:*)", "cat <<'EOF' > x\nrm y $(rm z)\nEOF"),
+        ("Bash(rm:*)", "awk '{print $1}' x | sort"),
+        ("Bash(rm:*)", "python3 x.py"),
+        ("Bash(git push:*)", "git log --grep push"),
+        ("Bash(git push:*)", "git commit -m push"),
+        ("Bash(git push:*)", "git stash push"),
+        ("Bash(rm -rf:*)", "rm x"),
+        ("Bash(npm run deploy)", "npm run build"),
+    ] {
+        let case = Case::new().mode(Mode::Bypass).deny(&[rule]);
+        assert_eq!(
+            kind(&case.bash(command)),
+            Kind::Allow,
+            "{rule}: {command}: {:?}",
+            case.bash(command)
+        );
+    }
+}
+
+/// True when bash itself finds nothing wrong with the form of `command`.
+fn bash_reads(command: &str) -> bool {
+    let mut child = Command::new("bash")
+        .args(["--norc", "-n"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(command.as_bytes()).unwrap();
+    child.wait().unwrap().success()
+}
+
+/// What bash makes of the words of a simple command.
+fn bash_words(command: &str) -> Vec<String> {
+    let script = format!("printf '%s\\0' {command}");
+    let output = Command::new("bash").args(["--norc", "-c", &script]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split_terminator('\0').map(str::to_owned).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_that_is_read_makes_the_parser_fail(text in "\\PC{0,60}|[ab$(){}`'\"\\\\;&|<>*?\\[\\]!#~=\n -]{0,40}") {
+        let _ = super::super::command::Command::parse(&text);
+        let _ = Rule::parse(&text);
+        let _ = Rule::parse(&format!("Bash({text})"));
+        let _ = Rule::parse(&format!("Read({text})"));
+    }
+
+    #[test]
+    fn what_is_allowed_is_what_bash_reads(text in "echo [ab$(){}`'\"\\\\;&|<>*?\\[\\]!#~=\n -]{0,14}") {
+        let case = Case::new().allow(&["Bash(echo:*)", "Bash(a:*)", "Bash(b:*)"]);
+        if kind(&case.bash(&text)) == Kind::Allow {
+            prop_assert!(bash_reads(&text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_those_of_bash(text in "[ab'\"\\\\ -]{1,14}") {
+        let command = super::super::command::Command::parse(&format!("echo {text}"));
+        let Some(words) = command.only() else { return Ok(()) };
+        let ours: Option<Vec<&str>> = words[1..].iter().map(shell::Word::exact).collect();
+        if let Some(ours) = ours.filter(|ours| !ours.is_empty()) {
+            prop_assert_eq!(ours, bash_words(&text));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What the kernel and the machine offer to confine commands with, and which of it serves whom.
+//!
+//! Whether something works is found out by using it, once for each launcher and only when it is
+//! needed: that a program is there says nothing about what a kernel or a container allows.
+
+use posse_protocol::{Network, Profile};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// What keeps a command within its confinement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backend {
+    /// Namespaces and mounts of bubblewrap's, and a filter of system calls. Serves every profile.
+    Bubblewrap,
+    /// Landlock and a filter of system calls, without network. Serves the read-only profile.
+    Landlock,
+    /// Nothing, as the profile full asks for.
+    None,
+}
+
+impl Backend {
+    /// Those that confine, the better first.
+    pub const ALL: [Backend; 2] = [Backend::Bubblewrap, Backend::Landlock];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Backend::Bubblewrap => "bubblewrap",
+            Backend::Landlock => "landlock",
+            Backend::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why no command can be run with a confinement.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// Nothing here can confine it.
+    #[error("no {profile} shell: {reasons}; `posse doctor` says what helps")]
+    NoBackend {
+        /// What was asked for.
+        profile: Profile,
+        /// Why each of those that would serve does not.
+        reasons: String,
+    },
+    /// The network cannot be narrowed to some hosts.
+    #[error("no shell that reaches some hosts only: this cannot be had; grant none, or all")]
+    Hosts,
+}
+
+/// Which back ends may be used, and what was found out about them. Clones share the findings.
+#[derive(Clone, Debug)]
+pub(crate) struct Backends {
+    usable: [bool; 2],
+    found: Arc<[OnceLock<Result<(), String>>; 2]>,
+}
+
+impl Default for Backends {
+    fn default() -> Self {
+        Backends { usable: [true; 2], found: Arc::default() }
+    }
+}
+
+impl Backends {
+    /// Only these.
+    pub(crate) fn only(&self, backends: &[Backend]) -> Backends {
+        let usable = Backend::ALL.map(|backend| backends.contains(&backend));
+        Backends { usable, found: self.found.clone() }
+    }
+
+    /// Whether `backend` works here, by `trial` unless that is known.
+    pub(crate) fn check(
+        &self,
+        backend: Backend,
+        trial: impl Fn(Backend) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let Some(index) = Backend::ALL.iter().position(|it| *it == backend) else { return Ok(()) };
+        if !self.usable[index] {
+            return Err(format!("{backend} is not to be used"));
+        }
+        self.found[index].get_or_init(|| trial(backend)).clone()
+    }
+
+    /// The best one that serves.
+    pub(crate) fn choose(
+        &self,
+        profile: Profile,
+        network: &Network,
+        trial: impl Fn(Backend) -> Result<(), String>,
+    ) -> Result<Backend, Unavailable> {
+        if profile == Profile::Full {
+            return Ok(Backend::None);
+        }
+        if matches!(network, Network::Hosts(_)) && !network.is_off() {
+            return Err(Unavailable::Hosts);
+        }
+        let mut reasons = Vec::new();
+        for backend in Backend::ALL {
+            if backend == Backend::Landlock && profile != Profile::ReadOnly {
+                reasons.push("landlock cannot protect what is inside of a writable folder".into());
+                continue;
+            }
+            if backend == Backend::Landlock && !network.is_off() {
+                reasons.push("landlock serves without network only".into());
+                continue;
+            }
+            match self.check(backend, &trial) {
+                Ok(()) => return Ok(backend),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        Err(Unavailable::NoBackend { profile, reasons: reasons.join("; ") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(works: &[Backend], profile: Profile, network: Network) -> Result<Backend, String> {
+        let trial = |backend| match works.contains(&backend) {
+            true => Ok(()),
+            false => Err(format!("{backend} does not work")),
+        };
+        Backends::default().choose(profile, &network, trial).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_profile_is_served_by_what_can_keep_it_or_not_at_all() {
+        use Backend::{Bubblewrap, Landlock};
+        use Profile::{Full, ReadOnly, WorkspaceWrite};
+        let both = [Bubblewrap, Landlock];
+        let off = || Network::Off;
+        assert_eq!(choose(&both, ReadOnly, off()), Ok(Bubblewrap));
+        assert_eq!(choose(&both, WorkspaceWrite, Network::Open), Ok(Bubblewrap));
+        assert_eq!(choose(&[Landlock], ReadOnly, off()), Ok(Landlock));
+        assert_eq!(choose(&[], Full, Network::Open), Ok(Backend::None));
+        let none = choose(&[Landlock], WorkspaceWrite, off()).unwrap_err();
+        assert!(none.contains("bubblewrap does not work") && none.contains("doctor"), "{none}");
+        assert!(choose(&[Landlock], ReadOnly, Network::Open).is_err());
+        assert!(choose(&[], ReadOnly, off()).is_err());
+        let some_hosts = Network::Hosts(vec!["example.org".into()]);
+        assert!(choose(&both, ReadOnly, some_hosts).unwrap_err().contains("some hosts"));
+        assert_eq!(choose(&both, ReadOnly, Network::Hosts(Vec::new())), Ok(Bubblewrap));
+    }
+
+    #[test]
+    fn a_trial_is_made_once_for_all_clones_and_only_of_what_may_be_used() {
+        let made = std::cell::Cell::new(0);
+        let trial = |_| {
+            made.set(made.get() + 1);
+            Ok(())
+        };
+        let backends = Backends::default();
+        for _ in 0..3 {
+            assert_eq!(backends.clone().check(Backend::Bubblewrap, trial), Ok(()));
+        }
+        assert_eq!(made.get(), 1);
+        let landlock = backends.only(&[Backend::Landlock]);
+        assert!(landlock.check(Backend::Bubblewrap, trial).is_err());
+        assert_eq!((landlock.check(Backend::Landlock, trial), made.get()), (Ok(()), 2));
+    }
+}

@@ -1,0 +1,47 @@
+//! The filter of system calls around a command.
+
+use super::backend::Backend;
+use super::program::{assemble, bytes};
+use super::syscalls;
+use super::walls::{Link, Walls};
+use libc::{sock_filter, sock_fprog};
+use posse_protocol::Profile;
+use std::io;
+
+/// What a command is refused, whatever it runs.
+pub(super) struct Filter(Vec<sock_filter>);
+
+impl Filter {
+    pub(super) fn of(walls: &Walls) -> Filter {
+        let mut refusals = syscalls::always();
+        if walls.profile == Profile::ReadOnly {
+            refusals.extend(syscalls::changes());
+        }
+        if walls.backend == Backend::Landlock {
+            refusals.extend(syscalls::reaching_out());
+        }
+        refusals.extend(match walls.link {
+            Link::None => syscalls::sockets(),
+            Link::Open => syscalls::local_sockets(),
+        });
+        Filter(assemble(&refusals))
+    }
+
+    /// As bubblewrap reads it.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        bytes(&self.0)
+    }
+
+    /// Puts it around this process for good, and around all it starts. The process must have given
+    /// up new privileges.
+    #[expect(unsafe_code, reason = "neither the standard library nor rustix offers it")]
+    pub(super) fn enforce(&self) -> io::Result<()> {
+        let length = u16::try_from(self.0.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let program = sock_fprog { len: length, filter: self.0.as_ptr().cast_mut() };
+        // SAFETY: the program lives until the call returns, and the kernel only reads it.
+        let set = unsafe {
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+        };
+        if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}

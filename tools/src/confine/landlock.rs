@@ -1,0 +1,123 @@
+//! Landlock: what a command may open, as a list of what is allowed. It has no gaps of its own, so
+//! around each secret everything but the secret is allowed.
+
+use super::secrets;
+use super::walls::Walls;
+use ::landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The first one that knows truncation; before, what is read-only could be emptied.
+const LEAST: ABI = ABI::V3;
+/// The first one that keeps signals within.
+const BEST: ABI = ABI::V6;
+
+/// What the machine knows of all its processes is not for a command, nor are its disks; nor what
+/// others keep in folders for everybody.
+const NOT_SHOWN: [&str; 6] = ["/proc", "/dev", "/tmp", "/var/tmp", "/run", "/lost+found"];
+
+/// Facts about the machine that programs ask for.
+const SHOWN: [&str; 9] = [
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/version",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/uptime",
+    "/proc/sys",
+    "/run/current-system",
+];
+
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// Which version of Landlock the kernel has; 0 for none.
+#[expect(unsafe_code, reason = "the crate does not tell")]
+pub fn landlock_version() -> i64 {
+    const VERSION: u32 = 1;
+    let none = std::ptr::null::<u8>();
+    // SAFETY: asked for its version, the kernel reads no memory.
+    unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, VERSION) }.max(0)
+}
+
+/// Restricts this process, and all it starts, for good.
+pub(super) fn enforce(walls: &Walls) -> io::Result<()> {
+    let rules = rules(walls).map_err(io::Error::other)?;
+    rules.restrict_self().map_err(io::Error::other)?;
+    Ok(())
+}
+
+fn rules(walls: &Walls) -> Result<RulesetCreated, RulesetError> {
+    let rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(LEAST))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(BEST))?
+        .handle_access(AccessNet::from_all(BEST))?
+        .scope(Scope::from_all(BEST))?;
+    let mut rules = rules.create()?;
+    let look = AccessFs::from_read(BEST);
+    let mut hidden = secrets::hidden(walls);
+    hidden.extend(NOT_SHOWN.map(PathBuf::from));
+    rules = allow_around(rules, Path::new("/"), &hidden, look)?;
+    for path in SHOWN {
+        rules = allow(rules, path.as_ref(), look)?;
+    }
+    for path in DEVICES {
+        let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+        rules = allow(rules, path.as_ref(), device)?;
+    }
+    let folders = walls.homes.iter().chain(&walls.readable).chain([&walls.workspace]);
+    for path in folders {
+        let Ok(path) = path.canonicalize() else { continue };
+        rules = allow_around(rules, &path, &hidden, look)?;
+    }
+    for path in &walls.writable {
+        rules = allow(rules, path, AccessFs::from_all(BEST))?;
+    }
+    Ok(rules)
+}
+
+/// Allows a folder and all that is in it but what is hidden.
+fn allow_around(
+    mut rules: RulesetCreated,
+    folder: &Path,
+    hidden: &[PathBuf],
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    // A folder was asked for that is itself hidden.
+    if hidden.iter().any(|path| path == folder)
+        && !NOT_SHOWN.iter().any(|it| Path::new(it) == folder)
+    {
+        return Ok(rules);
+    }
+    let inside = |path: &&PathBuf| path.starts_with(folder) && *path != folder;
+    let hidden: Vec<PathBuf> = hidden.iter().filter(inside).cloned().collect();
+    if hidden.is_empty() {
+        return allow(rules, folder, access);
+    }
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        // What a link leads to is allowed where it is, or not.
+        if hidden.contains(&path) || entry.file_type().is_ok_and(|it| it.is_symlink()) {
+            continue;
+        }
+        rules = allow_around(rules, &path, &hidden, access)?;
+    }
+    Ok(rules)
+}
+
+/// Allows what is at `path`, if something is.
+fn allow(
+    rules: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    let Ok(place) = PathFd::new(path) else { return Ok(rules) };
+    let is_folder = path.is_dir();
+    let access = if is_folder { access } else { access & AccessFs::from_file(BEST) };
+    rules.add_rule(PathBeneath::new(place, access))
+}

@@ -1,0 +1,108 @@
+//! What a command may use of the machine: the kernel's limits for each process, and a count of the
+//! whole tree by its supervisor, which no process of it can escape.
+
+use rustix::process::{Pid, Resource, Rlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io;
+
+/// How much more than its share of memory a process may reserve without using it.
+const RESERVED_FACTOR: u64 = 4;
+
+/// What a command may use, all its processes together unless it says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandLimits {
+    /// Bytes of memory of their own.
+    pub memory_bytes: u64,
+    /// Processes at the same time.
+    pub processes: u32,
+    /// Bytes of any one file that is written.
+    pub file_bytes: u64,
+    /// Files that one process has open.
+    pub open_files: u64,
+}
+
+impl Default for CommandLimits {
+    fn default() -> Self {
+        CommandLimits {
+            memory_bytes: 4 << 30,
+            processes: 512,
+            file_bytes: 10 << 30,
+            open_files: 4096,
+        }
+    }
+}
+
+/// Which limit ended a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Limit {
+    /// It used more memory than this, in bytes.
+    Memory(u64),
+    /// It had more processes than this.
+    Processes(u32),
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Memory(bytes) => write!(f, "it used more than {} MiB of memory", bytes >> 20),
+            Limit::Processes(count) => write!(f, "it had more than {count} processes"),
+        }
+    }
+}
+
+impl CommandLimits {
+    /// Sets what the kernel keeps for this process and those it starts.
+    pub(crate) fn enforce(&self) -> io::Result<()> {
+        let most = |resource, value: u64| {
+            let now = rustix::process::getrlimit(resource);
+            // Nobody raises what the host has set.
+            let value = Some(now.maximum.map_or(value, |maximum| maximum.min(value)));
+            setrlimit(resource, Rlimit { current: value, maximum: value })
+        };
+        most(Resource::Core, 0)?;
+        most(Resource::Fsize, self.file_bytes)?;
+        most(Resource::Nofile, self.open_files)?;
+        most(Resource::Data, self.memory_bytes.saturating_mul(RESERVED_FACTOR))?;
+        // Should memory run out all the same, the kernel takes these processes first. It may be
+        // forbidden to say so, and there is no /proc everywhere.
+        let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+        Ok(())
+    }
+}
+
+/// Looks at the tree below one process.
+pub(crate) struct Watchdog {
+    limits: CommandLimits,
+    page_bytes: u64,
+}
+
+impl Watchdog {
+    pub(crate) fn new(limits: CommandLimits) -> Watchdog {
+        Watchdog { limits, page_bytes: rustix::param::page_size() as u64 }
+    }
+
+    /// The limit that the processes `tree` are over, if they are.
+    pub(crate) fn over(&self, tree: Vec<Pid>) -> Option<Limit> {
+        let (mut count, mut bytes) = (0, 0);
+        for process in tree {
+            count += 1;
+            bytes += self.own_bytes(process);
+        }
+        let CommandLimits { memory_bytes, processes, .. } = self.limits;
+        if count > processes {
+            return Some(Limit::Processes(processes));
+        }
+        (bytes > memory_bytes).then_some(Limit::Memory(memory_bytes))
+    }
+
+    /// Memory that is in use and not a file's or shared.
+    fn own_bytes(&self, process: Pid) -> u64 {
+        let path = format!("/proc/{}/statm", process.as_raw_pid());
+        let Ok(text) = std::fs::read_to_string(path) else { return 0 };
+        let mut fields = text.split_ascii_whitespace().map(|field| field.parse().unwrap_or(0));
+        let resident: u64 = fields.nth(1).unwrap_or(0);
+        let shared = fields.next().unwrap_or(0);
+        resident.saturating_sub(shared) * self.page_bytes
+    }
+}

@@ -1,0 +1,69 @@
+//! What a command can reach: a grant's profile and network, made into walls that the kernel keeps.
+//!
+//! The host says what is wanted ([`Confinement`]) and asks its launcher which [`Backend`] gives it.
+//! The supervisor builds the walls around the command: a box of bubblewrap's, or Landlock, and a
+//! filter of system calls with either. The file tools obey the same rules.
+//! Nothing here weakens what was asked for: what cannot be had is an error.
+
+mod backend;
+mod bubblewrap;
+mod capabilities;
+mod filter;
+mod landlock;
+mod limits;
+mod mounts;
+mod placeholder;
+mod program;
+mod protected;
+mod secrets;
+mod syscalls;
+mod walls;
+
+pub use backend::{Backend, Unavailable};
+pub use landlock::landlock_version;
+pub use limits::{CommandLimits, Limit};
+pub use placeholder::is_placeholder;
+pub use protected::PROTECTED;
+
+pub(crate) use backend::Backends;
+pub(crate) use bubblewrap::Bubblewrap;
+pub(crate) use limits::Watchdog;
+pub(crate) use placeholder::Placeholders;
+pub(crate) use walls::{Link, Walls};
+
+use posse_protocol::{Grant, Network, Profile};
+use std::path::PathBuf;
+
+/// How far a command reaches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Confinement {
+    /// What it may change.
+    pub profile: Profile,
+    /// Whom it may talk to.
+    pub network: Network,
+    /// Folders beside the workspace that it may change, absolute: its scratch folder.
+    pub writable: Vec<PathBuf>,
+    /// Folders that it may read, absolute, also where what is around them is hidden.
+    pub readable: Vec<PathBuf>,
+}
+
+impl Confinement {
+    /// How far the commands of a run with this grant reach.
+    pub fn of(grant: &Grant) -> Confinement {
+        Confinement {
+            profile: grant.profile(),
+            network: grant.network.clone(),
+            ..Confinement::default()
+        }
+    }
+
+    /// No confinement: for what the user runs, never for what a model says.
+    pub fn none() -> Confinement {
+        Confinement { profile: Profile::Full, network: Network::Open, ..Confinement::default() }
+    }
+
+    /// The workspace can be changed, nothing else; there is no network.
+    pub fn workspace_write() -> Confinement {
+        Confinement { profile: Profile::WorkspaceWrite, ..Confinement::default() }
+    }
+}

@@ -1,0 +1,169 @@
+//! What a command in a box of bubblewrap's finds where: the whole machine, to be read; in it
+//! private folders, what it may change, and gaps where secrets are.
+
+use super::protected::{GIT, IN_GIT, IN_HOME, PROTECTED};
+use super::secrets;
+use super::walls::{Link, Walls};
+use posse_protocol::Profile;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Folders that everybody writes to, in which processes meet; each command has its own, in memory.
+const PRIVATE: [(&str, u64); 4] =
+    [("/tmp", 1 << 30), ("/var/tmp", 1 << 30), ("/run", 16 << 20), ("/dev/shm", 256 << 20)];
+
+/// What is not secret in a folder that is private: where some systems keep their programs, and how
+/// names are resolved.
+const SHOWN_IN_PRIVATE: [&str; 2] = ["/run/current-system", "/run/booted-system"];
+
+/// A gap holds nothing.
+const GAP_BYTES: u64 = 64 << 10;
+
+/// One thing that is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Mount {
+    Private { path: PathBuf, bytes: u64 },
+    Shown { path: PathBuf, access: Access },
+    Gap { path: PathBuf },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+impl Mount {
+    fn path(&self) -> &Path {
+        match self {
+            Mount::Private { path, .. } | Mount::Shown { path, .. } | Mount::Gap { path } => path,
+        }
+    }
+
+    /// What is deeper is mounted later, since it would be covered otherwise; in one place a secret
+    /// wins over what is shown, and that over what is private.
+    fn order(&self) -> (usize, u8) {
+        let rank = match self {
+            Mount::Private { .. } => 0,
+            Mount::Shown { .. } => 1,
+            Mount::Gap { .. } => 2,
+        };
+        (self.path().components().count(), rank)
+    }
+}
+
+/// The arguments that make bubblewrap mount all this.
+pub(super) fn arguments(walls: &Walls) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = Vec::new();
+    let mut add = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
+        arguments.extend(parts.iter().map(|part| part.as_ref().to_owned()));
+    };
+    add(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc"]);
+    let mut sealed: Vec<PathBuf> = vec!["/dev".into()];
+    for mount in mounts(walls) {
+        match &mount {
+            Mount::Private { path, bytes } => {
+                add(&[&"--perms", &"1777", &"--size", &bytes.to_string(), &"--tmpfs", path]);
+            }
+            Mount::Shown { path, access: Access::Read } => add(&[&"--ro-bind", path, path]),
+            Mount::Shown { path, access: Access::Write } => add(&[&"--bind", path, path]),
+            Mount::Gap { path } if path.is_dir() => {
+                let bytes = GAP_BYTES.to_string();
+                add(&[&"--perms", &"0555", &"--size", &bytes, &"--tmpfs", path]);
+                sealed.push(path.clone());
+            }
+            // As bubblewrap binds it, this device cannot be opened.
+            Mount::Gap { path } => add(&[&"--ro-bind", &"/dev/null", path]),
+        }
+    }
+    // Only now: what is in them had to be made first.
+    for path in sealed {
+        add(&[&"--remount-ro", &path]);
+    }
+    arguments
+}
+
+fn mounts(walls: &Walls) -> Vec<Mount> {
+    let mut mounts: Vec<Mount> = Vec::new();
+    for (path, bytes) in PRIVATE {
+        // A link leads to another of them.
+        let is_folder = Path::new(path).symlink_metadata().is_ok_and(|found| found.is_dir());
+        if is_folder || path.starts_with("/dev/") {
+            mounts.push(Mount::Private { path: path.into(), bytes });
+        }
+    }
+    let mut show = |path: &Path, access| {
+        // Where all is to be read already there is nothing to show.
+        if let Ok(path) = path.canonicalize()
+            && path.parent().is_some()
+        {
+            mounts.push(Mount::Shown { path, access });
+        }
+    };
+    SHOWN_IN_PRIVATE.iter().for_each(|path| show(path.as_ref(), Access::Read));
+    if walls.link == Link::Open {
+        show("/etc/resolv.conf".as_ref(), Access::Read);
+    }
+    walls.homes.iter().for_each(|home| show(home, Access::Read));
+    walls.readable.iter().for_each(|path| show(path, Access::Read));
+    let writes = walls.profile == Profile::WorkspaceWrite;
+    show(&walls.workspace, if writes { Access::Write } else { Access::Read });
+    walls.writable.iter().for_each(|path| show(path, Access::Write));
+    if writes {
+        for (path, access) in guarded(walls) {
+            if path.symlink_metadata().is_ok() {
+                mounts.push(Mount::Shown { path, access });
+            }
+        }
+    }
+    for path in secrets::hidden(walls) {
+        // Own folders may lie in one that is hidden: the database's, or another person's home.
+        mounts.push(Mount::Gap { path });
+    }
+    mounts.sort_by_key(Mount::order);
+    mounts.dedup();
+    without_covered(mounts)
+}
+
+/// Leaves out gaps in what is not seen anyway: nothing can be mounted there.
+fn without_covered(mounts: Vec<Mount>) -> Vec<Mount> {
+    let mut kept: Vec<Mount> = Vec::new();
+    for mount in mounts {
+        let around = kept.iter().rev().find(|it| mount.path().starts_with(it.path()));
+        let covered = matches!(around, Some(Mount::Private { .. } | Mount::Gap { .. }));
+        if !(covered && matches!(mount, Mount::Gap { .. })) {
+            kept.push(mount);
+        }
+    }
+    kept
+}
+
+/// What of the workspace is a mount of its own, so that it is neither moved away nor replaced, and
+/// whether it can be changed.
+fn guarded(walls: &Walls) -> Vec<(PathBuf, Access)> {
+    let paths = protected(walls).into_iter().map(|path| (path, Access::Read));
+    let git = walls.workspace.join(GIT);
+    if walls.writable.contains(&git) {
+        return paths.collect();
+    }
+    // A file that leads to a repository elsewhere, or somebody's empty folder, is only read.
+    let repository = git.join("HEAD").symlink_metadata().is_ok();
+    let access = if repository { Access::Write } else { Access::Read };
+    paths.chain([(git, access)]).collect()
+}
+
+/// The paths that must not be written, there or not, but for git's folder itself.
+pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
+    let workspace = &walls.workspace;
+    let mut paths: Vec<PathBuf> = PROTECTED.iter().map(|name| workspace.join(name)).collect();
+    let git = workspace.join(GIT);
+    if git.join("HEAD").symlink_metadata().is_ok() {
+        paths.extend(IN_GIT.iter().map(|name| git.join(name)));
+    }
+    for home in walls.homes.iter().filter(|home| home.starts_with(workspace)) {
+        paths.extend(IN_HOME.iter().map(|name| home.join(name)));
+    }
+    // What the host gave to be written, it meant.
+    paths.retain(|path| !walls.writable.iter().any(|given| path.starts_with(given)));
+    paths
+}

@@ -1,0 +1,159 @@
+//! Where secrets lie on a machine: hidden from every confined command.
+
+use super::walls::Walls;
+use rustix::process::geteuid;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// In a home folder.
+const IN_HOME: &[&str] = &[
+    // Keys and passwords.
+    ".ssh",
+    ".gnupg",
+    ".pki",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".netrc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".pgpass",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".vault-token",
+    ".config/op",
+    ".config/sops",
+    // Clouds and hosts of code.
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".boto",
+    ".s3cfg",
+    ".config/rclone",
+    ".oci",
+    ".kube",
+    ".docker",
+    ".config/containers/auth.json",
+    ".config/doctl",
+    ".config/hcloud",
+    ".config/heroku",
+    ".fly",
+    ".terraform.d/credentials.tfrc.json",
+    ".databrickscfg",
+    ".config/gh",
+    ".config/hub",
+    ".config/glab-cli",
+    ".config/ngrok",
+    // Packages and data.
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".config/pip",
+    ".pip",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".m2/settings.xml",
+    ".m2/settings-security.xml",
+    ".gradle/gradle.properties",
+    ".gem/credentials",
+    ".composer/auth.json",
+    ".config/composer/auth.json",
+    ".nuget/NuGet",
+    ".kaggle",
+    ".huggingface",
+    ".cache/huggingface/token",
+    // Browsers and mail.
+    ".mozilla",
+    ".thunderbird",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".config/vivaldi",
+    ".config/opera",
+    "snap/firefox",
+    "snap/chromium",
+    ".var/app",
+    // Agents, this one included.
+    ".config/posse",
+    ".local/share/posse",
+    ".claude/.credentials.json",
+    ".claude.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    // What was typed.
+    ".bash_history",
+    ".zsh_history",
+    ".local/share/fish/fish_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    ".sqlite_history",
+    ".rediscli_history",
+];
+
+/// Elsewhere. Most are root's alone, and a command of root's is root to them.
+const ON_THE_MACHINE: &[&str] = &[
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/shadow-",
+    "/etc/gshadow-",
+    "/etc/ssl/private",
+    "/etc/krb5.keytab",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/wireguard",
+    "/etc/NetworkManager/system-connections",
+    "/var/lib/docker",
+    "/var/lib/containers",
+    "/var/lib/kubelet",
+    "/var/lib/sss",
+    "/var/spool/cron",
+    "/var/mail",
+    "/var/spool/mail",
+];
+
+/// How many entries of `/etc` are looked at.
+const ENTRIES_CONSIDERED: usize = 4000;
+
+/// All that is there of it, without links on the way.
+pub(super) fn hidden(walls: &Walls) -> Vec<PathBuf> {
+    let in_homes = walls.homes.iter().flat_map(|home| IN_HOME.iter().map(|name| home.join(name)));
+    let mut paths: Vec<PathBuf> = in_homes.collect();
+    paths.extend(walls.hidden.iter().cloned());
+    if geteuid().is_root() {
+        paths.extend(ON_THE_MACHINE.iter().map(PathBuf::from));
+        paths.extend(closed_to_others(Path::new("/etc"), 2));
+        // Other people's homes; one's own is bound back.
+        paths.extend(["/home", "/root"].map(PathBuf::from));
+    }
+    let homes = &walls.homes;
+    let mut found: Vec<PathBuf> =
+        paths.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
+    found.retain(|path| path.parent().is_some() && !homes.contains(path));
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Entries of a folder, down to a depth, that others than their owner and group cannot read: with
+/// the uid of root and none of its powers a command could.
+fn closed_to_others(folder: &Path, depth: u32) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir(folder) else { return found };
+    for entry in entries.take(ENTRIES_CONSIDERED).flatten() {
+        let Ok(metadata) = entry.path().symlink_metadata() else { continue };
+        let readable = metadata.mode() & 0o004 != 0;
+        if metadata.is_symlink() {
+            continue;
+        }
+        if !readable {
+            found.push(entry.path());
+        } else if metadata.is_dir() && depth > 1 {
+            found.extend(closed_to_others(&entry.path(), depth - 1));
+        }
+    }
+    found
+}

@@ -1,0 +1,49 @@
+//! Everything that a supervisor must know to confine a command: what was asked for, and where
+//! things are on this machine.
+
+use super::Backend;
+use super::filter::Filter;
+use super::{capabilities, landlock};
+use posse_protocol::Profile;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::PathBuf;
+
+/// What stands between a command and the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Walls {
+    pub backend: Backend,
+    /// The program, where that is the back end.
+    pub bubblewrap: PathBuf,
+    pub profile: Profile,
+    pub link: Link,
+    /// Canonical.
+    pub workspace: PathBuf,
+    /// Folders beside it that can be changed.
+    pub writable: Vec<PathBuf>,
+    /// Folders that are shown also where what is around them is hidden.
+    pub readable: Vec<PathBuf>,
+    /// What the host keeps to itself.
+    pub hidden: Vec<PathBuf>,
+    /// Home folders of the user, in which secrets are known to lie.
+    pub homes: Vec<PathBuf>,
+}
+
+/// What a command is connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Link {
+    /// Nothing.
+    None,
+    /// The machine's network.
+    Open,
+}
+
+impl Walls {
+    /// Confines this process for good, without bubblewrap. For a process without threads.
+    pub(crate) fn close_around_this_process(&self) -> io::Result<()> {
+        rustix::thread::set_no_new_privs(true)?;
+        landlock::enforce(self)?;
+        capabilities::drop_all()?;
+        Filter::of(self).enforce()
+    }
+}

@@ -1,0 +1,155 @@
+//! From a confinement to the walls on this machine, and whether a back end can build them: found
+//! out by running a command that does nothing.
+
+use super::supervisor::{Ending, Order, Report};
+use super::{LaunchError, Launcher, MARKER};
+use crate::confine::{Backend, CommandLimits, Confinement, Link, Walls};
+use crate::workspace::Workspace;
+use posse_protocol::Profile;
+use std::ffi::OsStr;
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+/// How long a command that does nothing may take, confined, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The program, where it is installed on most machines.
+const BUBBLEWRAP: &str = "bwrap";
+const USUAL_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
+
+impl Launcher {
+    /// What stands around a command, or nothing for one that is not confined.
+    pub(super) fn walls(
+        &self,
+        workspace: &Workspace,
+        confinement: &Confinement,
+    ) -> Result<Option<Walls>, LaunchError> {
+        let backend = self.backend(confinement)?;
+        if backend == Backend::None {
+            return Ok(None);
+        }
+        require_in_place(workspace)?;
+        let mut walls = self.walls_of(backend, confinement);
+        walls.workspace = workspace.path().to_owned();
+        // What would be run to confine it must not be for it to write.
+        if walls.bubblewrap.starts_with(workspace.path()) {
+            let reason = format!("{} is in the workspace", walls.bubblewrap.display());
+            return Err(LaunchError::NotConfined { reason });
+        }
+        Ok(Some(walls))
+    }
+
+    fn walls_of(&self, backend: Backend, confinement: &Confinement) -> Walls {
+        let link = if confinement.network.is_off() { Link::None } else { Link::Open };
+        Walls {
+            backend,
+            bubblewrap: self.bubblewrap().unwrap_or_default(),
+            profile: confinement.profile,
+            link,
+            workspace: PathBuf::from("/"),
+            writable: confinement.writable.clone(),
+            readable: confinement.readable.clone(),
+            hidden: self.0.hidden.clone(),
+            homes: self.homes(),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.0.environment.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
+    }
+
+    /// Where the program is. The user's own choice comes first, so a relative path does not count.
+    fn bubblewrap(&self) -> Option<PathBuf> {
+        let path = self.variable("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+        let mut all = folders.chain(USUAL_FOLDERS.iter().map(PathBuf::from));
+        all.find_map(|folder| folder.join(BUBBLEWRAP).canonicalize().ok())
+    }
+
+    /// The user's home folders: as the environment names it, and as the system does.
+    fn homes(&self) -> Vec<PathBuf> {
+        let named = self.variable("HOME").map(PathBuf::from);
+        let mut homes: Vec<PathBuf> = named.into_iter().chain(home_of_user()).collect();
+        homes = homes.iter().filter_map(|home| home.canonicalize().ok()).collect();
+        homes.retain(|home| home.parent().is_some());
+        homes.dedup();
+        homes
+    }
+
+    /// Runs `true` behind the walls of a back end.
+    pub(super) fn trial(&self, backend: Backend) -> Result<(), String> {
+        if backend == Backend::Bubblewrap && self.bubblewrap().is_none() {
+            return Err("bubblewrap is not installed (Debian's package bubblewrap)".to_owned());
+        }
+        let confinement = Confinement { profile: Profile::ReadOnly, ..Confinement::default() };
+        let order = Order {
+            deadline: PATIENCE,
+            grace: Duration::ZERO,
+            program: "true".into(),
+            args: Vec::new(),
+            walls: Some(self.walls_of(backend, &confinement)),
+            limits: CommandLimits::default(),
+        };
+        match self.ask(&order) {
+            Ok((Ending::Exited(0), _)) => Ok(()),
+            Ok((Ending::NotConfined { reason }, said)) => {
+                let why = if reason.is_empty() { said.trim() } else { &reason };
+                Err(format!("{backend} does not work: {why}"))
+            }
+            Ok((Ending::NotStarted { error }, _)) => {
+                let error = std::io::Error::from_raw_os_error(error);
+                Err(format!("{backend} does not work: {error}"))
+            }
+            Ok((ending, said)) => {
+                Err(format!("{backend} does not work: `true` ended so: {ending:?} {}", said.trim()))
+            }
+            Err(error) => Err(format!("{backend} cannot be tried: {error}")),
+        }
+    }
+
+    /// Has a supervisor carry out an order, and waits for it.
+    fn ask(&self, order: &Order) -> std::io::Result<(Ending, String)> {
+        #[expect(clippy::disallowed_methods, reason = "this is the launcher")]
+        let mut process = std::process::Command::new(&self.0.executable);
+        process.arg(MARKER).env_clear().envs(self.0.environment.iter()).current_dir("/");
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = process.spawn()?;
+        // Held until it has reported: letting go would end it.
+        let mut leash = process.stdin.take();
+        if let Some(leash) = &mut leash {
+            leash.write_all(&order.encode())?;
+        }
+        let mut report = Vec::new();
+        if let Some(stdout) = &mut process.stdout {
+            stdout.read_to_end(&mut report)?;
+        }
+        drop(leash);
+        let said = process.wait_with_output()?.stderr;
+        let report: Report = serde_json::from_slice(&report)?;
+        Ok((report.ending, String::from_utf8_lossy(&said).into_owned()))
+    }
+}
+
+/// Refuses a workspace that is no longer where it was: the box is made by its path.
+fn require_in_place(workspace: &Workspace) -> Result<(), LaunchError> {
+    let moved = || LaunchError::Folder {
+        reason: format!("{} was moved or replaced since the run began", workspace.path().display()),
+    };
+    let there = workspace.path().metadata().map_err(|_| moved())?;
+    let open = rustix::fs::fstat(workspace.dir()).map_err(|_| moved())?;
+    match (there.dev(), there.ino()) == (open.st_dev, open.st_ino) {
+        true => Ok(()),
+        false => Err(moved()),
+    }
+}
+
+/// The home folder that the system knows of.
+fn home_of_user() -> Option<PathBuf> {
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let own = rustix::process::geteuid().as_raw().to_string();
+    let line = users.lines().find(|line| line.split(':').nth(2) == Some(&own))?;
+    line.split(':').nth(5).map(Path::new).map(Path::to_owned)
+}

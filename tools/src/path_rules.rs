@@ -1,0 +1,35 @@
+//! Rules about files, asked once a file is open: only then it is known which one it is. A rule that
+//! looks at a path before sees what the path says, not where its links lead.
+
+use std::path::Path;
+
+/// What a tool wants with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// Read it: the tool Read.
+    Read,
+    /// Search it: the tool Grep.
+    Search,
+    /// Name it: the tool Glob.
+    Find,
+    /// Name what is in the folder: the tool List.
+    List,
+    /// Write or change it: the tools Write and Edit.
+    Change,
+}
+
+/// How a tool came to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// The call named it, and so was judged by it.
+    Named,
+    /// A search came by it.
+    Found,
+}
+
+/// Says which files may be used. Both paths are absolute, without `.`, `..`; the second has no links.
+pub trait PathRules: Send + Sync {
+    /// Why the file that is really at `real` may not be used so, if it may not; it was reached by
+    /// the path `named`.
+    fn refuse(&self, usage: Usage, reached: Reached, named: &Path, real: &Path) -> Option<String>;
+}
