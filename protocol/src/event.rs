@@ -123,6 +123,9 @@ pub struct RunStarted {
     /// What becomes of its log once its end has been told.
     #[serde(default, skip_serializing_if = "Cleanup::is_keep")]
     pub cleanup: Cleanup,
+    /// The folder that brought its agent along and was trusted with it when the run started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// How long after its end it is archived at the latest, if whoever started it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_after_ms: Option<u64>,
@@ -155,6 +158,7 @@ impl RunStarted {
             forked: None,
             priority: 0,
             cleanup: Cleanup::Keep,
+            project: None,
             archive_after_ms: None,
             extra: Extra::default(),
         }

@@ -32,4 +32,5 @@ mod skills;
 mod subagents_tool;
 mod tools;
 mod trees;
+mod trust;
 mod webhooks;
