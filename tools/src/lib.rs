@@ -73,8 +73,21 @@ pub fn toolset_within(
     launcher: Option<&Launcher>,
     confinement: &Confinement,
 ) -> Vec<Arc<dyn Tool>> {
+    toolset_obeying(workspace, scratch, read_only, launcher, confinement, None)
+}
+
+/// The same, where the file tools use no file that `rules` refuse.
+pub fn toolset_obeying(
+    workspace: &Arc<Workspace>,
+    scratch: Option<&Scratch>,
+    read_only: Vec<ReadOnly>,
+    launcher: Option<&Launcher>,
+    confinement: &Confinement,
+    rules: Option<Arc<dyn PathRules>>,
+) -> Vec<Arc<dyn Tool>> {
     let (workspace, scratch) = (workspace.clone(), scratch.cloned());
-    let files = Arc::new(RunFiles { workspace, scratch, read_only, seen: Seen::default() });
+    let seen = Seen::default();
+    let files = Arc::new(RunFiles { workspace, scratch, read_only, seen, rules });
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::Read { files: files.clone() }),
         Arc::new(write::Write { files: files.clone() }),

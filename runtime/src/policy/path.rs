@@ -53,6 +53,8 @@ pub(crate) enum Case {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Roots<'a> {
     pub(crate) workspace: &'a str,
+    /// The checkout that the workspace is a worktree of.
+    pub(crate) origin: Option<&'a str>,
     pub(crate) home: Option<&'a str>,
 }
 
@@ -297,7 +299,7 @@ mod tests {
     use super::*;
 
     fn check_means(pattern: &str, path: &str, expected: bool) {
-        let roots = Roots { workspace: "/w/project", home: Some("/home/ada") };
+        let roots = Roots { workspace: "/w/project", origin: None, home: Some("/home/ada") };
         let compiled = PathPattern::parse(pattern, roots, Case::Matters).unwrap();
         let found = compiled.means(&Split::new(&normal(roots.workspace, path)));
         assert_eq!(found, expected, "{pattern} {path}");
@@ -351,7 +353,7 @@ mod tests {
 
     #[test]
     fn what_refuses_does_not_care_about_case() {
-        let roots = Roots { workspace: "/W/Project", home: None };
+        let roots = Roots { workspace: "/W/Project", origin: None, home: None };
         let pattern = PathPattern::parse(".Env", roots, Case::Folded).unwrap();
         assert!(pattern.means(&Split::new(&fold("/W/Project/a/.ENV", Case::Folded))));
     }

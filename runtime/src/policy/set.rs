@@ -84,10 +84,15 @@ impl Rules {
             match &rule.what {
                 What::All => of_tool.every = Some(text),
                 What::Path(pattern) => {
-                    let compiled = PathPattern::parse(pattern, roots, case).map_err(|reason| {
-                        RuleError { rule: text.clone(), reason: reason.to_owned() }
-                    })?;
-                    of_tool.paths.push((compiled, text));
+                    // A run in a worktree sees the checkout that it is of as well.
+                    for workspace in [Some(roots.workspace), roots.origin].into_iter().flatten() {
+                        let roots = Roots { workspace, ..roots };
+                        let compiled =
+                            PathPattern::parse(pattern, roots, case).map_err(|reason| {
+                                RuleError { rule: text.clone(), reason: reason.to_owned() }
+                            })?;
+                        of_tool.paths.push((compiled, text.clone()));
+                    }
                 }
                 What::Command(pattern) => {
                     of_tool.some_command.get_or_insert_with(|| text.clone());
@@ -121,6 +126,22 @@ impl Rules {
             let like = self.like.iter().find(|(pattern, _)| filter::matches(pattern, tool));
             like.map(|(_, text)| text)
         })
+    }
+
+    /// True when one is about paths.
+    pub(crate) fn have_paths(&self) -> bool {
+        self.by_tool.values().any(|rules| !rules.paths.is_empty())
+    }
+
+    /// The rule about paths that may mean this one.
+    pub(crate) fn path_rule(&self, tool: &str, target: &Target) -> Option<&String> {
+        self.by_tool.get(tool)?.path(target, Side::Refuse)
+    }
+
+    /// The rule that certainly means this path.
+    pub(crate) fn allowed_path(&self, tool: &str, target: &Target) -> Option<&String> {
+        let general = self.general(tool);
+        general.or_else(|| self.by_tool.get(tool)?.path(target, Side::Allow))
     }
 
     /// Whether a rule may mean the call of `tool` that is about `subject`: the side of caution.
