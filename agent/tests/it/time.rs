@@ -217,6 +217,7 @@ fn whoever_is_set_to_work_again_has_the_time_that_is_left_to_its_caller_then() {
     worker.push(Event::RunFinished(RunFinished {
         outcome,
         worked_ms: 300,
+        changes: None,
         extra: Extra::default(),
     }));
     let time = TimeAtWork::new(500, Some(40));
@@ -227,6 +228,7 @@ fn whoever_is_set_to_work_again_has_the_time_that_is_left_to_its_caller_then() {
     worker.push(Event::RunFinished(RunFinished {
         outcome,
         worked_ms: 310,
+        changes: None,
         extra: Extra::default(),
     }));
     worker.push(Event::MessageReceived(MessageReceived::user("and now?")));
