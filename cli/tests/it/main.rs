@@ -25,6 +25,7 @@ mod prompt;
 mod questions;
 mod queue;
 mod records;
+mod rules;
 mod run;
 mod secrets;
 mod settings;
