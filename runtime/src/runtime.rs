@@ -17,8 +17,8 @@ use crate::webhooks::{self, Sender, Webhook};
 use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
 use posse_protocol::{
-    Budget, CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Mode, Permissions,
-    Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
+    Budget, CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Mode, Network,
+    Permissions, Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
 };
 use posse_store::{
     Append, Durability, Filter, Guard, Options, Ownership, RunRow, SqliteStore, Store, StoreError,
@@ -77,6 +77,8 @@ pub struct RuntimeConfig {
     pub mode: Mode,
     /// Rules about calls of all runs. What they deny or ask about holds for runs that began before.
     pub permissions: Permissions,
+    /// Whom the processes of runs may talk to, unless a run says otherwise.
+    pub network: Network,
     /// The user's home folder, for rules with `~/`.
     pub home: Option<PathBuf>,
     /// The agents there are.
@@ -132,6 +134,7 @@ impl RuntimeConfig {
             budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
             mode: Mode::default(),
             permissions: Permissions::default(),
+            network: Network::Off,
             home: None,
             agents: AgentCatalog::built_in().into(),
             skills: LiveSkills::default(),

@@ -5,8 +5,11 @@
 //! the command's output goes. It has no threads. It must never end before the last descendant
 //! of the command is dead, unless that cannot be killed. It runs below a guardian.
 
+use super::bridge::Bridge;
 use super::guardian;
-use crate::confine::{Backend, Bubblewrap, CommandLimits, Limit, Placeholders, Walls, Watchdog};
+use crate::confine::{
+    Backend, Bubblewrap, CommandLimits, Limit, Link, Placeholders, Walls, Watchdog,
+};
 use crate::linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -117,7 +120,16 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
         Err(error) => return Ok(Some(Report::of(not_confined(&error)))),
     };
     let command = start(order, bubblewrap.as_mut())?;
+    let bridge = match bubblewrap.as_mut().map(|it| bridge(order, it)).transpose() {
+        Ok(bridge) => bridge.flatten(),
+        Err(error) => {
+            Reaper::of(command).kill_all();
+            return Ok(Some(Report::of(not_confined(&error))));
+        }
+    };
     let watched = watch(order, command, &guardian);
+    // It is ours, and is not counted among what the command left.
+    drop(bridge);
     // Whatever went wrong, the tree must go.
     let mut reaper = Reaper::of(command);
     if let Some(said) = bubblewrap.as_mut().map(Bubblewrap::said) {
@@ -176,6 +188,18 @@ impl Order {
 fn prepare(order: &Order) -> io::Result<Option<Bubblewrap>> {
     let boxed = order.walls.as_ref().filter(|walls| walls.backend == Backend::Bubblewrap);
     boxed.map(|walls| Bubblewrap::prepare(walls, &std::env::current_dir()?)).transpose()
+}
+
+/// Builds the way to the proxy, where there is to be one, and lets the command start.
+fn bridge(order: &Order, bubblewrap: &mut Bubblewrap) -> io::Result<Option<Bridge>> {
+    let Some(Link::Proxy(proxy)) = order.walls.as_ref().map(|walls| &walls.link) else {
+        return Ok(None);
+    };
+    let inside = bubblewrap.stands();
+    let inside = inside.ok_or_else(|| io::Error::other("there is no box around the command"))?;
+    let bridge = Bridge::build(inside, proxy)?;
+    bubblewrap.open_gate();
+    Ok(Some(bridge))
 }
 
 /// Starts the command with no input, and both its output streams going into our error stream.

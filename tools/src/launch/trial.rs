@@ -5,7 +5,7 @@ use super::supervisor::{Ending, Order, Report};
 use super::{LaunchError, Launcher, MARKER};
 use crate::confine::{Backend, CommandLimits, Confinement, Link, Walls};
 use crate::workspace::Workspace;
-use posse_protocol::Profile;
+use posse_protocol::{Network, Profile};
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -43,7 +43,7 @@ impl Launcher {
     }
 
     fn walls_of(&self, backend: Backend, confinement: &Confinement) -> Walls {
-        let link = if confinement.network.is_off() { Link::None } else { Link::Open };
+        let link = if confinement.network == Network::Open { Link::Open } else { Link::None };
         Walls {
             backend,
             bubblewrap: self.bubblewrap().unwrap_or_default(),
