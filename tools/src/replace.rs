@@ -41,19 +41,6 @@ impl Existing {
     }
 }
 
-/// Refuses a file that may not be written before folders are made for it: by the nearest folder
-/// that exists.
-fn check_before_making(place: &Place, parent: &Path, name: &OsStr) -> Result<(), PathError> {
-    for ancestor in parent.ancestors().skip(1) {
-        let here = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
-        if let Ok(folder) = place.dir().open_dir(here) {
-            let below = parent.strip_prefix(ancestor).unwrap_or(parent).join(name);
-            return place.check(Usage::Change, &folder, &below);
-        }
-    }
-    Ok(())
-}
-
 impl Target {
     /// Finds the folder of `place`, creating it where it is missing. A link is followed to the
     /// file it names, as long as that is below the same root.
@@ -78,7 +65,7 @@ impl Target {
         };
         let folder = match dir.open_dir(parent) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                check_before_making(asked, parent, &name)?;
+                asked.check_missing(Usage::Change)?;
                 dir.create_dir_all(parent).and_then(|()| dir.open_dir(parent))
             }
             found => found,
