@@ -124,7 +124,7 @@ impl Workbench {
     ) -> Result<Vec<Arc<dyn Tool>>, Error> {
         let workspace = self.workspace(path)?;
         let launcher = self.launcher.as_ref();
-        let mut tools = posse_tools::toolset_ruled(
+        let mut tools = posse_tools::toolset_obeying(
             &workspace,
             scratch,
             read_only,

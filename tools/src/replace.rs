@@ -65,7 +65,7 @@ impl Target {
         };
         let folder = match dir.open_dir(parent) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                asked.check_missing(Usage::Change)?;
+                place.check_missing(Usage::Change)?;
                 dir.create_dir_all(parent).and_then(|()| dir.open_dir(parent))
             }
             found => found,
