@@ -36,7 +36,8 @@ pub async fn run(mut common: Common, options: ChatOptions) -> Result<Code, Failu
     let agents = common.agents(&folder, &options.agent.agents)?;
     let runtime = common.runtime_with(&config, agents, deck.cassette()).await?;
     let result = async {
-        viewer.warn_of_agents(&runtime);
+        let agent = options.agent.agent.as_deref();
+        viewer.warn_of_agents(&runtime, agent.unwrap_or(config.agent.value.as_str()));
         deck.announce(&mut viewer.screen);
         let mut session = open(&runtime, &options, &config, &folder, &mut viewer).await?;
         let lines = Lines::open(history(&common));

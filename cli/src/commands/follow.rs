@@ -148,10 +148,16 @@ impl Viewer {
         std::mem::replace(&mut self.screen, Screen::new(volume, &common.environment))
     }
 
-    /// Says that there are agents that cannot be used. Those that can are not affected.
-    pub fn warn_of_agents(&mut self, runtime: &Runtime) {
+    /// Says that there are agents that cannot be used, and what of `agent` has no effect. Those that
+    /// can be used are not affected.
+    pub fn warn_of_agents(&mut self, runtime: &Runtime, agent: &str) {
         let agents = runtime.agents();
-        let wrong = agents.problems().iter().filter(|problem| problem.level == Level::Error);
+        let matters = |problem: &&Problem| match problem.level {
+            Level::Error => true,
+            Level::Warning => problem.agent.as_deref() == Some(agent),
+            Level::NotInForce | Level::Note => false,
+        };
+        let wrong = agents.problems().iter().filter(matters);
         let remark = match (wrong.clone().next(), wrong.count() as u64) {
             (None, _) => return,
             (Some(problem), 1) => format!("◇ {problem}"),

@@ -64,7 +64,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
     let agents = common.agents(&folder, &options.agent.agents)?;
     let runtime = common.runtime_with(&config, agents, deck.cassette()).await?;
     let result = async {
-        viewer.warn_of_agents(&runtime);
+        viewer.warn_of_agents(&runtime, spec.agent.as_str());
         viewer.warn_of_trust(&runtime, &config, &spec.agent);
         deck.announce(&mut viewer.screen);
         let selection = runtime.select(&spec).await?;

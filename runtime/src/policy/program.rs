@@ -5,8 +5,10 @@
 //! confinement of the process.
 
 mod language;
+mod table;
 
 use super::shell::Word;
+use table::{GIT, GIT_SHORT, LOOKING, find};
 
 /// What a rule must say of a program besides its name, before what it leaves open can be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,420 +22,6 @@ enum Open {
     /// Everything: the rule has to be the whole command.
     Never,
 }
-
-struct Program {
-    names: &'static [&'static str],
-    open: Open,
-    /// Options, and words, by which it runs or writes something that its other arguments do not
-    /// show. Of long ones beginnings count, of short ones any letter of a group.
-    options: &'static [&'static str],
-}
-
-const fn program(
-    names: &'static [&'static str],
-    open: Open,
-    options: &'static [&'static str],
-) -> Program {
-    Program { names, open, options }
-}
-
-/// Commands of git that only look.
-const LOOKING: [&str; 30] = [
-    "status",
-    "diff",
-    "log",
-    "show",
-    "blame",
-    "annotate",
-    "shortlog",
-    "describe",
-    "rev-parse",
-    "rev-list",
-    "ls-files",
-    "ls-tree",
-    "cat-file",
-    "merge-base",
-    "name-rev",
-    "grep",
-    "whatchanged",
-    "count-objects",
-    "show-ref",
-    "for-each-ref",
-    "show-branch",
-    "cherry",
-    "diff-tree",
-    "diff-index",
-    "diff-files",
-    "check-ignore",
-    "check-attr",
-    "range-diff",
-    "version",
-    "--version",
-];
-
-const PROGRAMS: [Program; 26] = [
-    // Shells and languages: a script may be named, code may not be left open.
-    program(
-        &[
-            "sh",
-            "bash",
-            "dash",
-            "zsh",
-            "ksh",
-            "mksh",
-            "fish",
-            "csh",
-            "tcsh",
-            "ash",
-            "busybox",
-            "python",
-            "python2",
-            "python3",
-            "pypy",
-            "pypy3",
-            "perl",
-            "ruby",
-            "irb",
-            "node",
-            "nodejs",
-            "deno",
-            "bun",
-            "php",
-            "lua",
-            "luajit",
-            "tclsh",
-            "wish",
-            "expect",
-            "guile",
-            "Rscript",
-            "R",
-            "julia",
-            "swift",
-            "scala",
-            "groovy",
-            "jshell",
-            "java",
-            "pwsh",
-            "osascript",
-            "ocaml",
-            "npx",
-            "bunx",
-            "pnpx",
-            "uvx",
-            "pipx",
-            "uv",
-            "docker",
-            "podman",
-            "nerdctl",
-            "kubectl",
-            "helm",
-            "ansible",
-            "terraform",
-        ],
-        Open::Name,
-        &[],
-    ),
-    // What runs its arguments, or its input.
-    program(
-        &[
-            "env",
-            "nice",
-            "nohup",
-            "timeout",
-            "time",
-            "stdbuf",
-            "setsid",
-            "ionice",
-            "chrt",
-            "taskset",
-            "sudo",
-            "doas",
-            "su",
-            "runuser",
-            "setpriv",
-            "chroot",
-            "unshare",
-            "nsenter",
-            "bwrap",
-            "xargs",
-            "parallel",
-            "script",
-            "watch",
-            "flock",
-            "strace",
-            "ltrace",
-            "perf",
-            "gdb",
-            "lldb",
-            "valgrind",
-            "ssh",
-            "mosh",
-            "telnet",
-            "nc",
-            "ncat",
-            "netcat",
-            "socat",
-            "tmux",
-            "screen",
-            "at",
-            "batch",
-            "crontab",
-            "systemd-run",
-            "dbus-run-session",
-            "entr",
-            "ld.so",
-            "exec",
-            "command",
-            "builtin",
-            "eval",
-            "source",
-            ".",
-            "coproc",
-            "trap",
-            "alias",
-            "unalias",
-            "hash",
-            "enable",
-            "export",
-            "declare",
-            "typeset",
-            "local",
-            "readonly",
-            "let",
-            "read",
-            "mapfile",
-            "readarray",
-            "getopts",
-            "unset",
-            "set",
-            "shopt",
-            "bind",
-            "complete",
-            "compgen",
-            "compopt",
-            "fc",
-            "history",
-            "jobs",
-            "wait",
-            "ed",
-            "ex",
-            "vi",
-            "vim",
-            "view",
-            "vimdiff",
-            "nvim",
-            "emacs",
-            "nano",
-            "pico",
-            "less",
-            "more",
-            "most",
-            "man",
-            "info",
-            "ftp",
-            "sftp",
-            "gcc",
-            "cc",
-            "g++",
-            "c++",
-            "clang",
-            "ld",
-            "as",
-            "if",
-            "for",
-            "while",
-            "[[",
-        ],
-        Open::Never,
-        &[],
-    ),
-    // What writes where its arguments say.
-    program(
-        &[
-            "cp", "mv", "dd", "install", "ln", "tee", "rm", "rmdir", "truncate", "shred", "chmod",
-            "chown", "chgrp", "patch", "split", "csplit", "cpio", "unzip", "zip", "7z", "ar",
-            "mknod", "mkfifo", "gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz", "zstd", "scp",
-            "objcopy", "ex", "sponge", "xxd", "pax",
-        ],
-        Open::Word,
-        &["--rsh", "--use-compress-program"],
-    ),
-    program(
-        &["tar", "bsdtar", "gtar"],
-        Open::Word,
-        &[
-            "-I",
-            "-F",
-            "--use-compress-program",
-            "--to-command",
-            "--checkpoint-action",
-            "--info-script",
-            "--new-volume-script",
-            "--rsh-command",
-            "--rmt-command",
-        ],
-    ),
-    program(&["rsync"], Open::Word, &["-e", "--rsh", "--rsync-path"]),
-    program(&["sed"], Open::Freely, &[]),
-    program(&["awk", "gawk", "mawk", "nawk"], Open::Freely, &[]),
-    program(
-        &["find"],
-        Open::Freely,
-        &[
-            "=-exec",
-            "=-execdir",
-            "=-ok",
-            "=-okdir",
-            "=-delete",
-            "=-fprint",
-            "=-fprint0",
-            "=-fprintf",
-            "=-fls",
-        ],
-    ),
-    program(&["fd", "fdfind"], Open::Freely, &["-x", "-X", "--exec", "--exec-batch"]),
-    program(&["rg"], Open::Freely, &["--pre", "--hostname-bin", "--search-zip", "-z"]),
-    program(&["ag", "ack"], Open::Freely, &["--pager"]),
-    program(&["sort"], Open::Freely, &["-o", "-T", "--output", "--compress-program"]),
-    program(&["uniq", "shuf"], Open::Freely, &["-o", "--output"]),
-    program(&["tree"], Open::Freely, &["-o", "-R"]),
-    program(&["printf"], Open::Freely, &["-v"]),
-    program(&["test", "["], Open::Freely, &["=-v", "=-R"]),
-    program(&["date", "hostname"], Open::Freely, &["-s", "--set", "-F", "-b"]),
-    program(&["diff", "sdiff"], Open::Freely, &["-o", "--output", "--diff-program"]),
-    program(&["file"], Open::Freely, &["-C", "--compile", "-z", "-Z", "--uncompress"]),
-    program(&["bat", "batcat"], Open::Freely, &["--pager"]),
-    program(
-        &["make", "gmake"],
-        Open::Freely,
-        &["-f", "-C", "-I", "-E", "--file", "--makefile", "--directory", "--eval", "--include-dir"],
-    ),
-    program(
-        &["cargo"],
-        Open::Freely,
-        &[
-            "-Z",
-            "-C",
-            "--config",
-            "--manifest-path",
-            "--target-dir",
-            "--out-dir",
-            "--artifact-dir",
-            "=rustc",
-            "=install",
-            "=rustdoc",
-        ],
-    ),
-    program(
-        &["npm", "pnpm", "yarn"],
-        Open::Freely,
-        &[
-            "-C",
-            "-c",
-            "--call",
-            "--prefix",
-            "--dir",
-            "--cwd",
-            "--script-shell",
-            "--node-options",
-            "--userconfig",
-            "--globalconfig",
-            "--shell-mode",
-            "=exec",
-            "=x",
-            "=dlx",
-            "=explore",
-            "=init",
-            "=create",
-            "=config",
-            "=set",
-            "=edit",
-            "=node",
-        ],
-    ),
-    program(
-        &["curl", "wget"],
-        Open::Freely,
-        &[
-            "-o",
-            "-O",
-            "-K",
-            "-T",
-            "-D",
-            "-c",
-            "-J",
-            "-P",
-            "-i",
-            "-e",
-            "-a",
-            "-E",
-            "--output",
-            "--remote-name",
-            "--config",
-            "--upload-file",
-            "--dump-header",
-            "--cookie-jar",
-            "--trace",
-            "--stderr",
-            "--libcurl",
-            "--execute",
-            "--use-askpass",
-            "--directory-prefix",
-            "--input-file",
-            "--append-output",
-            "--engine",
-            "--proto-redir",
-            "--hsts",
-            "--alt-svc",
-        ],
-    ),
-    program(
-        &["go"],
-        Open::Freely,
-        &[
-            "-C",
-            "-o",
-            "-exec",
-            "-toolexec",
-            "-overlay",
-            "-vettool",
-            "=generate",
-            "=env",
-            "=install",
-        ],
-    ),
-    program(&["git"], Open::Freely, &[]),
-];
-
-/// Options of git's commands by which it runs or writes something else.
-const GIT: [&str; 14] = [
-    "--output",
-    "--output-directory",
-    "--ext-diff",
-    "--open-files-in-pager",
-    "--upload-pack",
-    "--receive-pack",
-    "--exec",
-    "--extcmd",
-    "--exec-path",
-    "--template",
-    "--config",
-    "--upload-archive",
-    "--textconv",
-    "--filters",
-];
-
-/// Short ones, by command.
-const GIT_SHORT: [(&str, &str); 8] = [
-    ("grep", "O"),
-    ("archive", "o"),
-    ("format-patch", "o"),
-    ("difftool", "xt"),
-    ("mergetool", "t"),
-    ("rebase", "x"),
-    ("clone", "cu"),
-    ("submodule", ""),
-];
 
 /// Why a rule that spells out the first `said` of `words` (the program included) and leaves the rest
 /// open cannot allow them, if it cannot.
@@ -464,11 +52,11 @@ fn runs_by(words: &[Word], rest: &[Word]) -> Option<String> {
     let name = words.first()?.exact()?;
     let quoted = |text: &str| format!("`{}`", text.chars().take(60).collect::<String>());
     let known = find(name)?;
-    match known.names {
-        ["git"] => return git(words, rest),
-        ["sed"] => return language::sed(rest).map(str::to_owned),
-        ["awk", ..] => return language::awk(rest).map(str::to_owned),
-        ["make", ..] => {
+    match known.name {
+        "git" => return git(words, rest),
+        "sed" => return language::sed(rest).map(str::to_owned),
+        "awk" => return language::awk(rest).map(str::to_owned),
+        "make" => {
             let assigns = |word: &&Word| word.exact().is_none_or(|text| text.contains('='));
             if rest.iter().any(|word| assigns(&word)) {
                 return Some("a variable for `make`".to_owned());
@@ -518,7 +106,7 @@ fn git(words: &[Word], rest: &[Word]) -> Option<String> {
     let Some(command) = command else {
         return left_open.then(|| "which command of git".to_owned()).filter(|_| words.len() > 1);
     };
-    if left_open && !LOOKING.contains(&command) {
+    if left_open && !LOOKING.split(' ').any(|known| known == command) {
         return Some(format!("`git {command}`, which may do more than look,"));
     }
     let short = GIT_SHORT.iter().find(|(known, _)| *known == command).map_or("", |(_, it)| *it);
@@ -527,7 +115,7 @@ fn git(words: &[Word], rest: &[Word]) -> Option<String> {
         if text == "--" {
             break;
         }
-        let long = GIT.iter().any(|option| is_meant(option, text));
+        let long = GIT.split(' ').any(|option| is_meant(option, text));
         let cluster = text.starts_with('-') && !text.starts_with("--");
         let letter = cluster && text.chars().skip(1).any(|letter| short.contains(letter));
         // `ext::` and its like name a program to talk to.
@@ -576,8 +164,8 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
             false => Runs::Itself,
         };
     };
-    match (known.open, known.names) {
-        (Open::Never, _) | (_, ["find"] | ["fd", ..] | ["tar", ..] | ["rsync"]) => Runs::Arguments,
+    match (known.open, known.name) {
+        (Open::Never, _) | (_, "find" | "fd" | "tar" | "rsync") => Runs::Arguments,
         (Open::Name, _) => {
             let inline = |word: &Word| match word {
                 Word::Exact(text) => {
@@ -597,7 +185,7 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
             }
         }
         _ => match runs_by(words, &words[1..]) {
-            Some(_) if known.names == ["git"] && !git_runs(words) => Runs::Itself,
+            Some(_) if known.name == "git" && !git_runs(words) => Runs::Itself,
             Some(_) => Runs::Anything,
             None => Runs::Itself,
         },
@@ -610,18 +198,6 @@ fn git_runs(words: &[Word]) -> bool {
     // With options before its command, it is another git.
     command.starts_with('-') && command != "--no-pager" && command != "-C"
         || git(words, &words[2..]).is_some()
-}
-
-/// The program that `name` is known as.
-fn find(name: &str) -> Option<&'static Program> {
-    let found = PROGRAMS.iter().find(|program| program.names.contains(&name));
-    found.or_else(|| {
-        // `python3.12`, `perl5.36`.
-        let plain = name.trim_end_matches(|char: char| char.is_ascii_digit() || char == '.');
-        let versions = ["python", "perl", "ruby", "lua", "node", "php"];
-        let known = versions.contains(&plain).then_some(plain)?;
-        PROGRAMS.iter().find(|program| program.names.contains(&known))
-    })
 }
 
 /// The last part of a path.

@@ -1,0 +1,145 @@
+//! The table of programs: their names, what a rule has to say of them besides, and the options by
+//! which they run or write something that their other arguments do not show.
+
+use super::Open;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// What is known of a program.
+pub(super) struct Program {
+    /// The first of its names.
+    pub(super) name: &'static str,
+    pub(super) open: Open,
+    /// Of long options beginnings count, of short ones any letter of a group. With `=` before it a
+    /// word counts only as it is.
+    pub(super) options: Vec<&'static str>,
+}
+
+/// Names of programs that are alike, what a rule has to say of them, and their options.
+const PROGRAMS: [(&str, Open, &str); 26] = [
+    // Shells and languages: a script may be named, code may not be left open.
+    (
+        "sh bash dash zsh ksh mksh fish csh tcsh ash busybox python python2 python3 pypy \
+         pypy3 perl ruby irb node nodejs deno bun php lua luajit tclsh wish expect guile \
+         Rscript R julia swift scala groovy jshell java pwsh osascript ocaml npx bunx \
+         pnpx uvx pipx uv docker podman nerdctl kubectl helm ansible terraform",
+        Open::Name,
+        "",
+    ),
+    // What runs its arguments, or its input.
+    (
+        "env nice nohup timeout time stdbuf setsid ionice chrt taskset sudo doas su \
+         runuser setpriv chroot unshare nsenter bwrap xargs parallel script watch flock \
+         strace ltrace perf gdb lldb valgrind ssh mosh telnet nc ncat netcat socat tmux \
+         screen at batch crontab systemd-run dbus-run-session entr ld.so exec command \
+         builtin eval source . coproc trap alias unalias hash enable export declare \
+         typeset local readonly let read mapfile readarray getopts unset set shopt bind \
+         complete compgen compopt fc history jobs wait ed ex vi vim view vimdiff nvim \
+         emacs nano pico less more most man info ftp sftp gcc cc g++ c++ clang ld as if \
+         for while [[",
+        Open::Never,
+        "",
+    ),
+    // What writes where its arguments say.
+    (
+        "cp mv dd install ln tee rm rmdir truncate shred chmod chown chgrp patch split \
+         csplit cpio unzip zip 7z ar mknod mkfifo gzip gunzip bzip2 bunzip2 xz unxz zstd \
+         scp objcopy ex sponge xxd pax",
+        Open::Word,
+        "--rsh --use-compress-program",
+    ),
+    (
+        "tar bsdtar gtar",
+        Open::Word,
+        "-I -F --use-compress-program --to-command --checkpoint-action --info-script \
+         --new-volume-script --rsh-command --rmt-command",
+    ),
+    ("rsync", Open::Word, "-e --rsh --rsync-path"),
+    ("sed", Open::Freely, ""),
+    ("awk gawk mawk nawk", Open::Freely, ""),
+    (
+        "find",
+        Open::Freely,
+        "=-exec =-execdir =-ok =-okdir =-delete =-fprint =-fprint0 =-fprintf =-fls",
+    ),
+    ("fd fdfind", Open::Freely, "-x -X --exec --exec-batch"),
+    ("rg", Open::Freely, "--pre --hostname-bin --search-zip -z"),
+    ("ag ack", Open::Freely, "--pager"),
+    ("sort", Open::Freely, "-o -T --output --compress-program"),
+    ("uniq shuf", Open::Freely, "-o --output"),
+    ("tree", Open::Freely, "-o -R"),
+    ("printf", Open::Freely, "-v"),
+    ("test [", Open::Freely, "=-v =-R"),
+    ("date hostname", Open::Freely, "-s --set -F -b"),
+    ("diff sdiff", Open::Freely, "-o --output --diff-program"),
+    ("file", Open::Freely, "-C --compile -z -Z --uncompress"),
+    ("bat batcat", Open::Freely, "--pager"),
+    ("make gmake", Open::Freely, "-f -C -I -E --file --makefile --directory --eval --include-dir"),
+    (
+        "cargo",
+        Open::Freely,
+        "-Z -C --config --manifest-path --target-dir --out-dir --artifact-dir =rustc \
+         =install =rustdoc",
+    ),
+    (
+        "npm pnpm yarn",
+        Open::Freely,
+        "-C -c --call --prefix --dir --cwd --script-shell --node-options --userconfig \
+         --globalconfig --shell-mode =exec =x =dlx =explore =init =create =config =set \
+         =edit =node",
+    ),
+    (
+        "curl wget",
+        Open::Freely,
+        "-o -O -K -T -D -c -J -P -i -e -a -E --output --remote-name --config \
+         --upload-file --dump-header --cookie-jar --trace --stderr --libcurl --execute \
+         --use-askpass --directory-prefix --input-file --append-output --engine \
+         --proto-redir --hsts --alt-svc",
+    ),
+    ("go", Open::Freely, "-C -o -exec -toolexec -overlay -vettool =generate =env =install"),
+    ("git", Open::Freely, ""),
+];
+
+/// Commands of git that only look.
+pub(super) const LOOKING: &str = "status diff log show blame annotate shortlog describe rev-parse rev-list ls-files \
+     ls-tree cat-file merge-base name-rev grep whatchanged count-objects show-ref \
+     for-each-ref show-branch cherry diff-tree diff-index diff-files check-ignore \
+     check-attr range-diff version --version";
+
+/// Options of git's commands by which it runs or writes something else.
+pub(super) const GIT: &str = "--output --output-directory --ext-diff --open-files-in-pager --upload-pack \
+     --receive-pack --exec --extcmd --exec-path --template --config --upload-archive \
+     --textconv --filters";
+
+/// Short ones, by command.
+pub(super) const GIT_SHORT: [(&str, &str); 7] = [
+    ("grep", "O"),
+    ("archive", "o"),
+    ("format-patch", "o"),
+    ("difftool", "xt"),
+    ("mergetool", "t"),
+    ("rebase", "x"),
+    ("clone", "cu"),
+];
+
+static KNOWN: LazyLock<HashMap<&'static str, Program>> = LazyLock::new(|| {
+    let mut known = HashMap::new();
+    for (names, open, options) in PROGRAMS {
+        let first = names.split(' ').next().unwrap_or_default();
+        for name in names.split(' ') {
+            let options = options.split(' ').filter(|option| !option.is_empty()).collect();
+            known.entry(name).or_insert(Program { name: first, open, options });
+        }
+    }
+    known
+});
+
+/// The program that `name` is known as.
+pub(super) fn find(name: &str) -> Option<&'static Program> {
+    KNOWN.get(name).or_else(|| {
+        // `python3.12`, `perl5.36`.
+        let plain = name.trim_end_matches(|char: char| char.is_ascii_digit() || char == '.');
+        let versions = ["python", "perl", "ruby", "lua", "node", "php"];
+        KNOWN.get(versions.into_iter().find(|known| *known == plain)?)
+    })
+}
