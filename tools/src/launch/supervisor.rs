@@ -27,6 +27,9 @@ pub(super) const CLEAN_UP: Duration = Duration::from_secs(5);
 /// gigabyte a second, a tenth of one more is had than allowed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How many of the dead are buried before looking up: a fork bomb makes more all the time.
+const BURIED_AT_ONCE: u32 = 256;
+
 /// What the host wants run.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
@@ -330,7 +333,7 @@ impl Reaper {
     }
 
     pub(super) fn reap(&mut self) -> Children {
-        loop {
+        for _ in 0..BURIED_AT_ONCE {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((child, status))) if child == self.child => self.status = Some(status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -338,6 +341,7 @@ impl Reaper {
                 Err(_) => return Children::None,
             }
         }
+        Children::Some
     }
 
     /// Kills until nobody is left. Returns how many there were, and how many could not be

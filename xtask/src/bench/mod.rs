@@ -8,6 +8,7 @@ mod appends;
 mod background;
 mod claim;
 mod client;
+mod confinement;
 mod delegation;
 mod fill;
 mod governor;
@@ -49,6 +50,8 @@ pub enum Bench {
     Registry(registry::Registry),
     /// The governor: many runs against a provider that takes few requests at a time
     Governor(governor::Governor),
+    /// Confinement: what it adds to the start of a command
+    Confinement(confinement::Confinement),
     /// A process that a benchmark starts
     #[command(subcommand, hide = true)]
     Part(Part),
@@ -102,6 +105,7 @@ impl Bench {
             Bench::Background(background) => background.run(),
             Bench::Registry(registry) => registry.run(),
             Bench::Governor(governor) => governor.run(),
+            Bench::Confinement(confinement) => confinement.run(),
             Bench::Part(part) => part.run(),
         };
         match result {
