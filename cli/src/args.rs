@@ -1,8 +1,10 @@
 //! The command line: names, help, values. No logic.
 
 mod selection;
+mod trust;
 
 pub use selection::{Choice, Filters, Targets};
+pub use trust::{TrustOptions, TrustVerb};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -94,6 +96,8 @@ pub enum Command {
     /// List, check and show skills
     #[command(subcommand)]
     Skills(SkillsVerb),
+    /// Trust what a folder brings along: agents, skills with scripts, settings
+    Trust(TrustOptions),
     /// List and test webhooks; list what they are told, and send it again
     #[command(subcommand)]
     Webhooks(WebhooksVerb),
@@ -163,6 +167,9 @@ pub struct AgentOptions {
     /// Work in this folder [default: the current one]
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
+    /// Trust what the folder brings along, as it is now and for this command only
+    #[arg(long)]
+    pub trust: bool,
 }
 
 #[derive(Args)]
@@ -230,7 +237,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "KEY", conflicts_with_all = ["record", "replay"])]
     pub key: Option<String>,
     /// Store the run for the daemon to execute, print its id and return
-    #[arg(long, conflicts_with_all = ["stream_json", "record", "replay"])]
+    #[arg(long, conflicts_with_all = ["stream_json", "record", "replay", "trust"])]
     pub background: bool,
     #[command(flatten)]
     pub cassette: CassetteOptions,

@@ -80,7 +80,7 @@ async fn dispatch(
     environment: Environment,
     launcher: posse::launch::Launcher,
 ) -> Result<exit::Code, Failure> {
-    let common = commands::Common { global: arguments.global, environment, launcher, keys: None };
+    let common = commands::Common::new(arguments.global, environment, launcher);
     match arguments.command {
         Command::Run(options) => commands::run::run(common, options).await,
         Command::Chat(options) => commands::chat::run(common, options).await,
@@ -88,6 +88,7 @@ async fn dispatch(
         Command::Cost(options) => commands::cost::run(common, options).await,
         Command::Agents(verb) => commands::agents::run(common, verb).await,
         Command::Skills(verb) => commands::skills::run(&common, verb),
+        Command::Trust(options) => commands::trust::run(&common, &options),
         Command::Webhooks(verb) => commands::webhooks::run(&common, verb).await,
         Command::Models(options) => commands::models::run(common, options).await,
         Command::Daemon(verb) => commands::daemon::run(common, verb).await,

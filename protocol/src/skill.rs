@@ -13,6 +13,10 @@ pub struct SkillOffer {
     pub description: String,
     /// Its folder, canonical and absolute. What is in it can be read, never written.
     pub path: String,
+    /// Nobody trusted who brought it along when the run started: if it has scripts, it is only
+    /// listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

@@ -35,8 +35,10 @@ pub use tool_facts::ToolFacts;
 
 pub(crate) use definition::partial;
 pub(crate) use problem::Findings;
+pub(crate) use tool_facts::LOOKING;
 
 use crate::error::Error;
+use crate::trust::Standing;
 use load::Reader;
 use posse_protocol::{AgentName, AgentSpec};
 use std::collections::HashMap;
@@ -68,6 +70,8 @@ pub struct Entry {
     pub definition: Option<Arc<AgentDefinition>>,
     /// The agent itself; `None` when it cannot be used, which a problem says why.
     pub agent: Option<AgentSpec>,
+    /// What is thought of the folder that brings it along; nothing for an agent of the user's.
+    pub standing: Option<Standing>,
     /// Who has its name instead.
     pub shadowed_by: Option<Source>,
     /// The settings files that change it.
@@ -103,6 +107,7 @@ impl AgentCatalog {
             line: None,
             definition: None,
             agent: Some(agent),
+            standing: None,
             shadowed_by: None,
             changed_by: Vec::new(),
         });

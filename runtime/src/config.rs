@@ -31,6 +31,7 @@ pub use subagents::SubagentSettings;
 pub use webhooks::WebhookSettings;
 
 use crate::delegation::DEEPEST;
+use crate::trust::{self, Trustees};
 use file::File;
 use posse_model::Catalog;
 use posse_protocol::{AgentName, DelegationStrategy, Effort};
@@ -90,6 +91,8 @@ pub struct Config {
     pub subagents: SubagentSettings,
     /// Who outside is told of the ends of runs.
     pub webhooks: Vec<Setting<WebhookSettings>>,
+    /// Keys that the project's file sets and that have no effect, because nobody trusts it.
+    pub held_back: Vec<Setting<&'static str>>,
 }
 
 /// A settings file that cannot be used.
@@ -121,11 +124,14 @@ pub enum ConfigError {
     },
     /// A project may not set this.
     #[error(
-        "{path}: a project may not set `{key}`; it belongs into the user's own settings ({user})"
+        "{path}:{line}: a project may not set `{key}`; it belongs into the user's own settings \
+         ({user})"
     )]
     NotForProjects {
         /// Which file.
         path: PathBuf,
+        /// Where it stands there.
+        line: u32,
         /// Which key.
         key: &'static str,
         /// Where it may stand.
@@ -143,6 +149,20 @@ impl ConfigError {
             | ConfigError::NotForProjects { path, .. } => path,
         }
     }
+
+    /// At which line, where that is known, and what is wrong, without the name of the file.
+    pub(crate) fn told(&self) -> (Option<u32>, String) {
+        let line = match self {
+            ConfigError::NotForProjects { line, .. } => Some(*line),
+            _ => None,
+        };
+        let told = self.to_string();
+        let place = match line {
+            Some(line) => format!("{}:{line}: ", self.path().display()),
+            None => format!("{}: ", self.path().display()),
+        };
+        (line, told.strip_prefix(&place).unwrap_or(&told).to_owned())
+    }
 }
 
 /// Where settings are looked for.
@@ -152,6 +172,8 @@ pub struct Sources {
     pub user: Option<PathBuf>,
     /// The project's file, whether it exists or not.
     pub project: Option<PathBuf>,
+    /// Whom the user trusts. What nobody trusts can only narrow.
+    pub trust: Trustees,
 }
 
 impl Config {
@@ -167,9 +189,15 @@ impl Config {
             config.apply(file, &text, path, &Origin::User(path.clone()))?;
         }
         if let Some(path) = &sources.project
-            && let Some((file, text)) = file::read(path)?
+            && let Some((mut file, text)) = file::read(path)?
         {
-            project::check(&file, path, sources)?;
+            project::check(&file, &text, path, sources)?;
+            if !sources.trust.standing(&trust::folder_of(path)).is_trusted() {
+                let held_back = file.hold_back().into_iter();
+                let origin = || Origin::Project(path.clone());
+                config.held_back =
+                    held_back.map(|value| Setting { value, origin: origin() }).collect();
+            }
             config.apply(file, &text, path, &Origin::Project(path.clone()))?;
         }
         Ok(config)
@@ -286,6 +314,7 @@ impl Default for Config {
             skills: SkillSettings::all(),
             subagents: SubagentSettings::usual(),
             webhooks: Vec::new(),
+            held_back: Vec::new(),
         }
     }
 }
@@ -313,17 +342,44 @@ mod tests {
     use super::*;
     use posse_protocol::{Budget, Usd};
 
-    /// Loads a user's and a project's file with these texts.
+    /// Loads a user's and a trusted project's file with these texts.
     fn load(user: &str, project: &str) -> Result<Config, ConfigError> {
+        load_trusting(user, project, |folder| Trustees::default().and_for_now(folder).unwrap())
+    }
+
+    fn load_trusting(
+        user: &str,
+        project: &str,
+        trust: impl Fn(&Path) -> Trustees,
+    ) -> Result<Config, ConfigError> {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
             Some(path)
         };
-        let sources =
-            Sources { user: write("config.toml", user), project: write("posse.toml", project) };
-        Config::load(&sources)
+        let (user, project) = (write("config.toml", user), write("posse.toml", project));
+        let trust = trust(folder.path());
+        Config::load(&Sources { user, project, trust })
+    }
+
+    #[test]
+    fn a_project_that_nobody_trusts_can_only_narrow() {
+        let project = "model = \"opus\"\nagent = \"mine\"\neffort = \"max\"\nstrategy = \"auto\"\n\
+                       [limits]\nturns = 3\n[skills]\ndeny = [\"x\"]\n\
+                       [subagents]\ndefault_model = \"opus\"\nenabled = false\n";
+        let trusted = load("model = \"haiku\"", project).unwrap();
+        assert_eq!(trusted.model.value, ["opus"]);
+        assert!(trusted.held_back.is_empty());
+        let strange = load_trusting("model = \"haiku\"", project, |_| Trustees::default()).unwrap();
+        assert_eq!(strange.model.value, ["haiku"]);
+        assert_eq!(strange.agent.value, default_agent());
+        assert_eq!((strange.effort.value, strange.subagents.default_model.value), (None, None));
+        assert_eq!(strange.limits.turns.value, Some(3));
+        assert_eq!(strange.skills.deny.len(), 1);
+        assert!(!strange.subagents.enabled.value);
+        let keys: Vec<&str> = strange.held_back.iter().map(|key| key.value).collect();
+        assert_eq!(keys, ["model", "effort", "agent", "strategy", "subagents.default_model"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Executing one run: from its first event to an agent at work, until it ends or waits.
 
 use crate::active::{Active, Stopping};
+use crate::agents::LOOKING;
 use crate::agents::tool_facts::ToolFacts;
 use crate::authority;
 use crate::delegation::child::{Reach, request, stopped_by};
@@ -247,7 +248,7 @@ impl Workbench {
             }
         };
         let started: Arc<RunStarted> = match first {
-            Ok(Some(Event::RunStarted(started))) => started.into(),
+            Ok(Some(Event::RunStarted(started))) => self.as_trusted_now(*started).into(),
             Err(StoreError::Unusable { .. } | StoreError::Full) => return Next::Later,
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
@@ -303,6 +304,23 @@ impl Workbench {
                 Next::Later
             }
         }
+    }
+
+    /// `started` with no more than what today's trust allows: whoever brought its agent along may
+    /// have lost it.
+    fn as_trusted_now(&self, mut started: RunStarted) -> RunStarted {
+        let Some(folder) = &started.project else { return started };
+        let is_trusted = self.runtime().upgrade().is_some_and(|inner| {
+            let around = Runtime { inner }.config().around(started.grant.workspace.as_ref());
+            around.agents.standing(folder.as_ref()).is_trusted()
+        });
+        if !is_trusted {
+            let grant = &mut started.grant;
+            grant.tools.retain(|tool| LOOKING.contains(&tool.as_str()));
+            grant.hand_on.retain(|tool| LOOKING.contains(&tool.as_str()));
+            grant.delegation = None;
+        }
+        started
     }
 
     fn agent(

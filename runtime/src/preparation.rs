@@ -16,9 +16,11 @@ use crate::selection::{self, Money};
 use crate::skills::allows;
 use crate::skills::selection::{Author, keep_useful, teach};
 use crate::skills::tool as skill_tool;
+use crate::trust::{self, Standing};
 use posse_protocol::{
-    AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant, Isolation,
-    Limit, Limits, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted, Sender,
+    AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
+    Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted,
+    Sender,
 };
 use posse_tools::confine::Confinement;
 use std::path::Path;
@@ -111,6 +113,7 @@ impl Runtime {
             parent: above.map(Above::link),
             label: spec.label.clone(),
             priority: above.map_or(0, Above::priority).saturating_add(spec.priority),
+            project: given.map_or_else(|| trusted_project(&agents, &spec.agent), |_| None),
             archive_after_ms: rules.as_ref().and_then(Rules::archive_after_ms),
             cleanup: spec.cleanup.or(rules.map(|rules| rules.cleanup())).unwrap_or_default(),
             ..RunStarted::new(agent, selection.model, grant)
@@ -231,6 +234,13 @@ fn author(agents: &AgentCatalog, agent: &AgentSpec) -> Author {
         Some(Source::Project { .. }) => Author::Project,
         _ => Author::Other,
     }
+}
+
+/// The folder that brings the agent called `name` along, if it is trusted with it.
+fn trusted_project(agents: &AgentCatalog, name: &AgentName) -> Option<String> {
+    let entry = agents.entry(name).filter(|entry| entry.standing == Some(Standing::Trusted))?;
+    let Source::Project { path } = &entry.source else { return None };
+    Some(trust::folder_of(path).display().to_string())
 }
 
 /// `agent` of `agents`, on offer.

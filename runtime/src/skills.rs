@@ -10,6 +10,7 @@ mod folders;
 mod live;
 mod load;
 mod reading;
+mod scripts;
 pub(crate) mod selection;
 mod source;
 mod tolerant;
@@ -20,10 +21,11 @@ pub use source::{Source, Sources};
 
 use crate::agents::{AgentCatalog, Level, Problem};
 use crate::delegation::filter;
+use crate::trust::Standing;
 use posse_protocol::SkillRules;
 use serde::Serialize;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A skill, but for its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,6 +63,11 @@ impl Skill {
         Ok(body::load(&self.folder)?.filled(arguments, &self.folder))
     }
 
+    /// Names of what could be run in its folder: nothing for a skill that is only text.
+    pub fn scripts(&self) -> Vec<String> {
+        scripts::of(&self.folder)
+    }
+
     /// Names of the other files in its folder, those at most that an agent is told of.
     pub fn files(&self) -> Vec<String> {
         body::files(&self.folder).names
@@ -82,6 +89,15 @@ pub struct Entry {
     pub shadowed_by: Option<Source>,
     /// The settings deny it.
     pub is_denied: bool,
+    /// What is thought of the folder that brings it along; nothing for a skill of the user's.
+    pub standing: Option<Standing>,
+}
+
+impl Entry {
+    /// Nobody has said that whoever brings it along is to be trusted.
+    pub fn is_untrusted(&self) -> bool {
+        self.standing.as_ref().is_some_and(|standing| !standing.is_trusted())
+    }
 }
 
 /// Skills by name. Names match whatever the case.
@@ -165,6 +181,20 @@ impl SkillCatalog {
             ),
         };
         missing.map(problem).collect()
+    }
+
+    /// Why the skill in `folder` is only listed, if that is so: nobody trusts who brings it along,
+    /// and it has something to run.
+    pub(crate) fn held_back(&self, folder: &Path) -> Option<String> {
+        let here = |entry: &&Entry| entry.skill.as_ref().is_some_and(|it| it.folder == folder);
+        let entry = self.entries.iter().find(here).filter(|entry| entry.is_untrusted())?;
+        scripts::held_back(folder, entry.standing.as_ref())
+    }
+
+    /// True when the skill in `folder` is the user's, or of a project that is trusted.
+    pub(crate) fn is_trusted(&self, folder: &Path) -> bool {
+        let here = |entry: &&Entry| entry.skill.as_ref().is_some_and(|it| it.folder == folder);
+        self.entries.iter().find(here).is_some_and(|entry| !entry.is_untrusted())
     }
 
     /// The first skill called `name` that no project brings along.

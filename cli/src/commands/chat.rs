@@ -23,8 +23,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use words::{Command, Meaning};
 
-pub async fn run(common: Common, options: ChatOptions) -> Result<Code, Failure> {
+pub async fn run(mut common: Common, options: ChatOptions) -> Result<Code, Failure> {
     let folder = folder(options.agent.cwd.as_ref())?;
+    if options.agent.trust {
+        common.trust_for_now(&folder)?;
+    }
     let config = common.config(&folder)?;
     let form = if common.global.json { Form::StreamJson } else { Form::Screen };
     let mut viewer = Viewer::new(&common, form)?;

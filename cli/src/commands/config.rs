@@ -147,6 +147,10 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
         };
         row(&format!("agents.{}", value.name), about, origin);
     }
+    for Setting { value, origin } in &config.held_back {
+        let place = format!("{origin}, which is not trusted: no effect");
+        row(&format!("({value})"), Value::Null, &place);
+    }
     let keys = common.keys(&config);
     for vendor in catalog.value.vendors() {
         for variable in vendor.key_variables.iter().filter(|name| keys.has(name)) {

@@ -10,9 +10,10 @@ use crate::family::Family;
 use crate::print;
 use crate::screen::{Screen, Volume};
 use crate::signals::{Signal, Signals};
-use posse::agents::Level;
+use posse::agents::{Level, Problem};
+use posse::config::Config;
 use posse::protocol::{Delta, Event, Outcome, Record, Sender, Seq};
-use posse::{Events, RunHandle, RunId, RunRow, Runtime, TreeEvents, Update};
+use posse::{AgentName, Events, RunHandle, RunId, RunRow, Runtime, TreeEvents, Update};
 use serde::Serialize;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -159,6 +160,29 @@ impl Viewer {
             }
         };
         self.screen.remark(&clean_line(&remark, 400));
+    }
+
+    /// Says what has no effect because nobody trusts the folder that brings it along.
+    pub fn warn_of_trust(&mut self, runtime: &Runtime, config: &Config, agent: &AgentName) {
+        let keys: Vec<&str> = config.held_back.iter().map(|key| key.value).collect();
+        let mut inert = Vec::new();
+        if !keys.is_empty() {
+            inert.push(format!("{} of its posse.toml has no effect", keys.join(", ")));
+        }
+        let agents = runtime.agents();
+        let entry = agents
+            .entry(agent)
+            .filter(|entry| entry.standing.as_ref().is_some_and(|standing| !standing.is_trusted()));
+        let told = |problem: &&Problem| problem.agent.as_deref() == Some(agent.as_str());
+        let is_narrowed = |problem: &Problem| problem.reason.starts_with("only looks");
+        if entry.is_some() && agents.problems().iter().filter(told).any(is_narrowed) {
+            inert.push(format!("its agent {agent} only looks"));
+        }
+        if !inert.is_empty() {
+            let why = inert.join(", ");
+            let remark = format!("◇ this folder is not trusted: {why}; `posse trust` shows more");
+            self.screen.remark(&clean_line(&remark, 400));
+        }
     }
 
     /// Lets the screen know what those events refer to that come after `row`, the run as it is

@@ -18,6 +18,7 @@ mod rest;
 pub mod run;
 pub mod runs;
 pub mod skills;
+pub mod trust;
 pub mod webhooks;
 
 use crate::args::{AgentOptions, Global};
@@ -28,6 +29,7 @@ use posse::config::{Config, Sources};
 use posse::launch::Launcher;
 use posse::model::{Cassette, Models, Options};
 use posse::protocol::{Permissions, Usd};
+use posse::trust::Trustees;
 use posse::{
     Keys, Limits, LiveCatalog, NamedBy, Recovery, RunSpec, Runtime, RuntimeConfig, Selection,
 };
@@ -41,9 +43,26 @@ pub struct Common {
     pub launcher: Launcher,
     /// In place of those of the environment.
     pub keys: Option<Keys>,
+    /// Whom the user trusts.
+    pub trust: Trustees,
 }
 
 impl Common {
+    pub fn new(global: Global, environment: Environment, launcher: Launcher) -> Self {
+        let state = environment.state_folder.as_ref();
+        let log = state.map(|state| Trustees::of_log(state.join("trust.jsonl")));
+        Common { global, environment, launcher, keys: None, trust: log.unwrap_or_default() }
+    }
+
+    /// Trusts what `folder` brings along as it is now, for as long as this command takes.
+    pub fn trust_for_now(&mut self, folder: &Path) -> Result<(), Failure> {
+        let trust = std::mem::take(&mut self.trust);
+        self.trust = trust.and_for_now(folder).map_err(|why| {
+            Failure::usage(format!("{} cannot be trusted: {why}", folder.display()))
+        })?;
+        Ok(())
+    }
+
     /// Where runs are kept.
     pub fn database(&self) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.global.db {
@@ -58,7 +77,8 @@ impl Common {
 
     /// Where settings are looked for, for work in `folder`.
     pub fn sources(&self, folder: &Path) -> Sources {
-        Sources { user: self.user_settings(), project: Some(folder.join("posse.toml")) }
+        let (user, project) = (self.user_settings(), Some(folder.join("posse.toml")));
+        Sources { user, project, trust: self.trust.clone() }
     }
 
     /// The file of the user's own settings, whether it exists or not.
@@ -73,7 +93,7 @@ impl Common {
 
     /// The settings of the user, without those of any project.
     pub fn user_config(&self) -> Result<Config, Failure> {
-        Ok(Config::load(&Sources { user: self.user_settings(), project: None })?)
+        Ok(Config::load(&Sources { user: self.user_settings(), ..Sources::default() })?)
     }
 
     /// The keys that the vendors of `config` ask for.

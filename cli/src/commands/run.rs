@@ -42,9 +42,12 @@ impl Asked {
     }
 }
 
-pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
+pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failure> {
     if options.background {
         return background::run(&common, &options).await;
+    }
+    if options.agent.trust {
+        common.trust_for_now(&folder(options.agent.cwd.as_ref())?)?;
     }
     let Asked { folder, mut config, spec } = Asked::read(&common, &options)?;
     let form = match (common.global.json, options.stream_json) {
@@ -62,6 +65,7 @@ pub async fn run(common: Common, options: RunOptions) -> Result<Code, Failure> {
     let runtime = common.runtime_with(&config, agents, deck.cassette()).await?;
     let result = async {
         viewer.warn_of_agents(&runtime);
+        viewer.warn_of_trust(&runtime, &config, &spec.agent);
         deck.announce(&mut viewer.screen);
         let selection = runtime.select(&spec).await?;
         let why = reason(&selection, &spec, &config);

@@ -10,6 +10,7 @@ use crate::terminal::{self, columns, fitted};
 use crate::view;
 use posse::agents::{Level, Problem};
 use posse::skills::{Entry, Skill, Source, Sources};
+use posse::trust::Standing;
 use posse::{LiveSkills, SkillCatalog};
 use serde::Serialize;
 use serde_json::json;
@@ -85,11 +86,24 @@ fn row(entry: &Entry) -> [String; 3] {
             return [format!("  {name}"), source, format!("(shadowed by {by})")];
         }
         (None, _) if entry.is_denied => "(denied by the settings)".to_owned(),
+        (None, Some(skill)) if is_inert(entry) => {
+            format!("(listed only: {}, with scripts) {}", standing(entry), skill.description)
+        }
         (None, Some(skill)) if skill.is_manual => format!("(not offered) {}", skill.description),
         (None, Some(skill)) => skill.description.clone(),
         (None, None) => "cannot be used: see `posse skills check`".to_owned(),
     };
     [name, source, clean_line(&about, 400)]
+}
+
+/// Nobody trusts who brings it along, and it has something to run.
+fn is_inert(entry: &Entry) -> bool {
+    entry.is_untrusted() && entry.skill.as_ref().is_some_and(|skill| !skill.scripts().is_empty())
+}
+
+/// What is thought of who brings it along.
+fn standing(entry: &Entry) -> String {
+    entry.standing.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
 /// A skill, as `--json` prints it.
@@ -100,6 +114,9 @@ struct EntryView<'a> {
     path: &'a Path,
     usable: bool,
     denied: bool,
+    /// What is thought of the folder that brings it along.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standing: Option<&'a Standing>,
     shadowed_by: Option<&'a Source>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skill: Option<&'a Skill>,
@@ -111,7 +128,11 @@ impl<'a> EntryView<'a> {
             name: &entry.name,
             source: &entry.source,
             path: &entry.file,
-            usable: entry.skill.is_some() && !entry.is_denied && entry.shadowed_by.is_none(),
+            usable: entry.skill.is_some()
+                && !entry.is_denied
+                && entry.shadowed_by.is_none()
+                && !is_inert(entry),
+            standing: entry.standing.as_ref(),
             denied: entry.is_denied,
             shadowed_by: entry.shadowed_by.as_ref(),
             skill: entry.skill.as_ref(),
@@ -160,16 +181,18 @@ fn show(common: &Common, name: &str, arguments: &str, folder: &Path) -> Result<C
 
 fn facts(entry: &Entry, skill: &Skill, files: &[String]) -> Vec<(&'static str, String)> {
     let state = match entry.is_denied {
-        true => "denied by the settings",
-        false if skill.is_manual => "not offered to models (disable-model-invocation)",
-        false => "",
+        true => "denied by the settings".to_owned(),
+        false if is_inert(entry) => format!("listed only: {}, with scripts", standing(entry)),
+        false if skill.is_manual => "not offered to models (disable-model-invocation)".to_owned(),
+        false => String::new(),
     };
     let from = format!("{}: {}", entry.source.kind(), entry.file.display());
     let facts = [
         ("skill", clean_line(&skill.name, 200)),
         ("from", clean_line(&from, 400)),
         ("about", clean_line(&skill.description, 2_000)),
-        ("state", state.to_owned()),
+        ("state", state),
+        ("scripts", clean_line(&skill.scripts().join(", "), 2_000)),
         ("arguments", clean_line(&skill.arguments.join(", "), 400)),
         ("hint", clean_line(&skill.argument_hint, 400)),
         ("asks for", clean_line(&skill.allowed_tools.join(", "), 400)),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 mod agents;
+mod asking;
 mod budgets;
 mod bulk;
 mod cassette;
@@ -17,6 +18,7 @@ mod daemon;
 mod daemon_socket;
 mod grid;
 mod help;
+mod hostile;
 mod lists;
 mod models;
 mod prompt;
@@ -33,6 +35,7 @@ mod terminal;
 mod tmux;
 mod tree;
 mod tree_terminal;
+mod trust;
 mod webhooks;
 mod worktrees;
 mod world;

@@ -145,7 +145,7 @@ async fn the_first_line_says_who_named_the_model() {
     assert_eq!(first(&["run", "-q", "x"]).await, "");
     let path = world.write("posse.toml", "model = \"opus\"\n");
     let expected = format!("opus-5-5 ({}) · run ", path.display());
-    assert!(first(&["run", "x"]).await.contains(&expected));
+    assert!(first(&["run", "--trust", "x"]).await.contains(&expected));
     world.write(
         "posse.toml",
         "[agents.judge]\ndescription = \"d\"\ninstructions = \"i\"\ntools = [\"Read\"]\n\

@@ -134,7 +134,7 @@ async fn cwd_is_where_the_agent_works_and_where_settings_are_looked_for() {
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("posse.toml"), "agent = \"general-purpose\"\nmodel = \"haiku\"")
         .unwrap();
-    let exit = world.run(&["run", "--json", "--cwd", "../other", "x"]).await.expect(0);
+    let exit = world.run(&["run", "--trust", "--json", "--cwd", "../other", "x"]).await.expect(0);
     let where_it_was = std::fs::read_to_string(other.join("where")).unwrap();
     assert_eq!(where_it_was.trim(), other.canonicalize().unwrap().to_str().unwrap());
     assert!(exit.json()["model"].as_str().unwrap().contains("haiku"), "{}", exit.out);

@@ -16,6 +16,7 @@ async fn config_shows_each_value_and_where_it_came_from() {
     let world = World::saying("x").await;
     let user = user_file(&world, "model = \"haiku\"\nmax_concurrent = 3\n[limits]\ncost = 2.5\n");
     let project = world.write("posse.toml", "model = \"opus\"\n[limits]\nturns = 7\n");
+    world.run(&["trust", "--yes"]).await.expect(0);
     let config = world.run(&["config", "--json"]).await.expect(0).json();
     let settings = &config["settings"];
     assert_eq!(settings["model"], json!({"value": "opus", "origin": project}));

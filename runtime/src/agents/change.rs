@@ -21,12 +21,21 @@ pub(crate) fn apply(
     findings: &mut Findings,
 ) {
     let change = &written.definition;
+    // What nobody trusts can only narrow.
+    let is_believed = match trust {
+        Trust::User => true,
+        Trust::Project { standing, .. } => standing.is_trusted(),
+    };
     let mut models = resolve::models(&change.model).peekable();
-    if models.peek().is_some() {
+    if models.peek().is_some() && is_believed {
         spec.model = models.next();
         spec.fallbacks = models.collect();
+    } else if models.peek().is_some() || change.effort.is_some() && !is_believed {
+        let reason = "`model` and `effort` have no effect: the folder is not trusted, and can only \
+                      narrow; `posse trust` shows what it brings along";
+        findings.note(Place::UNKNOWN, reason);
     }
-    spec.effort = change.effort.or(spec.effort);
+    spec.effort = change.effort.filter(|_| is_believed).or(spec.effort);
     if let Some(color) = &change.color {
         spec.color.clone_from(color);
     }
@@ -50,7 +59,7 @@ pub(crate) fn apply(
             }
             spec.output_schema = change.output_schema.clone().or(spec.output_schema.take());
         }
-        Trust::Project { limits, budget, max_depth } => {
+        Trust::Project { limits, budget, max_depth, .. } => {
             for field in reserved(change) {
                 let reason = format!(
                     "a project may not set `{}` of an agent; it belongs into your own settings",

@@ -49,7 +49,7 @@ impl Stamp {
         Some(Stamp::from(&data))
     }
 
-    fn from(data: &std::fs::Metadata) -> Self {
+    pub(crate) fn from(data: &std::fs::Metadata) -> Self {
         Stamp {
             modified: data.modified().ok(),
             changed: (data.ctime(), data.ctime_nsec()),

@@ -6,9 +6,10 @@ use super::source::{Source, Sources};
 use super::tool_facts::ToolFacts;
 use super::{AgentCatalog, Entry};
 use crate::error::Error;
+use crate::trust::Standing;
 use posse_protocol::{AgentSpec, Budget, Limits};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -83,6 +84,13 @@ impl LiveCatalog {
         let desk = self.shared.desk.as_ref()?;
         let desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
         desk.sources.working_folder.clone()
+    }
+
+    /// What is thought of `folder`, by whom these agents' sources trust.
+    pub(crate) fn standing(&self, folder: &Path) -> Standing {
+        let Some(desk) = &self.shared.desk else { return Standing::Unknown };
+        let desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+        desk.sources.settings.trust.standing(folder)
     }
 
     /// Says where the agents are to work: which tools there are, in place of those that the

@@ -12,8 +12,9 @@ use super::{AgentCatalog, Entry};
 use crate::config::budget::smaller;
 use crate::config::limits::stricter;
 use crate::config::{AgentTable, Config, Origin, Setting};
+use crate::trust::{self, Standing, Verdicts};
 use posse_protocol::{AgentName, Budget, Limits};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -37,6 +38,7 @@ pub(crate) struct Reader {
     settings: Settings,
     /// What was there when it was last read; nothing when it may have changed since unseen.
     seen: Option<Seen>,
+    verdicts: Verdicts,
     /// How far runs may go, whatever the settings say. A project's agents go no further.
     pub(crate) limits: Limits,
     /// How much they may spend with everything below them, likewise.
@@ -51,18 +53,27 @@ struct Settings {
     budget: Budget,
     max_depth: u32,
     plugins: Vec<PathBuf>,
+    /// What is thought of the folders that bring something along.
+    standings: BTreeMap<PathBuf, Standing>,
 }
 
 impl Settings {
+    /// What is thought of the folder that `source` is in, if it is a project's.
+    fn standing(&self, source: &Source) -> Option<&Standing> {
+        let Source::Project { path } = source else { return None };
+        Some(self.standings.get(&trust::folder_of(path)).unwrap_or(&Standing::Unknown))
+    }
+
     /// How far what comes from `source` is believed.
     fn trust(&self, source: &Source) -> Trust<'_> {
-        match source {
-            Source::Project { .. } => Trust::Project {
+        match self.standing(source) {
+            Some(standing) => Trust::Project {
+                standing,
                 limits: &self.limits,
                 budget: &self.budget,
                 max_depth: self.max_depth,
             },
-            _ => Trust::User,
+            None => Trust::User,
         }
     }
 }
@@ -73,6 +84,7 @@ struct Seen {
     /// Settings and maps of agents.
     files: Vec<(PathBuf, Option<Stamp>)>,
     folders: Vec<Folder>,
+    standings: BTreeMap<PathBuf, Standing>,
 }
 
 impl Seen {
@@ -96,10 +108,26 @@ fn files(sources: &Sources) -> Vec<(PathBuf, Option<Stamp>)> {
 
 impl Reader {
     /// True when what `sources` hold may differ from what was last read.
-    pub(crate) fn is_stale(&self, sources: &Sources) -> bool {
+    pub(crate) fn is_stale(&mut self, sources: &Sources) -> bool {
         let files = files(sources);
         let folders = folders::find(sources, &self.settings.plugins);
-        self.seen.as_ref() != Some(&Seen { files, folders })
+        let standings = self.standings(sources, &folders);
+        self.seen.as_ref() != Some(&Seen { files, folders, standings })
+    }
+
+    /// What is thought of the folders that bring agents along, or settings.
+    fn standings(&mut self, sources: &Sources, found: &[Folder]) -> BTreeMap<PathBuf, Standing> {
+        let projects = found.iter().filter_map(|folder| match &folder.source {
+            Source::Project { path } => Some(path),
+            _ => None,
+        });
+        let folders = projects.chain(&sources.settings.project).map(|path| trust::folder_of(path));
+        let trustees = &sources.settings.trust;
+        let standing = |folder: PathBuf| {
+            let standing = self.verdicts.standing(trustees, &folder);
+            (folder, standing)
+        };
+        folders.map(standing).collect()
     }
 
     /// What `sources` hold now, beside `host`, the agents of the program.
@@ -112,7 +140,9 @@ impl Reader {
         let mut settings = self.settings.clone();
         settings.limits = stricter(settings.limits, &self.limits);
         settings.budget = smaller(&settings.budget, &self.budget);
-        let seen = Seen { files, folders: folders::find(sources, &settings.plugins) };
+        let folders = folders::find(sources, &settings.plugins);
+        settings.standings = self.standings(sources, &folders);
+        let seen = Seen { files, folders, standings: settings.standings.clone() };
         for given in &sources.command_line {
             shelf.add_given(given);
         }
@@ -154,15 +184,14 @@ impl Reader {
                     max_depth: config.max_depth.value,
                     plugins: config.plugins.value,
                     tables: config.agents,
+                    standings: BTreeMap::new(),
                 };
             }
             Err(error) => {
-                let path = error.path().to_owned();
-                let told = error.to_string();
-                let reason = told.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&told);
+                let (line, reason) = error.told();
                 problems.push(Problem {
-                    path: Some(path),
-                    line: None,
+                    path: Some(error.path().to_owned()),
+                    line,
                     column: None,
                     level: Level::Error,
                     agent: None,
@@ -264,6 +293,7 @@ impl Shelf<'_> {
             line: draft.line,
             definition: Some(Arc::new(draft.written.definition.clone())),
             agent,
+            standing: settings.standing(source).cloned(),
             shadowed_by: None,
             changed_by: Vec::new(),
         });

@@ -9,6 +9,7 @@ use super::tool_list;
 use crate::config::budget::narrowed;
 use crate::config::limits::stricter;
 use crate::policy::{parts, tool_names};
+use crate::trust::Standing;
 use posse_protocol::{AgentName, AgentSpec, Budget, Context, Limits};
 
 /// How far the author of a definition is believed.
@@ -16,9 +17,11 @@ use posse_protocol::{AgentName, AgentSpec, Budget, Context, Limits};
 pub(crate) enum Trust<'a> {
     /// The user, or whoever the user chose.
     User,
-    /// A project: nobody has said that it is to be trusted. Its agents only look, and go no
-    /// further than the user's own limits.
+    /// A project. Until the user trusts it, its agents only look; they never go further than the
+    /// user's own limits.
     Project {
+        /// What is thought of it.
+        standing: &'a Standing,
         /// Those limits.
         limits: &'a Limits,
         /// What the user lets a root spend.
@@ -67,13 +70,15 @@ pub(crate) fn spec(
     if definition.permission_mode == Some(PermissionMode::Plan) {
         keep(&mut spec, tools, ToolFacts::only_looks);
     }
-    if let Trust::Project { limits, budget, .. } = trust {
+    if let Trust::Project { standing, limits, budget, .. } = trust {
         spec.limits = stricter(spec.limits, limits);
         spec.budget = narrowed(&spec.budget, &Budget::default(), budget);
         // What was done is not a project's to remove or to put away.
         spec.subagents.default_cleanup = None;
         spec.subagents.archive_after_minutes = None;
-        only_look(&mut spec, written.place(Field::Tools), tools, findings);
+        if !standing.is_trusted() {
+            only_look(&mut spec, standing, written.place(Field::Tools), tools, findings);
+        }
     }
     require_tools(&mut spec, written.place(Field::Tools), tools, findings);
     findings.first_error().is_none().then_some(spec)
@@ -135,7 +140,13 @@ pub(crate) fn keep(spec: &mut AgentSpec, tools: &[ToolFacts], wanted: impl Fn(&T
 }
 
 /// Leaves the tools that look, and says which others were named.
-fn only_look(spec: &mut AgentSpec, place: Place, tools: &[ToolFacts], findings: &mut Findings) {
+fn only_look(
+    spec: &mut AgentSpec,
+    standing: &Standing,
+    place: Place,
+    tools: &[ToolFacts],
+    findings: &mut Findings,
+) {
     let before = allowed(tools, spec.tools.as_deref(), &spec.disallowed_tools);
     let looks = |tool: &ToolFacts| LOOKING.contains(&tool.name.as_str());
     keep(spec, tools, looks);
@@ -144,15 +155,15 @@ fn only_look(spec: &mut AgentSpec, place: Place, tools: &[ToolFacts], findings: 
         before.iter().filter(|name| !kept.contains(name)).map(String::as_str).collect();
     if !lost.is_empty() && !kept.is_empty() {
         let reason = format!(
-            "only looks: {} are not granted to an agent that a project brings along; to use them, \
-             put the agent into your own folder",
+            "only looks: {} are not granted to an agent that a folder brings along which is \
+             {standing}; `posse trust` shows what it would grant",
             lost.join(", ")
         );
         findings.note(place, reason);
     } else if !lost.is_empty() && findings.first_error().is_none() {
         let reason = format!(
-            "an agent that a project brings along only looks, and it names no tool that does \
-             ({}); put it into your own folder, or give it tools of {}",
+            "an agent that a folder brings along which is {standing} only looks, and it names no \
+             tool that does ({}); `posse trust` shows what that would grant, or give it tools of {}",
             lost.join(", "),
             LOOKING.join(", ")
         );

@@ -89,6 +89,22 @@ impl File {
         }
     }
 
+    /// Takes away what can do more than narrow, and says which keys those were.
+    pub(super) fn hold_back(&mut self) -> Vec<&'static str> {
+        let mut held_back = Vec::new();
+        let mut note = |key: &'static str, was_set: bool| {
+            held_back.extend(was_set.then_some(key));
+        };
+        note("model", !std::mem::take(&mut self.model).is_empty());
+        note("small_model", self.small_model.take().is_some());
+        note("plan_model", self.plan_model.take().is_some());
+        note("effort", self.effort.take().is_some());
+        note("agent", self.agent.take().is_some());
+        note("strategy", self.strategy.take().is_some());
+        held_back.extend(self.subagents.hold_back());
+        held_back
+    }
+
     /// The keys it sets that are not a project's to set: what reaches beyond the project, and
     /// what says where keys are sent.
     pub(super) fn reserved(&self) -> Option<&'static str> {

@@ -129,6 +129,17 @@ pub(crate) struct FileSubagents {
 }
 
 impl FileSubagents {
+    /// Takes away what can do more than narrow, and says which keys those were.
+    pub(super) fn hold_back(&mut self) -> impl Iterator<Item = &'static str> {
+        let held_back = [
+            ("subagents.default_model", self.default_model.take().is_some()),
+            ("subagents.default_announce", self.default_announce.take().is_some()),
+            ("subagents.run_timeout_seconds", self.run_timeout_seconds.take().is_some()),
+            ("subagents.quiet_seconds", self.quiet_seconds.take().is_some()),
+        ];
+        held_back.into_iter().filter(|(_, was_set)| *was_set).map(|(key, _)| key)
+    }
+
     /// What is wrong with it as part of an agent's definition, if something is.
     pub(crate) fn unfit_for_an_agent(&self) -> Option<String> {
         if self.quiet_seconds.is_some() {

@@ -212,6 +212,7 @@ mod tests {
         Config::load(&Sources {
             user: write("config.toml", user),
             project: write("posse.toml", project),
+            ..Sources::default()
         })
     }
 

@@ -8,8 +8,9 @@ use crate::agents::folders::{Stamp, read};
 use crate::agents::front_matter::FILE_BYTES;
 use crate::agents::problem::{Findings, Level, Place, Problem, quoted};
 use crate::config::Config;
+use crate::trust::{self, Standing, Verdicts};
 use posse_protocol::{AgentName, SkillRules};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -22,6 +23,7 @@ pub(crate) struct Reader {
     settings: Settings,
     /// What was there when it was last read; nothing when it may have changed since unseen.
     seen: Option<Seen>,
+    verdicts: Verdicts,
 }
 
 /// What the settings say of skills.
@@ -44,6 +46,7 @@ impl Default for Settings {
 struct Seen {
     settings: Vec<Option<Stamp>>,
     folders: Vec<Folder>,
+    standings: BTreeMap<PathBuf, Standing>,
 }
 
 impl Seen {
@@ -65,9 +68,23 @@ struct Draft {
 
 impl Reader {
     /// True when what `sources` hold may differ from what was last read.
-    pub(crate) fn is_stale(&self, sources: &Sources) -> bool {
+    pub(crate) fn is_stale(&mut self, sources: &Sources) -> bool {
         let folders = folders::find(sources, &self.settings.plugins, &self.settings.extra);
-        self.seen.as_ref() != Some(&Seen { settings: stamps(sources), folders })
+        let standings = self.standings(sources, &folders);
+        self.seen.as_ref() != Some(&Seen { settings: stamps(sources), folders, standings })
+    }
+
+    /// What is thought of the folders that bring skills along.
+    fn standings(&mut self, sources: &Sources, found: &[Folder]) -> BTreeMap<PathBuf, Standing> {
+        let projects = found.iter().filter_map(|folder| match &folder.source {
+            Source::Project { path } => Some(trust::folder_of(path)),
+            _ => None,
+        });
+        let standing = |folder: PathBuf| {
+            let standing = self.verdicts.standing(&sources.settings.trust, &folder);
+            (folder, standing)
+        };
+        projects.map(standing).collect()
     }
 
     /// What `sources` hold now.
@@ -78,6 +95,7 @@ impl Reader {
         self.read_settings(sources, &mut shelf.problems);
         let folders = folders::find(sources, &self.settings.plugins, &self.settings.extra);
         let working = sources.working_folder.as_deref().and_then(|it| it.canonicalize().ok());
+        shelf.standings = self.standings(sources, &folders);
         let mut drafts = HashMap::with_capacity(self.drafts.len());
         for folder in &folders {
             shelf.note_cut(folder);
@@ -94,7 +112,8 @@ impl Reader {
             }
         }
         self.drafts = drafts;
-        self.seen = Some(Seen { settings, folders }).filter(|seen| seen.is_settled(began));
+        let seen = Seen { settings, folders, standings: std::mem::take(&mut shelf.standings) };
+        self.seen = Some(seen).filter(|seen| seen.is_settled(began));
         let Settings { rules, inherit, .. } = self.settings.clone();
         SkillCatalog::of(shelf.entries, shelf.problems, rules, inherit)
     }
@@ -110,11 +129,9 @@ impl Reader {
                 };
             }
             Err(error) => {
-                let path = error.path().to_owned();
-                let told = error.to_string();
-                let reason = told.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&told);
+                let (line, reason) = error.told();
                 let reason = format!("skills are as these settings said before: {reason}");
-                problems.push(problem(&path, Level::Error, reason));
+                problems.push(Problem { line, ..problem(error.path(), Level::Error, reason) });
             }
         }
     }
@@ -244,6 +261,7 @@ fn real_folder(
 struct Shelf {
     entries: Vec<Entry>,
     problems: Vec<Problem>,
+    standings: BTreeMap<PathBuf, Standing>,
 }
 
 impl Shelf {
@@ -282,6 +300,12 @@ impl Shelf {
                     skill,
                     shadowed_by: None,
                     is_denied: false,
+                    standing: match source {
+                        Source::Project { path } => {
+                            self.standings.get(&trust::folder_of(path)).cloned()
+                        }
+                        _ => None,
+                    },
                 }),
             }
         }

@@ -1,7 +1,7 @@
 //! Which skills a run has, and which of them it knows from the start. Decided when it starts, and
 //! stored: its parent's or all there are, and further ones; less what anybody denies.
 
-use super::{Skill, SkillCatalog, allows, body, load, tool};
+use super::{Entry, Skill, SkillCatalog, allows, body, load, scripts, tool};
 use crate::agents::Problem;
 use crate::delegation::child::Above;
 use crate::error::Error;
@@ -41,7 +41,7 @@ impl Runtime {
             (true, None) => on_offer(&catalog),
         };
         for folder in &spec.skills.extra_dirs {
-            for more in further(folder, workspace, above)? {
+            for more in further(folder, workspace, above, &catalog)? {
                 skills.retain(|known| !known.name.eq_ignore_ascii_case(&more.name));
                 skills.push(more);
             }
@@ -67,11 +67,14 @@ impl Runtime {
 
 /// All that models are told of, by name.
 fn on_offer(catalog: &SkillCatalog) -> Vec<SkillOffer> {
-    catalog.iter().filter(|skill| !skill.is_manual).map(offer).collect()
+    let untrusted = |skill: &Skill| catalog.entry(&skill.name).is_some_and(Entry::is_untrusted);
+    let offered = catalog.iter().filter(|skill| !skill.is_manual);
+    offered.map(|skill| SkillOffer { untrusted: untrusted(skill), ..offer(skill) }).collect()
 }
 
 fn offer(skill: &Skill) -> SkillOffer {
     SkillOffer {
+        untrusted: false,
         name: skill.name.clone(),
         description: skill.description.clone(),
         path: skill.folder.display().to_string(),
@@ -84,6 +87,7 @@ fn further(
     folder: &Path,
     workspace: &str,
     above: Option<&Above>,
+    known: &SkillCatalog,
 ) -> Result<Vec<SkillOffer>, Error> {
     let named = folder.display();
     let unusable = |why: String| {
@@ -103,7 +107,12 @@ fn further(
     if let Some(problem) = catalog.problems().iter().find(is_error) {
         return Err(unusable(problem.to_string()));
     }
-    Ok(on_offer(&catalog))
+    let mut offers = on_offer(&catalog);
+    // What a run finds in its folder is no more trusted than when it stands where skills do.
+    for offer in offers.iter_mut().filter(|_| above.is_some()) {
+        offer.untrusted = !known.is_trusted(Path::new(&offer.path));
+    }
+    Ok(offers)
 }
 
 fn is_known(agent: &AgentSpec, skill: &SkillOffer) -> bool {
@@ -125,7 +134,10 @@ pub(crate) fn teach(agent: &mut AgentSpec, skills: &[SkillOffer]) -> Result<(), 
         let name = name.trim();
         let offer = skills.iter().find(|offer| offer.name.eq_ignore_ascii_case(name));
         let loaded = match offer {
-            Some(offer) => body::load(Path::new(&offer.path)).map(|loaded| (offer, loaded)),
+            Some(offer) => match scripts::inert(offer) {
+                Some(why) => Err(why),
+                None => body::load(Path::new(&offer.path)).map(|loaded| (offer, loaded)),
+            },
             None => Err("it is not available here".to_owned()),
         };
         let text = match loaded {

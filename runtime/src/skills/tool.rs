@@ -2,6 +2,7 @@
 
 use super::body;
 use super::live::LiveSkills;
+use super::scripts;
 use crate::delegation::filter::Facts;
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
@@ -118,9 +119,16 @@ impl Tool for SkillTool {
             Err(why) => return refused(&why),
         };
         let (live, text) = (self.live.clone(), text(&arguments.arguments));
-        let work = move || match live.current().allows(&offer.name) {
-            true => told(&offer, &text),
-            false => Err(format!("the settings deny the skill `{}` now", offer.name)),
+        let work = move || {
+            let catalog = live.current();
+            if !catalog.allows(&offer.name) {
+                return Err(format!("the settings deny the skill `{}` now", offer.name));
+            }
+            let now = || catalog.held_back(Path::new(&offer.path));
+            match scripts::inert(&offer).or_else(now) {
+                Some(why) => Err(format!("the skill `{}` is only listed: {why}", offer.name)),
+                None => told(&offer, &text),
+            }
         };
         match tokio::task::spawn_blocking(work).await {
             Ok(Ok(text)) => ToolOutput::text(text).into(),
@@ -213,6 +221,7 @@ mod tests {
             name: format!("skill-{index}"),
             description: description.to_owned(),
             path: "/x".to_owned(),
+            untrusted: false,
             extra: Extra::default(),
         };
         (0..count).map(offer).collect()

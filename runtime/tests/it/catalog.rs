@@ -30,6 +30,7 @@ impl Place {
             settings: config::Sources {
                 user: Some(at("home/.config/posse/config.toml")),
                 project: Some(at("repo/work/posse.toml")),
+                ..config::Sources::default()
             },
             ..Sources::default()
         };
@@ -362,7 +363,7 @@ fn what_a_project_changes_can_only_narrow() {
     let catalog = place.load();
     let code = found(&catalog, "code");
     assert_eq!(code.tools, Some(vec!["Read".to_owned(), "Bash".to_owned()]));
-    assert_eq!((code.max_depth, code.model.as_deref()), (Some(2), Some("haiku")));
+    assert_eq!((code.max_depth, code.model), (Some(2), None), "whose model is not narrowing");
     assert_eq!((code.limits.turns, code.limits.tool_calls), (Some(10), Some(4)));
     assert_eq!(code.limits.cost, Some(Usd::from_dollars(1.0)));
     assert_eq!(tools(&catalog, "explore"), ["Read"], "no more than it had");
@@ -436,7 +437,7 @@ fn edits_are_seen_without_a_restart_and_a_broken_file_is_only_its_own_trouble() 
     let before = live.current();
     place.define("repo/.posse/agents/a.md", "name: a\nmodel: two");
     place.define("repo/work/.claude/agents/deep/er/b.md", "name: b");
-    place.write("repo/work/posse.toml", "[agents.code]\nmodel = \"haiku\"");
+    place.write("home/.config/posse/config.toml", "[agents.code]\nmodel = \"haiku\"");
     let after = live.refresh();
     assert_eq!(found(&before, "a").model.as_deref(), Some("one"), "a run keeps what it has");
     assert_eq!(found(&after, "a").model.as_deref(), Some("two"));
@@ -444,7 +445,7 @@ fn edits_are_seen_without_a_restart_and_a_broken_file_is_only_its_own_trouble() 
     found(&after, "b");
 
     place.write("repo/.posse/agents/a.md", "---\nname: a\n");
-    place.write("repo/work/posse.toml", "[agents.code]\nmodel = ");
+    place.write("home/.config/posse/config.toml", "[agents.code]\nmodel = ");
     let broken = live.refresh();
     assert!(broken.find(&name("a")).is_err());
     found(&broken, "b");
@@ -452,12 +453,12 @@ fn edits_are_seen_without_a_restart_and_a_broken_file_is_only_its_own_trouble() 
     let errors = problems(&broken, Level::Error).join("\n");
     assert!(
         errors.contains("a.md:1:1")
-            && errors.contains("posse.toml: error: agents are as these settings said before"),
+            && errors.contains("config.toml: error: agents are as these settings said before"),
         "{errors}"
     );
 
     std::fs::remove_dir_all(place.at("repo/.posse")).unwrap();
-    std::fs::remove_file(place.at("repo/work/posse.toml")).unwrap();
+    std::fs::remove_file(place.at("home/.config/posse/config.toml")).unwrap();
     let gone = live.refresh();
     assert_eq!(problems(&gone, Level::Error), Vec::<String>::new());
     assert!(matches!(gone.find(&name("a")), Err(Error::UnknownAgent { .. })));

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod approvals;
 mod archiving;
 mod background;
 mod bench;
@@ -31,4 +32,5 @@ mod skills;
 mod subagents_tool;
 mod tools;
 mod trees;
+mod trust;
 mod webhooks;

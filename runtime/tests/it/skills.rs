@@ -35,7 +35,7 @@ impl Shelf {
 
     fn sources(&self) -> Sources {
         let settings =
-            config::Sources { user: Some(self.path().join("config.toml")), project: None };
+            config::Sources { user: Some(self.path().join("config.toml")), ..Default::default() };
         let user_folders = vec![self.path().join("user")];
         Sources { user_folders, settings, ..Sources::default() }
     }

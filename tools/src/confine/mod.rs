@@ -57,9 +57,13 @@ pub fn is_root() -> bool {
 impl Confinement {
     /// How far the commands of a run with this grant reach.
     pub fn of(grant: &Grant) -> Confinement {
+        // What git needs of the checkout that a worktree was made from.
+        let apart = grant.worktree.iter().flat_map(|it| [&it.origin, &it.data]);
+        let skills = grant.skills.iter().map(|skill| &skill.path);
         Confinement {
             profile: grant.profile(),
             network: grant.network.clone(),
+            readable: apart.chain(skills).map(PathBuf::from).collect(),
             ..Confinement::default()
         }
     }

@@ -68,7 +68,8 @@ fn look(catalog: &AgentCatalog, path: &Path) -> Result<(usize, Vec<Problem>), Fa
         _ if real.is_dir() => sources.user_folders.push(real.clone()),
         Some("json") => sources.command_line.push(Given::File(real.clone())),
         Some("toml") => {
-            sources.settings = config::Sources { user: Some(real.clone()), project: None };
+            sources.settings =
+                config::Sources { user: Some(real.clone()), ..config::Sources::default() };
         }
         _ => sources.user_folders.extend(real.parent().map(Path::to_owned)),
     }

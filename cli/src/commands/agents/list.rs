@@ -9,6 +9,7 @@ use crate::print;
 use crate::terminal::{self, columns, fitted};
 use crate::view;
 use posse::agents::{Entry, Level, Source};
+use posse::trust::Standing;
 use posse::{AgentCatalog, LiveCatalog};
 use serde::Serialize;
 
@@ -74,10 +75,18 @@ fn row(entry: &Entry) -> [String; 4] {
             let by = clean_line(&by.to_string(), 200);
             [format!("  {name}"), String::new(), source, format!("(shadowed by {by})")]
         }
-        (None, Some(agent)) => [name, model(agent), source, tools(agent)],
+        (None, Some(agent)) => [name, model(agent), source, tools(agent) + &standing(entry)],
         (None, None) => {
             [name, String::new(), source, "cannot be used: see `posse agents check`".to_owned()]
         }
+    }
+}
+
+/// That it only looks, if nobody trusts who brings it along.
+pub fn standing(entry: &Entry) -> String {
+    match entry.standing.as_ref().filter(|standing| !standing.is_trusted()) {
+        Some(standing) => format!(" ({}: only looks)", clean_line(&standing.to_string(), 200)),
+        None => String::new(),
     }
 }
 
@@ -91,6 +100,9 @@ pub struct EntryView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     usable: bool,
+    /// What is thought of the folder that brings it along.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standing: Option<&'a Standing>,
     shadowed_by: Option<&'a Source>,
     #[serde(skip_serializing_if = "<[std::path::PathBuf]>::is_empty")]
     changed_by: &'a [std::path::PathBuf],
@@ -113,6 +125,7 @@ impl<'a> EntryView<'a> {
             path: entry.path.as_deref(),
             line: entry.line,
             usable: entry.agent.is_some(),
+            standing: entry.standing.as_ref(),
             shadowed_by: entry.shadowed_by.as_ref(),
             changed_by: &entry.changed_by,
             agent: entry.agent.as_ref(),

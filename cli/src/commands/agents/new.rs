@@ -63,7 +63,7 @@ pub fn run(common: &Common, name: &str, place: &Place) -> Result<Code, Failure> 
     print::note("next: say in its description when to use it, and write its prompt");
     if matches!(place, Place::Project(_)) {
         print::note(
-            "      an agent of a project only looks; `--user` is for those that change files",
+            "      an agent of a project only looks until you `posse trust` it; `--user` is for your own",
         );
     }
     print::note(format!("      posse agents check {}", path.display()));

@@ -1,7 +1,7 @@
 //! `posse agents show`: an agent as it is used.
 
 use super::super::{Common, folder};
-use super::list::EntryView;
+use super::list::{EntryView, standing};
 use super::model;
 use crate::args::CatalogOptions;
 use crate::clean::{clean, clean_line};
@@ -51,6 +51,8 @@ struct Shown<'a> {
     /// Those that have its name and are not used.
     shadows: Vec<String>,
     problems: Vec<&'a Problem>,
+    #[serde(skip)]
+    standing: String,
 }
 
 impl<'a> Shown<'a> {
@@ -85,6 +87,7 @@ impl<'a> Shown<'a> {
                 Vec::new()
             },
             granted_tools,
+            standing: standing(entry),
             shadows: catalog
                 .entries()
                 .iter()
@@ -98,7 +101,7 @@ impl<'a> Shown<'a> {
     fn facts(&self, agent: &AgentSpec, config: &Config) -> Vec<(&'static str, String)> {
         let mut facts = vec![
             ("agent", agent.name.to_string()),
-            ("from", self.entry.place()),
+            ("from", self.entry.place() + &self.standing),
             ("about", clean_line(&agent.description, 1_000)),
             ("model", format!("{}{}", model(agent), meaning(agent, config))),
             ("tools", clean_line(&self.granted_tools.join(", "), 400)),

@@ -1,0 +1,27 @@
+//! Options of `posse trust`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct TrustOptions {
+    /// Which folder, with those above it in its repository [default: the current one]
+    pub folder: Option<PathBuf>,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+    #[command(subcommand)]
+    pub verb: Option<TrustVerb>,
+}
+
+#[derive(Subcommand)]
+pub enum TrustVerb {
+    /// List the folders that you trust, and whether they have changed since
+    List,
+    /// Trust a folder no longer, nor those above it in its repository
+    Remove {
+        /// Which folder [default: the current one]
+        folder: Option<PathBuf>,
+    },
+}

@@ -1,0 +1,165 @@
+//! `posse trust`: whom you trust, and with what.
+
+mod review;
+
+use super::{Common, folder};
+use crate::args::{TrustOptions, TrustVerb};
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use crate::{print, view};
+use posse::trust::{Act, Brought, Standing, TrustError, TrustLog};
+use review::Review;
+use serde::Serialize;
+use serde_json::json;
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+
+pub fn run(common: &Common, options: &TrustOptions) -> Result<Code, Failure> {
+    match &options.verb {
+        None => trust(common, options),
+        Some(TrustVerb::List) => list(common),
+        Some(TrustVerb::Remove { folder }) => remove(common, folder.as_ref()),
+    }
+}
+
+impl From<TrustError> for Failure {
+    fn from(error: TrustError) -> Self {
+        let message = error.to_string();
+        match error {
+            TrustError::Unusable { .. } => Failure { code: Code::Store, message, hint: None },
+            TrustError::Damaged { .. } => Failure { code: Code::Store, message, hint: None }
+                .hint("if you do not know why, remove the file and trust your folders anew"),
+        }
+    }
+}
+
+impl Common {
+    /// Where decisions about trust are recorded.
+    pub fn trust_log(&self) -> Result<TrustLog, Failure> {
+        let path = self.trust.log.as_ref().ok_or_else(|| {
+            Failure::usage("nowhere to keep whom you trust: neither HOME nor XDG_STATE_HOME is set")
+        })?;
+        Ok(TrustLog::at(path))
+    }
+}
+
+fn trust(common: &Common, options: &TrustOptions) -> Result<Code, Failure> {
+    let folder = folder(options.folder.as_ref())?;
+    let log = common.trust_log()?;
+    let found = Brought::around(&folder)
+        .map_err(|why| Failure::usage(format!("{} cannot be trusted: {why}", folder.display())))?;
+    log.decisions()?;
+    let new: Vec<&Brought> = found
+        .iter()
+        .filter(|brought| !common.trust.standing(&brought.folder).is_trusted())
+        .collect();
+    let review = Review::of(common, &folder, &new)?;
+    let is_agreed = !new.is_empty() && (options.yes || asked(common, &review)?);
+    if is_agreed {
+        for (brought, shown) in new.iter().zip(&review.folders) {
+            log.record(Act::Trusted, &brought.folder, &brought.digest, &shown.lines())?;
+        }
+    }
+    if common.global.json {
+        print::json_pretty(&json!({"trusted": is_agreed, "folders": review.folders}))?;
+    }
+    let told = folder.display();
+    match (is_agreed, new.is_empty(), found.is_empty()) {
+        (true, ..) => note(common, "trusted; the next change of any of it asks again"),
+        (_, true, true) => note(common, format!("{told} brings nothing along that needs trust")),
+        (_, true, _) => note(common, format!("{told} is trusted already, as it is")),
+        _ if options.yes || std::io::stdin().is_terminal() => note(common, "not trusted"),
+        _ => {
+            return Err(Failure::usage("nothing is trusted: there is nobody to ask")
+                .hint("look at what is listed, then say --yes"));
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// Shows what is to be trusted, and asks if there is somebody to ask.
+fn asked(common: &Common, review: &Review) -> Result<bool, Failure> {
+    if !common.global.json {
+        review.print()?;
+    }
+    if !std::io::stdin().is_terminal() || common.global.json {
+        return Ok(false);
+    }
+    print::note_piece("Trust exactly this? [y/N] ");
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| Failure::usage(format!("cannot read the answer: {error}")))?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// A folder that is trusted, as `--json` prints it.
+#[derive(Serialize)]
+struct Listed {
+    folder: PathBuf,
+    standing: Standing,
+    at: u64,
+    digest: String,
+    brought: Vec<String>,
+}
+
+fn list(common: &Common) -> Result<Code, Failure> {
+    let trusted = common.trust_log()?.trusted()?;
+    let listed: Vec<Listed> = trusted
+        .into_values()
+        .map(|decision| Listed {
+            standing: common.trust.standing(&decision.folder),
+            folder: decision.folder,
+            at: decision.at,
+            digest: decision.digest,
+            brought: decision.brought,
+        })
+        .collect();
+    if common.global.json {
+        print::json_pretty(&listed)?;
+        return Ok(Code::Done);
+    }
+    for Listed { folder, standing, at, .. } in &listed {
+        let folder = clean_line(&folder.display().to_string(), 400);
+        print::line(format!("{}  {folder}  {standing}", view::timestamp(*at)))?;
+    }
+    if listed.is_empty() {
+        note(common, "no folder is trusted; `posse trust FOLDER` shows what one brings along");
+    }
+    Ok(Code::Done)
+}
+
+fn remove(common: &Common, named: Option<&PathBuf>) -> Result<Code, Failure> {
+    let log = common.trust_log()?;
+    let trusted = log.trusted()?;
+    // A folder that is gone is known by the path that was recorded.
+    let folder = folder(named).or_else(|failure| match named {
+        Some(path) if trusted.contains_key(path) => Ok(path.clone()),
+        _ => Err(failure),
+    })?;
+    let around = posse::trust::repository(&folder);
+    let removed: Vec<&Path> =
+        around.iter().map(PathBuf::as_path).filter(|it| trusted.contains_key(*it)).collect();
+    if removed.is_empty() {
+        return Err(Failure::usage(format!("{} is not trusted", folder.display()))
+            .hint("`posse trust list` shows which folders are"));
+    }
+    for folder in &removed {
+        log.record(Act::Removed, folder, "", &[])?;
+    }
+    if common.global.json {
+        print::json_pretty(&json!({"removed": removed}))?;
+    }
+    for folder in removed {
+        note(
+            common,
+            format!("{} is trusted no longer", clean_line(&folder.display().to_string(), 400)),
+        );
+    }
+    Ok(Code::Done)
+}
+
+fn note(common: &Common, text: impl std::fmt::Display) {
+    if !common.global.quiet && !common.global.json {
+        print::note(text);
+    }
+}

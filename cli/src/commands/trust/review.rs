@@ -1,0 +1,160 @@
+//! What folders bring along, and what trusting them would change.
+
+use super::super::Common;
+use crate::clean::clean_line;
+use crate::exit::Failure;
+use crate::{print, view};
+use posse::LiveCatalog;
+use posse::agents::{Source, ToolFacts};
+use posse::config::{Config, Sources};
+use posse::skills::Source as SkillSource;
+use posse::trust::{Brought, Trustees};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+pub struct Review {
+    pub folders: Vec<Shown>,
+}
+
+/// What one folder brings along, as `--json` prints it.
+#[derive(Serialize)]
+pub struct Shown {
+    folder: PathBuf,
+    digest: String,
+    agents: Vec<ShownAgent>,
+    skills: Vec<ShownSkill>,
+    /// Keys of its settings that would have an effect.
+    settings: Vec<&'static str>,
+    /// All files that the trust is for.
+    files: Vec<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct ShownAgent {
+    name: String,
+    path: PathBuf,
+    /// The tools it would have.
+    tools: Vec<String>,
+    /// Those it has without.
+    tools_now: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ShownSkill {
+    name: String,
+    path: PathBuf,
+    scripts: Vec<String>,
+}
+
+impl Review {
+    /// What trusting `found`, which stand around `folder`, would change.
+    pub fn of(common: &Common, folder: &Path, found: &[&Brought]) -> Result<Self, Failure> {
+        let untrusted = Sources { trust: Trustees::default(), ..common.sources(folder) };
+        let held_back = Config::load(&untrusted)?.held_back;
+        let mut trusting = common.clone();
+        trusting.trust_for_now(folder)?;
+        let now = LiveCatalog::load(common.agent_sources(folder, &[])).current();
+        let then = LiveCatalog::load(trusting.agent_sources(folder, &[])).current();
+        let skills = common.skills(Some(folder.to_owned())).current();
+        let tools = ToolFacts::built_in();
+        let granted = |entry: &posse::agents::Entry| {
+            entry.agent.as_ref().map_or_else(Vec::new, |agent| ToolFacts::granted(&tools, agent))
+        };
+        let shown = |brought: &&Brought| {
+            let agents = then.entries().iter().filter_map(|entry| {
+                let Source::Project { path } = &entry.source else { return None };
+                let path = entry.path.as_ref().filter(|_| is_of(path, &brought.folder))?;
+                let same =
+                    |it: &&posse::agents::Entry| it.source == entry.source && it.name == entry.name;
+                let before = now.entries().iter().find(same);
+                Some(ShownAgent {
+                    name: entry.name.to_string(),
+                    path: below(path, &brought.folder),
+                    tools: granted(entry),
+                    tools_now: before.map_or_else(Vec::new, granted),
+                })
+            });
+            let skills = skills.entries().iter().filter_map(|entry| {
+                let SkillSource::Project { path } = &entry.source else { return None };
+                let skill = entry.skill.as_ref().filter(|_| is_of(path, &brought.folder))?;
+                let scripts = skill.scripts();
+                (!scripts.is_empty()).then(|| ShownSkill {
+                    name: entry.name.clone(),
+                    path: below(&skill.folder, &brought.folder),
+                    scripts,
+                })
+            });
+            Shown {
+                folder: brought.folder.clone(),
+                digest: brought.digest.clone(),
+                agents: agents.collect(),
+                skills: skills.collect(),
+                settings: match brought.folder == folder {
+                    true => held_back.iter().map(|key| key.value).collect(),
+                    false => Vec::new(),
+                },
+                files: brought.files.clone(),
+            }
+        };
+        Ok(Review { folders: found.iter().map(shown).collect() })
+    }
+
+    pub fn print(&self) -> Result<(), Failure> {
+        for shown in &self.folders {
+            let folder = clean_line(&shown.folder.display().to_string(), 400);
+            print::line(format!("{folder} brings along:"))?;
+            for line in shown.lines() {
+                print::line(format!("  {line}"))?;
+            }
+            let files = view::count(shown.files.len() as u64, "file");
+            print::line(format!("  {files} in all; any change of them asks again"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Shown {
+    /// What it is, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for ShownAgent { name, path, tools, tools_now } in &self.agents {
+            let more: Vec<&str> =
+                tools.iter().filter(|it| !tools_now.contains(it)).map(String::as_str).collect();
+            let effect = match more.as_slice() {
+                [] => "would have no more tools than now".to_owned(),
+                more => format!("would also have {}", more.join(", ")),
+            };
+            lines.push(format!("agent {name} ({}): {effect}", path.display()));
+        }
+        for ShownSkill { name, path, scripts } in &self.skills {
+            let scripts = scripts.join(", ");
+            let path = path.display();
+            lines.push(format!("skill {name} ({path}): could be loaded, with scripts {scripts}"));
+        }
+        if !self.settings.is_empty() {
+            let keys = self.settings.join(", ");
+            lines.push(format!("settings (posse.toml): {keys} would have an effect"));
+        }
+        let is_told = |file: &PathBuf| {
+            let is_settings = file.as_path() == Path::new("posse.toml");
+            self.agents.iter().any(|agent| agent.path == *file)
+                || self.skills.iter().any(|skill| file.starts_with(&skill.path))
+                || is_settings && !self.settings.is_empty()
+        };
+        let others = self.files.iter().filter(|file| !is_told(file));
+        let others: Vec<String> = others.map(|file| file.display().to_string()).collect();
+        if !others.is_empty() {
+            lines.push(format!("without an effect of their own: {}", others.join(", ")));
+        }
+        lines.iter().map(|line| clean_line(line, 1_000)).collect()
+    }
+}
+
+/// True when what stands at `path` is brought along by `folder`.
+fn is_of(path: &Path, folder: &Path) -> bool {
+    path.parent() == Some(folder) || path.parent().and_then(Path::parent) == Some(folder)
+}
+
+fn below(path: &Path, folder: &Path) -> PathBuf {
+    path.strip_prefix(folder).unwrap_or(path).to_owned()
+}
