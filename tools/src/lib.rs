@@ -74,11 +74,11 @@ pub fn toolset_within(
     launcher: Option<&Launcher>,
     confinement: &Confinement,
 ) -> Vec<Arc<dyn Tool>> {
-    toolset_ruled(workspace, scratch, read_only, launcher, confinement, None)
+    toolset_obeying(workspace, scratch, read_only, launcher, confinement, None)
 }
 
-/// The same, with rules about files beside those of the confinement.
-pub fn toolset_ruled(
+/// The same, where the file tools use no file that `rules` refuse.
+pub fn toolset_obeying(
     workspace: &Arc<Workspace>,
     scratch: Option<&Scratch>,
     read_only: Vec<ReadOnly>,

@@ -44,17 +44,17 @@ impl Existing {
 impl Target {
     /// Finds the folder of `place`, creating it where it is missing. A link is followed to the
     /// file it names, as long as that is below the same root.
-    pub(crate) fn find(place: &Place) -> Result<Target, PathError> {
-        place.require_writable()?;
-        let dir = place.dir();
-        let is_link = dir.symlink_metadata(place.path()).is_ok_and(|found| found.is_symlink());
+    pub(crate) fn find(asked: &Place) -> Result<Target, PathError> {
+        asked.require_writable()?;
+        let dir = asked.dir();
+        let is_link = dir.symlink_metadata(asked.path()).is_ok_and(|found| found.is_symlink());
         let place = if is_link {
-            place.canonical().map_err(|error| match error {
+            asked.canonical().map_err(|error| match error {
                 PathError::Missing { path, .. } => PathError::DanglingLink { path },
                 other => other,
             })?
         } else {
-            place.clone()
+            asked.clone()
         };
         let Some(name) = place.path().file_name().map(OsStr::to_owned) else {
             return Err(PathError::Folder { path: place.show() });
@@ -71,7 +71,7 @@ impl Target {
             found => found,
         };
         let folder = folder.map_err(|error| place.at(parent.to_owned()).explain(error))?;
-        place.check(Usage::Change, &folder, Path::new(&name))?;
+        asked.check(Usage::Change, &folder, Path::new(&name))?;
         Ok(Target { folder, name, place })
     }
 

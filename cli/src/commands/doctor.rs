@@ -50,8 +50,7 @@ fn tell(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
     let working = Backend::ALL.map(|backend| (backend, launcher.check(backend)));
     let landlock = landlock_version();
     let open = open_holes(landlock);
-    let CommandLimits { memory_bytes, processes, file_bytes, open_files } =
-        CommandLimits::default();
+    let CommandLimits { memory_bytes, processes, file_bytes, open_files } = CommandLimits::usual();
     if common.global.json {
         let pair = |name: String, result: Result<String, String>| match result {
             Ok(value) => json!({"name": name, "value": value, "problem": null}),
@@ -69,7 +68,7 @@ fn tell(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
             "profiles": profiles,
             "backends": backends,
             "landlock_version": landlock,
-            "limits": CommandLimits::default(),
+            "limits": CommandLimits::usual(),
             "open": open,
         }))?;
         return Ok(Code::Done);

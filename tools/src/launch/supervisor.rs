@@ -380,7 +380,7 @@ mod tests {
             program: "bash".into(),
             args: vec!["-c".into(), OsString::from_vec(b"\xFF\n\"".to_vec())],
             walls: None,
-            limits: CommandLimits::default(),
+            limits: CommandLimits::usual(),
         };
         let mut bytes = order.encode();
         bytes.extend(b"more");

@@ -17,6 +17,7 @@ mod load;
 mod memory;
 mod meter;
 mod model;
+mod policy;
 mod process;
 mod raw;
 mod recovery;
@@ -52,6 +53,8 @@ pub enum Bench {
     Governor(governor::Governor),
     /// Confinement: what it adds to the start of a command
     Confinement(confinement::Confinement),
+    /// Rules: decisions about calls
+    Policy(policy::PolicyBench),
     /// A process that a benchmark starts
     #[command(subcommand, hide = true)]
     Part(Part),
@@ -106,6 +109,7 @@ impl Bench {
             Bench::Registry(registry) => registry.run(),
             Bench::Governor(governor) => governor.run(),
             Bench::Confinement(confinement) => confinement.run(),
+            Bench::Policy(policy) => policy.run(),
             Bench::Part(part) => part.run(),
         };
         match result {
