@@ -71,6 +71,13 @@ pub struct Global {
     pub quiet: bool,
 }
 
+#[derive(Args, Clone)]
+pub struct DoctorOptions {
+    /// Try to break out of each confinement, and show what succeeds
+    #[arg(long)]
+    pub sandbox: bool,
+}
+
 #[derive(Subcommand)]
 pub enum Command {
     /// Run an agent on a task and print its answer
@@ -101,6 +108,8 @@ pub enum Command {
     Daemon(DaemonVerb),
     /// Show the settings in force and where each came from
     Config,
+    /// Show what confines the commands of agents here, and what is missing
+    Doctor(DoctorOptions),
     /// Watch a scripted agent work on this folder, without a key
     Demo(DemoOptions),
     /// Serve a scripted model over HTTP, for tests

@@ -92,6 +92,7 @@ async fn dispatch(
         Command::Webhooks(verb) => commands::webhooks::run(&common, verb).await,
         Command::Models(options) => commands::models::run(common, options).await,
         Command::Daemon(verb) => commands::daemon::run(common, verb).await,
+        Command::Doctor(options) => commands::doctor::run(&common, &options).await,
         Command::Config => commands::config::run(&common).await,
         Command::Demo(options) => commands::demo::run(common, options).await,
         Command::FakeModel(options) => commands::fake_model::run(common, options).await,

@@ -10,6 +10,7 @@ pub mod config;
 pub mod cost;
 pub mod daemon;
 pub mod demo;
+pub mod doctor;
 pub mod fake_model;
 mod follow;
 pub mod models;

@@ -50,6 +50,7 @@ async fn help_reads_well() {
         "models",
         "models test",
         "config",
+        "doctor",
         "demo",
         "fake-model",
         "completions",

@@ -11,6 +11,7 @@ mod chat;
 mod chat_commands;
 mod cleaning;
 mod codes;
+mod confinement;
 mod control;
 mod cost;
 mod crash;

@@ -102,7 +102,7 @@ impl Launcher {
             environment: Environment::default(),
             grace: GRACE,
             backends: Backends::default(),
-            limits: CommandLimits::default(),
+            limits: CommandLimits::usual(),
             hidden: Vec::new(),
         }))
     }

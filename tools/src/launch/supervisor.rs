@@ -30,6 +30,9 @@ pub(super) const CLEAN_UP: Duration = Duration::from_secs(5);
 /// gigabyte a second, a tenth of one more is had than allowed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How many of the dead are buried before looking up: a fork bomb makes more all the time.
+const BURIED_AT_ONCE: u32 = 256;
+
 /// What the host wants run.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
@@ -354,7 +357,7 @@ impl Reaper {
     }
 
     pub(super) fn reap(&mut self) -> Children {
-        loop {
+        for _ in 0..BURIED_AT_ONCE {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((child, status))) if child == self.child => self.status = Some(status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -362,6 +365,7 @@ impl Reaper {
                 Err(_) => return Children::None,
             }
         }
+        Children::Some
     }
 
     /// Kills until nobody is left. Returns how many there were, and how many could not be
@@ -400,7 +404,7 @@ mod tests {
             program: "bash".into(),
             args: vec!["-c".into(), OsString::from_vec(b"\xFF\n\"".to_vec())],
             walls: None,
-            limits: CommandLimits::default(),
+            limits: CommandLimits::usual(),
         };
         let mut bytes = order.encode();
         bytes.extend(b"more");

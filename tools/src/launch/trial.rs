@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const BUBBLEWRAP: &str = "bwrap";
 const USUAL_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
+/// Folders of which a command sees little or nothing.
+const HIDDEN: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/home", "/root"];
+
 impl Launcher {
     /// What stands around a command, or nothing for one that is not confined.
     pub(super) fn walls(
@@ -51,7 +54,7 @@ impl Launcher {
             link,
             workspace: PathBuf::from("/"),
             writable: confinement.writable.clone(),
-            readable: confinement.readable.clone(),
+            readable: confinement.readable.iter().cloned().chain(self.programs()).collect(),
             hidden: self.0.hidden.clone(),
             homes: self.homes(),
         }
@@ -64,6 +67,13 @@ impl Launcher {
 
     fn variable(&self, name: &str) -> Option<&OsStr> {
         self.0.environment.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
+    }
+
+    /// Folders in which the user's programs are, where they would be hidden otherwise.
+    fn programs(&self) -> impl Iterator<Item = PathBuf> {
+        let folders = std::env::split_paths(self.variable("PATH").unwrap_or_default());
+        let folders = folders.filter(|path| HIDDEN.iter().any(|hidden| path.starts_with(hidden)));
+        folders.filter_map(|folder| folder.canonicalize().ok()).collect::<Vec<_>>().into_iter()
     }
 
     /// Where the program is. The user's own choice comes first, so a relative path does not count.
@@ -96,7 +106,7 @@ impl Launcher {
             program: "true".into(),
             args: Vec::new(),
             walls: Some(self.walls_of(backend, &confinement)),
-            limits: CommandLimits::default(),
+            limits: CommandLimits::usual(),
         };
         match self.ask(&order) {
             Ok((Ending::Exited(0), _)) => Ok(()),
