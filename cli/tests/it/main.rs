@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 mod agents;
+mod audit;
 mod budgets;
 mod bulk;
 mod cassette;
