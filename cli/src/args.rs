@@ -1,8 +1,10 @@
 //! The command line: names, help, values. No logic.
 
+mod audit;
 mod selection;
 mod trust;
 
+pub use audit::{AuditFilters, AuditVerb};
 pub use selection::{Choice, Filters, Targets};
 pub use trust::{TrustOptions, TrustVerb};
 
@@ -71,6 +73,13 @@ pub struct Global {
     pub quiet: bool,
 }
 
+#[derive(Args, Clone)]
+pub struct DoctorOptions {
+    /// Try to break out of each confinement, and show what succeeds
+    #[arg(long)]
+    pub sandbox: bool,
+}
+
 #[derive(Subcommand)]
 pub enum Command {
     /// Run an agent on a task and print its answer
@@ -91,6 +100,9 @@ pub enum Command {
     Skills(SkillsVerb),
     /// Trust what a folder brings along: agents, skills with scripts, settings
     Trust(TrustOptions),
+    /// List, export and check what was decided and done
+    #[command(subcommand)]
+    Audit(AuditVerb),
     /// List and test webhooks; list what they are told, and send it again
     #[command(subcommand)]
     Webhooks(WebhooksVerb),
@@ -101,6 +113,8 @@ pub enum Command {
     Daemon(DaemonVerb),
     /// Show the settings in force and where each came from
     Config,
+    /// Show what confines the commands of agents here, and what is missing
+    Doctor(DoctorOptions),
     /// Watch a scripted agent work on this folder, without a key
     Demo(DemoOptions),
     /// Serve a scripted model over HTTP, for tests

@@ -54,15 +54,23 @@ pub struct Grant {
     pub extra: Extra,
 }
 
+/// True when a rule of a scope narrows what may be written.
+fn is_about_writing(rule: &str) -> bool {
+    let name = rule.split('(').next().unwrap_or_default().trim().to_ascii_lowercase();
+    ["write", "edit", "create_file", "str_replace", "replace"].iter().any(|it| name.starts_with(it))
+}
+
 fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
 impl Grant {
-    /// How far its own processes reach: no further than its file tools, and nowhere in a plan.
+    /// How far its own processes reach: no further than its file tools, and nowhere in a plan. A
+    /// shell cannot be kept to some paths of the workspace, so where its writing is, it only reads.
     pub fn profile(&self) -> Profile {
         let writes = self.allows("Write") || self.allows("Edit");
-        match writes && self.mode != Mode::Plan {
+        let narrowed = self.scopes.iter().flatten().any(|rule| is_about_writing(rule));
+        match writes && !narrowed && self.mode != Mode::Plan {
             true => self.reach,
             false => Profile::ReadOnly,
         }

@@ -73,6 +73,12 @@ pub struct AgentSpec {
     /// How much it and everything below it may spend together.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,
+    /// What its tools may be called with besides: lists of rules, as in [`crate::Grant::scopes`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<Vec<String>>,
+    /// Whom its processes may talk to, and those of the runs below it; `None` is as its caller's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
     /// Where it works apart from its caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
@@ -106,6 +112,8 @@ impl AgentSpec {
             subagents: SubagentRules::default(),
             limits: Limits::default(),
             budget: Budget::default(),
+            scopes: Vec::new(),
+            network: None,
             isolation: None,
             extra: Extra::default(),
         }

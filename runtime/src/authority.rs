@@ -7,7 +7,7 @@ use crate::delegation::rules::Rules;
 use crate::error::Error;
 use crate::policy::{Policy, Rule, RuleError, Today, denials, scopes};
 use crate::runtime::RuntimeConfig;
-use posse_protocol::{AgentSpec, Grant, Mode, Network, Permissions, Profile, RunSpec};
+use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec};
 
 /// Fills in what `grant` says of rules, mode, reach and network: of a run of `agent` that `spec`
 /// asks for, on behalf of a run with the grant `above` if there is one, whose rules for what it
@@ -27,6 +27,7 @@ pub(crate) fn narrow(
     let deny = deny.chain([agent.disallowed_tools.as_slice(), spec.tools.deny.as_slice()]);
     grant.scopes = above.map_or_else(Vec::new, |above| above.scopes.clone());
     grant.scopes.extend(allow.filter_map(scopes));
+    grant.scopes.extend(agent.scopes.iter().cloned());
     grant.permissions = match above {
         // What whoever starts a child allows it would make it laxer.
         Some(above) => above.permissions.clone(),
@@ -53,10 +54,13 @@ pub(crate) fn narrow(
     let wanted = spec.reach.or(reach).unwrap_or(Profile::WorkspaceWrite);
     grant.reach = reach.map_or(wanted, |reach| reach.min(wanted));
     grant.network = match (above, &spec.network) {
-        (None, wanted) => wanted.clone().unwrap_or(Network::Off),
+        (None, wanted) => wanted.clone().unwrap_or_else(|| config.network.clone()),
         (Some(above), None) => above.network.clone(),
         (Some(above), Some(wanted)) => above.network.meet(wanted),
     };
+    if let Some(network) = &agent.network {
+        grant.network = grant.network.meet(network);
+    }
     grant.attended = above.map_or(spec.attended, |above| above.attended);
 }
 

@@ -10,6 +10,7 @@ use crate::execute::Workbench;
 use crate::handle::{Events, RunHandle};
 use crate::journal::create;
 use crate::lanes::LaneCaps;
+use crate::redact::Redactor;
 use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
 use crate::surroundings::ByFolder;
@@ -17,11 +18,12 @@ use crate::webhooks::{self, Sender, Webhook};
 use posse_agent::{Patience, Tool, Transcript, Waits};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
 use posse_protocol::{
-    Budget, CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Mode, Permissions,
-    Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
+    Budget, CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Mode, Network,
+    Permissions, Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
 };
 use posse_store::{
-    Append, Durability, Filter, Guard, Options, Ownership, RunRow, SqliteStore, Store, StoreError,
+    Append, Durability, Filter, Guard, Options, Ownership, RunRow, Scrub, SqliteStore, Store,
+    StoreError,
 };
 use posse_tools::launch::Launcher;
 use std::collections::HashMap;
@@ -77,6 +79,8 @@ pub struct RuntimeConfig {
     pub mode: Mode,
     /// Rules about calls of all runs. What they deny or ask about holds for runs that began before.
     pub permissions: Permissions,
+    /// Whom the processes of runs may talk to, unless a run says otherwise.
+    pub network: Network,
     /// The user's home folder, for rules with `~/`.
     pub home: Option<PathBuf>,
     /// The agents there are.
@@ -105,6 +109,8 @@ pub struct RuntimeConfig {
     pub webhooks: Vec<Webhook>,
     /// What becomes of runs that have ended.
     pub lifecycle: Lifecycle,
+    /// What is to be stored nowhere and told to no agent, beside the keys themselves.
+    pub redactor: Redactor,
 }
 
 impl RuntimeConfig {
@@ -132,6 +138,7 @@ impl RuntimeConfig {
             budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
             mode: Mode::default(),
             permissions: Permissions::default(),
+            network: Network::Off,
             home: None,
             agents: AgentCatalog::built_in().into(),
             skills: LiveSkills::default(),
@@ -145,6 +152,7 @@ impl RuntimeConfig {
             shutdown_after: Duration::from_secs(5),
             webhooks: Vec::new(),
             lifecycle: Lifecycle::default(),
+            redactor: Redactor::default(),
         }
     }
 }
@@ -234,8 +242,13 @@ impl Runtime {
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
         webhooks::check(&config.webhooks)?;
         authority::check(&config.permissions, &config.tool_facts())?;
-        let options =
-            Options { durability: config.durability, ..Options::new(config.database.clone()) };
+        config.redactor = config.redactor.and(config.keys.secrets(&config.catalog));
+        let scrub: Arc<dyn Scrub> = Arc::new(config.redactor.clone());
+        let options = Options {
+            durability: config.durability,
+            scrub: Some(scrub).filter(|_| !config.redactor.is_empty()),
+            ..Options::new(config.database.clone())
+        };
         let lease = options.lease;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
         let (catalog, keys) = (config.catalog.clone(), config.keys.clone());

@@ -24,6 +24,26 @@ pub(crate) fn path_of_handle(handle: &impl AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
+/// Moves this process, which must have no other threads, into `network`, and into the users'
+/// namespace that owns it, in which it may.
+pub(crate) fn enter_network(network: &std::fs::File) -> io::Result<()> {
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+    use std::os::fd::FromRawFd;
+    /// Asks a namespace for the users' namespace that owns it.
+    const NS_GET_USERNS: libc::c_ulong = 0xb701;
+    #[expect(unsafe_code, reason = "neither the standard library nor rustix offers it")]
+    // SAFETY: the request takes no argument and returns a new descriptor, or an error.
+    let owner = unsafe {
+        match libc::ioctl(network.as_raw_fd(), NS_GET_USERNS as _) {
+            -1 => return Err(io::Error::last_os_error()),
+            descriptor => OwnedFd::from_raw_fd(descriptor),
+        }
+    };
+    move_into_link_name_space(owner.as_fd(), Some(LinkNameSpaceType::User))?;
+    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+    Ok(())
+}
+
 /// Where the file behind `handle` is now, as the kernel says.
 pub(crate) fn real_path(handle: impl AsFd) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()))

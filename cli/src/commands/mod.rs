@@ -2,6 +2,7 @@
 
 pub mod agents;
 mod asking;
+pub mod audit;
 mod background;
 mod cassette;
 pub mod chat;
@@ -10,6 +11,7 @@ pub mod config;
 pub mod cost;
 pub mod daemon;
 pub mod demo;
+pub mod doctor;
 pub mod fake_model;
 mod follow;
 pub mod models;
@@ -189,6 +191,7 @@ impl Common {
             webhooks: self.webhooks(config, cassette.as_ref())?,
             stall_after: config.stall_after.value,
             cassette,
+            redactor: posse::redact::Redactor::new(self.environment.secrets()),
             ..RuntimeConfig::new(self.database()?, self.keys(config))
         })
     }

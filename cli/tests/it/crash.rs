@@ -62,7 +62,7 @@ async fn a_demo_that_was_killed_goes_on_and_shows_which_call_was_interrupted() {
     // The last tool of the demo asks git, which here never answers.
     let git = world.folder.path().join("bin/git");
     std::fs::create_dir(git.parent().unwrap()).unwrap();
-    std::fs::write(&git, "#!/bin/sh\necho $$ > pid\nexec sleep 600\n").unwrap();
+    std::fs::write(&git, "#!/bin/sh\necho $POSSE_SCRATCH > pid\nexec sleep 600\n").unwrap();
     std::fs::set_permissions(&git, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", git.parent().unwrap().display());
     let demo = || {

@@ -4,6 +4,7 @@
 
 mod agents;
 mod asking;
+mod audit;
 mod budgets;
 mod bulk;
 mod cassette;
@@ -11,6 +12,7 @@ mod chat;
 mod chat_commands;
 mod cleaning;
 mod codes;
+mod confinement;
 mod control;
 mod cost;
 mod crash;

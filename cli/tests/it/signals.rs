@@ -35,7 +35,7 @@ async fn interrupt_stops_a_run_that_can_be_resumed() {
 
 #[tokio::test]
 async fn a_second_interrupt_ends_at_once_whatever_a_command_ignores() {
-    let stubborn = "trap '' TERM INT HUP; echo $$ > pid; while :; do sleep 0.05; done";
+    let stubborn = "trap '' TERM INT HUP; echo $POSSE_SCRATCH > pid; while :; do sleep 0.05; done";
     let world = World::new(Script::turns([bash(stubborn), Reply::text("over")])).await;
     let running = world.start(&["run", "x"]);
     let pid = world.lines_in("pid", 1).await;

@@ -263,14 +263,24 @@ pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// True while this process lives.
+/// True while this process lives: by its number, or, for a command of an agent, whose own number
+/// means nothing outside of what confines it, by the scratch folder that its run has to itself.
 pub fn lives(pid: &str) -> bool {
-    let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    let Ok(number) = pid.trim().parse() else { return any_has(pid.trim()) };
+    let pid = Pid::from_raw(number).unwrap();
     let zombie = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
     };
     test_kill_process(pid).is_ok() && !zombie()
+}
+
+/// True while a process has `text` in its environment.
+fn any_has(text: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        environment.windows(text.len()).any(|part| part == text.as_bytes())
+    })
 }
 
 /// Waits until this process is gone.
@@ -284,7 +294,7 @@ pub fn bash(command: &str) -> Reply {
 }
 
 /// A command that notes that it began, and its process, and then goes on for long.
-pub const LONG: &str = "echo began >> ledger; echo $$ > pid; exec sleep 600";
+pub const LONG: &str = "echo began >> ledger; echo $POSSE_SCRATCH > pid; exec sleep 600";
 
 /// Permissions of a file.
 pub fn mode(path: &Path) -> u32 {

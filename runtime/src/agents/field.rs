@@ -108,7 +108,7 @@ impl Field {
 
     /// True when nothing acts on it yet, however sound its value is.
     pub(crate) fn is_not_in_force(self) -> bool {
-        matches!(self, McpServers | Hooks | Memory | OmitClaudeMd | Network | Paths)
+        matches!(self, McpServers | Hooks | Memory | OmitClaudeMd)
     }
 
     /// True when it narrows what an agent may do, so that it is found even where it stands oddly.

@@ -1,6 +1,6 @@
 //! From a definition to an agent: which tools it may call here, how far it may go, what it is told.
 
-use super::definition::PermissionMode;
+use super::definition::{Network, Paths, PermissionMode};
 use super::field::Field;
 use super::problem::{Findings, Place};
 use super::reading::Written;
@@ -54,6 +54,8 @@ pub(crate) fn spec(
         background: definition.background.unwrap_or_default(),
         announce: definition.announce,
         isolation: definition.isolation,
+        network: network(written, findings),
+        scopes: path_scopes(definition.paths.as_ref()),
         subagents: definition.subagents.clone().unwrap_or_default(),
         mode: definition.permission_mode.and_then(PermissionMode::mode),
         limits: definition.limits(),
@@ -64,6 +66,7 @@ pub(crate) fn spec(
     spec.model = models.next();
     spec.fallbacks = models.collect();
     spec.disallowed_tools = denied(written, tools, findings);
+    spec.disallowed_tools.extend(unusable(definition.paths.as_ref()));
     let allow = allow(written, tools, findings);
     spec.tools = allow.tools;
     spec.agents = common(allow.agents, definition.agents.clone());
@@ -82,6 +85,40 @@ pub(crate) fn spec(
     }
     require_tools(&mut spec, written.place(Field::Tools), tools, findings);
     findings.first_error().is_none().then_some(spec)
+}
+
+/// Whom a definition lets its processes talk to.
+fn network(written: &Written, findings: &mut Findings) -> Option<posse_protocol::Network> {
+    let network = match written.definition.network.as_ref()? {
+        Network::Any(true) => return Some(posse_protocol::Network::Open),
+        Network::Any(false) => return Some(posse_protocol::Network::Off),
+        Network::Hosts(hosts) if hosts.is_empty() => return Some(posse_protocol::Network::Off),
+        Network::Hosts(hosts) => posse_protocol::Network::of(&hosts.join(",")),
+    };
+    network.map_err(|reason| findings.error(written.place(Field::Network), reason)).ok()
+}
+
+/// What a definition's paths narrow the file tools to.
+fn path_scopes(paths: Option<&Paths>) -> Vec<Vec<String>> {
+    let Some(paths) = paths else { return Vec::new() };
+    let rules = |tool: &str, paths: &Option<Vec<String>>| -> Vec<String> {
+        paths.iter().flatten().map(|path| format!("{tool}({path})")).collect()
+    };
+    let both = [rules("Read", &paths.read), rules("Edit", &paths.write)];
+    both.into_iter().filter(|rules| !rules.is_empty()).collect()
+}
+
+/// The tools that have nothing to work on where a list of paths is empty.
+fn unusable(paths: Option<&Paths>) -> Vec<String> {
+    let is_empty = |paths: &Option<Vec<String>>| paths.as_ref().is_some_and(Vec::is_empty);
+    let mut tools: Vec<&str> = Vec::new();
+    if paths.is_some_and(|paths| is_empty(&paths.read)) {
+        tools.extend(["Read", "Glob", "Grep", "List"]);
+    }
+    if paths.is_some_and(|paths| is_empty(&paths.write)) {
+        tools.extend(["Write", "Edit"]);
+    }
+    tools.into_iter().map(str::to_owned).collect()
 }
 
 /// The models that are named, `inherit` aside.

@@ -72,7 +72,7 @@ mod tests {
         allow_always(&file, "Bash(ls:*)").unwrap();
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.starts_with("# mine\nmodel = 'x/y' # why\n\n[permissions]\n"), "{text}");
-        assert!(text.contains("'Read', # all") && text.contains("\"Bash(ls:*)\""), "{text}");
+        assert!(text.contains("'Read', \"Bash(ls:*)\", # all\n]"), "{text}");
     }
 
     #[test]

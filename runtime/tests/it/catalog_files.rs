@@ -308,8 +308,6 @@ fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
         "hooks: {Stop: []}",
         "memory: user",
         "omitClaudeMd: true",
-        "network: false",
-        "paths: [src]",
         "tools: Read, mcp__files__read",
         "limits: {tokens: 5000}",
         "budget: {tokens: 5000}",

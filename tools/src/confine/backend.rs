@@ -52,9 +52,6 @@ pub enum Unavailable {
         /// Why each of those that would serve does not.
         reasons: String,
     },
-    /// The network cannot be narrowed to some hosts.
-    #[error("no shell that reaches some hosts only: this cannot be had; grant none, or all")]
-    Hosts,
 }
 
 /// Which back ends may be used, and what was found out about them. Clones share the findings.
@@ -99,9 +96,6 @@ impl Backends {
     ) -> Result<Backend, Unavailable> {
         if profile == Profile::Full {
             return Ok(Backend::None);
-        }
-        if matches!(network, Network::Hosts(_)) && !network.is_off() {
-            return Err(Unavailable::Hosts);
         }
         let mut reasons = Vec::new();
         for backend in Backend::ALL {
@@ -149,7 +143,8 @@ mod tests {
         assert!(choose(&[Landlock], ReadOnly, Network::Open).is_err());
         assert!(choose(&[], ReadOnly, off()).is_err());
         let some_hosts = Network::Hosts(vec!["example.org".into()]);
-        assert!(choose(&both, ReadOnly, some_hosts).unwrap_err().contains("some hosts"));
+        assert_eq!(choose(&both, ReadOnly, some_hosts.clone()), Ok(Bubblewrap));
+        assert!(choose(&[Landlock], ReadOnly, some_hosts).is_err());
         assert_eq!(choose(&both, ReadOnly, Network::Hosts(Vec::new())), Ok(Bubblewrap));
     }
 

@@ -4,6 +4,7 @@
 use super::filter::Filter;
 use super::mounts;
 use super::walls::{Link, Walls};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -14,6 +15,10 @@ use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long a box may take to come about.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the program is told by descriptors rather than by arguments, which everybody could read.
 pub(crate) struct Bubblewrap {
@@ -21,6 +26,10 @@ pub(crate) struct Bubblewrap {
     inherited: Vec<OwnedFd>,
     arguments: Vec<OsString>,
     status: File,
+    /// What it has said up to now.
+    heard: Vec<u8>,
+    /// The command starts when something is written here.
+    gate: Option<File>,
 }
 
 /// What the program says about its box.
@@ -50,6 +59,14 @@ impl Bubblewrap {
         };
         option("--seccomp", &filter);
         option("--json-status-fd", &says);
+        let mut inherited = Vec::new();
+        let mut gate = None;
+        if let Link::Proxy(_) = &walls.link {
+            let (waits, opens) = pipe_with(PipeFlags::CLOEXEC)?;
+            option("--block-fd", &waits);
+            inherited.push(waits);
+            gate = Some(File::from(opens));
+        }
         let mut text = Vec::new();
         for option in &options {
             text.extend(option.as_bytes());
@@ -57,8 +74,9 @@ impl Bubblewrap {
         }
         let options = in_memory(&text)?;
         let arguments = vec!["--args".into(), options.as_raw_fd().to_string().into(), "--".into()];
-        let inherited = vec![filter, says, options];
-        Ok(Bubblewrap { inherited, arguments, status: status.into() })
+        inherited.extend([filter, says, options]);
+        let (status, heard) = (status.into(), Vec::new());
+        Ok(Bubblewrap { inherited, arguments, status, heard, gate })
     }
 
     /// What stands before the command and its arguments.
@@ -79,13 +97,35 @@ impl Bubblewrap {
         self.inherited.clear();
     }
 
+    /// Waits until the box stands, and names its first process; nothing if it does not come about.
+    pub(crate) fn stands(&mut self) -> Option<i32> {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if let Some(process) = self.said().first_process {
+                return Some(process);
+            }
+            let time = Timespec { tv_sec: 1, tv_nsec: 0 };
+            let mut events = [PollFd::new(&self.status, PollFlags::IN)];
+            if poll(&mut events, Some(&time)).is_ok() && events[0].revents() == PollFlags::HUP {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Lets the command start, if it waits for that.
+    pub(crate) fn open_gate(&mut self) {
+        if let Some(mut gate) = self.gate.take() {
+            let _ = gate.write_all(b"+");
+        }
+    }
+
     /// What the program has said up to now.
     pub(crate) fn said(&mut self) -> Said {
-        let mut text = Vec::new();
         // Ends with an error where nothing more was said.
-        let _ = self.status.read_to_end(&mut text);
+        let _ = self.status.read_to_end(&mut self.heard);
         let mut said = Said { first_process: None, ran: false };
-        for document in serde_json::Deserializer::from_slice(&text).into_iter::<Document>() {
+        for document in serde_json::Deserializer::from_slice(&self.heard).into_iter::<Document>() {
             let Ok(document) = document else { break };
             said.first_process = said.first_process.or(document.child_pid);
             said.ran |= document.exit_code.is_some();
@@ -108,7 +148,7 @@ fn options(walls: &Walls, folder: &Path) -> Vec<OsString> {
     ]
     .map(OsString::from)
     .to_vec();
-    if walls.link == Link::None {
+    if walls.link != Link::Open {
         options.push("--unshare-net".into());
     }
     options.extend(mounts::arguments(walls));

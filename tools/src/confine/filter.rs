@@ -20,9 +20,9 @@ impl Filter {
         if walls.backend == Backend::Landlock {
             refusals.extend(syscalls::reaching_out());
         }
-        refusals.extend(match walls.link {
+        refusals.extend(match &walls.link {
             Link::None => syscalls::sockets(),
-            Link::Open => syscalls::local_sockets(),
+            Link::Proxy(_) | Link::Open => syscalls::local_sockets(),
         });
         Filter(assemble(&refusals))
     }

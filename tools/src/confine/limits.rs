@@ -22,15 +22,28 @@ pub struct CommandLimits {
     pub open_files: u64,
 }
 
-impl Default for CommandLimits {
-    fn default() -> Self {
+/// Memory that a command may use on a machine that has twice as much.
+const MEMORY_BYTES: u64 = 4 << 30;
+
+impl CommandLimits {
+    /// What is usual: 4 GiB of memory, or half of what the machine has if that is less, and plenty
+    /// of the rest.
+    pub fn usual() -> CommandLimits {
         CommandLimits {
-            memory_bytes: 4 << 30,
+            memory_bytes: machine_bytes().map_or(MEMORY_BYTES, |all| MEMORY_BYTES.min(all / 2)),
             processes: 512,
             file_bytes: 10 << 30,
             open_files: 4096,
         }
     }
+}
+
+/// How much memory the machine has.
+fn machine_bytes() -> Option<u64> {
+    let facts = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = facts.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib << 10)
 }
 
 /// Which limit ended a command.

@@ -49,6 +49,11 @@ pub struct Confinement {
     pub readable: Vec<PathBuf>,
 }
 
+/// True when this process is root's, to whom more of the machine is readable.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 impl Confinement {
     /// How far the commands of a run with this grant reach.
     pub fn of(grant: &Grant) -> Confinement {

@@ -30,10 +30,12 @@ pub(crate) struct Walls {
 }
 
 /// What a command is connected to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Link {
     /// Nothing.
     None,
+    /// A proxy that listens at this socket, and nothing else.
+    Proxy(PathBuf),
     /// The machine's network.
     Open,
 }

@@ -6,6 +6,7 @@
 //! A guardian around it does so when the command has killed its supervisor.
 //! There is no state outside the values here: who holds no [`Launcher`] has no shell.
 
+mod bridge;
 mod command;
 mod environment;
 mod guardian;
@@ -17,11 +18,14 @@ mod trial;
 pub use command::{Command, Finished, LaunchError, Status};
 pub use environment::{Environment, allowed_environment};
 
+use crate::confine::Link;
 use crate::confine::{Backend, Backends, CommandLimits, Confinement, Unavailable};
+use crate::egress::{Listening, Proxy};
 use crate::linux;
 use crate::workspace::Workspace;
 use leash::Leash;
 use output::{Capture, Meter};
+use posse_protocol::Network;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -29,6 +33,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use supervisor::{Ending, Order, Report};
+use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::process::Child;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -97,7 +102,7 @@ impl Launcher {
             environment: Environment::default(),
             grace: GRACE,
             backends: Backends::default(),
-            limits: CommandLimits::default(),
+            limits: CommandLimits::usual(),
             hidden: Vec::new(),
         }))
     }
@@ -176,8 +181,18 @@ impl Launcher {
         cancel: &CancellationToken,
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<Finished, LaunchError> {
-        let walls = self.walls(workspace, &command.confinement)?;
-        let mut process = self.start(workspace, command)?;
+        let mut walls = self.walls(workspace, &command.confinement)?;
+        let mut variables = Vec::new();
+        let _proxy = match (&mut walls, &command.confinement.network) {
+            (Some(walls), network @ Network::Hosts(_)) if !network.is_off() => {
+                let proxy = OwnProxy::open(network)?;
+                walls.link = Link::Proxy(proxy.socket());
+                variables = OwnProxy::variables();
+                Some(proxy)
+            }
+            _ => None,
+        };
+        let mut process = self.start(workspace, command, variables)?;
         let mut leash = Leash::of(&mut process);
         fail::fail_point!("tool.launch.spawned");
         let order = Order {
@@ -208,7 +223,12 @@ impl Launcher {
         finish(command, heard, output.capture)
     }
 
-    fn start(&self, workspace: &Workspace, command: &Command) -> Result<Child, LaunchError> {
+    fn start(
+        &self,
+        workspace: &Workspace,
+        command: &Command,
+        more: Vec<(String, String)>,
+    ) -> Result<Child, LaunchError> {
         let folder = workspace
             .open_folder(&command.cwd)
             .map_err(|error| LaunchError::Folder { reason: error.to_string() })?;
@@ -221,6 +241,7 @@ impl Launcher {
             .env_clear()
             .envs(self.0.environment.iter())
             .envs(command.variables.iter().map(|(name, value)| (name, value)))
+            .envs(more)
             // By handle: the folder may have been moved or replaced since it was opened.
             .current_dir(linux::path_of_handle(&folder))
             .stdin(Stdio::piped())
@@ -230,6 +251,33 @@ impl Launcher {
             executable: self.0.executable.clone(),
             source,
         })
+    }
+}
+
+/// The proxy of one command, at a socket in a folder of its own.
+struct OwnProxy {
+    folder: TempDir,
+    _listening: Listening,
+}
+
+impl OwnProxy {
+    fn open(network: &Network) -> Result<OwnProxy, LaunchError> {
+        let failed = |error: io::Error| LaunchError::NotConfined {
+            reason: format!("there is no proxy for the hosts that it may talk to: {error}"),
+        };
+        let folder = tempfile::Builder::new().prefix("posse-proxy-").tempdir().map_err(failed)?;
+        let listening = Proxy::new(network.clone()).listen(&folder.path().join("socket"));
+        Ok(OwnProxy { folder, _listening: listening.map_err(failed)? })
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    /// What tells programs where it is.
+    fn variables() -> Vec<(String, String)> {
+        let address = format!("http://127.0.0.1:{}", bridge::PORT);
+        bridge::VARIABLES.map(|name| (name.to_owned(), address.clone())).to_vec()
     }
 }
 

@@ -5,8 +5,11 @@
 //! the command's output goes. It has no threads. It must never end before the last descendant
 //! of the command is dead, unless that cannot be killed. It runs below a guardian.
 
+use super::bridge::Bridge;
 use super::guardian;
-use crate::confine::{Backend, Bubblewrap, CommandLimits, Limit, Placeholders, Walls, Watchdog};
+use crate::confine::{
+    Backend, Bubblewrap, CommandLimits, Limit, Link, Placeholders, Walls, Watchdog,
+};
 use crate::linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -26,6 +29,9 @@ pub(super) const CLEAN_UP: Duration = Duration::from_secs(5);
 /// How often to look at what the command has started, and to bury orphans that ended. At a
 /// gigabyte a second, a tenth of one more is had than allowed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How many of the dead are buried before looking up: a fork bomb makes more all the time.
+const BURIED_AT_ONCE: u32 = 256;
 
 /// What the host wants run.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,7 +123,16 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
         Err(error) => return Ok(Some(Report::of(not_confined(&error)))),
     };
     let command = start(order, bubblewrap.as_mut())?;
+    let bridge = match bubblewrap.as_mut().map(|it| bridge(order, it)).transpose() {
+        Ok(bridge) => bridge.flatten(),
+        Err(error) => {
+            Reaper::of(command).kill_all();
+            return Ok(Some(Report::of(not_confined(&error))));
+        }
+    };
     let watched = watch(order, command, &guardian);
+    // It is ours, and is not counted among what the command left.
+    drop(bridge);
     // Whatever went wrong, the tree must go.
     let mut reaper = Reaper::of(command);
     if let Some(said) = bubblewrap.as_mut().map(Bubblewrap::said) {
@@ -176,6 +191,18 @@ impl Order {
 fn prepare(order: &Order) -> io::Result<Option<Bubblewrap>> {
     let boxed = order.walls.as_ref().filter(|walls| walls.backend == Backend::Bubblewrap);
     boxed.map(|walls| Bubblewrap::prepare(walls, &std::env::current_dir()?)).transpose()
+}
+
+/// Builds the way to the proxy, where there is to be one, and lets the command start.
+fn bridge(order: &Order, bubblewrap: &mut Bubblewrap) -> io::Result<Option<Bridge>> {
+    let Some(Link::Proxy(proxy)) = order.walls.as_ref().map(|walls| &walls.link) else {
+        return Ok(None);
+    };
+    let inside = bubblewrap.stands();
+    let inside = inside.ok_or_else(|| io::Error::other("there is no box around the command"))?;
+    let bridge = Bridge::build(inside, proxy)?;
+    bubblewrap.open_gate();
+    Ok(Some(bridge))
 }
 
 /// Starts the command with no input, and both its output streams going into our error stream.
@@ -330,7 +357,7 @@ impl Reaper {
     }
 
     pub(super) fn reap(&mut self) -> Children {
-        loop {
+        for _ in 0..BURIED_AT_ONCE {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((child, status))) if child == self.child => self.status = Some(status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -338,6 +365,7 @@ impl Reaper {
                 Err(_) => return Children::None,
             }
         }
+        Children::Some
     }
 
     /// Kills until nobody is left. Returns how many there were, and how many could not be
@@ -376,7 +404,7 @@ mod tests {
             program: "bash".into(),
             args: vec!["-c".into(), OsString::from_vec(b"\xFF\n\"".to_vec())],
             walls: None,
-            limits: CommandLimits::default(),
+            limits: CommandLimits::usual(),
         };
         let mut bytes = order.encode();
         bytes.extend(b"more");

@@ -5,7 +5,7 @@ use super::supervisor::{Ending, Order, Report};
 use super::{LaunchError, Launcher, MARKER};
 use crate::confine::{Backend, CommandLimits, Confinement, Link, Walls};
 use crate::workspace::Workspace;
-use posse_protocol::Profile;
+use posse_protocol::{Network, Profile};
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The program, where it is installed on most machines.
 const BUBBLEWRAP: &str = "bwrap";
 const USUAL_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
+
+/// Folders of which a command sees little or nothing.
+const HIDDEN: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/home", "/root"];
 
 impl Launcher {
     /// What stands around a command, or nothing for one that is not confined.
@@ -43,7 +46,7 @@ impl Launcher {
     }
 
     fn walls_of(&self, backend: Backend, confinement: &Confinement) -> Walls {
-        let link = if confinement.network.is_off() { Link::None } else { Link::Open };
+        let link = if confinement.network == Network::Open { Link::Open } else { Link::None };
         Walls {
             backend,
             bubblewrap: self.bubblewrap().unwrap_or_default(),
@@ -51,7 +54,7 @@ impl Launcher {
             link,
             workspace: PathBuf::from("/"),
             writable: confinement.writable.clone(),
-            readable: confinement.readable.clone(),
+            readable: confinement.readable.iter().cloned().chain(self.programs()).collect(),
             hidden: self.0.hidden.clone(),
             homes: self.homes(),
         }
@@ -64,6 +67,13 @@ impl Launcher {
 
     fn variable(&self, name: &str) -> Option<&OsStr> {
         self.0.environment.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
+    }
+
+    /// Folders in which the user's programs are, where they would be hidden otherwise.
+    fn programs(&self) -> impl Iterator<Item = PathBuf> {
+        let folders = std::env::split_paths(self.variable("PATH").unwrap_or_default());
+        let folders = folders.filter(|path| HIDDEN.iter().any(|hidden| path.starts_with(hidden)));
+        folders.filter_map(|folder| folder.canonicalize().ok()).collect::<Vec<_>>().into_iter()
     }
 
     /// Where the program is. The user's own choice comes first, so a relative path does not count.
@@ -96,7 +106,7 @@ impl Launcher {
             program: "true".into(),
             args: Vec::new(),
             walls: Some(self.walls_of(backend, &confinement)),
-            limits: CommandLimits::default(),
+            limits: CommandLimits::usual(),
         };
         match self.ask(&order) {
             Ok((Ending::Exited(0), _)) => Ok(()),

@@ -373,7 +373,7 @@ fn a_memory_bomb_is_stopped() {
         if cannot(backend) {
             continue;
         }
-        let limits = CommandLimits { memory_bytes: 256 << 20, ..CommandLimits::default() };
+        let limits = CommandLimits { memory_bytes: 256 << 20, ..CommandLimits::usual() };
         let fixture = Fixture::new();
         let launcher = launcher(&fixture.outside(), backend).with_limits(limits);
         let shell = Shell::of(fixture, launcher, Profile::ReadOnly);
@@ -392,7 +392,7 @@ fn a_fork_bomb_is_stopped() {
         if cannot(backend) {
             continue;
         }
-        let limits = CommandLimits { processes: 50, ..CommandLimits::default() };
+        let limits = CommandLimits { processes: 50, ..CommandLimits::usual() };
         let fixture = Fixture::new();
         let launcher = launcher(&fixture.outside(), backend).with_limits(limits);
         let shell = Shell::of(fixture, launcher, Profile::ReadOnly);
@@ -408,7 +408,7 @@ fn a_file_does_not_grow_beyond_its_limit() {
     if cannot(Backend::Bubblewrap) {
         return;
     }
-    let limits = CommandLimits { file_bytes: 1 << 20, ..CommandLimits::default() };
+    let limits = CommandLimits { file_bytes: 1 << 20, ..CommandLimits::usual() };
     let fixture = Fixture::new();
     let launcher = launcher(&fixture.outside(), Backend::Bubblewrap).with_limits(limits);
     let shell = Shell::of(fixture, launcher, Profile::WorkspaceWrite);

@@ -8,6 +8,7 @@ mod appends;
 mod background;
 mod claim;
 mod client;
+mod confinement;
 mod delegation;
 mod fill;
 mod governor;
@@ -50,6 +51,8 @@ pub enum Bench {
     Registry(registry::Registry),
     /// The governor: many runs against a provider that takes few requests at a time
     Governor(governor::Governor),
+    /// Confinement: what it adds to the start of a command
+    Confinement(confinement::Confinement),
     /// Rules: decisions about calls
     Policy(policy::PolicyBench),
     /// A process that a benchmark starts
@@ -105,6 +108,7 @@ impl Bench {
             Bench::Background(background) => background.run(),
             Bench::Registry(registry) => registry.run(),
             Bench::Governor(governor) => governor.run(),
+            Bench::Confinement(confinement) => confinement.run(),
             Bench::Policy(policy) => policy.run(),
             Bench::Part(part) => part.run(),
         };

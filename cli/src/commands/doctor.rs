@@ -1,0 +1,193 @@
+//! `posse doctor`: what this machine offers to confine commands with, what is missing, and whether
+//! the confinement holds.
+
+use super::Common;
+use crate::args::DoctorOptions;
+use crate::exit::{Code, Failure};
+use crate::print;
+use posse::confine::{Backend, CommandLimits, Confinement, landlock_version};
+use posse::launch::Launcher;
+use posse::probe::{Held, Probed, probe};
+use posse::protocol::Profile;
+use serde_json::{Value, json};
+
+/// The confinements that are probed.
+const PROBED: [(Backend, Profile); 3] = [
+    (Backend::Bubblewrap, Profile::ReadOnly),
+    (Backend::Bubblewrap, Profile::WorkspaceWrite),
+    (Backend::Landlock, Profile::ReadOnly),
+];
+
+/// What is not closed, whatever the machine has.
+const OPEN: [&str; 5] = [
+    "repositories below the top of a workspace: what git runs in them can be changed",
+    ".git/commondir and .git/config.worktree are taken away when the command has ended, not before",
+    "memory of memfd is not counted; should memory run out, the kernel ends the command first",
+    "file size is limited for each file, not for all together",
+    "the names of a repository's own programs (Makefile, build.rs, .githooks) are not protected",
+];
+/// What is besides, for root.
+const OPEN_TO_ROOT: &str = "run as root: what only root can read outside of /etc, /root and /home \
+                            can be read; run posse as an ordinary user";
+/// The first version of Landlock that keeps signals within.
+const SCOPED: i64 = 6;
+
+pub async fn run(common: &Common, options: &DoctorOptions) -> Result<Code, Failure> {
+    let launcher = common.launcher.clone();
+    let launcher = launcher.with_environment(common.environment.for_processes.clone());
+    match options.sandbox {
+        false => tell(common, &launcher),
+        true => sandbox(common, &launcher).await,
+    }
+}
+
+/// Which back end serves which profile, and what does not work.
+fn tell(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
+    let serving = [Profile::ReadOnly, Profile::WorkspaceWrite].map(|profile| {
+        let confinement = Confinement { profile, ..Confinement::default() };
+        (profile, launcher.backend(&confinement).map_err(|error| error.to_string()))
+    });
+    let working = Backend::ALL.map(|backend| (backend, launcher.check(backend)));
+    let landlock = landlock_version();
+    let open = open_holes(landlock);
+    let CommandLimits { memory_bytes, processes, file_bytes, open_files } = CommandLimits::usual();
+    if common.global.json {
+        let pair = |name: String, result: Result<String, String>| match result {
+            Ok(value) => json!({"name": name, "value": value, "problem": null}),
+            Err(problem) => json!({"name": name, "value": null, "problem": problem}),
+        };
+        let profiles: Vec<Value> = serving
+            .into_iter()
+            .map(|(profile, by)| pair(profile.to_string(), by.map(|by| by.to_string())))
+            .collect();
+        let backends: Vec<Value> = working
+            .into_iter()
+            .map(|(backend, works)| pair(backend.to_string(), works.map(|()| "works".into())))
+            .collect();
+        print::json(&json!({
+            "profiles": profiles,
+            "backends": backends,
+            "landlock_version": landlock,
+            "limits": CommandLimits::usual(),
+            "open": open,
+        }))?;
+        return Ok(Code::Done);
+    }
+    print::line("Shells of agents are confined by:")?;
+    for (profile, by) in &serving {
+        match by {
+            Ok(by) => print::line(format!("  {:<16} {by}", profile.as_str()))?,
+            Err(problem) => print::line(format!("  {:<16} NO SHELL: {problem}", profile.as_str()))?,
+        }
+    }
+    print::line("\nBack ends:")?;
+    for (backend, works) in &working {
+        let works = works.as_ref().map_or_else(String::as_str, |()| "works");
+        print::line(format!("  {:<16} {works}", backend.as_str()))?;
+    }
+    let version = if landlock == 0 { "not in this kernel".into() } else { landlock.to_string() };
+    print::line(format!("  {:<16} {version}", "Landlock version"))?;
+    if working[0].1.is_err() {
+        print::line(
+            "\nInstall bubblewrap (Debian, Ubuntu: `apt install bubblewrap`). If it is installed, \
+             user namespaces are forbidden here: by the kernel (user.max_user_namespaces), by \
+             AppArmor, or by a container.",
+        )?;
+    }
+    print::line(format!(
+        "\nEach command may use {} MiB of memory and {processes} processes (counted ten times a \
+         second; cgroups are not used), write files of {} MiB, have {open_files} files open.",
+        memory_bytes >> 20,
+        file_bytes >> 20,
+    ))?;
+    print::line("\nOpen:")?;
+    for hole in open {
+        print::line(format!("  - {hole}"))?;
+    }
+    print::line("\n`posse doctor --sandbox` tries to break out.")?;
+    Ok(Code::Done)
+}
+
+fn open_holes(landlock: i64) -> Vec<&'static str> {
+    let mut open = OPEN.to_vec();
+    if posse::confine::is_root() {
+        open.push(OPEN_TO_ROOT);
+    }
+    if landlock < SCOPED {
+        open.push("within Landlock: signals to other processes of the same user (needs version 6)");
+    }
+    open
+}
+
+/// Makes the hostile probes.
+async fn sandbox(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
+    let mut columns: Vec<Result<Probed, (Backend, Profile, String)>> = Vec::new();
+    for (backend, profile) in PROBED {
+        let launcher = launcher.clone().with_backends(&[backend]);
+        let probed = probe(&launcher, profile).await;
+        columns.push(probed.map_err(|error| (backend, profile, error.to_string())));
+    }
+    let broken = columns.iter().flatten().any(|probed| probed.succeeded().count() > 0);
+    match common.global.json {
+        true => print::json(&columns_as_json(&columns))?,
+        false => table(&columns)?,
+    }
+    Ok(if broken { Code::Failed } else { Code::Done })
+}
+
+type Column = Result<Probed, (Backend, Profile, String)>;
+
+fn columns_as_json(columns: &[Column]) -> Vec<Value> {
+    let column = |column: &Column| match column {
+        Ok(probed) => json!({
+            "backend": probed.backend,
+            "profile": probed.profile,
+            "succeeded": probed.succeeded().count(),
+            "of": probed.probes.len(),
+            "probes": probed.probes,
+        }),
+        Err((backend, profile, problem)) => {
+            json!({"backend": backend, "profile": profile, "problem": problem})
+        }
+    };
+    columns.iter().map(column).collect()
+}
+
+fn table(columns: &[Column]) -> Result<(), Failure> {
+    let probed: Vec<&Probed> = columns.iter().flatten().collect();
+    // The workspace-write profile has probes that the others do not have.
+    let longest = probed.iter().max_by_key(|probed| probed.probes.len());
+    let width = 46;
+    let heading =
+        |probed: &&Probed| format!("{:>28}", format!("{} {}", probed.backend, probed.profile));
+    let headings: String = probed.iter().map(heading).collect();
+    print::line(format!("{:<width$}{headings}", "hostile probe"))?;
+    for row in longest.iter().flat_map(|probed| &probed.probes) {
+        let cell = |probed: &&Probed| {
+            let same = probed.probes.iter().find(|probe| probe.name == row.name);
+            let word = match same.map(|probe| probe.held) {
+                Some(Held::Denied) => "denied",
+                Some(Held::Private) => "own memory only",
+                Some(Held::Succeeded) => "SUCCEEDED",
+                None => "",
+            };
+            format!("{word:>28}")
+        };
+        let cells: String = probed.iter().map(cell).collect();
+        print::line(format!("{:<width$}{cells}", row.name))?;
+    }
+    let user = if posse::confine::is_root() { "root" } else { "an ordinary user" };
+    print::line(format!("\nHostile probes that succeed, as {user}:"))?;
+    for column in columns {
+        match column {
+            Ok(probed) => {
+                let (count, all) = (probed.succeeded().count(), probed.probes.len());
+                print::line(format!("  {} {}: {count} of {all}", probed.backend, probed.profile))?;
+            }
+            Err((backend, profile, problem)) => {
+                print::line(format!("  {backend} {profile}: not probed: {problem}"))?;
+            }
+        }
+    }
+    print::line("\nWhat touches only memory of the command's own does not count.")
+}

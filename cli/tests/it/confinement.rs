@@ -1,0 +1,74 @@
+//! A gullible agent does what it is told, and it comes to nothing: through the real binary, seen
+//! from outside.
+
+use crate::world::{World, bash};
+use posse_testkit::{Reply, Script};
+use serde_json::json;
+use std::net::TcpListener;
+
+/// An agent that only looks, and has a shell.
+const LOOKER: &str =
+    r#"{"looker": {"description": "looks", "prompt": "Look.", "tools": ["Read", "Bash"]}}"#;
+
+/// All that an attacker would want, each part whether the others worked or not.
+fn attack(port: u16) -> String {
+    [
+        "echo x > $HOME/planted".to_owned(),
+        "echo x >> $HOME/.ssh/authorized_keys".to_owned(),
+        "cat $HOME/.ssh/id $HOME/data/posse/posse.db*".to_owned(),
+        format!("echo secret > /dev/tcp/127.0.0.1/{port}"),
+        "mkdir -p .posse/agents && echo x > .posse/agents/evil.md".to_owned(),
+        "mkdir -p .git/hooks && echo x > .git/hooks/pre-commit".to_owned(),
+        "echo x > posse.toml".to_owned(),
+        "kill -9 $PPID".to_owned(),
+        "cat /proc/*/environ | tr '\\0' '\\n' | grep sk-".to_owned(),
+    ]
+    .join("; ")
+}
+
+async fn check(arguments: &[&str], writes: bool) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let command = attack(listener.local_addr().unwrap().port());
+    let made = bash(&format!("echo ok > made; {command}"));
+    let world = World::new(Script::turns([made, Reply::text("{{last_tool_result}}")])).await;
+    std::fs::create_dir(world.home().join(".ssh")).unwrap();
+    std::fs::write(world.home().join(".ssh/id"), "canary-key").unwrap();
+    let exit = world.run(arguments).await.expect(0);
+    assert!(
+        !exit.out.contains("canary-key") && !exit.out.contains("SQLite format"),
+        "{}",
+        exit.out
+    );
+    assert!(!exit.out.contains("sk-test"), "{}", exit.out);
+    assert!(listener.accept().is_err(), "something was sent");
+    assert!(!world.home().join("planted").exists());
+    assert!(!world.home().join(".ssh/authorized_keys").exists());
+    let names: Vec<_> = std::fs::read_dir(world.work()).unwrap().flatten().collect();
+    let expected = if writes { 1 } else { 0 };
+    assert_eq!(names.len(), expected, "{names:?}");
+    assert_eq!(world.read("made") == "ok\n", writes);
+}
+
+#[tokio::test]
+async fn an_agent_that_writes_changes_its_workspace_and_nothing_that_others_obey() {
+    check(&["run", "do it"], true).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_only_looks_changes_nothing() {
+    check(&["run", "--agents", LOOKER, "--agent", "looker", "do it"], false).await;
+}
+
+#[tokio::test]
+async fn doctor_says_what_serves_whom_and_no_probe_succeeds() {
+    let world = World::saying("x").await;
+    let said = world.run(&["doctor"]).await.expect(0).out;
+    assert!(said.contains("read-only") && said.contains("Landlock version"), "{said}");
+    let told = world.run(&["doctor", "--json"]).await.expect(0).json();
+    assert_eq!(told["profiles"].as_array().unwrap().len(), 2);
+    let columns = world.run(&["doctor", "--sandbox", "--json"]).await.expect(0).json();
+    for column in columns.as_array().unwrap() {
+        assert!(column["succeeded"] == json!(0) || column["problem"].is_string(), "{column}");
+    }
+}
