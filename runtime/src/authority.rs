@@ -66,15 +66,15 @@ pub(crate) fn narrow(
 
 /// Refuses rules that could not be kept where `tools` exist.
 pub(crate) fn check(rules: &Permissions, tools: &[ToolFacts]) -> Result<(), Error> {
-    let all = rules.allow.iter().chain(&rules.ask).chain(&rules.deny);
-    all.map(|rule| Rule::parse_among(rule, tools).map(drop)).collect::<Result<_, _>>().map_err(told)
+    let mut all = rules.allow.iter().chain(&rules.ask).chain(&rules.deny);
+    all.try_for_each(|rule| Rule::parse_among(rule, tools).map(drop)).map_err(told)
 }
 
 /// Refuses a grant with rules that could not be kept where `tools` exist.
 pub(crate) fn check_grant(grant: &Grant, tools: &[ToolFacts]) -> Result<(), Error> {
     check(&grant.permissions, tools)?;
-    let all = grant.scopes.iter().flatten();
-    all.map(|rule| Rule::parse_among(rule, tools).map(drop)).collect::<Result<_, _>>().map_err(told)
+    let mut all = grant.scopes.iter().flatten();
+    all.try_for_each(|rule| Rule::parse_among(rule, tools).map(drop)).map_err(told)
 }
 
 /// What judges the calls of a run with `grant`, as the settings are now.

@@ -16,15 +16,12 @@ pub(super) fn sed(arguments: &[Word]) -> Option<&'static str> {
             }
         };
         match text.as_str() {
+            "-e" | "-ne" => match arguments.next() {
+                Some(Word::Exact(code)) if only_prints(code) => script = Some(()),
+                _ => return Some(MORE),
+            },
             "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "--quiet" | "--silent" | "-nE" | "-nr"
-            | "-En" | "-ne" | "-e" => {
-                if text.ends_with('e') {
-                    match arguments.next() {
-                        Some(Word::Exact(code)) if only_prints(code) => script = Some(()),
-                        _ => return Some(MORE),
-                    }
-                }
-            }
+            | "-En" => {}
             option if option.starts_with('-') && option != "-" => return Some(MORE),
             code if script.is_none() => match only_prints(code) {
                 true => script = Some(()),
