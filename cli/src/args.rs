@@ -1,8 +1,10 @@
 //! The command line: names, help, values. No logic.
 
+mod audit;
 mod selection;
 mod trust;
 
+pub use audit::{AuditFilters, AuditVerb};
 pub use selection::{Choice, Filters, Targets};
 pub use trust::{TrustOptions, TrustVerb};
 
@@ -98,6 +100,9 @@ pub enum Command {
     Skills(SkillsVerb),
     /// Trust what a folder brings along: agents, skills with scripts, settings
     Trust(TrustOptions),
+    /// List, export and check what was decided and done
+    #[command(subcommand)]
+    Audit(AuditVerb),
     /// List and test webhooks; list what they are told, and send it again
     #[command(subcommand)]
     Webhooks(WebhooksVerb),

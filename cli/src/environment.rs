@@ -2,9 +2,13 @@
 
 #![expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 
+mod secrets;
+
 use posse::launch::{self, Environment as ProcessEnvironment};
 use posse::{Catalog, Keys};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 #[derive(Clone)]
 pub struct Environment {
@@ -24,10 +28,14 @@ pub struct Environment {
     pub dumb_terminal: bool,
     /// What commands of agents are given.
     pub for_processes: ProcessEnvironment,
+    /// Values of variables that hold secrets, by their names: they are here and no longer in the
+    /// environment of this process.
+    secrets: Arc<BTreeMap<String, String>>,
 }
 
 impl Environment {
     pub fn read() -> Self {
+        let secrets = Arc::new(secrets::take());
         let folder = |name: &str| text(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = folder("HOME");
         let under_home = |path: &str| home.as_ref().map(|home| home.join(path));
@@ -44,17 +52,28 @@ impl Environment {
             dumb_terminal,
             for_processes: launch::allowed_environment(std::env::vars_os()),
             home_folder: home,
+            secrets,
         }
     }
 
-    /// What the variable `name` holds, if anything.
+    /// What the variable `name` holds, if anything; else what the file holds that `NAME_FILE` names.
     pub fn value(&self, name: &str) -> Option<String> {
-        text(name)
+        self.secrets.get(name).cloned().or_else(|| text(name)).or_else(|| secrets::of_file(name))
+    }
+
+    /// Values that are shown to nobody.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.secrets.values().map(String::as_str)
+    }
+
+    /// Names and values that a process needs which is this program again.
+    pub fn secret_variables(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.secrets.iter()
     }
 
     /// The keys and addresses that `catalog` asks for.
     pub fn keys(&self, catalog: &Catalog) -> Keys {
-        Keys::collect(catalog, text)
+        Keys::collect(catalog, |name| self.value(name))
     }
 }
 

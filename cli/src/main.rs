@@ -23,6 +23,7 @@ use clap::Parser;
 use environment::Environment;
 use exit::Failure;
 use print::Tell;
+use rustix::process::DumpableBehavior;
 use std::process::ExitCode;
 
 /// Thousands of runs allocate from many threads at once: a quarter of the processor time less
@@ -41,6 +42,10 @@ fn main() -> ExitCode {
     };
     let tell = if arguments.global.json { Tell::Json } else { Tell::Words };
     let environment = Environment::read();
+    print::hide(environment.secrets());
+    // Neither this user's other processes nor what agents run may look into this one. Where that
+    // is not to be had, what they run is still confined.
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let workers = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let result = match workers {
         Ok(runtime) => {
@@ -88,6 +93,7 @@ async fn dispatch(
         Command::Cost(options) => commands::cost::run(common, options).await,
         Command::Agents(verb) => commands::agents::run(common, verb).await,
         Command::Skills(verb) => commands::skills::run(&common, verb),
+        Command::Audit(verb) => commands::audit::run(common, verb).await,
         Command::Trust(options) => commands::trust::run(&common, &options),
         Command::Webhooks(verb) => commands::webhooks::run(&common, verb).await,
         Command::Models(options) => commands::models::run(common, options).await,

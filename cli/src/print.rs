@@ -5,30 +5,54 @@
 
 use crate::clean::{clean, clean_json};
 use crate::exit::{Code, Failure};
+use posse::redact::Redactor;
 use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
+use std::sync::{PoisonError, RwLock};
+
+/// What is shown nowhere. Of the whole process, as standard output is: a panic knows nobody to ask.
+static HIDDEN: RwLock<Option<Redactor>> = RwLock::new(None);
+
+/// From now on shows none of these, in whatever is printed; nor in what a panic says.
+pub fn hide<'s>(secrets: impl Iterator<Item = &'s str>) {
+    let redactor = Redactor::new(secrets);
+    if redactor.is_empty() {
+        return;
+    }
+    *HIDDEN.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
+    std::panic::set_hook(Box::new(|panic| note(panic)));
+}
+
+/// `text` without what is shown nowhere.
+fn shown(text: impl std::fmt::Display) -> String {
+    let text = text.to_string();
+    match &*HIDDEN.read().unwrap_or_else(PoisonError::into_inner) {
+        Some(redactor) => redactor.text(&text).into_owned(),
+        None => text,
+    }
+}
 
 /// Prints a line of data.
 pub fn line(text: impl std::fmt::Display) -> Result<(), Failure> {
-    written(writeln!(io::stdout(), "{text}"))
+    written(writeln!(io::stdout(), "{}", shown(text)))
 }
 
 /// Prints data without a line break, at once.
 pub fn piece(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    written(out.write_all(shown(text).as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Prints a line about what happens.
 pub fn note(text: impl std::fmt::Display) {
     // Nobody to tell that nobody can be told.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", shown(text));
 }
 
 /// Prints to standard error without a line break, at once.
 pub fn note_piece(text: &str) {
     let mut out = io::stderr();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(shown(text).as_bytes()).and_then(|()| out.flush());
 }
 
 /// A value as one line of JSON that a terminal does not act on.

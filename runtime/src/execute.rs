@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::feed::Feed;
 use crate::journal::{Birth, RunJournal};
 use crate::policy::{FileRules, Policy, Today};
+use crate::redact::Redactor;
 use crate::runtime::{Inner, Runtime, RuntimeConfig};
 use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
@@ -49,6 +50,7 @@ pub(crate) struct Workbench {
     launcher: Option<Launcher>,
     /// Around the folders that are the runs' own.
     scratch: PathBuf,
+    redactor: Redactor,
     host_tools: Vec<Arc<dyn Tool>>,
     skills: LiveSkills,
     workspaces: Mutex<HashMap<String, Weak<Workspace>>>,
@@ -85,6 +87,7 @@ impl Workbench {
             stall_after: config.stall_after,
             launcher: config.confining_launcher(),
             scratch: config.scratch(),
+            redactor: config.redactor.clone(),
             host_tools: config.tools.clone(),
             skills: config.skills.clone(),
             workspaces: Mutex::default(),
@@ -162,7 +165,7 @@ impl Workbench {
             };
             tools.push(Arc::new(SkillTool::new(skills, live)));
         }
-        Ok(Toolbox::new(tools))
+        Ok(Toolbox::new(tools.into_iter().map(|tool| self.redactor.around(tool)).collect()))
     }
 
     /// What judges the calls of a run that began as `started`.

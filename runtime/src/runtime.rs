@@ -10,6 +10,7 @@ use crate::execute::Workbench;
 use crate::handle::{Events, RunHandle};
 use crate::journal::create;
 use crate::lanes::LaneCaps;
+use crate::redact::Redactor;
 use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
 use crate::surroundings::ByFolder;
@@ -21,7 +22,8 @@ use posse_protocol::{
     Permissions, Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
 };
 use posse_store::{
-    Append, Durability, Filter, Guard, Options, Ownership, RunRow, SqliteStore, Store, StoreError,
+    Append, Durability, Filter, Guard, Options, Ownership, RunRow, Scrub, SqliteStore, Store,
+    StoreError,
 };
 use posse_tools::launch::Launcher;
 use std::collections::HashMap;
@@ -107,6 +109,8 @@ pub struct RuntimeConfig {
     pub webhooks: Vec<Webhook>,
     /// What becomes of runs that have ended.
     pub lifecycle: Lifecycle,
+    /// What is to be stored nowhere and told to no agent, beside the keys themselves.
+    pub redactor: Redactor,
 }
 
 impl RuntimeConfig {
@@ -148,6 +152,7 @@ impl RuntimeConfig {
             shutdown_after: Duration::from_secs(5),
             webhooks: Vec::new(),
             lifecycle: Lifecycle::default(),
+            redactor: Redactor::default(),
         }
     }
 }
@@ -237,8 +242,13 @@ impl Runtime {
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
         webhooks::check(&config.webhooks)?;
         authority::check(&config.permissions, &config.tool_facts())?;
-        let options =
-            Options { durability: config.durability, ..Options::new(config.database.clone()) };
+        config.redactor = config.redactor.and(config.keys.secrets(&config.catalog));
+        let scrub: Arc<dyn Scrub> = Arc::new(config.redactor.clone());
+        let options = Options {
+            durability: config.durability,
+            scrub: Some(scrub).filter(|_| !config.redactor.is_empty()),
+            ..Options::new(config.database.clone())
+        };
         let lease = options.lease;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
         let (catalog, keys) = (config.catalog.clone(), config.keys.clone());

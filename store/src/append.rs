@@ -2,6 +2,7 @@
 
 use crate::delivery::Notice;
 use crate::error::StoreError;
+use crate::scrub::{Scrub, scrubbed, written};
 use posse_protocol::{Event, RunId, Seq};
 use std::sync::Arc;
 
@@ -101,11 +102,13 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    pub(crate) fn new(append: Append) -> Result<Self, StoreError> {
-        let write = |event: &Event| serde_json::to_string(event).map(Arc::from);
-        let bodies = append.events.iter().map(write).collect::<Result<_, _>>();
-        let bodies =
-            bodies.map_err(|_| StoreError::Misplaced("an event that cannot be written as JSON"))?;
+    /// Writes `append` out, without what `scrub` takes out.
+    pub(crate) fn new(append: Append, scrub: Option<&dyn Scrub>) -> Result<Self, StoreError> {
+        let bodies = append.events.iter().map(written).collect::<Result<_, _>>()?;
+        let (append, bodies) = match scrub {
+            Some(scrub) => scrubbed(append, bodies, scrub)?,
+            None => (append, bodies),
+        };
         Ok(Draft { append, bodies })
     }
 }

@@ -21,6 +21,7 @@ mod leftover;
 mod projection;
 mod queue;
 mod row;
+mod scrub;
 mod selection;
 mod spending;
 mod sql;
@@ -38,6 +39,7 @@ pub use leftover::{Leftover, Leftovers};
 pub use projection::Projection;
 pub use queue::{Look, Passed, Queue, Queued};
 pub use row::{RunRow, Spent};
+pub use scrub::Scrub;
 pub use spending::{By, OpenCall, Spending, SpendingQuery};
 pub use sqlite::{Durability, Options, SqliteStore};
 
@@ -55,6 +57,11 @@ pub trait Store: Outbox {
     /// The events of `run` after `after`, at most `limit`, checked against their hashes. A log
     /// that fails the check is marked as damaged and nothing executes it any more.
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError>;
+
+    /// The hashes that tie the events of `run` after `after` to all before them, at most `limit`, as
+    /// they are stored. Whether they hold is what [`Store::read`] checks.
+    async fn hashes(&self, run: RunId, after: Seq, limit: usize)
+    -> Result<Vec<String>, StoreError>;
 
     /// The runs that `filter` selects.
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError>;

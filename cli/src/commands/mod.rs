@@ -2,6 +2,7 @@
 
 pub mod agents;
 mod asking;
+pub mod audit;
 mod background;
 mod cassette;
 pub mod chat;
@@ -190,6 +191,7 @@ impl Common {
             webhooks: self.webhooks(config, cassette.as_ref())?,
             stall_after: config.stall_after.value,
             cassette,
+            redactor: posse::redact::Redactor::new(self.environment.secrets()),
             ..RuntimeConfig::new(self.database()?, self.keys(config))
         })
     }

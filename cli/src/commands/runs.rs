@@ -14,7 +14,7 @@ mod send;
 mod show;
 mod targets;
 pub mod tree;
-mod verify;
+pub mod verify;
 mod watch;
 
 use super::{Common, folder};

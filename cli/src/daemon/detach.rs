@@ -1,6 +1,7 @@
 //! Starting this program again as a process that stays when the terminal goes.
 
 use super::address::Address;
+use crate::environment::Environment;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,7 +14,7 @@ const LARGE: u64 = 1 << 20;
 
 /// Starts the daemon. It has nothing of this process but its environment, which holds the keys;
 /// what it says goes to its log. It leaves this session by itself.
-pub fn start(address: &Address) -> io::Result<Child> {
+pub fn start(address: &Address, environment: &Environment) -> io::Result<Child> {
     posse::launch::keep_descriptors_private()?;
     put_aside(&address.log);
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&address.log)?;
@@ -26,6 +27,8 @@ pub fn start(address: &Address) -> io::Result<Child> {
         .args(["daemon", "start", "--foreground", "--detached", "--db"].map(OsStr::new))
         .arg(&address.database)
         .current_dir("/")
+        // They are no longer in the environment of this process.
+        .envs(environment.secret_variables())
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)

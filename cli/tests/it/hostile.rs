@@ -173,6 +173,9 @@ fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
     let (rest, code): (&[&str], i32) = match verb {
         "runs list"
         | "runs questions"
+        | "audit list"
+        | "audit export"
+        | "audit verify"
         | "runs verify"
         | "cost"
         | "agents list"

@@ -4,6 +4,7 @@
 
 mod agents;
 mod asking;
+mod audit;
 mod budgets;
 mod bulk;
 mod cassette;

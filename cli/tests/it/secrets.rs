@@ -5,6 +5,178 @@ use posse_testkit::{Reply, Script};
 
 const CANARY: &str = "sk-canary-8f3b1c";
 
+/// The canary as it is looked for on disk: in a dozen forms.
+fn forms() -> Vec<Vec<u8>> {
+    let hex: String = CANARY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut forms = vec![CANARY.to_owned(), hex.to_uppercase(), hex];
+    forms.push(CANARY.chars().rev().collect());
+    // In base64, what stands for it alone, by where it begins.
+    let base64 = ["c2stY2FuYXJ5LThmM2IxY", "NrLWNhbmFyeS04ZjNiMW", "zay1jYW5hcnktOGYzYjFj"];
+    forms.extend(base64.map(str::to_owned));
+    forms.into_iter().map(String::into_bytes).collect()
+}
+
+#[track_caller]
+fn is_free_of_it(bytes: &[u8], what: &str) {
+    for form in forms() {
+        let found = bytes.windows(form.len()).any(|part| part == form);
+        assert!(!found, "{what} holds {}", String::from_utf8_lossy(&form));
+    }
+}
+
+/// Every file that Posse made, with its bytes.
+fn kept(world: &World) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut folders = vec![world.home()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if path.is_file() => {
+                    files.push((path.clone(), std::fs::read(&path).unwrap()))
+                }
+                false => {}
+            }
+        }
+    }
+    files
+}
+
+#[tokio::test]
+async fn a87_a_secret_in_a_dozen_forms_through_a_whole_life_is_kept_nowhere() {
+    let print = format!(
+        "cat secret; printf %s '{CANARY}' | xxd -p -c 99; printf %s '{CANARY}' | od -An -tx1 | tr -d ' \\n'; \
+         printf %s '{CANARY}' | base64; printf %s 'a{CANARY}b' | base64; printf %s 'ab{CANARY}' | base64; \
+         printf %s '{CANARY}' | rev; printf %s '{{\"k\":\"{CANARY}\"}}'; echo; cat nothing-{CANARY}"
+    );
+    let script = Script::turns([
+        Reply::tool_call("Read", serde_json::json!({"file_path": "secret"})),
+        bash(&print),
+        Reply::tool_call("Write", serde_json::json!({"file_path": "out", "content": CANARY})),
+        Reply::tool_call(&format!("Tool-{CANARY}"), serde_json::json!({CANARY: CANARY})),
+        Reply::text(&format!("it is {CANARY}, that is all")),
+    ]);
+    let world = World::new(script).await;
+    world.write("secret", &format!("the key is {CANARY}\n"));
+    let run = async |arguments: &[&str]| {
+        let mut command = world.command(arguments);
+        command.env("ANTHROPIC_API_KEY", CANARY);
+        let exit = started(command).end().await;
+        is_free_of_it(exit.err.as_bytes(), "standard error");
+        exit
+    };
+    let label = format!("about {CANARY}");
+    let exit = run(&["run", "--json", "--label", &label, &format!("keep {CANARY} secret")]).await;
+    is_free_of_it(exit.out.as_bytes(), "the answer");
+    assert_eq!(exit.code, Some(0), "{exit:?}");
+    assert_eq!(world.fake.requests()[0].header("x-api-key"), Some(CANARY), "it was used");
+    let id = world.only_run().await;
+    for arguments in [
+        &["runs", "show", &id][..],
+        &["runs", "list", "--json"],
+        &["runs", "log", &id],
+        &["runs", "export", &id],
+        &["audit", "list", "--json"],
+        &["audit", "export"],
+        &["audit", "verify"],
+        &["runs", "verify"],
+        &["runs", "show", CANARY],
+        &["run", "--model", CANARY, "x"],
+        &["config", "--json"],
+    ] {
+        // Whoever has no key looks at what is stored, not at what is taken out when it is shown.
+        let exit = world.run(arguments).await;
+        if !arguments.contains(&CANARY) {
+            is_free_of_it(exit.out.as_bytes(), &format!("{arguments:?}"));
+        }
+        is_free_of_it(run(arguments).await.out.as_bytes(), &format!("{arguments:?}"));
+    }
+    let export = world.run(&["runs", "export", &id]).await.expect(0).out;
+    assert!(export.matches("[redacted]").count() >= 8, "{export}");
+    let files = kept(&world);
+    assert!(files.iter().any(|(path, _)| path.ends_with("posse.db")), "{files:?}");
+    for (path, bytes) in files {
+        is_free_of_it(&bytes, &path.display().to_string());
+    }
+    assert_eq!(
+        world.read("out"),
+        CANARY,
+        "what the agent does is done; what is kept of it is clean"
+    );
+    // What tools say is clean before the model is told, so that no other provider hears of it.
+    let told = world.fake.requests()[2].body["messages"][4].to_string();
+    is_free_of_it(told.as_bytes(), "what the model was told of the command");
+}
+
+#[tokio::test]
+async fn a89_the_key_is_not_in_proc_while_posse_runs() {
+    let gate = posse_testkit::Gate::new();
+    let script = Script::turns([Reply::text("done").held_by(&gate)]);
+    let world = World::new(script).await;
+    let mut command = world.command(&["run", "x"]);
+    command.env("ANTHROPIC_API_KEY", CANARY).env("GITHUB_TOKEN", "ghp-also-8f3b1c");
+    let running = started(command);
+    crate::world::eventually("the request", async || gate.held() == 1).await;
+    let pid = running.child.id().unwrap();
+    // As root this can be read whatever the process says of itself.
+    let environ = std::fs::read(format!("/proc/{pid}/environ"));
+    if let Ok(environ) = &environ {
+        is_free_of_it(environ, "/proc/PID/environ");
+        assert!(!String::from_utf8_lossy(environ).contains("8f3b1c"));
+        assert!(String::from_utf8_lossy(environ).contains("GITHUB_TOKEN="), "it was looked at");
+    }
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    is_free_of_it(&line, "/proc/PID/cmdline");
+    // Others of the same user are kept out: what is theirs of it belongs to root.
+    use std::os::unix::fs::MetadataExt;
+    let owner = std::fs::metadata(format!("/proc/{pid}/environ")).map(|data| data.uid());
+    assert_eq!(owner.unwrap_or_default(), 0);
+    gate.open();
+    running.end().await.expect(0);
+    assert_eq!(world.fake.requests()[0].header("x-api-key"), Some(CANARY));
+}
+
+#[tokio::test]
+async fn a_key_may_stand_in_a_file() {
+    let world = World::saying("fine").await;
+    let path = world.home().join("key");
+    std::fs::write(&path, format!("{CANARY}\n")).unwrap();
+    let mut command = world.command(&["run", "x"]);
+    command.env_remove("ANTHROPIC_API_KEY").env("ANTHROPIC_API_KEY_FILE", &path);
+    started(command).end().await.expect(0);
+    assert_eq!(world.fake.requests()[0].header("x-api-key"), Some(CANARY));
+}
+
+#[tokio::test]
+async fn all_that_posse_keeps_is_for_its_owner_only_whatever_the_umask() {
+    let world = World::saying("x").await;
+    world.write("posse.toml", "");
+    let binary = env!("CARGO_BIN_EXE_posse");
+    for line in ["run x", "trust --yes", "audit export -o export", "runs list"] {
+        use std::process::Stdio;
+        let mut command = tokio::process::Command::new("sh");
+        command
+            .args(["-c", &format!("umask 022; exec {binary} {line}")])
+            .current_dir(world.work())
+            .env_clear()
+            .envs(world.environment())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        started(command).end().await.expect(0);
+    }
+    assert_eq!(crate::world::mode(&world.work().join("export")), 0o600);
+    for (path, _) in kept(&world) {
+        assert_eq!(crate::world::mode(&path) & 0o077, 0, "{}", path.display());
+        let folder = path.parent().unwrap();
+        if folder != world.home() {
+            assert_eq!(crate::world::mode(folder) & 0o077, 0, "{}", folder.display());
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_key_is_in_no_environment_of_a_command_no_output_and_no_file() {
     let script = Script::turns([

@@ -1,7 +1,7 @@
 //! Keys and addresses, as the caller found them. Never looks for them.
 
 use crate::catalog::Catalog;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeMap;
 
 /// What is needed to reach vendors: values by the name of their environment variable.
@@ -35,6 +35,15 @@ impl Keys {
     /// Whether there is a value of this variable.
     pub fn has(&self, variable: &str) -> bool {
         self.values.contains_key(variable)
+    }
+
+    /// The values of the variables that hold keys, by `catalog`: what must be shown to nobody.
+    pub fn secrets<'a>(&'a self, catalog: &Catalog) -> Vec<&'a str> {
+        let variables = catalog.vendors().iter().flat_map(|vendor| &vendor.key_variables);
+        variables
+            .filter_map(|name| self.values.get(name.as_str()))
+            .map(ExposeSecret::expose_secret)
+            .collect()
     }
 
     /// All values of these variables.

@@ -15,6 +15,7 @@ mod text;
 mod work;
 mod writer;
 
+use crate::Scrub;
 use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
 use crate::{
@@ -54,6 +55,8 @@ pub struct Options {
     pub poll: Duration,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
+    /// What must not be stored.
+    pub scrub: Option<Arc<dyn Scrub>>,
 }
 
 /// What an acknowledged append survives.
@@ -75,6 +78,7 @@ impl Options {
             reserve_bytes: 1 << 20,
             poll: Duration::from_millis(100),
             clock: Arc::new(MachineClock::new()),
+            scrub: None,
         }
     }
 }
@@ -85,6 +89,7 @@ pub struct SqliteStore {
     reader: Arc<Reader>,
     hub: Arc<Hub>,
     tasks: TaskTracker,
+    scrub: Option<Arc<dyn Scrub>>,
 }
 
 /// How long the writer waits for other processes.
@@ -129,7 +134,8 @@ impl SqliteStore {
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         tasks.close();
-        Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks })
+        let scrub = options.scrub;
+        Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks, scrub })
     }
 
     /// Has the reader do `work`, which goes on even when its caller does not look at it for a while:
@@ -159,12 +165,22 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError> {
-        let batch = batch.into_iter().map(Draft::new).collect::<Result<_, _>>()?;
+        let draft = |append| Draft::new(append, self.scrub.as_deref());
+        let batch = batch.into_iter().map(draft).collect::<Result<_, _>>()?;
         self.ask(|reply| Request::Append { batch, reply }).await
     }
 
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError> {
         self.look(move |reader| async move { reader.read(run, after, limit).await }).await
+    }
+
+    async fn hashes(
+        &self,
+        run: RunId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.look(move |reader| async move { reader.hashes(run, after, limit).await }).await
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {

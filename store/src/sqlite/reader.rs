@@ -86,6 +86,24 @@ impl Reader {
         result
     }
 
+    /// The hashes of events as they are stored; an event that cannot be read has none.
+    pub(super) async fn hashes(
+        &self,
+        run: RunId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let rows = sqlx::query(sql::EVENTS_FROM)
+            .bind(run.to_string())
+            .bind(to_sql(after.next().0))
+            .bind(to_sql(limit as u64))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| engine_error(error, &self.path))?;
+        let hash = |row| event_row(run, row).map(|event| event.hash).unwrap_or_default();
+        Ok(rows.iter().map(hash).collect())
+    }
+
     /// What the log says, and what is already known to be wrong with it.
     async fn read_checked(
         &self,

@@ -48,7 +48,7 @@ pub async fn in_background(common: &Common) -> Result<Code, Failure> {
     }
     address.prepare()?;
     let from = detach::end_of(&address.log);
-    let mut child = detach::start(&address).map_err(|error| {
+    let mut child = detach::start(&address, &common.environment).map_err(|error| {
         Failure::internal(format!("cannot start posse again as a daemon: {error}"))
     })?;
     loop {

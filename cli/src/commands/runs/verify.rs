@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// What was found.
 #[derive(Default)]
-struct Findings {
+pub struct Findings {
     runs: u64,
     events: u64,
     /// What is wrong, with the name of the run.
@@ -25,7 +25,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: Option<&str>) -> Resul
         None => findings.check_all(runtime).await?,
     }
     findings.tell(common)?;
-    Ok(if findings.damaged.is_empty() { Code::Done } else { Code::Store })
+    Ok(if findings.is_sound() { Code::Done } else { Code::Store })
 }
 
 impl Findings {
@@ -41,7 +41,7 @@ impl Findings {
         }
     }
 
-    async fn check_all(&mut self, runtime: &Runtime) -> Result<(), Failure> {
+    pub async fn check_all(&mut self, runtime: &Runtime) -> Result<(), Failure> {
         let mut before = None;
         loop {
             let filter = Filter { before, limit: 1_000, ..Filter::default() };
@@ -71,7 +71,12 @@ impl Findings {
         self.damaged.push((run, Damage { event: None, reason }));
     }
 
-    fn tell(&self, common: &Common) -> Result<(), Failure> {
+    /// True when nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.damaged.is_empty()
+    }
+
+    pub fn tell(&self, common: &Common) -> Result<(), Failure> {
         if common.global.json {
             let damaged: Vec<_> = self
                 .damaged

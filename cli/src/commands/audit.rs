@@ -1,0 +1,189 @@
+//! `posse audit`: what was decided and done, by whom, and whether all of it is still there.
+
+use super::runs::verify::Findings;
+use super::{Common, folder};
+use crate::args::{AuditFilters, AuditVerb};
+use crate::clean::clean_line;
+use crate::exit::{Code, Failure};
+use crate::{print, view};
+use posse::audit::{AuditEntry, AuditExport, verify_export};
+use posse::trust::TrustError;
+use posse::{RunRow, Runtime};
+use serde_json::json;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+pub async fn run(common: Common, verb: AuditVerb) -> Result<Code, Failure> {
+    if let AuditVerb::Verify { file: Some(file) } = &verb {
+        return verify_file(&common, file);
+    }
+    let config = common.config(&folder(None)?)?;
+    let runtime = match common.database()?.exists() {
+        true => Some(common.runtime(&config, common.agents(&folder(None)?, &[])?).await?),
+        // Whoever only looks makes no database.
+        false => None,
+    };
+    let result = match &verb {
+        AuditVerb::List(filters) => list(&common, runtime.as_ref(), filters).await,
+        AuditVerb::Export { filters, output } => {
+            export(&common, runtime.as_ref(), filters, output.as_deref()).await
+        }
+        AuditVerb::Verify { .. } => verify(&common, runtime.as_ref()).await,
+    };
+    if let Some(runtime) = runtime {
+        runtime.shutdown().await;
+    }
+    result
+}
+
+/// What the filters select, in the order of time.
+async fn entries(
+    common: &Common,
+    runtime: Option<&Runtime>,
+    filters: &AuditFilters,
+) -> Result<Vec<AuditEntry>, Failure> {
+    let mut found = Vec::new();
+    let fits = |entry: &AuditEntry| {
+        let is = |wanted: &Option<String>, value: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(value))
+        };
+        let agent = entry.agent.as_ref().map_or("", |agent| agent.as_str());
+        is(&filters.agent, agent)
+            && is(&filters.tool, &entry.tool)
+            && (filters.decision.is_empty() || filters.decision.contains(&entry.kind))
+            && filters.since.is_none_or(|since| entry.at >= since)
+    };
+    if let Some(runtime) = runtime {
+        let rows: Vec<RunRow> = match &filters.run {
+            Some(run) => vec![runtime.find(run).await?],
+            None => runtime.audited_runs().await?,
+        };
+        // A run that nothing has happened to since then need not be read.
+        let since = filters.since.unwrap_or_default();
+        for row in rows.iter().filter(|row| row.updated_at >= since) {
+            found.extend(runtime.audit(row).await?.into_iter().filter(fits));
+        }
+    }
+    if filters.run.is_none()
+        && let Ok(log) = common.trust_log()
+    {
+        let decisions = log.decisions()?;
+        found.extend(decisions.iter().map(AuditEntry::of_trust).filter(fits));
+    }
+    found.sort_by_key(|entry| (entry.at, entry.run, entry.record));
+    Ok(found)
+}
+
+async fn list(
+    common: &Common,
+    runtime: Option<&Runtime>,
+    filters: &AuditFilters,
+) -> Result<Code, Failure> {
+    let found = entries(common, runtime, filters).await?;
+    if common.global.json {
+        print::json_pretty(&found)?;
+        return Ok(Code::Done);
+    }
+    for entry in &found {
+        print::line(clean_line(&line(entry), 600))?;
+    }
+    if found.is_empty() && !common.global.quiet {
+        print::note("nothing was decided yet that fits");
+    }
+    Ok(Code::Done)
+}
+
+/// An entry, in one line for people.
+fn line(entry: &AuditEntry) -> String {
+    let AuditEntry { at, kind, run, record, agent, tool, by, detail, .. } = entry;
+    let run = run.map_or_else(|| "trust".to_owned(), |run| run.short());
+    let agent = agent.as_ref().map_or("", |agent| agent.as_str());
+    let by = if by.is_empty() { String::new() } else { format!("  by {by}") };
+    let what = match detail {
+        serde_json::Value::Null => String::new(),
+        detail => format!("  {detail}"),
+    };
+    let head = format!("{}  {run} {record}  {:10}", view::timestamp(*at), kind.as_str());
+    format!("{head}  {agent}  {tool}{by}{what}")
+}
+
+async fn export(
+    common: &Common,
+    runtime: Option<&Runtime>,
+    filters: &AuditFilters,
+    output: Option<&Path>,
+) -> Result<Code, Failure> {
+    let found = entries(common, runtime, filters).await?;
+    let not_json = |error: serde_json::Error| Failure::internal(format!("cannot write: {error}"));
+    let (mut writer, first) = AuditExport::begin().map_err(not_json)?;
+    let mut lines = vec![first];
+    let count = found.len() as u64;
+    for entry in found {
+        lines.push(writer.entry(entry).map_err(not_json)?);
+    }
+    lines.push(writer.end().map_err(not_json)?);
+    let Some(path) = output else {
+        for line in lines {
+            print::line(line)?;
+        }
+        return Ok(Code::Done);
+    };
+    let write = || {
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        file.write_all((lines.join("\n") + "\n").as_bytes())?;
+        file.sync_all()
+    };
+    write()
+        .map_err(|error| Failure::internal(format!("cannot write {}: {error}", path.display())))?;
+    if common.global.json {
+        print::json(&json!({"entries": count, "file": path}))?;
+    } else if !common.global.quiet {
+        print::note(format!("{count} entries written to {}", path.display()));
+    }
+    Ok(Code::Done)
+}
+
+async fn verify(common: &Common, runtime: Option<&Runtime>) -> Result<Code, Failure> {
+    let mut findings = Findings::default();
+    if let Some(runtime) = runtime {
+        findings.check_all(runtime).await?;
+    }
+    findings.tell(common)?;
+    let trust = match common.trust_log() {
+        Ok(log) => log.decisions().map(|decisions| decisions.len()),
+        Err(_) => Ok(0),
+    };
+    match trust {
+        Err(error @ TrustError::Damaged { .. }) => return Err(error.into()),
+        Err(error) => return Err(error.into()),
+        Ok(count) if !common.global.quiet && !common.global.json => {
+            print::note(format!("{count} decisions about trust checked"));
+        }
+        Ok(_) => {}
+    }
+    Ok(if findings.is_sound() { Code::Done } else { Code::Store })
+}
+
+fn verify_file(common: &Common, file: &Path) -> Result<Code, Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::usage(format!("cannot read {}: {error}", file.display())))?;
+    match verify_export(text.lines()) {
+        Ok(entries) if common.global.json => {
+            print::json_pretty(&json!({"entries": entries, "damage": null}))?;
+            Ok(Code::Done)
+        }
+        Ok(entries) => {
+            if !common.global.quiet {
+                print::note(format!("{entries} entries, each as it was written"));
+            }
+            Ok(Code::Done)
+        }
+        Err(damage) => {
+            let message = format!("{}: {damage}", file.display());
+            Err(Failure { code: Code::Store, message, hint: None })
+        }
+    }
+}

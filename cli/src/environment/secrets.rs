@@ -1,0 +1,86 @@
+//! Secrets in the environment of this process: read once, then blotted out where others could see
+//! them.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// What names of variables hold that hold secrets.
+const MARKS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "WEBHOOK"];
+/// Bytes of a file with a key, at most.
+const FILE_BYTES: u64 = 64 << 10;
+
+/// The values of variables that hold secrets. What `/proc/PID/environ` shows of them afterwards is
+/// empty.
+pub fn take() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (name, value) in std::env::vars_os() {
+        if let (Some(name), Some(value)) = (name.to_str(), value.to_str())
+            && is_secret(name)
+            && !value.is_empty()
+        {
+            found.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    // What cannot be blotted out is still hidden from other users, and from this one's processes.
+    if !found.is_empty() {
+        let _ = blot(&found);
+    }
+    found
+}
+
+/// The value in the file that `NAME_FILE` names.
+pub fn of_file(name: &str) -> Option<String> {
+    let path = super::text(&format!("{name}_FILE"))?;
+    let file = File::open(Path::new(&path)).ok()?;
+    let mut text = String::new();
+    file.take(FILE_BYTES).read_to_string(&mut text).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// A name such as `ANTHROPIC_API_KEY`. One that names a file or a folder holds no secret.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let names_path =
+        ["_FILE", "_PATH", "_DIR", "_HOME", "_URL"].iter().any(|it| name.ends_with(it));
+    MARKS.iter().any(|mark| name.contains(mark)) && !names_path
+}
+
+/// Overwrites the values where the kernel put them when this program began. Nothing in this process
+/// refers to them: whoever asks for such a variable afterwards finds nothing in it.
+fn blot(found: &BTreeMap<String, String>) -> std::io::Result<()> {
+    let mut memory = OpenOptions::new().read(true).write(true).open("/proc/self/mem")?;
+    let Some((start, end)) = range()? else { return Ok(()) };
+    let mut bytes = vec![0; (end - start) as usize];
+    memory.seek(SeekFrom::Start(start))?;
+    memory.read_exact(&mut bytes)?;
+    let mut at = 0;
+    for entry in bytes.split(|byte| *byte == 0) {
+        let is_found =
+            |name: &[u8]| std::str::from_utf8(name).is_ok_and(|it| found.contains_key(it));
+        if let Some(equals) = entry.iter().position(|byte| *byte == b'=')
+            && is_found(&entry[..equals])
+        {
+            memory.seek(SeekFrom::Start(start + (at + equals + 1) as u64))?;
+            memory.write_all(&vec![0; entry.len() - equals - 1])?;
+        }
+        at += entry.len() + 1;
+    }
+    Ok(())
+}
+
+/// Where the environment stands in this process, as the kernel says.
+fn range() -> std::io::Result<Option<(u64, u64)>> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    // The name of the program, in parentheses, may hold anything; fields are counted after it.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let numbers: Vec<Option<u64>> = fields.map(|field| field.parse().ok()).collect();
+    // Fields 50 and 51 of proc_pid_stat(5); the first after the name is field 3.
+    match (numbers.get(47), numbers.get(48)) {
+        (Some(Some(start)), Some(Some(end))) if 0 < *start && start < end => {
+            Ok(Some((*start, *end)))
+        }
+        _ => Ok(None),
+    }
+}

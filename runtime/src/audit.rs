@@ -1,0 +1,420 @@
+//! What was decided and done: a view of the logs of runs, and of the log of trust. And exports of
+//! it, in which no line can be changed, left out or moved unseen.
+
+use crate::chain;
+use crate::error::Error;
+use crate::runtime::Runtime;
+use crate::trust::{Act, Decision};
+use posse_protocol::{
+    AgentName, Approval, CallId, Ending, Event, Grant, Record, RunId, RunStarted, Seq, ToolFinished,
+};
+use posse_store::{Filter, RunRow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// Events that are read at once.
+const PAGE: usize = 1_000;
+/// The name of the chain of an export.
+const CHAIN: &str = "posse audit";
+/// The form of exports that this version writes.
+const FORM: u32 = 1;
+
+/// What kind of thing an entry tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditKind {
+    /// A run began, with this grant.
+    Granted,
+    /// A call was allowed, and began.
+    Allowed,
+    /// A person was asked about a call.
+    Asked,
+    /// A person answered.
+    Answered,
+    /// A call was refused.
+    Denied,
+    /// A call that had begun has its result.
+    Finished,
+    /// A folder was trusted.
+    Trusted,
+    /// A folder is trusted no longer.
+    Distrusted,
+}
+
+impl AuditKind {
+    /// All of them.
+    pub const ALL: [AuditKind; 8] = [
+        AuditKind::Granted,
+        AuditKind::Allowed,
+        AuditKind::Asked,
+        AuditKind::Answered,
+        AuditKind::Denied,
+        AuditKind::Finished,
+        AuditKind::Trusted,
+        AuditKind::Distrusted,
+    ];
+
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AuditKind::Granted => "granted",
+            AuditKind::Allowed => "allowed",
+            AuditKind::Asked => "asked",
+            AuditKind::Answered => "answered",
+            AuditKind::Denied => "denied",
+            AuditKind::Finished => "finished",
+            AuditKind::Trusted => "trusted",
+            AuditKind::Distrusted => "distrusted",
+        }
+    }
+}
+
+/// Something that was decided or done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditEntry {
+    /// When: milliseconds since 1970.
+    pub at: u64,
+    /// What kind of thing it is.
+    pub kind: AuditKind,
+    /// Which run; nothing for a decision about trust.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// Where in its log.
+    pub record: u64,
+    /// The hash that ties that record to all before it.
+    pub hash: String,
+    /// The agent of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    /// The tool that was called.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool: String,
+    /// Which call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// What decided: a rule, the mode, the grant, a person.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// More of it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub detail: Value,
+}
+
+impl AuditEntry {
+    /// A decision about trust.
+    pub fn of_trust(decision: &Decision) -> Self {
+        AuditEntry {
+            at: decision.at,
+            kind: match decision.act {
+                Act::Trusted => AuditKind::Trusted,
+                Act::Removed => AuditKind::Distrusted,
+            },
+            run: None,
+            record: decision.seq,
+            hash: decision.hash.clone(),
+            agent: None,
+            tool: String::new(),
+            call: None,
+            by: "user".to_owned(),
+            detail: json!({
+                "folder": decision.folder, "digest": decision.digest, "brought": decision.brought,
+            }),
+        }
+    }
+}
+
+impl Runtime {
+    /// What was decided and done in a run, in order, each with the hash of its record. Nothing of
+    /// one whose log was removed.
+    ///
+    /// # Errors
+    /// When the store fails, or the log is damaged.
+    pub async fn audit(&self, row: &RunRow) -> Result<Vec<AuditEntry>, Error> {
+        let mut reading = Reading { agent: None, tools: HashMap::new(), entries: Vec::new() };
+        if row.erased {
+            return Ok(reading.entries);
+        }
+        let mut seen = Seq::ZERO;
+        loop {
+            let records = self.read(row.id, seen, PAGE).await?;
+            let Some(last) = records.last() else { break };
+            let hashes = self.inner.store.hashes(row.id, seen, records.len()).await?;
+            seen = last.seq;
+            for (record, hash) in records.iter().zip(hashes) {
+                reading.take(record, hash);
+            }
+        }
+        Ok(reading.entries)
+    }
+
+    /// The ids of all runs, the oldest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn audited_runs(&self) -> Result<Vec<RunRow>, Error> {
+        let mut rows: Vec<RunRow> = Vec::new();
+        loop {
+            let before = rows.last().map(|row| row.id);
+            let page = self.list(&Filter { before, limit: PAGE, ..Filter::default() }).await?;
+            if page.is_empty() {
+                rows.reverse();
+                return Ok(rows);
+            }
+            rows.extend(page);
+        }
+    }
+}
+
+/// A log while it is read.
+struct Reading {
+    agent: Option<AgentName>,
+    /// The tool of each call.
+    tools: HashMap<CallId, String>,
+    entries: Vec<AuditEntry>,
+}
+
+impl Reading {
+    fn take(&mut self, record: &Record, hash: String) {
+        let (kind, call, by, detail) = match &record.event {
+            Event::RunStarted(started) => {
+                self.agent = Some(started.agent.name.clone());
+                (AuditKind::Granted, None, granted_by(started), granted(&started.grant))
+            }
+            Event::ModelReplied(reply) => {
+                for call in reply.message.tool_calls() {
+                    self.tools.insert(call.id.clone(), call.name.clone());
+                }
+                return;
+            }
+            Event::ToolStarted(started) => {
+                self.tools.insert(started.call.clone(), started.tool.clone());
+                (AuditKind::Allowed, Some(&started.call), started.by.clone(), Value::Null)
+            }
+            Event::ApprovalAsked(asked) => {
+                self.tools.insert(asked.call.clone(), asked.tool.clone());
+                let detail = json!({"shown": asked.shown, "digest": asked.digest});
+                (AuditKind::Asked, Some(&asked.call), asked.by.clone(), detail)
+            }
+            Event::ApprovalGiven(given) => {
+                let detail = json!({"answer": answer(&given.answer), "digest": given.digest});
+                (AuditKind::Answered, Some(&given.call), given.by.clone(), detail)
+            }
+            Event::ToolFinished(finished) => {
+                (ended(finished), Some(&finished.call), finished.by.clone(), result(finished))
+            }
+            _ => return,
+        };
+        self.entries.push(AuditEntry {
+            at: record.at,
+            kind,
+            run: Some(record.run),
+            record: record.seq.0,
+            hash,
+            agent: self.agent.clone(),
+            tool: call.and_then(|call| self.tools.get(call)).cloned().unwrap_or_default(),
+            call: call.cloned(),
+            by,
+            detail,
+        });
+    }
+}
+
+fn granted_by(started: &RunStarted) -> String {
+    match (&started.parent, &started.project) {
+        (Some(parent), _) => format!("run {}", parent.run),
+        (None, Some(folder)) => format!("user, trusting {folder}"),
+        (None, None) => "user".to_owned(),
+    }
+}
+
+fn granted(grant: &Grant) -> Value {
+    json!({
+        "tools": grant.tools, "workspace": grant.workspace, "profile": grant.profile(),
+        "reach": grant.reach, "mode": grant.mode, "network": grant.network,
+        "scopes": grant.scopes, "permissions": grant.permissions, "attended": grant.attended,
+    })
+}
+
+fn answer(answer: &Approval) -> Value {
+    serde_json::to_value(answer).unwrap_or_default()
+}
+
+fn ended(finished: &ToolFinished) -> AuditKind {
+    match finished.ending {
+        Ending::Refused | Ending::OverLimit => AuditKind::Denied,
+        Ending::Returned | Ending::Stopped | Ending::Interrupted => AuditKind::Finished,
+    }
+}
+
+fn result(finished: &ToolFinished) -> Value {
+    json!({
+        "ending": finished.ending, "is_error": finished.output.is_error, "took_ms": finished.took_ms,
+    })
+}
+
+/// What is written as one line of an export.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    seq: u64,
+    #[serde(flatten)]
+    content: Content,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Content {
+    Begin { form: u32 },
+    Entry(Box<AuditEntry>),
+    End { entries: u64 },
+}
+
+/// Writes an export, line by line.
+pub struct AuditExport {
+    seq: u64,
+    hash: String,
+}
+
+impl AuditExport {
+    /// A new one, and its first line.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON, which no version does.
+    pub fn begin() -> Result<(Self, String), serde_json::Error> {
+        let mut export = AuditExport { seq: 0, hash: chain::seed(CHAIN) };
+        let line = export.line(Content::Begin { form: FORM })?;
+        Ok((export, line))
+    }
+
+    /// The line of an entry.
+    ///
+    /// # Errors
+    /// As [`AuditExport::begin`].
+    pub fn entry(&mut self, entry: AuditEntry) -> Result<String, serde_json::Error> {
+        self.line(Content::Entry(Box::new(entry)))
+    }
+
+    /// The last line: what comes after it, or an export without it, is not whole.
+    ///
+    /// # Errors
+    /// As [`AuditExport::begin`].
+    pub fn end(mut self) -> Result<String, serde_json::Error> {
+        let entries = self.seq - 1;
+        self.line(Content::End { entries })
+    }
+
+    fn line(&mut self, content: Content) -> Result<String, serde_json::Error> {
+        self.seq += 1;
+        let body = serde_json::to_string(&Line { seq: self.seq, content })?;
+        let (line, hash) = chain::seal(&self.hash, &body);
+        self.hash = hash;
+        Ok(line)
+    }
+}
+
+/// What is wrong with an export.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} {what}{}", about(.entry))]
+pub struct ExportDamage {
+    /// The first line that is not as it was written.
+    pub line: u64,
+    /// What is wrong with it.
+    pub what: &'static str,
+    /// The record it tells of, as far as it says: the run and the position.
+    pub entry: Option<(String, u64)>,
+}
+
+fn about(entry: &Option<(String, u64)>) -> String {
+    match entry {
+        Some((run, record)) => format!(" (it says: run {run}, event {record})"),
+        None => String::new(),
+    }
+}
+
+/// Checks an export; returns how many entries it holds.
+///
+/// # Errors
+/// The first line that was changed, left out, moved or added.
+pub fn verify_export<'l>(lines: impl IntoIterator<Item = &'l str>) -> Result<u64, ExportDamage> {
+    let mut before = chain::seed(CHAIN);
+    let mut number = 0;
+    let mut ended = None;
+    for line in lines {
+        number += 1;
+        let damaged = |what| ExportDamage { line: number, what, entry: claimed(line) };
+        if ended.is_some() {
+            return Err(damaged("was added after the end"));
+        }
+        let opened = chain::open(&before, line);
+        let (body, hash) = opened.ok_or_else(|| damaged(chain::fault(line, number)))?;
+        let read = serde_json::from_str::<Line>(body).map_err(|_| damaged("was changed"))?;
+        match read.content {
+            Content::Begin { form } if number != 1 || form > FORM => {
+                return Err(damaged("is of a form that this version does not know"));
+            }
+            Content::End { entries } => ended = Some(entries),
+            Content::Begin { .. } | Content::Entry(_) => {}
+        }
+        before = hash.to_owned();
+    }
+    ended.ok_or(ExportDamage { line: number + 1, what: "is missing", entry: None })
+}
+
+fn claimed(line: &str) -> Option<(String, u64)> {
+    let (body, _) = chain::apart(line)?;
+    let value: Value = serde_json::from_str(body).ok()?;
+    let entry = value.get("entry")?;
+    Some((entry.get("run")?.as_str()?.to_owned(), entry.get("record")?.as_u64()?))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn exported(count: u64) -> Vec<String> {
+        let (mut export, first) = AuditExport::begin().unwrap();
+        let mut lines = vec![first];
+        for seq in 1..=count {
+            let decision = Decision {
+                seq,
+                at: seq,
+                act: Act::Trusted,
+                folder: PathBuf::from("/x"),
+                digest: "d".to_owned(),
+                brought: Vec::new(),
+                hash: "h".to_owned(),
+            };
+            lines.push(export.entry(AuditEntry::of_trust(&decision)).unwrap());
+        }
+        lines.push(export.end().unwrap());
+        lines
+    }
+
+    fn check(lines: &[String]) -> Result<u64, u64> {
+        verify_export(lines.iter().map(String::as_str)).map_err(|damage| damage.line)
+    }
+
+    #[test]
+    fn the_first_line_is_named_that_was_changed_left_out_moved_or_added() {
+        let lines = exported(3);
+        assert_eq!(check(&lines), Ok(3));
+        for line in 0..lines.len() {
+            let mut changed = lines.clone();
+            changed[line] = changed[line].replacen("\"seq\":", "\"seq\": ", 1);
+            assert_eq!(check(&changed), Err(line as u64 + 1));
+            let mut less = lines.clone();
+            less.remove(line);
+            assert_eq!(check(&less), Err(line as u64 + 1));
+        }
+        let mut moved = lines.clone();
+        moved.swap(2, 3);
+        assert_eq!(check(&moved), Err(3));
+        let mut more = lines.clone();
+        more.push(lines[1].clone());
+        assert_eq!(check(&more), Err(6));
+        assert_eq!(check(&[]), Err(1));
+        assert_eq!(check(&exported(0)), Ok(0));
+    }
+}

@@ -1,0 +1,281 @@
+//! Secrets taken out of text: wherever a value turns up, as it is or in a common encoding.
+//!
+//! Knows the values only; whoever owns a sink asks it. What was encoded in another way, or cut into
+//! pieces by whoever printed it, is not recognised.
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use posse_agent::{Answer, Tool, ToolContext};
+use posse_protocol::{Event, Part, ToolOutput, ToolSpec};
+use posse_store::Scrub;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// What stands in the place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// The shortest text that is taken for a secret, and the shortest encoding of a part of one.
+const SHORTEST: usize = 8;
+/// Up to here a text of plain letters is taken for a word: a key such as `lm-studio` is none.
+const LONGEST_WORD: usize = 20;
+
+/// Takes secrets out of text. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    forms: Option<Arc<AhoCorasick>>,
+    /// The forms themselves, to add to them.
+    all: Arc<Vec<Vec<u8>>>,
+}
+
+impl Redactor {
+    /// One that knows these secrets. What is too short to be told from other text is left out.
+    pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
+        Redactor::default().and(secrets)
+    }
+
+    /// The same, which knows these as well.
+    #[must_use]
+    pub fn and<'s>(&self, secrets: impl IntoIterator<Item = &'s str>) -> Self {
+        let mut all: Vec<Vec<u8>> = self.all.to_vec();
+        for secret in secrets.into_iter().map(str::trim).filter(|secret| is_secret(secret)) {
+            all.extend(forms(secret));
+        }
+        all.sort();
+        all.dedup();
+        if all.is_empty() {
+            return Redactor::default();
+        }
+        let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&all);
+        Redactor { forms: built.ok().map(Arc::new), all: Arc::new(all) }
+    }
+
+    /// `text` without secrets.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.forms {
+            Some(forms) if forms.is_match(text) => {
+                let mut clean = String::with_capacity(text.len());
+                forms.replace_all_with(text, &mut clean, |_, _, into| {
+                    into.push_str(REDACTED);
+                    true
+                });
+                Cow::Owned(clean)
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
+
+    /// True when it knows nothing to take out.
+    pub fn is_empty(&self) -> bool {
+        self.forms.is_none()
+    }
+
+    fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(clean) = self.text(text) {
+                    *text = clean;
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(|value| self.value(value)),
+            Value::Object(fields) => {
+                let before = std::mem::take(fields);
+                for (name, mut value) in before {
+                    self.value(&mut value);
+                    fields.insert(self.text(&name).into_owned(), value);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// `tool`, whose results are without secrets.
+    pub(crate) fn around(&self, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
+        match self.is_empty() {
+            true => tool,
+            false => Arc::new(Redacted { tool, redactor: self.clone() }),
+        }
+    }
+
+    fn output(&self, mut output: ToolOutput) -> ToolOutput {
+        for part in &mut output.parts {
+            if let Part::Text(text) = part
+                && let Cow::Owned(clean) = self.text(&text.text)
+            {
+                text.text = clean;
+            }
+        }
+        output
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redactor(hidden)")
+    }
+}
+
+impl Scrub for Redactor {
+    fn text(&self, text: &str) -> Option<String> {
+        match Redactor::text(self, text) {
+            Cow::Owned(clean) => Some(clean),
+            Cow::Borrowed(_) => None,
+        }
+    }
+
+    fn event(&self, event: &Event, body: &str) -> Result<Option<Event>, String> {
+        let Some(forms) = self.forms.as_ref().filter(|forms| forms.is_match(body)) else {
+            return Ok(None);
+        };
+        let mut value = serde_json::to_value(event).map_err(|error| error.to_string())?;
+        self.value(&mut value);
+        let clean: Event = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        let left = serde_json::to_string(&clean).map_err(|error| error.to_string())?;
+        match forms.is_match(&left) {
+            true => Err("it is in a place that cannot be changed".to_owned()),
+            false => Ok(Some(clean)),
+        }
+    }
+}
+
+/// A tool whose results are without secrets: neither its agent nor the agent's provider is told.
+struct Redacted {
+    tool: Arc<dyn Tool>,
+    redactor: Redactor,
+}
+
+#[async_trait]
+impl Tool for Redacted {
+    fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    fn aliases(&self) -> &[&str] {
+        self.tool.aliases()
+    }
+
+    async fn preview(&self, input: &Value) -> Option<String> {
+        let shown = self.tool.preview(input).await?;
+        Some(self.redactor.text(&shown).into_owned())
+    }
+
+    async fn call(&self, input: Value, context: &ToolContext) -> Answer {
+        match self.tool.call(input, context).await {
+            Answer::Done(output) => Answer::Done(self.redactor.output(output)),
+            pending => pending,
+        }
+    }
+}
+
+/// Long enough, and no word.
+fn is_secret(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_');
+    text.len() >= SHORTEST && !(text.len() < LONGEST_WORD && text.bytes().all(plain))
+}
+
+/// `secret` in the encodings that it is looked for in.
+fn forms(secret: &str) -> Vec<Vec<u8>> {
+    let mut forms = vec![secret.as_bytes().to_vec()];
+    let json = Value::from(secret).to_string();
+    forms.push(json[1..json.len() - 1].as_bytes().to_vec());
+    for digits in ["0123456789ABCDEF", "0123456789abcdef"] {
+        forms.push(percent(secret, digits.as_bytes()));
+        forms.push(hex(secret, digits.as_bytes()));
+    }
+    for engine in [STANDARD, URL_SAFE] {
+        forms.extend((0..3).map(|offset| base64(secret, offset, &engine)));
+    }
+    forms.push(secret.bytes().rev().collect());
+    forms.retain(|form| form.len() >= SHORTEST);
+    forms
+}
+
+fn percent(secret: &str, digits: &[u8]) -> Vec<u8> {
+    let mut form = Vec::new();
+    for byte in secret.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => form.push(byte),
+            _ => form.extend([b'%', high(byte, digits), low(byte, digits)]),
+        }
+    }
+    form
+}
+
+fn hex(secret: &str, digits: &[u8]) -> Vec<u8> {
+    secret.bytes().flat_map(|byte| [high(byte, digits), low(byte, digits)]).collect()
+}
+
+fn high(byte: u8, digits: &[u8]) -> u8 {
+    digits[usize::from(byte >> 4)]
+}
+
+fn low(byte: u8, digits: &[u8]) -> u8 {
+    digits[usize::from(byte & 15)]
+}
+
+/// The characters that stand for `secret` alone when it begins `offset` bytes after a boundary.
+fn base64(secret: &str, offset: usize, engine: &impl Engine) -> Vec<u8> {
+    let mut bytes = vec![0; offset];
+    bytes.extend(secret.bytes());
+    let encoded = engine.encode(&bytes).into_bytes();
+    let first = (offset * 8).div_ceil(6);
+    let whole = bytes.len() * 8 / 6;
+    encoded[first..whole].to_vec()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use posse_protocol::MessageReceived;
+
+    const SECRET: &str = "sk-canary/8f3b1c+\"x\"";
+
+    fn check(text: &str) {
+        let clean = Redactor::new([SECRET]).text(text).into_owned();
+        assert!(clean.contains(REDACTED), "{text}");
+        assert!(!clean.contains("canary") && !clean.contains("8f3b1c"), "{clean}");
+    }
+
+    #[test]
+    fn a_secret_is_found_in_a_dozen_forms() {
+        check(&format!("plain: {SECRET}."));
+        check(&serde_json::to_string(&serde_json::json!({"key": SECRET})).unwrap());
+        check("sk-canary%2F8f3b1c%2B%22x%22");
+        check("sk-canary%2f8f3b1c%2b%22x%22");
+        let bytes = SECRET.as_bytes();
+        check(&bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        check(&bytes.iter().map(|byte| format!("{byte:02X}")).collect::<String>());
+        for before in ["", "a", "ab", "abc", "Authorization: Bearer "] {
+            let around = format!("{before}{SECRET}{before}!");
+            check(&STANDARD.encode(&around));
+            check(&URL_SAFE.encode(&around));
+        }
+        check(&SECRET.chars().rev().collect::<String>());
+    }
+
+    #[test]
+    fn words_and_short_texts_are_no_secrets() {
+        for text in ["", "ollama", "sk-test", "lm-studio", "not-needed"] {
+            assert!(Redactor::new([text]).is_empty(), "{text}");
+        }
+        for text in ["hunter22", "sk-canary-8f3b1c", "correct-horse-battery-staple"] {
+            assert!(!Redactor::new([text]).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_event_is_rid_of_it_wherever_it_stands() {
+        let redactor = Redactor::new([SECRET, "other-secret-1"]);
+        let event = Event::MessageReceived(MessageReceived::user(format!("it is {SECRET}")));
+        let body = serde_json::to_string(&event).unwrap();
+        let clean = redactor.event(&event, &body).unwrap().unwrap();
+        assert_eq!(clean, Event::MessageReceived(MessageReceived::user("it is [redacted]")));
+        let body = serde_json::to_string(&clean).unwrap();
+        assert_eq!(redactor.event(&clean, &body).unwrap(), None);
+        assert_eq!(format!("{redactor:?}"), "Redactor(hidden)");
+    }
+}

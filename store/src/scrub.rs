@@ -1,0 +1,52 @@
+//! What must not be stored, taken out on its way in.
+
+use crate::{Append, StoreError};
+use posse_protocol::Event;
+use std::sync::Arc;
+
+/// Knows what must not be stored: the values of keys. Told of everything that is appended, just
+/// before it is.
+pub trait Scrub: Send + Sync {
+    /// `text` without it; nothing if it is not in there.
+    fn text(&self, text: &str) -> Option<String>;
+
+    /// `event`, which is written as `body`, without it; nothing if it is not in there.
+    ///
+    /// # Errors
+    /// When nothing would be left of the event: then it is not stored.
+    fn event(&self, event: &Event, body: &str) -> Result<Option<Event>, String>;
+}
+
+/// The events of `append` with their bodies, and what it tells the outside, without what `scrub`
+/// takes out.
+pub(crate) fn scrubbed(
+    append: Append,
+    mut bodies: Vec<Arc<str>>,
+    scrub: &dyn Scrub,
+) -> Result<(Append, Vec<Arc<str>>), StoreError> {
+    let mut append = append;
+    let mut events: Option<Vec<Event>> = None;
+    for (index, body) in bodies.iter_mut().enumerate() {
+        let refused = |_| StoreError::Misplaced("an event that consists of a key");
+        let Some(clean) = scrub.event(&append.events[index], body).map_err(refused)? else {
+            continue;
+        };
+        *body = written(&clean)?;
+        events.get_or_insert_with(|| append.events.to_vec())[index] = clean;
+    }
+    if let Some(events) = events {
+        append.events = events.into();
+    }
+    for notice in &mut append.outbox {
+        if let Some(clean) = scrub.text(&notice.data) {
+            notice.data = clean.into();
+        }
+    }
+    Ok((append, bodies))
+}
+
+/// `event` as it is stored.
+pub(crate) fn written(event: &Event) -> Result<Arc<str>, StoreError> {
+    let body = serde_json::to_string(event).map(Arc::from);
+    body.map_err(|_| StoreError::Misplaced("an event that cannot be written as JSON"))
+}
