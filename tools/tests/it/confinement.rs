@@ -31,6 +31,7 @@ fn cannot(backend: Backend) -> bool {
 }
 
 /// Says so, here and in the list of `./test`.
+#[allow(clippy::print_stderr)]
 pub fn not_tested(what: &str) {
     eprintln!("not tested here: {what}");
     if let Some(list) = std::env::var_os("POSSE_TEST_SKIPPED") {
