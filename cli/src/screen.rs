@@ -202,10 +202,8 @@ impl Screen {
                 let described = call.map_or_else(|| clean_line(&started.tool, 64), describe);
                 self.set_status(&described);
             }
-            Event::ApprovalAsked(asked) => {
-                self.remark(&format!("? asks to call {}", clean_line(&asked.tool, 64)));
-            }
-            Event::ApprovalGiven(_) => {}
+            // Whoever watches is asked, or told that somebody is.
+            Event::ApprovalAsked(_) | Event::ApprovalGiven(_) => {}
             Event::ToolPending(pending) => self.pending(pending),
             Event::ToolFinished(finished) => self.tool_finished(finished, todos),
             Event::Compacted(_) => {

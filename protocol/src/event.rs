@@ -412,7 +412,7 @@ mod tests {
     use serde_json::{Value, json};
 
     /// One event of each kind, with every field and every struct that is ever stored.
-    const EVENTS: [&str; 23] = [
+    const EVENTS: [&str; 26] = [
         r#"{"type":"run_started","agent":{"name":"code","limits":{"turns":3,"wall_ms":9}},
             "model":"anthropic/x","grant":{"tools":["Read"],"workspace":"/w"},"limits":{"cost":5}}"#,
         r#"{"type":"message_received","from":"user",
@@ -430,6 +430,14 @@ mod tests {
             "output_tokens":0,"cost":0},"remedy":{"fallback":{"model":"a/b"}},"worked_ms":9}"#,
         r#"{"type":"tool_started","call":"c","tool":"Read","repeatable":true}"#,
         r#"{"type":"tool_pending","call":"c","waits_for":"a person"}"#,
+        r#"{"type":"approval_asked","call":"c","tool":"Bash","digest":"d","shown":"ls","by":"mode",
+            "rule":"Bash(ls:*)"}"#,
+        r#"{"type":"approval_given","call":"c","digest":"d","answer":"once","by":"me"}"#,
+        r#"{"type":"run_started","agent":{"name":"code","isolation":"worktree"},"model":"a/x",
+            "grant":{"tools":["Read"],"workspace":"/w","scopes":[["Read(a)"]],"permissions":{
+            "deny":["Bash"]},"mode":"ask","reach":"workspace-write","network":{"hosts":["a.org"]},
+            "attended":true,"worktree":{"repository":"/r","data":"/r/.git","origin":"/r",
+            "folder":"/f","base":"b","branch":"posse/x"}},"limits":{}}"#,
         r#"{"type":"tool_finished","call":"c","output":{"parts":[{"type":"tool_result","call":"d",
             "parts":[],"is_error":true}],"is_error":true},"ending":"returned","took_ms":0,
             "worked_ms":0}"#,

@@ -19,14 +19,14 @@ pub struct Grant {
     #[serde(default, skip_serializing_if = "Permissions::is_empty")]
     pub permissions: Permissions,
     /// How calls are decided that no rule decides.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_usual")]
     pub mode: Mode,
     /// How far processes may reach, of it and the runs it starts; its own reach is
     /// [`Grant::profile`].
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_usual")]
     pub reach: Profile,
     /// Whom they may talk to.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_usual")]
     pub network: Network,
     /// There is a person who can be asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -52,6 +52,10 @@ pub struct Grant {
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Grant {

@@ -13,7 +13,7 @@ use crate::delegation::task::{self, Task};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::journal::{Birth, RunJournal};
-use crate::policy::{Policy, Today};
+use crate::policy::{FileRules, Policy, Today};
 use crate::redact::Redactor;
 use crate::runtime::{Inner, Runtime, RuntimeConfig};
 use crate::skills::LiveSkills;
@@ -31,7 +31,7 @@ use posse_protocol::{
 use posse_store::{Ownership, Store, StoreError};
 use posse_tools::confine::Confinement;
 use posse_tools::launch::Launcher;
-use posse_tools::{ReadOnly, Scratch, Workspace};
+use posse_tools::{PathRules, ReadOnly, Scratch, Workspace};
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -123,17 +123,24 @@ impl Workbench {
         scratch: Option<&Scratch>,
         read_only: Vec<ReadOnly>,
         confinement: &Confinement,
+        rules: Option<Arc<dyn PathRules>>,
     ) -> Result<Vec<Arc<dyn Tool>>, Error> {
         let workspace = self.workspace(path)?;
         let launcher = self.launcher.as_ref();
-        let mut tools =
-            posse_tools::toolset_within(&workspace, scratch, read_only, launcher, confinement);
+        let mut tools = posse_tools::toolset_obeying(
+            &workspace,
+            scratch,
+            read_only,
+            launcher,
+            confinement,
+            rules,
+        );
         tools.extend(self.host_tools.iter().cloned());
         Ok(tools)
     }
 
     /// New tools for a run that began as `started`.
-    fn toolbox(&self, started: &Arc<RunStarted>) -> Result<Toolbox, Error> {
+    fn toolbox(&self, started: &Arc<RunStarted>, policy: &Arc<Policy>) -> Result<Toolbox, Error> {
         let scratch = started.grant.scratch.as_ref();
         let scratch = scratch.and_then(|path| Scratch::at(path.as_ref()).ok());
         let Grant { workspace, skills, .. } = &started.grant;
@@ -142,7 +149,8 @@ impl Workbench {
         let read_only = read_only.map(ReadOnly::at).collect();
         let confinement = Confinement::of(&started.grant);
         let scratch = scratch.as_ref();
-        let mut tools = self.plain_tools(workspace, scratch, read_only, &confinement)?;
+        let rules = FileRules::of(policy);
+        let mut tools = self.plain_tools(workspace, scratch, read_only, &confinement, rules)?;
         let guise = guise_of(started);
         let shown = guise.map_or(&started.grant.delegation, |guise| &guise.delegation);
         if let Some(shown) = shown {
@@ -339,15 +347,15 @@ impl Workbench {
         }
         // One that cannot be had any more is no reason to stop: it may never be needed.
         let fallbacks = started.fallbacks.iter().filter_map(|name| self.models.resolve(name).ok());
+        let guard = self.policy(started)?;
         let tools = match self.unpark(run) {
             Some(tools) => tools,
-            None => self.toolbox(started)?,
+            None => self.toolbox(started, &guard)?,
         };
         let guise = guise_of(started);
         let system = guise.map_or_else(|| system_prompt(started), |guise| guise.system.clone());
         let shown = guise.map_or(&started.grant.tools, |guise| &guise.tools).clone();
         let feed = self.feed.clone();
-        let guard = self.policy(started)?;
         Ok(Agent {
             run,
             system: system.into(),

@@ -5,6 +5,7 @@
 //! rules decide about asking only. What a process can do is the confinement's affair.
 
 mod command;
+mod files;
 mod lists;
 mod mode;
 mod odd;
@@ -18,6 +19,7 @@ mod suggestion;
 #[cfg(test)]
 mod tests;
 
+pub use files::FileRules;
 pub use lists::{denials, scopes, tool_names};
 pub use rule::{Rule, RuleError};
 
@@ -34,6 +36,7 @@ use subject::{Subject, Target};
 /// Decides about the calls of one run.
 pub struct Policy {
     workspace: String,
+    origin: Option<String>,
     home: Option<String>,
     /// What is its own, whatever it is narrowed to: a folder to read and write, and those of its
     /// skills to read.
@@ -65,7 +68,12 @@ impl Policy {
     /// # Errors
     /// When a rule cannot be kept. Then nothing may be called.
     pub fn new(grant: &Grant, today: &Today, tools: &[ToolFacts]) -> Result<Policy, RuleError> {
-        let roots = Roots { workspace: &grant.workspace, home: today.home.as_deref() };
+        let origin = grant.worktree.as_ref().map(|worktree| worktree.origin.clone());
+        let roots = Roots {
+            workspace: &grant.workspace,
+            origin: origin.as_deref(),
+            home: today.home.as_deref(),
+        };
         let rules = &grant.permissions;
         let refusing = |one: &[String], other: &[String]| {
             Rules::compile(one.iter().chain(other), tools, roots, Case::Folded)
@@ -74,6 +82,7 @@ impl Policy {
         Ok(Policy {
             workspace: grant.workspace.clone(),
             home: today.home.clone(),
+            tools: tools.to_vec(),
             scratch: grant.scratch.clone(),
             skills: grant.skills.iter().map(|skill| skill.path.clone()).collect(),
             deny: refusing(&rules.deny, &today.permissions.deny)?,
@@ -83,12 +92,16 @@ impl Policy {
             mode: grant.mode,
             profile: grant.profile(),
             attended: grant.attended,
-            tools: tools.to_vec(),
+            origin,
         })
     }
 
     fn roots(&self) -> Roots<'_> {
-        Roots { workspace: &self.workspace, home: self.home.as_deref() }
+        Roots {
+            workspace: &self.workspace,
+            origin: self.origin.as_deref(),
+            home: self.home.as_deref(),
+        }
     }
 
     /// True when a rule can be about calls of `tool`, so that it matters what they are about.

@@ -330,7 +330,7 @@ impl Workbench {
             return Ok(facts.clone());
         }
         // Unconfined, so that whether commands can be confined need not be found out here.
-        let tools = self.plain_tools(workspace, None, Vec::new(), &Confinement::none())?;
+        let tools = self.plain_tools(workspace, None, Vec::new(), &Confinement::none(), None)?;
         let plain = tools.iter().map(Facts::of);
         let delegating = [task::facts(), spawn::facts(), subagents::facts()];
         let facts = plain.chain(delegating).chain([skill_tool::facts()]).collect();

@@ -160,6 +160,7 @@ const CASES: &[(&str, Case)] = cases! {
         nothing_starts_below_a_run_that_is_paused
         an_end_and_its_announcement_are_one
         a_run_that_awaits_results_sleeps_until_the_last
+        a_question_is_counted_and_its_answer_wakes
         a_result_that_comes_early_is_no_retry;
     budgets:
         a_call_draws_what_it_reserves_and_gives_back_the_rest

@@ -565,6 +565,7 @@ fn is_open_to_anyone(event: &Event) -> bool {
         event,
         Event::MessageReceived(_)
             | Event::CancelRequested(_)
+            | Event::ApprovalGiven(_)
             | Event::ToolFinished(_)
             | Event::ChildStarted(_)
             | Event::Archived(_)

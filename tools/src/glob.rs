@@ -63,7 +63,7 @@ fn glob(
     let arguments = Arguments::check(&SPEC, input)?;
     let pattern = Pattern::parse(files, arguments.text("pattern"))?;
     let place = walk::start(files, arguments.optional_text("path"), Some(&pattern))?;
-    let folder = walk::folder(&place, Usage::Find)?;
+    let folder = walk::folder(&place)?;
     let mut found = String::new();
     let mut count = 0;
     for path in Files::below(&folder, None, cancel)? {

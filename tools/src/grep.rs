@@ -120,7 +120,7 @@ fn grep(
             search.file(&place, file);
         }
         Err(PathError::Folder { .. }) => {
-            let folder = walk::folder(&place, Usage::Search)?;
+            let folder = walk::folder(&place)?;
             for path in Files::below(&folder, types, cancel)? {
                 if glob.as_ref().is_some_and(|glob| !glob.wants(&folder, &path)) {
                     continue;

@@ -23,6 +23,7 @@ mod list;
 mod path_rules;
 mod pattern;
 mod place;
+pub mod probe;
 mod read;
 mod read_only;
 mod remove;
@@ -41,7 +42,7 @@ pub use read_only::ReadOnly;
 pub use scratch::Scratch;
 pub use workspace::Workspace;
 
-use confine::Confinement;
+use confine::{Confinement, FileRules};
 use launch::Launcher;
 use place::RunFiles;
 use posse_agent::Tool;
@@ -73,9 +74,23 @@ pub fn toolset_within(
     launcher: Option<&Launcher>,
     confinement: &Confinement,
 ) -> Vec<Arc<dyn Tool>> {
+    toolset_obeying(workspace, scratch, read_only, launcher, confinement, None)
+}
+
+/// The same, where the file tools use no file that `rules` refuse.
+pub fn toolset_obeying(
+    workspace: &Arc<Workspace>,
+    scratch: Option<&Scratch>,
+    read_only: Vec<ReadOnly>,
+    launcher: Option<&Launcher>,
+    confinement: &Confinement,
+    rules: Option<Arc<dyn PathRules>>,
+) -> Vec<Arc<dyn Tool>> {
+    let (homes, hidden) = launcher.map(Launcher::secrets).unwrap_or_default();
+    let rules = FileRules::new(confinement, workspace.path(), &homes, &hidden, rules);
+    let rules: Option<Arc<dyn PathRules>> = Some(Arc::new(rules));
     let (workspace, scratch) = (workspace.clone(), scratch.cloned());
-    let files =
-        Arc::new(RunFiles { workspace, scratch, read_only, rules: None, seen: Seen::default() });
+    let files = Arc::new(RunFiles { workspace, scratch, read_only, rules, seen: Seen::default() });
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::Read { files: files.clone() }),
         Arc::new(write::Write { files: files.clone() }),

@@ -12,6 +12,8 @@ pub enum Usage {
     Search,
     /// Name it: the tool Glob.
     Find,
+    /// Look for files below the folder: the tools Grep and Glob.
+    Walk,
     /// Name what is in the folder: the tool List.
     List,
     /// Write or change it: the tools Write and Edit.

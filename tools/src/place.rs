@@ -223,6 +223,19 @@ impl Place {
         }
     }
 
+    /// Refuses what the rules do not allow of a file whose folder is not there yet: by where the
+    /// nearest folder really is that is.
+    pub(crate) fn check_missing(&self, usage: Usage) -> Result<(), PathError> {
+        for ancestor in self.path.ancestors().skip(1) {
+            let here = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
+            if let Ok(folder) = self.dir().open_dir(here) {
+                let below = self.path.strip_prefix(ancestor).unwrap_or(&self.path);
+                return self.check(usage, &folder, below);
+            }
+        }
+        self.check_name(usage)
+    }
+
     /// Refuses what the rules do not allow of a file that is at this very place, without links.
     pub(crate) fn check_name(&self, usage: Usage) -> Result<(), PathError> {
         let Some(rules) = &self.files.rules else { return Ok(()) };

@@ -4,6 +4,7 @@
 //! of its own, its content forced to the disk, the rename, the folder forced to the disk.
 
 use crate::failure::PathError;
+use crate::path_rules::Usage;
 use crate::place::{Place, nonblocking, read_up_to};
 use crate::read::WHOLE_FILE_BYTES;
 use crate::{kind, linux};
@@ -43,17 +44,17 @@ impl Existing {
 impl Target {
     /// Finds the folder of `place`, creating it where it is missing. A link is followed to the
     /// file it names, as long as that is below the same root.
-    pub(crate) fn find(place: &Place) -> Result<Target, PathError> {
-        place.require_writable()?;
-        let dir = place.dir();
-        let is_link = dir.symlink_metadata(place.path()).is_ok_and(|found| found.is_symlink());
+    pub(crate) fn find(asked: &Place) -> Result<Target, PathError> {
+        asked.require_writable()?;
+        let dir = asked.dir();
+        let is_link = dir.symlink_metadata(asked.path()).is_ok_and(|found| found.is_symlink());
         let place = if is_link {
-            place.canonical().map_err(|error| match error {
+            asked.canonical().map_err(|error| match error {
                 PathError::Missing { path, .. } => PathError::DanglingLink { path },
                 other => other,
             })?
         } else {
-            place.clone()
+            asked.clone()
         };
         let Some(name) = place.path().file_name().map(OsStr::to_owned) else {
             return Err(PathError::Folder { path: place.show() });
@@ -64,11 +65,13 @@ impl Target {
         };
         let folder = match dir.open_dir(parent) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
+                place.check_missing(Usage::Change)?;
                 dir.create_dir_all(parent).and_then(|()| dir.open_dir(parent))
             }
             found => found,
         };
         let folder = folder.map_err(|error| place.at(parent.to_owned()).explain(error))?;
+        asked.check(Usage::Change, &folder, Path::new(&name))?;
         Ok(Target { folder, name, place })
     }
 

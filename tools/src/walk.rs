@@ -120,8 +120,8 @@ pub(crate) fn start(
 
 /// The folder that a search is asked to look at, canonical: by handle, so that one outside is
 /// refused here.
-pub(crate) fn folder(place: &Place, usage: Usage) -> Result<Place, PathError> {
-    place.open_folder(usage)?;
+pub(crate) fn folder(place: &Place) -> Result<Place, PathError> {
+    place.open_folder(Usage::Walk)?;
     let canonical = place.canonical()?;
     let is_root = canonical.path() == Path::new(".");
     Ok(if is_root { canonical.at(PathBuf::new()) } else { canonical })

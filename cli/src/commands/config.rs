@@ -83,6 +83,17 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
             row(key, json!(layer.value), &layer.origin);
         }
     }
+    let permissions = &config.permissions;
+    row("permissions.mode", json!(permissions.mode.value), &permissions.mode.origin);
+    for (key, layers) in [
+        ("permissions.allow", &permissions.allow),
+        ("permissions.ask", &permissions.ask),
+        ("permissions.deny", &permissions.deny),
+    ] {
+        for layer in layers {
+            row(key, json!(layer.value), &layer.origin);
+        }
+    }
     let recovery = match config.recovery.value {
         AutoResume::Continue => "continue",
         AutoResume::Wait => "wait",

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 mod agents;
+mod asking;
 mod audit;
 mod budgets;
 mod bulk;
@@ -25,6 +26,7 @@ mod prompt;
 mod questions;
 mod queue;
 mod records;
+mod rules;
 mod run;
 mod secrets;
 mod settings;

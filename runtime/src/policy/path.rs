@@ -1,23 +1,30 @@
 //! Patterns of paths, as ignore files have them: `*` within a name, `**` over folders, a name without
 //! a slash anywhere. A pattern that means a folder means all that is in it.
 
-/// A pattern, relative to the workspace or absolute.
+/// A pattern, and the folder that it counts from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathPattern {
-    /// Absolute, with the names between slashes.
+    /// Absolute; empty is the root of the machine.
+    base: String,
+    /// What stands between slashes.
     parts: Vec<Part>,
-    /// How every path begins that it means, and of how many names that is made.
-    prefix: String,
-    fixed: usize,
-    case: Case,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Name(String),
-    Glob(Vec<Token>),
+    Glob(Glob),
     /// `**`.
     Folders,
+}
+
+/// A name with signs in it that stand for others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Glob {
+    /// How every name begins and ends that it means: most are told from it by that.
+    prefix: String,
+    suffix: String,
+    tokens: Vec<Token>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,18 +33,6 @@ enum Token {
     One,
     Any,
     Class { negated: bool, ranges: Vec<(char, char)> },
-}
-
-/// A path that is absolute and without `.` and `..`, in its names.
-pub(crate) struct Split<'p> {
-    text: &'p str,
-    names: Vec<&'p str>,
-}
-
-impl<'p> Split<'p> {
-    pub(crate) fn new(path: &'p str) -> Self {
-        Split { text: path, names: names(path).collect() }
-    }
 }
 
 /// Whether `A` and `a` are the same.
@@ -53,6 +48,8 @@ pub(crate) enum Case {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Roots<'a> {
     pub(crate) workspace: &'a str,
+    /// The checkout that the workspace is a worktree of.
+    pub(crate) origin: Option<&'a str>,
     pub(crate) home: Option<&'a str>,
 }
 
@@ -113,7 +110,7 @@ impl PathPattern {
             (roots.workspace, text)
         };
         let anchored = text.trim_end_matches('/').contains('/');
-        let mut parts: Vec<Part> = names(base).map(|name| Part::Name(fold(name, case))).collect();
+        let mut parts: Vec<Part> = Vec::new();
         if !anchored && base == roots.workspace && text != "~" {
             parts.push(Part::Folders);
         }
@@ -125,33 +122,25 @@ impl PathPattern {
             };
             parts.push(part);
         }
-        let literal = parts.iter().map_while(|part| match part {
-            Part::Name(name) => Some(name.as_str()),
-            Part::Glob(_) | Part::Folders => None,
-        });
-        let prefix = literal.fold(String::new(), |mut text, name| {
-            text.push('/');
-            text.push_str(name);
-            text
-        });
-        let fixed = parts.iter().take_while(|part| matches!(part, Part::Name(_))).count();
-        Ok(PathPattern { parts, prefix, fixed, case })
+        Ok(PathPattern { base: fold(&normal("", base), case), parts })
     }
 
-    /// True when it means `path` or a folder that it is in. A pattern whose case does not matter is
-    /// given the path in small letters.
-    pub(crate) fn means(&self, path: &Split<'_>) -> bool {
-        let Some(rest) = path.text.strip_prefix(self.prefix.as_str()) else { return false };
-        if !rest.is_empty() && !rest.starts_with('/') {
-            return false;
-        }
-        walk(&self.parts[self.fixed..], &path.names[self.fixed..])
+    /// The folder that it counts from.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
     }
 
-    /// Whether `A` and `a` are the same to it.
-    pub(crate) fn case(&self) -> Case {
-        self.case
+    /// True when it means what is at `names` below the folder that it counts from, or a folder on
+    /// the way. A pattern whose case does not matter is given the names in small letters.
+    pub(crate) fn means(&self, names: &[&str]) -> bool {
+        walk(&self.parts, names)
     }
+}
+
+/// The names of `path`, which is absolute and without `.` and `..`, below `folder`, if it is in there.
+pub(crate) fn below<'p>(path: &'p str, folder: &str) -> Option<Vec<&'p str>> {
+    let rest = path.strip_prefix(folder)?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| names(rest).collect())
 }
 
 /// `path` as patterns of this kind compare it.
@@ -187,14 +176,17 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
 
 fn part(name: &str) -> Result<Part, &'static str> {
     let tokens = tokens(name)?;
-    let plain = tokens.iter().map(|token| match token {
+    let plain = |token: &Token| match token {
         Token::Char(char) => Some(*char),
         _ => None,
-    });
-    Ok(match plain.collect::<Option<String>>() {
-        Some(name) => Part::Name(name),
-        None => Part::Glob(tokens),
-    })
+    };
+    let prefix: String = tokens.iter().map_while(plain).collect();
+    if prefix.chars().count() == tokens.len() {
+        return Ok(Part::Name(prefix));
+    }
+    let backwards: String = tokens.iter().rev().map_while(plain).collect();
+    let suffix = backwards.chars().rev().collect();
+    Ok(Part::Glob(Glob { prefix, suffix, tokens }))
 }
 
 fn tokens(name: &str) -> Result<Vec<Token>, &'static str> {
@@ -253,7 +245,12 @@ fn walk(parts: &[Part], names: &[&str]) -> bool {
 fn is_meant(part: &Part, name: &str) -> bool {
     match part {
         Part::Name(known) => known == name,
-        Part::Glob(tokens) => matches(tokens, name),
+        // The empty text is not compared: that takes longer than it seems.
+        Part::Glob(glob) => {
+            (glob.suffix.is_empty() || name.ends_with(&glob.suffix))
+                && (glob.prefix.is_empty() || name.starts_with(&glob.prefix))
+                && matches(&glob.tokens, name)
+        }
         Part::Folders => true,
     }
 }
@@ -297,9 +294,10 @@ mod tests {
     use super::*;
 
     fn check_means(pattern: &str, path: &str, expected: bool) {
-        let roots = Roots { workspace: "/w/project", home: Some("/home/ada") };
+        let roots = Roots { workspace: "/w/project", origin: None, home: Some("/home/ada") };
         let compiled = PathPattern::parse(pattern, roots, Case::Matters).unwrap();
-        let found = compiled.means(&Split::new(&normal(roots.workspace, path)));
+        let path = normal(roots.workspace, path);
+        let found = below(&path, compiled.base()).is_some_and(|names| compiled.means(&names));
         assert_eq!(found, expected, "{pattern} {path}");
     }
 
@@ -351,9 +349,10 @@ mod tests {
 
     #[test]
     fn what_refuses_does_not_care_about_case() {
-        let roots = Roots { workspace: "/W/Project", home: None };
+        let roots = Roots { workspace: "/W/Project", origin: None, home: None };
         let pattern = PathPattern::parse(".Env", roots, Case::Folded).unwrap();
-        assert!(pattern.means(&Split::new(&fold("/W/Project/a/.ENV", Case::Folded))));
+        let path = fold("/W/Project/a/.ENV", Case::Folded);
+        assert!(pattern.means(&below(&path, pattern.base()).unwrap()));
     }
 
     #[test]

@@ -5,7 +5,6 @@ use super::odd::odd;
 use super::path;
 use crate::agents::problem::quoted;
 use crate::agents::tool_facts::{ToolFacts, find, is_foreign};
-use crate::delegation::filter;
 use crate::delegation::{spawn, subagents};
 use posse_protocol::{AgentName, Effect};
 use std::fmt;
@@ -113,7 +112,7 @@ impl Rule {
     pub(crate) fn is_about(&self, name: &str) -> bool {
         match &self.tools {
             Tools::All => true,
-            Tools::Like(pattern) => filter::matches(pattern, name),
+            Tools::Like(pattern) => crate::delegation::filter::matches(pattern, name),
             Tools::One(known) => known == name,
             Tools::Several(known) => known.contains(&name),
         }

@@ -1,7 +1,7 @@
 //! Rules of one kind, compiled so that a call is held against the few that can be about it.
 
 use super::command::{CommandPattern, Fit};
-use super::path::{Case, PathPattern, Roots, Split};
+use super::path::{Case, PathPattern, Roots, below};
 use super::program::base;
 use super::rule::{Rule, RuleError, Tools, What};
 use super::shell::Word;
@@ -27,7 +27,10 @@ pub(crate) struct Rules {
 struct OfTool {
     /// One about every call.
     every: Option<String>,
-    paths: Vec<(PathPattern, String)>,
+    /// Rules about paths, by the folder that they count from.
+    paths: Vec<(String, Vec<(PathPattern, String)>)>,
+    /// How these compare paths.
+    case: Option<Case>,
     /// By the name of their program.
     commands: HashMap<String, Vec<(CommandPattern, String)>>,
     /// A rule about commands, if there is one: for commands of which nothing can be told.
@@ -46,7 +49,7 @@ pub(crate) enum Meant {
 }
 
 /// A name that no file has, to ask what a pattern means of a folder's content.
-const SOMETHING: &str = "/\u{1}";
+const SOMETHING: &str = "\u{1}";
 
 impl Rules {
     /// Compiles `texts`. `case` says whether they refuse or allow.
@@ -84,10 +87,21 @@ impl Rules {
             match &rule.what {
                 What::All => of_tool.every = Some(text),
                 What::Path(pattern) => {
-                    let compiled = PathPattern::parse(pattern, roots, case).map_err(|reason| {
-                        RuleError { rule: text.clone(), reason: reason.to_owned() }
-                    })?;
-                    of_tool.paths.push((compiled, text));
+                    // A run in a worktree sees the checkout that it is of as well.
+                    for workspace in [Some(roots.workspace), roots.origin].into_iter().flatten() {
+                        let roots = Roots { workspace, ..roots };
+                        let compiled =
+                            PathPattern::parse(pattern, roots, case).map_err(|reason| {
+                                RuleError { rule: text.clone(), reason: reason.to_owned() }
+                            })?;
+                        of_tool.case = Some(case);
+                        let base = compiled.base().to_owned();
+                        let rule = (compiled, text.clone());
+                        match of_tool.paths.iter_mut().find(|(known, _)| *known == base) {
+                            Some((_, rules)) => rules.push(rule),
+                            None => of_tool.paths.push((base, vec![rule])),
+                        }
+                    }
                 }
                 What::Command(pattern) => {
                     of_tool.some_command.get_or_insert_with(|| text.clone());
@@ -121,6 +135,22 @@ impl Rules {
             let like = self.like.iter().find(|(pattern, _)| filter::matches(pattern, tool));
             like.map(|(_, text)| text)
         })
+    }
+
+    /// True when one is about paths.
+    pub(crate) fn have_paths(&self) -> bool {
+        self.by_tool.values().any(|rules| !rules.paths.is_empty())
+    }
+
+    /// The rule about paths that may mean this one.
+    pub(crate) fn path_rule(&self, tool: &str, target: &Target) -> Option<&String> {
+        self.by_tool.get(tool)?.path(target, Side::Refuse)
+    }
+
+    /// The rule that certainly means this path.
+    pub(crate) fn allowed_path(&self, tool: &str, target: &Target) -> Option<&String> {
+        let general = self.general(tool);
+        general.or_else(|| self.by_tool.get(tool)?.path(target, Side::Allow))
     }
 
     /// Whether a rule may mean the call of `tool` that is about `subject`: the side of caution.
@@ -239,25 +269,22 @@ enum Side {
 
 impl OfTool {
     fn path(&self, target: &Target, side: Side) -> Option<&String> {
-        let below = |path: &str, depth: usize| format!("{path}{}", SOMETHING.repeat(depth));
-        let texts = |depth: usize| [below(&target.path, depth), below(&target.folded, depth)];
-        let (inside, deeper) = (texts(1), texts(2));
-        let here = [Split::new(&target.path), Split::new(&target.folded)];
-        let inside = [Split::new(&inside[0]), Split::new(&inside[1])];
-        let deeper = [Split::new(&deeper[0]), Split::new(&deeper[1])];
-        let found = self.paths.iter().find(|(pattern, _)| {
-            let side_of = |paths: &[Split<'_>; 2]| match pattern.case() {
-                Case::Matters => pattern.means(&paths[0]),
-                Case::Folded => pattern.means(&paths[1]),
+        let path = match self.case? {
+            Case::Matters => &target.path,
+            Case::Folded => &target.folded,
+        };
+        self.paths.iter().find_map(|(base, rules)| {
+            let here = below(path, base)?;
+            let inside: Vec<&str> = here.iter().copied().chain([SOMETHING]).collect();
+            let deeper: Vec<&str> = inside.iter().copied().chain([SOMETHING]).collect();
+            let is_meant = |pattern: &PathPattern| match (target.extent, side) {
+                (Extent::File, _) => pattern.means(&here),
+                (_, Side::Refuse) => pattern.means(&here) || pattern.means(&inside),
+                (Extent::All, Side::Allow) => pattern.means(&inside) && pattern.means(&deeper),
+                (Extent::Names, Side::Allow) => pattern.means(&inside),
             };
-            match (target.extent, side) {
-                (Extent::File, _) => side_of(&here),
-                (_, Side::Refuse) => side_of(&here) || side_of(&inside),
-                (Extent::Names, Side::Allow) => side_of(&inside),
-                (Extent::All, Side::Allow) => side_of(&inside) && side_of(&deeper),
-            }
-        });
-        found.map(|(_, text)| text)
+            rules.iter().find(|(pattern, _)| is_meant(pattern)).map(|(_, text)| text)
+        })
     }
 
     fn named(&self, name: &str) -> Option<&String> {

@@ -1,7 +1,7 @@
 //! The rule that is offered when a person is asked: one that would have allowed the call, and no more
 //! than what is like it.
 
-use super::path::{Case, Roots};
+use super::path::Case;
 use super::set::Rules;
 use super::shell::Word;
 use super::subject::Subject;
@@ -41,10 +41,9 @@ pub(super) fn rule(
         Subject::Host(host) => vec![format!("{tool}(domain:{})", host.as_ref()?)],
         _ => vec![tool.to_owned()],
     };
-    let roots = Roots { workspace: &policy.workspace, home: policy.home.as_deref() };
     let would_allow = |text: &String| {
         let parsed = Rule::parse_among(text, &policy.tools).is_ok();
-        let rules = Rules::compile([text], &policy.tools, roots, Case::Matters);
+        let rules = Rules::compile([text], &policy.tools, policy.roots(), Case::Matters);
         parsed && rules.is_ok_and(|rules| rules.allow(tool, subject).is_ok_and(|it| it.is_some()))
     };
     candidates.into_iter().find(would_allow)

@@ -6,6 +6,7 @@ use crate::agents::front_matter::{self, HEAD_BYTES};
 use crate::agents::node::{Content, Node};
 use crate::agents::problem::{Findings, Place, quoted};
 use crate::agents::yaml::{self, YamlError};
+use crate::policy::Rule;
 use serde_json::Value;
 
 /// Characters of a description, at most.
@@ -142,9 +143,16 @@ fn fields(written: &mut Written, node: &Node, findings: &mut Findings) {
             Some(Key::WhenToUse) => when = one_line(value).unwrap_or_default(),
             Some(Key::AllowedTools) => {
                 written.allowed_tools = words(value);
-                let reason = "`allowed-tools` grants nothing here: the agent is told which tools \
-                              the skill asks for, and keeps those it has";
+                let reason = "`allowed-tools` grants nothing: once the skill is loaded the agent may \
+                              call only these, of those it has, until it is given another task";
                 findings.note(key.place, reason);
+                for rule in &written.allowed_tools {
+                    let Err(error) = Rule::parse(rule) else { continue };
+                    match rule.contains('(') {
+                        true => findings.error(key.place, error.to_string()),
+                        false => findings.warning(key.place, error.to_string()),
+                    }
+                }
             }
             Some(Key::Arguments) => written.arguments = words(value),
             Some(Key::ArgumentHint) => {

@@ -131,7 +131,7 @@ impl Tool for SkillTool {
             }
         };
         match tokio::task::spawn_blocking(work).await {
-            Ok(Ok(text)) => ToolOutput::text(text).into(),
+            Ok(Ok(loaded)) => loaded.into(),
             Ok(Err(why)) => refused(&why),
             Err(_) => refused("it could not be read; go on without it"),
         }
@@ -142,21 +142,26 @@ fn refused(why: &str) -> Answer {
     ToolOutput::error(format!("no skill was loaded: {why}")).into()
 }
 
-/// What the agent is given of a skill.
-fn told(offer: &SkillOffer, arguments: &str) -> Result<String, String> {
+/// What the agent is given of a skill, and what its calls are narrowed to.
+fn told(offer: &SkillOffer, arguments: &str) -> Result<ToolOutput, String> {
     let SkillOffer { name, path, .. } = offer;
     let folder = PathBuf::from(path);
     let loaded = body::load(&folder)
         .map_err(|why| format!("the skill `{name}` cannot be used: {path}/SKILL.md: {why}"))?;
     let mut text = format!("Skill `{name}`, in the folder {path}.\n");
-    if !loaded.allowed_tools().is_empty() {
-        let tools = loaded.allowed_tools().join(", ");
-        text.push_str(&format!("It asks for no other tools than: {tools}. It grants none.\n"));
+    let tools = loaded.allowed_tools();
+    if !tools.is_empty() {
+        let tools = tools.join(", ");
+        text.push_str(&format!(
+            "Until you are given another task you may call nothing but: {tools}. It grants none of \
+             them.\n"
+        ));
     }
     text.push('\n');
     text.push_str(&loaded.filled(arguments, &folder));
     text.push_str(&listing(&folder));
-    Ok(text)
+    let narrows = (!tools.is_empty()).then(|| tools.to_vec());
+    Ok(ToolOutput { narrows, ..ToolOutput::text(text) })
 }
 
 /// The other files in the folder of a skill, in words for the agent.

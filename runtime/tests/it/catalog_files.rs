@@ -304,7 +304,6 @@ fn plan_mode_leaves_the_tools_that_look() {
 #[test]
 fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
     let fields = [
-        "permissionMode: acceptEdits",
         "mcpServers: [files]",
         "hooks: {Stop: []}",
         "memory: user",
@@ -324,6 +323,7 @@ fn fields_that_nothing_acts_on_yet_are_said_to_be_so() {
         found(&catalog, "x");
     }
     for field in [
+        "permissionMode: acceptEdits",
         "permissionMode: default",
         "permissionMode: plan",
         "skills: [pdf]",

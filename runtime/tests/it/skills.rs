@@ -544,7 +544,26 @@ async fn tools_that_a_skill_asks_for_are_told_and_never_granted() {
     let run = bench.runtime.start(spec).await.unwrap();
     done(&run).await;
     let results = results(&bench, run.id()).await;
-    assert!(results[0].contains("no other tools than: Write, Bash(git *). It grants none."));
+    let told = "you may call nothing but: Write, Bash(git *). It grants none of them.";
+    assert!(results[0].contains(told), "{}", results[0]);
     assert!(results[0].ends_with("Ship it.\n\nARGUMENTS: now"), "{}", results[0]);
     assert!(!bench.work().join("x").exists(), "{}", results[1]);
+}
+
+#[tokio::test]
+async fn a_skill_in_use_narrows_what_its_agent_may_call_until_it_has_another_task() {
+    let shelf = Shelf::new();
+    let head = "description: d\nallowed-tools: Read(docs/**), Write(out/**)\n";
+    put(&shelf.path().join("user"), "ship", head, "Ship it.");
+    let write = |path: &str| Reply::tool_call("Write", json!({"file_path": path, "content": "x"}));
+    let live = shelf.live();
+    let script = calling([write("before"), call("ship", ""), write("after"), write("out/a")]);
+    let bench = Bench::with(script, |config| RuntimeConfig { skills: live, ..config }).await;
+    let run = bench.start("go").await;
+    done(&run).await;
+    let results = results(&bench, run.id()).await;
+    assert!(bench.work().join("before").exists(), "{results:?}");
+    assert!(!bench.work().join("after").exists(), "{results:?}");
+    assert!(bench.work().join("out/a").exists(), "{results:?}");
+    assert!(results[2].contains("outside of what `Write` may be used for here"), "{results:?}");
 }

@@ -6,10 +6,11 @@ use super::sample::{
 };
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::append::{Append, Guard, Ownership, Reserve};
-use crate::{Filter, Kin, Store, StoreError};
+use crate::{Filter, Kin, Store, StoreError, Unfinished};
 use posse_protocol::{
-    CallId, ChildStarted, Ending, Event, Extra, Outcome, Parent, Paused, Purpose, RunFinished,
-    RunId, RunStarted, TimeAtWork, ToolFinished, ToolOutput, ToolPending,
+    Approval, ApprovalAsked, ApprovalGiven, CallId, ChildStarted, Ending, Event, Extra, Outcome,
+    Parent, Paused, Purpose, RunFinished, RunId, RunStarted, TimeAtWork, ToolFinished, ToolOutput,
+    ToolPending,
 };
 use std::sync::Arc;
 
@@ -192,6 +193,46 @@ pub(super) async fn a_run_that_awaits_results_sleeps_until_the_last(
         ensure!(row(store, run).await?.awaits == 0, "a claimed run awaits results");
     }
     Ok(())
+}
+
+pub(super) async fn a_question_is_counted_and_its_answer_wakes(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("asking").await;
+    let store = &*store;
+    let run = create(store, "/w", Ownership::Mine).await?;
+    append(store, step(run, 1, vec![asked("a"), asked("b")], Ownership::Awaiting(2))).await?;
+    let asking = Filter { unfinished: Unfinished::Asking, ..Filter::default() };
+    for left in [1, 0] {
+        ensure!(store.list(&asking).await?.len() == 1, "a run that asks is not listed");
+        append(store, Append::by_anyone(run, allowed("a"))).await?;
+        ensure!(row(store, run).await?.asks == left, "questions are not counted");
+        let claimed = claim_one(store, run).await?;
+        let epoch = claimed.ok_or_else(|| Fault("it sleeps on after an answer".to_owned()))?.epoch;
+        append(store, step(run, epoch, Vec::new(), Ownership::Awaiting(left))).await?;
+    }
+    ensure!(store.list(&asking).await?.is_empty(), "a run that asks nothing is listed");
+    Ok(())
+}
+
+fn asked(call: &str) -> Event {
+    Event::ApprovalAsked(Box::new(ApprovalAsked {
+        call: call.into(),
+        tool: "Bash".into(),
+        digest: call.into(),
+        shown: "ls".into(),
+        by: "the mode".into(),
+        rule: None,
+        extra: Extra::default(),
+    }))
+}
+
+fn allowed(call: &str) -> Event {
+    Event::ApprovalGiven(ApprovalGiven {
+        call: call.into(),
+        digest: call.into(),
+        answer: Approval::Once,
+        by: "me".into(),
+        extra: Extra::default(),
+    })
 }
 
 pub(super) async fn a_result_that_comes_early_is_no_retry(subject: &dyn Subject) -> Verdict {

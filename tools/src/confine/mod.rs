@@ -8,6 +8,7 @@
 mod backend;
 mod bubblewrap;
 mod capabilities;
+mod file_rules;
 mod filter;
 mod landlock;
 mod limits;
@@ -27,6 +28,7 @@ pub use protected::PROTECTED;
 
 pub(crate) use backend::Backends;
 pub(crate) use bubblewrap::Bubblewrap;
+pub(crate) use file_rules::FileRules;
 pub(crate) use limits::Watchdog;
 pub(crate) use placeholder::Placeholders;
 pub(crate) use walls::{Link, Walls};
@@ -50,9 +52,13 @@ pub struct Confinement {
 impl Confinement {
     /// How far the commands of a run with this grant reach.
     pub fn of(grant: &Grant) -> Confinement {
+        // What git needs of the checkout that a worktree was made from.
+        let apart = grant.worktree.iter().flat_map(|it| [&it.origin, &it.data]);
+        let skills = grant.skills.iter().map(|skill| &skill.path);
         Confinement {
             profile: grant.profile(),
             network: grant.network.clone(),
+            readable: apart.chain(skills).map(PathBuf::from).collect(),
             ..Confinement::default()
         }
     }

@@ -118,10 +118,14 @@ const ON_THE_MACHINE: &[&str] = &[
 /// How many entries of `/etc` are looked at.
 const ENTRIES_CONSIDERED: usize = 4000;
 
+/// Where secrets may lie in these home folders.
+pub(super) fn in_homes(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    homes.iter().flat_map(|home| IN_HOME.iter().map(|name| home.join(name)))
+}
+
 /// All that is there of it, without links on the way.
 pub(super) fn hidden(walls: &Walls) -> Vec<PathBuf> {
-    let in_homes = walls.homes.iter().flat_map(|home| IN_HOME.iter().map(|name| home.join(name)));
-    let mut paths: Vec<PathBuf> = in_homes.collect();
+    let mut paths: Vec<PathBuf> = in_homes(&walls.homes).collect();
     paths.extend(walls.hidden.iter().cloned());
     if geteuid().is_root() {
         paths.extend(ON_THE_MACHINE.iter().map(PathBuf::from));

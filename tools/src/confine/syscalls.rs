@@ -132,8 +132,21 @@ const METADATA_HERE: &[i64] = &[
 const METADATA_HERE: &[i64] = &[];
 
 /// What outlives a process, or reaches others, where there is no namespace around it.
-const SHARED: &[i64] =
-    &[libc::SYS_shmget, libc::SYS_msgget, libc::SYS_semget, libc::SYS_mq_open, libc::SYS_mq_unlink];
+const SHARED: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
 /// Calls that change the process named by an argument, unless that is 0 for the caller itself.
 const OTHERS: &[(i64, u32)] = &[
     (libc::SYS_sched_setaffinity, 0),

@@ -56,6 +56,10 @@ pub fn init() -> Launcher {
     if arguments.next().is_some_and(|first| first == MARKER) {
         supervisor::main();
     }
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == crate::probe::MARKER) {
+        crate::probe::main(&arguments.next().unwrap_or_default().to_string_lossy());
+    }
     Launcher::through(Path::new(linux::OWN_EXECUTABLE))
 }
 
@@ -141,6 +145,11 @@ impl Launcher {
     pub fn backend(&self, confinement: &Confinement) -> Result<Backend, Unavailable> {
         let Confinement { profile, network, .. } = confinement;
         self.0.backends.choose(*profile, network, |backend| self.trial(backend))
+    }
+
+    /// What is started to watch over a command.
+    pub(crate) fn executable(&self) -> &Path {
+        &self.0.executable
     }
 
     /// Whether a back end works here.

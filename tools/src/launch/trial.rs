@@ -57,6 +57,11 @@ impl Launcher {
         }
     }
 
+    /// The user's home folders, and what the host hides.
+    pub(crate) fn secrets(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        (self.homes(), self.0.hidden.clone())
+    }
+
     fn variable(&self, name: &str) -> Option<&OsStr> {
         self.0.environment.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
     }

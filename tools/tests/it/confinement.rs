@@ -26,13 +26,18 @@ fn launcher(home: &Path, backend: Backend) -> Launcher {
 /// True when the machine cannot do it, which is then said.
 fn cannot(backend: Backend) -> bool {
     let Err(reason) = launcher(Path::new("/"), backend).check(backend) else { return false };
-    eprintln!("not tested here: {reason}");
+    not_tested(&format!("confinement by {backend}: {reason}"));
+    true
+}
+
+/// Says so, here and in the list of `./test`.
+pub fn not_tested(what: &str) {
+    eprintln!("not tested here: {what}");
     if let Some(list) = std::env::var_os("POSSE_TEST_SKIPPED") {
         use std::io::Write;
         let list = std::fs::File::options().create(true).append(true).open(list);
-        writeln!(list.unwrap(), "confinement by {backend}: {reason}").unwrap();
+        writeln!(list.unwrap(), "{what}").unwrap();
     }
-    true
 }
 
 /// Bash within a confinement; everything else as usual.
@@ -464,4 +469,65 @@ fn a_confined_command_that_heeds_term_can_still_speak() {
         let text = shell.fixture.runtime.block_on(output).joined_text();
         assert!(text.starts_with("up\n") && text.contains("bye\n"), "{backend}: {text}");
     }
+}
+
+#[test]
+fn a8_a10_a12_file_tools_do_not_write_what_is_protected() {
+    let fixture = Fixture::new();
+    fixture.put("posse.toml", "old");
+    let why = ["run or obeyed outside"];
+    for path in [
+        ".posse/agents/x.md",
+        ".claude/settings.json",
+        ".Claude/settings.json",
+        "a/../.claude/settings.json",
+        ".git/hooks/pre-commit",
+        ".mcp.json",
+        "./.vscode/tasks.json",
+    ] {
+        fixture.refused("Write", json!({"file_path": path, "content": "x"}), &why);
+    }
+    fixture.ok("Read", json!({"file_path": "posse.toml"}));
+    fixture.refused("Write", json!({"file_path": "posse.toml", "content": "x"}), &why);
+    let edit = json!({"file_path": "posse.toml", "old_string": "old", "new_string": "new"});
+    fixture.refused("Edit", edit, &why);
+    let names: Vec<_> = std::fs::read_dir(fixture.workspace.path()).unwrap().flatten().collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert_eq!(fixture.content("posse.toml"), b"old");
+}
+
+#[test]
+fn a38_a_link_that_a_command_planted_leads_a_file_tool_nowhere() {
+    if cannot(Backend::Bubblewrap) {
+        return;
+    }
+    let shell = Shell::new(Backend::Bubblewrap, Profile::WorkspaceWrite);
+    shell.fixture.put(".claude/settings.json", "old");
+    let outside = shell.fixture.outside();
+    let planted = format!("ln -s {} out; ln -s .claude in; ln -s .posse new", outside.display());
+    assert_eq!(shell.say(&planted), "[no output]\n");
+    let write = |path: &str| {
+        let input = json!({"file_path": path, "content": "x"});
+        let output = shell.fixture.call_with(&shell.tools, "Write", input);
+        assert!(shell.fixture.runtime.block_on(output).is_error, "{path}");
+    };
+    for path in ["out/canary", "out/new", "in/settings.json", "in/other", "new/agents/a.md", "new"]
+    {
+        write(path);
+    }
+    shell.fixture.canary_is_whole();
+    assert_eq!(shell.fixture.content(".claude/settings.json"), b"old");
+    assert!(
+        !shell.fixture.path(".posse").exists() && !shell.fixture.path(".claude/other").exists()
+    );
+}
+
+#[test]
+fn a45_a_hard_link_to_a_protected_file_is_replaced_and_not_written_through() {
+    let fixture = Fixture::new();
+    fixture.put(".mcp.json", "old");
+    std::fs::hard_link(fixture.path(".mcp.json"), fixture.path("plain")).unwrap();
+    fixture.ok("Read", json!({"file_path": "plain"}));
+    fixture.ok("Write", json!({"file_path": "plain", "content": "new"}));
+    assert_eq!(fixture.content(".mcp.json"), b"old");
 }

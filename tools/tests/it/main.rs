@@ -13,6 +13,7 @@ mod grep;
 mod launch;
 mod list;
 mod path;
+mod probes;
 mod race;
 mod read;
 mod read_only;

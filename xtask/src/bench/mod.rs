@@ -16,6 +16,7 @@ mod load;
 mod memory;
 mod meter;
 mod model;
+mod policy;
 mod process;
 mod raw;
 mod recovery;
@@ -49,6 +50,8 @@ pub enum Bench {
     Registry(registry::Registry),
     /// The governor: many runs against a provider that takes few requests at a time
     Governor(governor::Governor),
+    /// Rules: decisions about calls
+    Policy(policy::PolicyBench),
     /// A process that a benchmark starts
     #[command(subcommand, hide = true)]
     Part(Part),
@@ -102,6 +105,7 @@ impl Bench {
             Bench::Background(background) => background.run(),
             Bench::Registry(registry) => registry.run(),
             Bench::Governor(governor) => governor.run(),
+            Bench::Policy(policy) => policy.run(),
             Bench::Part(part) => part.run(),
         };
         match result {

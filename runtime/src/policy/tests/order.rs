@@ -52,6 +52,7 @@ fn a_run_s_own_folders_are_within_every_list() {
         name: "pdf".to_owned(),
         description: String::new(),
         path: "/skills/pdf".to_owned(),
+        untrusted: Default::default(),
         extra: Extra::default(),
     });
     check(&case.file("Read", "/skills/pdf/SKILL.md"), Kind::Allow);

@@ -1,0 +1,87 @@
+//! Asking the person at the terminal, and answering from elsewhere.
+
+use crate::tmux::Terminal;
+use crate::world::World;
+use posse_testkit::{Conversation, Reply, Script, When};
+use serde_json::json;
+
+fn writes(name: &str) -> Reply {
+    Reply::tool_call("Write", json!({"file_path": name, "content": "written\n"}))
+}
+
+fn script() -> Script {
+    let one = Conversation::when(When::any().first_user_contains("one"));
+    let one = one.reply(writes("b.txt")).reply(Reply::text("It says: {{last_tool_result}}"));
+    Script::new().conversation(one)
+}
+
+#[tokio::test]
+async fn a_person_is_shown_what_will_change_and_says_yes() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run --mode ask one; echo code $?").await;
+    let screen = terminal.shows("allow it?").await;
+    for part in [
+        "general-purpose (run ",
+        ", depth 0) wants to call Write",
+        "+written",
+        "[y] once",
+        "[a] always: ",
+    ] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+    assert!(!world.work().join("b.txt").exists());
+    terminal.enter("perhaps").await;
+    terminal.shows("y, r, a or n").await;
+    terminal.enter("y").await;
+    terminal.shows("code 0").await;
+    assert_eq!(world.read("b.txt"), "written\n");
+}
+
+#[tokio::test]
+async fn a_person_says_no_and_the_agent_reads_why() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run --mode ask one; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.enter("n use another name").await;
+    let screen = terminal.shows("code 0").await;
+    assert!(screen.contains("use another name"), "{screen}");
+    assert!(!world.work().join("b.txt").exists());
+}
+
+#[tokio::test]
+async fn what_is_always_allowed_is_written_to_the_settings_and_not_asked_again() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run --mode ask one; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.enter("a").await;
+    terminal.shows("code 0").await;
+    let settings = std::fs::read_to_string(world.home().join("config/posse/config.toml")).unwrap();
+    assert!(settings.contains("[permissions]") && settings.contains("allow = ["), "{settings}");
+    std::fs::remove_file(world.work().join("b.txt")).unwrap();
+    // Nobody can be asked here.
+    world.run(&["run", "--mode", "ask", "one"]).await.expect(0);
+    assert_eq!(world.read("b.txt"), "written\n");
+}
+
+#[tokio::test]
+async fn a_question_can_be_left_and_answered_from_another_process() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run --mode ask one; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.press("C-c").await;
+    terminal.shows("code ").await;
+    let asked = world.run(&["runs", "questions", "--json"]).await.expect(0).json();
+    assert_eq!(asked[0]["tool"], "Write", "{asked}");
+    let run = asked[0]["run"].as_str().unwrap();
+    let unclear = world.run(&["runs", "answer", run]).await.expect(2);
+    assert!(unclear.out.contains("+written"), "{unclear:?}");
+    world.run(&["runs", "answer", run, "--once"]).await.expect(0);
+    world.run(&["runs", "resume", run]).await.expect(0);
+    assert_eq!(world.read("b.txt"), "written\n");
+    let none = world.run(&["runs", "questions"]).await.expect(0);
+    assert!(none.err.contains("nobody asks"), "{none:?}");
+}

@@ -1,0 +1,67 @@
+//! Rules about paths, asked by the file tools once a file is open: the path that a call names may lead
+//! through links to another, and a search comes by files that no call names.
+
+use super::path::Case;
+use super::rule::WRITING;
+use super::set::Rules;
+use super::subject::{Extent, Target};
+use super::{Policy, path};
+use posse_protocol::Mode;
+use posse_tools::{PathRules, Reached, Usage};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a policy says about files that are open.
+pub struct FileRules(Arc<Policy>);
+
+impl FileRules {
+    /// The rules of `policy`, if it says anything about files.
+    pub fn of(policy: &Arc<Policy>) -> Option<Arc<dyn PathRules>> {
+        let sets = [&policy.deny, &policy.ask];
+        let about = sets.into_iter().chain(&policy.scopes).any(Rules::have_paths);
+        let matters = about || policy.mode < Mode::AcceptEdits;
+        matters.then(|| Arc::new(FileRules(policy.clone())) as Arc<dyn PathRules>)
+    }
+}
+
+impl PathRules for FileRules {
+    fn refuse(&self, usage: Usage, reached: Reached, named: &Path, real: &Path) -> Option<String> {
+        let (tool, extent) = match usage {
+            Usage::Read => ("Read", Extent::File),
+            Usage::Search => ("Grep", Extent::File),
+            Usage::Find => ("Glob", Extent::File),
+            Usage::Walk => ("Grep", Extent::All),
+            Usage::List => ("List", Extent::Names),
+            Usage::Change => (WRITING[1], Extent::File),
+        };
+        let Some(text) = real.to_str() else {
+            return Some("its path is not valid UTF-8, and there are rules about paths".to_owned());
+        };
+        let policy = &self.0;
+        let target =
+            Target { path: text.to_owned(), folded: path::fold(text, Case::Folded), extent };
+        if let Some(rule) = policy.deny.path_rule(tool, &target) {
+            return Some(format!("the rule `{rule}` denies it"));
+        }
+        let judged = reached == Reached::Named && named == real;
+        if judged {
+            return None;
+        }
+        if let Some(rule) = policy.ask.path_rule(tool, &target) {
+            return Some(format!("a person has to be asked (`{rule}`): use the path {text}"));
+        }
+        if !policy.is_own(&target, tool) {
+            let outside = |scope: &&Rules| {
+                scope.are_about(tool) && scope.allowed_path(tool, &target).is_none()
+            };
+            // The files that a search comes by are judged one by one.
+            let walks = usage == Usage::Walk;
+            if let Some(scope) = policy.scopes.iter().find(outside).filter(|_| !walks) {
+                return Some(format!("it is outside of {}", scope.texts().join(", ")));
+            }
+        }
+        // What was allowed is a path, and this is another.
+        let asks = usage == Usage::Change && policy.mode < Mode::AcceptEdits;
+        asks.then(|| format!("it leads through a link to {text}: use that path"))
+    }
+}

@@ -1,0 +1,152 @@
+//! Asking a person: who is asked about what, what an answer does, what survives.
+
+use crate::bench::{Bench, eventually, within};
+use posse::protocol::{Approval, Ending, Event, Mode};
+use posse::{Question, RunHandle, RunSpec};
+use posse_testkit::{Conversation, Reply, Script, When};
+use serde_json::json;
+
+fn write(name: &str) -> serde_json::Value {
+    json!({"file_path": name, "content": "written"})
+}
+
+/// A run that wants to look at one file and to write two, in one reply.
+fn script() -> Script {
+    let reply = Reply::empty()
+        .and_tool_call("Read", json!({"file_path": "a.txt"}))
+        .and_tool_call("Write", write("b.txt"))
+        .and_tool_call("Write", write("c.txt"));
+    let conversation = Conversation::when(When::any().first_user_contains("go"));
+    Script::new().conversation(conversation.reply(reply).reply(Reply::text("done")))
+}
+
+async fn asking() -> (Bench, RunHandle, Vec<Question>) {
+    let bench = Bench::new(script()).await;
+    bench.write("a.txt", "read");
+    let spec = RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
+    let run = bench.runtime.start(spec).await.unwrap();
+    eventually(async || bench.runtime.questions(None).await.unwrap().len() == 2).await;
+    eventually(async || bench.runtime.executing() == 0).await;
+    let questions = bench.runtime.questions(None).await.unwrap();
+    (bench, run, questions)
+}
+
+async fn decide(bench: &Bench, question: &Question, answer: Approval) {
+    let asked = &question.asked;
+    let decided =
+        bench.runtime.decide(question.run, asked.call.clone(), &asked.digest, answer, "me").await;
+    decided.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_that_asks_waits_without_a_slot_and_shows_who_asks_and_what_will_change() {
+    let (bench, run, questions) = asking().await;
+    let row = bench.runtime.find(&run.id().to_string()).await.unwrap();
+    assert_eq!((row.asks, row.status), (2, posse::Status::Waiting));
+    let first = &questions[0];
+    assert_eq!((first.run, first.agent.as_str(), first.depth), (run.id(), "general-purpose", 0));
+    assert_eq!(first.asked.tool, "Write");
+    assert!(first.asked.shown.contains("b.txt") && first.asked.shown.contains("+written"));
+    assert!(!bench.work().join("b.txt").exists());
+    let finished = bench.log(run.id()).await;
+    let read = finished.iter().filter(|it| matches!(it.event, Event::ToolFinished(_))).count();
+    assert_eq!(read, 1, "what needs nobody's word has run");
+}
+
+#[tokio::test]
+async fn what_is_allowed_runs_what_is_denied_does_not_and_no_result_is_lost() {
+    let (bench, run, questions) = asking().await;
+    decide(&bench, &questions[0], Approval::Once).await;
+    decide(&bench, &questions[1], Approval::Denied { reason: "not c".into() }).await;
+    assert_eq!(within(run.outcome()).await.unwrap().text(), "done");
+    assert!(bench.work().join("b.txt").exists());
+    assert!(!bench.work().join("c.txt").exists());
+    let results = bench.fake.last_request().tool_results();
+    assert_eq!(results.len(), 3);
+    assert!(results[0].contains("read") && results[2].contains("not c"), "{results:?}");
+    let log = bench.log(run.id()).await;
+    let refused = log.iter().any(|record| match &record.event {
+        Event::ToolFinished(finished) => finished.ending == Ending::Refused,
+        _ => false,
+    });
+    assert!(refused);
+}
+
+#[tokio::test]
+async fn a_question_survives_a_restart_and_is_answered_after_it() {
+    let (mut bench, run, _) = asking().await;
+    bench.runtime.shutdown().await;
+    bench.reopen().await;
+    let questions = bench.runtime.questions(Some(run.id())).await.unwrap();
+    assert_eq!(questions.len(), 2);
+    for question in &questions {
+        decide(&bench, question, Approval::Once).await;
+    }
+    let run = bench.runtime.handle(run.id());
+    assert_eq!(within(run.outcome()).await.unwrap().text(), "done");
+    assert!(bench.work().join("c.txt").exists());
+    assert!(bench.runtime.questions(None).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a33_an_answer_fits_the_call_it_was_given_for_and_no_other() {
+    let (bench, _, questions) = asking().await;
+    let [first, second] = &questions[..] else { panic!("{questions:?}") };
+    let (call, digest) = (first.asked.call.clone(), &second.asked.digest);
+    let other = bench.runtime.decide(first.run, call.clone(), digest, Approval::Once, "me").await;
+    assert!(other.unwrap_err().to_string().contains("does not ask"));
+    decide(&bench, first, Approval::Denied { reason: String::new() }).await;
+    let again =
+        bench.runtime.decide(first.run, call, &first.asked.digest, Approval::Once, "you").await;
+    assert!(again.is_err(), "one answer counts");
+    assert!(!bench.work().join("b.txt").exists());
+}
+
+#[tokio::test]
+async fn what_is_allowed_for_the_run_is_not_asked_again_in_it() {
+    let reply = |name: &str| Reply::tool_call("Write", write(name));
+    let conversation = Conversation::when(When::any())
+        .reply(reply("b.txt"))
+        .reply(reply("c.txt"))
+        .reply(Reply::text("done"));
+    let bench = Bench::new(Script::new().conversation(conversation)).await;
+    let spec = || RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
+    let run = bench.runtime.start(spec()).await.unwrap();
+    eventually(async || bench.runtime.questions(None).await.unwrap().len() == 1).await;
+    let question = bench.runtime.questions(None).await.unwrap().remove(0);
+    let rule = question.asked.rule.clone().expect("there is a rule for it");
+    decide(&bench, &question, Approval::Run { rule: rule.replace("b.txt", "*") }).await;
+    assert_eq!(within(run.outcome()).await.unwrap().text(), "done");
+    assert!(bench.work().join("c.txt").exists());
+    // Another run asks again.
+    bench.runtime.start(spec()).await.unwrap();
+    eventually(async || bench.runtime.questions(None).await.unwrap().len() == 1).await;
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_it_is_refused_and_said_so() {
+    let bench = Bench::new(script()).await;
+    bench.write("a.txt", "read");
+    let spec = RunSpec { mode: Some(Mode::Ask), ..bench.spec("go") };
+    let run = bench.runtime.start(spec).await.unwrap();
+    assert_eq!(within(run.outcome()).await.unwrap().text(), "done");
+    assert!(!bench.work().join("b.txt").exists() && !bench.work().join("c.txt").exists());
+    let results = bench.fake.last_request().tool_results();
+    assert!(results[1].contains("nobody"), "{results:?}");
+}
+
+#[tokio::test]
+async fn cancelling_a_run_that_asks_ends_it_and_takes_the_question_back() {
+    let (bench, run, questions) = asking().await;
+    bench.runtime.cancel(run.id(), "me", posse::protocol::CancelScope::Run).await.unwrap();
+    let outcome = within(run.outcome()).await.unwrap();
+    assert_eq!(outcome.kind(), "cancelled");
+    assert!(bench.runtime.questions(None).await.unwrap().is_empty());
+    let asked = &questions[0].asked;
+    let late = bench
+        .runtime
+        .decide(run.id(), asked.call.clone(), &asked.digest, Approval::Once, "me")
+        .await;
+    assert!(late.is_err());
+    assert!(!bench.work().join("b.txt").exists());
+}

@@ -1,0 +1,132 @@
+//! The same confinement for the tools that work on files within this process.
+//!
+//! Asked about a file that is open, by where it really is: links, renames and other ways to write
+//! a name make no difference.
+
+use super::protected::{GIT, IN_GIT, IN_HOME, PROTECTED, UNWANTED_IN_GIT};
+use super::{Confinement, secrets};
+use crate::path_rules::{PathRules, Reached, Usage};
+use posse_protocol::Profile;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a confinement means for files.
+pub(crate) struct FileRules {
+    profile: Profile,
+    /// Canonical.
+    workspace: PathBuf,
+    /// Home folders in the workspace.
+    homes: Vec<PathBuf>,
+    /// Secrets in the workspace, or around it.
+    hidden: Vec<PathBuf>,
+    /// What else is asked.
+    further: Option<Arc<dyn PathRules>>,
+}
+
+impl FileRules {
+    pub(crate) fn new(
+        confinement: &Confinement,
+        workspace: &Path,
+        homes: &[PathBuf],
+        hidden: &[PathBuf],
+        further: Option<Arc<dyn PathRules>>,
+    ) -> FileRules {
+        let near = |path: &PathBuf| path.starts_with(workspace) || workspace.starts_with(path);
+        let hidden = match confinement.profile {
+            Profile::Full => Vec::new(),
+            _ => secrets::in_homes(homes).chain(hidden.iter().cloned()).filter(near).collect(),
+        };
+        let hidden: Vec<PathBuf> = hidden;
+        let canonical = hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let homes = homes.iter().filter(|home| home.starts_with(workspace)).cloned().collect();
+        let (profile, workspace) = (confinement.profile, workspace.to_owned());
+        FileRules { profile, workspace, homes, hidden: canonical, further }
+    }
+
+    fn refuse_change(&self, real: &Path) -> Option<String> {
+        let Ok(below) = real.strip_prefix(&self.workspace) else { return None };
+        match self.profile {
+            Profile::Full => return None,
+            Profile::ReadOnly => return Some("this agent only reads".to_owned()),
+            Profile::WorkspaceWrite => {}
+        }
+        let names: Vec<String> =
+            below.iter().map(|name| name.to_string_lossy().to_lowercase()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let in_home = self.homes.iter().any(|home| {
+            let name = real.strip_prefix(home).ok().and_then(|below| below.iter().next());
+            name.and_then(|name| name.to_str()).is_some_and(|name| IN_HOME.contains(&name))
+        });
+        let protected = match names.as_slice() {
+            [GIT] => true,
+            [GIT, inside, ..] => {
+                IN_GIT.contains(inside)
+                    || UNWANTED_IN_GIT.contains(inside)
+                    || !self.workspace.join(GIT).join("HEAD").exists()
+            }
+            [name, ..] => PROTECTED.contains(name),
+            [] => false,
+        };
+        let why =
+            "it is run or obeyed outside of what confines this agent; ask the user to change it";
+        (protected || in_home).then(|| why.to_owned())
+    }
+}
+
+impl PathRules for FileRules {
+    fn refuse(&self, usage: Usage, reached: Reached, named: &Path, real: &Path) -> Option<String> {
+        if self.hidden.iter().any(|secret| real.starts_with(secret)) {
+            return Some("it holds secrets, which are not for agents".to_owned());
+        }
+        let refused = match usage {
+            Usage::Change => self.refuse_change(real),
+            _ => None,
+        };
+        let further = self.further.as_ref();
+        refused.or_else(|| further.and_then(|it| it.refuse(usage, reached, named, real)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protected_names_are_told_by_any_spelling_and_only_at_their_place() {
+        let workspace = Path::new("/w");
+        let rules = FileRules::new(&Confinement::workspace_write(), workspace, &[], &[], None);
+        let check = |path: &str, refused: bool| {
+            assert_eq!(rules.refuse_change(&workspace.join(path)).is_some(), refused, "{path}");
+        };
+        check(".posse/agents/a.md", true);
+        check(".Posse/agents/a.md", true);
+        check(".hus\u{212A}y/pre-commit", true);
+        check("posse.toml", true);
+        check(".git/hooks/pre-commit", true);
+        check(".GIT/config", true);
+        check(".git", true);
+        check("posse.toml.bak", false);
+        check("docs/.posse-notes", false);
+        check("src/main.rs", false);
+        let read_only = FileRules::new(&Confinement::default(), workspace, &[], &[], None);
+        assert!(read_only.refuse_change(Path::new("/w/a")).is_some());
+        assert!(read_only.refuse_change(Path::new("/scratch/a")).is_none());
+    }
+
+    #[test]
+    fn secrets_are_refused_where_the_home_folder_is_the_workspace() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(home.join(".ssh")).unwrap();
+        let homes = [home.clone()];
+        let rules = FileRules::new(&Confinement::workspace_write(), &home, &homes, &[], None);
+        let refused = |usage, path: &str| {
+            let path = home.join(path);
+            rules.refuse(usage, Reached::Named, &path, &path).is_some()
+        };
+        assert!(refused(Usage::Read, ".ssh/id"));
+        assert!(refused(Usage::Change, ".bashrc"));
+        assert!(!refused(Usage::Read, ".bashrc"));
+        assert!(!refused(Usage::Change, "project/a"));
+    }
+}

@@ -1,0 +1,224 @@
+//! Probes of files.
+
+use super::inside::{Stage, slug};
+use super::scene;
+use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn target(stage: &Stage, name: &str) -> PathBuf {
+    stage.target.join(slug(name))
+}
+
+pub(super) fn create(stage: &Stage) -> io::Result<()> {
+    std::fs::write(target(stage, "create a file"), "x")
+}
+
+fn create_in(folder: &str, stage: &Stage) -> io::Result<()> {
+    std::fs::write(Path::new(folder).join(&stage.word), "x")
+}
+
+pub(super) fn create_in_tmp(stage: &Stage) -> io::Result<()> {
+    create_in("/tmp", stage)
+}
+
+pub(super) fn create_in_var_tmp(stage: &Stage) -> io::Result<()> {
+    create_in("/var/tmp", stage)
+}
+
+pub(super) fn create_in_run(stage: &Stage) -> io::Result<()> {
+    create_in("/run", stage)
+}
+
+pub(super) fn create_in_shm(stage: &Stage) -> io::Result<()> {
+    create_in("/dev/shm", stage)
+}
+
+pub(super) fn append(stage: &Stage) -> io::Result<()> {
+    OpenOptions::new().append(true).open(target(stage, "append"))?.write_all(b"x")
+}
+
+pub(super) fn open_truncating(stage: &Stage) -> io::Result<()> {
+    let path = target(stage, "open with O_TRUNC");
+    OpenOptions::new().write(true).truncate(true).open(path).map(|_| ())
+}
+
+pub(super) fn truncate(stage: &Stage) -> io::Result<()> {
+    super::kernel::truncate(&target(stage, "truncate"))
+}
+
+pub(super) fn temporary_and_link(stage: &Stage) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::TMPFILE;
+    let file = rustix::fs::open(&stage.target, flags, Mode::RWXU)?;
+    let from = crate::linux::path_of_handle(&file);
+    let to = target(stage, "O_TMPFILE and link");
+    let cwd = rustix::fs::CWD;
+    Ok(rustix::fs::linkat(cwd, from, cwd, to, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+pub(super) fn make_folder(stage: &Stage) -> io::Result<()> {
+    std::fs::create_dir(target(stage, "mkdir"))
+}
+
+pub(super) fn make_link(stage: &Stage) -> io::Result<()> {
+    symlink("x", target(stage, "symlink"))
+}
+
+pub(super) fn make_hard_link(stage: &Stage) -> io::Result<()> {
+    std::fs::hard_link(target(stage, "link"), stage.target.join("linked"))
+}
+
+pub(super) fn rename(stage: &Stage) -> io::Result<()> {
+    std::fs::rename(target(stage, "rename"), stage.target.join("renamed"))
+}
+
+pub(super) fn make_pipe(stage: &Stage) -> io::Result<()> {
+    scene::make_pipe(&target(stage, "mkfifo"))
+}
+
+pub(super) fn unlink(stage: &Stage) -> io::Result<()> {
+    std::fs::remove_file(target(stage, "unlink"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the probe is whether a child is confined too")]
+fn by_child(program: &str, args: &[&str], path: &Path) -> io::Result<()> {
+    let mut child = Command::new(program);
+    child.args(args).args(["-c", "echo x > \"$0\""]).arg(path);
+    let status = child.stderr(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+pub(super) fn write_by_shell(stage: &Stage) -> io::Result<()> {
+    by_child("sh", &[], &target(stage, "a child of a shell writes"))
+}
+
+pub(super) fn write_by_daemon(stage: &Stage) -> io::Result<()> {
+    let path = target(stage, "a daemon in a session of its own writes");
+    by_child("setsid", &["--wait", "sh"], &path)
+}
+
+/// The descriptors that this process was given and that are none of the usual three.
+fn inherited() -> impl Iterator<Item = (i32, PathBuf)> {
+    (3..256).filter_map(|number| {
+        let path = PathBuf::from(format!("/proc/self/fd/{number}"));
+        std::fs::read_link(&path).ok().map(|leads_to| (number, leads_to))
+    })
+}
+
+pub(super) fn write_inherited(_: &Stage) -> io::Result<()> {
+    let mut written = Err(io::ErrorKind::NotFound.into());
+    for (number, _) in inherited() {
+        written = super::kernel::write_to(number, b"x").or(written);
+    }
+    written
+}
+
+pub(super) fn reopen_inherited(stage: &Stage) -> io::Result<()> {
+    let wanted = slug("open /proc/self/fd/N again to write");
+    for (number, leads_to) in inherited() {
+        if leads_to.file_name().is_some_and(|name| *name == *wanted) {
+            let path = format!("/proc/self/fd/{number}");
+            return OpenOptions::new().append(true).open(path)?.write_all(b"x");
+        }
+    }
+    // None was inherited: the same way from one that only reads.
+    let file = File::open(stage.target.join(wanted))?;
+    let path = crate::linux::path_of_handle(&file);
+    OpenOptions::new().append(true).open(path)?.write_all(b"x")
+}
+
+pub(super) fn change_mode(stage: &Stage) -> io::Result<()> {
+    std::fs::set_permissions(target(stage, "chmod"), Permissions::from_mode(0o777))
+}
+
+pub(super) fn change_owner(stage: &Stage) -> io::Result<()> {
+    // To those it has: allowed to everybody, and it changes the time of change.
+    let own = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    chown(target(stage, "chown"), Some(own.0), Some(own.1))
+}
+
+pub(super) fn change_times(stage: &Stage) -> io::Result<()> {
+    let then = Timespec { tv_sec: 1, tv_nsec: 0 };
+    let times = Timestamps { last_access: then, last_modification: then };
+    let path = target(stage, "utimensat");
+    Ok(rustix::fs::utimensat(rustix::fs::CWD, path, &times, AtFlags::empty())?)
+}
+
+pub(super) fn set_attribute(stage: &Stage) -> io::Result<()> {
+    let path = target(stage, "setxattr");
+    Ok(rustix::fs::setxattr(path, "user.probe", b"x", XattrFlags::empty())?)
+}
+
+pub(super) fn set_flags(stage: &Stage) -> io::Result<()> {
+    let file = File::open(target(stage, "FS_IOC_SETFLAGS"))?;
+    let flags = rustix::fs::ioctl_getflags(&file)?;
+    Ok(rustix::fs::ioctl_setflags(&file, flags | rustix::fs::IFlags::NODUMP)?)
+}
+
+fn read_some(path: impl AsRef<Path>) -> io::Result<()> {
+    let mut byte = [0];
+    match File::open(path)?.read(&mut byte)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn read_secret(stage: &Stage) -> io::Result<()> {
+    read_some(&stage.secret)
+}
+
+pub(super) fn read_shadow(_: &Stage) -> io::Result<()> {
+    read_some("/etc/shadow")
+}
+
+pub(super) fn read_disk(_: &Stage) -> io::Result<()> {
+    let mut tried = Err(io::ErrorKind::NotFound.into());
+    for entry in std::fs::read_dir("/sys/block")?.flatten() {
+        let device = Path::new("/dev").join(entry.file_name());
+        tried = read_some(device).or(tried);
+    }
+    tried
+}
+
+pub(super) fn read_environment(stage: &Stage) -> io::Result<()> {
+    read_some(format!("/proc/{}/environ", stage.process))
+}
+
+pub(super) fn read_arguments(stage: &Stage) -> io::Result<()> {
+    read_some(format!("/proc/{}/cmdline", stage.process))
+}
+
+pub(super) fn read_through_root(stage: &Stage) -> io::Result<()> {
+    read_some(Path::new(&format!("/proc/{}/root", stage.process)).join("etc/passwd"))
+}
+
+pub(super) fn open_by_handle(_: &Stage) -> io::Result<()> {
+    super::kernel::open_by_handle()
+}
+
+pub(super) fn write_hook(stage: &Stage) -> io::Result<()> {
+    let hooks = stage.workspace.join(".git/hooks");
+    let _ = std::fs::create_dir(&hooks);
+    std::fs::write(hooks.join("pre-commit"), "x")
+}
+
+pub(super) fn write_git_config(stage: &Stage) -> io::Result<()> {
+    std::fs::write(stage.workspace.join(".git/config"), "x")
+}
+
+pub(super) fn make_posse(stage: &Stage) -> io::Result<()> {
+    let _ = std::fs::remove_dir(stage.workspace.join(".posse"));
+    std::fs::create_dir_all(stage.workspace.join(".posse/agents"))
+}
+
+pub(super) fn make_settings(stage: &Stage) -> io::Result<()> {
+    let _ = std::fs::remove_dir(stage.workspace.join("posse.toml"));
+    std::fs::write(stage.workspace.join("posse.toml"), "x")
+}
+
+pub(super) fn replace_git(stage: &Stage) -> io::Result<()> {
+    std::fs::rename(stage.workspace.join(".git"), stage.workspace.join("moved"))
+}

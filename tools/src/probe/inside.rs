@@ -1,0 +1,86 @@
+//! Within the confinement: makes each probe in a process of its own, which it may lose, and says
+//! what came of it.
+
+use super::attempt::{self, Attempt};
+use crate::linux;
+use rustix::process::{Pid, WaitOptions, waitpid};
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::exit;
+
+/// The first argument that makes an executable make the probes.
+pub(crate) const MARKER: &str = "__posse-probe";
+
+/// What there is to attack.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Stage {
+    /// A folder that must not be changed, with the files that the probes are about.
+    pub target: PathBuf,
+    pub workspace: PathBuf,
+    /// A name that nothing else has.
+    pub word: String,
+    pub port: u16,
+    pub datagrams: u16,
+    pub socket: PathBuf,
+    pub secret: PathBuf,
+    /// A process outside.
+    pub process: i32,
+    pub shared_memory: i32,
+}
+
+/// What a probe was about: found by its name, under which its trace is looked for too.
+pub(super) fn slug(name: &str) -> String {
+    name.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '-' }).collect()
+}
+
+/// Makes the probes. Never returns.
+pub(crate) fn main(stage: &str) -> ! {
+    let Ok(stage) = serde_json::from_str::<Stage>(stage) else { exit(2) };
+    for attempt in attempt::every() {
+        let word = if succeeds(attempt, &stage) { "succeeded" } else { "denied" };
+        let _ = writeln!(std::io::stdout(), "probe {word} {}", attempt.name);
+    }
+    exit(0)
+}
+
+/// Whether it succeeds; who is killed or gets stuck has not succeeded.
+fn succeeds(attempt: &Attempt, stage: &Stage) -> bool {
+    match linux::fork() {
+        Ok(None) => {
+            rustix::process::setrlimit(
+                rustix::process::Resource::Cpu,
+                rustix::process::Rlimit { current: Some(5), maximum: Some(5) },
+            )
+            .ok();
+            exit(i32::from((attempt.act)(stage).is_err()))
+        }
+        Ok(Some(child)) => ended_well(child),
+        Err(_) => false,
+    }
+}
+
+fn ended_well(child: Pid) -> bool {
+    loop {
+        match waitpid(Some(child), WaitOptions::empty()) {
+            Ok(Some((_, status))) => return status.exit_status() == Some(0),
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(None) | Err(_) => return false,
+        }
+    }
+}
+
+/// What was said.
+pub(super) struct Said(Vec<(String, bool)>);
+
+impl Said {
+    pub(super) fn read(text: &str) -> Said {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("probe "));
+        let pairs = lines.filter_map(|line| line.split_once(' '));
+        Said(pairs.map(|(word, name)| (name.to_owned(), word == "succeeded")).collect())
+    }
+
+    pub(super) fn succeeded(&self, name: &str) -> Option<bool> {
+        self.0.iter().find(|(it, _)| it == name).map(|(_, succeeded)| *succeeded)
+    }
+}

@@ -1,0 +1,218 @@
+//! Outside of the confinement: what the probes attack, and what can be seen of that.
+
+use super::inside::{Stage, slug};
+use rustix::fs::{CWD, FileType, Mode};
+use std::fs::{File, Permissions};
+use std::io::{self, Read};
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+
+/// What files hold at first.
+const CONTENT: &str = "canary";
+
+/// Each of these is a file that one probe is about.
+const FILES: [&str; 13] = [
+    "append",
+    "open with O_TRUNC",
+    "truncate",
+    "rename",
+    "unlink",
+    "link",
+    "write through an inherited descriptor",
+    "open /proc/self/fd/N again to write",
+    "chmod",
+    "chown",
+    "utimensat",
+    "setxattr",
+    "FS_IOC_SETFLAGS",
+];
+
+/// Folders that everybody may write to, and the probes that try it.
+const COMMON: [(&str, &str); 4] = [
+    ("create in /tmp", "/tmp"),
+    ("create in /var/tmp", "/var/tmp"),
+    ("create in /run", "/run"),
+    ("create in /dev/shm", "/dev/shm"),
+];
+
+pub(super) struct Scene {
+    folder: PathBuf,
+    stage: Stage,
+    listener: TcpListener,
+    datagrams: UdpSocket,
+    local: UnixListener,
+    local_abstract: UnixListener,
+    before: Vec<(&'static str, Trace)>,
+    _inherited: Vec<File>,
+}
+
+/// What is seen of a file.
+#[derive(Debug, PartialEq, Eq)]
+struct Trace {
+    content: Option<String>,
+    mode: u32,
+    owner: (u32, u32),
+    modified: (i64, i64),
+    changed: (i64, i64),
+    links: u64,
+}
+
+impl Scene {
+    pub(super) fn set_up() -> io::Result<Scene> {
+        let word = format!("posse-probe-{}-{}", std::process::id(), unique());
+        let folder = std::env::temp_dir().join(format!("{word}-scene"));
+        std::fs::create_dir(&folder)?;
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o755))?;
+        let folder = folder.canonicalize()?;
+        for name in ["target", "workspace", "workspace/.git", "hidden"] {
+            std::fs::create_dir(folder.join(name))?;
+        }
+        let target = folder.join("target");
+        for name in FILES {
+            std::fs::write(target.join(slug(name)), CONTENT)?;
+        }
+        std::fs::write(folder.join("hidden/secret"), CONTENT)?;
+        std::fs::write(folder.join("workspace/.git/HEAD"), "ref: refs/heads/main\n")?;
+        std::fs::write(folder.join("workspace/.git/config"), CONTENT)?;
+        let mut inherited = Vec::new();
+        for name in [FILES[6], FILES[7]] {
+            let file = File::options().append(true).open(target.join(slug(name)))?;
+            // On purpose: a program that the host starts would get it.
+            rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty())?;
+            inherited.push(file);
+        }
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let datagrams = UdpSocket::bind("127.0.0.1:0")?;
+        let local = UnixListener::bind(target.join("socket"))?;
+        let local_abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&word)?)?;
+        listener.set_nonblocking(true)?;
+        datagrams.set_nonblocking(true)?;
+        local.set_nonblocking(true)?;
+        local_abstract.set_nonblocking(true)?;
+        let stage = Stage {
+            socket: target.join("socket"),
+            secret: folder.join("hidden/secret"),
+            workspace: folder.join("workspace"),
+            port: listener.local_addr()?.port(),
+            datagrams: datagrams.local_addr()?.port(),
+            process: std::process::id() as i32,
+            shared_memory: super::kernel::make_shared_memory(),
+            target,
+            word,
+        };
+        let mut scene = Scene {
+            folder,
+            stage,
+            listener,
+            datagrams,
+            local,
+            local_abstract,
+            before: Vec::new(),
+            _inherited: inherited,
+        };
+        scene.before = FILES.map(|name| (name, scene.trace(name))).into_iter().collect();
+        Ok(scene)
+    }
+
+    pub(super) fn workspace(&self) -> PathBuf {
+        self.stage.workspace.clone()
+    }
+
+    /// A folder that is to be read and never changed.
+    pub(super) fn outside(&self) -> PathBuf {
+        self.stage.target.clone()
+    }
+
+    pub(super) fn secret(&self) -> PathBuf {
+        self.folder.join("hidden")
+    }
+
+    pub(super) fn describe(&self) -> String {
+        serde_json::to_string(&self.stage).unwrap_or_default()
+    }
+
+    fn trace(&self, name: &str) -> Trace {
+        let path = self.stage.target.join(slug(name));
+        match path.metadata() {
+            Ok(found) => Trace {
+                content: std::fs::read_to_string(&path).ok(),
+                mode: found.mode(),
+                owner: (found.uid(), found.gid()),
+                modified: (found.mtime(), found.mtime_nsec()),
+                changed: (found.ctime(), found.ctime_nsec()),
+                links: found.nlink(),
+            },
+            Err(_) => Trace {
+                content: None,
+                mode: 0,
+                owner: (0, 0),
+                modified: (0, 0),
+                changed: (0, 0),
+                links: 0,
+            },
+        }
+    }
+
+    /// Whether the probe has left a trace here.
+    pub(super) fn shows(&self, name: &str) -> bool {
+        if let Some((_, before)) = self.before.iter().find(|(it, _)| *it == name) {
+            return self.trace(name) != *before;
+        }
+        if let Some((_, folder)) = COMMON.iter().find(|(it, _)| *it == name) {
+            return Path::new(folder).join(&self.stage.word).symlink_metadata().is_ok();
+        }
+        let in_workspace = |path: &str| self.stage.workspace.join(path).symlink_metadata().is_ok();
+        match name {
+            "TCP connect" | "TCP fast open" | "MPTCP connect" => self.heard(name),
+            "UDP send" => self.datagrams.recv(&mut [0; 64]).is_ok(),
+            "Unix socket by path" => self.local.accept().is_ok(),
+            "abstract Unix socket" => self.local_abstract.accept().is_ok(),
+            "write .git/hooks" => in_workspace(".git/hooks/pre-commit"),
+            "write .git/config" => {
+                let config = std::fs::read_to_string(self.stage.workspace.join(".git/config"));
+                config.ok().as_deref() != Some(CONTENT)
+            }
+            "make .posse" => in_workspace(".posse"),
+            "make posse.toml" => in_workspace("posse.toml"),
+            "replace .git" => in_workspace("moved"),
+            _ => self.stage.target.join(slug(name)).symlink_metadata().is_ok(),
+        }
+    }
+
+    /// Whether somebody connected and said the probe's name.
+    fn heard(&self, name: &str) -> bool {
+        while let Ok((mut client, _)) = self.listener.accept() {
+            let mut said = String::new();
+            let _ = client.set_nonblocking(false);
+            let _ = client.set_read_timeout(Some(std::time::Duration::from_secs(1)));
+            let _ = client.read_to_string(&mut said);
+            if said == name || said.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        super::kernel::remove_shared_memory(self.stage.shared_memory);
+        for (_, folder) in COMMON {
+            let _ = std::fs::remove_file(Path::new(folder).join(&self.stage.word));
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn unique() -> u128 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos())
+}
+
+/// Makes a named pipe.
+pub(super) fn make_pipe(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0)?)
+}
