@@ -180,7 +180,7 @@ fn is_secret(text: &str) -> bool {
 fn forms(secret: &str) -> Vec<Vec<u8>> {
     let mut forms = vec![secret.as_bytes().to_vec()];
     let json = Value::from(secret).to_string();
-    forms.push(json[1..json.len() - 1].as_bytes().to_vec());
+    forms.push(json.as_bytes()[1..json.len() - 1].to_vec());
     for digits in ["0123456789ABCDEF", "0123456789abcdef"] {
         forms.push(percent(secret, digits.as_bytes()));
         forms.push(hex(secret, digits.as_bytes()));

@@ -7,7 +7,6 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::{print, view};
 use posse::audit::{AuditEntry, AuditExport, verify_export};
-use posse::trust::TrustError;
 use posse::{RunRow, Runtime};
 use serde_json::json;
 use std::fs::OpenOptions;
@@ -157,7 +156,6 @@ async fn verify(common: &Common, runtime: Option<&Runtime>) -> Result<Code, Fail
         Err(_) => Ok(0),
     };
     match trust {
-        Err(error @ TrustError::Damaged { .. }) => return Err(error.into()),
         Err(error) => return Err(error.into()),
         Ok(count) if !common.global.quiet && !common.global.json => {
             print::note(format!("{count} decisions about trust checked"));

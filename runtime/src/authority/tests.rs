@@ -287,6 +287,7 @@ fn check(layers: &[Layer], forbidden_today: &[usize]) {
                 run: RunId::new(),
                 call: None,
                 announce: None,
+                time: Default::default(),
                 started: started(agent, grant),
             });
         }
