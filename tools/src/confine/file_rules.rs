@@ -32,14 +32,15 @@ impl FileRules {
         further: Option<Arc<dyn PathRules>>,
     ) -> FileRules {
         let near = |path: &PathBuf| path.starts_with(workspace) || workspace.starts_with(path);
-        let hidden = match confinement.profile {
+        let profile = confinement.files.unwrap_or(confinement.profile);
+        let hidden = match profile {
             Profile::Full => Vec::new(),
             _ => secrets::in_homes(homes).chain(hidden.iter().cloned()).filter(near).collect(),
         };
         let hidden: Vec<PathBuf> = hidden;
         let canonical = hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
         let homes = homes.iter().filter(|home| home.starts_with(workspace)).cloned().collect();
-        let (profile, workspace) = (confinement.profile, workspace.to_owned());
+        let workspace = workspace.to_owned();
         FileRules { profile, workspace, homes, hidden: canonical, further }
     }
 
