@@ -267,6 +267,9 @@ pub enum AgentsVerb {
     Show {
         /// Which agent
         name: String,
+        /// Show what a run of it may do here: its grant, as the log would hold it
+        #[arg(long)]
+        grant: bool,
         #[command(flatten)]
         options: CatalogOptions,
     },

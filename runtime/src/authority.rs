@@ -91,3 +91,6 @@ pub(crate) fn policy(
 fn told(error: RuleError) -> Error {
     Error::InvalidInput(error.to_string())
 }
+
+#[cfg(test)]
+mod tests;

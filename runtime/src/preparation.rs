@@ -51,37 +51,11 @@ impl Runtime {
         above: Option<&Above>,
     ) -> Result<Prepared, Error> {
         let config = self.config();
-        let agents = self.agents_in(&spec.workspace);
-        if let Some(above) = above {
-            above.check_may_call(&spec.agent)?;
-        }
-        let given = above.and_then(|above| above.given(&spec.agent));
-        let mut agent = given.map_or_else(|| agents.find(&spec.agent), Ok)?.clone();
         let prompt = prompt(spec)?;
-        let workspace = canonical_folder(&spec.workspace)?;
-        if let Some(above) = above {
-            above.check_within(&workspace)?;
-        }
-        let strategy = spec.strategy.or(above.and_then(Above::strategy)).unwrap_or(config.strategy);
-        let author = author(&agents, &agent);
+        let (mut agent, grant) = self.granted(run, spec, above).await?;
+        let agents = self.agents_in(&spec.workspace);
+        let given = above.and_then(|above| above.given(&spec.agent));
         let rules = above.map(|above| self.rules(&above.started.agent));
-        if let (Some(rules), Some(above)) = (&rules, above) {
-            check_enabled(rules, above)?;
-        }
-        let mut skills = self.skills_of(spec, &agent, author, &workspace, above)?;
-        for narrower in rules.iter().flat_map(Rules::skills) {
-            skills.retain(|skill| allows(&narrower, &skill.name));
-        }
-        let general = above.is_none().then_some(&config.budget);
-        let budget = budget_of(spec, &agent, general);
-        let grant = Grant { workspace, skills, budget, ..Grant::default() };
-        let grant = self.grant(&agents, &agent, grant, above, strategy, spec)?;
-        let mut grant = grant;
-        if agent.isolation == Some(Isolation::Worktree) {
-            let planned = self.inner.workbench.worktrees.plan(run, &grant.workspace).await?;
-            grant.worktree = Some(planned.0);
-            grant.workspace = planned.1;
-        }
         teach(&mut agent, &grant.skills)?;
         agent.effort = spec.effort.or(agent.effort).or(config.effort);
         agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());
@@ -129,6 +103,55 @@ impl Runtime {
         }
         let message = prompt.map(|prompt| first_message(&mut started, prompt, notes));
         Ok(Prepared { started, message })
+    }
+
+    /// The agent that `spec` asks for, and what a run of it may do, on behalf of `above` if there is
+    /// someone.
+    pub(crate) async fn granted(
+        &self,
+        run: RunId,
+        spec: &RunSpec,
+        above: Option<&Above>,
+    ) -> Result<(AgentSpec, Grant), Error> {
+        let config = self.config();
+        let agents = self.agents_in(&spec.workspace);
+        if let Some(above) = above {
+            above.check_may_call(&spec.agent)?;
+        }
+        let given = above.and_then(|above| above.given(&spec.agent));
+        let agent = given.map_or_else(|| agents.find(&spec.agent), Ok)?.clone();
+        let workspace = canonical_folder(&spec.workspace)?;
+        if let Some(above) = above {
+            above.check_within(&workspace)?;
+        }
+        let strategy = spec.strategy.or(above.and_then(Above::strategy)).unwrap_or(config.strategy);
+        let author = author(&agents, &agent);
+        let rules = above.map(|above| self.rules(&above.started.agent));
+        if let (Some(rules), Some(above)) = (&rules, above) {
+            check_enabled(rules, above)?;
+        }
+        let mut skills = self.skills_of(spec, &agent, author, &workspace, above)?;
+        for narrower in rules.iter().flat_map(Rules::skills) {
+            skills.retain(|skill| allows(&narrower, &skill.name));
+        }
+        let general = above.is_none().then_some(&config.budget);
+        let budget = budget_of(spec, &agent, general);
+        let grant = Grant { workspace, skills, budget, ..Grant::default() };
+        let mut grant = self.grant(&agents, &agent, grant, above, strategy, spec)?;
+        if agent.isolation == Some(Isolation::Worktree) {
+            let planned = self.inner.workbench.worktrees.plan(run, &grant.workspace).await?;
+            grant.worktree = Some(planned.0);
+            grant.workspace = planned.1;
+        }
+        Ok((agent, grant))
+    }
+
+    /// What a run without a caller that `spec` asks for would be granted here. Starts nothing.
+    ///
+    /// # Errors
+    /// When there is no such agent or folder, or a rule could not be kept.
+    pub async fn grant_of(&self, spec: &RunSpec) -> Result<Grant, Error> {
+        Ok(self.granted(RunId::new(), spec, None).await?.1)
     }
 
     /// What a run of `agent` may do with the folder and the skills of `grant`, on behalf of `above`

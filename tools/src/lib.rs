@@ -87,7 +87,9 @@ pub fn toolset_obeying(
     rules: Option<Arc<dyn PathRules>>,
 ) -> Vec<Arc<dyn Tool>> {
     let (homes, hidden) = launcher.map(Launcher::secrets).unwrap_or_default();
-    let rules = FileRules::new(confinement, workspace.path(), &homes, &hidden, rules);
+    let roots = [workspace.path()].into_iter().chain(scratch.map(Scratch::path));
+    let roots: Vec<_> = roots.chain(read_only.iter().map(ReadOnly::path)).collect();
+    let rules = FileRules::new(confinement, &roots, &homes, &hidden, rules);
     let rules: Option<Arc<dyn PathRules>> = Some(Arc::new(rules));
     let (workspace, scratch) = (workspace.clone(), scratch.cloned());
     let files = Arc::new(RunFiles { workspace, scratch, read_only, rules, seen: Seen::default() });

@@ -14,7 +14,10 @@ use posse::AgentSpec;
 pub async fn run(common: Common, verb: AgentsVerb) -> Result<Code, Failure> {
     match verb {
         AgentsVerb::List(options) => list::run(&common, &options),
-        AgentsVerb::Show { name, options } => show::run(&common, &name, &options),
+        AgentsVerb::Show { name, grant: true, options } => {
+            show::grant(&common, &name, &options).await
+        }
+        AgentsVerb::Show { name, options, .. } => show::run(&common, &name, &options),
         AgentsVerb::Check { paths, options } => check::run(&common, &paths, &options),
         AgentsVerb::New { name, user, cwd } => {
             let place = if user { new::Place::User } else { new::Place::Project(cwd) };

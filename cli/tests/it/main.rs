@@ -4,6 +4,7 @@
 
 mod agents;
 mod asking;
+mod attacks;
 mod audit;
 mod budgets;
 mod bulk;

@@ -43,7 +43,8 @@ async fn the_answer_in_a_pipe_leaves_the_progress_on_the_terminal() {
     let world = World::new(script).await;
     let Some(terminal) = Terminal::open(&world, 80, 20).await else { return };
     terminal.enter("posse run x > answer; cat -A answer; echo code $?").await;
-    terminal.shows("● Bash true\n  waiting for the model · ").await;
+    terminal.shows("● Bash true").await;
+    terminal.shows("  waiting for the model · ").await;
     gate.open();
     let screen = terminal.shows("code 0").await;
     assert!(screen.contains("\nthe answer$\ncode 0"), "{screen}");

@@ -17,31 +17,35 @@ pub(crate) struct FileRules {
     workspace: PathBuf,
     /// Home folders in the workspace.
     homes: Vec<PathBuf>,
-    /// Secrets in the workspace, or around it.
+    /// Secrets in the folders of the run.
     hidden: Vec<PathBuf>,
     /// What else is asked.
     further: Option<Arc<dyn PathRules>>,
 }
 
 impl FileRules {
+    /// The rules for files in `roots`, the first of which is the workspace. A root may lie in what
+    /// is hidden, as scratch folders and worktrees do in the host's data; it is shown all the same.
     pub(crate) fn new(
         confinement: &Confinement,
-        workspace: &Path,
+        roots: &[&Path],
         homes: &[PathBuf],
         hidden: &[PathBuf],
         further: Option<Arc<dyn PathRules>>,
     ) -> FileRules {
-        let near = |path: &PathBuf| path.starts_with(workspace) || workspace.starts_with(path);
+        let workspace = roots.first().copied().unwrap_or(Path::new("/"));
+        let inside = |path: &PathBuf| roots.iter().any(|root| path.starts_with(root));
+        let around = |path: &PathBuf| roots.iter().any(|root| root.starts_with(path));
+        let secrets = secrets::in_homes(homes).chain(hidden.iter().cloned());
+        let secrets = secrets.filter(|path| inside(path) && !around(path));
         let profile = confinement.files.unwrap_or(confinement.profile);
         let hidden = match profile {
             Profile::Full => Vec::new(),
-            _ => secrets::in_homes(homes).chain(hidden.iter().cloned()).filter(near).collect(),
+            _ => secrets.filter_map(|path| path.canonicalize().ok()).collect(),
         };
-        let hidden: Vec<PathBuf> = hidden;
-        let canonical = hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
         let homes = homes.iter().filter(|home| home.starts_with(workspace)).cloned().collect();
         let workspace = workspace.to_owned();
-        FileRules { profile, workspace, homes, hidden: canonical, further }
+        FileRules { profile, workspace, homes, hidden, further }
     }
 
     fn refuse_change(&self, real: &Path) -> Option<String> {
@@ -95,7 +99,7 @@ mod tests {
     #[test]
     fn protected_names_are_told_by_any_spelling_and_only_at_their_place() {
         let workspace = Path::new("/w");
-        let rules = FileRules::new(&Confinement::workspace_write(), workspace, &[], &[], None);
+        let rules = FileRules::new(&Confinement::workspace_write(), &[workspace], &[], &[], None);
         let check = |path: &str, refused: bool| {
             assert_eq!(rules.refuse_change(&workspace.join(path)).is_some(), refused, "{path}");
         };
@@ -109,7 +113,7 @@ mod tests {
         check("posse.toml.bak", false);
         check("docs/.posse-notes", false);
         check("src/main.rs", false);
-        let read_only = FileRules::new(&Confinement::default(), workspace, &[], &[], None);
+        let read_only = FileRules::new(&Confinement::default(), &[workspace], &[], &[], None);
         assert!(read_only.refuse_change(Path::new("/w/a")).is_some());
         assert!(read_only.refuse_change(Path::new("/scratch/a")).is_none());
     }
@@ -120,7 +124,7 @@ mod tests {
         let home = folder.path().canonicalize().unwrap();
         std::fs::create_dir(home.join(".ssh")).unwrap();
         let homes = [home.clone()];
-        let rules = FileRules::new(&Confinement::workspace_write(), &home, &homes, &[], None);
+        let rules = FileRules::new(&Confinement::workspace_write(), &[&home], &homes, &[], None);
         let refused = |usage, path: &str| {
             let path = home.join(path);
             rules.refuse(usage, Reached::Named, &path, &path).is_some()
@@ -129,5 +133,10 @@ mod tests {
         assert!(refused(Usage::Change, ".bashrc"));
         assert!(!refused(Usage::Read, ".bashrc"));
         assert!(!refused(Usage::Change, "project/a"));
+        let project = home.join("project");
+        let hidden = [home.clone()];
+        let inside = FileRules::new(&Confinement::default(), &[&project], &[], &hidden, None);
+        let file = project.join("a");
+        assert_eq!(inside.refuse(Usage::Read, Reached::Named, &file, &file), None);
     }
 }

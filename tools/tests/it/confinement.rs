@@ -31,6 +31,7 @@ fn cannot(backend: Backend) -> bool {
 }
 
 /// Says so, here and in the list of `./test`.
+#[allow(clippy::print_stderr)]
 pub fn not_tested(what: &str) {
     eprintln!("not tested here: {what}");
     if let Some(list) = std::env::var_os("POSSE_TEST_SKIPPED") {
@@ -327,12 +328,27 @@ fn an_open_network_is_reached_and_local_sockets_are_not() {
 
 #[test]
 fn some_hosts_are_no_reason_to_open_the_network() {
-    let fixture = Fixture::new();
-    let launcher = launcher(&fixture.outside(), Backend::Bubblewrap);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
     let network = Network::Hosts(vec!["example.org".into()]);
     let confinement = Confinement { network, ..Confinement::default() };
-    let tools = toolset_within(&fixture.workspace, None, Vec::new(), Some(&launcher), &confinement);
-    assert!(Toolbox::new(tools).find("Bash").is_none());
+    for backend in BOTH {
+        if cannot(backend) {
+            continue;
+        }
+        let fixture = Fixture::new();
+        let launcher = launcher(&fixture.outside(), backend);
+        let (folder, none) = (&fixture.workspace, Vec::new());
+        let tools = Toolbox::new(toolset_within(folder, None, none, Some(&launcher), &confinement));
+        if backend == Backend::Landlock {
+            assert!(tools.find("Bash").is_none());
+            continue;
+        }
+        let shell = Shell { fixture, tools };
+        shell.fails(&format!("echo x > /dev/tcp/127.0.0.1/{port}"));
+        assert!(listener.accept().is_err());
+    }
 }
 
 #[test]

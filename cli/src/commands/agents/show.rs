@@ -10,9 +10,50 @@ use crate::print;
 use crate::view;
 use posse::agents::{AgentDefinition, Entry, Problem, ToolFacts};
 use posse::config::Config;
-use posse::protocol::{Context, DelegationStrategy, Effect, Limits};
-use posse::{AgentCatalog, AgentName, AgentSpec, LiveCatalog};
+use posse::protocol::{Context, DelegationStrategy, Effect, Limits, Network};
+use posse::{AgentCatalog, AgentName, AgentSpec, LiveCatalog, RunSpec};
 use serde::Serialize;
+
+/// The grant that a run of the agent would begin with here, as its log would hold it.
+pub async fn grant(common: &Common, name: &str, options: &CatalogOptions) -> Result<Code, Failure> {
+    let folder = folder(options.cwd.as_ref())?;
+    let config = common.config(&folder)?;
+    let agents = common.agents(&folder, &options.agents)?;
+    let agent = name.parse().map_err(|error| Failure::usage(format!("{error}")))?;
+    let runtime = common.runtime(&config, agents).await?;
+    let grant = runtime.grant_of(&RunSpec::new(agent, "", &folder)).await;
+    runtime.shutdown().await;
+    let grant = grant?;
+    if common.global.json {
+        print::json_pretty(&grant)?;
+        return Ok(Code::Done);
+    }
+    let list = |names: &[String]| match names.is_empty() {
+        true => "none".to_owned(),
+        false => clean_line(&names.join(", "), 600),
+    };
+    let network = match &grant.network {
+        Network::Off => "off".to_owned(),
+        Network::Open => "open".to_owned(),
+        Network::Hosts(hosts) => list(hosts),
+    };
+    let lines = [
+        ("tools", list(&grant.tools)),
+        ("hands on", list(&grant.hand_on)),
+        ("only", grant.scopes.iter().map(|rules| list(rules)).collect::<Vec<_>>().join("; and ")),
+        ("deny", list(&grant.permissions.deny)),
+        ("ask", list(&grant.permissions.ask)),
+        ("allow", list(&grant.permissions.allow)),
+        ("mode", grant.mode.to_string()),
+        ("commands", format!("{}, runs it starts: {}", grant.profile(), grant.reach)),
+        ("network", network),
+        ("folder", clean_line(&grant.workspace, 400)),
+    ];
+    for (name, value) in lines.into_iter().filter(|(_, value)| !value.is_empty()) {
+        print::line(format!("{name:11} {value}"))?;
+    }
+    Ok(Code::Done)
+}
 
 pub fn run(common: &Common, name: &str, options: &CatalogOptions) -> Result<Code, Failure> {
     let folder = folder(options.cwd.as_ref())?;

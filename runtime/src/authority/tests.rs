@@ -1,0 +1,309 @@
+//! Random trees of runs, each with a definition and a call of its own, against sets of calls.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::agents::tool_facts::ToolFacts;
+use crate::delegation::child::Above;
+use crate::policy::{Policy, Today};
+use crate::{AgentCatalog, Keys, Runtime, RuntimeConfig};
+use posse_agent::{Guard, Ruling, Standing};
+use posse_protocol::{
+    AgentSpec, Extra, Grant, Mode, Network, Permissions, Profile, RunId, RunSpec, RunStarted,
+    ToolCall, ToolRules,
+};
+use proptest::prelude::*;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Calls that stand for all others: a tool, and what it is called with.
+const CALLS: [(&str, &str); 9] = [
+    ("Read", "src/a.rs"),
+    ("Read", "docs/b.md"),
+    ("Write", "src/a.rs"),
+    ("Edit", "src/a.rs"),
+    ("Edit", "docs/b.md"),
+    ("Bash", "git diff HEAD"),
+    ("Bash", "git log"),
+    ("Bash", "make"),
+    ("TodoWrite", ""),
+];
+
+/// Rules, and which of the calls each means.
+const RULES: [(&str, &[usize]); 8] = [
+    ("Read", &[0, 1]),
+    ("Read(src/**)", &[0]),
+    ("Write", &[2]),
+    ("Edit", &[3, 4]),
+    ("Edit(docs/**)", &[4]),
+    ("Bash", &[5, 6, 7]),
+    ("Bash(git diff:*)", &[5]),
+    ("Bash(git:*)", &[5, 6]),
+];
+
+/// What one run adds to what its caller may hand on.
+#[derive(Clone, Debug)]
+struct Layer {
+    tools: Option<Vec<usize>>,
+    deny: Vec<usize>,
+    call_deny: Vec<usize>,
+    mode: Option<Mode>,
+    reach: Option<Profile>,
+    network: Option<Network>,
+}
+
+fn some_rules() -> impl Strategy<Value = Vec<usize>> {
+    proptest::collection::vec(0..RULES.len(), 0..3)
+}
+
+fn layer() -> impl Strategy<Value = Layer> {
+    let hosts = |names: &[&str]| Network::Hosts(names.iter().map(|it| (*it).to_owned()).collect());
+    let networks = vec![Network::Off, hosts(&["a.org"]), hosts(&["a.org", "b.org"]), Network::Open];
+    let reaches = vec![Profile::ReadOnly, Profile::WorkspaceWrite, Profile::Full];
+    (
+        proptest::option::of(proptest::collection::vec(0..RULES.len(), 1..5)),
+        some_rules(),
+        some_rules(),
+        proptest::option::of(proptest::sample::select(Mode::ALL.to_vec())),
+        proptest::option::of(proptest::sample::select(reaches)),
+        proptest::option::of(proptest::sample::select(networks)),
+    )
+        .prop_map(|(tools, deny, call_deny, mode, reach, network)| Layer {
+            tools,
+            deny,
+            call_deny,
+            mode,
+            reach,
+            network,
+        })
+}
+
+fn texts(rules: &[usize]) -> Vec<String> {
+    rules.iter().map(|rule| RULES[*rule].0.to_owned()).collect()
+}
+
+fn is_specific(rule: usize) -> bool {
+    RULES[rule].0.contains('(')
+}
+
+fn tool_of(rule: usize) -> &'static str {
+    RULES[rule].0.split('(').next().unwrap_or_default()
+}
+
+fn agent(name: &str, layer: &Layer) -> AgentSpec {
+    AgentSpec {
+        tools: layer.tools.as_deref().map(|rules| {
+            let mut tools = texts(rules);
+            // So that it can go on with the tree, and always has a tool.
+            tools.extend(["Task".to_owned(), "TodoWrite".to_owned()]);
+            tools
+        }),
+        disallowed_tools: texts(&layer.deny),
+        mode: layer.mode,
+        network: layer.network.clone(),
+        ..AgentSpec::new(name.parse().unwrap())
+    }
+}
+
+/// The calls that a run may make, if nothing but sets is known of rules.
+struct Oracle {
+    denied: Vec<usize>,
+    /// For each list with specifiers, the calls it keeps.
+    scopes: Vec<Vec<usize>>,
+    mode: Mode,
+    reach: Profile,
+    network: Network,
+}
+
+impl Oracle {
+    fn add(&mut self, layer: &Layer, root: bool) {
+        for rule in layer.deny.iter().chain(&layer.call_deny) {
+            if is_specific(*rule) {
+                self.denied.extend(RULES[*rule].1);
+            }
+        }
+        if let Some(rules) = &layer.tools {
+            let specific: Vec<usize> =
+                rules.iter().copied().filter(|rule| is_specific(*rule)).collect();
+            let about = |call: usize| {
+                let tool = CALLS[call].0;
+                // `Edit(…)` is about Write too, as `Read(…)` is about all that look at files.
+                specific.iter().any(|rule| match tool_of(*rule) {
+                    "Edit" => tool == "Edit" || tool == "Write",
+                    other => other == tool,
+                })
+            };
+            let kept = (0..CALLS.len()).filter(|call| {
+                !about(*call)
+                    || specific.iter().any(|rule| match (tool_of(*rule), CALLS[*call]) {
+                        ("Edit", ("Write", path)) => path.starts_with("docs/"),
+                        _ => RULES[*rule].1.contains(call),
+                    })
+            });
+            self.scopes.push(kept.collect());
+        }
+        self.mode = match (root, layer.mode) {
+            (_, None) => self.mode,
+            (_, Some(mode)) => self.mode.min(mode),
+        };
+        if let Some(reach) = layer.reach {
+            self.reach = if root { reach } else { self.reach.min(reach) };
+        }
+        if let Some(network) = &layer.network {
+            self.network = self.network.meet(network);
+        }
+    }
+
+    /// Whether a call is inside of all lists and denied by none. What the mode says comes after.
+    fn is_inside(&self, call: usize) -> bool {
+        !self.denied.contains(&call) && self.scopes.iter().all(|kept| kept.contains(&call))
+    }
+}
+
+/// The tools that one layer's own lists leave, by name.
+fn names(layer: &Layer) -> Vec<&'static str> {
+    let all = ["Read", "Write", "Edit", "Bash", "TodoWrite"];
+    let bare = |rules: &[usize], tool: &str| {
+        rules.iter().any(|rule| !is_specific(*rule) && tool_of(*rule) == tool)
+    };
+    all.into_iter()
+        .filter(|tool| match &layer.tools {
+            Some(rules) => *tool == "TodoWrite" || rules.iter().any(|rule| tool_of(*rule) == *tool),
+            None => true,
+        })
+        .filter(|tool| !bare(&layer.deny, tool) && !bare(&layer.call_deny, tool))
+        .collect()
+}
+
+fn call_of(index: usize) -> ToolCall {
+    let (tool, subject) = CALLS[index];
+    let input = match tool {
+        "Bash" => json!({"command": subject}),
+        "TodoWrite" => json!({"todos": []}),
+        _ => json!({"file_path": subject}),
+    };
+    ToolCall { id: "c".into(), name: tool.to_owned(), input, extra: Extra::default() }
+}
+
+fn started(agent: AgentSpec, grant: Grant) -> Arc<RunStarted> {
+    Arc::new(RunStarted::new(agent, "a/b", grant))
+}
+
+/// Whether a run with `grant` may make each of the calls, whoever has to be asked.
+fn inside(grant: &Grant, today: &Today, runtime: &Runtime) -> Vec<bool> {
+    let facts = runtime.inner.workbench.facts(&grant.workspace).unwrap();
+    let facts: Vec<ToolFacts> = facts.iter().cloned().map(ToolFacts::from).collect();
+    // Nothing but rules decides: a bypass asks nobody, and keeps to denials and scopes.
+    let open = Grant { mode: Mode::Bypass, attended: true, ..grant.clone() };
+    let policy = Policy::new(&open, today, &facts).unwrap();
+    let tools = posse_tools::toolset(
+        &posse_tools::Workspace::open(grant.workspace.as_ref()).unwrap(),
+        None,
+        None,
+    );
+    let spec_of = |name: &str| {
+        let known = tools.iter().find(|tool| tool.spec().name == name);
+        known.map(|tool| tool.spec().clone()).unwrap_or_else(|| posse_protocol::ToolSpec {
+            name: name.to_owned(),
+            effect: posse_protocol::Effect::Execute,
+            ..tools[0].spec().clone()
+        })
+    };
+    (0..CALLS.len())
+        .map(|index| {
+            let call = call_of(index);
+            let ruling = policy.judge(&call, &spec_of(&call.name), &Standing::default());
+            grant.allows(&call.name) && !matches!(ruling, Ruling::Deny { .. })
+        })
+        .collect()
+}
+
+fn check(layers: &[Layer], forbidden_today: &[usize]) {
+    let executor = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    executor.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let agents = layers.iter().enumerate().map(|(at, layer)| agent(&format!("l{at}"), layer));
+        let agents: Vec<AgentSpec> = agents.collect();
+        let mut catalog = AgentCatalog::built_in();
+        for agent in &agents {
+            catalog.add(agent.clone()).unwrap();
+        }
+        let launcher = Some(posse_tools::launch::Launcher::through("/proc/self/exe".as_ref()));
+        let config = RuntimeConfig {
+            agents: catalog.into(),
+            max_depth: 8,
+            launcher,
+            ..RuntimeConfig::new(folder.path().join("db"), Keys::default())
+        };
+        let runtime = Runtime::open(config).await.unwrap();
+        let mut oracle = Oracle {
+            denied: Vec::new(),
+            scopes: Vec::new(),
+            mode: Mode::AcceptEdits,
+            reach: Profile::WorkspaceWrite,
+            network: Network::Open,
+        };
+        let mut above: Option<Above> = None;
+        for (at, layer) in layers.iter().enumerate() {
+            let root = above.is_none();
+            let spec = RunSpec {
+                tools: ToolRules { deny: texts(&layer.call_deny), ..ToolRules::default() },
+                reach: layer.reach,
+                network: root.then_some(Network::Open),
+                ..RunSpec::new(agents[at].name.clone(), "x", folder.path())
+            };
+            let granted = runtime.granted(RunId::new(), &spec, above.as_ref()).await;
+            let (agent, grant) = match granted {
+                Ok(granted) => granted,
+                // A list that leaves no tool starts nothing.
+                Err(error) => panic!("{layer:?}: {error}"),
+            };
+            oracle.add(layer, root);
+            let own = names(layer);
+            for (index, is_inside) in
+                inside(&grant, &Today::default(), &runtime).into_iter().enumerate()
+            {
+                let expected = own.contains(&CALLS[index].0) && oracle.is_inside(index);
+                assert_eq!(is_inside, expected, "{:?} at {at} of {layers:?}", CALLS[index]);
+            }
+            assert_eq!(grant.mode, oracle.mode);
+            assert_eq!(grant.reach, oracle.reach);
+            assert_eq!(grant.network, oracle.network);
+            // Resumed when the settings deny more, it may do less and nothing else.
+            let deny = texts(forbidden_today);
+            let permissions = Permissions { deny, ..Permissions::default() };
+            let today = Today { permissions, home: None };
+            let forbidden: Vec<usize> =
+                forbidden_today.iter().flat_map(|rule| RULES[*rule].1).copied().collect();
+            let resumed = inside(&grant, &today, &runtime);
+            for (index, is_inside) in resumed.into_iter().enumerate() {
+                let edit = forbidden_today.iter().any(|rule| tool_of(*rule) == "Edit");
+                let also = edit && CALLS[index].0 == "Write";
+                let expected = own.contains(&CALLS[index].0)
+                    && oracle.is_inside(index)
+                    && !forbidden.contains(&index);
+                assert!(is_inside == expected || also && !is_inside, "{:?}", CALLS[index]);
+            }
+            above = Some(Above {
+                run: RunId::new(),
+                call: None,
+                announce: None,
+                started: started(agent, grant),
+            });
+        }
+        runtime.shutdown().await;
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Never wider than what its caller may hand on, its definition and the call say together, and
+    /// never narrower.
+    #[test]
+    fn a80_a81_a83_a_grant_is_the_intersection_of_all_above_it(
+        layers in proptest::collection::vec(layer(), 1..5),
+        forbidden_today in some_rules(),
+    ) {
+        check(&layers, &forbidden_today);
+    }
+}
