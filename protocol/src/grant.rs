@@ -68,9 +68,16 @@ impl Grant {
     /// How far its own processes reach: no further than its file tools, and nowhere in a plan. A
     /// shell cannot be kept to some paths of the workspace, so where its writing is, it only reads.
     pub fn profile(&self) -> Profile {
+        match self.scopes.iter().flatten().any(|rule| is_about_writing(rule)) {
+            true => Profile::ReadOnly,
+            false => self.files(),
+        }
+    }
+
+    /// How far its file tools reach, which rules can keep to some paths.
+    pub fn files(&self) -> Profile {
         let writes = self.allows("Write") || self.allows("Edit");
-        let narrowed = self.scopes.iter().flatten().any(|rule| is_about_writing(rule));
-        match writes && !narrowed && self.mode != Mode::Plan {
+        match writes && self.mode != Mode::Plan {
             true => self.reach,
             false => Profile::ReadOnly,
         }

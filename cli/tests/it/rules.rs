@@ -200,11 +200,11 @@ async fn a_definition_s_rules_hold_for_its_runs_and_their_children() {
         "tools": ["Bash(git diff:*)", "Bash(git status)", "Write(docs/*.md)", "Read"]}}"#;
     for mode in ["accept-edits", "bypass"] {
         let arguments = ["run", "go", "--agent", "clerk", "--agents", agents, "--mode", mode];
-        world.run(&arguments).await.expect(0);
+        let exit = world.run(&arguments).await.expect(0);
         assert!(!world.work().join("canary").exists(), "{mode}");
         assert!(!world.work().join("docs/a.rs").exists(), "{mode}");
+        assert_eq!(world.read("docs/a.md"), "x", "{mode}: {}", exit.err);
     }
-    assert_eq!(world.read("docs/a.md"), "x");
 }
 
 #[tokio::test]

@@ -38,12 +38,13 @@ impl FileRules {
         let around = |path: &PathBuf| roots.iter().any(|root| root.starts_with(path));
         let secrets = secrets::in_homes(homes).chain(hidden.iter().cloned());
         let secrets = secrets.filter(|path| inside(path) && !around(path));
-        let hidden = match confinement.profile {
+        let profile = confinement.files.unwrap_or(confinement.profile);
+        let hidden = match profile {
             Profile::Full => Vec::new(),
             _ => secrets.filter_map(|path| path.canonicalize().ok()).collect(),
         };
         let homes = homes.iter().filter(|home| home.starts_with(workspace)).cloned().collect();
-        let (profile, workspace) = (confinement.profile, workspace.to_owned());
+        let workspace = workspace.to_owned();
         FileRules { profile, workspace, homes, hidden, further }
     }
 

@@ -41,6 +41,8 @@ use std::path::PathBuf;
 pub struct Confinement {
     /// What it may change.
     pub profile: Profile,
+    /// What the file tools may change, if that is not the same: rules can keep them to some paths.
+    pub files: Option<Profile>,
     /// Whom it may talk to.
     pub network: Network,
     /// Folders beside the workspace that it may change, absolute: its scratch folder.
@@ -62,6 +64,7 @@ impl Confinement {
         let skills = grant.skills.iter().map(|skill| &skill.path);
         Confinement {
             profile: grant.profile(),
+            files: Some(grant.files()),
             network: grant.network.clone(),
             readable: apart.chain(skills).map(PathBuf::from).collect(),
             ..Confinement::default()
