@@ -433,7 +433,7 @@ mod tests {
         r#"{"type":"approval_asked","call":"c","tool":"Bash","digest":"d","shown":"ls","by":"mode",
             "rule":"Bash(ls:*)"}"#,
         r#"{"type":"approval_given","call":"c","digest":"d","answer":"once","by":"me"}"#,
-        r#"{"type":"run_started","agent":{"name":"code","isolation":"worktree"},"model":"a/x",
+        r#"{"type":"run_started","agent":{"name":"code","limits":{},"isolation":"worktree"},"model":"a/x",
             "grant":{"tools":["Read"],"workspace":"/w","scopes":[["Read(a)"]],"permissions":{
             "deny":["Bash"]},"mode":"ask","reach":"workspace-write","network":{"hosts":["a.org"]},
             "attended":true,"worktree":{"repository":"/r","data":"/r/.git","origin":"/r",

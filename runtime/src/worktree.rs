@@ -103,7 +103,6 @@ impl Worktrees {
         let git = Git::writing(launcher, worktree, &self.around);
         // What a dead process has begun stands in the way.
         let _ = git.run(&["worktree", "prune"]).await;
-        fail::fail_point!("worktree.make.before");
         let Worktree { folder, branch, base, .. } = worktree;
         let reference = format!("refs/heads/{branch}");
         let known = git.line(&["rev-parse", "--verify", "--quiet", &reference]).await.is_ok();
@@ -112,7 +111,6 @@ impl Worktrees {
             false => git.run(&["worktree", "add", "--force", "-b", branch, folder, base]).await,
         };
         made.map_err(failed)?;
-        fail::fail_point!("worktree.make.after");
         Ok(())
     }
 
@@ -132,7 +130,6 @@ impl Worktrees {
             let message = format!("What run {} changed", branch.trim_start_matches(BRANCHES));
             let quiet = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--allow-empty"];
             git.run(&[&quiet[..], &["-m", &message]].concat()).await.map_err(failed)?;
-            fail::fail_point!("worktree.committed");
         }
         let commit = git.line(&["rev-parse", "--verify", "HEAD"]).await.map_err(failed)?;
         let diff = ["diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
@@ -185,7 +182,6 @@ impl Worktrees {
         let failed = |reason: String| WorktreeError::Git { what: "remove a worktree", reason };
         let Worktree { folder, base, branch, .. } = worktree;
         let git = Git::writing(launcher, worktree, &self.around);
-        fail::fail_point!("worktree.remove.before");
         if Path::new(folder).exists() {
             let removed = git.run(&["worktree", "remove", "--force", folder]).await;
             // What git does not know as its own any more is a folder like any other.
@@ -199,7 +195,6 @@ impl Worktrees {
         if tip.is_ok_and(|tip| tip == *base) {
             git.run(&["branch", "--quiet", "-D", branch]).await.map_err(failed)?;
         }
-        fail::fail_point!("worktree.remove.after");
         Ok(())
     }
 

@@ -202,6 +202,7 @@ async fn an_agent_only_takes_away_from_what_the_settings_leave() {
         let bench = Bench::with(parts(&["explore"], 4, &gate), adjust).await;
         let run = bench.start("lead").await;
         stand(&bench, run.id(), at_work, 4 - at_work).await;
+        within(gate.wait_for_held(at_work)).await.unwrap();
         gate.open();
         completed(&run).await;
         assert_eq!(bench.fake.peak_in_flight(), at_work);
