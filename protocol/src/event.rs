@@ -435,7 +435,7 @@ mod tests {
         r#"{"type":"approval_given","call":"c","digest":"d","answer":"once","by":"me"}"#,
         r#"{"type":"run_started","agent":{"name":"code","limits":{},"isolation":"worktree"},"model":"a/x",
             "grant":{"tools":["Read"],"workspace":"/w","scopes":[["Read(a)"]],"permissions":{
-            "deny":["Bash"]},"mode":"ask","reach":"workspace-write","network":{"hosts":["a.org"]},
+            "deny":["Bash"]},"mode":"ask","reach":"workspace-write","network":["a.org"],
             "attended":true,"worktree":{"repository":"/r","data":"/r/.git","origin":"/r",
             "folder":"/f","base":"b","branch":"posse/x"}},"limits":{}}"#,
         r#"{"type":"tool_finished","call":"c","output":{"parts":[{"type":"tool_result","call":"d",

@@ -85,7 +85,7 @@ impl fmt::Display for Profile {
 
 /// Which other machines the processes of a run may talk to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(from = "Stored", into = "Stored")]
 pub enum Network {
     /// None, and no other process of this machine either.
     #[default]
@@ -94,6 +94,35 @@ pub enum Network {
     Hosts(Vec<String>),
     /// All.
     Open,
+}
+
+/// How a network is stored: `off`, `open`, or a list of hosts.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Word(String),
+    Hosts(Vec<String>),
+}
+
+impl From<Stored> for Network {
+    fn from(stored: Stored) -> Self {
+        match stored {
+            Stored::Hosts(hosts) => Network::Hosts(hosts),
+            Stored::Word(word) if word == "open" => Network::Open,
+            // A word of a later version grants nothing here.
+            Stored::Word(_) => Network::Off,
+        }
+    }
+}
+
+impl From<Network> for Stored {
+    fn from(network: Network) -> Self {
+        match network {
+            Network::Off => Stored::Word("off".to_owned()),
+            Network::Open => Stored::Word("open".to_owned()),
+            Network::Hosts(hosts) => Stored::Hosts(hosts),
+        }
+    }
 }
 
 impl Network {

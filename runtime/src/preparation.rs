@@ -51,8 +51,8 @@ impl Runtime {
         above: Option<&Above>,
     ) -> Result<Prepared, Error> {
         let config = self.config();
-        let prompt = prompt(spec)?;
         let (mut agent, grant) = self.granted(run, spec, above).await?;
+        let prompt = prompt(spec)?;
         let agents = self.agents_in(&spec.workspace);
         let given = above.and_then(|above| above.given(&spec.agent));
         let rules = above.map(|above| self.rules(&above.started.agent));
@@ -120,6 +120,7 @@ impl Runtime {
         }
         let given = above.and_then(|above| above.given(&spec.agent));
         let agent = given.map_or_else(|| agents.find(&spec.agent), Ok)?.clone();
+        prompt(spec)?;
         let workspace = canonical_folder(&spec.workspace)?;
         if let Some(above) = above {
             above.check_within(&workspace)?;
@@ -151,7 +152,8 @@ impl Runtime {
     /// # Errors
     /// When there is no such agent or folder, or a rule could not be kept.
     pub async fn grant_of(&self, spec: &RunSpec) -> Result<Grant, Error> {
-        Ok(self.granted(RunId::new(), spec, None).await?.1)
+        let spec = RunSpec { session: true, prompt: None, ..spec.clone() };
+        Ok(self.granted(RunId::new(), &spec, None).await?.1)
     }
 
     /// What a run of `agent` may do with the folder and the skills of `grant`, on behalf of `above`

@@ -24,7 +24,7 @@ fn runs(world: &World) -> Vec<CallId> {
 #[test]
 fn others_run_while_a_person_is_asked_and_keep_their_results() {
     let (mut world, first, second) = asking();
-    assert_eq!(runs(&world), [second.id.clone()]);
+    assert_eq!(runs(&world), std::slice::from_ref(&second.id));
     world.start_call(second.id.clone(), false);
     world.finish_call(second.id.clone(), Ending::Returned, ToolOutput::text("kept"));
     assert_eq!(world.next(), Step::Wait);
