@@ -56,9 +56,11 @@ impl Environment {
         }
     }
 
-    /// What the variable `name` holds, if anything; else what the file holds that `NAME_FILE` names.
+    /// What the variable `name` holds, if anything; else what the file holds that `NAME_FILE` names;
+    /// else, for a secret, what the keyring holds.
     pub fn value(&self, name: &str) -> Option<String> {
-        self.secrets.get(name).cloned().or_else(|| text(name)).or_else(|| secrets::of_file(name))
+        let variable = self.secrets.get(name).cloned().or_else(|| text(name));
+        variable.or_else(|| secrets::of_file(name)).or_else(|| secrets::of_keyring(name))
     }
 
     /// Values that are shown to nobody.

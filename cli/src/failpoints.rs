@@ -7,9 +7,18 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Arms the point that `POSSE_PANICPOINT` names: `name text` panics there with the text.
+fn arm_panic() {
+    let Ok(wanted) = std::env::var("POSSE_PANICPOINT") else { return };
+    if let Some((name, text)) = wanted.split_once(' ') {
+        let _ = fail::cfg(name, &format!("panic({text})"));
+    }
+}
+
 /// Arms the point that `POSSE_FAILPOINT` names: `name`, or `name:n` for the n-th time it is
 /// passed.
 pub fn arm() {
+    arm_panic();
     let Ok(wanted) = std::env::var("POSSE_FAILPOINT") else { return };
     let (name, nth) = match wanted.split_once(':') {
         Some((name, nth)) => (name.to_owned(), nth.parse().unwrap_or(1)),

@@ -1,6 +1,7 @@
 //! Secrets in the environment of this process: read once, then blotted out where others could see
 //! them.
 
+use linux_keyutils::{KeyRing, KeyRingIdentifier};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -36,6 +37,19 @@ pub fn of_file(name: &str) -> Option<String> {
     let file = File::open(Path::new(&path)).ok()?;
     let mut text = String::new();
     file.take(FILE_BYTES).read_to_string(&mut text).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The value of the key `posse:NAME` in a keyring of the kernel: the session's, or the user's.
+pub fn of_keyring(name: &str) -> Option<String> {
+    if !is_secret(name) {
+        return None;
+    }
+    let wanted = format!("posse:{name}");
+    let rings = [KeyRingIdentifier::Session, KeyRingIdentifier::User];
+    let mut rings = rings.into_iter().filter_map(|it| KeyRing::from_special_id(it, false).ok());
+    let value = rings.find_map(|ring| ring.search(&wanted).ok()?.read_to_vec().ok())?;
+    let text = String::from_utf8(value).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 

@@ -226,3 +226,45 @@ async fn what_is_stored_is_for_its_owner_only() {
         assert_eq!(crate::world::mode(&path) & 0o077, 0, "{}", path.display());
     }
 }
+
+#[cfg(feature = "failpoints")]
+#[tokio::test]
+async fn a87_a_panic_that_tells_a_secret_tells_nobody() {
+    let world = World::saying("never").await;
+    let mut command = world.command(&["run", "go"]);
+    command
+        .env("ANTHROPIC_API_KEY", CANARY)
+        .env("POSSE_PANICPOINT", format!("loop.model.called the key is {CANARY} here"));
+    let exit = started(command).end().await;
+    assert!(exit.err.contains("the key is") && exit.err.contains("here"), "it panicked: {exit:?}");
+    is_free_of_it(exit.err.as_bytes(), "what it says");
+    for (path, bytes) in kept(&world) {
+        is_free_of_it(&bytes, &path.display().to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_key_may_be_in_the_kernel_s_keyring() {
+    use linux_keyutils::{KeyRing, KeyRingIdentifier};
+    let world = World::saying("answered").await;
+    let name = format!("TEST_{}_KEY", std::process::id());
+    let settings = world.home().join("config/posse/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let vendor = format!(
+        "model = \"own/fake-1\"\n[vendors.own]\nwire = \"anthropic\"\nbase_url = \"{}\"\n\
+         key_variable = \"{name}\"\n",
+        world.fake.url()
+    );
+    std::fs::write(&settings, vendor).unwrap();
+    let ring = KeyRing::from_special_id(KeyRingIdentifier::Session, true);
+    let Ok(key) = ring.and_then(|ring| ring.add_key(&format!("posse:{name}"), CANARY)) else {
+        crate::tmux::skipped("posse-cli: keys in the kernel's keyring (there is none)");
+        return;
+    };
+    let exit = world.run(&["run", "go"]).await;
+    key.invalidate().unwrap();
+    assert_eq!(exit.expect(0).out, "answered\n");
+    assert_eq!(world.fake.last_request().header("x-api-key"), Some(CANARY));
+    let without = world.run(&["run", "go"]).await;
+    assert_ne!(without.code, Some(0), "{without:?}");
+}

@@ -102,7 +102,7 @@ impl Drop for Terminal {
 
 /// Tells `./test` what is not tested here, which it repeats at its end.
 #[allow(clippy::print_stdout, clippy::disallowed_methods)]
-fn skipped(what: &str) {
+pub fn skipped(what: &str) {
     println!("SKIPPED: {what}");
     if let Some(list) = std::env::var_os("POSSE_TEST_SKIPPED") {
         let mut list = std::fs::File::options().create(true).append(true).open(list).unwrap();

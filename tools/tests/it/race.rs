@@ -9,7 +9,7 @@ const SWAPS: u32 = 6000;
 const ROUNDS: u32 = 200;
 
 #[test]
-fn a_folder_swapped_for_a_link_never_leads_outside() {
+fn a40_a_folder_swapped_for_a_link_never_leads_outside() {
     let fixture = Fixture::new();
     fixture.put("folder/canary", "inside");
     symlink(fixture.outside(), fixture.path("link")).unwrap();
