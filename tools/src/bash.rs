@@ -1,13 +1,15 @@
 //! The tool Bash: one command in a fresh shell, through the launcher.
 
 use crate::arguments::{Arguments, spec};
+use crate::blocking;
 use crate::confine::Confinement;
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, Launcher, Status};
 use crate::place::RunFiles;
+use crate::unseen::unseen;
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
-use posse_protocol::{Effect, ToolOutput, ToolSpec};
+use posse_protocol::{Effect, Profile, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -84,7 +86,7 @@ impl Bash {
             variables: self.variables()?,
             deadline: Duration::from_millis(timeout),
             output_cap: OUTPUT_BYTES,
-            confinement: self.confinement(),
+            confinement: self.confinement().await?,
         };
         let progress = |text: &str| context.progress(text);
         let workspace = &self.files.workspace;
@@ -93,14 +95,20 @@ impl Bash {
         Ok(tell(finished, command.deadline))
     }
 
-    /// With the folders of the run besides its workspace.
-    fn confinement(&self) -> Confinement {
+    /// With the folders of the run besides its workspace, and without what rules keep it from reading.
+    async fn confinement(&self) -> Result<Confinement, Failure> {
         let mut confinement = self.confinement.clone();
         let scratch = self.files.scratch.iter();
         confinement.writable.extend(scratch.map(|scratch| scratch.path().to_owned()));
         let read_only = self.files.read_only.iter();
         confinement.readable.extend(read_only.map(|folder| folder.path().to_owned()));
-        confinement
+        if let Some(rules) = self.files.rules.clone().filter(|rules| rules.hide_some())
+            && confinement.profile != Profile::Full
+        {
+            let root = self.files.workspace.path().to_owned();
+            confinement.hidden = blocking::to_the_end(move || unseen(&*rules, &root)).await?;
+        }
+        Ok(confinement)
     }
 
     /// Where the scratch folder is. Many programs use it without being told, so it must be there.

@@ -32,6 +32,7 @@ mod scratch;
 mod seen;
 mod text;
 pub mod todo;
+mod unseen;
 mod walk;
 mod workspace;
 mod write;

@@ -34,4 +34,9 @@ pub trait PathRules: Send + Sync {
     /// Why the file that is really at `real` may not be used so, if it may not; it was reached by
     /// the path `named`.
     fn refuse(&self, usage: Usage, reached: Reached, named: &Path, real: &Path) -> Option<String>;
+
+    /// True when it may refuse that something is read, which commands then must not see either.
+    fn hide_some(&self) -> bool {
+        false
+    }
 }

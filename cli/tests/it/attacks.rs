@@ -170,3 +170,20 @@ async fn a_command_talks_to_the_hosts_it_was_granted_and_to_no_others() {
     assert_eq!(heard.load(std::sync::atomic::Ordering::SeqCst), 1, "nobody else came through");
     serving.abort();
 }
+
+#[tokio::test]
+async fn what_may_not_be_read_is_not_read_through_the_shell_either() {
+    let look = "cat .env secrets/a kept; grep -r canary . ; find . -type f -exec cat {} +; true";
+    let world = gullible(vec![bash(look)]).await;
+    std::fs::create_dir(world.work().join("secrets")).unwrap();
+    for name in [".env", "secrets/a"] {
+        world.write(name, "the canary\n");
+    }
+    world.write("kept", "can be read\n");
+    let arguments = ["run", "--deny", "Read(.env)", "--deny", "Read(secrets/**)", "go"];
+    world.run(&arguments).await.expect(0);
+    let told = told(&world);
+    assert!(told.contains("can be read"), "{told}");
+    assert!(!told.contains("the canary"), "{told}");
+    assert_eq!(world.read(".env"), "the canary\n", "and it is as it was");
+}

@@ -64,4 +64,10 @@ impl PathRules for FileRules {
         let asks = usage == Usage::Change && policy.mode < Mode::AcceptEdits;
         asks.then(|| format!("it leads through a link to {text}: use that path"))
     }
+
+    fn hide_some(&self) -> bool {
+        let policy = &self.0;
+        let mut sets = std::iter::once(&policy.deny).chain(&policy.scopes);
+        sets.any(|rules| rules.have_paths_for("Read"))
+    }
 }

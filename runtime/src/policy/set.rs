@@ -142,6 +142,11 @@ impl Rules {
         self.by_tool.values().any(|rules| !rules.paths.is_empty())
     }
 
+    /// True when one is about paths that `tool` is called with.
+    pub(crate) fn have_paths_for(&self, tool: &str) -> bool {
+        self.by_tool.get(tool).is_some_and(|rules| !rules.paths.is_empty())
+    }
+
     /// The rule about paths that may mean this one.
     pub(crate) fn path_rule(&self, tool: &str, target: &Target) -> Option<&String> {
         self.by_tool.get(tool)?.path(target, Side::Refuse)

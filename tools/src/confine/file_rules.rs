@@ -90,6 +90,10 @@ impl PathRules for FileRules {
         let further = self.further.as_ref();
         refused.or_else(|| further.and_then(|it| it.refuse(usage, reached, named, real)))
     }
+
+    fn hide_some(&self) -> bool {
+        self.further.as_ref().is_some_and(|it| it.hide_some())
+    }
 }
 
 #[cfg(test)]

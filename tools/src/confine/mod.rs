@@ -49,6 +49,8 @@ pub struct Confinement {
     pub writable: Vec<PathBuf>,
     /// Folders that it may read, absolute, also where what is around them is hidden.
     pub readable: Vec<PathBuf>,
+    /// Files and folders that it may not read, absolute.
+    pub hidden: Vec<PathBuf>,
 }
 
 /// True when this process is root's, to whom more of the machine is readable.

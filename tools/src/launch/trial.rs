@@ -55,7 +55,7 @@ impl Launcher {
             workspace: PathBuf::from("/"),
             writable: confinement.writable.clone(),
             readable: confinement.readable.iter().cloned().chain(self.programs()).collect(),
-            hidden: self.0.hidden.clone(),
+            hidden: self.0.hidden.iter().chain(&confinement.hidden).cloned().collect(),
             homes: self.homes(),
         }
     }

@@ -69,7 +69,7 @@ fn nothing_hostile_succeeds_as_an_ordinary_user() {
         return;
     }
     // The host, in a place where an ordinary user finds it.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(folder.path(), mode).unwrap();
     let copy = folder.path().join("host");
