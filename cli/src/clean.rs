@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escape_sequences_are_shown_not_done() {
+    fn a78_escape_sequences_are_shown_not_done() {
         for attack in ["\x1b[2J", "\x1b]52;c;AAAA\x07", "\u{9b}31m", "\x08\x08", "a\u{202e}b", "\0"]
         {
             let cleaned = clean(attack);

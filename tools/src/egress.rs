@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_points_inside_is_refused_and_so_is_one_of_which_a_part_does() {
+    async fn a49_a_name_that_points_inside_is_refused_and_so_is_one_of_which_a_part_does() {
         for addresses in [vec!["10.0.0.1"], vec!["1.1.1.1", "127.0.0.1"], vec!["::ffff:10.0.0.1"]] {
             let (egress, asked) = changing(vec![addresses.clone()]);
             let refused = post(&egress, "https://example.com/", Reach::Public).await;

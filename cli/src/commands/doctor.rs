@@ -23,7 +23,7 @@ const OPEN: [&str; 5] = [
     "repositories below the top of a workspace: what git runs in them can be changed",
     ".git/commondir and .git/config.worktree are taken away when the command has ended, not before",
     "memory of memfd is not counted; should memory run out, the kernel ends the command first",
-    "file size is limited for each file, not for all together",
+    "limits hold for each command: what all commands of a run write together is not limited",
     "the names of a repository's own programs (Makefile, build.rs, .githooks) are not protected",
 ];
 /// What is besides, for root.
@@ -50,7 +50,8 @@ fn tell(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
     let working = Backend::ALL.map(|backend| (backend, launcher.check(backend)));
     let landlock = landlock_version();
     let open = open_holes(landlock);
-    let CommandLimits { memory_bytes, processes, file_bytes, open_files } = CommandLimits::usual();
+    let CommandLimits { memory_bytes, processes, file_bytes, disk_bytes, open_files } =
+        CommandLimits::usual();
     if common.global.json {
         let pair = |name: String, result: Result<String, String>| match result {
             Ok(value) => json!({"name": name, "value": value, "problem": null}),
@@ -96,9 +97,11 @@ fn tell(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
     }
     print::line(format!(
         "\nEach command may use {} MiB of memory and {processes} processes (counted ten times a \
-         second; cgroups are not used), write files of {} MiB, have {open_files} files open.",
+         second; cgroups are not used), write files of {} MiB and {} MiB \
+         in all, have {open_files} files open.",
         memory_bytes >> 20,
         file_bytes >> 20,
+        disk_bytes >> 20,
     ))?;
     print::line("\nOpen:")?;
     for hole in open {

@@ -149,7 +149,7 @@ async fn a_key_may_stand_in_a_file() {
 }
 
 #[tokio::test]
-async fn all_that_posse_keeps_is_for_its_owner_only_whatever_the_umask() {
+async fn a41_all_that_posse_keeps_is_for_its_owner_only_whatever_the_umask() {
     let world = World::saying("x").await;
     world.write("posse.toml", "");
     let binary = env!("CARGO_BIN_EXE_posse");

@@ -76,7 +76,7 @@ fn body(request: &Received) -> Value {
 }
 
 #[tokio::test]
-async fn the_end_of_a_run_is_told_once_signed_and_in_the_documented_form() {
+async fn a70_the_end_of_a_run_is_told_once_signed_and_in_the_documented_form() {
     let receiver = Receiver::start([]).await.unwrap();
     let bench = bench(vec![hook(&receiver)]).await;
     let run = bench.start("x").await;

@@ -18,6 +18,8 @@ pub struct CommandLimits {
     pub processes: u32,
     /// Bytes of any one file that is written.
     pub file_bytes: u64,
+    /// Bytes that are written to disks in all.
+    pub disk_bytes: u64,
     /// Files that one process has open.
     pub open_files: u64,
 }
@@ -33,6 +35,7 @@ impl CommandLimits {
             memory_bytes: machine_bytes().map_or(MEMORY_BYTES, |all| MEMORY_BYTES.min(all / 2)),
             processes: 512,
             file_bytes: 10 << 30,
+            disk_bytes: 20 << 30,
             open_files: 4096,
         }
     }
@@ -53,6 +56,8 @@ pub enum Limit {
     Memory(u64),
     /// It had more processes than this.
     Processes(u32),
+    /// It wrote more than this to disks, in bytes.
+    Disk(u64),
 }
 
 impl fmt::Display for Limit {
@@ -60,6 +65,7 @@ impl fmt::Display for Limit {
         match self {
             Limit::Memory(bytes) => write!(f, "it used more than {} MiB of memory", bytes >> 20),
             Limit::Processes(count) => write!(f, "it had more than {count} processes"),
+            Limit::Disk(bytes) => write!(f, "it wrote more than {} MiB to disks", bytes >> 20),
         }
     }
 }
@@ -97,14 +103,18 @@ impl Watchdog {
 
     /// The limit that the processes `tree` are over, if they are.
     pub(crate) fn over(&self, tree: Vec<Pid>) -> Option<Limit> {
-        let (mut count, mut bytes) = (0, 0);
+        let (mut count, mut bytes, mut written) = (0, 0, 0_u64);
         for process in tree {
             count += 1;
             bytes += self.own_bytes(process);
+            written = written.saturating_add(written_bytes(process));
         }
-        let CommandLimits { memory_bytes, processes, .. } = self.limits;
+        let CommandLimits { memory_bytes, processes, disk_bytes, .. } = self.limits;
         if count > processes {
             return Some(Limit::Processes(processes));
+        }
+        if written > disk_bytes {
+            return Some(Limit::Disk(disk_bytes));
         }
         (bytes > memory_bytes).then_some(Limit::Memory(memory_bytes))
     }
@@ -118,4 +128,12 @@ impl Watchdog {
         let shared = fields.next().unwrap_or(0);
         resident.saturating_sub(shared) * self.page_bytes
     }
+}
+
+/// What a process, and those it has buried, have written to disks.
+fn written_bytes(process: Pid) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/io", process.as_raw_pid()));
+    let text = text.unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("write_bytes:"));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }

@@ -433,6 +433,22 @@ fn a_file_does_not_grow_beyond_its_limit() {
 }
 
 #[test]
+fn many_files_together_do_not_grow_beyond_their_limit() {
+    if cannot(Backend::Bubblewrap) {
+        return;
+    }
+    let limits = CommandLimits { disk_bytes: 8 << 20, ..CommandLimits::usual() };
+    let fixture = Fixture::new();
+    let launcher = launcher(&fixture.outside(), Backend::Bubblewrap).with_limits(limits);
+    let shell = Shell::of(fixture, launcher, Profile::WorkspaceWrite);
+    let text =
+        shell.say("for i in $(seq 600); do head -c 1000000 /dev/zero > f$i; sleep 0.02; done");
+    // Where files are in memory nothing is written to a disk.
+    let on_disk = !text.is_empty() && text.contains("more than 8 MiB to disks");
+    assert!(on_disk || shell.fixture.path("f600").exists(), "{text}");
+}
+
+#[test]
 fn a_flood_of_output_is_cut_and_others_go_on() {
     for backend in BOTH {
         if cannot(backend) {
