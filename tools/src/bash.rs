@@ -6,7 +6,7 @@ use crate::confine::Confinement;
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, Launcher, Status};
 use crate::place::RunFiles;
-use crate::unseen::unseen;
+use crate::unseen::{fixed, unseen};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, Profile, ToolOutput, ToolSpec};
@@ -95,18 +95,20 @@ impl Bash {
         Ok(tell(finished, command.deadline))
     }
 
-    /// With the folders of the run besides its workspace, and without what rules keep it from reading.
+    /// With the folders of the run besides its workspace, and without what rules keep back.
     async fn confinement(&self) -> Result<Confinement, Failure> {
         let mut confinement = self.confinement.clone();
         let scratch = self.files.scratch.iter();
         confinement.writable.extend(scratch.map(|scratch| scratch.path().to_owned()));
         let read_only = self.files.read_only.iter();
         confinement.readable.extend(read_only.map(|folder| folder.path().to_owned()));
-        if let Some(rules) = self.files.rules.clone().filter(|rules| rules.hide_some())
+        if let Some(rules) = self.files.rules.clone()
             && confinement.profile != Profile::Full
+            && (rules.hide_some() || rules.deny_some_changes())
         {
             let root = self.files.workspace.path().to_owned();
-            confinement.hidden = blocking::to_the_end(move || unseen(&*rules, &root)).await?;
+            let look = move || Ok((unseen(&*rules, &root)?, fixed(&*rules, &root)?));
+            (confinement.hidden, confinement.fixed) = blocking::to_the_end(look).await?;
         }
         Ok(confinement)
     }

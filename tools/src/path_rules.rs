@@ -39,4 +39,14 @@ pub trait PathRules: Send + Sync {
     fn hide_some(&self) -> bool {
         false
     }
+
+    /// True when a rule denies that the file which is really at `real` is changed, whoever is asked.
+    fn denies_change(&self, _real: &Path) -> bool {
+        false
+    }
+
+    /// True when there is such a rule, so that commands must not change it either.
+    fn deny_some_changes(&self) -> bool {
+        false
+    }
 }

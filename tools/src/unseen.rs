@@ -1,5 +1,5 @@
-//! What of a workspace rules keep from being read: a command must not see it either, so it is found
-//! and hidden before the command starts.
+//! What of a workspace rules keep from being read or changed: a command must not do it either, so it
+//! is found before the command starts, and hidden or fixed.
 
 use crate::failure::Failure;
 use crate::path_rules::{PathRules, Reached, Usage};
@@ -17,61 +17,78 @@ const HIDDEN: usize = 1_000;
 /// # Errors
 /// When it is too much to find or to hide.
 pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>, Failure> {
-    if !rules.hide_some() {
-        return Ok(Vec::new());
+    match rules.hide_some() {
+        true => {
+            found(root, &|path| rules.refuse(Usage::Read, Reached::Found, path, path).is_some())
+        }
+        false => Ok(Vec::new()),
     }
-    let mut search = Search { rules, looked_at: 0 };
-    let (mut hidden, seen) = search.below(root)?;
-    if !seen {
-        // Nothing in it may be read, and it must be there all the same.
-        hidden = children(root);
+}
+
+/// The same of what may not be changed.
+///
+/// # Errors
+/// When it is too much to find or to fix.
+pub(crate) fn fixed(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>, Failure> {
+    match rules.deny_some_changes() {
+        true => found(root, &|path| rules.denies_change(path)),
+        false => Ok(Vec::new()),
     }
-    if hidden.len() > HIDDEN {
+}
+
+fn found(root: &Path, refused: &dyn Fn(&Path) -> bool) -> Result<Vec<PathBuf>, Failure> {
+    let mut search = Search { refused, looked_at: 0 };
+    let (mut kept_back, free) = search.below(root)?;
+    if !free {
+        // Nothing in it is free, and it must be there all the same.
+        kept_back = children(root);
+    }
+    if kept_back.len() > HIDDEN {
         return Err(Failure(format!(
-            "not run: rules keep {} files and folders from being read, more than can be hidden from a \
-             command; use the file tools",
-            hidden.len()
+            "not run: rules keep back {} files and folders, more than can be kept from a command; \
+             use the file tools",
+            kept_back.len()
         )));
     }
-    Ok(hidden)
+    Ok(kept_back)
 }
 
 struct Search<'r> {
-    rules: &'r dyn PathRules,
+    refused: &'r dyn Fn(&Path) -> bool,
     looked_at: usize,
 }
 
 impl Search<'_> {
-    /// What is hidden below `folder`, and whether anything in it is seen.
+    /// What is kept back below `folder`, and whether anything in it is free.
     fn below(&mut self, folder: &Path) -> Result<(Vec<PathBuf>, bool), Failure> {
-        let (mut hidden, mut seen) = (Vec::new(), false);
+        let (mut kept_back, mut free) = (Vec::new(), false);
         for path in children(folder) {
             self.looked_at += 1;
             if self.looked_at > LOOKED_AT {
                 return Err(Failure(format!(
-                    "not run: there are rules about reading, and more than {LOOKED_AT} files to hold \
+                    "not run: there are rules about files, and more than {LOOKED_AT} files to hold \
                      against them; use the file tools"
                 )));
             }
-            let Ok(found) = path.symlink_metadata() else { continue };
-            // A link leads to what is hidden itself, or outside, where others decide.
-            if found.is_symlink() {
+            let Ok(metadata) = path.symlink_metadata() else { continue };
+            // A link leads to what is kept back itself, or outside, where others decide.
+            if metadata.is_symlink() {
                 continue;
             }
-            if found.is_dir() {
+            if metadata.is_dir() {
                 let (inside, any) = self.below(&path)?;
                 match any || inside.is_empty() {
-                    true => hidden.extend(inside),
-                    false => hidden.push(path),
+                    true => kept_back.extend(inside),
+                    false => kept_back.push(path),
                 }
-                seen |= any;
-            } else if self.rules.refuse(Usage::Read, Reached::Found, &path, &path).is_some() {
-                hidden.push(path);
+                free |= any;
+            } else if (self.refused)(&path) {
+                kept_back.push(path);
             } else {
-                seen = true;
+                free = true;
             }
         }
-        Ok((hidden, seen))
+        Ok((kept_back, free))
     }
 }
 

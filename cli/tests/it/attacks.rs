@@ -187,3 +187,21 @@ async fn what_may_not_be_read_is_not_read_through_the_shell_either() {
     assert!(!told.contains("the canary"), "{told}");
     assert_eq!(world.read(".env"), "the canary\n", "and it is as it was");
 }
+
+#[tokio::test]
+async fn what_may_not_be_changed_is_not_changed_through_the_shell_either() {
+    let change = "echo evil > locked; rm -f locked; echo evil > data/a; touch data/new; mv data d; \
+                  echo new > free; true";
+    let world = gullible(vec![bash(change)]).await;
+    std::fs::create_dir(world.work().join("data")).unwrap();
+    for name in ["locked", "data/a", "free"] {
+        world.write(name, "as it was\n");
+    }
+    let arguments = ["run", "--deny", "Edit(locked)", "--deny", "Edit(data/**)", "go"];
+    world.run(&arguments).await.expect(0);
+    for name in ["locked", "data/a"] {
+        assert_eq!(world.read(name), "as it was\n", "{name}");
+    }
+    assert!(!world.work().join("data/new").exists());
+    assert_eq!(world.read("free"), "new\n");
+}

@@ -70,4 +70,16 @@ impl PathRules for FileRules {
         let mut sets = std::iter::once(&policy.deny).chain(&policy.scopes);
         sets.any(|rules| rules.have_paths_for("Read"))
     }
+
+    fn denies_change(&self, real: &Path) -> bool {
+        // What cannot be held against the rules is not changed.
+        let Some(text) = real.to_str() else { return true };
+        let folded = path::fold(text, Case::Folded);
+        let target = Target { path: text.to_owned(), folded, extent: Extent::File };
+        WRITING.iter().any(|tool| self.0.deny.path_rule(tool, &target).is_some())
+    }
+
+    fn deny_some_changes(&self) -> bool {
+        WRITING.iter().any(|tool| self.0.deny.have_paths_for(tool))
+    }
 }

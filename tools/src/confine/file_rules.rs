@@ -94,6 +94,14 @@ impl PathRules for FileRules {
     fn hide_some(&self) -> bool {
         self.further.as_ref().is_some_and(|it| it.hide_some())
     }
+
+    fn denies_change(&self, real: &Path) -> bool {
+        self.further.as_ref().is_some_and(|it| it.denies_change(real))
+    }
+
+    fn deny_some_changes(&self) -> bool {
+        self.further.as_ref().is_some_and(|it| it.deny_some_changes())
+    }
 }
 
 #[cfg(test)]

@@ -51,6 +51,8 @@ pub struct Confinement {
     pub readable: Vec<PathBuf>,
     /// Files and folders that it may not read, absolute.
     pub hidden: Vec<PathBuf>,
+    /// Files and folders of the workspace that it may not change, absolute.
+    pub fixed: Vec<PathBuf>,
 }
 
 /// True when this process is root's, to whom more of the machine is readable.

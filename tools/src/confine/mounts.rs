@@ -116,6 +116,10 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
             }
         }
     }
+    if writes {
+        let fixed = walls.fixed.iter().filter_map(|path| path.canonicalize().ok());
+        mounts.extend(fixed.map(|path| Mount::Shown { path, access: Access::Read }));
+    }
     for path in secrets::hidden(walls) {
         // Own folders may lie in one that is hidden: the database's, or another person's home.
         mounts.push(Mount::Gap { path });

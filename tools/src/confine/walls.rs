@@ -25,6 +25,8 @@ pub(crate) struct Walls {
     pub readable: Vec<PathBuf>,
     /// What the host keeps to itself.
     pub hidden: Vec<PathBuf>,
+    /// What is in the workspace and can only be read.
+    pub fixed: Vec<PathBuf>,
     /// Home folders of the user, in which secrets are known to lie.
     pub homes: Vec<PathBuf>,
 }

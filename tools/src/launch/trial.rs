@@ -56,6 +56,7 @@ impl Launcher {
             writable: confinement.writable.clone(),
             readable: confinement.readable.iter().cloned().chain(self.programs()).collect(),
             hidden: self.0.hidden.iter().chain(&confinement.hidden).cloned().collect(),
+            fixed: confinement.fixed.clone(),
             homes: self.homes(),
         }
     }
