@@ -371,7 +371,9 @@ impl Viewer {
     ) -> Result<(), Failure> {
         let Some(ours) = followee.claim else { return Ok(()) };
         let row = runtime.find(&followee.run.id().to_string()).await?;
-        if row.epoch <= ours {
+        // A later claim may be our own: one that came and went between two looks leaves no owner.
+        let ours = Some(ours).max(followee.run.executed_here());
+        if Some(row.epoch) <= ours || row.owner.is_none() {
             return Ok(());
         }
         followee.claim = Some(row.epoch);
