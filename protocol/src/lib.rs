@@ -40,7 +40,7 @@ pub use id::{AgentName, CallId, InvalidName, InvalidRunId, RunId, Seq, WorkerId}
 pub use limits::{Limit, Limits};
 pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 pub use outcome::{Outcome, Status};
-pub use permission::{Mode, Network, Permissions, Profile};
+pub use permission::{Mode, Network, Permissions, Profile, host_name};
 pub use skill::{SkillOffer, SkillRules};
 pub use spec::{AgentSpec, Cleanup, Effort, ROLES, RunSpec, ToolRules};
 pub use subagents::{NameRules, SubagentRules};

@@ -182,19 +182,28 @@ impl Network {
 
 /// A name of a host, or a pattern of such names, as it is compared.
 fn host(text: &str) -> Result<String, String> {
-    let name = text.trim().trim_end_matches('.').to_ascii_lowercase();
-    let labels = name.strip_prefix("*.").unwrap_or(&name);
+    let text = text.trim();
+    let (star, name) = match text.strip_prefix("*.") {
+        Some(name) => ("*.", name),
+        None => ("", text),
+    };
+    host_name(name).map(|name| format!("{star}{name}")).ok_or_else(|| {
+        format!(
+            "`{}` is no name of a host; write example.org, *.example.org, off or open",
+            text.escape_debug()
+        )
+    })
+}
+
+/// `text` as names of hosts are compared: in lower case, without a dot at its end; nothing if it is
+/// none.
+pub fn host_name(text: &str) -> Option<String> {
+    let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let sound = |label: &str| {
         let inside = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         (1..=63).contains(&label.len()) && label.chars().all(inside) && !label.starts_with('-')
     };
-    match labels.len() <= 253 && labels.split('.').all(sound) {
-        true => Ok(name),
-        false => Err(format!(
-            "`{}` is no name of a host; write example.org, *.example.org, off or open",
-            text.escape_debug()
-        )),
-    }
+    (name.len() <= 253 && name.split('.').all(sound)).then_some(name)
 }
 
 /// True when `pattern` means `name`, or every name that the pattern `name` means.

@@ -7,9 +7,9 @@ use crate::error::Error;
 use crate::runtime::Runtime;
 use posse_agent::Transcript;
 use posse_protocol::{
-    AgentName, Approval, ApprovalAsked, ApprovalGiven, CallId, Event, Extra, RunId, Seq,
+    AgentName, Approval, ApprovalAsked, ApprovalGiven, CallId, Event, Extra, Record, RunId, Seq,
 };
-use posse_store::{Append, Filter, Guard, Kin, StoreError, Unfinished};
+use posse_store::{Filter, Kin, Unfinished};
 
 /// Questions that are looked at, at most.
 const MOST: usize = 1_000;
@@ -98,38 +98,23 @@ impl Runtime {
         answer: Approval,
         by: &str,
     ) -> Result<(), Error> {
-        let mut transcript = Transcript::default();
-        loop {
-            for record in self.read(run, transcript.seq(), usize::MAX).await? {
-                transcript.apply(record.seq, &record.event);
-            }
-            let asked = |(open, bound): (&CallId, &str)| *open == call && bound == digest;
-            if !transcript.questions().any(asked) {
-                let call: String = call.0.chars().take(80).collect();
-                return Err(Error::InvalidInput(format!(
-                    "run {run} does not ask about call `{call}` as it was shown: it was answered, or \
+        let given = Event::ApprovalGiven(ApprovalGiven {
+            call: call.clone(),
+            digest: digest.to_owned(),
+            answer,
+            by: by.to_owned(),
+            extra: Extra::default(),
+        });
+        let asked = |(open, bound): (&CallId, &str)| *open == call && bound == digest;
+        let against = |transcript: &Transcript, _: &[Record]| {
+            let shown: String = call.0.chars().take(80).collect();
+            (!transcript.questions().any(asked)).then(|| {
+                format!(
+                    "run {run} does not ask about call `{shown}` as it was shown: it was answered, or \
                      the run went on; `posse runs questions` shows what is asked"
-                )));
-            }
-            let given = Event::ApprovalGiven(ApprovalGiven {
-                call: call.clone(),
-                digest: digest.to_owned(),
-                answer: answer.clone(),
-                by: by.to_owned(),
-                extra: Extra::default(),
-            });
-            // Of two answers one is stored: what is appended meanwhile may be the other.
-            let guard = Guard::Anyone { last: Some(transcript.seq()) };
-            let append = Append { guard, ..Append::by_anyone(run, given) };
-            match self.inner.store.append(vec![append]).await {
-                Err(StoreError::Moved { .. }) => {}
-                stored => {
-                    stored?;
-                    break;
-                }
-            }
-        }
-        self.inner.supervisor.adopt(run);
-        Ok(())
+                )
+            })
+        };
+        self.append_unless(run, &given, against).await
     }
 }

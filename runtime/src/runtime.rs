@@ -364,23 +364,39 @@ impl Runtime {
             by: String::new(),
             extra: Extra::default(),
         });
-        let mut transcript = Transcript::default();
         let mut answered = false;
+        let against = |transcript: &Transcript, news: &[Record]| {
+            let answers =
+                |it: &Record| matches!(&it.event, Event::ToolFinished(it) if it.call == call);
+            answered |= news.iter().any(answers);
+            let why = if answered { ANSWERED } else { NOT_ASKED };
+            let shown: String = call.0.chars().take(80).collect();
+            let refused = format!("call `{shown}` of run {run} cannot be answered: {why}");
+            (!transcript.open_calls().any(|open| *open == call)).then_some(refused)
+        };
+        self.append_unless(run, &finished, against).await
+    }
+
+    /// Appends `event`, which anybody may, unless `against` says why not: of the run as it is, and
+    /// what is new in its log. The run then goes on. What is appended meanwhile is looked at first,
+    /// so of two that exclude each other one is stored.
+    pub(crate) async fn append_unless(
+        &self,
+        run: RunId,
+        event: &Event,
+        mut against: impl FnMut(&Transcript, &[Record]) -> Option<String>,
+    ) -> Result<(), Error> {
+        let mut transcript = Transcript::default();
         loop {
-            for record in self.read(run, transcript.seq(), usize::MAX).await? {
+            let news = self.read(run, transcript.seq(), usize::MAX).await?;
+            for record in &news {
                 transcript.apply(record.seq, &record.event);
-                answered |= matches!(&record.event, Event::ToolFinished(it) if it.call == call);
             }
-            if !transcript.open_calls().any(|open| *open == call) {
-                let why = if answered { ANSWERED } else { NOT_ASKED };
-                let call: String = call.0.chars().take(80).collect();
-                return Err(Error::InvalidInput(format!(
-                    "call `{call}` of run {run} cannot be answered: {why}"
-                )));
+            if let Some(why) = against(&transcript, &news) {
+                return Err(Error::InvalidInput(why));
             }
-            // What is appended meanwhile may be another answer: then look again.
             let guard = Guard::Anyone { last: Some(transcript.seq()) };
-            let append = Append { guard, ..Append::by_anyone(run, finished.clone()) };
+            let append = Append { guard, ..Append::by_anyone(run, event.clone()) };
             match self.inner.store.append(vec![append]).await {
                 Err(StoreError::Moved { .. }) => {}
                 stored => {

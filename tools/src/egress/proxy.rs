@@ -5,7 +5,7 @@
 //! through the variables that programs look for.
 
 use super::{Class, Lookup, class_of, system_lookup};
-use posse_protocol::Network;
+use posse_protocol::{Network, host_name};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -248,18 +248,11 @@ fn authority(text: &str, usual: Option<u16>) -> Result<(String, u16), Refusal> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok((address.to_string(), port));
     }
-    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-    let sound = |label: &str| {
-        let inside = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        (1..=63).contains(&label.len()) && label.chars().all(inside) && !label.starts_with('-')
-    };
+    let host = host_name(host).ok_or(NO_HOST)?;
     // What reads like a number is an address to some: 0x7f.1, 2130706433.
     let last = host.rsplit('.').next().unwrap_or_default();
     let numeric = last.chars().all(|c| c.is_ascii_digit()) || last.starts_with("0x");
-    match host.len() <= 253 && host.split('.').all(sound) && !numeric {
-        true => Ok((host, port)),
-        false => Err(NO_HOST),
-    }
+    if numeric { Err(NO_HOST) } else { Ok((host, port)) }
 }
 
 #[cfg(test)]
