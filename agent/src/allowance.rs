@@ -64,6 +64,7 @@ impl Allowance {
             ),
             cost: cost.map(Usd),
             wall_ms: limits.wall_ms,
+            written_bytes: limits.written_bytes,
             extra: limits.extra.clone(),
         }
     }

@@ -407,6 +407,7 @@ impl<'a> Shift<'a> {
         let worked_ms = self.desk.worked_ms();
         let left_ms = self.wall_end_ms().map(|end| end.saturating_sub(worked_ms));
         let time = TimeAtWork::new(worked_ms, left_ms);
+        let writable_bytes = self.desk.transcript.writable_bytes(&self.bounds.limits);
         let mut running: FuturesUnordered<_> = group
             .into_iter()
             .enumerate()
@@ -416,6 +417,7 @@ impl<'a> Shift<'a> {
                     call: call.id.clone(),
                     turn: self.desk.transcript.replies(),
                     time: time.clone(),
+                    writable_bytes,
                     cancel: token.child_token(),
                     deltas: self.agent.deltas.clone(),
                 };

@@ -105,6 +105,11 @@ pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
         let outcome = Outcome::timed_out(limit_ms, partial());
         return stop_calls(transcript, "stopped: the run is out of time", Step::Finish(outcome));
     }
+    if transcript.writable_bytes(&bounds.limits) == Some(0) {
+        let outcome = Outcome::stopped(Limit::WrittenBytes, partial());
+        let why = "stopped: the run may write no more to disks";
+        return stop_calls(transcript, why, Step::Finish(outcome));
+    }
     if let Some((kind, reason)) = &phase.failure {
         let overflow = *kind == FailureKind::ContextOverflow && !phase.just_compacted;
         if overflow && may_compact(transcript, bounds) {
@@ -400,6 +405,10 @@ fn near(transcript: &Transcript, limits: &Limits, next_input: u64) -> Option<Lim
                 .wall_ms(limits)
                 .is_some_and(|limit| transcript.leg_ms() >= wall_near_ms(limit)),
         ),
+        (
+            Limit::WrittenBytes,
+            limits.written_bytes.is_some_and(|limit| most(spent.written_bytes, limit)),
+        ),
     ];
     near.into_iter()
         .find(|(limit, is_near)| *is_near && !spent.told.contains(limit))
@@ -422,6 +431,10 @@ fn tell(transcript: &Transcript, limits: &Limits, limit: Limit) -> Step {
         Limit::Cost => (usage.cost.to_string(), limits.cost.unwrap_or_default().to_string()),
         Limit::WallTime => {
             (seconds(transcript.leg_ms()), seconds(transcript.wall_ms(limits).unwrap_or(0)))
+        }
+        Limit::WrittenBytes => {
+            let of = limits.written_bytes.unwrap_or_default();
+            (limit.amount(spent.written_bytes), limit.amount(of))
         }
         // Nothing of a run itself: it is never near.
         Limit::Children => (String::new(), String::new()),

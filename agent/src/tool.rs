@@ -57,6 +57,8 @@ pub struct ToolContext {
     pub turn: u64,
     /// How it stands with the run's time.
     pub time: TimeAtWork,
+    /// How many bytes the run's tools may still write to disks, where that is limited.
+    pub writable_bytes: Option<u64>,
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,
     /// Takes progress to show. Must not block.

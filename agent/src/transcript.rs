@@ -57,6 +57,7 @@ struct Entry {
 pub(crate) struct Spent {
     pub(crate) turns: u32,
     pub(crate) tool_calls: u32,
+    pub(crate) written_bytes: u64,
     pub(crate) usage: Usage,
     /// Limits the agent has been told about.
     pub(crate) told: Vec<Limit>,
@@ -247,6 +248,11 @@ impl Transcript {
     pub fn time(&self, limits: &Limits) -> TimeAtWork {
         let left = self.wall_ms(limits).map(|limit| limit.saturating_sub(self.leg_ms()));
         TimeAtWork::new(self.phase.worked_ms, left)
+    }
+
+    /// What its tools may still write, in bytes.
+    pub(crate) fn writable_bytes(&self, limits: &Limits) -> Option<u64> {
+        limits.written_bytes.map(|limit| limit.saturating_sub(self.spent.written_bytes))
     }
 
     /// Time at work since the run was last set to work, in milliseconds.
@@ -509,6 +515,8 @@ impl Transcript {
         if finished.ending == Ending::OverLimit {
             self.phase.over = Some(Limit::ToolCalls);
         }
+        let written = finished.output.written_bytes;
+        self.spent.written_bytes = self.spent.written_bytes.saturating_add(written);
         let weight = weigh(&finished.output.parts);
         if let Some(call) = self.open_call(&finished.call) {
             call.state = CallState::Answered(ToolResult {

@@ -85,7 +85,7 @@ impl Budget {
             Limit::Turns => self.turns,
             Limit::ToolCalls => self.tool_calls,
             Limit::Children => self.children,
-            Limit::WallTime => None,
+            Limit::WallTime | Limit::WrittenBytes => None,
         }
     }
 
@@ -106,11 +106,12 @@ impl Amount {
             Limit::Turns => self.turns,
             Limit::ToolCalls => self.tool_calls,
             Limit::Children => self.children,
-            Limit::WallTime => 0,
+            Limit::WallTime | Limit::WrittenBytes => 0,
         }
     }
 
-    /// Where the amount of `dimension` stands; there is none of [`Limit::WallTime`].
+    /// Where the amount of `dimension` stands; there is none of what budgets do
+    /// not limit.
     pub fn of_mut(&mut self, dimension: Limit) -> Option<&mut u64> {
         match dimension {
             Limit::InputTokens => Some(&mut self.input_tokens),
@@ -119,7 +120,7 @@ impl Amount {
             Limit::Turns => Some(&mut self.turns),
             Limit::ToolCalls => Some(&mut self.tool_calls),
             Limit::Children => Some(&mut self.children),
-            Limit::WallTime => None,
+            Limit::WallTime | Limit::WrittenBytes => None,
         }
     }
 }

@@ -27,6 +27,9 @@ pub struct Limits {
     /// Time at work, in milliseconds. The time during which no process ran it does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
+    /// Bytes that its tools and their commands write to disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -48,6 +51,8 @@ pub enum Limit {
     Cost,
     /// Time at work.
     WallTime,
+    /// Bytes written to disks.
+    WrittenBytes,
     /// Runs below it that have not ended.
     Children,
 }
@@ -57,6 +62,7 @@ impl Limit {
     pub fn amount(self, number: u64) -> String {
         match self {
             Limit::Cost => Usd(number).to_string(),
+            Limit::WrittenBytes => format!("{} MiB", number >> 20),
             _ => number.to_string(),
         }
     }
@@ -71,6 +77,7 @@ impl fmt::Display for Limit {
             Limit::OutputTokens => "output tokens",
             Limit::Cost => "cost",
             Limit::WallTime => "wall time",
+            Limit::WrittenBytes => "bytes written",
             Limit::Children => "children",
         })
     }

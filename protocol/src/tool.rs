@@ -108,6 +108,13 @@ pub struct ToolOutput {
     /// Until the agent is set to work anew, its calls must fit one of these rules as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrows: Option<Vec<String>>,
+    /// What it wrote to disks, in bytes.
+    #[serde(default, skip_serializing_if = "crate::usage::is_zero")]
+    pub written_bytes: u64,
+    /// What kept the command to its grant while it ran, as in `bubblewrap`; nothing when it was not
+    /// confined, or is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confined_by: Option<String>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -120,6 +127,8 @@ impl ToolOutput {
             parts: vec![Part::text(text)],
             is_error: false,
             narrows: None,
+            written_bytes: 0,
+            confined_by: None,
             extra: Extra::default(),
         }
     }

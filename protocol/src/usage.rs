@@ -79,7 +79,7 @@ pub struct Usage {
     pub extra: Extra,
 }
 
-fn is_zero(number: &u64) -> bool {
+pub(crate) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

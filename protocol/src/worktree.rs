@@ -52,13 +52,9 @@ pub struct Changes {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub problem: String,
     /// Bytes of the difference that are not there.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::usage::is_zero")]
     pub left_out: u64,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-fn is_zero(bytes: &u64) -> bool {
-    *bytes == 0
 }

@@ -248,9 +248,13 @@ fn ended(finished: &ToolFinished) -> AuditKind {
 }
 
 fn result(finished: &ToolFinished) -> Value {
-    json!({
+    let mut detail = json!({
         "ending": finished.ending, "is_error": finished.output.is_error, "took_ms": finished.took_ms,
-    })
+    });
+    if let Some(backend) = &finished.output.confined_by {
+        detail["confined_by"] = json!(backend);
+    }
+    detail
 }
 
 /// What is written as one line of an export.

@@ -4,6 +4,7 @@
 mod agents;
 mod always;
 pub(crate) mod budget;
+mod command;
 mod file;
 mod lanes;
 mod lifecycle;
@@ -19,10 +20,11 @@ mod webhooks;
 pub use agents::AgentTable;
 pub use always::allow_always;
 pub use budget::{BudgetSettings, DEFAULT_CHILDREN, parse_budget};
+pub use command::CommandSettings;
 pub use file::AutoResume;
 pub use lanes::LaneSettings;
 pub use lifecycle::LifecycleSettings;
-pub use limits::{LimitSettings, parse_duration};
+pub use limits::{LimitSettings, parse_duration, parse_size};
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
 pub use permissions::PermissionSettings;
@@ -74,6 +76,8 @@ pub struct Config {
     pub lifecycle: LifecycleSettings,
     /// How far runs may go that say nothing else.
     pub limits: LimitSettings,
+    /// What any one command may use of the machine.
+    pub command: CommandSettings,
     /// How much a root and everything below it may spend together when neither it nor its agent
     /// says.
     pub budget: BudgetSettings,
@@ -240,6 +244,7 @@ impl Config {
         self.patience.set(file.patience, origin).map_err(invalid)?;
         self.permissions.add(file.permissions, origin).map_err(invalid)?;
         self.limits.narrow(file.limits.check().map_err(invalid)?, origin);
+        self.command.narrow(file.command, origin).map_err(invalid)?;
         self.budget.set(file.budget.check().map_err(invalid)?, origin);
         if let Some(depth) = file.max_depth.filter(|depth| *depth > DEEPEST) {
             return Err(invalid(format!("`max_depth` is {depth}: it can be 0 to {DEEPEST}")));
@@ -305,7 +310,8 @@ impl Default for Config {
             stall_after: Setting::default(crate::stall::USUAL),
             durability: Setting::default(Durability::Power),
             lifecycle: LifecycleSettings::usual(),
-            limits: LimitSettings::none(),
+            limits: LimitSettings::usual(),
+            command: CommandSettings::usual(),
             budget: BudgetSettings::usual(),
             patience: PatienceSettings::usual(),
             permissions: PermissionSettings::usual(),
@@ -506,6 +512,28 @@ mod tests {
         assert_eq!(limits.turns, Some(10));
         assert_eq!(limits.cost, Some(Usd::from_dollars(0.5)));
         assert_eq!(limits.wall_ms, Some(300_000));
+        let written = |user: &str, project: &str| load(user, project).unwrap().limits.written_bytes;
+        assert_eq!(written("", "").value, Some(20 << 30));
+        assert_eq!(written("limits.written = \"90GiB\"", "").value, Some(90 << 30));
+        assert_eq!(written("", "limits.written = \"90GiB\"").value, Some(20 << 30));
+        assert_eq!(written("", "limits.written = \"1MiB\"").value, Some(1 << 20));
+    }
+
+    #[test]
+    fn commands_have_limits_that_a_project_can_only_make_stricter() {
+        let command = |user: &str, project: &str| load(user, project).map(|it| it.command.limits());
+        let usual = command("", "").unwrap();
+        assert_eq!(usual, posse_tools::confine::CommandLimits::usual());
+        let user = "[command]\nmemory = \"64GiB\"\nprocesses = 9";
+        let project = "[command]\nmemory = \"1GiB\"\nprocesses = 900\nwritten = \"90TiB\"";
+        let limits = command(user, project).unwrap();
+        assert_eq!((limits.memory_bytes, limits.processes), (1 << 30, 9));
+        assert_eq!(limits.disk_bytes, usual.disk_bytes);
+        for wrong in ["memory = \"much\"", "processes = 0", "written = \"0\""] {
+            let error = command(&format!("[command]\n{wrong}"), "").unwrap_err().to_string();
+            let key = wrong.split(' ').next().unwrap();
+            assert!(error.contains(&format!("`command.{key}`")), "{error}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::agents::tool_facts::ToolFacts;
 use crate::agents::{AgentCatalog, Source};
 use crate::authority;
 use crate::budget::budget_of;
+use crate::config::limits::replaced;
 use crate::delegation::child::Above;
 use crate::delegation::filter::{self, Facts};
 use crate::delegation::rules::{self, Rules, check_enabled};
@@ -19,8 +20,7 @@ use crate::skills::tool as skill_tool;
 use crate::trust::{self, Standing};
 use posse_protocol::{
     AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
-    Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted,
-    Sender,
+    Isolation, Limit, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted, Sender,
 };
 use posse_tools::confine::Confinement;
 use std::path::Path;
@@ -64,7 +64,7 @@ impl Runtime {
                 Error::InvalidInput(format!("the output schema cannot be used: {why}"))
             })?;
         }
-        let mut limits = merged(&spec.limits, &merged(&agent.limits, &config.limits));
+        let mut limits = replaced(&spec.limits, &replaced(&agent.limits, &config.limits));
         if let Some(rules) = &rules {
             limits.wall_ms = limits.wall_ms.or(rules.timeout_ms());
         }
@@ -323,19 +323,6 @@ pub(crate) fn asked_for(text: &str, grant: &Grant) -> Option<String> {
         return None;
     }
     mention::hint(&mention::mentioned(text, &delegation.agents))
-}
-
-/// `first` where it says something, else `second`.
-fn merged(first: &Limits, second: &Limits) -> Limits {
-    Limits {
-        turns: first.turns.or(second.turns),
-        tool_calls: first.tool_calls.or(second.tool_calls),
-        input_tokens: first.input_tokens.or(second.input_tokens),
-        output_tokens: first.output_tokens.or(second.output_tokens),
-        cost: first.cost.or(second.cost),
-        wall_ms: first.wall_ms.or(second.wall_ms),
-        extra: Extra::default(),
-    }
 }
 
 fn canonical_folder(path: &Path) -> Result<String, Error> {

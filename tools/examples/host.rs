@@ -61,6 +61,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             variables: Vec::new(),
             deadline: Duration::from_secs(600),
             output_cap: 30_000,
+            writable_bytes: None,
             confinement: confinement.clone(),
         };
         let run = launcher.run(&workspace, &command, &nobody_cancels, &show);

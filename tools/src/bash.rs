@@ -86,6 +86,7 @@ impl Bash {
             variables: self.variables()?,
             deadline: Duration::from_millis(timeout),
             output_cap: OUTPUT_BYTES,
+            writable_bytes: context.writable_bytes,
             confinement: self.confinement().await?,
         };
         let progress = |text: &str| context.progress(text);
@@ -153,11 +154,13 @@ fn tell(finished: Finished, deadline: Duration) -> ToolOutput {
         let count = finished.survivors;
         let _ = writeln!(text, "[{count} processes that it started could not be killed]");
     }
-    match failed {
+    let said = match failed {
         None => ToolOutput::text(text),
         Some(reason) => {
             let _ = writeln!(text, "[{reason}]");
             ToolOutput::error(text)
         }
-    }
+    };
+    let confined_by = finished.confined_by.map(|backend| backend.to_string());
+    ToolOutput { written_bytes: finished.written_bytes, confined_by, ..said }
 }

@@ -9,7 +9,7 @@ use crate::path_rules::Usage;
 use crate::place::RunFiles;
 use crate::replace::Target;
 use crate::text::{self, Unencodable};
-use crate::write::{require_knowledge, store};
+use crate::write::{require_knowledge, require_room, store};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
@@ -70,13 +70,13 @@ impl Tool for Edit {
         Some(format!("{path}{places}\n{}", whole_difference(old, new)))
     }
 
-    async fn call(&self, input: Value, _context: &ToolContext) -> Answer {
-        let files = self.files.clone();
-        answer(blocking::to_the_end(move || edit(&files, input)).await)
+    async fn call(&self, input: Value, context: &ToolContext) -> Answer {
+        let (files, writable) = (self.files.clone(), context.writable_bytes);
+        answer(blocking::to_the_end(move || edit(&files, input, writable)).await)
     }
 }
 
-fn edit(files: &Arc<RunFiles>, input: Value) -> Result<ToolOutput, Failure> {
+fn edit(files: &Arc<RunFiles>, input: Value, writable: Option<u64>) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
     let place = files.place(arguments.text("file_path"))?;
     let path = place.show();
@@ -102,10 +102,12 @@ fn edit(files: &Arc<RunFiles>, input: Value) -> Result<ToolOutput, Failure> {
         let encoding = decoded.encoding.unusual_name().unwrap_or("UTF-8");
         Failure(format!("{path} is {encoding}, which has no {character:?}"))
     })?;
+    require_room(&bytes, writable)?;
     store(&place, &target, &bytes, Some(&existing))?;
     let places = if count == 1 { "1 place".to_owned() } else { format!("{count} places") };
     let difference = difference(&decoded.text, &after);
-    Ok(ToolOutput::text(format!("Edited {path} in {places}:\n{difference}")))
+    let said = format!("Edited {path} in {places}:\n{difference}");
+    Ok(ToolOutput { written_bytes: bytes.len() as u64, ..ToolOutput::text(said) })
 }
 
 /// Where to replace.

@@ -44,6 +44,22 @@ pub(crate) fn enter_network(network: &std::fs::File) -> io::Result<()> {
     Ok(())
 }
 
+/// What the children of this process that it has buried, and those that they had buried, have
+/// written to disks, in bytes.
+pub(crate) fn written_by_the_buried() -> u64 {
+    /// In which the kernel counts.
+    const BLOCK_BYTES: u64 = 512;
+    #[expect(unsafe_code, reason = "neither the standard library nor rustix offers it")]
+    // SAFETY: the structure is made of numbers, for which zero is a value, and is the kernel's to
+    // fill in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    u64::try_from(usage.ru_oublock).unwrap_or(0).saturating_mul(BLOCK_BYTES)
+}
+
 /// Where the file behind `handle` is now, as the kernel says.
 pub(crate) fn real_path(handle: impl AsFd) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()))

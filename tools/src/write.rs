@@ -66,16 +66,21 @@ impl Tool for Write {
         blocking::to_the_end(shown).await.ok()
     }
 
-    async fn call(&self, input: Value, _context: &ToolContext) -> Answer {
-        let files = self.files.clone();
-        answer(blocking::to_the_end(move || write(&files, input)).await)
+    async fn call(&self, input: Value, context: &ToolContext) -> Answer {
+        let (files, writable) = (self.files.clone(), context.writable_bytes);
+        answer(blocking::to_the_end(move || write(&files, input, writable)).await)
     }
 }
 
-fn write(files: &Arc<RunFiles>, input: Value) -> Result<ToolOutput, Failure> {
+fn write(
+    files: &Arc<RunFiles>,
+    input: Value,
+    writable: Option<u64>,
+) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
     let place = files.place(arguments.text("file_path"))?;
     let content = arguments.text("content").as_bytes();
+    require_room(content, writable)?;
     let _lock = place.lock_for_writing();
     let target = Target::find(&place)?;
     let existing = target.existing()?;
@@ -84,7 +89,21 @@ fn write(files: &Arc<RunFiles>, input: Value) -> Result<ToolOutput, Failure> {
     }
     store(&place, &target, content, existing.as_ref())?;
     let verb = if existing.is_some() { "Replaced" } else { "Created" };
-    Ok(ToolOutput::text(format!("{verb} {} ({})", place.show(), kind::size(content.len() as u64))))
+    let written_bytes = content.len() as u64;
+    let said = format!("{verb} {} ({})", place.show(), kind::size(written_bytes));
+    Ok(ToolOutput { written_bytes, ..ToolOutput::text(said) })
+}
+
+/// Refuses what is more than the run may still write, in bytes.
+pub(crate) fn require_room(content: &[u8], writable: Option<u64>) -> Result<(), Failure> {
+    match writable.filter(|writable| content.len() as u64 > *writable) {
+        Some(writable) => Err(Failure(format!(
+            "not written: it is {}, and this run may write only {} more to disks",
+            kind::size(content.len() as u64),
+            kind::size(writable)
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses unless the run has seen what it is about to replace.

@@ -9,16 +9,19 @@ use std::sync::Arc;
 
 fn limits() -> impl Strategy<Value = Limits> {
     let maybe = |range: std::ops::Range<u32>| proptest::option::weighted(0.3, range);
-    let work = (maybe(1..8), maybe(1..8), maybe(1..400));
+    let work = (maybe(1..8), maybe(1..8), maybe(1..400), maybe(1..900));
     let spending = (maybe(200..4_000), maybe(50..900), maybe(1_000..40_000));
-    (work, spending).prop_map(|((turns, tool_calls, wall), (input, output, cost))| Limits {
-        turns,
-        tool_calls,
-        input_tokens: input.map(u64::from),
-        output_tokens: output.map(u64::from),
-        cost: cost.map(|cost| Usd(cost.into())),
-        wall_ms: wall.map(u64::from),
-        extra: Extra::default(),
+    (work, spending).prop_map(|((turns, tool_calls, wall, written), (input, output, cost))| {
+        Limits {
+            turns,
+            tool_calls,
+            input_tokens: input.map(u64::from),
+            output_tokens: output.map(u64::from),
+            cost: cost.map(|cost| Usd(cost.into())),
+            wall_ms: wall.map(u64::from),
+            written_bytes: written.map(u64::from),
+            extra: Extra::default(),
+        }
     })
 }
 

@@ -59,6 +59,17 @@ fn tool_calls_and_each_call_is_answered() {
 }
 
 #[test]
+fn bytes_written_to_disks() {
+    let limit = Limits { written_bytes: Some(1_000), ..Limits::default() };
+    let world = check(limit, Limit::WrittenBytes);
+    let finished = world.records.iter().filter_map(|record| match &record.event {
+        Event::ToolFinished(finished) => Some(finished.output.written_bytes),
+        _ => None,
+    });
+    assert_eq!(finished.sum::<u64>(), 1_000);
+}
+
+#[test]
 fn input_tokens() {
     check(Limits { input_tokens: Some(4_000), ..Limits::default() }, Limit::InputTokens);
 }

@@ -310,7 +310,7 @@ impl World {
                 Some(_) => self.finish_call(
                     call.id.clone(),
                     Ending::Returned,
-                    ToolOutput::text("result ".repeat(20)),
+                    ToolOutput { written_bytes: 100, ..ToolOutput::text("result ".repeat(20)) },
                 ),
             }
         }

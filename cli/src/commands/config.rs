@@ -6,6 +6,7 @@ use crate::exit::{Code, Failure};
 use crate::print;
 use posse::config::{AutoResume, Setting};
 use posse::model::catalog::Source;
+use posse::protocol::Limit;
 use posse::store::Durability;
 use serde_json::{Value, json};
 
@@ -123,6 +124,12 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
     row("limits.cost", json!(cost), &limits.cost.origin);
     let time = limits.wall_ms.value.map(crate::view::duration);
     row("limits.time", json!(time), &limits.wall_ms.origin);
+    let size = |bytes: Option<u64>| json!(bytes.map(|bytes| Limit::WrittenBytes.amount(bytes)));
+    row("limits.written", size(limits.written_bytes.value), &limits.written_bytes.origin);
+    let command = &config.command;
+    row("command.memory", size(command.memory_bytes.value), &command.memory_bytes.origin);
+    row("command.processes", json!(command.processes.value), &command.processes.origin);
+    row("command.written", size(command.written_bytes.value), &command.written_bytes.origin);
     let budget = &config.budget;
     row("budget.turns", json!(budget.turns.value), &budget.turns.origin);
     row("budget.tool_calls", json!(budget.tool_calls.value), &budget.tool_calls.origin);

@@ -162,6 +162,7 @@ impl Common {
         let Environment { config_folder, data_folder, .. } = &self.environment;
         let own = [config_folder, data_folder].into_iter().flatten().cloned();
         let mut models = config.model.value.iter().cloned();
+        let launcher = self.launcher.clone().with_limits(config.command.limits());
         Ok(RuntimeConfig {
             durability: config.durability.value,
             catalog: config.catalog.value.clone(),
@@ -184,7 +185,7 @@ impl Common {
             lifecycle: config.lifecycle.lifecycle(),
             skills: self.skills(agents.working_folder()),
             agents,
-            launcher: Some(self.launcher.clone().with_environment(environment).hiding(own)),
+            launcher: Some(launcher.with_environment(environment).hiding(own)),
             max_concurrent: config.max_concurrent.value,
             lanes: config.lanes.caps(),
             recovery: Recovery::Wait,

@@ -172,6 +172,19 @@ async fn a_command_talks_to_the_hosts_it_was_granted_and_to_no_others() {
 }
 
 #[tokio::test]
+async fn a_run_writes_no_more_than_it_may_in_all_its_calls() {
+    let write = |name: &str| call("Write", json!({"file_path": name, "content": "x".repeat(3000)}));
+    let world = gullible(vec![bash("true"), write("a"), write("b")]).await;
+    world.write("posse.toml", "[limits]\nwritten = \"4KiB\"\n");
+    world.run(&["run", "go"]).await.expect(0);
+    assert!(world.work().join("a").exists() && !world.work().join("b").exists());
+    let run = world.only_run().await;
+    let log = world.run(&["runs", "log", &run, "--json"]).await.expect(0).out;
+    assert!(log.contains("may write only"), "{log}");
+    assert!(log.contains("\"confined_by\":\"bubblewrap\""), "{log}");
+}
+
+#[tokio::test]
 async fn what_may_not_be_read_is_not_read_through_the_shell_either() {
     let look = "cat .env secrets/a kept; grep -r canary . ; find . -type f -exec cat {} +; true";
     let world = gullible(vec![bash(look)]).await;

@@ -6,7 +6,7 @@ use super::field::Field;
 use super::node::{Content, Node};
 use super::problem::{Findings, quoted};
 use super::values;
-use crate::config::parse_duration;
+use crate::config::{parse_duration, parse_size};
 use serde_json::Value;
 
 /// A number of calls, at least one.
@@ -47,14 +47,15 @@ pub(crate) fn read(node: &Node, field: Field, findings: &mut Findings) -> Option
             "turns" => measure.turns = count(value, field, findings),
             "cost" => measure.cost = cost(value, field, findings),
             "time" => measure.time = time(value, field, findings),
+            "written" if field == Field::Limits => measure.written = size(value, field, findings),
             "children" if field == Field::Budget => {
                 measure.children = values::whole(value, field, (0, u64::MAX), findings);
             }
             _ => {
-                let children = if field == Field::Budget { ", children" } else { "" };
+                let more = if field == Field::Budget { "children" } else { "written" };
                 let reason = format!(
-                    "`{table}` has {}: it can have tokens, inputTokens, outputTokens, cost, time\
-                     {children}, toolCalls and turns",
+                    "`{table}` has {}: it can have tokens, inputTokens, outputTokens, cost, time, \
+                     {more}, toolCalls and turns",
                     quoted(&key.name)
                 );
                 findings.error(key.place, reason);
@@ -84,6 +85,17 @@ fn time(node: &Node, field: Field, findings: &mut Findings) -> Option<String> {
         Ok(_) => Some(text.to_owned()),
         Err(reason) => {
             findings.error(node.place, format!("`{}.time`: {reason}", field.name()));
+            None
+        }
+    }
+}
+
+fn size(node: &Node, field: Field, findings: &mut Findings) -> Option<String> {
+    let text = node.text().map(str::trim).unwrap_or_default();
+    match parse_size(text) {
+        Ok(_) => Some(text.to_owned()),
+        Err(reason) => {
+            findings.error(node.place, format!("`{}.written`: {reason}", field.name()));
             None
         }
     }
@@ -120,6 +132,7 @@ mod tests {
             tool_calls: Some(7),
             turns: Some(3),
             children: Some(0),
+            written: None,
         };
         assert_eq!(budget, Ok(expected));
     }

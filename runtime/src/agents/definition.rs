@@ -8,7 +8,7 @@ use super::problem::{Findings, Place, Problem};
 use super::reading::{self, Form};
 use super::resolve::{self, Trust};
 use super::tool_facts::ToolFacts;
-use crate::config::parse_duration;
+use crate::config::{parse_duration, parse_size};
 use posse_protocol::{
     AgentName, AgentSpec, Announce, Budget, Context, Effort, Isolation, Limits, Mode,
     SubagentRules, Usd,
@@ -185,6 +185,9 @@ pub struct Measure {
     /// Time at work, as in `10m`. A limit of the run itself, wherever it stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
+    /// What tools and commands write to disks, as in `1GiB`; of limits alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written: Option<String>,
     /// Tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u32>,
@@ -234,6 +237,7 @@ impl AgentDefinition {
             input_tokens: least(limits.input_tokens, limits.tokens),
             output_tokens: least(limits.output_tokens, limits.tokens),
             cost: limits.cost.map(Usd::from_dollars),
+            written_bytes: limits.written.as_deref().and_then(|size| parse_size(size).ok()),
             wall_ms: times.filter_map(|time| parse_duration(time).ok()).min(),
             ..Limits::default()
         }

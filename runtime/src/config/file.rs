@@ -3,6 +3,7 @@
 use super::ConfigError;
 use super::agents::FileAgent;
 use super::budget::FileBudget;
+use super::command::FileCommand;
 use super::lanes::FileLanes;
 use super::limits::FileLimits;
 use super::patience::FilePatience;
@@ -53,6 +54,7 @@ pub(super) struct File {
     pub(super) retention_days: Option<u64>,
     pub(super) lanes: FileLanes,
     pub(super) limits: FileLimits,
+    pub(super) command: FileCommand,
     pub(super) budget: FileBudget,
     pub(super) patience: FilePatience,
     pub(super) permissions: FilePermissions,

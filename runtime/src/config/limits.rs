@@ -4,6 +4,9 @@ use super::{Origin, Setting};
 use posse_protocol::{Extra, Limits, Usd};
 use serde::Deserialize;
 
+/// What the tools of a run may write to disks unless somebody says otherwise, in bytes.
+const WRITTEN_BYTES: u64 = 20 << 30;
+
 /// Limits and where each came from.
 #[derive(Clone, Debug)]
 pub struct LimitSettings {
@@ -19,6 +22,8 @@ pub struct LimitSettings {
     pub cost: Setting<Option<Usd>>,
     /// Time at work, in milliseconds.
     pub wall_ms: Setting<Option<u64>>,
+    /// Bytes written to disks.
+    pub written_bytes: Setting<Option<u64>>,
 }
 
 impl LimitSettings {
@@ -31,12 +36,13 @@ impl LimitSettings {
             output_tokens: self.output_tokens.value,
             cost: self.cost.value,
             wall_ms: self.wall_ms.value,
+            written_bytes: self.written_bytes.value,
             extra: Extra::default(),
         }
     }
 
-    /// No limits.
-    pub(super) fn none() -> Self {
+    /// What holds when nobody says anything.
+    pub(super) fn usual() -> Self {
         LimitSettings {
             turns: Setting::default(None),
             tool_calls: Setting::default(None),
@@ -44,6 +50,7 @@ impl LimitSettings {
             output_tokens: Setting::default(None),
             cost: Setting::default(None),
             wall_ms: Setting::default(None),
+            written_bytes: Setting::default(Some(WRITTEN_BYTES)),
         }
     }
 
@@ -56,6 +63,7 @@ impl LimitSettings {
         self.output_tokens.narrow(limits.output_tokens, origin);
         self.cost.narrow(limits.cost, origin);
         self.wall_ms.narrow(limits.wall_ms, origin);
+        self.written_bytes.narrow(limits.written_bytes, origin);
     }
 }
 
@@ -68,6 +76,7 @@ pub(super) struct FileLimits {
     output_tokens: Option<u64>,
     cost: Option<f64>,
     time: Option<String>,
+    written: Option<String>,
 }
 
 impl FileLimits {
@@ -79,6 +88,7 @@ impl FileLimits {
             cost => cost.map(Usd::from_dollars),
         };
         let wall_ms = self.time.map(|time| parse_duration(&time)).transpose()?;
+        let written_bytes = self.written.map(|size| parse_size(&size)).transpose()?;
         Ok(Limits {
             turns: self.turns,
             tool_calls: self.tool_calls,
@@ -86,6 +96,7 @@ impl FileLimits {
             output_tokens: self.output_tokens,
             cost,
             wall_ms,
+            written_bytes,
             extra: Extra::default(),
         })
     }
@@ -103,6 +114,7 @@ pub(crate) fn stricter(one: Limits, other: &Limits) -> Limits {
         output_tokens: least(one.output_tokens, other.output_tokens),
         cost: least(one.cost, other.cost),
         wall_ms: least(one.wall_ms, other.wall_ms),
+        written_bytes: least(one.written_bytes, other.written_bytes),
         extra: one.extra,
     }
 }
@@ -116,6 +128,7 @@ pub(crate) fn replaced(change: &Limits, limits: &Limits) -> Limits {
         output_tokens: change.output_tokens.or(limits.output_tokens),
         cost: change.cost.or(limits.cost),
         wall_ms: change.wall_ms.or(limits.wall_ms),
+        written_bytes: change.written_bytes.or(limits.written_bytes),
         extra: limits.extra.clone(),
     }
 }
@@ -137,6 +150,7 @@ fn only(limits: &Limits, set: &Limits) -> Limits {
         output_tokens: set.output_tokens.and(limits.output_tokens),
         cost: set.cost.and(limits.cost),
         wall_ms: set.wall_ms.and(limits.wall_ms),
+        written_bytes: set.written_bytes.and(limits.written_bytes),
         extra: Extra::default(),
     }
 }
@@ -163,9 +177,52 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     Ok(milliseconds as u64)
 }
 
+/// Bytes of a size like `20GiB`, `500MB`, `64KiB`, or a number of bytes.
+///
+/// # Errors
+/// When it is none of these, or nothing at all.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is not a size: write it like 20GiB, 500MB or 64KiB");
+    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..number_end].parse().map_err(|_| wrong())?;
+    let factor = match text[number_end..].trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "tb" => 1e12,
+        "k" | "kib" => 1024.0,
+        "m" | "mib" => 1_048_576.0,
+        "g" | "gib" => 1_073_741_824.0,
+        "t" | "tib" => 1_099_511_627_776.0,
+        _ => return Err(wrong()),
+    };
+    let bytes = number * factor;
+    if bytes < 1.0 || !bytes.is_finite() || bytes > 1e18 {
+        return Err(wrong());
+    }
+    Ok(bytes as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("20GiB", 20 << 30),
+            ("500MB", 500_000_000),
+            ("1.5k", 1_536),
+            ("4 mib", 4 << 20),
+            ("9", 9),
+        ] {
+            assert_eq!(parse_size(text), Ok(expected), "{text}");
+        }
+        for text in ["", "GiB", "-1MB", "3 parsecs", "0", "1e99"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_change_can_only_narrow() {

@@ -59,12 +59,13 @@ impl<T> Setting<Option<T>> {
 }
 
 impl<T: PartialOrd> Setting<Option<T>> {
-    /// Sets what is not set, or stricter than what is.
+    /// Sets what is not set, or stricter than what is. What nobody has set is the user's to set.
     pub(super) fn narrow(&mut self, value: Option<T>, origin: &Origin) {
+        let is_free = self.origin == Origin::Default && matches!(origin, Origin::User(_));
         let stricter = match (&self.value, &value) {
             (_, None) => false,
             (None, Some(_)) => true,
-            (Some(known), Some(new)) => new < known,
+            (Some(known), Some(new)) => is_free || new < known,
         };
         if stricter {
             *self = Setting { value, origin: origin.clone() };

@@ -105,6 +105,7 @@ impl<'a> Git<'a> {
             .to_vec(),
             deadline: DEADLINE,
             output_cap: OUTPUT,
+            writable_bytes: None,
             confinement: self.confinement.clone(),
         };
         let cancel = CancellationToken::new();

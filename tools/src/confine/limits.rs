@@ -1,6 +1,7 @@
 //! What a command may use of the machine: the kernel's limits for each process, and a count of the
 //! whole tree by its supervisor, which no process of it can escape.
 
+use crate::linux;
 use rustix::process::{Pid, Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -103,7 +104,8 @@ impl Watchdog {
 
     /// The limit that the processes `tree` are over, if they are.
     pub(crate) fn over(&self, tree: Vec<Pid>) -> Option<Limit> {
-        let (mut count, mut bytes, mut written) = (0, 0, 0_u64);
+        let (mut count, mut bytes) = (0, 0);
+        let mut written = linux::written_by_the_buried();
         for process in tree {
             count += 1;
             bytes += self.own_bytes(process);

@@ -1,6 +1,6 @@
 //! What to run, and how it ended.
 
-use crate::confine::{Confinement, Limit, Unavailable};
+use crate::confine::{Backend, Confinement, Limit, Unavailable};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -21,6 +21,8 @@ pub struct Command {
     pub deadline: Duration,
     /// Bytes of output to keep, half from the beginning and half from the end.
     pub output_cap: usize,
+    /// What it may write to disks, in bytes, if that is less than any command may.
+    pub writable_bytes: Option<u64>,
     /// How far it reaches.
     pub confinement: Confinement,
 }
@@ -54,6 +56,10 @@ pub struct Finished {
     pub leftovers: u32,
     /// Processes that could not be killed, for lack of permission or stuck in the kernel.
     pub survivors: u32,
+    /// Bytes that all its processes have written to disks.
+    pub written_bytes: u64,
+    /// What confined it; nothing when it was not confined.
+    pub confined_by: Option<Backend>,
 }
 
 /// Why a command did not run, or how it ended is not known.

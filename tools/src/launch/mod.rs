@@ -195,13 +195,16 @@ impl Launcher {
         let mut process = self.start(workspace, command, variables)?;
         let mut leash = Leash::of(&mut process);
         fail::fail_point!("tool.launch.spawned");
+        let confined_by = walls.as_ref().map(|walls| walls.backend);
+        let mut limits = self.0.limits;
+        limits.disk_bytes = limits.disk_bytes.min(command.writable_bytes.unwrap_or(u64::MAX));
         let order = Order {
             deadline: command.deadline,
             grace: self.0.grace,
             program: command.program.clone(),
             args: command.args.clone(),
             walls,
-            limits: self.0.limits,
+            limits,
         };
         leash.send(&order.encode(), cancel).await;
         fail::fail_point!("tool.launch.ordered");
@@ -220,7 +223,8 @@ impl Launcher {
         }
         leash.forget();
         fail::fail_point!("tool.launch.exited");
-        finish(command, heard, output.capture)
+        let finished = finish(command, heard, output.capture)?;
+        Ok(Finished { confined_by, ..finished })
     }
 
     fn start(
@@ -369,8 +373,17 @@ fn finish(command: &Command, heard: Heard, capture: Capture) -> Result<Finished,
         }
     };
     let (output, left_out_bytes) = capture.finish();
-    let (leftovers, survivors) = (report.leftovers, report.survivors);
-    Ok(Finished { status, output, left_out_bytes, leftovers, survivors })
+    let Report { leftovers, survivors, written_bytes, .. } = report;
+    let confined_by = None;
+    Ok(Finished {
+        status,
+        output,
+        left_out_bytes,
+        leftovers,
+        survivors,
+        written_bytes,
+        confined_by,
+    })
 }
 
 async fn passed(moment: Option<Instant>) {

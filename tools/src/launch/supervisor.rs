@@ -51,6 +51,7 @@ pub(super) struct Report {
     pub ending: Ending,
     pub leftovers: u32,
     pub survivors: u32,
+    pub written_bytes: u64,
 }
 
 /// How the command ended.
@@ -150,7 +151,8 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
         Watched::OverLimit(limit) => Ending::OverLimit(limit),
         Watched::Unguarded => return Ok(None),
     };
-    Ok(Some(Report { ending, leftovers, survivors }))
+    let written_bytes = linux::written_by_the_buried();
+    Ok(Some(Report { ending, leftovers, survivors, written_bytes }))
 }
 
 fn not_started(error: &io::Error) -> Ending {
@@ -163,7 +165,7 @@ fn not_confined(error: &io::Error) -> Ending {
 
 impl Report {
     fn of(ending: Ending) -> Report {
-        Report { ending, leftovers: 0, survivors: 0 }
+        Report { ending, leftovers: 0, survivors: 0, written_bytes: 0 }
     }
 }
 

@@ -108,6 +108,7 @@ pub async fn probe(launcher: &Launcher, profile: Profile) -> Result<Probed, Prob
         variables: Vec::new(),
         deadline: DEADLINE,
         output_cap: 1 << 20,
+        writable_bytes: None,
         confinement,
     };
     let finished = launcher.run(&workspace, &command, &CancellationToken::new(), &|_| {}).await?;

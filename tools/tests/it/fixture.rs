@@ -97,6 +97,7 @@ impl Fixture {
     pub fn context(&self) -> ToolContext {
         let shown = self.shown.clone();
         ToolContext {
+            writable_bytes: None,
             time: Default::default(),
             run: RunId::from_u128(1),
             call: CallId::from("call"),

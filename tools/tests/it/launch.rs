@@ -1,7 +1,7 @@
 //! The launcher: what a command gets, and what comes back.
 
 use crate::fixture::{Fixture, eventually, host, launcher, zombies};
-use posse_tools::confine::Confinement;
+use posse_tools::confine::{Confinement, Limit};
 use posse_tools::launch::{Command, Finished, LaunchError, Launcher, Status, allowed_environment};
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
@@ -15,6 +15,7 @@ fn command(line: &str) -> Command {
         variables: Vec::new(),
         deadline: Duration::from_secs(60),
         output_cap: 10_000,
+        writable_bytes: None,
         confinement: Confinement::none(),
     }
 }
@@ -46,6 +47,38 @@ fn the_environment_has_only_what_is_allowed() {
 fn without_an_environment_it_is_empty() {
     let command = Command { program: "/usr/bin/env".into(), args: Vec::new(), ..command("") };
     assert_eq!(run_with(&Launcher::through(&host()), &command).unwrap().output, "");
+}
+
+/// A file system in memory, on which nothing is written to a disk.
+fn in_memory(path: &std::path::Path) -> bool {
+    const TMPFS: rustix::fs::FsWord = 0x0102_1994;
+    rustix::fs::statfs(path).is_ok_and(|facts| facts.f_type == TMPFS)
+}
+
+#[test]
+fn what_all_processes_wrote_is_counted_whoever_buried_them() {
+    let fixture = Fixture::new();
+    if in_memory(fixture.workspace.path()) {
+        return;
+    }
+    // One in the command, one below it, one that it leaves an orphan and that ends before it.
+    let line = "head -c 1000000 /dev/zero > a; (head -c 1000000 /dev/zero > b); \
+                (setsid bash -c 'head -c 1000000 /dev/zero > c; mv c d' &); \
+                until [ -e d ]; do sleep 0.01; done";
+    let run = |command: &Command| {
+        let (workspace, cancel) = (&fixture.workspace, &fixture.cancel);
+        let launcher = launcher();
+        let run = launcher.run(workspace, command, cancel, &|_| {});
+        fixture.runtime.block_on(run).unwrap()
+    };
+    let finished = run(&command(line));
+    assert_eq!(finished.status, Status::Exited(0), "{}", finished.output);
+    let counted = 3_000_000..4_000_000;
+    assert!(counted.contains(&finished.written_bytes), "{}", finished.written_bytes);
+    let more = "i=0; while :; do head -c 1000000 /dev/zero > f; sleep 0.01; done";
+    let finished = run(&Command { writable_bytes: Some(5 << 20), ..command(more) });
+    assert_eq!(finished.status, Status::OverLimit(Limit::Disk(5 << 20)), "{}", finished.output);
+    assert!(finished.written_bytes > 5 << 20, "{}", finished.written_bytes);
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn command(line: &str) -> Command {
         variables: Vec::new(),
         deadline: Duration::from_secs(60),
         output_cap: 10_000,
+        writable_bytes: None,
         confinement: Confinement::none(),
     }
 }

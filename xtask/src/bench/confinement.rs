@@ -105,6 +105,7 @@ async fn start(
         variables: Vec::new(),
         deadline: Duration::from_secs(60),
         output_cap: 1000,
+        writable_bytes: None,
         confinement,
     };
     let began = Instant::now();

@@ -10,7 +10,7 @@ use crate::print;
 use crate::view;
 use posse::agents::{AgentDefinition, Entry, Problem, ToolFacts};
 use posse::config::Config;
-use posse::protocol::{Context, DelegationStrategy, Effect, Limits, Network};
+use posse::protocol::{Context, DelegationStrategy, Effect, Limit, Limits, Network};
 use posse::{AgentCatalog, AgentName, AgentSpec, LiveCatalog, RunSpec};
 use serde::Serialize;
 
@@ -191,6 +191,7 @@ fn limits(limits: &Limits) -> String {
         limits.output_tokens.map(|tokens| format!("{} tokens out", view::tokens(tokens))),
         limits.cost.map(|cost| cost.to_string()),
         limits.wall_ms.map(view::duration),
+        limits.written_bytes.map(|bytes| format!("{} written", Limit::WrittenBytes.amount(bytes))),
     ];
     all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

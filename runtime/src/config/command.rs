@@ -1,0 +1,63 @@
+//! What a command may use of the machine, as settings files say it.
+
+use super::limits::parse_size;
+use super::{Origin, Setting};
+use posse_tools::confine::CommandLimits;
+use serde::Deserialize;
+
+/// What any one command may use, all its processes together, and where each value came from.
+#[derive(Clone, Debug)]
+pub struct CommandSettings {
+    /// Bytes of memory.
+    pub memory_bytes: Setting<Option<u64>>,
+    /// Processes at the same time.
+    pub processes: Setting<Option<u32>>,
+    /// Bytes written to disks.
+    pub written_bytes: Setting<Option<u64>>,
+}
+
+impl CommandSettings {
+    /// The limits without their origins.
+    pub fn limits(&self) -> CommandLimits {
+        let usual = CommandLimits::usual();
+        CommandLimits {
+            memory_bytes: self.memory_bytes.value.unwrap_or(usual.memory_bytes),
+            processes: self.processes.value.unwrap_or(usual.processes),
+            disk_bytes: self.written_bytes.value.unwrap_or(usual.disk_bytes),
+            ..usual
+        }
+    }
+
+    /// What holds when nobody says anything.
+    pub(super) fn usual() -> Self {
+        let CommandLimits { memory_bytes, processes, disk_bytes, .. } = CommandLimits::usual();
+        CommandSettings {
+            memory_bytes: Setting::default(Some(memory_bytes)),
+            processes: Setting::default(Some(processes)),
+            written_bytes: Setting::default(Some(disk_bytes)),
+        }
+    }
+
+    /// Takes over what the user's file says, and what a project's says where that is stricter.
+    pub(super) fn narrow(&mut self, file: FileCommand, origin: &Origin) -> Result<(), String> {
+        let size = |key: &str, text: Option<String>| {
+            let bytes = text.map(|text| parse_size(&text)).transpose();
+            bytes.map_err(|wrong| format!("`command.{key}`: {wrong}"))
+        };
+        if file.processes == Some(0) {
+            return Err("`command.processes` is 0: a command is one at least".to_owned());
+        }
+        self.memory_bytes.narrow(size("memory", file.memory)?, origin);
+        self.processes.narrow(file.processes, origin);
+        self.written_bytes.narrow(size("written", file.written)?, origin);
+        Ok(())
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct FileCommand {
+    memory: Option<String>,
+    processes: Option<u32>,
+    written: Option<String>,
+}
