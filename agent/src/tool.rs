@@ -47,6 +47,7 @@ impl From<ToolOutput> for Answer {
 }
 
 /// Where a call stands.
+#[derive(Clone)]
 pub struct ToolContext {
     /// The run that calls.
     pub run: RunId,

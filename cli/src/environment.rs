@@ -4,11 +4,12 @@
 
 mod secrets;
 
+use crate::print;
 use posse::launch::{self, Environment as ProcessEnvironment};
 use posse::{Catalog, Keys};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Clone)]
 pub struct Environment {
@@ -31,6 +32,8 @@ pub struct Environment {
     /// Values of variables that hold secrets, by their names: they are here and no longer in the
     /// environment of this process.
     secrets: Arc<BTreeMap<String, String>>,
+    /// Secrets that were found elsewhere: in files, in a keyring.
+    found: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Environment {
@@ -53,6 +56,7 @@ impl Environment {
             for_processes: launch::allowed_environment(std::env::vars_os()),
             home_folder: home,
             secrets,
+            found: Arc::default(),
         }
     }
 
@@ -60,12 +64,20 @@ impl Environment {
     /// else, for a secret, what the keyring holds.
     pub fn value(&self, name: &str) -> Option<String> {
         let variable = self.secrets.get(name).cloned().or_else(|| text(name));
-        variable.or_else(|| secrets::of_file(name)).or_else(|| secrets::of_keyring(name))
+        variable.or_else(|| {
+            let found = secrets::of_file(name).or_else(|| secrets::of_keyring(name))?;
+            if secrets::is_secret(name) {
+                print::hide([found.as_str()]);
+                self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(found.clone());
+            }
+            Some(found)
+        })
     }
 
-    /// Values that are shown to nobody.
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        self.secrets.values().map(String::as_str)
+    /// Values that are shown to nobody, as far as they have been asked for.
+    pub fn secrets(&self) -> Vec<String> {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        self.secrets.values().chain(found.iter()).cloned().collect()
     }
 
     /// Names and values that a process needs which is this program again.

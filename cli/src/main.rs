@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     };
     let tell = if arguments.global.json { Tell::Json } else { Tell::Words };
     let environment = Environment::read();
-    print::hide(environment.secrets());
+    print::hide(environment.secrets().iter().map(String::as_str));
     // Neither this user's other processes nor what agents run may look into this one. Where that
     // is not to be had, what they run is still confined.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);

@@ -13,13 +13,14 @@ use std::sync::{PoisonError, RwLock};
 /// What is shown nowhere. Of the whole process, as standard output is: a panic knows nobody to ask.
 static HIDDEN: RwLock<Option<Redactor>> = RwLock::new(None);
 
-/// From now on shows none of these, in whatever is printed; nor in what a panic says.
-pub fn hide<'s>(secrets: impl Iterator<Item = &'s str>) {
-    let redactor = Redactor::new(secrets);
+/// From now on shows none of these either, in whatever is printed; nor in what a panic says.
+pub fn hide<'s>(secrets: impl IntoIterator<Item = &'s str>) {
+    let mut hidden = HIDDEN.write().unwrap_or_else(PoisonError::into_inner);
+    let redactor = hidden.take().unwrap_or_default().and(secrets);
     if redactor.is_empty() {
         return;
     }
-    *HIDDEN.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
+    *hidden = Some(redactor);
     std::panic::set_hook(Box::new(|panic| note(panic)));
 }
 

@@ -347,6 +347,7 @@ impl Workbench {
         }
         // One that cannot be had any more is no reason to stop: it may never be needed.
         let fallbacks = started.fallbacks.iter().filter_map(|name| self.models.resolve(name).ok());
+        let fallbacks = fallbacks.map(|model| self.redactor.before(model));
         let guard = self.policy(started)?;
         let tools = match self.unpark(run) {
             Some(tools) => tools,
@@ -359,7 +360,7 @@ impl Workbench {
         Ok(Agent {
             run,
             system: system.into(),
-            model,
+            model: self.redactor.before(model),
             fallbacks: fallbacks.collect(),
             patience: self.patience,
             effort: started.agent.effort,

@@ -1,7 +1,9 @@
 //! Secrets taken out of text: wherever a value turns up, as it is or in a common encoding.
 //!
-//! Knows the values only; whoever owns a sink asks it. What was encoded in another way, or cut into
-//! pieces by whoever printed it, is not recognised.
+//! Knows the values only; whoever owns a sink asks it. What was encoded in another way is not
+//! recognised.
+
+mod stream;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use async_trait::async_trait;
@@ -163,7 +165,10 @@ impl Tool for Redacted {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        match self.tool.call(input, context).await {
+        let (watched, stream) = self.redactor.watching(context);
+        let answer = self.tool.call(input, &watched).await;
+        stream.end(&*context.deltas);
+        match answer {
             Answer::Done(output) => Answer::Done(self.redactor.output(output)),
             pending => pending,
         }

@@ -163,7 +163,7 @@ impl Common {
         let own = [config_folder, data_folder].into_iter().flatten().cloned();
         let mut models = config.model.value.iter().cloned();
         let launcher = self.launcher.clone().with_limits(config.command.limits());
-        Ok(RuntimeConfig {
+        let mut runtime = RuntimeConfig {
             durability: config.durability.value,
             catalog: config.catalog.value.clone(),
             model: models.next(),
@@ -192,9 +192,12 @@ impl Common {
             webhooks: self.webhooks(config, cassette.as_ref())?,
             stall_after: config.stall_after.value,
             cassette,
-            redactor: posse::redact::Redactor::new(self.environment.secrets()),
             ..RuntimeConfig::new(self.database()?, self.keys(config))
-        })
+        };
+        // Last, since keys and webhooks have asked for theirs.
+        let secrets = self.environment.secrets();
+        runtime.redactor = posse::redact::Redactor::new(secrets.iter().map(String::as_str));
+        Ok(runtime)
     }
 }
 

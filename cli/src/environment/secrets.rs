@@ -54,7 +54,7 @@ pub fn of_keyring(name: &str) -> Option<String> {
 }
 
 /// A name such as `ANTHROPIC_API_KEY`. One that names a file or a folder holds no secret.
-fn is_secret(name: &str) -> bool {
+pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let names_path =
         ["_FILE", "_PATH", "_DIR", "_HOME", "_URL"].iter().any(|it| name.ends_with(it));

@@ -110,6 +110,26 @@ async fn a87_a_secret_in_a_dozen_forms_through_a_whole_life_is_kept_nowhere() {
 }
 
 #[tokio::test]
+async fn a87_a_secret_that_comes_in_pieces_is_shown_in_none() {
+    // Wherever the pieces of a stream end, one of these is cut there.
+    let text: String = (1..30).map(|count| format!("{} {CANARY} ", "x".repeat(count))).collect();
+    let halves = CANARY.split_at(7);
+    let slowly = format!("printf '{}'; sleep 0.2; printf '{}'; echo", halves.0, halves.1);
+    let script = Script::turns([bash(&slowly), Reply::thinking(&text).and_text(&text)]);
+    let world = World::new(script).await;
+    let mut command = world.command(&["run", "--stream-json", "x"]);
+    command.env("ANTHROPIC_API_KEY", CANARY);
+    let exit = started(command).end().await.expect(0);
+    is_free_of_it(exit.out.as_bytes(), "the stream");
+    for (kind, times) in [("text", 29), ("thinking", 29), ("tool_progress", 1)] {
+        let deltas = exit.lines().into_iter().filter(|line| line["delta"] == kind);
+        let joined: String = deltas.map(|line| line["text"].as_str().unwrap().to_owned()).collect();
+        is_free_of_it(joined.as_bytes(), kind);
+        assert_eq!(joined.matches("[redacted]").count(), times, "{kind}: {joined}");
+    }
+}
+
+#[tokio::test]
 async fn a89_the_key_is_not_in_proc_while_posse_runs() {
     let gate = posse_testkit::Gate::new();
     let script = Script::turns([Reply::text("done").held_by(&gate)]);
@@ -139,13 +159,14 @@ async fn a89_the_key_is_not_in_proc_while_posse_runs() {
 
 #[tokio::test]
 async fn a_key_may_stand_in_a_file() {
-    let world = World::saying("fine").await;
+    let world = World::saying(&format!("the key is {CANARY}")).await;
     let path = world.home().join("key");
     std::fs::write(&path, format!("{CANARY}\n")).unwrap();
-    let mut command = world.command(&["run", "x"]);
+    let mut command = world.command(&["run", "say it"]);
     command.env_remove("ANTHROPIC_API_KEY").env("ANTHROPIC_API_KEY_FILE", &path);
-    started(command).end().await.expect(0);
+    let exit = started(command).end().await.expect(0);
     assert_eq!(world.fake.requests()[0].header("x-api-key"), Some(CANARY));
+    assert_eq!(exit.out, "the key is [redacted]\n", "it is as secret as in the environment");
 }
 
 #[tokio::test]

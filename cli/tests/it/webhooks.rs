@@ -54,6 +54,18 @@ fn assert_not_stored(world: &World, text: &str) {
 }
 
 #[tokio::test]
+async fn a87_a_notice_tells_no_secret() {
+    let world = World::saying("the key is sk-canary-8f3b1c").await;
+    let receiver = Receiver::start([]).await.unwrap();
+    configure(&world, &receiver, &known());
+    let mut command = world.command(&["run", "--label", "for sk-canary-8f3b1c", "x"]);
+    command.env("ANTHROPIC_API_KEY", "sk-canary-8f3b1c");
+    started(command).end().await.expect(0);
+    let body = String::from_utf8_lossy(&receiver.received()[0].raw).into_owned();
+    assert!(body.contains("the key is [redacted]") && !body.contains("8f3b1c"), "{body}");
+}
+
+#[tokio::test]
 async fn a_run_is_told_before_the_command_ends_and_no_secret_is_in_any_output_or_file() {
     let world = World::saying("the answer").await;
     let receiver = Receiver::start([]).await.unwrap();

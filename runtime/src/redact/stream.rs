@@ -1,0 +1,195 @@
+//! Secrets taken out of what comes in pieces: the end of a piece that may be the beginning of a
+//! secret waits for the next.
+
+use super::Redactor;
+use async_trait::async_trait;
+use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request, ToolContext};
+use posse_protocol::Delta;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// What is on its way from one source, the deltas of which come in order.
+pub(super) struct Stream {
+    redactor: Redactor,
+    held: Mutex<Option<Delta>>,
+}
+
+impl Stream {
+    pub(super) fn new(redactor: &Redactor) -> Self {
+        Stream { redactor: redactor.clone(), held: Mutex::new(None) }
+    }
+
+    /// Hands on what can be shown now.
+    pub(super) fn take(&self, mut delta: Delta, show: DeltaSink<'_>) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(new) = text_of(&mut delta).map(std::mem::take) else { return show(delta) };
+        let mut text = match held.take() {
+            Some(mut before) if goes_on(&before, &delta) => {
+                text_of(&mut before).map(std::mem::take).unwrap_or_default()
+            }
+            before => {
+                self.show(before, show);
+                String::new()
+            }
+        };
+        text.push_str(&new);
+        let rest = text.split_off(self.redactor.safe_end(&text));
+        *held = (!rest.is_empty()).then(|| with_text(&delta, rest));
+        if !text.is_empty() {
+            self.show(Some(with_text(&delta, text)), show);
+        }
+    }
+
+    /// Hands on what waited. For when nothing follows.
+    pub(super) fn end(&self, show: DeltaSink<'_>) {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.show(held, show);
+    }
+
+    fn show(&self, delta: Option<Delta>, show: DeltaSink<'_>) {
+        let Some(mut delta) = delta else { return };
+        if let Some(text) = text_of(&mut delta)
+            && let std::borrow::Cow::Owned(clean) = self.redactor.text(text)
+        {
+            *text = clean;
+        }
+        show(delta);
+    }
+}
+
+fn text_of(delta: &mut Delta) -> Option<&mut String> {
+    match delta {
+        Delta::Text { text } | Delta::Thinking { text } | Delta::ToolProgress { text, .. } => {
+            Some(text)
+        }
+        Delta::Waiting { .. } => None,
+    }
+}
+
+/// Another piece of the same.
+fn with_text(delta: &Delta, text: String) -> Delta {
+    match delta {
+        Delta::Thinking { .. } => Delta::Thinking { text },
+        Delta::ToolProgress { call, .. } => Delta::ToolProgress { call: call.clone(), text },
+        Delta::Text { .. } | Delta::Waiting { .. } => Delta::Text { text },
+    }
+}
+
+fn goes_on(before: &Delta, delta: &Delta) -> bool {
+    match (before, delta) {
+        (Delta::ToolProgress { call, .. }, Delta::ToolProgress { call: other, .. }) => {
+            call == other
+        }
+        _ => std::mem::discriminant(before) == std::mem::discriminant(delta),
+    }
+}
+
+impl Redactor {
+    /// Up to where `text` can be told to hold a secret or none, whatever follows.
+    fn safe_end(&self, text: &str) -> usize {
+        let Some(forms) = &self.forms else { return text.len() };
+        let longest = self.all.iter().map(Vec::len).max().unwrap_or(0);
+        let first = text.len().saturating_sub(longest.saturating_sub(1));
+        let begins_a_form = |start: &usize| {
+            let end = &text.as_bytes()[*start..];
+            // They are sorted: the first that is greater is the only one to look at.
+            let next = self.all.partition_point(|form| form.as_slice() <= end);
+            self.all.get(next).is_some_and(|form| form.starts_with(end))
+        };
+        let boundary = |start: &usize| text.is_char_boundary(*start);
+        let Some(end) = (first..text.len()).filter(boundary).find(begins_a_form) else {
+            return text.len();
+        };
+        // One that is whole already is not cut in two.
+        let around = forms.find_iter(text).find(|found| found.start() < end && end < found.end());
+        around.map_or(end, |found| found.start())
+    }
+
+    /// `context`, through which no secret is shown; and what to end when nothing more is.
+    pub(super) fn watching(&self, context: &ToolContext) -> (ToolContext, Arc<Stream>) {
+        let stream = Arc::new(Stream::new(self));
+        let (through, show) = (stream.clone(), context.deltas.clone());
+        let deltas = Arc::new(move |delta: Delta| through.take(delta, &*show));
+        (ToolContext { deltas, ..context.clone() }, stream)
+    }
+
+    /// `model`, whose deltas are without secrets.
+    pub(crate) fn before(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
+        match self.is_empty() {
+            true => model,
+            false => Arc::new(Discreet { model, redactor: self.clone() }),
+        }
+    }
+}
+
+/// A model that shows no secrets while it speaks. What it has said is the log's affair.
+struct Discreet {
+    model: Arc<dyn Model>,
+    redactor: Redactor,
+}
+
+#[async_trait]
+impl Model for Discreet {
+    fn info(&self) -> &ModelInfo {
+        self.model.info()
+    }
+
+    async fn call(
+        &self,
+        request: Request,
+        deltas: DeltaSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Reply, ModelError> {
+        let stream = Stream::new(&self.redactor);
+        let show = |delta: Delta| stream.take(delta, deltas);
+        let reply = self.model.call(request, &show, cancel).await;
+        stream.end(deltas);
+        reply
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "sk-canary-8f3b1c";
+    const LONGER: &str = "sk-canary-8f3b1c-and-more";
+
+    /// What is shown of these pieces.
+    fn shown(pieces: &[&str]) -> Vec<String> {
+        let shown = Mutex::new(Vec::new());
+        let show = |mut delta: Delta| {
+            let text = text_of(&mut delta).map(std::mem::take).unwrap_or_default();
+            shown.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        };
+        let stream = Stream::new(&Redactor::new([SECRET, LONGER]));
+        for piece in pieces {
+            stream.take(Delta::Text { text: (*piece).to_owned() }, &show);
+        }
+        stream.end(&show);
+        shown.into_inner().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_secret_in_pieces_is_found_wherever_it_is_cut() {
+        for secret in [SECRET, LONGER] {
+            let text = format!("it is {secret}, ask");
+            for first in 0..=text.len() {
+                for second in first..=text.len() {
+                    let pieces = [&text[..first], &text[first..second], &text[second..]];
+                    assert_eq!(shown(&pieces).concat(), "it is [redacted], ask", "{pieces:?}");
+                }
+            }
+            let single: Vec<String> = text.chars().map(String::from).collect();
+            let single: Vec<&str> = single.iter().map(String::as_str).collect();
+            assert_eq!(shown(&single).concat(), "it is [redacted], ask");
+        }
+    }
+
+    #[test]
+    fn what_only_begins_like_one_is_shown_in_the_end() {
+        assert_eq!(shown(&["task", " ok"]), ["ta", "sk ok"]);
+        assert_eq!(shown(&["the end: sk-can"]), ["the end: ", "sk-can"]);
+        assert_eq!(shown(&["plain", " text."]), ["plain", " text."]);
+    }
+}
