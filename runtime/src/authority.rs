@@ -9,6 +9,25 @@ use crate::policy::{Policy, Rule, RuleError, Today, denials, scopes};
 use crate::runtime::RuntimeConfig;
 use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec};
 
+/// Where projects keep secrets. A run that may talk to others does not read them, nor does anything
+/// below it: whatever told it to, nothing of them can leave.
+const SECRET_FILES: [&str; 14] = [
+    "/.env",
+    "/.env.local",
+    "/.env.*.local",
+    "/.env.production",
+    "/.env.staging",
+    "/*/.env",
+    "/*/.env.local",
+    "/*/*/.env",
+    "/*/*/.env.local",
+    "/.netrc",
+    "/.git-credentials",
+    "/id_rsa",
+    "/id_ed25519",
+    "/credentials.json",
+];
+
 /// Fills in what `grant` says of rules, mode, reach and network: of a run of `agent` that `spec`
 /// asks for, on behalf of a run with the grant `above` if there is one, whose rules for what it
 /// starts are `rules`.
@@ -37,7 +56,23 @@ pub(crate) fn narrow(
             all
         }
     };
-    let Permissions { ask, deny: denied, .. } = &mut grant.permissions;
+    grant.network = match (above, &spec.network) {
+        (None, wanted) => wanted.clone().unwrap_or_else(|| config.network.clone()),
+        (Some(above), None) => above.network.clone(),
+        (Some(above), Some(wanted)) => above.network.meet(wanted),
+    };
+    if let Some(network) = &agent.network {
+        grant.network = grant.network.meet(network);
+    }
+    let reach = above.map(|above| above.reach);
+    let wanted = spec.reach.or(reach).unwrap_or(Profile::WorkspaceWrite);
+    grant.reach = reach.map_or(wanted, |reach| reach.min(wanted));
+    let Permissions { allow, ask, deny: denied, .. } = &mut grant.permissions;
+    if !grant.network.is_off() && grant.reach != Profile::Full {
+        let rules = SECRET_FILES.iter().map(|path| format!("Read({path})"));
+        // Whoever allows one of them by its rule means it.
+        denied.extend(rules.filter(|rule| !allow.contains(rule)));
+    }
     ask.extend(spec.permissions.ask.iter().cloned());
     denied.extend(spec.permissions.deny.iter().cloned());
     denied.extend(deny.flat_map(denials));
@@ -50,17 +85,6 @@ pub(crate) fn narrow(
         None => [Some(spec.mode.unwrap_or(config.mode)), agent.mode, None],
     };
     grant.mode = modes.into_iter().flatten().min().unwrap_or(Mode::Plan);
-    let reach = above.map(|above| above.reach);
-    let wanted = spec.reach.or(reach).unwrap_or(Profile::WorkspaceWrite);
-    grant.reach = reach.map_or(wanted, |reach| reach.min(wanted));
-    grant.network = match (above, &spec.network) {
-        (None, wanted) => wanted.clone().unwrap_or_else(|| config.network.clone()),
-        (Some(above), None) => above.network.clone(),
-        (Some(above), Some(wanted)) => above.network.meet(wanted),
-    };
-    if let Some(network) = &agent.network {
-        grant.network = grant.network.meet(network);
-    }
     grant.attended = above.map_or(spec.attended, |above| above.attended);
 }
 

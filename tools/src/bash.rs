@@ -1,6 +1,7 @@
 //! The tool Bash: one command in a fresh shell, through the launcher.
 
 use crate::arguments::{Arguments, spec};
+use crate::aside::set_aside;
 use crate::blocking;
 use crate::confine::Confinement;
 use crate::failure::{Failure, answer};
@@ -11,6 +12,7 @@ use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, Profile, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -77,6 +79,7 @@ impl Tool for Bash {
 impl Bash {
     async fn run(&self, input: Value, context: &ToolContext) -> Result<ToolOutput, Failure> {
         let arguments = Arguments::check(&SPEC, input)?;
+        let (confinement, fixed_before) = self.confinement().await?;
         let timeout = arguments.number("timeout").unwrap_or(TIMEOUT_MS);
         let shell = ["--noprofile", "--norc", "-c", arguments.text("command")];
         let command = Command {
@@ -87,17 +90,57 @@ impl Bash {
             deadline: Duration::from_millis(timeout),
             output_cap: OUTPUT_BYTES,
             writable_bytes: context.writable_bytes,
-            confinement: self.confinement().await?,
+            confinement,
         };
         let progress = |text: &str| context.progress(text);
         let workspace = &self.files.workspace;
         let finished = self.launcher.run(workspace, &command, &context.cancel, &progress).await;
         let finished = finished.map_err(|error| Failure(error.to_string()))?;
-        Ok(tell(finished, command.deadline))
+        let made = self.made_against_rules(&command.confinement, fixed_before).await?;
+        Ok(tell(finished, command.deadline, &made))
+    }
+
+    /// What stands after a command in places where rules deny that anything is changed, and did not
+    /// before. It is moved away. What was there cannot have been changed; this could not be known.
+    async fn made_against_rules(
+        &self,
+        confinement: &Confinement,
+        before: HashSet<PathBuf>,
+    ) -> Result<Vec<String>, Failure> {
+        let Some(rules) = self.files.rules.clone().filter(|it| it.deny_some_changes()) else {
+            return Ok(Vec::new());
+        };
+        let Some(scratch) = self.files.scratch.clone() else { return Ok(Vec::new()) };
+        if confinement.profile != Profile::WorkspaceWrite {
+            return Ok(Vec::new());
+        }
+        let workspace = self.files.workspace.clone();
+        blocking::to_the_end(move || {
+            let found = fixed(&*rules, workspace.path())?.files;
+            let mut made: Vec<PathBuf> = found.into_iter().collect();
+            made.retain(|path| !before.contains(path));
+            made.sort();
+            if made.is_empty() {
+                return Ok(Vec::new());
+            }
+            let folder = scratch.open()?;
+            let told = made.iter().map(|path| {
+                let below = path.strip_prefix(workspace.path()).unwrap_or(path);
+                let name = below.display();
+                match set_aside(workspace.dir(), below, &folder.dir) {
+                    Ok(kept) => format!("{name} was moved to {}", folder.path.join(kept).display()),
+                    Err(error) => format!("{name} could not be moved away: {error}"),
+                }
+            });
+            Ok(told.collect())
+        })
+        .await
     }
 
     /// With the folders of the run besides its workspace, and without what rules keep back.
-    async fn confinement(&self) -> Result<Confinement, Failure> {
+    /// And what rules keep from being changed and is there.
+    async fn confinement(&self) -> Result<(Confinement, HashSet<PathBuf>), Failure> {
+        let mut files = HashSet::new();
         let mut confinement = self.confinement.clone();
         let scratch = self.files.scratch.iter();
         confinement.writable.extend(scratch.map(|scratch| scratch.path().to_owned()));
@@ -109,9 +152,11 @@ impl Bash {
         {
             let root = self.files.workspace.path().to_owned();
             let look = move || Ok((unseen(&*rules, &root)?, fixed(&*rules, &root)?));
-            (confinement.hidden, confinement.fixed) = blocking::to_the_end(look).await?;
+            let (unseen, fixed) = blocking::to_the_end(look).await?;
+            (confinement.hidden, confinement.fixed) = (unseen.places, fixed.places);
+            files = fixed.files;
         }
-        Ok(confinement)
+        Ok((confinement, files))
     }
 
     /// Where the scratch folder is. Many programs use it without being told, so it must be there.
@@ -124,7 +169,7 @@ impl Bash {
 }
 
 /// The output, and what there is to say about how the command ended.
-fn tell(finished: Finished, deadline: Duration) -> ToolOutput {
+fn tell(finished: Finished, deadline: Duration, made: &[String]) -> ToolOutput {
     let mut text = finished.output;
     if text.is_empty() {
         text.push_str("[no output]");
@@ -133,7 +178,8 @@ fn tell(finished: Finished, deadline: Duration) -> ToolOutput {
         text.push('\n');
     }
     let failed = match finished.status {
-        Status::Exited(0) => None,
+        Status::Exited(0) if made.is_empty() => None,
+        Status::Exited(0) => Some("it did what it may not".to_owned()),
         Status::Exited(code) => Some(format!("exit code {code}")),
         Status::Signalled(signal) => Some(format!("killed by signal {signal}")),
         Status::OverLimit(limit) => {
@@ -149,6 +195,9 @@ fn tell(finished: Finished, deadline: Duration) -> ToolOutput {
     if finished.leftovers > 0 && matches!(finished.status, Status::Exited(_)) {
         let count = finished.leftovers;
         let _ = writeln!(text, "[{count} processes that it left running were killed]");
+    }
+    for told in made {
+        let _ = writeln!(text, "[rules deny changes there: {told}]");
     }
     if finished.survivors > 0 {
         let count = finished.survivors;

@@ -40,6 +40,11 @@ pub trait PathRules: Send + Sync {
         false
     }
 
+    /// True when it may refuse that something in this folder is read, however deep.
+    fn hide_some_in(&self, _folder: &Path) -> bool {
+        self.hide_some()
+    }
+
     /// True when a rule denies that the file which is really at `real` is changed, whoever is asked.
     fn denies_change(&self, _real: &Path) -> bool {
         false
@@ -48,5 +53,10 @@ pub trait PathRules: Send + Sync {
     /// True when there is such a rule, so that commands must not change it either.
     fn deny_some_changes(&self) -> bool {
         false
+    }
+
+    /// True when there may be something in this folder of which that is denied, however deep.
+    fn deny_some_changes_in(&self, _folder: &Path) -> bool {
+        self.deny_some_changes()
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::path_rules::{PathRules, Reached, Usage};
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,17 +12,24 @@ const LOOKED_AT: usize = 200_000;
 /// Places that can be hidden, at most: each is a mount.
 const HIDDEN: usize = 1_000;
 
-/// What is below `root` and may not be read, as `rules` say: folders where that is all there is in
-/// them, else files.
+/// What is below a folder and kept back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeptBack {
+    /// To be mounted over: folders where that is all there is in them, else files.
+    pub places: Vec<PathBuf>,
+    /// Every file and link.
+    pub files: HashSet<PathBuf>,
+}
+
+/// What is below `root` and may not be read, as `rules` say.
 ///
 /// # Errors
 /// When it is too much to find or to hide.
-pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<KeptBack, Failure> {
+    let is_refused = |path: &Path| rules.refuse(Usage::Read, Reached::Found, path, path).is_some();
     match rules.hide_some() {
-        true => {
-            found(root, &|path| rules.refuse(Usage::Read, Reached::Found, path, path).is_some())
-        }
-        false => Ok(Vec::new()),
+        true => found(root, &is_refused, &|folder| rules.hide_some_in(folder)),
+        false => Ok(KeptBack::default()),
     }
 }
 
@@ -29,39 +37,51 @@ pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>,
 ///
 /// # Errors
 /// When it is too much to find or to fix.
-pub(crate) fn fixed(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn fixed(rules: &dyn PathRules, root: &Path) -> Result<KeptBack, Failure> {
     match rules.deny_some_changes() {
-        true => found(root, &|path| rules.denies_change(path)),
-        false => Ok(Vec::new()),
+        true => found(root, &|path| rules.denies_change(path), &|folder| {
+            rules.deny_some_changes_in(folder)
+        }),
+        false => Ok(KeptBack::default()),
     }
 }
 
-fn found(root: &Path, refused: &dyn Fn(&Path) -> bool) -> Result<Vec<PathBuf>, Failure> {
-    let mut search = Search { refused, looked_at: 0 };
-    let (mut kept_back, free) = search.below(root)?;
+fn found(
+    root: &Path,
+    refused: &dyn Fn(&Path) -> bool,
+    matters: &dyn Fn(&Path) -> bool,
+) -> Result<KeptBack, Failure> {
+    let mut search = Search { refused, matters, looked_at: 0, files: HashSet::new() };
+    let (mut places, free) = search.below(root)?;
     if !free {
         // Nothing in it is free, and it must be there all the same.
-        kept_back = children(root);
+        places = children(root);
     }
-    if kept_back.len() > HIDDEN {
+    if places.len() > HIDDEN {
         return Err(Failure(format!(
             "not run: rules keep back {} files and folders, more than can be kept from a command; \
              use the file tools",
-            kept_back.len()
+            places.len()
         )));
     }
-    Ok(kept_back)
+    Ok(KeptBack { places, files: search.files })
 }
 
 struct Search<'r> {
     refused: &'r dyn Fn(&Path) -> bool,
+    /// Whether there may be something in a folder.
+    matters: &'r dyn Fn(&Path) -> bool,
     looked_at: usize,
+    files: HashSet<PathBuf>,
 }
 
 impl Search<'_> {
     /// What is kept back below `folder`, and whether anything in it is free.
     fn below(&mut self, folder: &Path) -> Result<(Vec<PathBuf>, bool), Failure> {
         let (mut kept_back, mut free) = (Vec::new(), false);
+        if !(self.matters)(folder) {
+            return Ok((kept_back, true));
+        }
         for path in children(folder) {
             self.looked_at += 1;
             if self.looked_at > LOOKED_AT {
@@ -71,10 +91,6 @@ impl Search<'_> {
                 )));
             }
             let Ok(metadata) = path.symlink_metadata() else { continue };
-            // A link leads to what is kept back itself, or outside, where others decide.
-            if metadata.is_symlink() {
-                continue;
-            }
             if metadata.is_dir() {
                 let (inside, any) = self.below(&path)?;
                 match any || inside.is_empty() {
@@ -83,9 +99,13 @@ impl Search<'_> {
                 }
                 free |= any;
             } else if (self.refused)(&path) {
-                kept_back.push(path);
+                self.files.insert(path.clone());
+                // A link leads to what is kept back itself, or outside, where others decide.
+                if !metadata.is_symlink() {
+                    kept_back.push(path);
+                }
             } else {
-                free = true;
+                free |= !metadata.is_symlink();
             }
         }
         Ok((kept_back, free))
@@ -124,7 +144,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "x").unwrap();
         }
-        let mut found = unseen(&NoSecrets, root).unwrap();
+        let mut found = unseen(&NoSecrets, root).unwrap().places;
         found.sort();
         let expected = ["a/secret.key", "b", "secrets"].map(|name| root.join(name));
         assert_eq!(found, expected);

@@ -24,6 +24,13 @@ impl FileRules {
     }
 }
 
+/// What rules about files are asked for, of a path that is text.
+fn target(path: &Path) -> Option<Target> {
+    let text = path.to_str()?;
+    let folded = path::fold(text, Case::Folded);
+    Some(Target { path: text.to_owned(), folded, extent: Extent::File })
+}
+
 impl PathRules for FileRules {
     fn refuse(&self, usage: Usage, reached: Reached, named: &Path, real: &Path) -> Option<String> {
         let (tool, extent) = match usage {
@@ -71,11 +78,22 @@ impl PathRules for FileRules {
         sets.any(|rules| rules.have_paths_for("Read"))
     }
 
+    fn hide_some_in(&self, folder: &Path) -> bool {
+        let Some(target) = target(folder) else { return true };
+        let policy = &self.0;
+        // Outside of a scope everything is refused.
+        policy.scopes.iter().any(|scope| scope.have_paths_for("Read"))
+            || policy.deny.reach_into("Read", &target)
+    }
+
+    fn deny_some_changes_in(&self, folder: &Path) -> bool {
+        let Some(target) = target(folder) else { return true };
+        WRITING.iter().any(|tool| self.0.deny.reach_into(tool, &target))
+    }
+
     fn denies_change(&self, real: &Path) -> bool {
         // What cannot be held against the rules is not changed.
-        let Some(text) = real.to_str() else { return true };
-        let folded = path::fold(text, Case::Folded);
-        let target = Target { path: text.to_owned(), folded, extent: Extent::File };
+        let Some(target) = target(real) else { return true };
         WRITING.iter().any(|tool| self.0.deny.path_rule(tool, &target).is_some())
     }
 

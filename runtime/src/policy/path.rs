@@ -137,6 +137,21 @@ impl PathPattern {
     }
 }
 
+impl PathPattern {
+    /// True when it may mean something in the folder at `names`, however deep.
+    pub(crate) fn reaches_into(&self, names: &[&str]) -> bool {
+        fn reaches(parts: &[Part], names: &[&str]) -> bool {
+            match (parts, names) {
+                ([] | [Part::Folders, ..], _) | (_, []) => true,
+                ([part, rest @ ..], [name, others @ ..]) => {
+                    is_meant(part, name) && reaches(rest, others)
+                }
+            }
+        }
+        reaches(&self.parts, names)
+    }
+}
+
 /// The names of `path`, which is absolute and without `.` and `..`, below `folder`, if it is in there.
 pub(crate) fn below<'p>(path: &'p str, folder: &str) -> Option<Vec<&'p str>> {
     let rest = path.strip_prefix(folder)?;
@@ -334,6 +349,26 @@ mod tests {
             ("a\\*b", "axb", false),
         ] {
             check_means(pattern, path, expected);
+        }
+    }
+
+    #[test]
+    fn folders_in_which_a_pattern_means_nothing_are_told() {
+        let roots = Roots { workspace: "/w", origin: None, home: None };
+        for (pattern, folder, expected) in [
+            ("/.env", "", true),
+            ("/.env", "src", false),
+            ("/*/.env", "src", true),
+            ("/*/.env", "src/a", false),
+            (".env", "a/b/c", true),
+            ("docs/*.md", "docs", true),
+            ("docs/*.md", "src", false),
+            ("docs/**/x", "docs/a/b", true),
+            ("secrets/", "secrets/a", true),
+        ] {
+            let compiled = PathPattern::parse(pattern, roots, Case::Matters).unwrap();
+            let names: Vec<&str> = names(folder).collect();
+            assert_eq!(compiled.reaches_into(&names), expected, "{pattern} {folder}");
         }
     }
 

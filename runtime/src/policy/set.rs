@@ -152,6 +152,21 @@ impl Rules {
         self.by_tool.get(tool)?.path(target, Side::Refuse)
     }
 
+    /// True when a rule about paths may mean something in `folder` for `tool`.
+    pub(crate) fn reach_into(&self, tool: &str, folder: &Target) -> bool {
+        let Some(rules) = self.by_tool.get(tool) else { return false };
+        let path = match rules.case {
+            Some(Case::Matters) => &folder.path,
+            Some(Case::Folded) => &folder.folded,
+            None => return false,
+        };
+        rules.paths.iter().any(|(base, patterns)| match below(path, base) {
+            Some(names) => patterns.iter().any(|(pattern, _)| pattern.reaches_into(&names)),
+            // What they count from may be in there.
+            None => below(base, path).is_some(),
+        })
+    }
+
     /// The rule that certainly means this path.
     pub(crate) fn allowed_path(&self, tool: &str, target: &Target) -> Option<&String> {
         let general = self.general(tool);

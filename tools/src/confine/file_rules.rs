@@ -95,6 +95,14 @@ impl PathRules for FileRules {
         self.further.as_ref().is_some_and(|it| it.hide_some())
     }
 
+    fn hide_some_in(&self, folder: &Path) -> bool {
+        self.further.as_ref().is_some_and(|it| it.hide_some_in(folder))
+    }
+
+    fn deny_some_changes_in(&self, folder: &Path) -> bool {
+        self.further.as_ref().is_some_and(|it| it.deny_some_changes_in(folder))
+    }
+
     fn denies_change(&self, real: &Path) -> bool {
         self.further.as_ref().is_some_and(|it| it.denies_change(real))
     }
