@@ -62,9 +62,21 @@ impl Limit {
     pub fn amount(self, number: u64) -> String {
         match self {
             Limit::Cost => Usd(number).to_string(),
-            Limit::WrittenBytes => format!("{} MiB", number >> 20),
+            Limit::WrittenBytes => size(number),
             _ => number.to_string(),
         }
+    }
+}
+
+/// So many bytes, in the largest unit of which there is one.
+fn size(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    match units.into_iter().find(|(shift, _)| bytes >> shift > 0) {
+        Some((shift, unit)) if bytes.trailing_zeros() >= shift => {
+            format!("{} {unit}", bytes >> shift)
+        }
+        Some((shift, unit)) => format!("{:.1} {unit}", bytes as f64 / (1_u64 << shift) as f64),
+        None => format!("{bytes} bytes"),
     }
 }
 
@@ -80,5 +92,21 @@ impl fmt::Display for Limit {
             Limit::WrittenBytes => "bytes written",
             Limit::Children => "children",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_told_as_people_write_them() {
+        let check = |limit: Limit, number: u64, expected: &str| {
+            assert_eq!(limit.amount(number), expected);
+        };
+        check(Limit::WrittenBytes, 20 << 30, "20 GiB");
+        check(Limit::WrittenBytes, (3 << 20) / 2, "1.5 MiB");
+        check(Limit::WrittenBytes, 1_023, "1023 bytes");
+        check(Limit::Turns, 7, "7");
     }
 }
