@@ -330,29 +330,18 @@ async fn a_command_talks_to_the_hosts_it_was_granted_and_to_no_others() {
             "python3 -c 'import urllib.request as r; print(r.urlopen(\"{url}\", timeout=10).status)'"
         )
     };
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let heard = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let count = heard.clone();
-    let serving = tokio::spawn(async move {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        while let Ok((mut socket, _)) = listener.accept().await {
-            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-            let _ = socket.read(&mut [0; 2048]).await;
-            let _ = socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
-        }
-    });
+    let heard = listener().await;
+    let port = heard.port;
     let world = gullible(vec![bash(&fetch(format!("http://127.0.0.1:{port}/")))]).await;
     world.run(&["run", "--network", "127.0.0.1", "go"]).await.expect(0);
     assert!(told(&world).contains("200"), "{}", told(&world));
-    assert_eq!(heard.load(std::sync::atomic::Ordering::SeqCst), 1);
+    assert_eq!(heard.text().matches("GET ").count(), 1);
     for network in ["example.org", "off", "localhost"] {
         let world = gullible(vec![bash(&fetch(format!("http://127.0.0.1:{port}/")))]).await;
         world.run(&["run", "--network", network, "go"]).await.expect(0);
         assert!(!told(&world).contains("200"), "{network}: {}", told(&world));
     }
-    assert_eq!(heard.load(std::sync::atomic::Ordering::SeqCst), 1, "nobody else came through");
-    serving.abort();
+    assert_eq!(heard.text().matches("GET ").count(), 1, "nobody else came through");
 }
 
 #[tokio::test]

@@ -46,8 +46,10 @@ pub(crate) fn read(node: &Node, field: Field, findings: &mut Findings) -> Option
             "toolcalls" => measure.tool_calls = count(value, field, findings),
             "turns" => measure.turns = count(value, field, findings),
             "cost" => measure.cost = cost(value, field, findings),
-            "time" => measure.time = time(value, field, findings),
-            "written" if field == Field::Limits => measure.written = size(value, field, findings),
+            "time" => measure.time = parsed(value, field, "time", parse_duration, findings),
+            "written" if field == Field::Limits => {
+                measure.written = parsed(value, field, "written", parse_size, findings);
+            }
             "children" if field == Field::Budget => {
                 measure.children = values::whole(value, field, (0, u64::MAX), findings);
             }
@@ -79,23 +81,19 @@ fn cost(node: &Node, field: Field, findings: &mut Findings) -> Option<f64> {
     found
 }
 
-fn time(node: &Node, field: Field, findings: &mut Findings) -> Option<String> {
+/// A text that `parse` understands, of the key `name`.
+fn parsed(
+    node: &Node,
+    field: Field,
+    name: &str,
+    parse: fn(&str) -> Result<u64, String>,
+    findings: &mut Findings,
+) -> Option<String> {
     let text = node.text().map(str::trim).unwrap_or_default();
-    match parse_duration(text) {
+    match parse(text) {
         Ok(_) => Some(text.to_owned()),
         Err(reason) => {
-            findings.error(node.place, format!("`{}.time`: {reason}", field.name()));
-            None
-        }
-    }
-}
-
-fn size(node: &Node, field: Field, findings: &mut Findings) -> Option<String> {
-    let text = node.text().map(str::trim).unwrap_or_default();
-    match parse_size(text) {
-        Ok(_) => Some(text.to_owned()),
-        Err(reason) => {
-            findings.error(node.place, format!("`{}.written`: {reason}", field.name()));
+            findings.error(node.place, format!("`{}.{name}`: {reason}", field.name()));
             None
         }
     }
