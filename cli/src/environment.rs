@@ -32,6 +32,8 @@ pub struct Environment {
     /// Values of variables that hold secrets, by their names: they are here and no longer in the
     /// environment of this process.
     secrets: Arc<BTreeMap<String, String>>,
+    /// Files that hold secrets.
+    pub key_files: Vec<PathBuf>,
     /// Secrets that were found elsewhere: in files, in a keyring.
     found: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -56,6 +58,7 @@ impl Environment {
             for_processes: launch::allowed_environment(std::env::vars_os()),
             home_folder: home,
             secrets,
+            key_files: secrets::files(),
             found: Arc::default(),
         }
     }

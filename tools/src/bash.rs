@@ -1,13 +1,13 @@
 //! The tool Bash: one command in a fresh shell, through the launcher.
 
 use crate::arguments::{Arguments, spec};
-use crate::aside::set_aside;
+use crate::aside::{Gone, Unwanted};
 use crate::blocking;
 use crate::confine::Confinement;
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, Launcher, Status};
 use crate::place::RunFiles;
-use crate::unseen::{fixed, unseen};
+use crate::unseen::{fixed, now_fixed, unseen};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, Profile, ToolOutput, ToolSpec};
@@ -116,23 +116,29 @@ impl Bash {
         }
         let workspace = self.files.workspace.clone();
         blocking::to_the_end(move || {
-            let found = fixed(&*rules, workspace.path())?.files;
-            let mut made: Vec<PathBuf> = found.into_iter().collect();
+            let mut made: Vec<PathBuf> = now_fixed(&*rules, workspace.path()).into_iter().collect();
             made.retain(|path| !before.contains(path));
             made.sort();
             if made.is_empty() {
                 return Ok(Vec::new());
             }
             let folder = scratch.open()?;
-            let told = made.iter().map(|path| {
-                let below = path.strip_prefix(workspace.path()).unwrap_or(path);
+            let mut told = Vec::new();
+            for path in made {
+                let below = path.strip_prefix(workspace.path()).unwrap_or(&path);
+                let found = Unwanted::find(workspace.dir(), below);
+                // Somebody else may have put a link on the way: then it is another file.
+                let Some(found) = found.ok().filter(|found| found.path == path) else { continue };
                 let name = below.display();
-                match set_aside(workspace.dir(), below, &folder.dir) {
-                    Ok(kept) => format!("{name} was moved to {}", folder.path.join(kept).display()),
+                told.push(match found.put_into(&folder.dir) {
+                    Ok(Gone::Moved(kept)) => {
+                        format!("{name} was moved to {}", folder.path.join(kept).display())
+                    }
+                    Ok(Gone::Removed) => format!("{name} was removed"),
                     Err(error) => format!("{name} could not be moved away: {error}"),
-                }
-            });
-            Ok(told.collect())
+                });
+            }
+            Ok(told)
         })
         .await
     }
@@ -148,12 +154,12 @@ impl Bash {
         confinement.readable.extend(read_only.map(|folder| folder.path().to_owned()));
         if let Some(rules) = self.files.rules.clone()
             && confinement.profile != Profile::Full
-            && (rules.hide_some() || rules.deny_some_changes())
+            && (rules.hide_some() || rules.deny_some_changes() || !rules.elsewhere().is_empty())
         {
             let root = self.files.workspace.path().to_owned();
             let look = move || Ok((unseen(&*rules, &root)?, fixed(&*rules, &root)?));
             let (unseen, fixed) = blocking::to_the_end(look).await?;
-            (confinement.hidden, confinement.fixed) = (unseen.places, fixed.places);
+            (confinement.hidden, confinement.fixed) = (unseen, fixed.places);
             files = fixed.files;
         }
         Ok((confinement, files))

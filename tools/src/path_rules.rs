@@ -1,7 +1,7 @@
 //! Rules about files, asked once a file is open: only then it is known which one it is. A rule that
 //! looks at a path before sees what the path says, not where its links lead.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a tool wants with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,26 @@ pub trait PathRules: Send + Sync {
     /// True when it may refuse that something in this folder is read, however deep.
     fn hide_some_in(&self, _folder: &Path) -> bool {
         self.hide_some()
+    }
+
+    /// Folders beside the workspace for which the same holds: the checkout that it is a worktree of.
+    fn checkouts(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Folders anywhere on the machine in which rules deny that something is read.
+    fn elsewhere(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// True when a rule denies that what is really at `real` is read, whoever is asked.
+    fn denies_read(&self, _real: &Path) -> bool {
+        false
+    }
+
+    /// True when there may be something in this folder of which that is denied, however deep.
+    fn denies_some_reads_in(&self, _folder: &Path) -> bool {
+        false
     }
 
     /// True when a rule denies that the file which is really at `real` is changed, whoever is asked.

@@ -12,7 +12,10 @@ const LOOKED_AT: usize = 200_000;
 /// Places that can be hidden, at most: each is a mount.
 const HIDDEN: usize = 1_000;
 
-/// What is below a folder and kept back.
+/// A name that no file has.
+const SOMETHING: &str = "\u{1}";
+
+/// What is below a folder and may not be changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeptBack {
     /// To be mounted over: folders where that is all there is in them, else files.
@@ -21,16 +24,27 @@ pub(crate) struct KeptBack {
     pub files: HashSet<PathBuf>,
 }
 
-/// What is below `root` and may not be read, as `rules` say.
+/// What may not be read, as `rules` say: in the workspace at `root`, in the checkout that it is of, and
+/// elsewhere so far as it is denied.
 ///
 /// # Errors
 /// When it is too much to find or to hide.
-pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<KeptBack, Failure> {
-    let is_refused = |path: &Path| rules.refuse(Usage::Read, Reached::Found, path, path).is_some();
-    match rules.hide_some() {
-        true => found(root, &is_refused, &|folder| rules.hide_some_in(folder)),
-        false => Ok(KeptBack::default()),
+pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut places = Vec::new();
+    if rules.hide_some() {
+        let is_refused =
+            |path: &Path| rules.refuse(Usage::Read, Reached::Found, path, path).is_some();
+        for root in [root.to_owned()].into_iter().chain(rules.checkouts()) {
+            let found = found(&root, &is_refused, &|folder| rules.hide_some_in(folder))?;
+            places.extend(found.places);
+        }
     }
+    for folder in rules.elsewhere() {
+        let is_denied = |path: &Path| rules.denies_read(path);
+        let matters = |folder: &Path| folder != root && rules.denies_some_reads_in(folder);
+        places.extend(found(&folder, &is_denied, &matters)?.places);
+    }
+    Ok(places)
 }
 
 /// The same of what may not be changed.
@@ -46,12 +60,29 @@ pub(crate) fn fixed(rules: &dyn PathRules, root: &Path) -> Result<KeptBack, Fail
     }
 }
 
+/// Every file and link below `root` that may not be changed, however many there are.
+pub(crate) fn now_fixed(rules: &dyn PathRules, root: &Path) -> HashSet<PathBuf> {
+    let matters = |folder: &Path| rules.deny_some_changes_in(folder);
+    let refused = |path: &Path| rules.denies_change(path);
+    let mut search = Search {
+        refused: &refused,
+        matters: &matters,
+        looked_at: 0,
+        at_most: usize::MAX,
+        files: HashSet::new(),
+    };
+    // Without a limit it does not fail.
+    let _ = search.below(root);
+    search.files
+}
+
 fn found(
     root: &Path,
     refused: &dyn Fn(&Path) -> bool,
     matters: &dyn Fn(&Path) -> bool,
 ) -> Result<KeptBack, Failure> {
-    let mut search = Search { refused, matters, looked_at: 0, files: HashSet::new() };
+    let (looked_at, at_most) = (0, LOOKED_AT);
+    let mut search = Search { refused, matters, looked_at, at_most, files: HashSet::new() };
     let (mut places, free) = search.below(root)?;
     if !free {
         // Nothing in it is free, and it must be there all the same.
@@ -72,6 +103,7 @@ struct Search<'r> {
     /// Whether there may be something in a folder.
     matters: &'r dyn Fn(&Path) -> bool,
     looked_at: usize,
+    at_most: usize,
     files: HashSet<PathBuf>,
 }
 
@@ -84,7 +116,7 @@ impl Search<'_> {
         }
         for path in children(folder) {
             self.looked_at += 1;
-            if self.looked_at > LOOKED_AT {
+            if self.looked_at > self.at_most {
                 return Err(Failure(format!(
                     "not run: there are rules about files, and more than {LOOKED_AT} files to hold \
                      against them; use the file tools"
@@ -98,14 +130,17 @@ impl Search<'_> {
                     false => kept_back.push(path),
                 }
                 free |= any;
+            } else if metadata.is_symlink() {
+                // It leads to what is kept back itself, or outside, where others decide. But it may
+                // stand where a folder would in which everything is kept back.
+                if (self.refused)(&path) || (self.refused)(&path.join(SOMETHING)) {
+                    self.files.insert(path);
+                }
             } else if (self.refused)(&path) {
                 self.files.insert(path.clone());
-                // A link leads to what is kept back itself, or outside, where others decide.
-                if !metadata.is_symlink() {
-                    kept_back.push(path);
-                }
+                kept_back.push(path);
             } else {
-                free |= !metadata.is_symlink();
+                free = true;
             }
         }
         Ok((kept_back, free))
@@ -144,7 +179,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "x").unwrap();
         }
-        let mut found = unseen(&NoSecrets, root).unwrap().places;
+        let mut found = unseen(&NoSecrets, root).unwrap();
         found.sort();
         let expected = ["a/secret.key", "b", "secrets"].map(|name| root.join(name));
         assert_eq!(found, expected);

@@ -160,7 +160,8 @@ impl Common {
     ) -> Result<RuntimeConfig, Failure> {
         let environment = self.environment.for_processes.clone();
         let Environment { config_folder, data_folder, .. } = &self.environment;
-        let own = [config_folder, data_folder].into_iter().flatten().cloned();
+        let own = [config_folder, data_folder].into_iter().flatten();
+        let own = own.chain(&self.environment.key_files).cloned();
         let mut models = config.model.value.iter().cloned();
         let launcher = self.launcher.clone().with_limits(config.command.limits());
         let mut runtime = RuntimeConfig {

@@ -5,7 +5,7 @@ use linux_keyutils::{KeyRing, KeyRingIdentifier};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What names of variables hold that hold secrets.
 const MARKS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "WEBHOOK"];
@@ -38,6 +38,15 @@ pub fn of_file(name: &str) -> Option<String> {
     let mut text = String::new();
     file.take(FILE_BYTES).read_to_string(&mut text).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The files that variables such as `ANTHROPIC_API_KEY_FILE` name.
+pub fn files() -> Vec<PathBuf> {
+    let named = std::env::vars_os().filter_map(|(name, path)| {
+        let name = name.to_str()?.strip_suffix("_FILE")?.to_owned();
+        is_secret(&name).then(|| PathBuf::from(path))
+    });
+    named.filter_map(|path| std::path::absolute(path).ok()).collect()
 }
 
 /// The value of the key `posse:NAME` in a keyring of the kernel: the session's, or the user's.

@@ -410,3 +410,48 @@ async fn what_may_not_be_changed_is_not_made_through_the_shell_either() {
     assert_eq!(world.read("old.lock"), "as it was\n");
     assert_eq!(world.read("a/free"), "new\n");
 }
+
+#[tokio::test]
+async fn what_a_command_made_against_rules_cannot_be_kept_by_tricks() {
+    let long = format!("{}.lock", "n".repeat(240));
+    let make = format!(
+        "touch {long}; mkdir shut; touch shut/x.lock; chmod 555 shut; mkdir real; echo x > real/x; \
+         ln -s real docs; for i in $(seq 1100); do mkdir d$i; touch d$i/free d$i/x.lock; done"
+    );
+    let world = gullible(vec![bash(&make)]).await;
+    let arguments = ["run", "--deny", "Edit(docs/**)", "--deny", "Edit(*.lock)", "go"];
+    world.run(&arguments).await.expect(0);
+    for name in [&long, "shut/x.lock", "docs", "d1/x.lock", "d1100/x.lock"] {
+        assert!(world.work().join(name).symlink_metadata().is_err(), "{name}");
+    }
+    assert!(world.work().join("d1100/free").exists());
+}
+
+#[tokio::test]
+async fn what_may_not_be_read_outside_of_the_workspace_is_not_read_either() {
+    let world = gullible(vec![bash("cat ~/notes/a ~/plain /etc/hostname; true")]).await;
+    let home = world.home();
+    std::fs::create_dir(home.join("notes")).unwrap();
+    std::fs::write(home.join("notes/a"), "the canary\n").unwrap();
+    std::fs::write(home.join("plain"), "can be read\n").unwrap();
+    let name = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+    let arguments = ["run", "--deny", "Read(~/notes/**)", "--deny", "Read(//etc/hostname)", "go"];
+    world.run(&arguments).await.expect(0);
+    let told = told(&world);
+    assert!(told.contains("can be read") && !told.contains("the canary"), "{told}");
+    assert!(name.trim().is_empty() || !told.contains(&format!("{}\n", name.trim())), "{told}");
+}
+
+#[tokio::test]
+async fn a_file_that_holds_a_key_is_hidden_from_commands() {
+    let world = gullible(vec![bash("base64 ~/keys/anthropic; ls ~/keys; true")]).await;
+    let path = world.home().join("keys/anthropic");
+    std::fs::create_dir(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "sk-canary-8f3b1c\n").unwrap();
+    let mut command = world.command(&["run", "go"]);
+    command.env_remove("ANTHROPIC_API_KEY").env("ANTHROPIC_API_KEY_FILE", &path);
+    crate::world::started(command).end().await.expect(0);
+    let told = told(&world);
+    assert!(told.contains("anthropic") && !told.contains("c2stY2"), "{told}");
+    assert!(!told.contains("[redacted]"), "it was not even read: {told}");
+}

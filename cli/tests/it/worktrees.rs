@@ -98,6 +98,51 @@ async fn the_shell_of_a_child_in_a_worktree_cannot_change_the_main_checkout() {
 /// Whoever worked in the worktree may have said in its file `.git` that the repository is elsewhere,
 /// in a place whose settings run programs.
 #[tokio::test]
+async fn a_child_in_a_worktree_reads_no_more_of_the_main_checkout_than_its_caller() {
+    // The file `.git` of a worktree says where its checkout is.
+    let look = "origin=$(sed 's/^gitdir: //; s,/.git/worktrees/.*,,' .git); echo at $origin; \
+                cat a.txt $origin/b.txt $origin/secret.txt $origin/sec/s sec/s; true";
+    let world = repository([bash(look), Reply::text("x")]).await;
+    std::fs::create_dir(world.work().join("sec")).unwrap();
+    world.write("sec/s", "the canary\n");
+    git(&world.work(), &["add", "."]);
+    git(&world.work(), &["commit", "--quiet", "-m", "second"]);
+    world.write("secret.txt", "the canary\n");
+    world.write("b.txt", "plain\n");
+    let absolute = format!("Read(/{}/sec/**)", world.work().canonicalize().unwrap().display());
+    let deny = ["--deny", "Read(secret.txt)", "--deny", &absolute];
+    let arguments = [&["run", "--agents", AGENTS][..], &deny, &["lead"]].concat();
+    world.run(&arguments).await.expect(0);
+    let told: Vec<String> =
+        world.fake.requests().iter().flat_map(|request| request.tool_results()).collect();
+    let told = told.join("\n");
+    assert!(told.contains("one\n") && told.contains("plain\n"), "{told}");
+    assert!(!told.contains("the canary"), "{told}");
+}
+
+#[tokio::test]
+async fn a_filter_of_the_repository_changes_neither_hooks_nor_settings() {
+    let world = repository(edit()).await;
+    let git_folder = world.work().join(".git");
+    let script = world.work().join("filter.sh");
+    let text = format!(
+        "#!/bin/sh\necho evil > {0}/hooks/post-checkout\necho evil >> {0}/config\ncat\n",
+        git_folder.display()
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let smudge = format!("{} %f", script.display());
+    git(&world.work(), &["config", "filter.odd.smudge", &smudge]);
+    world.write(".gitattributes", "* filter=odd\n");
+    git(&world.work(), &["add", "."]);
+    git(&world.work(), &["commit", "--quiet", "-m", "second"]);
+    let before = std::fs::read(git_folder.join("config")).unwrap();
+    world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert!(!git_folder.join("hooks/post-checkout").exists());
+    assert_eq!(std::fs::read(git_folder.join("config")).unwrap(), before);
+}
+
+#[tokio::test]
 async fn what_a_child_writes_into_its_git_file_is_not_believed() {
     let attack = "evil=$POSSE_SCRATCH/evil; git init --quiet $evil; git -C $evil config \
         core.fsmonitor \"touch $PWD/../ran\"; rm -f .git; echo \"gitdir: $evil/.git\" > .git; \

@@ -8,7 +8,7 @@ use super::subject::{Extent, Target};
 use super::{Policy, path};
 use posse_protocol::Mode;
 use posse_tools::{PathRules, Reached, Usage};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a policy says about files that are open.
@@ -84,6 +84,22 @@ impl PathRules for FileRules {
         // Outside of a scope everything is refused.
         policy.scopes.iter().any(|scope| scope.have_paths_for("Read"))
             || policy.deny.reach_into("Read", &target)
+    }
+
+    fn checkouts(&self) -> Vec<PathBuf> {
+        self.0.origin.iter().map(PathBuf::from).collect()
+    }
+
+    fn elsewhere(&self) -> Vec<PathBuf> {
+        self.0.deny.folders_elsewhere("Read").map(PathBuf::from).collect()
+    }
+
+    fn denies_read(&self, real: &Path) -> bool {
+        target(real).is_some_and(|target| self.0.deny.path_rule("Read", &target).is_some())
+    }
+
+    fn denies_some_reads_in(&self, folder: &Path) -> bool {
+        target(folder).is_some_and(|target| self.0.deny.reach_into("Read", &target))
     }
 
     fn deny_some_changes_in(&self, folder: &Path) -> bool {

@@ -152,6 +152,22 @@ impl PathPattern {
     }
 }
 
+/// The folder that `pattern` counts from, as it is written, if that is not the workspace.
+pub(crate) fn folder_elsewhere(pattern: &str, roots: Roots<'_>) -> Option<String> {
+    if pattern.starts_with("//") {
+        return Some("/".to_owned());
+    }
+    let of_home = pattern == "~" || pattern.starts_with("~/");
+    roots.home.filter(|_| of_home).map(str::to_owned)
+}
+
+/// `pattern`, if it is an absolute one of something in the checkout that the workspace is a worktree
+/// of, as a pattern of the workspace.
+pub(crate) fn in_worktree(pattern: &str, roots: Roots<'_>) -> Option<String> {
+    let below = pattern.strip_prefix("//")?.strip_prefix(roots.origin?.trim_start_matches('/'))?;
+    below.starts_with('/').then(|| below.to_owned())
+}
+
 /// The names of `path`, which is absolute and without `.` and `..`, below `folder`, if it is in there.
 pub(crate) fn below<'p>(path: &'p str, folder: &str) -> Option<Vec<&'p str>> {
     let rest = path.strip_prefix(folder)?;

@@ -1,7 +1,7 @@
 //! Rules of one kind, compiled so that a call is held against the few that can be about it.
 
 use super::command::{CommandPattern, Fit};
-use super::path::{Case, PathPattern, Roots, below};
+use super::path::{self, Case, PathPattern, Roots, below};
 use super::program::base;
 use super::rule::{Rule, RuleError, Tools, What};
 use super::shell::Word;
@@ -31,6 +31,8 @@ struct OfTool {
     paths: Vec<(String, Vec<(PathPattern, String)>)>,
     /// How these compare paths.
     case: Option<Case>,
+    /// Folders outside of the workspace that some count from, as they are written.
+    elsewhere: Vec<String>,
     /// By the name of their program.
     commands: HashMap<String, Vec<(CommandPattern, String)>>,
     /// A rule about commands, if there is one: for commands of which nothing can be told.
@@ -87,8 +89,16 @@ impl Rules {
             match &rule.what {
                 What::All => of_tool.every = Some(text),
                 What::Path(pattern) => {
+                    of_tool.elsewhere.extend(path::folder_elsewhere(pattern, roots));
+                    // What names the checkout that a worktree is of means the worktree too.
+                    let inside = path::in_worktree(pattern, roots);
+                    let both = [Some(pattern.as_str()), inside.as_deref()];
                     // A run in a worktree sees the checkout that it is of as well.
-                    for workspace in [Some(roots.workspace), roots.origin].into_iter().flatten() {
+                    let workspaces = [Some(roots.workspace), roots.origin];
+                    let all = both.into_iter().flatten().flat_map(|pattern| {
+                        workspaces.into_iter().flatten().map(move |workspace| (pattern, workspace))
+                    });
+                    for (pattern, workspace) in all {
                         let roots = Roots { workspace, ..roots };
                         let compiled =
                             PathPattern::parse(pattern, roots, case).map_err(|reason| {
@@ -145,6 +155,16 @@ impl Rules {
     /// True when one is about paths that `tool` is called with.
     pub(crate) fn have_paths_for(&self, tool: &str) -> bool {
         self.by_tool.get(tool).is_some_and(|rules| !rules.paths.is_empty())
+    }
+
+    /// The folders outside of the workspace that rules about paths count from, for `tool`.
+    pub(crate) fn folders_elsewhere(&self, tool: &str) -> impl Iterator<Item = &str> {
+        let rules = self.by_tool.get(tool).into_iter();
+        let mut folders: Vec<&str> =
+            rules.flat_map(|it| &it.elsewhere).map(String::as_str).collect();
+        folders.sort_unstable();
+        folders.dedup();
+        folders.into_iter()
     }
 
     /// The rule about paths that may mean this one.

@@ -51,7 +51,10 @@ impl<'a> Git<'a> {
     pub(super) fn writing(launcher: &'a Launcher, worktree: &Worktree, besides: &Path) -> Self {
         let folder = PathBuf::from(&worktree.repository);
         let mut confinement = Confinement::workspace_write();
-        confinement.writable = vec![besides.to_owned(), PathBuf::from(&worktree.data)];
+        let data = PathBuf::from(&worktree.data);
+        // What it runs or obeys stays as it is, whatever a filter of the repository does.
+        confinement.fixed = ["hooks", "config"].map(|name| data.join(name)).to_vec();
+        confinement.writable = vec![besides.to_owned(), data];
         Git { launcher, folder, explicit: None, confinement }
     }
 

@@ -3,7 +3,7 @@
 //! Asked about a file that is open, by where it really is: links, renames and other ways to write
 //! a name make no difference.
 
-use super::protected::{GIT, IN_GIT, IN_HOME, PROTECTED, UNWANTED_IN_GIT};
+use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of};
 use super::{Confinement, secrets};
 use crate::path_rules::{PathRules, Reached, Usage};
 use posse_protocol::Profile;
@@ -65,13 +65,20 @@ impl FileRules {
         let protected = match names.as_slice() {
             [GIT] => true,
             [GIT, inside, ..] => {
-                IN_GIT.contains(inside)
-                    || UNWANTED_IN_GIT.contains(inside)
-                    || !self.workspace.join(GIT).join("HEAD").exists()
+                IN_GIT.contains(inside) || !self.workspace.join(GIT).join(HEAD).exists()
             }
+            ["head", ..] if data_of(&self.workspace).is_none() => true,
             [name, ..] => PROTECTED.contains(name),
             [] => false,
         };
+        // A repository that is not in its usual place.
+        let data = data_of(&self.workspace);
+        let in_data = data.and_then(|data| real.strip_prefix(data).ok().map(Path::to_owned));
+        let protected = protected
+            || in_data.is_some_and(|below| {
+                let first = below.iter().next().map(|name| name.to_string_lossy().to_lowercase());
+                first.is_some_and(|name| IN_GIT.contains(&name.as_str()))
+            });
         let why =
             "it is run or obeyed outside of what confines this agent; ask the user to change it";
         (protected || in_home).then(|| why.to_owned())
@@ -97,6 +104,22 @@ impl PathRules for FileRules {
 
     fn hide_some_in(&self, folder: &Path) -> bool {
         self.further.as_ref().is_some_and(|it| it.hide_some_in(folder))
+    }
+
+    fn checkouts(&self) -> Vec<PathBuf> {
+        self.further.as_ref().map(|it| it.checkouts()).unwrap_or_default()
+    }
+
+    fn elsewhere(&self) -> Vec<PathBuf> {
+        self.further.as_ref().map(|it| it.elsewhere()).unwrap_or_default()
+    }
+
+    fn denies_read(&self, real: &Path) -> bool {
+        self.further.as_ref().is_some_and(|it| it.denies_read(real))
+    }
+
+    fn denies_some_reads_in(&self, folder: &Path) -> bool {
+        self.further.as_ref().is_some_and(|it| it.denies_some_reads_in(folder))
     }
 
     fn deny_some_changes_in(&self, folder: &Path) -> bool {

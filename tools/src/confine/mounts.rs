@@ -1,10 +1,11 @@
 //! What a command in a box of bubblewrap's finds where: the whole machine, to be read; in it
 //! private folders, what it may change, and gaps where secrets are.
 
-use super::protected::{GIT, IN_GIT, IN_HOME, PROTECTED};
+use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of};
 use super::secrets;
 use super::walls::{Link, Walls};
 use posse_protocol::Profile;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -105,7 +106,9 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         show("/etc/resolv.conf".as_ref(), Access::Read);
     }
     walls.homes.iter().for_each(|home| show(home, Access::Read));
-    walls.readable.iter().for_each(|path| show(path, Access::Read));
+    walls.readable.iter().filter(|path| is_apart(path, walls)).for_each(|path| {
+        show(path, Access::Read);
+    });
     let writes = walls.profile == Profile::WorkspaceWrite;
     show(&walls.workspace, if writes { Access::Write } else { Access::Read });
     walls.writable.iter().for_each(|path| show(path, Access::Write));
@@ -124,9 +127,41 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         // Own folders may lie in one that is hidden: the database's, or another person's home.
         mounts.push(Mount::Gap { path });
     }
+    if writes {
+        let held = held(&mounts, walls);
+        mounts.extend(held);
+    }
     mounts.sort_by_key(Mount::order);
     mounts.dedup();
     without_covered(mounts)
+}
+
+/// True for a folder that lies where no confined command can have put a link in its place.
+fn is_apart(path: &Path, walls: &Walls) -> bool {
+    let writable = std::iter::once(&walls.workspace).chain(&walls.writable);
+    let inside = |path: &Path| writable.clone().any(|folder| path.starts_with(folder));
+    path.canonicalize().is_ok_and(|real| real == *path && !inside(path))
+}
+
+/// The folders around what is fixed or hidden in places that can be changed, each as a mount of its
+/// own: otherwise one could be moved away with all that is in it, and another put in its place.
+fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
+    let is_kept = |mount: &&Mount| match mount {
+        Mount::Gap { .. } | Mount::Shown { access: Access::Read, .. } => true,
+        Mount::Shown { access: Access::Write, .. } | Mount::Private { .. } => false,
+    };
+    let kept: Vec<&Path> = mounts.iter().filter(is_kept).map(Mount::path).collect();
+    let roots: Vec<&PathBuf> = std::iter::once(&walls.workspace).chain(&walls.writable).collect();
+    let mut held = BTreeSet::new();
+    for path in &kept {
+        let Some(root) = roots.iter().find(|root| path.starts_with(root)) else { continue };
+        let around = path.ancestors().skip(1).take_while(|it| it != root);
+        // What is in something that cannot be changed stays as it is.
+        held.extend(around.filter(|it| !kept.iter().any(|kept| it.starts_with(kept))));
+    }
+    held.into_iter()
+        .map(|path| Mount::Shown { path: path.to_owned(), access: Access::Write })
+        .collect()
 }
 
 /// Leaves out gaps in what is not seen anyway: nothing can be mounted there.
@@ -151,7 +186,7 @@ fn guarded(walls: &Walls) -> Vec<(PathBuf, Access)> {
         return paths.collect();
     }
     // A file that leads to a repository elsewhere, or somebody's empty folder, is only read.
-    let repository = git.join("HEAD").symlink_metadata().is_ok();
+    let repository = git.join(HEAD).symlink_metadata().is_ok();
     let access = if repository { Access::Write } else { Access::Read };
     paths.chain([(git, access)]).collect()
 }
@@ -160,9 +195,10 @@ fn guarded(walls: &Walls) -> Vec<(PathBuf, Access)> {
 pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
     let workspace = &walls.workspace;
     let mut paths: Vec<PathBuf> = PROTECTED.iter().map(|name| workspace.join(name)).collect();
-    let git = workspace.join(GIT);
-    if git.join("HEAD").symlink_metadata().is_ok() {
-        paths.extend(IN_GIT.iter().map(|name| git.join(name)));
+    match data_of(workspace) {
+        Some(data) => paths.extend(IN_GIT.iter().map(|name| data.join(name))),
+        // Or else the workspace itself could be made one.
+        None => paths.push(workspace.join(HEAD)),
     }
     for home in walls.homes.iter().filter(|home| home.starts_with(workspace)) {
         paths.extend(IN_HOME.iter().map(|name| home.join(name)));

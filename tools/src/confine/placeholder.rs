@@ -1,12 +1,13 @@
 //! What holds the place of protected names that do not exist, while commands run.
 //!
 //! Only what exists can be mounted over. So a missing name gets an empty folder, which git does
-//! not see, and which is told from others by its mode. The last command in a workspace to end
+//! not see, and which is told from others by its mode; where git would stop at a folder, a file that
+//! says nothing. The last command in a workspace to end
 //! removes them: removing one takes the mount away from every command that still runs. Who runs
 //! there is told by a lock on the workspace. What a crash leaves, the next command removes.
 
 use super::mounts::protected;
-use super::protected::{GIT, UNWANTED_IN_GIT};
+use super::protected::{COMMON_FOLDER, GIT, WORKTREE_CONFIG};
 use super::walls::Walls;
 use posse_protocol::Profile;
 use rustix::fs::{
@@ -18,8 +19,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// No folder that people make is like this: sticky, and closed to writers.
+/// Nothing that people make is like this: sticky, and closed to writers.
 const MODE: RawMode = 0o1555;
+const FILE_MODE: RawMode = 0o1444;
 const STICKY: RawMode = 0o1000;
 const WRITABLE: RawMode = 0o222;
 
@@ -28,8 +30,6 @@ pub(crate) struct Placeholders {
     workspace: File,
     /// Where they are or would be.
     paths: Vec<PathBuf>,
-    /// What was not there and must not be there afterwards.
-    unwanted: Vec<PathBuf>,
     locked: bool,
 }
 
@@ -46,9 +46,7 @@ impl Placeholders {
         let locked = flock(&workspace, FlockOperation::LockShared).is_ok();
         let mut paths = vec![root.join(GIT)];
         paths.extend(protected(walls));
-        let unwanted = UNWANTED_IN_GIT.iter().map(|name| root.join(GIT).join(name));
-        let unwanted = unwanted.filter(|path| path.symlink_metadata().is_err()).collect();
-        let placeholders = Placeholders { workspace, paths, unwanted, locked };
+        let placeholders = Placeholders { workspace, paths, locked };
         for path in &placeholders.paths {
             if let Err(error) = put_up(path) {
                 placeholders.take_down();
@@ -61,9 +59,6 @@ impl Placeholders {
     /// Takes them down, unless others still need them. For when the command and all it started are
     /// dead.
     pub(crate) fn take_down(&self) {
-        for path in &self.unwanted {
-            let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
-        }
         let last =
             self.locked && flock(&self.workspace, FlockOperation::NonBlockingLockExclusive).is_ok();
         if last {
@@ -80,7 +75,7 @@ fn put_up(path: &Path) -> io::Result<()> {
             Err(io::Error::other(format!("{} {why}", path.display())))
         }
         Ok(_) => Ok(()),
-        Err(Errno::NOENT) => match rustix::fs::mkdir(path, Mode::from_raw_mode(MODE)) {
+        Err(Errno::NOENT) => match make(path) {
             // Who cannot write there is no danger there; and another command may have been first.
             Ok(()) | Err(Errno::EXIST | Errno::ACCESS | Errno::PERM | Errno::ROFS) => Ok(()),
             Err(error) => Err(error.into()),
@@ -88,6 +83,31 @@ fn put_up(path: &Path) -> io::Result<()> {
         // Not below a folder.
         Err(Errno::NOTDIR) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+fn make(path: &Path) -> Result<(), Errno> {
+    let Some(content) = content_of(path) else {
+        return rustix::fs::mkdir(path, Mode::from_raw_mode(MODE));
+    };
+    // Under its name only when it is whole: git may look at any moment.
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let around = path.parent().unwrap_or(path);
+    let hidden = around.join(format!("posse-{}-{}", std::process::id(), content.len()));
+    let file = open(&hidden, flags, Mode::from_raw_mode(0o600))?;
+    let made = rustix::io::write(&file, content)
+        .and_then(|_| rustix::fs::fchmod(&file, Mode::from_raw_mode(FILE_MODE)))
+        .and_then(|()| rustix::fs::link(&hidden, path));
+    let _ = rustix::fs::unlink(&hidden);
+    made
+}
+
+/// What is in the file that holds the place of this name, if it is a file.
+fn content_of(path: &Path) -> Option<&'static [u8]> {
+    match path.file_name()?.to_str()? {
+        COMMON_FOLDER => Some(b".\n"),
+        WORKTREE_CONFIG => Some(b""),
+        _ => None,
     }
 }
 
@@ -107,8 +127,14 @@ fn take_down(path: &Path) {
     let named = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(around) = open(around, named, Mode::empty()) else { return };
     let Ok(found) = statat(&around, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
-    let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-    if is_folder && marked(found.st_mode) {
-        let _ = unlinkat(&around, name, AtFlags::REMOVEDIR);
+    if !marked(found.st_mode) {
+        return;
     }
+    let _ = match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => unlinkat(&around, name, AtFlags::REMOVEDIR),
+        FileType::RegularFile if content_of(path).is_some() => {
+            unlinkat(&around, name, AtFlags::empty())
+        }
+        _ => Ok(()),
+    };
 }

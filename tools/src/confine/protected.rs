@@ -1,10 +1,12 @@
 //! What is in a workspace and is run or obeyed by programs outside of any confinement: nobody
 //! confined writes there, whether it exists or not.
 
+use std::path::{Path, PathBuf};
+
 /// Names at the top of a workspace that no confined command and no file tool writes: settings,
 /// agents and hooks of this and other agents, of editors and of the shell, each of which something
 /// outside runs or obeys.
-pub const PROTECTED: [&str; 13] = [
+pub const PROTECTED: [&str; 22] = [
     ".posse",
     "posse.toml",
     ".claude",
@@ -12,10 +14,19 @@ pub const PROTECTED: [&str; 13] = [
     ".codex",
     ".gemini",
     ".cursor",
+    ".windsurf",
+    ".zed",
+    ".opencode",
+    "opencode.json",
+    ".kiro",
+    ".roo",
+    ".continue",
+    ".aider.conf.yml",
     ".vscode",
     ".idea",
     ".devcontainer",
     ".envrc",
+    ".mise.toml",
     ".husky",
     ".gitmodules",
 ];
@@ -23,12 +34,33 @@ pub const PROTECTED: [&str; 13] = [
 /// Where git keeps a repository.
 pub(super) const GIT: &str = ".git";
 
-/// What git runs or obeys in there. The repositories of submodules and worktrees lie in there too.
-pub(super) const IN_GIT: [&str; 4] = ["hooks", "config", "modules", "worktrees"];
+/// What makes a folder one, together with others.
+pub(super) const HEAD: &str = "HEAD";
 
-/// What would make git obey another file. There cannot be something harmless in their place: git
-/// stops at it. So they are taken away when they were not there before.
-pub(super) const UNWANTED_IN_GIT: [&str; 2] = ["commondir", "config.worktree"];
+/// What git runs or obeys in there. The repositories of submodules and worktrees lie in there too.
+pub(super) const IN_GIT: [&str; 6] =
+    ["hooks", "config", "modules", "worktrees", COMMON_FOLDER, WORKTREE_CONFIG];
+
+/// Would make git obey the settings and hooks of another folder; harmless when it names the folder
+/// that it is in.
+pub(super) const COMMON_FOLDER: &str = "commondir";
+
+/// More settings; harmless when it is empty.
+pub(super) const WORKTREE_CONFIG: &str = "config.worktree";
+
+/// The data of the repository whose files are in `workspace`, if they are in there too: in the usual
+/// place, where a file says, or, of a repository without files, right there.
+pub(super) fn data_of(workspace: &Path) -> Option<PathBuf> {
+    let git = workspace.join(GIT);
+    let named = std::fs::read(&git).ok().and_then(|text| {
+        let text = String::from_utf8(text).ok()?;
+        let folder = workspace.join(text.strip_prefix("gitdir:")?.trim());
+        folder.canonicalize().ok().filter(|it| it.starts_with(workspace))
+    });
+    let bare = workspace.join("objects").is_dir().then(|| workspace.to_owned());
+    let mut all = [Some(git), named, bare].into_iter().flatten();
+    all.find(|folder| folder.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir()))
+}
 
 /// What is run or obeyed in a home folder, should somebody work there.
 pub(super) const IN_HOME: [&str; 20] = [

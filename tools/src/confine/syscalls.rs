@@ -1,7 +1,7 @@
 //! Which system calls no confined command makes, and which only some may not.
 
 use super::program::{Refusal, When};
-use libc::{EAFNOSUPPORT, ENOSYS, EPERM};
+use libc::{EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM};
 
 /// Flags of `clone` and `unshare` that make a namespace, in which there would be new powers.
 const NAMESPACES: u32 = (libc::CLONE_NEWNS
@@ -176,6 +176,8 @@ pub(super) fn always() -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = refuse(NEVER, EPERM).collect();
     refusals.extend(refuse(NEVER_HERE, EPERM));
     refusals.extend(refuse(UNKNOWN, ENOSYS));
+    // Takes room on a disk that is not counted as written. Programs write instead.
+    refusals.extend(refuse(&[libc::SYS_fallocate], EOPNOTSUPP));
     refusals.extend([TIOCSTI, TIOCLINUX, TIOCSETD].map(ioctl));
     refusals.extend([
         on(libc::SYS_clone, When::AnyBit { argument: 0, bits: NAMESPACES }),

@@ -16,9 +16,16 @@ use std::time::Duration;
 /// How long a command that does nothing may take, confined, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The program, where it is installed on most machines.
+/// The program, and where systems install it. It is looked for nowhere else: what it confines may
+/// write to other folders that PATH names, and it runs outside of any confinement itself.
 const BUBBLEWRAP: &str = "bwrap";
-const USUAL_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
+const FOLDERS: [&str; 5] = [
+    "/usr/bin",
+    "/usr/local/bin",
+    "/bin",
+    "/run/current-system/sw/bin",
+    "/nix/var/nix/profiles/default/bin",
+];
 
 /// Folders of which a command sees little or nothing.
 const HIDDEN: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/home", "/root"];
@@ -70,19 +77,18 @@ impl Launcher {
         self.0.environment.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
     }
 
-    /// Folders in which the user's programs are, where they would be hidden otherwise.
+    /// Folders in which the user's programs are, where they would be hidden otherwise. Those that are
+    /// links are left as they are: whether one leads elsewhere is for whoever shows it to see.
     fn programs(&self) -> impl Iterator<Item = PathBuf> {
         let folders = std::env::split_paths(self.variable("PATH").unwrap_or_default());
         let folders = folders.filter(|path| HIDDEN.iter().any(|hidden| path.starts_with(hidden)));
-        folders.filter_map(|folder| folder.canonicalize().ok()).collect::<Vec<_>>().into_iter()
+        folders.collect::<Vec<_>>().into_iter()
     }
 
-    /// Where the program is. The user's own choice comes first, so a relative path does not count.
+    /// Where the program is.
     fn bubblewrap(&self) -> Option<PathBuf> {
-        let path = self.variable("PATH").unwrap_or_default();
-        let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-        let mut all = folders.chain(USUAL_FOLDERS.iter().map(PathBuf::from));
-        all.find_map(|folder| folder.join(BUBBLEWRAP).canonicalize().ok())
+        let mut all = FOLDERS.iter().map(|folder| Path::new(folder).join(BUBBLEWRAP));
+        all.find_map(|path| path.canonicalize().ok())
     }
 
     /// The user's home folders: as the environment names it, and as the system does.

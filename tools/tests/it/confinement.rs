@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A launcher whose home folder is `home`, with one back end.
-fn launcher(home: &Path, backend: Backend) -> Launcher {
+pub fn launcher(home: &Path, backend: Backend) -> Launcher {
     let mut variables: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| name != "HOME").collect();
     variables.push(("HOME".into(), home.into()));
@@ -24,7 +24,7 @@ fn launcher(home: &Path, backend: Backend) -> Launcher {
 }
 
 /// True when the machine cannot do it, which is then said.
-fn cannot(backend: Backend) -> bool {
+pub fn cannot(backend: Backend) -> bool {
     let Err(reason) = launcher(Path::new("/"), backend).check(backend) else { return false };
     not_tested(&format!("confinement by {backend}: {reason}"));
     true
@@ -42,19 +42,19 @@ pub fn not_tested(what: &str) {
 }
 
 /// Bash within a confinement; everything else as usual.
-struct Shell {
-    fixture: Fixture,
-    tools: Toolbox,
+pub struct Shell {
+    pub fixture: Fixture,
+    pub tools: Toolbox,
 }
 
 impl Shell {
-    fn new(backend: Backend, profile: Profile) -> Shell {
+    pub fn new(backend: Backend, profile: Profile) -> Shell {
         let fixture = Fixture::new();
         let home = fixture.outside();
         Shell::of(fixture, launcher(&home, backend), profile)
     }
 
-    fn of(fixture: Fixture, launcher: Launcher, profile: Profile) -> Shell {
+    pub fn of(fixture: Fixture, launcher: Launcher, profile: Profile) -> Shell {
         let confinement = Confinement { profile, ..Confinement::default() };
         let tools =
             toolset_within(&fixture.workspace, None, Vec::new(), Some(&launcher), &confinement);
@@ -62,7 +62,7 @@ impl Shell {
     }
 
     /// What a command says, whether it failed or not.
-    fn say(&self, command: &str) -> String {
+    pub fn say(&self, command: &str) -> String {
         let input = json!({"command": command, "timeout": 60_000});
         let output = self.fixture.call_with(&self.tools, "Bash", input);
         self.fixture.runtime.block_on(output).joined_text()
@@ -70,14 +70,14 @@ impl Shell {
 
     /// Runs a command that is to fail.
     #[track_caller]
-    fn fails(&self, command: &str) {
+    pub fn fails(&self, command: &str) {
         let text = self.say(&format!("{command} && echo DONE"));
         assert!(!text.contains("DONE"), "{command}: {text}");
     }
 }
 
 /// The names that are in the workspace.
-fn names(shell: &Shell) -> Vec<String> {
+pub fn names(shell: &Shell) -> Vec<String> {
     let entries = std::fs::read_dir(shell.fixture.workspace.path()).unwrap().flatten();
     let mut names: Vec<String> =
         entries.map(|entry| entry.file_name().into_string().unwrap()).collect();

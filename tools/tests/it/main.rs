@@ -6,6 +6,7 @@ mod bash;
 mod bench;
 mod confinement;
 mod edit;
+mod escapes;
 mod failpoints;
 mod fixture;
 mod glob;
