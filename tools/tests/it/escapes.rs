@@ -47,8 +47,8 @@ fn a_link_in_the_place_of_a_folder_to_be_read_uncovers_nothing() {
     std::fs::create_dir(&secrets).unwrap();
     std::fs::write(secrets.join("key"), CANARY).unwrap();
     std::fs::create_dir(shell.fixture.path("skills")).unwrap();
-    symlink(&secrets, shell.fixture.path("skills/one")).unwrap();
-    let text = shell.say(&format!("cat {0}/key skills/one/key; ls {0}", secrets.display()));
+    symlink(secrets.join("key"), shell.fixture.path("skills/one")).unwrap();
+    let text = shell.say(&format!("cat {0}/key skills/one; ls {0}", secrets.display()));
     assert!(!text.contains(CANARY) && !text.contains("key\n"), "{text}");
 }
 
