@@ -4,9 +4,10 @@
 use super::filter::Filter;
 use super::mounts;
 use super::walls::{Link, Walls};
+use posse_protocol::Profile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::Deserialize;
 use std::ffi::OsString;
@@ -14,7 +15,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a box may take to come about.
@@ -61,7 +62,7 @@ impl Bubblewrap {
         option("--json-status-fd", &says);
         let mut inherited = Vec::new();
         let mut gate = None;
-        if let Link::Proxy(_) = &walls.link {
+        if needs_gate(walls) {
             let (waits, opens) = pipe_with(PipeFlags::CLOEXEC)?;
             option("--block-fd", &waits);
             inherited.push(waits);
@@ -113,6 +114,39 @@ impl Bubblewrap {
         None
     }
 
+    /// True when the command waits until it is let in.
+    pub(crate) fn has_gate(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// Whether the workspace in the box is the folder that the run began in. It was mounted by its
+    /// path, and whoever may change what is around it can put another folder or a link there at any
+    /// moment; what is mounted stays.
+    pub(crate) fn holds(&mut self, inside: i32, walls: &Walls) -> io::Result<bool> {
+        let Some(identity) = walls.identity else { return Ok(true) };
+        let root = PathBuf::from(format!("/proc/{inside}/root"));
+        let outside = rustix::fs::stat("/dev")?.st_dev;
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            // It is whole when its own devices are there: it becomes the root only then.
+            match rustix::fs::stat(&root.join("dev")) {
+                Ok(found) if found.st_dev != outside => break,
+                // A bubblewrap that is setuid cannot be looked into.
+                Err(Errno::ACCESS | Errno::PERM) => return Ok(true),
+                _ => {}
+            }
+            let time = Timespec { tv_sec: 0, tv_nsec: 500_000 };
+            let mut events = [PollFd::new(&self.status, PollFlags::IN)];
+            // It is gone, and what it has written says why.
+            if poll(&mut events, Some(&time)).is_ok() && events[0].revents() == PollFlags::HUP {
+                return Ok(true);
+            }
+        }
+        let workspace = walls.workspace.strip_prefix("/").unwrap_or(&walls.workspace);
+        let found = rustix::fs::stat(&root.join(workspace))?;
+        Ok((found.st_dev, found.st_ino) == identity)
+    }
+
     /// Lets the command start, if it waits for that.
     pub(crate) fn open_gate(&mut self) {
         if let Some(mut gate) = self.gate.take() {
@@ -132,6 +166,13 @@ impl Bubblewrap {
         }
         said
     }
+}
+
+/// The command has to wait for its way to the proxy, or until it is seen that its workspace, which it
+/// may change, is the right one.
+fn needs_gate(walls: &Walls) -> bool {
+    let writes = walls.profile == Profile::WorkspaceWrite;
+    matches!(walls.link, Link::Proxy(_)) || (writes && walls.identity.is_some())
 }
 
 fn options(walls: &Walls, folder: &Path) -> Vec<OsString> {

@@ -19,6 +19,8 @@ pub(crate) struct Walls {
     pub link: Link,
     /// Canonical.
     pub workspace: PathBuf,
+    /// Which folder that was when the run began: its device and its number there.
+    pub identity: Option<(u64, u64)>,
     /// Folders beside it that can be changed.
     pub writable: Vec<PathBuf>,
     /// Folders that are shown also where what is around them is hidden.

@@ -124,7 +124,7 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
         Err(error) => return Ok(Some(Report::of(not_confined(&error)))),
     };
     let command = start(order, bubblewrap.as_mut())?;
-    let bridge = match bubblewrap.as_mut().map(|it| bridge(order, it)).transpose() {
+    let bridge = match bubblewrap.as_mut().map(|it| let_in(order, it)).transpose() {
         Ok(bridge) => bridge.flatten(),
         Err(error) => {
             Reaper::of(command).kill_all();
@@ -195,16 +195,23 @@ fn prepare(order: &Order) -> io::Result<Option<Bubblewrap>> {
     boxed.map(|walls| Bubblewrap::prepare(walls, &std::env::current_dir()?)).transpose()
 }
 
-/// Builds the way to the proxy, where there is to be one, and lets the command start.
-fn bridge(order: &Order, bubblewrap: &mut Bubblewrap) -> io::Result<Option<Bridge>> {
-    let Some(Link::Proxy(proxy)) = order.walls.as_ref().map(|walls| &walls.link) else {
+/// Looks at the box before the command is in it, builds the way to the proxy, where there is to be
+/// one, and lets the command start.
+fn let_in(order: &Order, bubblewrap: &mut Bubblewrap) -> io::Result<Option<Bridge>> {
+    let Some(walls) = order.walls.as_ref().filter(|_| bubblewrap.has_gate()) else {
         return Ok(None);
     };
     let inside = bubblewrap.stands();
     let inside = inside.ok_or_else(|| io::Error::other("there is no box around the command"))?;
-    let bridge = Bridge::build(inside, proxy)?;
+    if !bubblewrap.holds(inside, walls)? {
+        return Err(io::Error::other("the workspace was replaced while the command was starting"));
+    }
+    let bridge = match &walls.link {
+        Link::Proxy(proxy) => Some(Bridge::build(inside, proxy)?),
+        Link::None | Link::Open => None,
+    };
     bubblewrap.open_gate();
-    Ok(Some(bridge))
+    Ok(bridge)
 }
 
 /// Starts the command with no input, and both its output streams going into our error stream.

@@ -41,9 +41,10 @@ impl Launcher {
         if backend == Backend::None {
             return Ok(None);
         }
-        require_in_place(workspace)?;
+        let identity = require_in_place(workspace)?;
         let mut walls = self.walls_of(backend, confinement);
         walls.workspace = workspace.path().to_owned();
+        walls.identity = Some(identity);
         // What would be run to confine it must not be for it to write.
         if walls.bubblewrap.starts_with(workspace.path()) {
             let reason = format!("{} is in the workspace", walls.bubblewrap.display());
@@ -60,6 +61,7 @@ impl Launcher {
             profile: confinement.profile,
             link,
             workspace: PathBuf::from("/"),
+            identity: None,
             writable: confinement.writable.clone(),
             readable: confinement.readable.iter().cloned().chain(self.programs()).collect(),
             hidden: self.0.hidden.iter().chain(&confinement.hidden).cloned().collect(),
@@ -156,14 +158,15 @@ impl Launcher {
 }
 
 /// Refuses a workspace that is no longer where it was: the box is made by its path.
-fn require_in_place(workspace: &Workspace) -> Result<(), LaunchError> {
+fn require_in_place(workspace: &Workspace) -> Result<(u64, u64), LaunchError> {
     let moved = || LaunchError::Folder {
         reason: format!("{} was moved or replaced since the run began", workspace.path().display()),
     };
     let there = workspace.path().metadata().map_err(|_| moved())?;
     let open = rustix::fs::fstat(workspace.dir()).map_err(|_| moved())?;
-    match (there.dev(), there.ino()) == (open.st_dev, open.st_ino) {
-        true => Ok(()),
+    let identity = (open.st_dev, open.st_ino);
+    match (there.dev(), there.ino()) == identity {
+        true => Ok(identity),
         false => Err(moved()),
     }
 }

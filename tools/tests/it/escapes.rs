@@ -189,3 +189,39 @@ fn room_on_a_disk_is_not_taken_without_writing() {
     shell.fails("fallocate -l 200M big");
     shell.fails("python3 -c 'import ctypes; c = ctypes.CDLL(None); exit(c.fallocate(open(\"f\", \"w\").fileno(), 0, 0, ctypes.c_long(1 << 20)))'");
 }
+
+#[test]
+fn a_workspace_that_is_swapped_while_a_command_starts_is_not_another() {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    if cannot(Backend::Bubblewrap) {
+        return;
+    }
+    let around = Fixture::new();
+    let (sub, link, outside) = (around.path("sub"), around.path("link"), around.path("outside"));
+    std::fs::create_dir(&sub).unwrap();
+    std::fs::create_dir(&outside).unwrap();
+    symlink(&outside, &link).unwrap();
+    let fixture =
+        Fixture { workspace: posse_tools::Workspace::open(&sub).unwrap(), ..Fixture::new() };
+    let shell = Shell::of(
+        fixture,
+        launcher(&around.outside(), Backend::Bubblewrap),
+        Profile::WorkspaceWrite,
+    );
+    let done = AtomicBool::new(false);
+    let ran = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let _ = renameat_with(CWD, &sub, CWD, &link, RenameFlags::EXCHANGE);
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+        });
+        let write = format!("echo x > {}/pwned; echo ran", sub.display());
+        let ran = (0..60).filter(|_| shell.say(&write).contains("ran\n")).count();
+        done.store(true, Ordering::Relaxed);
+        ran
+    });
+    let found: Vec<_> = std::fs::read_dir(&outside).unwrap().flatten().collect();
+    assert!(found.is_empty(), "{found:?}; {ran} of 60 ran");
+}

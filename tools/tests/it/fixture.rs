@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 pub const CANARY: &str = "canary: must never be read or written";
 
 pub struct Fixture {
-    folder: TempDir,
+    pub folder: TempDir,
     pub workspace: Arc<Workspace>,
     pub scratch: Option<Scratch>,
     pub tools: Toolbox,
