@@ -129,7 +129,7 @@ impl Bubblewrap {
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
             // It is whole when its own devices are there: it becomes the root only then.
-            match rustix::fs::stat(&root.join("dev")) {
+            match rustix::fs::stat(root.join("dev")) {
                 Ok(found) if found.st_dev != outside => break,
                 // A bubblewrap that is setuid cannot be looked into.
                 Err(Errno::ACCESS | Errno::PERM) => return Ok(true),
@@ -143,7 +143,7 @@ impl Bubblewrap {
             }
         }
         let workspace = walls.workspace.strip_prefix("/").unwrap_or(&walls.workspace);
-        let found = rustix::fs::stat(&root.join(workspace))?;
+        let found = rustix::fs::stat(root.join(workspace))?;
         Ok((found.st_dev, found.st_ino) == identity)
     }
 
