@@ -159,11 +159,15 @@ impl Common {
         cassette: Option<Cassette>,
     ) -> Result<RuntimeConfig, Failure> {
         let environment = self.environment.for_processes.clone();
-        let Environment { config_folder, data_folder, .. } = &self.environment;
+        let Environment { config_folder, data_folder, state_folder, .. } = &self.environment;
         let own = [config_folder, data_folder].into_iter().flatten();
         let own = own.chain(&self.environment.key_files).cloned();
-        let mut models = config.model.value.iter().cloned();
         let launcher = self.launcher.clone().with_limits(config.command.limits());
+        let mut launcher = launcher.with_environment(environment).hiding(own);
+        if let Some(state) = state_folder {
+            launcher = launcher.remembering(state.join("sandbox.json"));
+        }
+        let mut models = config.model.value.iter().cloned();
         let mut runtime = RuntimeConfig {
             durability: config.durability.value,
             catalog: config.catalog.value.clone(),
@@ -186,7 +190,7 @@ impl Common {
             lifecycle: config.lifecycle.lifecycle(),
             skills: self.skills(agents.working_folder()),
             agents,
-            launcher: Some(launcher.with_environment(environment).hiding(own)),
+            launcher: Some(launcher),
             max_concurrent: config.max_concurrent.value,
             lanes: config.lanes.caps(),
             recovery: Recovery::Wait,

@@ -11,6 +11,7 @@ mod command;
 mod environment;
 mod guardian;
 mod leash;
+mod memory;
 mod output;
 mod supervisor;
 mod trial;
@@ -24,6 +25,7 @@ use crate::egress::{Listening, Proxy};
 use crate::linux;
 use crate::workspace::Workspace;
 use leash::Leash;
+use memory::Memory;
 use output::{Capture, Meter};
 use posse_protocol::Network;
 use std::io;
@@ -90,6 +92,8 @@ struct Settings {
     limits: CommandLimits,
     /// What no confined command sees.
     hidden: Vec<PathBuf>,
+    /// What earlier processes have found out about back ends.
+    memory: Option<Memory>,
 }
 
 impl Launcher {
@@ -104,6 +108,7 @@ impl Launcher {
             backends: Backends::default(),
             limits: CommandLimits::usual(),
             hidden: Vec::new(),
+            memory: None,
         }))
     }
 
@@ -142,14 +147,22 @@ impl Launcher {
         Launcher(Arc::new(Settings { backends, ..Arc::unwrap_or_clone(self.0) }))
     }
 
+    /// Keeps in `file` which back ends work, and believes what is found there until the machine
+    /// starts again. Without it every process tries them out.
+    #[must_use]
+    pub fn remembering(self, file: PathBuf) -> Launcher {
+        let memory = Some(Memory::in_file(file));
+        Launcher(Arc::new(Settings { memory, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
     /// What will confine a command that reaches this far. The first call tries it out, which takes
-    /// some 20 ms and blocks.
+    /// some 20 ms and blocks, unless it is remembered.
     ///
     /// # Errors
     /// When nothing here can.
     pub fn backend(&self, confinement: &Confinement) -> Result<Backend, Unavailable> {
         let Confinement { profile, network, .. } = confinement;
-        self.0.backends.choose(*profile, network, |backend| self.trial(backend))
+        self.0.backends.choose(*profile, network, |backend| self.recall_or_try(backend))
     }
 
     /// What is started to watch over a command.
@@ -223,8 +236,11 @@ impl Launcher {
         }
         leash.forget();
         fail::fail_point!("tool.launch.exited");
-        let finished = finish(command, heard, output.capture)?;
-        Ok(Finished { confined_by, ..finished })
+        let finished = finish(command, heard, output.capture);
+        if let (Err(LaunchError::NotConfined { .. }), Some(memory)) = (&finished, &self.0.memory) {
+            memory.forget();
+        }
+        Ok(Finished { confined_by, ..finished? })
     }
 
     fn start(

@@ -1,6 +1,7 @@
 //! From a confinement to the walls on this machine, and whether a back end can build them: found
 //! out by running a command that does nothing.
 
+use super::memory::Surroundings;
 use super::supervisor::{Ending, Order, Report};
 use super::{LaunchError, Launcher, MARKER};
 use crate::confine::{Backend, CommandLimits, Confinement, Link, Walls};
@@ -101,6 +102,22 @@ impl Launcher {
         homes.retain(|home| home.parent().is_some());
         homes.dedup();
         homes
+    }
+
+    /// Whether a back end works: as it is remembered, or by a trial that is remembered.
+    pub(super) fn recall_or_try(&self, backend: Backend) -> Result<(), String> {
+        let Some(memory) = &self.0.memory else { return self.trial(backend) };
+        let bubblewrap = self.bubblewrap().filter(|_| backend == Backend::Bubblewrap);
+        let surroundings = Surroundings::of(bubblewrap.as_deref());
+        let Some(surroundings) = surroundings else { return self.trial(backend) };
+        if memory.knows(backend, &surroundings) {
+            return Ok(());
+        }
+        let found = self.trial(backend);
+        if found.is_ok() {
+            memory.keep(backend, surroundings);
+        }
+        found
     }
 
     /// Runs `true` behind the walls of a back end.

@@ -1,0 +1,153 @@
+//! What trials of back ends have found, kept in a file until the machine starts again: a process
+//! that only needs to know whether there is a shell does not try one out each time.
+//!
+//! Only what works is kept, and only for the very same surroundings. What is wrong in spite of that
+//! opens no door: a command that cannot be confined is not run, and the file goes away.
+
+use crate::confine::Backend;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Debug)]
+pub(super) struct Memory(PathBuf);
+
+/// All that a finding rests on.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Surroundings {
+    boot: String,
+    user: u32,
+    /// Whether programs may gain rights, as a bubblewrap that is setuid must.
+    no_new_rights: bool,
+    /// The namespaces of users and of mounts.
+    namespaces: Vec<PathBuf>,
+    /// What builds the walls, if that is a program.
+    program: Option<Identity>,
+}
+
+/// A file, until somebody changes or replaces it.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl Surroundings {
+    /// Those of this process, for a trial with `program`. None when they cannot be told.
+    pub(super) fn of(program: Option<&Path>) -> Option<Self> {
+        let namespace = |name: &str| fs::read_link(Path::new("/proc/self/ns").join(name)).ok();
+        Some(Surroundings {
+            boot: fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?,
+            user: rustix::process::geteuid().as_raw(),
+            no_new_rights: rustix::thread::no_new_privs().ok()?,
+            namespaces: vec![namespace("user")?, namespace("mnt")?],
+            program: match program {
+                Some(path) => Some(Identity::of(path)?),
+                None => None,
+            },
+        })
+    }
+}
+
+impl Identity {
+    fn of(path: &Path) -> Option<Self> {
+        let data = fs::metadata(path).ok()?;
+        Some(Identity {
+            path: path.to_owned(),
+            device: data.dev(),
+            inode: data.ino(),
+            bytes: data.len(),
+            changed: (data.ctime(), data.ctime_nsec()),
+        })
+    }
+}
+
+type Findings = BTreeMap<String, Surroundings>;
+
+impl Memory {
+    pub(super) fn in_file(path: PathBuf) -> Self {
+        Memory(path)
+    }
+
+    /// Whether `backend` has worked in these surroundings.
+    pub(super) fn knows(&self, backend: Backend, surroundings: &Surroundings) -> bool {
+        self.read().get(backend.as_str()) == Some(surroundings)
+    }
+
+    /// Keeps that `backend` works. What cannot be kept is tried again.
+    pub(super) fn keep(&self, backend: Backend, surroundings: Surroundings) {
+        let mut findings = self.read();
+        findings.insert(backend.as_str().to_owned(), surroundings);
+        let _ = self.write(&findings);
+    }
+
+    /// Forgets everything: something that was said to work did not.
+    pub(super) fn forget(&self) {
+        let _ = fs::remove_file(&self.0);
+    }
+
+    fn read(&self) -> Findings {
+        let text = fs::read(&self.0).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    fn write(&self, findings: &Findings) -> io::Result<()> {
+        let folder = self.0.parent().unwrap_or(Path::new("."));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // In one step: another process may be reading it.
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(&serde_json::to_vec(findings)?)?;
+        file.persist(&self.0)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here(program: &Path) -> Surroundings {
+        Surroundings::of(Some(program)).expect("a machine with /proc")
+    }
+
+    #[test]
+    fn what_worked_is_known_until_its_surroundings_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("bwrap");
+        fs::write(&program, "one").unwrap();
+        let memory = Memory::in_file(folder.path().join("state/posse/sandbox.json"));
+        assert!(!memory.knows(Backend::Bubblewrap, &here(&program)));
+        memory.keep(Backend::Bubblewrap, here(&program));
+        assert!(memory.knows(Backend::Bubblewrap, &here(&program)));
+        assert!(!memory.knows(Backend::Landlock, &here(&program)));
+        memory.keep(Backend::Landlock, here(&program));
+        assert!(memory.knows(Backend::Bubblewrap, &here(&program)));
+        let before_a_boot = Surroundings { boot: "another".to_owned(), ..here(&program) };
+        assert!(!memory.knows(Backend::Bubblewrap, &before_a_boot));
+        fs::write(&program, "another").unwrap();
+        assert!(!memory.knows(Backend::Bubblewrap, &here(&program)));
+        assert!(Surroundings::of(Some(Path::new("/no/such/program"))).is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_was_forgotten_is_not_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("bwrap");
+        fs::write(&program, "one").unwrap();
+        let file = folder.path().join("sandbox.json");
+        let memory = Memory::in_file(file.clone());
+        memory.keep(Backend::Bubblewrap, here(&program));
+        memory.forget();
+        assert!(!memory.knows(Backend::Bubblewrap, &here(&program)));
+        fs::write(&file, "{\"bubblewrap\": tr").unwrap();
+        assert!(!memory.knows(Backend::Bubblewrap, &here(&program)));
+        memory.keep(Backend::Bubblewrap, here(&program));
+        assert!(memory.knows(Backend::Bubblewrap, &here(&program)));
+    }
+}
