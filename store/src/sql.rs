@@ -2,6 +2,7 @@
 //! BIGINT, no booleans, no JSON operators, no generated keys. A test prepares each of them.
 
 mod leftovers;
+pub(crate) mod schema;
 mod spending;
 
 pub(crate) use leftovers::leftovers;
@@ -55,7 +56,8 @@ const CALL_COLUMNS: &str = "run, seq, at, root, agent, model, label, purpose, en
     input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, cost";
 pub(crate) const CALL_WIDTH: usize = 16;
 
-/// The schema, one migration an entry; statements are split at `;`.
+/// The schema, one migration an entry; statements are split at `;`. What they make together is in
+/// `schema`.
 pub(crate) const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE runs (

@@ -3,7 +3,7 @@
 use super::header::APPLICATION;
 use super::{BUSY_CODE, PATIENCE, engine_code, engine_error};
 use crate::StoreError;
-use crate::sql::MIGRATIONS;
+use crate::sql::{MIGRATIONS, schema};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 use std::time::{Duration, Instant};
@@ -18,18 +18,17 @@ pub(super) async fn open(
 ) -> Result<SqliteConnection, StoreError> {
     let engine = |error| engine_error(error, path);
     let mut connection = connect(options).await.map_err(engine)?;
-    let version: String = sqlx::query("SELECT sqlite_version()")
-        .fetch_one(&mut connection)
-        .await
-        .map_err(engine)?
-        .get(0);
+    // At once: each question goes to the engine's thread and back.
+    let versions = sqlx::query("SELECT sqlite_version(), user_version FROM pragma_user_version");
+    let versions = versions.fetch_one(&mut connection).await.map_err(engine)?;
+    let version: String = versions.get(0);
     if parse_version(&version) < OLDEST_ENGINE {
         return Err(StoreError::Unusable {
             path: path.to_owned(),
             reason: format!("SQLite {version} is too old; at least 3.51.3 is needed"),
         });
     }
-    if schema_version(&mut connection).await.map_err(engine)? == MIGRATIONS.len() as i64 {
+    if versions.get::<i64, _>(1) == MIGRATIONS.len() as i64 {
         return Ok(connection);
     }
     // Another process may be doing the same: the version is read again under the lock.
@@ -39,19 +38,18 @@ pub(super) async fn open(
     if found > known {
         return Err(StoreError::NewerDatabase { path: path.to_owned(), found, known });
     }
-    for (index, migration) in MIGRATIONS.iter().enumerate().skip(found.max(0) as usize) {
-        for statement in migration.split(';').filter(|statement| !statement.trim().is_empty()) {
-            sqlx::query(AssertSqlSafe(statement.to_owned()))
-                .execute(&mut *change)
-                .await
-                .map_err(engine)?;
-        }
+    // A new database is made at once, an old one step by step.
+    let steps = match found {
+        ..=0 => vec![(known, schema::WHOLE)],
+        _ => (found + 1..).zip(MIGRATIONS.iter().copied().skip(found as usize)).collect(),
+    };
+    for (version, step) in steps {
+        // In one message: each goes to the engine's thread and back.
+        let step = format!(
+            "{step}; PRAGMA user_version = {version}; PRAGMA application_id = {APPLICATION}"
+        );
+        sqlx::raw_sql(AssertSqlSafe(step)).execute(&mut *change).await.map_err(engine)?;
         fail::fail_point!("store.migrate.step");
-        let version = format!("PRAGMA user_version = {}", index + 1);
-        let owner = format!("PRAGMA application_id = {APPLICATION}");
-        for mark in [version, owner] {
-            sqlx::query(AssertSqlSafe(mark)).execute(&mut *change).await.map_err(engine)?;
-        }
     }
     change.commit().await.map_err(engine)?;
     fail::fail_point!("store.migrate.after");
