@@ -29,6 +29,7 @@ use posse_tools::launch::Launcher;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
@@ -232,6 +233,8 @@ pub(crate) struct Inner {
     config: RuntimeConfig,
     /// The model that is taken when nobody names one, once that was looked for.
     choice: OnceCell<Choice>,
+    /// Other processes have been told of this one.
+    is_known: AtomicBool,
 }
 
 impl Runtime {
@@ -250,7 +253,8 @@ impl Runtime {
             ..Options::new(config.database.clone())
         };
         let lease = options.lease;
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
+        // Agents are read meanwhile.
+        let opening = SqliteStore::start_opening(options);
         let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
         let options = posse_model::Options { stall: config.stall, pacing: config.pacing };
         let mut models = Models::new(catalog, keys, options);
@@ -261,11 +265,15 @@ impl Runtime {
             }
         }
         config.agents.settle_in(config.tool_facts(), &config.limits, &config.budget);
+        config.agents.current();
         let workbench = Arc::new(Workbench::new(&config, models));
+        let store: Arc<dyn Store> = Arc::new(opening.opened().await?);
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
         let sender = Sender::start(store.clone(), workbench.hooks.clone());
         let choice = OnceCell::new();
-        let inner = Arc::new(Inner { store, workbench, supervisor, sender, config, choice });
+        let is_known = AtomicBool::new(false);
+        let inner =
+            Arc::new(Inner { store, workbench, supervisor, sender, config, choice, is_known });
         inner.workbench.serve(Arc::downgrade(&inner));
         Ok(Runtime { inner })
     }
@@ -293,6 +301,20 @@ impl Runtime {
     }
 
     async fn begin(&self, run: RunId, spec: RunSpec) -> Result<RunHandle, Error> {
+        // Before the first run is stored, this worker is made known: a commit that takes no longer
+        // than preparing the run, and comes before it in the writer's queue.
+        let (_, begun) = tokio::join!(self.make_known(), self.begin_unknown(run, spec));
+        begun
+    }
+
+    async fn make_known(&self) -> Result<(), StoreError> {
+        match self.inner.is_known.swap(true, Ordering::Relaxed) {
+            true => Ok(()),
+            false => self.inner.store.renew().await,
+        }
+    }
+
+    async fn begin_unknown(&self, run: RunId, spec: RunSpec) -> Result<RunHandle, Error> {
         let above = match &spec.parent {
             Some(caller) => Some(self.above(caller).await?),
             None => None,

@@ -239,8 +239,7 @@ impl Shared {
     /// Claims what is to be done while there are slots for it.
     async fn claim_runs(self: Arc<Self>) {
         let mut ready = self.store.ready();
-        // Whoever opens a runtime to start a run is served first, in the same commit in which this
-        // worker makes itself known.
+        // Whoever opens a runtime to start a run is served first.
         tokio::select! {
             () = self.stop.cancelled() => return,
             () = self.nudge.notified() => {}

@@ -128,7 +128,7 @@ impl Common {
 
     /// The agents for work in `folder`, those `given` on the command line first.
     pub fn agents(&self, folder: &Path, given: &[String]) -> Result<LiveCatalog, Failure> {
-        let agents = LiveCatalog::load(self.agent_sources(folder, given));
+        let agents = LiveCatalog::unread(self.agent_sources(folder, given));
         // Whoever names agents here means to use them.
         if !given.is_empty() {
             refuse_unusable(&agents, given)?;

@@ -32,7 +32,8 @@ struct Shared {
 
 struct Current {
     catalog: Arc<AgentCatalog>,
-    looked: Instant,
+    /// When the files were last looked at, if ever.
+    looked: Option<Instant>,
 }
 
 struct Desk {
@@ -47,11 +48,22 @@ impl LiveCatalog {
         LiveCatalog::with_interval(sources, INTERVAL)
     }
 
+    /// The same, but read when they are first asked for: by then a runtime may have settled them in,
+    /// and reads them once.
+    pub fn unread(sources: Sources) -> Self {
+        LiveCatalog::unread_with_interval(sources, INTERVAL)
+    }
+
     fn with_interval(sources: Sources, interval: Duration) -> Self {
-        let mut reader = Reader::default();
-        let catalog = Arc::new(reader.load(&sources, Vec::new()));
-        let current = Mutex::new(Current { catalog, looked: Instant::now() });
-        let desk = Some(Mutex::new(Desk { sources, reader }));
+        let live = LiveCatalog::unread_with_interval(sources, interval);
+        live.refresh();
+        live
+    }
+
+    fn unread_with_interval(sources: Sources, interval: Duration) -> Self {
+        let catalog = Arc::new(AgentCatalog::of(Vec::new(), Vec::new()));
+        let current = Mutex::new(Current { catalog, looked: None });
+        let desk = Some(Mutex::new(Desk { sources, reader: Reader::default() }));
         LiveCatalog { shared: Arc::new(Shared { current, desk, interval }) }
     }
 
@@ -59,10 +71,16 @@ impl LiveCatalog {
     pub fn current(&self) -> Arc<AgentCatalog> {
         let mut current = self.lock();
         let Some(desk) = &self.shared.desk else { return current.catalog.clone() };
-        if current.looked.elapsed() < self.shared.interval {
-            return current.catalog.clone();
+        match current.looked {
+            Some(looked) if looked.elapsed() < self.shared.interval => {
+                return current.catalog.clone();
+            }
+            Some(_) => current.looked = Some(Instant::now()),
+            None => {
+                drop(current);
+                return self.refresh();
+            }
         }
-        current.looked = Instant::now();
         let known = current.catalog.clone();
         drop(current);
         match desk.try_lock() {
@@ -103,8 +121,12 @@ impl LiveCatalog {
         if desk.sources.tools != tools || !same {
             desk.sources.tools = tools;
             (desk.reader.limits, desk.reader.budget) = (limits.clone(), budget.clone());
-            let known = self.lock().catalog.clone();
-            self.read(&mut desk, &known);
+            let current = self.lock();
+            let known = current.looked.map(|_| current.catalog.clone());
+            drop(current);
+            if let Some(known) = known {
+                self.read(&mut desk, &known);
+            }
         }
     }
 
@@ -132,7 +154,8 @@ impl LiveCatalog {
     }
 
     fn look(&self, desk: &mut Desk, known: Arc<AgentCatalog>) -> Arc<AgentCatalog> {
-        match desk.reader.is_stale(&desk.sources) {
+        let is_read = self.lock().looked.is_some();
+        match !is_read || desk.reader.is_stale(&desk.sources) {
             true => self.read(desk, &known),
             false => known,
         }
@@ -144,7 +167,7 @@ impl LiveCatalog {
         let catalog = Arc::new(desk.reader.load(&desk.sources, host));
         let mut current = self.lock();
         current.catalog = catalog.clone();
-        current.looked = Instant::now();
+        current.looked = Some(Instant::now());
         catalog
     }
 
@@ -156,7 +179,8 @@ impl LiveCatalog {
 impl From<AgentCatalog> for LiveCatalog {
     /// A catalog that stays as it is.
     fn from(catalog: AgentCatalog) -> Self {
-        let current = Mutex::new(Current { catalog: Arc::new(catalog), looked: Instant::now() });
+        let current =
+            Mutex::new(Current { catalog: Arc::new(catalog), looked: Some(Instant::now()) });
         LiveCatalog { shared: Arc::new(Shared { current, desk: None, interval: INTERVAL }) }
     }
 }
@@ -203,6 +227,21 @@ mod tests {
         let live = LiveCatalog::load(sources);
         let first = live.refresh();
         assert!(Arc::ptr_eq(&first, &live.refresh()), "nothing changed, nothing was read");
+    }
+
+    #[test]
+    fn agents_that_are_unread_are_read_when_somebody_asks() {
+        let folder = tempfile::tempdir().unwrap();
+        let sources =
+            Sources { user_folders: vec![folder.path().to_owned()], ..Sources::default() };
+        let live = LiveCatalog::unread(sources);
+        live.add(AgentSpec::new("hosted".parse().unwrap())).unwrap();
+        let limits = Limits { turns: Some(3), ..Limits::default() };
+        live.settle_in(ToolFacts::built_in(), &limits, &Budget::default());
+        std::fs::write(folder.path().join("x.md"), "---\ndescription: d\n---\nDo it.").unwrap();
+        let all = names(&live.current());
+        assert!(all.contains(&"hosted".to_owned()) && all.contains(&"x".to_owned()), "{all:?}");
+        assert!(all.contains(&"explore".to_owned()), "{all:?}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::trust::{self, Standing, Verdicts};
 use posse_protocol::{AgentName, Budget, Limits};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
 /// Bytes of a map of agents, at most: as many as a few agents of the largest size take.
@@ -29,6 +29,16 @@ const BUILT_IN: [(&str, &str); 4] = [
     ("plan.md", include_str!("plan.md")),
     ("code.md", include_str!("code.md")),
 ];
+
+/// These agents, read once: a process makes several catalogs before it has made its first request.
+static BUILT_IN_DRAFTS: LazyLock<Vec<Draft>> = LazyLock::new(|| {
+    let read = |(name, text): (&str, &str)| {
+        let mut draft = Draft::default();
+        draft::of_text(text, Path::new(name), Form::Own, &mut draft);
+        draft
+    };
+    BUILT_IN.map(read).into()
+});
 
 /// Reads sources again and again, each file only when it has changed.
 #[derive(Default)]
@@ -165,10 +175,8 @@ impl Reader {
                 }
             }
         }
-        for (name, text) in BUILT_IN {
-            let mut draft = Draft::default();
-            draft::of_text(text, Path::new(name), Form::Own, &mut draft);
-            shelf.add_draft(&draft, &Source::BuiltIn, None, &settings);
+        for draft in BUILT_IN_DRAFTS.iter() {
+            shelf.add_draft(draft, &Source::BuiltIn, None, &settings);
         }
         self.drafts = drafts;
         self.seen = Some(seen).filter(|seen| seen.is_settled(began));

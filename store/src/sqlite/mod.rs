@@ -36,6 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 use work::{Reply, Request};
 use writer::Writer;
@@ -92,6 +93,29 @@ pub struct SqliteStore {
     scrub: Option<Arc<dyn Scrub>>,
 }
 
+/// A database on its way to be open. Nothing comes of it if it is dropped.
+pub struct Opening(JoinHandle<Result<SqliteStore, StoreError>>);
+
+impl Opening {
+    /// The store, once it is open.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub async fn opened(mut self) -> Result<SqliteStore, StoreError> {
+        match (&mut self.0).await {
+            Ok(opened) => opened,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(StoreError::Closed),
+        }
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// How long the writer waits for other processes.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Requests that may wait for the writer.
@@ -136,6 +160,12 @@ impl SqliteStore {
         tasks.close();
         let scrub = options.scrub;
         Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks, scrub })
+    }
+
+    /// Opens or makes the database while its opener does something else.
+    pub fn start_opening(options: Options) -> Opening {
+        #[expect(clippy::disallowed_methods, reason = "awaited, or ended, by whoever opens")]
+        Opening(tokio::spawn(SqliteStore::open(options)))
     }
 
     /// Has the reader do `work`, which goes on even when its caller does not look at it for a while:

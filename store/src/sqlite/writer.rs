@@ -12,7 +12,7 @@ use crate::{Claimed, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// Requests in one commit, at most.
 const GROUP: usize = 1_024;
@@ -41,7 +41,8 @@ impl Writer {
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Request>) {
         let mut group = Vec::with_capacity(GROUP);
-        let mut ticks = interval(self.poll);
+        // What others do is looked at after a while: whoever opens a store has something to do first.
+        let mut ticks = interval_at(Instant::now() + self.poll, self.poll);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             // Receiving loses nothing when a tick comes first.
