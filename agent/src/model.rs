@@ -66,6 +66,10 @@ pub trait Model: Send + Sync {
     /// What is known of it.
     fn info(&self) -> &ModelInfo;
 
+    /// Makes what calls need whatever they say, if it is not there yet. Happens while the intent to
+    /// call is being stored; sends nothing.
+    fn get_ready(&self) {}
+
     /// Calls it.
     async fn call(
         &self,

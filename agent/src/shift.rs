@@ -193,7 +193,10 @@ impl<'a> Shift<'a> {
         reserved: Usage,
     ) -> Result<Draw, JournalError> {
         let before = self.desk.interrupts();
-        let draw = self.begin_model_call(Purpose::Turn, reserved.clone()).await?;
+        let model = self.model;
+        let stored = self.begin_model_call(Purpose::Turn, reserved.clone());
+        let (draw, ()) = tokio::join!(stored, async { model.get_ready() });
+        let draw = draw?;
         if draw != Draw::Taken {
             return Ok(draw);
         }

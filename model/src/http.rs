@@ -62,6 +62,13 @@ impl Http {
         self.cassette.as_ref()
     }
 
+    /// Makes the client for calls of `url`. Whether it can be made is told by the first of them.
+    pub(crate) fn get_ready(&self, url: &Url) {
+        if !matches!(self.cassette, Some(Cassette::Replay(_))) {
+            self.pool.get_ready(url);
+        }
+    }
+
     /// Sends `body`, which is of `wire`, and returns the answer when its head has come, whatever
     /// its status.
     pub(crate) async fn post(

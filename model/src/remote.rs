@@ -52,6 +52,10 @@ impl Model for Remote {
         &self.info
     }
 
+    fn get_ready(&self) {
+        self.http.get_ready(&self.url);
+    }
+
     async fn call(
         &self,
         mut request: Request,

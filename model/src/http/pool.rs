@@ -69,6 +69,22 @@ impl Pool {
         Pool { plain, secure, trust, tls }
     }
 
+    /// Makes what takes long to make for the first call of `url`: the client, or whom to trust.
+    pub(super) fn get_ready(&self, url: &Url) {
+        match url.scheme() {
+            "http" => {
+                self.plain.get_or_init(plain);
+            }
+            _ => {
+                self.tls.get_or_init(|| self.make_tls());
+            }
+        }
+    }
+
+    fn make_tls(&self) -> Result<ClientConfig, String> {
+        (self.trust)().map_err(|error| error.to_string())
+    }
+
     /// The client for a call of `url`, and the call's seat in it.
     pub(super) fn client_for(&self, url: &Url) -> Result<(Client, Seat), Fault> {
         let found = match url.scheme() {
@@ -87,7 +103,7 @@ impl Pool {
         let index = match free {
             Some(index) => index,
             None => {
-                let tls = self.tls.get_or_init(|| (self.trust)().map_err(|e| e.to_string()));
+                let tls = self.tls.get_or_init(|| self.make_tls());
                 let client = secure(tls.clone()?)?;
                 lines.push(Line { client, calls: Arc::default() });
                 lines.len() - 1
