@@ -18,7 +18,7 @@ pub use dialect::{CallIds, Dialect, EffortStyle, Gemini, OutputCap, TopEffort};
 use crate::fault::Fault;
 use crate::sse::Event;
 use posse_agent::{DeltaSink, Reply, Request};
-use posse_protocol::Price;
+use posse_protocol::{Part, Price};
 use serde::{Deserialize, Serialize};
 
 /// A wire format.
@@ -137,4 +137,34 @@ impl Wire {
             Wire::Gemini => Box::new(gemini::Decoder::default()),
         }
     }
+}
+
+/// `body` as bytes, of a request that says what `request` says.
+fn bytes_of(body: &impl Serialize, request: &Request) -> Result<Vec<u8>, EncodeError> {
+    let mut bytes = Vec::with_capacity(rough_length(request));
+    serde_json::to_writer(&mut bytes, body)?;
+    Ok(bytes)
+}
+
+/// About as many bytes as a request takes, so that they need not be moved while they are written.
+fn rough_length(request: &Request) -> usize {
+    let tools = request.tools.iter();
+    let tools = tools.map(|tool| 200 + tool.description.len() + tool.schema.text().len());
+    let parts = request.messages.iter().flat_map(|message| &message.parts);
+    let text = request.system.len() + tools.sum::<usize>() + parts.map(length_of).sum::<usize>();
+    // Quotes and line breaks take two bytes each.
+    1_024 + text + text / 16
+}
+
+fn length_of(part: &Part) -> usize {
+    let length = match part {
+        Part::Text(text) => text.text.len(),
+        Part::Thinking(thinking) => {
+            thinking.text.len() + thinking.signature.as_ref().map_or(0, String::len)
+        }
+        Part::ToolResult(result) => result.parts.iter().map(length_of).sum(),
+        Part::Image { data, .. } | Part::Document { data, .. } => data.len(),
+        Part::ToolCall(_) | Part::Opaque { .. } => 200,
+    };
+    100 + length
 }

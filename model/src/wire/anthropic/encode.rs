@@ -8,6 +8,7 @@
 
 use super::content::{Content, contents, is_reasoning};
 use super::schema::strict;
+use crate::wire::bytes_of;
 use crate::wire::turns::{Said, is_visible};
 use crate::wire::{Dialect, EffortStyle, EncodeError, Target, TopEffort};
 use posse_agent::Request;
@@ -29,7 +30,7 @@ const MIN_BUDGET: u64 = 1_024;
 /// # Errors
 /// When a value has no JSON form.
 pub fn encode(request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
-    Ok(serde_json::to_vec(&Body { request, target })?)
+    bytes_of(&Body { request, target }, request)
 }
 
 struct Body<'a> {

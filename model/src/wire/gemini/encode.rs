@@ -4,6 +4,7 @@
 //! and the provider finds it in its cache.
 
 use super::contents::contents;
+use crate::wire::bytes_of;
 use crate::wire::dialect::{Dialect, EffortStyle, Gemini};
 use crate::wire::{EncodeError, Target};
 use posse_agent::Request;
@@ -23,7 +24,7 @@ const MIN_BUDGET: u64 = 512;
 /// # Errors
 /// When a value has no JSON form.
 pub fn encode(request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
-    Ok(serde_json::to_vec(&Body { request, dialect: target.dialect })?)
+    bytes_of(&Body { request, dialect: target.dialect }, request)
 }
 
 struct Body<'a> {

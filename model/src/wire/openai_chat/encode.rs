@@ -3,6 +3,7 @@
 //! Owns what is said beside the messages: caps, effort, the form of the answer, tools.
 
 use super::message::Messages;
+use crate::wire::bytes_of;
 use crate::wire::schema::{Parameters, can_be_promised};
 use crate::wire::{Dialect, EffortStyle, EncodeError, OutputCap, Target, TopEffort};
 use posse_agent::Request;
@@ -21,7 +22,7 @@ use serde_json::Value;
 /// # Errors
 /// When a value has no JSON form.
 pub fn encode(request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
-    Ok(serde_json::to_vec(&Body { request, target })?)
+    bytes_of(&Body { request, target }, request)
 }
 
 struct Body<'a> {

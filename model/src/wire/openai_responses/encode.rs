@@ -5,6 +5,7 @@
 //! the transcript comes last and only grows at its end.
 
 use super::input::{is_visible, items};
+use crate::wire::bytes_of;
 use crate::wire::hash::hash;
 use crate::wire::schema::{Parameters, can_be_promised};
 use crate::wire::{Dialect, EffortStyle, EncodeError, Target, TopEffort};
@@ -27,7 +28,7 @@ const MIN_OUTPUT_TOKENS: u64 = 16;
 /// # Errors
 /// When a value has no JSON form.
 pub fn encode(request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
-    Ok(serde_json::to_vec(&Body { request, target })?)
+    bytes_of(&Body { request, target }, request)
 }
 
 struct Body<'a> {
