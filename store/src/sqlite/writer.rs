@@ -16,6 +16,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// Requests in one commit, at most.
 const GROUP: usize = 1_024;
+/// The same when fewer than some thousand wait. Runs whose requests are stored go on while those of
+/// others are: were a thousand answered together, they would first all wait for the writer and then
+/// all for a processor.
+const SMALL_GROUP: usize = 64;
+/// Which part of those that wait goes into one commit.
+const PART: usize = 16;
 
 pub(super) struct Writer {
     ledger: Ledger,
@@ -45,13 +51,14 @@ impl Writer {
         let mut ticks = interval_at(Instant::now() + self.poll, self.poll);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let limit = (inbox.len() / PART).clamp(SMALL_GROUP, GROUP);
             // Receiving loses nothing when a tick comes first.
             let received = tokio::select! {
                 _ = ticks.tick() => {
                     self.look_outside().await;
                     continue;
                 }
-                received = inbox.recv_many(&mut group, GROUP) => received,
+                received = inbox.recv_many(&mut group, limit) => received,
             };
             let closing = received == 0 || group.iter().any(|it| matches!(it, Request::Close));
             self.serve(group.drain(..).collect()).await;
