@@ -93,6 +93,10 @@ impl Model for Staggered {
         self.model.info()
     }
 
+    fn get_ready(&self) {
+        self.model.get_ready();
+    }
+
     async fn call(
         &self,
         request: Request,

@@ -134,6 +134,10 @@ impl Model for Discreet {
         self.model.info()
     }
 
+    fn get_ready(&self) {
+        self.model.get_ready();
+    }
+
     async fn call(
         &self,
         request: Request,
