@@ -1,7 +1,7 @@
 //! Rules about shell commands: `git diff:*`, `npm run test *`, `make check`. Compared word by word
 //! with what a parse of the command found, never with its text.
 
-use super::program::{Runs, base, leaves_too_much_open, runs};
+use super::program::{Runs, base, is_input, leaves_too_much_open, runs};
 use super::shell::{Script, Word};
 
 /// What a rule says of a simple command.
@@ -361,30 +361,50 @@ fn collect(
         Runs::Anything => {
             unclear.get_or_insert("it may run other programs");
         }
-        Runs::Arguments => {
-            for at in 1..words.len() {
-                let Some(text) = words[at].exact() else {
-                    unclear.get_or_insert("it runs something that is known to the shell only");
-                    continue;
-                };
-                let text = text.rsplit_once("exec=").map_or(text, |(_, command)| command);
-                if text.contains(char::is_whitespace) {
-                    let inner = Script::parse(text);
-                    *unclear = unclear.or(inner.unclear);
-                    for words in &inner.commands {
-                        collect(words, reach, unclear, depth + 1);
-                    }
-                } else if !text.starts_with('-') {
-                    let inner = &words[at..];
-                    match runs(inner) {
-                        Runs::Itself => reach.push(inner.to_vec()),
-                        Runs::Anything => {
-                            reach.push(inner.to_vec());
-                            unclear.get_or_insert("it may run other programs");
-                        }
-                        Runs::Arguments => collect(inner, reach, unclear, depth + 1),
-                    }
+        Runs::Arguments => collect_arguments(words, reach, unclear, depth),
+    }
+}
+
+/// Adds what `words` may run, of which any argument may be a program or a command.
+fn collect_arguments(
+    words: &[Word],
+    reach: &mut Vec<Vec<Word>>,
+    unclear: &mut Option<&'static str>,
+    depth: u32,
+) {
+    // The words that these add come from the input.
+    let adds = words[0].exact().is_some_and(|name| base(name) == "xargs");
+    for at in 1..words.len() {
+        let Some(text) = words[at].exact() else {
+            unclear.get_or_insert("it runs something that is known to the shell only");
+            continue;
+        };
+        if is_input(text) {
+            unclear.get_or_insert("it runs what its input says");
+        }
+        let text = text.rsplit_once("exec=").map_or(text, |(_, command)| command);
+        if text.contains(char::is_whitespace) {
+            if text.starts_with('-') {
+                unclear.get_or_insert("an option of it may be a command");
+            }
+            // `ProxyCommand=rm x` is the one as well as the other.
+            for text in [Some(text), text.split_once('=').map(|(_, value)| value)] {
+                let inner = Script::parse(text.unwrap_or_default());
+                *unclear = unclear.or(inner.unclear);
+                for words in &inner.commands {
+                    collect(words, reach, unclear, depth + 1);
                 }
+            }
+        } else if !text.starts_with('-') {
+            let mut inner = words[at..].to_vec();
+            inner.extend(adds.then_some(Word::Unknown));
+            match runs(&inner) {
+                Runs::Itself => reach.push(inner),
+                Runs::Anything => {
+                    reach.push(inner);
+                    unclear.get_or_insert("it may run other programs");
+                }
+                Runs::Arguments => collect(&inner, reach, unclear, depth + 1),
             }
         }
     }

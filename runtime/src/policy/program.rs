@@ -4,11 +4,12 @@
 //! The list is about mistakes and known ways around rules. It is no boundary: that is the
 //! confinement of the process.
 
+mod git;
 mod language;
 mod table;
 
 use super::shell::Word;
-use table::{GIT, GIT_SHORT, LOOKING, find};
+use table::find;
 
 /// What a rule must say of a program besides its name, before what it leaves open can be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,19 +44,21 @@ pub(crate) fn leaves_too_much_open(words: &[Word], said: usize) -> Option<String
             _ => format!("it leaves open what `{name}` runs"),
         });
     }
-    let rest = &words[said.min(words.len())..];
-    runs_by(words, rest).map(|what| format!("{what} is left open by it"))
+    runs_by(words, said).map(|what| format!("{what} is left open by it"))
 }
 
-/// What among the arguments of a command makes it run, or write, something else.
-fn runs_by(words: &[Word], rest: &[Word]) -> Option<String> {
+/// What among the arguments of a command, after the first `said` of its words, makes it run or write
+/// something else. A `--` ends nothing here: it may be the value of the option before it.
+fn runs_by(words: &[Word], said: usize) -> Option<String> {
     let name = words.first()?.exact()?;
+    let rest = &words[said.min(words.len())..];
     let quoted = |text: &str| format!("`{}`", text.chars().take(60).collect::<String>());
     let known = find(name)?;
     match known.name {
-        "git" => return git(words, rest),
-        "sed" => return language::sed(rest).map(str::to_owned),
-        "awk" => return language::awk(rest).map(str::to_owned),
+        "git" => return git::runs_by(words, said),
+        "sed" => return language::sed(&words[1..], said.saturating_sub(1)).map(str::to_owned),
+        "awk" => return language::awk(&words[1..], said.saturating_sub(1)).map(str::to_owned),
+        "uniq" => return uniq(&words[1..]),
         "make" => {
             let assigns = |word: &&Word| word.exact().is_none_or(|text| text.contains('='));
             if rest.iter().any(|word| assigns(&word)) {
@@ -64,17 +67,31 @@ fn runs_by(words: &[Word], rest: &[Word]) -> Option<String> {
         }
         _ => {}
     }
-    for word in rest {
-        let text = match word {
-            Word::Exact(text) if text == "--" => break,
-            Word::Exact(text) => text,
-            Word::Begins(_) | Word::Unknown => continue,
-        };
-        if let Some(option) = known.options.iter().find(|option| is_meant(option, text)) {
-            return Some(quoted(option.trim_start_matches('=')));
+    let texts = rest.iter().filter_map(Word::exact);
+    let meant = |text| known.options.iter().find(|option| is_meant(option, text));
+    texts.filter_map(meant).next().map(|option| quoted(option.trim_start_matches('=')))
+}
+
+/// The second file that uniq is given is the one it writes.
+fn uniq(arguments: &[Word]) -> Option<String> {
+    let takes_number = |text: &str| {
+        let long = ["--skip-fields", "--skip-chars", "--check-chars"];
+        text.len() == 2 && text.starts_with('-') && text.ends_with(['f', 's', 'w'])
+            || long.contains(&text)
+    };
+    let (mut files, mut before, mut ended) = (0, "", false);
+    for word in arguments {
+        // A pattern may become several.
+        let Some(text) = word.exact() else { return Some("the file that `uniq` writes".into()) };
+        let is_number = takes_number(before) && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_option = text.starts_with('-') && text != "-";
+        if ended || !is_option && !is_number {
+            files += 1;
         }
+        ended |= text == "--";
+        before = text;
     }
-    None
+    (files > 1).then(|| "the file that `uniq` writes".to_owned())
 }
 
 /// True when the argument `text` is `option`, or may be.
@@ -100,49 +117,6 @@ fn is_meant(option: &str, text: &str) -> bool {
     }
 }
 
-fn git(words: &[Word], rest: &[Word]) -> Option<String> {
-    let command = words.get(1).and_then(Word::exact);
-    let left_open = rest.len() == words.len() - 1;
-    let Some(command) = command else {
-        return left_open.then(|| "which command of git".to_owned()).filter(|_| words.len() > 1);
-    };
-    if left_open && !LOOKING.split(' ').any(|known| known == command) {
-        return Some(format!("`git {command}`, which may do more than look,"));
-    }
-    let short = GIT_SHORT.iter().find(|(known, _)| *known == command).map_or("", |(_, it)| *it);
-    for word in rest {
-        let Some(text) = word.exact() else { continue };
-        if text == "--" {
-            break;
-        }
-        let long = GIT.split(' ').any(|option| is_meant(option, text));
-        let cluster = text.starts_with('-') && !text.starts_with("--");
-        let letter = cluster && text.chars().skip(1).any(|letter| short.contains(letter));
-        // `ext::` and its like name a program to talk to.
-        let transport = text.contains("::") || text.contains("://-");
-        if long || letter || transport {
-            return Some(format!("`{}`", text.chars().take(60).collect::<String>()));
-        }
-    }
-    let says =
-        |wanted: &[&str]| rest.iter().filter_map(Word::exact).any(|text| wanted.contains(&text));
-    match command {
-        "config"
-            if !says(&["--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list"]) =>
-        {
-            Some("a setting of git".to_owned())
-        }
-        "bisect" if says(&["run", "visualize", "view"]) => Some("`run`".to_owned()),
-        "submodule" if says(&["foreach"]) => Some("`foreach`".to_owned()),
-        "filter-branch" | "difftool" | "mergetool" | "hook" | "instaweb" | "daemon"
-            if !rest.is_empty() =>
-        {
-            Some(format!("what `git {command}` runs"))
-        }
-        _ => None,
-    }
-}
-
 /// What a command may run that is not shown as its program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Runs {
@@ -165,39 +139,108 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
         };
     };
     match (known.open, known.name) {
-        (Open::Never, _) | (_, "find" | "fd" | "tar" | "rsync") => Runs::Arguments,
-        (Open::Name, _) => {
-            let inline = |word: &Word| match word {
-                Word::Exact(text) => {
-                    text.starts_with('-')
-                        && !text.starts_with("--")
-                        && text.contains(['c', 'e', 'E'])
-                        || ["--eval", "--command", "--exec", "--print"].contains(&text.as_str())
-                }
-                Word::Begins(_) | Word::Unknown => true,
-            };
-            let shell =
-                name.ends_with("sh") || matches!(name, "busybox" | "docker" | "podman" | "kubectl");
-            match (shell, words[1..].iter().any(inline)) {
-                (true, _) => Runs::Arguments,
-                (false, true) => Runs::Anything,
-                (false, false) => Runs::Itself,
+        (Open::Never, "gdb") => Runs::Anything,
+        // It is asked where a program is.
+        (Open::Never, "env") if name == "command" && is_one_of(words.get(1), &["-v", "-V"]) => {
+            Runs::Itself
+        }
+        (Open::Never, _) | (_, "busybox" | "find" | "fd" | "tar" | "rsync") => Runs::Arguments,
+        (Open::Name, "sh") => match reads_input(&words[1..]) {
+            true => Runs::Anything,
+            false => Runs::Arguments,
+        },
+        (Open::Name, "python") => {
+            let letters = if name.starts_with("py") { "ceE" } else { "ceEprRB" };
+            let inline = words[1..].iter().any(|word| is_inline(word, letters));
+            match inline || reads_input(&words[1..]) {
+                true => Runs::Anything,
+                false => Runs::Itself,
             }
         }
-        _ => match runs_by(words, &words[1..]) {
-            Some(_) if known.name == "git" && !git_runs(words) => Runs::Itself,
+        (Open::Name, _) => match words[1..].iter().any(|word| is_inline(word, "ceE")) {
+            true => Runs::Anything,
+            false => Runs::Itself,
+        },
+        _ => match runs_by(words, 1) {
+            Some(_) if known.name == "git" && !git::runs(words) => Runs::Itself,
             Some(_) => Runs::Anything,
             None => Runs::Itself,
         },
     }
 }
 
-/// True when git is told to run something, and not only to do what it does.
-fn git_runs(words: &[Word]) -> bool {
-    let Some(command) = words.get(1).and_then(Word::exact) else { return true };
-    // With options before its command, it is another git.
-    command.starts_with('-') && command != "--no-pager" && command != "-C"
-        || git(words, &words[2..]).is_some()
+fn is_one_of(word: Option<&Word>, texts: &[&str]) -> bool {
+    word.and_then(Word::exact).is_some_and(|text| texts.contains(&text))
+}
+
+/// True when an argument of a language says that code stands in the arguments, or may.
+fn is_inline(word: &Word, letters: &str) -> bool {
+    const LONG: [&str; 9] = [
+        "--eval",
+        "--command",
+        "--exec",
+        "--print",
+        "--run",
+        "--process-begin",
+        "--process-code",
+        "--process-end",
+        "eval",
+    ];
+    let Some(text) = word.exact() else { return true };
+    let cluster = text.starts_with('-') && !text.starts_with("--");
+    cluster && text.contains(|letter| letters.contains(letter))
+        || text.split('=').next().is_some_and(|option| LONG.contains(&option))
+}
+
+/// True when a shell or a language with these arguments does what its input says: they name no
+/// script, or the input as one.
+fn reads_input(arguments: &[Word]) -> bool {
+    // What follows these is their value.
+    const VALUED: [&str; 17] = [
+        "-O",
+        "+O",
+        "-o",
+        "+o",
+        "--rcfile",
+        "--init-file",
+        "-W",
+        "-X",
+        "-Q",
+        "-I",
+        "-d",
+        "-l",
+        "-C",
+        "--require",
+        "--import",
+        "--loader",
+        "--check-hash-based-pycs",
+    ];
+    if let [only] = arguments
+        && is_one_of(Some(only), &["--version", "-V", "-v", "-version", "--help", "-h"])
+    {
+        return false;
+    }
+    let mut arguments = arguments.iter();
+    while let Some(word) = arguments.next() {
+        let Some(text) = word.exact() else { return false };
+        match text {
+            "-s" => return true,
+            "-" | "--" => {}
+            _ if VALUED.contains(&text) => {
+                arguments.next();
+            }
+            _ if text.starts_with(['-', '+']) => {}
+            script => return is_input(script),
+        }
+    }
+    true
+}
+
+/// True for a path by which a process opens what it was handed.
+pub(crate) fn is_input(path: &str) -> bool {
+    path == "/dev/stdin"
+        || path.starts_with("/dev/fd/")
+        || path.starts_with("/proc/") && path.contains("/fd/")
 }
 
 /// The last part of a path.

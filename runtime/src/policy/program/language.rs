@@ -2,12 +2,13 @@
 
 use crate::policy::shell::Word;
 
-/// Why these arguments of sed may do more than print, if they may.
-pub(super) fn sed(arguments: &[Word]) -> Option<&'static str> {
+/// Why these arguments of sed may do more than print, if they may. A rule spells out the first `said`
+/// of them: a script among those is the one it means.
+pub(super) fn sed(arguments: &[Word], said: usize) -> Option<&'static str> {
     const MORE: &str = "what sed does beyond printing";
     let mut script = None;
-    let mut arguments = arguments.iter();
-    while let Some(word) = arguments.next() {
+    let mut arguments = arguments.iter().enumerate();
+    while let Some((at, word)) = arguments.next() {
         let Word::Exact(text) = word else {
             match (script, word) {
                 // Files by pattern, after the script.
@@ -17,13 +18,16 @@ pub(super) fn sed(arguments: &[Word]) -> Option<&'static str> {
         };
         match text.as_str() {
             "-e" | "-ne" => match arguments.next() {
-                Some(Word::Exact(code)) if only_prints(code) => script = Some(()),
+                Some((at, Word::Exact(code))) if at < said || only_prints(code) => {
+                    script = Some(());
+                }
                 _ => return Some(MORE),
             },
+            "-i" | "--in-place" if at < said => {}
             "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "--quiet" | "--silent" | "-nE" | "-nr"
             | "-En" => {}
             option if option.starts_with('-') && option != "-" => return Some(MORE),
-            code if script.is_none() => match only_prints(code) {
+            code if script.is_none() => match at < said || only_prints(code) {
                 true => script = Some(()),
                 false => return Some(MORE),
             },
@@ -62,12 +66,13 @@ fn only_prints(code: &str) -> bool {
     !code.is_empty() && code.split(';').all(simple)
 }
 
-/// Why these arguments of awk may do more than print, if they may.
-pub(super) fn awk(arguments: &[Word]) -> Option<&'static str> {
+/// Why these arguments of awk may do more than print, if they may. A rule spells out the first `said`
+/// of them: a program among those is the one it means.
+pub(super) fn awk(arguments: &[Word], said: usize) -> Option<&'static str> {
     const MORE: &str = "what awk does beyond printing";
     let mut program = None;
-    let mut arguments = arguments.iter();
-    while let Some(word) = arguments.next() {
+    let mut arguments = arguments.iter().enumerate();
+    while let Some((at, word)) = arguments.next() {
         let Word::Exact(text) = word else {
             match (program, word) {
                 (Some(()), Word::Begins(_)) => continue,
@@ -76,7 +81,7 @@ pub(super) fn awk(arguments: &[Word]) -> Option<&'static str> {
         };
         match text.as_str() {
             "-F" | "-v" => match arguments.next() {
-                Some(Word::Exact(_)) => {}
+                Some((_, Word::Exact(_))) => {}
                 _ => return Some(MORE),
             },
             option if option.starts_with("-F") && program.is_none() => {}
@@ -85,7 +90,7 @@ pub(super) fn awk(arguments: &[Word]) -> Option<&'static str> {
                 let words = ["system", "getline", "close", "fflush"];
                 let risky = code.contains(['|', '>', '@', '\\'])
                     || words.iter().any(|word| code.contains(word));
-                if risky {
+                if risky && at >= said {
                     return Some(MORE);
                 }
                 program = Some(());
@@ -113,7 +118,7 @@ mod tests {
             &["-E", "-e", "s/a+/b/", "x"],
             &["$d", "x"],
         ] {
-            assert_eq!(sed(&words(fine)), None, "{fine:?}");
+            assert_eq!(sed(&words(fine), 0), None, "{fine:?}");
         }
         for more in [
             &["-n", "1e touch x", "a"][..],
@@ -131,14 +136,14 @@ mod tests {
             &["p", "a", "-i"],
             &["s/a/b\\\n/;w x"],
         ] {
-            assert!(sed(&words(more)).is_some(), "{more:?}");
+            assert!(sed(&words(more), 0).is_some(), "{more:?}");
         }
     }
 
     #[test]
     fn awk_that_only_prints_is_told_from_awk_that_does_more() {
         for fine in [&["{print $1}", "a"][..], &["-F:", "{print $1}"], &["-F", ",", "NR==1", "x"]] {
-            assert_eq!(awk(&words(fine)), None, "{fine:?}");
+            assert_eq!(awk(&words(fine), 0), None, "{fine:?}");
         }
         for more in [
             &["BEGIN{print \"x\" | \"cat > y\"}"][..],
@@ -150,7 +155,7 @@ mod tests {
             &["@load \"x\"; {print}"],
             &["--load=x", "{print}"],
         ] {
-            assert!(awk(&words(more)).is_some(), "{more:?}");
+            assert!(awk(&words(more), 0).is_some(), "{more:?}");
         }
     }
 }

@@ -16,38 +16,50 @@ pub(super) struct Program {
 }
 
 /// Names of programs that are alike, what a rule has to say of them, and their options.
-const PROGRAMS: [(&str, Open, &str); 26] = [
-    // Shells and languages: a script may be named, code may not be left open.
+const PROGRAMS: [(&str, Open, &str); 34] = [
+    // Shells and languages: a script may be named, code may not be left open. Without either they
+    // do what their input says.
+    ("sh bash dash zsh ksh mksh fish csh tcsh ash", Open::Name, ""),
     (
-        "sh bash dash zsh ksh mksh fish csh tcsh ash busybox python python2 python3 pypy \
-         pypy3 perl ruby irb node nodejs deno bun php lua luajit tclsh wish expect guile \
-         Rscript R julia swift scala groovy jshell java pwsh osascript ocaml npx bunx \
-         pnpx uvx pipx uv docker podman nerdctl kubectl helm ansible terraform",
+        "python python2 python3 pypy pypy3 perl ruby irb node nodejs deno bun php lua luajit \
+         tclsh wish expect guile Rscript R julia swift groovy jshell pwsh osascript ocaml",
         Open::Name,
+        "",
+    ),
+    // The same, but for the input.
+    ("java scala helm terraform", Open::Name, ""),
+    ("busybox npx bunx pnpx uvx pipx uv docker podman nerdctl kubectl ansible", Open::Name, ""),
+    // What has a language of its own, in which other programs are run.
+    (
+        "gdb lldb ed ex vi vim view vimdiff nvim emacs m4 dc sqlite3 psql mysql mariadb gnuplot \
+         octave at batch crontab ftp sftp telnet socat parallel",
+        Open::Never,
         "",
     ),
     // What runs its arguments, or its input.
     (
         "env nice nohup timeout time stdbuf setsid ionice chrt taskset sudo doas su \
-         runuser setpriv chroot unshare nsenter bwrap xargs parallel script watch flock \
-         strace ltrace perf gdb lldb valgrind ssh mosh telnet nc ncat netcat socat tmux \
-         screen at batch crontab systemd-run dbus-run-session entr ld.so exec command \
-         builtin eval source . coproc trap alias unalias hash enable export declare \
-         typeset local readonly let read mapfile readarray getopts unset set shopt bind \
-         complete compgen compopt fc history jobs wait ed ex vi vim view vimdiff nvim \
-         emacs nano pico less more most man info ftp sftp gcc cc g++ c++ clang ld as if \
-         for while [[",
+         runuser setpriv chroot unshare nsenter bwrap xargs script watch flock strace ltrace \
+         perf valgrind ssh mosh nc ncat netcat tmux screen systemd-run dbus-run-session entr \
+         prlimit choom setarch linux32 linux64 numactl fakeroot rlwrap pkexec sg run-parts \
+         unbuffer start-stop-daemon hyperfine xvfb-run ld.so exec command builtin eval source \
+         . coproc trap alias unalias hash enable export declare typeset local readonly let \
+         read mapfile readarray getopts unset set shopt bind complete compgen compopt fc \
+         history jobs wait nano pico less more most man info gcc cc g++ c++ clang ld as if for \
+         while [[",
         Open::Never,
         "",
     ),
     // What writes where its arguments say.
     (
         "cp mv dd install ln tee rm rmdir truncate shred chmod chown chgrp patch split \
-         csplit cpio unzip zip 7z ar mknod mkfifo gzip gunzip bzip2 bunzip2 xz unxz zstd \
-         scp objcopy ex sponge xxd pax",
+         csplit cpio unzip 7z ar mknod mkfifo gzip gunzip bzip2 bunzip2 xz unxz zstd objcopy \
+         sponge xxd pax",
         Open::Word,
-        "--rsh --use-compress-program",
+        "--rsh --rsh-command --use-compress-program --filter --strip-program --plugin",
     ),
+    ("zip", Open::Word, "-T --test --unzip-command"),
+    ("scp", Open::Word, "-S -o -F -D"),
     (
         "tar bsdtar gtar",
         Open::Word,
@@ -65,8 +77,10 @@ const PROGRAMS: [(&str, Open, &str); 26] = [
     ("fd fdfind", Open::Freely, "-x -X --exec --exec-batch"),
     ("rg", Open::Freely, "--pre --hostname-bin --search-zip -z"),
     ("ag ack", Open::Freely, "--pager"),
-    ("sort", Open::Freely, "-o -T --output --compress-program"),
-    ("uniq shuf", Open::Freely, "-o --output"),
+    ("sort", Open::Freely, "-o -T --output --compress-program --temporary-directory"),
+    ("uniq", Open::Freely, ""),
+    ("shuf", Open::Freely, "-o --output"),
+    ("yq", Open::Freely, "-i -s --inplace --split-exp"),
     ("tree", Open::Freely, "-o -R"),
     ("printf", Open::Freely, "-v"),
     ("test [", Open::Freely, "=-v =-R"),
@@ -94,7 +108,9 @@ const PROGRAMS: [(&str, Open, &str); 26] = [
         "-o -O -K -T -D -c -J -P -i -e -a -E --output --remote-name --config \
          --upload-file --dump-header --cookie-jar --trace --stderr --libcurl --execute \
          --use-askpass --directory-prefix --input-file --append-output --engine \
-         --proto-redir --hsts --alt-svc",
+         --proto-redir --hsts --alt-svc --trace-ascii --etag-save --output-dir \
+         --remote-name-all --output-document --output-file --save-cookies --warc-file \
+         --rejected-log --hsts-file --ssl-sessions",
     ),
     ("go", Open::Freely, "-C -o -exec -toolexec -overlay -vettool =generate =env =install"),
     ("git", Open::Freely, ""),
@@ -109,7 +125,7 @@ pub(super) const LOOKING: &str = "status diff log show blame annotate shortlog d
 /// Options of git's commands by which it runs or writes something else.
 pub(super) const GIT: &str = "--output --output-directory --ext-diff --open-files-in-pager --upload-pack \
      --receive-pack --exec --extcmd --exec-path --template --config --upload-archive \
-     --textconv --filters";
+     --textconv --filters --sendmail-cmd --to-cmd --cc-cmd --header-cmd";
 
 /// Short ones, by command.
 pub(super) const GIT_SHORT: [(&str, &str); 7] = [

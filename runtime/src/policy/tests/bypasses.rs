@@ -23,7 +23,7 @@ fn corpus() -> Vec<(String, String, String)> {
 #[test]
 fn no_way_around_a_rule_is_allowed_by_the_rule_for_its_program() {
     let corpus = corpus();
-    assert_eq!(corpus.len(), 60);
+    assert_eq!(corpus.len(), 73);
     for canary in ["/tmp/canary", "canary", "./x/canary"] {
         for (name, program, command) in &corpus {
             let rule = format!("Bash({program}:*)");
@@ -86,6 +86,32 @@ fn ordinary_commands_under_ordinary_rules_are_allowed() {
         (&["*"], "rm x"),
     ] {
         let case = Case::new().allow(rules);
+        assert_eq!(kind(&case.bash(command)), Kind::Allow, "{command}: {:?}", case.bash(command));
+    }
+}
+
+#[test]
+fn ordinary_commands_under_rules_that_say_more_are_allowed() {
+    for (rule, command) in [
+        ("Bash(sed -i:*)", "sed -i s/a/b/ x"),
+        ("Bash(sed -i -e:*)", "sed -i -e s/a/b/ x"),
+        ("Bash(awk -F:*)", "awk -F , '{print $1}' x"),
+        ("Bash(awk -v:*)", "awk -v n=1 '{print n}' x"),
+        ("Bash(git config --get:*)", "git config --get user.name"),
+        ("Bash(git config:*)", "git config --global --list"),
+        ("Bash(git config:*)", "git config get user.name"),
+        ("Bash(git -C sub:*)", "git -C sub status"),
+        ("Bash(git grep:*)", "git grep -n -e fn -- src"),
+        ("Bash(git fetch:*)", "git fetch --depth 1 origin main"),
+        ("Bash(cargo test:*)", "cargo test -p x -- --nocapture --test-threads=1"),
+        ("Bash(uniq:*)", "uniq -c -f 1 a"),
+        ("Bash(uniq:*)", "uniq"),
+        ("Bash(zip -r:*)", "zip -r x.zip a"),
+        ("Bash(split -l:*)", "split -l 10 a"),
+        ("Bash(install -m:*)", "install -m 755 a b"),
+        ("Bash(find . -name:*)", "find . -name '*.rs'"),
+    ] {
+        let case = Case::new().allow(&[rule]);
         assert_eq!(kind(&case.bash(command)), Kind::Allow, "{command}: {:?}", case.bash(command));
     }
 }
@@ -232,6 +258,59 @@ fn a22_to_a24_options_that_run_or_write_are_not_allowed() {
             "rg -* x",
         ],
     );
+}
+
+#[test]
+fn a22_to_a24_what_looks_like_the_end_of_options_may_be_the_value_of_one() {
+    for (rules, command) in [
+        (&["Bash(find:*)", "Bash(find . -name:*)"][..], "find . -name -- -exec touch c \\;"),
+        (&["Bash(find:*)"], "find . -maxdepth 0 ! -name -- -exec touch c \\;"),
+        (&["Bash(git grep:*)", "Bash(git:*)"], "git grep -e -- -O'touch c;true' -e hello"),
+        (
+            &["Bash(git ls-remote:*)", "Bash(git:*)"],
+            "git ls-remote -o -- --upload-pack='touch c;true' .",
+        ),
+        (&["Bash(git fetch:*)"], "git fetch -o -- --upload-pack='touch c;true' ."),
+        (&["Bash(git push:*)"], "git push -o -- --receive-pack='touch c;true' . HEAD"),
+        (&["Bash(git push -o:*)"], "git push -o -- --receive-pack='touch c;true' . HEAD"),
+        (&["Bash(curl:*)"], "curl -H -- -o c file:///etc/hostname"),
+        (&["Bash(sort:*)"], "sort --random-source -- -o c a"),
+    ] {
+        refused(rules, &[command]);
+    }
+}
+
+#[test]
+fn a22_to_a24_what_a_rule_spells_out_does_not_hide_what_follows() {
+    for (rule, command) in [
+        ("Bash(awk -F:*)", "awk -F , 'BEGIN{system(\"touch c\")}'"),
+        ("Bash(awk -F ,:*)", "awk -F , 'BEGIN{system(\"touch c\")}'"),
+        ("Bash(awk -v:*)", "awk -v a=b 'BEGIN{system(\"touch c\")}'"),
+        ("Bash(awk -f:*)", "awk -f x"),
+        ("Bash(sed -n:*)", "sed -n '1e touch c' a"),
+        ("Bash(sed -e:*)", "sed -e '1e touch c' a"),
+        ("Bash(sed -e p:*)", "sed -e p -e '1e touch c' a"),
+        ("Bash(sed -f:*)", "sed -f x a"),
+        ("Bash(uniq:*)", "uniq a c"),
+        ("Bash(uniq a:*)", "uniq a c"),
+        ("Bash(uniq:*)", "uniq -- -f 1"),
+        ("Bash(uniq:*)", "uniq src/*"),
+        ("Bash(split -l:*)", "split -l 1 --filter='touch c' a"),
+        ("Bash(split -l 1:*)", "split -l 1 --filt='touch c' a"),
+        ("Bash(zip -r:*)", "zip -r x.zip a -T -TT 'touch c #'"),
+        ("Bash(zip -r:*)", "zip -r x.zip a -T --unzip-command 'touch c #'"),
+        ("Bash(install -m:*)", "install -m 755 -s --strip-program=./x a b"),
+        ("Bash(git config:*)", "git config --file c core.pager evil list"),
+        ("Bash(git config:*)", "git config --file --get core.pager evil"),
+        ("Bash(git config --file:*)", "git config --file c core.pager evil --list"),
+        ("Bash(git -C .:*)", "git -C . -c alias.x='!touch c' x"),
+        ("Bash(git -C .:*)", "git -C . config core.pager evil"),
+        ("Bash(wget:*)", "wget --output-document=c http://localhost"),
+        ("Bash(dc:*)", "dc -e '!touch c'"),
+        ("Bash(yq:*)", "yq -i .a=1 c"),
+    ] {
+        refused(&[rule], &[command]);
+    }
 }
 
 #[test]
@@ -476,6 +555,46 @@ fn what_a_rule_denies_is_found_however_it_is_written() {
 }
 
 #[test]
+fn what_a_rule_denies_is_not_done_through_the_input_or_the_language_of_another_program() {
+    for command in [
+        "echo 'rm F' | bash",
+        "bash <<< 'rm F'",
+        "sh -s <<< 'rm F'",
+        "sh -s x <<< 'rm F'",
+        "bash -O extglob <<< 'rm F'",
+        "bash - <<< 'rm F'",
+        "bash /dev/stdin <<< 'rm F'",
+        "env bash <<< 'rm F'",
+        "source /dev/stdin <<< 'rm F'",
+        ". /dev/fd/0 <<< 'rm F'",
+        "python3 <<E\nimport os\nE",
+        "echo 'x' | python3",
+        "echo 'x' | python3 -W ignore -",
+        "node -p 'x'",
+        "node --eval='x'",
+        "php -r 'x'",
+        "env '-Srm F'",
+        "env --split-string='rm F'",
+        "script '-crm F' /dev/null",
+        "tar --use-compress-program='rm F' -cf x y",
+        "gdb -batch -ex 'shell rm F'",
+        "vim -c '!rm F'",
+        "ed <<< '!rm F'",
+        "ssh -o ProxyCommand='rm F' h",
+        "xargs -I % sh -c % <<< 'rm F'",
+        "xargs env <<< 'rm F'",
+        "echo rm F | parallel",
+        "setarch x86_64 rm F",
+        "uv run rm F",
+    ] {
+        let case = Case::new().mode(Mode::Bypass).deny(&["Bash(rm:*)"]);
+        assert_eq!(kind(&case.bash(command)), Kind::Deny, "{command}");
+        let asked = Case::new().mode(Mode::Bypass).deny(&["Bash(rm:*)"]).attended();
+        assert_ne!(kind(&asked.bash(command)), Kind::Allow, "{command}");
+    }
+}
+
+#[test]
 fn a_denial_says_nothing_about_what_it_does_not_mean() {
     for (rule, command) in [
         ("Bash(rm:*)", "ls rm"),
@@ -486,6 +605,12 @@ fn a_denial_says_nothing_about_what_it_does_not_mean() {
         ("Bash(rm:*)", "cat <<'EOF' > x\nrm y $(rm z)\nEOF"),
         ("Bash(rm:*)", "awk '{print $1}' x | sort"),
         ("Bash(rm:*)", "python3 x.py"),
+        ("Bash(rm:*)", "python3 -u -m pytest -p no:cache -r a"),
+        ("Bash(rm:*)", "python3 --version && command -v node"),
+        ("Bash(rm:*)", "bash -x scripts/test.sh a"),
+        ("Bash(rm:*)", "ls | xargs -n 1 wc -l"),
+        ("Bash(rm:*)", "npx eslint ."),
+        ("Bash(rm:*)", "docker run -e A='b c' x"),
         ("Bash(git push:*)", "git log --grep push"),
         ("Bash(git push:*)", "git commit -m push"),
         ("Bash(git push:*)", "git stash push"),
