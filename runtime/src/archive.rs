@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::runtime::{Runtime, RuntimeConfig};
-use posse_protocol::{Archived, Event, RunId};
+use posse_protocol::{Archived, Cleanup, Event, RunId, Seq};
 use posse_store::{
     Append, Filter, Guard, Leftover, Leftovers, RunRow, Spending, SpendingQuery, Store, StoreError,
 };
@@ -26,7 +26,7 @@ pub struct Lifecycle {
     /// When an archived run loses its log; without it, never. What it cost is kept.
     pub retention: Option<Duration>,
     /// When a run loses its log that was to lose it at its end: a little later, so that whoever
-    /// watches sees that end.
+    /// watches sees that end. One that may have changed something is archived then, and keeps it.
     pub removal_after: Duration,
     /// How often it is looked for such runs.
     pub every: Duration,
@@ -45,6 +45,8 @@ impl Default for Lifecycle {
 
 /// Runs of one kind that a sweep puts away, and folders it looks at.
 const BATCH: usize = 256;
+/// Events that are read at once.
+const PAGE: usize = 1_000;
 /// How soon the next sweep comes when there was more to do.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -109,10 +111,13 @@ impl Sweeper {
             for row in rows {
                 // One that was reopened or put away by others since is no longer left over.
                 let _ = match which {
+                    // What is to lose its log is looked at when its time has come.
+                    Leftover::Ended | Leftover::Due if row.cleanup == Cleanup::Delete => Ok(()),
                     Leftover::Ended | Leftover::Due => {
                         archive(&*self.store, &self.scratch, &row).await
                     }
-                    _ => remove_log(&*self.store, &self.scratch, &row).await,
+                    Leftover::Unwanted => put_away(&*self.store, &self.scratch, &row).await,
+                    Leftover::Archived => remove_log(&*self.store, &self.scratch, &row).await,
                 };
             }
         }
@@ -163,6 +168,29 @@ async fn archive(store: &dyn Store, scratch: &Path, row: &RunRow) -> Result<(), 
     remove_scratch(scratch, row.id).await;
     fail::fail_point!("archive.folder.removed");
     Ok(())
+}
+
+/// Removes the log of a run that was to lose it. If the run may have changed something, it is archived
+/// in place of that: agents ask for this, and none of them decides that its trail goes.
+async fn put_away(store: &dyn Store, scratch: &Path, row: &RunRow) -> Result<(), StoreError> {
+    match has_acted(store, row.id).await? {
+        true => archive(store, scratch, row).await,
+        false => remove_log(store, scratch, row).await,
+    }
+}
+
+/// True when a tool of the run began that is not one that only looks.
+async fn has_acted(store: &dyn Store, run: RunId) -> Result<bool, StoreError> {
+    let mut seen = Seq::ZERO;
+    loop {
+        let page = store.read(run, seen, PAGE).await?;
+        let acted = |event: &Event| matches!(event, Event::ToolStarted(it) if !it.repeatable);
+        if page.iter().any(|record| acted(&record.event)) {
+            return Ok(true);
+        }
+        let Some(last) = page.last() else { return Ok(false) };
+        seen = last.seq;
+    }
 }
 
 /// Removes the log of a run that stands as `row` says, and the folder that was its own.

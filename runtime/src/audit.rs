@@ -36,6 +36,8 @@ pub enum AuditKind {
     Denied,
     /// A call that had begun has its result.
     Finished,
+    /// The log of a run was removed.
+    Removed,
     /// A folder was trusted.
     Trusted,
     /// A folder is trusted no longer.
@@ -44,13 +46,14 @@ pub enum AuditKind {
 
 impl AuditKind {
     /// All of them.
-    pub const ALL: [AuditKind; 8] = [
+    pub const ALL: [AuditKind; 9] = [
         AuditKind::Granted,
         AuditKind::Allowed,
         AuditKind::Asked,
         AuditKind::Answered,
         AuditKind::Denied,
         AuditKind::Finished,
+        AuditKind::Removed,
         AuditKind::Trusted,
         AuditKind::Distrusted,
     ];
@@ -64,6 +67,7 @@ impl AuditKind {
             AuditKind::Answered => "answered",
             AuditKind::Denied => "denied",
             AuditKind::Finished => "finished",
+            AuditKind::Removed => "removed",
             AuditKind::Trusted => "trusted",
             AuditKind::Distrusted => "distrusted",
         }
@@ -124,16 +128,37 @@ impl AuditEntry {
     }
 }
 
+impl AuditEntry {
+    /// What is left to tell of a run whose log was removed: that it was, and where it had ended.
+    fn of_removal(row: &RunRow) -> Self {
+        AuditEntry {
+            at: row.updated_at,
+            kind: AuditKind::Removed,
+            run: Some(row.id),
+            record: row.last_seq.0,
+            hash: row.last_hash.clone(),
+            agent: row.agent.parse().ok(),
+            tool: String::new(),
+            call: None,
+            by: String::new(),
+            detail: json!({
+                "events": row.last_seq, "tool_calls": row.tool_calls, "outcome": row.outcome,
+                "parent": row.parent,
+            }),
+        }
+    }
+}
+
 impl Runtime {
-    /// What was decided and done in a run, in order, each with the hash of its record. Nothing of
-    /// one whose log was removed.
+    /// What was decided and done in a run, in order, each with the hash of its record. Of one whose
+    /// log was removed, only that.
     ///
     /// # Errors
     /// When the store fails, or the log is damaged.
     pub async fn audit(&self, row: &RunRow) -> Result<Vec<AuditEntry>, Error> {
         let mut reading = Reading { agent: None, tools: HashMap::new(), entries: Vec::new() };
         if row.erased {
-            return Ok(reading.entries);
+            return Ok(vec![AuditEntry::of_removal(row)]);
         }
         let mut seen = Seq::ZERO;
         loop {

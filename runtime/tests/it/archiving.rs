@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, eventually, within};
 use crate::delegation::{children, main_agent, task};
+use posse::audit::AuditKind;
 use posse::protocol::{CancelScope, Cleanup, Event, Purpose, Seq};
 use posse::store::{
     Append, By, Filter, Guard, Options, Ownership, Reserve, SpendingQuery, SqliteStore, Store,
@@ -11,6 +12,7 @@ use posse::{
     Error, Lifecycle, Patience, Prune, RunId, RunRow, RunSpec, Runtime, RuntimeConfig, Status,
 };
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -187,6 +189,48 @@ async fn a_log_that_was_to_go_at_the_end_goes_and_what_it_cost_stays() {
     let sums = bench.runtime.costs(&query).await.unwrap();
     assert_eq!((sums.len(), sums[0].calls, sums[0].usage.cost), (1, 1, found.cost()));
     assert!(!row(&bench.runtime, kept.id()).await.erased);
+}
+
+#[tokio::test]
+async fn a_log_that_was_to_go_stays_if_the_run_may_have_changed_something() {
+    let write = json!({"file_path": "made", "content": "x"});
+    let look = json!({"file_path": "made"});
+    let spawn = |task: &str| json!({"task": task, "cleanup": "delete", "announce": "silent"});
+    let child = |text: &str, tool: &str, input: Value| {
+        Conversation::when(When::any().first_user_contains(text))
+            .reply(Reply::tool_call(tool, input))
+            .reply(Reply::text("done"))
+    };
+    let lead = Conversation::when(When::any().first_user_contains("lead"))
+        .reply(
+            Reply::empty()
+                .and_tool_call("spawn_subagent", spawn("change it"))
+                .and_tool_call("spawn_subagent", spawn("look at it")),
+        )
+        .reply(Reply::text("done"));
+    let script = Script::new()
+        .conversation(lead)
+        .conversation(child("change it", "Write", write))
+        .conversation(child("look at it", "Read", look));
+    let mut bench = bench(script, Lifecycle { removal_after: AT_ONCE, ..never() }).await;
+    let run = bench.start("lead the way").await;
+    within(run.outcome()).await.unwrap();
+    let runtime = bench.runtime.clone();
+    let all = async || children(&bench, run.id()).await;
+    eventually(async || all().await.iter().all(|row| row.archived)).await;
+    let rows = all().await;
+    let (acted, looked) = (&rows[0], &rows[1]);
+    assert_eq!((acted.erased, looked.erased), (false, true));
+    assert!(bench.kinds(acted.id).await.contains(&"tool_started"));
+    let told = runtime.audit(looked).await.unwrap();
+    assert_eq!(told.len(), 1, "that its log was removed");
+    assert_eq!((told[0].kind, told[0].run), (AuditKind::Removed, Some(looked.id)));
+    let acted = acted.id;
+    bench.runtime.shutdown().await;
+    bench.config.lifecycle = Lifecycle { retention: Some(AT_ONCE), ..never() };
+    bench.reopen().await;
+    let runtime = bench.runtime.clone();
+    eventually(async || row(&runtime, acted).await.erased).await;
 }
 
 #[tokio::test]

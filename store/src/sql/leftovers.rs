@@ -23,7 +23,8 @@ pub(crate) fn leftovers(which: Leftover) -> String {
         ),
         Leftover::Ended => format!("finished_at > 0 AND archived = 0 AND {OPEN_TREE}"),
         Leftover::Unwanted => format!(
-            "cleanup = 'delete' AND erased = 0 AND finished_at > 0 AND {OPEN_BELOW} AND {UNTOLD}"
+            "cleanup = 'delete' AND erased = 0 AND archived = 0 AND finished_at > 0 \
+             AND {OPEN_BELOW} AND {UNTOLD}"
         ),
         Leftover::Archived => format!("archived = 1 AND erased = 0 AND {UNTOLD}"),
     };
