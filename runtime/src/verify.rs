@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::runtime::Runtime;
-use posse_protocol::Seq;
-use posse_store::{Projection, RunRow, StoreError};
+use posse_protocol::{Event, RunId, Seq};
+use posse_store::{Filter, Projection, RunRow, StoreError};
 
 /// What a check of one run found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +34,12 @@ impl Runtime {
     pub async fn verify(&self, row: &RunRow) -> Result<Verified, Error> {
         if row.erased {
             // There is nothing left to check it by, as was asked for.
-            return Ok(Verified { events: 0, damage: None });
+            let left = !self.inner.store.hashes(row.id, Seq::ZERO, 1).await?.is_empty();
+            let reason = || "its row says that its log was removed, and events are still there";
+            let damage = left.then(|| Damage { event: None, reason: reason().to_owned() });
+            return Ok(Verified { events: 0, damage });
         }
+        let mut children = Vec::new();
         let mut log = Projection::new(row.id);
         let mut seen = Seq::ZERO;
         loop {
@@ -48,7 +52,12 @@ impl Runtime {
             };
             // It may grow meanwhile: what stands after the end that the row names is not its affair.
             let ours = page.iter().take_while(|record| record.seq <= row.last_seq);
-            ours.for_each(|record| log.apply(record));
+            for record in ours {
+                log.apply(record);
+                if let Event::ChildStarted(child) = &record.event {
+                    children.push((record.seq, child.run));
+                }
+            }
             match page.last() {
                 Some(last) if last.seq < row.last_seq => seen = last.seq,
                 last => {
@@ -62,8 +71,23 @@ impl Runtime {
             Some(format!("its row does not fit its log: `{column}` was changed"))
         };
         let reason = row.damaged.clone().or_else(differs);
-        let damage = reason.map(|reason| Damage { event: None, reason });
+        let damage = match reason {
+            Some(reason) => Some(Damage { event: None, reason }),
+            None => self.missing(&children).await?,
+        };
         Ok(Verified { events: seen.0, damage })
+    }
+
+    /// The first of the runs that a log says were started of which there is no row.
+    async fn missing(&self, children: &[(Seq, RunId)]) -> Result<Option<Damage>, Error> {
+        for (seq, run) in children {
+            let own = Filter { id: Some(*run), limit: 1, ..Filter::default() };
+            if self.list(&own).await?.is_empty() {
+                let reason = format!("event {seq} says that run {run} was started, which is gone");
+                return Ok(Some(Damage { event: Some(*seq), reason }));
+            }
+        }
+        Ok(None)
     }
 
     /// The runs of which there are events and no row, by the names they are stored under: someone

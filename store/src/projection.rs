@@ -1,7 +1,7 @@
 //! A run's row made again from its log, to find rows that were changed behind the store's back.
 
 use crate::RunRow;
-use posse_protocol::{Record, RunId};
+use posse_protocol::{Record, RunId, SCHEMA_VERSION};
 
 /// What a log alone says about its run: all of a [`RunRow`] but who owns it and since when it waits.
 #[derive(Clone, Debug)]
@@ -29,9 +29,12 @@ impl Projection {
         let at_rest =
             log.outcome.is_none() && !log.archived || row.owner.is_none() && !row.runnable;
         let columns = [
+            // What a newer version wrote could not have been read.
+            ("version", row.version <= SCHEMA_VERSION),
             ("agent", log.agent == row.agent),
             ("model", log.model == row.model),
             ("title", log.title == row.title),
+            ("label", log.label == row.label),
             ("workspace", log.workspace == row.workspace),
             ("session", log.session == row.session),
             ("key", log.key == row.key),

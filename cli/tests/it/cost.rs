@@ -144,6 +144,10 @@ async fn a_run_is_put_away_its_log_goes_and_what_it_cost_stays() {
     assert!(shown.out.contains("completed") && shown.out.contains("log         removed"));
     assert_eq!(world.list().await[0]["erased"], true);
     let verified = world.run(&["runs", "verify"]).await.expect(0);
-    assert!(verified.err.contains("1 run, 0 events checked, 0 damaged"), "{}", verified.err);
+    assert!(
+        verified.err.contains("0 events checked, 0 damaged, 1 log removed"),
+        "{}",
+        verified.err
+    );
     assert_eq!(cost(&world, &["--run", &run]).await, before);
 }

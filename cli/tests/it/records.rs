@@ -1,8 +1,9 @@
 //! `posse runs verify` and `export`.
 
 use crate::world::{World, bash, mode};
-use posse_protocol::Record;
-use posse_testkit::{Reply, Script};
+use posse_protocol::{Record, SCHEMA_VERSION};
+use posse_testkit::{Conversation, Reply, Rule, Script, When};
+use serde_json::json;
 use sqlx::{Connection, Executor, SqliteConnection};
 
 /// Changes the database behind the back of everyone.
@@ -86,6 +87,8 @@ async fn a_falsified_row_is_named() {
     let change = "UPDATE runs SET outcome = 'failed' WHERE id = RUN";
     check_row(change, &differs("outcome")).await;
     check_row("UPDATE runs SET cost = cost + 1 WHERE id = RUN", &differs("cost")).await;
+    check_row("UPDATE runs SET version = 99 WHERE id = RUN", &differs("version")).await;
+    check_row("UPDATE runs SET label = 'harmless' WHERE id = RUN", &differs("label")).await;
     check_row("UPDATE runs SET note = 'all is well' WHERE id = RUN", &differs("note")).await;
 }
 
@@ -93,6 +96,62 @@ async fn a_falsified_row_is_named() {
 async fn a_deleted_row_is_found_by_the_events_it_leaves() {
     let missing = "its row is missing, and its events are still there";
     check_row("DELETE FROM runs WHERE id = RUN", missing).await;
+}
+
+#[tokio::test]
+async fn a_row_that_says_its_log_was_removed_is_named_when_events_are_left() {
+    let expected = "its row says that its log was removed, and events are still there";
+    check_row("UPDATE runs SET erased = 1 WHERE id = RUN", expected).await;
+    let change = "DELETE FROM events WHERE run = RUN AND seq < 4; \
+                  UPDATE runs SET erased = 1, archived = 1 WHERE id = RUN";
+    check_row(change, expected).await;
+}
+
+#[tokio::test]
+async fn a_run_that_was_taken_away_whole_is_named_by_whoever_started_it() {
+    let task = json!({"description": "d", "prompt": "look", "subagent_type": "explore"});
+    let lead = Conversation::when(When::any().first_user_contains("lead"))
+        .reply(Reply::tool_call("Task", task))
+        .reply(Reply::text("done"));
+    let script =
+        Script::new().conversation(lead).rule(Rule::when(When::any()).reply(Reply::text("seen")));
+    let world = World::new(script).await;
+    world.run(&["run", "lead"]).await.expect(0);
+    world.run(&["runs", "verify"]).await.expect(0);
+    let rows = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+    let rows = rows.as_array().unwrap();
+    let id = |child: bool| {
+        let row = rows.iter().find(|row| row["parent"].is_string() == child).unwrap();
+        row["run"].as_str().unwrap().to_owned()
+    };
+    let (lead, child) = (id(false), id(true));
+    for table in ["events WHERE run", "runs WHERE id"] {
+        sql(&world, &format!("DELETE FROM {table} = '{child}'")).await;
+    }
+    let exit = world.run(&["runs", "verify"]).await.expect(6);
+    assert!(exit.out.starts_with(&format!("{lead}  damaged: event ")), "{}", exit.out);
+    assert!(exit.out.contains(&format!("run {child} was started, which is gone")), "{}", exit.out);
+}
+
+#[tokio::test]
+async fn one_run_that_cannot_be_read_does_not_keep_the_others_from_being_checked() {
+    let world = two_runs().await;
+    let (first, second) = (run_called(&world, "first").await, run_called(&world, "second").await);
+    for run in [&first, &second] {
+        let set = |version: u32| {
+            format!(
+                "UPDATE runs SET version = {version} WHERE id = '{run}'; \
+                 UPDATE events SET version = {version} WHERE run = '{run}'"
+            )
+        };
+        sql(&world, &set(99)).await;
+        let exit = world.run(&["runs", "verify"]).await.expect(6);
+        let expected = format!("{run}  damaged: its log cannot be read: ");
+        assert!(exit.out.starts_with(&expected) && exit.out.contains("newer"), "{}", exit.out);
+        assert!(exit.err.contains("2 runs, "), "{}", exit.err);
+        assert_eq!(exit.out.lines().count(), 1);
+        sql(&world, &set(SCHEMA_VERSION)).await;
+    }
 }
 
 #[tokio::test]

@@ -14,6 +14,8 @@ use serde_json::json;
 pub struct Findings {
     runs: u64,
     events: u64,
+    /// How many of the runs have no log any more.
+    removed: u64,
     /// What is wrong, with the name of the run.
     damaged: Vec<(String, Damage)>,
 }
@@ -57,8 +59,17 @@ impl Findings {
     }
 
     async fn check(&mut self, runtime: &Runtime, row: &RunRow) -> Result<(), Failure> {
-        let verified = runtime.verify(row).await?;
         self.runs += 1;
+        self.removed += u64::from(row.erased);
+        let verified = match runtime.verify(row).await {
+            // One that cannot be read says nothing about the others.
+            Err(Error::Store(error @ StoreError::Newer(_))) => {
+                let reason = format!("its log cannot be read: {error}");
+                self.damaged.push((row.id.to_string(), Damage { event: None, reason }));
+                return Ok(());
+            }
+            verified => verified?,
+        };
         self.events += verified.events;
         self.damaged.extend(verified.damage.map(|damage| (row.id.to_string(), damage)));
         Ok(())
@@ -85,10 +96,10 @@ impl Findings {
                     json!({"run": run, "event": damage.event, "reason": damage.reason})
                 })
                 .collect();
-            let (runs, events) = (self.runs, self.events);
-            return print::json_pretty(
-                &json!({"runs": runs, "events": events, "damaged": damaged}),
-            );
+            return print::json_pretty(&json!({
+                "runs": self.runs, "events": self.events, "removed": self.removed,
+                "damaged": damaged,
+            }));
         }
         for (run, damage) in &self.damaged {
             let (run, reason) = (clean_line(run, 64), clean_line(&damage.reason, 400));
@@ -96,7 +107,12 @@ impl Findings {
         }
         if !common.global.quiet {
             let (runs, events) = (view::count(self.runs, "run"), view::count(self.events, "event"));
-            print::note(format!("{runs}, {events} checked, {} damaged", self.damaged.len()));
+            let removed = match self.removed {
+                0 => String::new(),
+                count => format!(", {} removed", view::count(count, "log")),
+            };
+            let damaged = self.damaged.len();
+            print::note(format!("{runs}, {events} checked, {damaged} damaged{removed}"));
         }
         Ok(())
     }
