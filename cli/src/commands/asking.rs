@@ -8,6 +8,7 @@ use crate::signals::{Signal, Signals};
 use posse::protocol::Approval;
 use posse::{Question, RunId, Runtime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{QueueSelector, tcflush};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -58,6 +59,7 @@ impl Asker {
         loop {
             let questions = runtime.questions(Some(root)).await?;
             let Some(question) = questions.first() else { return Ok(Replied::Answered) };
+            forget_typed();
             print::note(put(question, self.settings.as_deref().map(|it| it.display().to_string())));
             let answer = loop {
                 print::note_piece("  allow it? ");
@@ -138,6 +140,13 @@ fn understood(line: &str, question: &Question) -> Option<Approval> {
         "r" | "run" => rule.map(|rule| Approval::Run { rule }),
         "a" | "always" => rule.map(|rule| Approval::Always { rule }),
         _ => None,
+    }
+}
+
+/// Throws away what was typed before a question is shown: it was meant for something else.
+fn forget_typed() {
+    if let Ok(terminal) = File::open("/dev/tty") {
+        let _ = tcflush(&terminal, QueueSelector::IFlush);
     }
 }
 

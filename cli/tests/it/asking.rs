@@ -1,9 +1,10 @@
 //! Asking the person at the terminal, and answering from elsewhere.
 
 use crate::tmux::Terminal;
-use crate::world::World;
+use crate::world::{World, eventually};
 use posse_testkit::{Conversation, Reply, Script, When};
 use serde_json::json;
+use std::time::Duration;
 
 fn writes(name: &str) -> Reply {
     Reply::tool_call("Write", json!({"file_path": name, "content": "written\n"}))
@@ -48,6 +49,26 @@ async fn a_person_says_no_and_the_agent_reads_why() {
     let screen = terminal.shows("code 0").await;
     assert!(screen.contains("use another name"), "{screen}");
     assert!(!world.work().join("b.txt").exists());
+}
+
+#[tokio::test]
+async fn what_was_typed_before_a_question_was_seen_does_not_answer_it() {
+    let two = Conversation::when(When::any().first_user_contains("two"));
+    let two = two.reply(writes("b.txt")).reply(writes("c.txt")).reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(two)).await;
+    let Some(terminal) = Terminal::open(&world, 100, 40).await else { return };
+    terminal.enter("posse run --mode ask two; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.type_out("y\ny\n").await;
+    let asks = |screen: &str| screen.matches("allow it?").count();
+    eventually("the second question", async || asks(&terminal.screen().await) == 2).await;
+    assert_eq!(world.read("b.txt"), "written\n");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(asks(&terminal.screen().await), 2, "it is still asked");
+    assert!(!world.work().join("c.txt").exists());
+    terminal.enter("n").await;
+    terminal.shows("code 0").await;
+    assert!(!world.work().join("c.txt").exists());
 }
 
 #[tokio::test]

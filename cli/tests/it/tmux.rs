@@ -57,9 +57,14 @@ impl Terminal {
         self.tmux(&["send-keys", key]).await;
     }
 
+    /// Types this at once, as it is.
+    pub async fn type_out(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]).await;
+    }
+
     /// Types a line.
     pub async fn enter(&self, line: &str) {
-        self.tmux(&["send-keys", "-l", line]).await;
+        self.type_out(line).await;
         self.press("Enter").await;
     }
 
