@@ -18,7 +18,8 @@ pub async fn run(common: Common, verb: AuditVerb) -> Result<Code, Failure> {
     if let AuditVerb::Verify { file: Some(file) } = &verb {
         return verify_file(&common, file);
     }
-    let config = common.config(&folder(None)?)?;
+    // What was decided is told in any folder, whatever its settings are.
+    let config = common.user_config()?;
     let runtime = match common.database()?.exists() {
         true => Some(common.runtime(&config, common.agents(&folder(None)?, &[])?).await?),
         // Whoever only looks makes no database.

@@ -29,7 +29,12 @@ pub(super) const PAGE: usize = 500;
 
 pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     let folder = folder(None)?;
-    let config = common.config(&folder)?;
+    let config = match verb {
+        RunsVerb::Resume { .. } => common.config(&folder)?,
+        // Whoever only looks, or stops something, can do that in any folder, whatever its settings
+        // are.
+        _ => common.user_config()?,
+    };
     if !common.database()?.exists() {
         return nothing_yet(&common, &verb);
     }
@@ -73,7 +78,7 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
         RunsVerb::List(_) if json => print::json_pretty(&json!([]))?,
         RunsVerb::List(_) => print::note("no runs yet; `posse run \"…\"` starts one"),
         RunsVerb::Verify { run: None } if json => {
-            print::json_pretty(&json!({"runs": 0, "events": 0, "damaged": []}))?;
+            print::json_pretty(&json!({"runs": 0, "events": 0, "removed": 0, "damaged": []}))?;
         }
         RunsVerb::Verify { run: None } => print::note("no runs yet"),
         RunsVerb::Clean(_) | RunsVerb::Questions { run: None } if json => {

@@ -149,6 +149,33 @@ async fn what_is_not_trusted_any_more_is_narrowed_when_it_goes_on() {
 }
 
 #[tokio::test]
+async fn a_folder_whose_settings_cannot_be_read_keeps_nobody_from_looking() {
+    let world = gullible().await;
+    world.run(&["run", "x"]).await.expect(0);
+    let run = world.only_run().await;
+    for text in ["not = [a setting", "nonsense = true\n", "[permissions]\nmode = \"bypass\"\n"] {
+        put(&world, "posse.toml", text);
+        for arguments in [
+            &["audit", "list"][..],
+            &["audit", "verify"],
+            &["runs", "list"],
+            &["runs", "show", &run],
+            &["runs", "log", &run],
+            &["runs", "questions"],
+            &["runs", "verify"],
+            &["trust", "list"],
+        ] {
+            let exit = world.run(arguments).await;
+            assert_eq!(exit.code, Some(0), "{text}: {arguments:?}: {}", exit.err);
+        }
+        let shown = world.run(&["trust"]).await.expect(2);
+        assert!(shown.out.contains("settings that cannot be read: "), "{shown:?}");
+        let refused = world.run(&["run", "x"]).await.expect(2);
+        assert!(refused.err.contains("posse.toml"), "{}", refused.err);
+    }
+}
+
+#[tokio::test]
 async fn settings_of_a_stranger_only_narrow_and_say_so() {
     let world = World::saying("fine").await;
     put(&world, "posse.toml", "model = \"opus\"\n[limits]\nturns = 7\n");

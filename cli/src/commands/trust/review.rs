@@ -25,6 +25,9 @@ pub struct Shown {
     skills: Vec<ShownSkill>,
     /// Keys of its settings that would have an effect.
     settings: Vec<&'static str>,
+    /// Why its settings cannot be read, if they cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<String>,
     /// All files that the trust is for.
     files: Vec<PathBuf>,
 }
@@ -50,7 +53,12 @@ impl Review {
     /// What trusting `found`, which stand around `folder`, would change.
     pub fn of(common: &Common, folder: &Path, found: &[&Brought]) -> Result<Self, Failure> {
         let untrusted = Sources { trust: Trustees::default(), ..common.sources(folder) };
-        let held_back = Config::load(&untrusted)?.held_back;
+        common.user_config()?;
+        // A file that cannot be read has no effect, and is told of.
+        let (held_back, unreadable) = match Config::load(&untrusted) {
+            Ok(config) => (config.held_back, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
         let mut trusting = common.clone();
         trusting.trust_for_now(folder)?;
         let now = LiveCatalog::load(common.agent_sources(folder, &[])).current();
@@ -93,6 +101,7 @@ impl Review {
                     true => held_back.iter().map(|key| key.value).collect(),
                     false => Vec::new(),
                 },
+                unreadable: unreadable.clone().filter(|_| brought.folder == folder),
                 files: brought.files.clone(),
             }
         };
@@ -135,11 +144,14 @@ impl Shown {
             let keys = self.settings.join(", ");
             lines.push(format!("settings (posse.toml): {keys} would have an effect"));
         }
+        if let Some(why) = &self.unreadable {
+            lines.push(format!("settings that cannot be read: {why}"));
+        }
         let is_told = |file: &PathBuf| {
             let is_settings = file.as_path() == Path::new("posse.toml");
             self.agents.iter().any(|agent| agent.path == *file)
                 || self.skills.iter().any(|skill| file.starts_with(&skill.path))
-                || is_settings && !self.settings.is_empty()
+                || is_settings && (!self.settings.is_empty() || self.unreadable.is_some())
         };
         let others = self.files.iter().filter(|file| !is_told(file));
         let others: Vec<String> = others.map(|file| file.display().to_string()).collect();
