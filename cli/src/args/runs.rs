@@ -161,6 +161,9 @@ pub struct AnswerOptions {
     /// Which call, by the first characters of its id, if it asks about several
     #[arg(long, value_name = "CALL")]
     pub call: Option<String>,
+    /// Only if this is what is asked: the beginning of the digest that `runs questions` shows
+    #[arg(long, value_name = "DIGEST")]
+    pub digest: Option<String>,
     /// Let it run, this once
     #[arg(long, group = "answer")]
     pub once: bool,

@@ -100,7 +100,17 @@ async fn a_question_can_be_left_and_answered_from_another_process() {
     let run = asked[0]["run"].as_str().unwrap();
     let unclear = world.run(&["runs", "answer", run]).await.expect(2);
     assert!(unclear.out.contains("+written"), "{unclear:?}");
-    world.run(&["runs", "answer", run, "--once"]).await.expect(0);
+    let digest = asked[0]["digest"].as_str().unwrap();
+    let shown = world.run(&["runs", "questions"]).await.expect(0).out;
+    assert!(shown.contains(&format!("--digest {} --once", &digest[..12])), "{shown}");
+    for (wrong, says) in [("0123456789ab", "something else than what was shown"), ("", "at least")]
+    {
+        let other =
+            world.run(&["runs", "answer", run, "--digest", wrong, "--once"]).await.expect(2);
+        assert!(other.err.contains(says), "{other:?}");
+    }
+    let answer = ["runs", "answer", run, "--digest", &digest[..12], "--once"];
+    world.run(&answer).await.expect(0);
     world.run(&["runs", "resume", run]).await.expect(0);
     assert_eq!(world.read("b.txt"), "written\n");
     let none = world.run(&["runs", "questions"]).await.expect(0);

@@ -16,6 +16,8 @@ async fn help_reads_well() {
         "runs log",
         "runs watch",
         "runs send",
+        "runs questions",
+        "runs answer",
         "runs cancel",
         "runs pause",
         "runs resume",

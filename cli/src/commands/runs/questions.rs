@@ -1,6 +1,7 @@
 //! `posse runs questions` and `posse runs answer`: what runs ask a person, and the answers.
 
 use crate::args::AnswerOptions;
+use crate::clean::clean_line;
 use crate::commands::Common;
 use crate::commands::asking::{give, put};
 use crate::exit::{Code, Failure};
@@ -21,15 +22,43 @@ pub async fn list(common: &Common, runtime: &Runtime, run: Option<&str>) -> Resu
     }
     for question in &questions {
         print::line(put(question, None))?;
+        print::line(format!("  {}", suggested(question)))?;
     }
-    match questions.first() {
-        None => print::note("nobody asks anything"),
-        Some(first) => {
-            let run = first.run.short();
-            print::note(format!("`posse runs answer {run} --once`, --for-run, --always or --no"));
-        }
+    match questions.is_empty() {
+        true => print::note("nobody asks anything"),
+        false => print::note("in place of --once: --for-run, --always or --no"),
     }
     Ok(Code::Done)
+}
+
+/// Characters of a digest in a command, at least and as suggested.
+const DIGEST: (usize, usize) = (8, 12);
+
+/// The command that answers this question and no other.
+fn suggested(question: &Question) -> String {
+    let Question { run, asked, .. } = question;
+    let digest: String = asked.digest.chars().take(DIGEST.1).collect();
+    let call = clean_line(&asked.call.0, 80);
+    format!("posse runs answer {} --call {call} --digest {digest} --once", run.short())
+}
+
+/// Leaves those of `questions` whose digest begins like this; an error if there were only others.
+fn retain_shown(questions: &mut Vec<Question>, digest: &str) -> Result<(), Failure> {
+    if digest.len() < DIGEST.0 {
+        let message = format!("a digest has at least {} characters here", DIGEST.0);
+        return Err(Failure::usage(message).hint("`posse runs questions` shows it"));
+    }
+    let Some(other) = questions.first().cloned() else { return Ok(()) };
+    questions.retain(|question| question.asked.digest.starts_with(digest));
+    if questions.is_empty() {
+        let message = format!(
+            "run {} asks something else than what was shown: nothing that it asks has the digest {}",
+            other.run.short(),
+            clean_line(digest, 80),
+        );
+        return Err(Failure::usage(message).hint("`posse runs questions` shows what it asks now"));
+    }
+    Ok(())
 }
 
 pub async fn answer(
@@ -41,6 +70,9 @@ pub async fn answer(
     let mut questions = runtime.questions_of(run).await?;
     if let Some(call) = &options.call {
         questions.retain(|question| question.asked.call.0.starts_with(call.as_str()));
+    }
+    if let Some(digest) = &options.digest {
+        retain_shown(&mut questions, digest)?;
     }
     let question = match &questions[..] {
         [question] => question,
