@@ -1,7 +1,7 @@
 //! Rules about shell commands: `git diff:*`, `npm run test *`, `make check`. Compared word by word
 //! with what a parse of the command found, never with its text.
 
-use super::program::{Runs, base, is_input, leaves_too_much_open, runs};
+use super::program::{Runs, base, does_what_it_is_told, is_input, leaves_too_much_open, runs};
 use super::shell::{Script, Word};
 
 /// What a rule says of a simple command.
@@ -372,6 +372,9 @@ fn collect_arguments(
     unclear: &mut Option<&'static str>,
     depth: u32,
 ) {
+    if does_what_it_is_told(words) {
+        unclear.get_or_insert("it may run other programs");
+    }
     // The words that these add come from the input.
     let adds = words[0].exact().is_some_and(|name| base(name) == "xargs");
     for at in 1..words.len() {

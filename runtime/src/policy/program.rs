@@ -139,20 +139,19 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
         };
     };
     match (known.open, known.name) {
-        (Open::Never, "gdb") => Runs::Anything,
         // It is asked where a program is.
         (Open::Never, "env") if name == "command" && is_one_of(words.get(1), &["-v", "-V"]) => {
             Runs::Itself
         }
         (Open::Never, _) | (_, "busybox" | "find" | "fd" | "tar" | "rsync") => Runs::Arguments,
-        (Open::Name, "sh") => match reads_input(&words[1..]) {
+        (Open::Name, "sh") => match reads_input(&words[1..], is_valued_in_shell) {
             true => Runs::Anything,
             false => Runs::Arguments,
         },
         (Open::Name, "python") => {
             let letters = if name.starts_with("py") { "ceE" } else { "ceEprRB" };
             let inline = words[1..].iter().any(|word| is_inline(word, letters));
-            match inline || reads_input(&words[1..]) {
+            match inline || reads_input(&words[1..], is_valued_in_language) {
                 true => Runs::Anything,
                 false => Runs::Itself,
             }
@@ -194,15 +193,40 @@ fn is_inline(word: &Word, letters: &str) -> bool {
 
 /// True when a shell or a language with these arguments does what its input says: they name no
 /// script, or the input as one.
-fn reads_input(arguments: &[Word]) -> bool {
-    // What follows these is their value.
-    const VALUED: [&str; 17] = [
-        "-O",
-        "+O",
-        "-o",
-        "+o",
-        "--rcfile",
-        "--init-file",
+fn reads_input(arguments: &[Word], takes_value: impl Fn(&str) -> bool) -> bool {
+    if let [only] = arguments
+        && is_one_of(Some(only), &["--version", "-V", "-v", "-version", "--help", "-h"])
+    {
+        return false;
+    }
+    let mut arguments = arguments.iter();
+    while let Some(word) = arguments.next() {
+        let Some(text) = word.exact() else { return false };
+        match text {
+            "-" | "--" => {}
+            _ if takes_value(text) => {
+                arguments.next();
+            }
+            // `-s` says so, also among others.
+            _ if text.starts_with('-') && !text.starts_with("--") && text.contains('s') => {
+                return true;
+            }
+            _ if text.starts_with(['-', '+']) => {}
+            script => return is_input(script),
+        }
+    }
+    true
+}
+
+/// True when the value of a shell's option is the next word: `-o pipefail`, also in `-eo pipefail`.
+fn is_valued_in_shell(text: &str) -> bool {
+    ["--rcfile", "--init-file"].contains(&text)
+        || text.starts_with(['-', '+']) && !text.starts_with("--") && text.ends_with(['o', 'O'])
+}
+
+/// The same for languages.
+fn is_valued_in_language(text: &str) -> bool {
+    const VALUED: [&str; 11] = [
         "-W",
         "-X",
         "-Q",
@@ -215,25 +239,23 @@ fn reads_input(arguments: &[Word]) -> bool {
         "--loader",
         "--check-hash-based-pycs",
     ];
-    if let [only] = arguments
-        && is_one_of(Some(only), &["--version", "-V", "-v", "-version", "--help", "-h"])
-    {
-        return false;
+    VALUED.contains(&text)
+}
+
+/// True when the command may do anything besides running its arguments: it has a language of its own,
+/// or starts a shell that does what its input says.
+pub(crate) fn does_what_it_is_told(words: &[Word]) -> bool {
+    let Some(name) = words.first().and_then(Word::exact).map(base) else { return true };
+    let shell = |word: &Word| {
+        let option = word.exact().filter(|text| text.starts_with('-') && !text.starts_with("--"));
+        option.is_some_and(|text| text.contains(['s', 'i']))
+            || is_one_of(Some(word), &["--shell", "--login"])
+    };
+    match name {
+        "su" | "runuser" | "script" | "unshare" | "nsenter" | "chroot" | "sg" => true,
+        "sudo" | "doas" => words[1..].iter().any(shell),
+        _ => find(name).is_some_and(|known| known.name == "gdb"),
     }
-    let mut arguments = arguments.iter();
-    while let Some(word) = arguments.next() {
-        let Some(text) = word.exact() else { return false };
-        match text {
-            "-s" => return true,
-            "-" | "--" => {}
-            _ if VALUED.contains(&text) => {
-                arguments.next();
-            }
-            _ if text.starts_with(['-', '+']) => {}
-            script => return is_input(script),
-        }
-    }
-    true
 }
 
 /// True for a path by which a process opens what it was handed.

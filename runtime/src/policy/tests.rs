@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bypasses;
+mod denials;
 mod order;
 
 use super::*;
