@@ -168,6 +168,27 @@ const COMPLETED: &str = "completed";
 const LINE: usize = 200;
 
 impl RunRow {
+    /// True when nothing is different from `before` but what changes with every step.
+    pub(crate) fn has_only_moved_since(&self, before: &RunRow) -> bool {
+        let moved_back = RunRow {
+            updated_at: before.updated_at,
+            last_seq: before.last_seq,
+            last_hash: before.last_hash.clone(),
+            turns: before.turns,
+            tool_calls: before.tool_calls,
+            spent: before.spent,
+            reserved: before.reserved,
+            drawn: before.drawn,
+            held: before.held,
+            calling: before.calling.clone(),
+            status: before.status,
+            ..self.clone()
+        };
+        moved_back == *before
+    }
+}
+
+impl RunRow {
     /// A root of which nothing is known but that it was made `at` then.
     pub fn new(id: RunId, at: u64) -> Self {
         RunRow {

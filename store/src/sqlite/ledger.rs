@@ -13,13 +13,13 @@ use super::work::{Answers, Work};
 use crate::append::{Append, Appended, Draft, Guard};
 use crate::budget::Accounts;
 use crate::row::{RunRow, StoredEvent};
-use crate::sql::{self, Shape};
+use crate::sql::{self, Columns, Shape};
 use crate::{Claimed, Delivery, StoreError, Wanted};
 use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, WorkerId};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Connection, Row};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Rows kept between transactions, at most.
@@ -63,8 +63,8 @@ struct Group {
     events: Vec<StoredEvent>,
     /// What is to be told of them.
     deliveries: Vec<Delivery>,
-    /// Runs whose rows changed since they were last written.
-    dirty: BTreeSet<RunId>,
+    /// Runs whose rows changed since they were last written, and which columns of them.
+    dirty: BTreeMap<RunId, Columns>,
     /// Runs whose rows changed.
     touched: BTreeSet<RunId>,
     /// Keys in use, as far as the requests ask.
@@ -72,6 +72,16 @@ struct Group {
     /// Workers that turned out to be dead.
     dead: Vec<WorkerId>,
     freed: bool,
+}
+
+impl Group {
+    /// Notes that these columns of a row are to be written.
+    fn changed(&mut self, run: RunId, columns: Columns) {
+        let noted = self.dirty.entry(run).or_insert(columns);
+        if columns == Columns::All {
+            *noted = columns;
+        }
+    }
 }
 
 impl Ledger {
@@ -314,7 +324,8 @@ impl Ledger {
         }
         for (run, row) in next {
             group.freed |= row.runnable && row.owner.is_none();
-            group.dirty.insert(run);
+            let moved = self.rows.get(&run).is_some_and(|before| row.has_only_moved_since(before));
+            group.changed(run, if moved { Columns::Moving } else { Columns::All });
             self.rows.insert(run, row);
         }
         group.keys.extend(keys);
@@ -342,7 +353,7 @@ impl Ledger {
         let query = sqlx::query(sql::ERASE).bind(run.to_string());
         query.execute(&mut self.connection).await.map_err(|error| self.engine(error))?;
         fail::fail_point!("store.erase.deleted");
-        group.dirty.insert(run);
+        group.changed(run, Columns::All);
         self.rows.insert(run, row);
         Ok(Ok(()))
     }
@@ -378,7 +389,7 @@ impl Ledger {
             row.epoch += 1;
             row.awaits = 0;
             row.status = Status::Running;
-            group.dirty.insert(row.id);
+            group.changed(row.id, Columns::All);
             self.rows.insert(row.id, row.clone());
             claimed.push(Claimed { epoch: row.epoch, row });
         }
@@ -461,18 +472,25 @@ impl Ledger {
         let mut events = std::mem::take(&mut group.events);
         let calls: Vec<_> = events.iter_mut().filter_map(|event| event.settles.take()).collect();
         let (mut events, mut calls) = (events.into_iter(), calls.into_iter());
-        let rows: Vec<&RunRow> = group.dirty.iter().filter_map(|run| self.rows.get(run)).collect();
+        let mut rows: Vec<(&RunRow, Columns)> = Vec::with_capacity(group.dirty.len());
+        let dirty = group.dirty.iter();
+        rows.extend(dirty.filter_map(|(run, columns)| Some((self.rows.get(run)?, *columns))));
+        // A statement writes the same columns of all its rows.
+        rows.sort_by_key(|(_, columns)| *columns == Columns::All);
         let mut rows = rows.as_slice();
         loop {
+            let columns = rows.first().map_or(Columns::All, |(_, columns)| *columns);
+            let alike = rows.iter().take_while(|(_, it)| *it == columns).count();
             let (taken_events, events_room) = room_for(events.len());
             let (taken_calls, calls_room) = room_for(calls.len());
-            let (taken_rows, rows_room) = room_for(rows.len());
+            let (taken_rows, rows_room) = room_for(alike);
             let last = taken_events == events.len()
                 && taken_calls == calls.len()
                 && taken_rows == rows.len();
             // Nothing refers to a row, so that each may be cut anywhere.
             let then = if last { then } else { Then::GoOn };
-            let message = Message { events: events_room, calls: calls_room, runs: rows_room, then };
+            let message =
+                Message { events: events_room, calls: calls_room, runs: rows_room, columns, then };
             if events_room + calls_room + rows_room == 0 && then == Then::GoOn {
                 break;
             }
@@ -486,7 +504,7 @@ impl Ledger {
             }
             query = bind_nothing(query, (calls_room - taken_calls) * sql::CALL_WIDTH);
             let (now, later) = rows.split_at(taken_rows);
-            for row in now {
+            for (row, _) in now {
                 query = bind_run(query, row);
             }
             query = bind_nothing(query, (rows_room - taken_rows) * sql::RUN_WIDTH);
@@ -500,7 +518,7 @@ impl Ledger {
                 break;
             }
         }
-        group.touched.append(&mut group.dirty);
+        group.touched.extend(std::mem::take(&mut group.dirty).into_keys());
         Ok(())
     }
 

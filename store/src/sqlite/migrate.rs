@@ -3,7 +3,7 @@
 use super::header::APPLICATION;
 use super::{BUSY_CODE, PATIENCE, engine_code, engine_error};
 use crate::StoreError;
-use crate::sql::{MIGRATIONS, schema};
+use crate::sql::{MIGRATIONS, WHOLE};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub(super) async fn open(
     }
     // A new database is made at once, an old one step by step.
     let steps = match found {
-        ..=0 => vec![(known, schema::WHOLE)],
+        ..=0 => vec![(known, WHOLE)],
         _ => (found + 1..).zip(MIGRATIONS.iter().copied().skip(found as usize)).collect(),
     };
     for (version, step) in steps {

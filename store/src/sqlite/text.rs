@@ -3,7 +3,7 @@
 //! To SQLite `$1` is a *name*, and the driver looks up the name of every parameter by a scan: a
 //! statement of many rows would cost the square of its parameters. A bare `?` has no name.
 
-use crate::sql;
+use crate::sql::{self, Columns};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -41,6 +41,8 @@ pub(super) struct Message {
     pub(super) calls: usize,
     /// Room for rows of runs.
     pub(super) runs: usize,
+    /// Which of their columns.
+    pub(super) columns: Columns,
     /// What follows.
     pub(super) then: Then,
 }
@@ -62,7 +64,7 @@ impl Texts {
             let statements = [
                 (message.events > 0).then(|| bare(&sql::insert_events(message.events))),
                 (message.calls > 0).then(|| bare(&sql::insert_calls(message.calls))),
-                (message.runs > 0).then(|| bare(&sql::save_runs(message.runs))),
+                (message.runs > 0).then(|| bare(&sql::save_runs(message.runs, message.columns))),
                 (message.then == Then::Commit).then(|| "COMMIT".to_owned()),
             ];
             let statements: Vec<String> = statements.into_iter().flatten().collect();
@@ -79,7 +81,8 @@ mod tests {
     #[test]
     fn placeholders_become_bare_and_stay_in_order() {
         assert_eq!(bare("a = $1 AND b IN ($2, $13) LIMIT $14"), "a = ? AND b IN (?, ?) LIMIT ?");
-        for text in [sql::insert_events(4), sql::save_runs(2), sql::runs_by_id(3)] {
+        let saved = sql::save_runs(2, Columns::All);
+        for text in [sql::insert_events(4), saved, sql::runs_by_id(3)] {
             let numbers: Vec<usize> = text
                 .split('$')
                 .skip(1)
@@ -94,7 +97,9 @@ mod tests {
     #[test]
     fn each_text_is_made_once() {
         let mut texts = Texts::default();
-        let mut text = |events, then| texts.get(Message { events, calls: 0, runs: 1, then });
+        let columns = Columns::Moving;
+        let mut text =
+            |events, then| texts.get(Message { events, calls: 0, runs: 1, columns, then });
         assert!(Arc::ptr_eq(&text(4, Then::Commit), &text(4, Then::Commit)));
         assert_ne!(text(4, Then::Commit), text(4, Then::GoOn));
         assert!(text(4, Then::Commit).ends_with("; COMMIT"));
