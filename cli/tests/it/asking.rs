@@ -4,7 +4,6 @@ use crate::tmux::Terminal;
 use crate::world::{World, eventually};
 use posse_testkit::{Conversation, Reply, Script, When};
 use serde_json::json;
-use std::time::Duration;
 
 fn writes(name: &str) -> Reply {
     Reply::tool_call("Write", json!({"file_path": name, "content": "written\n"}))
@@ -63,7 +62,6 @@ async fn what_was_typed_before_a_question_was_seen_does_not_answer_it() {
     let asks = |screen: &str| screen.matches("allow it?").count();
     eventually("the second question", async || asks(&terminal.screen().await) == 2).await;
     assert_eq!(world.read("b.txt"), "written\n");
-    tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(asks(&terminal.screen().await), 2, "it is still asked");
     assert!(!world.work().join("c.txt").exists());
     terminal.enter("n").await;
