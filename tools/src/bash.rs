@@ -107,10 +107,10 @@ impl Bash {
         confinement: &Confinement,
         before: HashSet<PathBuf>,
     ) -> Result<Vec<String>, Failure> {
-        let Some(rules) = self.files.rules.clone().filter(|it| it.deny_some_changes()) else {
+        let (Some(rules), Some(scratch)) = (self.files.rules.clone(), self.files.scratch.clone())
+        else {
             return Ok(Vec::new());
         };
-        let Some(scratch) = self.files.scratch.clone() else { return Ok(Vec::new()) };
         if confinement.profile != Profile::WorkspaceWrite {
             return Ok(Vec::new());
         }
@@ -154,12 +154,12 @@ impl Bash {
         confinement.readable.extend(read_only.map(|folder| folder.path().to_owned()));
         if let Some(rules) = self.files.rules.clone()
             && confinement.profile != Profile::Full
-            && (rules.hide_some() || rules.deny_some_changes() || !rules.elsewhere().is_empty())
         {
             let root = self.files.workspace.path().to_owned();
             let look = move || Ok((unseen(&*rules, &root)?, fixed(&*rules, &root)?));
             let (unseen, fixed) = blocking::to_the_end(look).await?;
-            (confinement.hidden, confinement.fixed) = (unseen, fixed.places);
+            confinement.hidden.extend(unseen);
+            confinement.fixed.extend(fixed.places);
             files = fixed.files;
         }
         Ok((confinement, files))

@@ -35,14 +35,10 @@ pub trait PathRules: Send + Sync {
     /// the path `named`.
     fn refuse(&self, usage: Usage, reached: Reached, named: &Path, real: &Path) -> Option<String>;
 
-    /// True when it may refuse that something is read, which commands then must not see either.
-    fn hide_some(&self) -> bool {
-        false
-    }
-
-    /// True when it may refuse that something in this folder is read, however deep.
+    /// True when it may refuse that something in this folder is read, however deep: commands must not
+    /// see it either.
     fn hide_some_in(&self, _folder: &Path) -> bool {
-        self.hide_some()
+        false
     }
 
     /// Folders beside the workspace for which the same holds: the checkout that it is a worktree of.
@@ -70,13 +66,9 @@ pub trait PathRules: Send + Sync {
         false
     }
 
-    /// True when there is such a rule, so that commands must not change it either.
-    fn deny_some_changes(&self) -> bool {
-        false
-    }
-
-    /// True when there may be something in this folder of which that is denied, however deep.
+    /// True when there may be something in this folder of which that is denied, however deep: commands
+    /// must not change it either.
     fn deny_some_changes_in(&self, _folder: &Path) -> bool {
-        self.deny_some_changes()
+        false
     }
 }

@@ -16,7 +16,6 @@ const HIDDEN: usize = 1_000;
 const SOMETHING: &str = "\u{1}";
 
 /// What is below a folder and may not be changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeptBack {
     /// To be mounted over: folders where that is all there is in them, else files.
     pub places: Vec<PathBuf>,
@@ -31,13 +30,10 @@ pub(crate) struct KeptBack {
 /// When it is too much to find or to hide.
 pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut places = Vec::new();
-    if rules.hide_some() {
-        let is_refused =
-            |path: &Path| rules.refuse(Usage::Read, Reached::Found, path, path).is_some();
-        for root in [root.to_owned()].into_iter().chain(rules.checkouts()) {
-            let found = found(&root, &is_refused, &|folder| rules.hide_some_in(folder))?;
-            places.extend(found.places);
-        }
+    let is_refused = |path: &Path| rules.refuse(Usage::Read, Reached::Found, path, path).is_some();
+    for root in [root.to_owned()].into_iter().chain(rules.checkouts()) {
+        let found = found(&root, &is_refused, &|folder| rules.hide_some_in(folder))?;
+        places.extend(found.places);
     }
     for folder in rules.elsewhere() {
         let is_denied = |path: &Path| rules.denies_read(path);
@@ -52,12 +48,7 @@ pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>,
 /// # Errors
 /// When it is too much to find or to fix.
 pub(crate) fn fixed(rules: &dyn PathRules, root: &Path) -> Result<KeptBack, Failure> {
-    match rules.deny_some_changes() {
-        true => found(root, &|path| rules.denies_change(path), &|folder| {
-            rules.deny_some_changes_in(folder)
-        }),
-        false => Ok(KeptBack::default()),
-    }
+    found(root, &|path| rules.denies_change(path), &|folder| rules.deny_some_changes_in(folder))
 }
 
 /// Every file and link below `root` that may not be changed, however many there are.
@@ -165,7 +156,7 @@ mod tests {
             (name.contains("secret")).then(|| "it is one".to_owned())
         }
 
-        fn hide_some(&self) -> bool {
+        fn hide_some_in(&self, _: &Path) -> bool {
             true
         }
     }

@@ -72,12 +72,6 @@ impl PathRules for FileRules {
         asks.then(|| format!("it leads through a link to {text}: use that path"))
     }
 
-    fn hide_some(&self) -> bool {
-        let policy = &self.0;
-        let mut sets = std::iter::once(&policy.deny).chain(&policy.scopes);
-        sets.any(|rules| rules.have_paths_for("Read"))
-    }
-
     fn hide_some_in(&self, folder: &Path) -> bool {
         let Some(target) = target(folder) else { return true };
         let policy = &self.0;
@@ -111,9 +105,5 @@ impl PathRules for FileRules {
         // What cannot be held against the rules is not changed.
         let Some(target) = target(real) else { return true };
         WRITING.iter().any(|tool| self.0.deny.path_rule(tool, &target).is_some())
-    }
-
-    fn deny_some_changes(&self) -> bool {
-        WRITING.iter().any(|tool| self.0.deny.have_paths_for(tool))
     }
 }

@@ -98,10 +98,6 @@ impl PathRules for FileRules {
         refused.or_else(|| further.and_then(|it| it.refuse(usage, reached, named, real)))
     }
 
-    fn hide_some(&self) -> bool {
-        self.further.as_ref().is_some_and(|it| it.hide_some())
-    }
-
     fn hide_some_in(&self, folder: &Path) -> bool {
         self.further.as_ref().is_some_and(|it| it.hide_some_in(folder))
     }
@@ -128,10 +124,6 @@ impl PathRules for FileRules {
 
     fn denies_change(&self, real: &Path) -> bool {
         self.further.as_ref().is_some_and(|it| it.denies_change(real))
-    }
-
-    fn deny_some_changes(&self) -> bool {
-        self.further.as_ref().is_some_and(|it| it.deny_some_changes())
     }
 }
 
