@@ -184,22 +184,48 @@ pub(crate) enum Columns {
     Moving,
 }
 
-/// Writes up to `count` rows of runs, new or known.
+impl Columns {
+    /// How many values are given for a row: its id, and these.
+    pub(crate) fn width(self) -> usize {
+        match self {
+            Columns::All => RUN_WIDTH,
+            Columns::Moving => 1 + MOVING.len(),
+        }
+    }
+}
+
+/// Writes up to `count` rows of runs: with all columns, new or known ones; else known ones.
 pub(crate) fn save_runs(count: usize, columns: Columns) -> String {
-    let written = |column: &&str| match columns {
-        Columns::All => !CONSTANT.contains(column),
-        Columns::Moving => MOVING.contains(column),
-    };
+    match columns {
+        Columns::All => put_runs(count),
+        Columns::Moving => move_runs(count),
+    }
+}
+
+fn put_runs(count: usize) -> String {
     let updates: Vec<String> = RUN_COLUMNS
         .split(", ")
         .map(str::trim)
-        .filter(written)
+        .filter(|column| !CONSTANT.contains(column))
         .map(|column| format!("{column} = excluded.{column}"))
         .collect();
     format!(
         "INSERT INTO runs ({RUN_COLUMNS}) {} ON CONFLICT (id) DO UPDATE SET {}",
         given_rows(RUN_WIDTH, count),
         updates.join(", ")
+    )
+}
+
+/// An insert that meets a known row would first work out what every index is to hold.
+fn move_runs(count: usize) -> String {
+    let updates = MOVING.iter().enumerate();
+    let updates: Vec<String> =
+        updates.map(|(index, column)| format!("{column} = given.column{}", index + 2)).collect();
+    // An id that is NULL is that of no run.
+    format!(
+        "UPDATE runs SET {} FROM (VALUES {}) AS given WHERE runs.id = given.column1",
+        updates.join(", "),
+        rows_of(Columns::Moving.width(), count)
     )
 }
 

@@ -61,12 +61,41 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(i64::from(row.erased))
         .bind(row.account.map(|run| run.to_string()))
         .bind(row.budget.as_ref().map(written))
-        .bind(row.drawn.map(|drawn| written(&Account { drawn, held: row.held })))
+        .bind(drawn(row))
         .bind(row.calling.as_ref().map(|call| call.model.clone()))
-        .bind(purpose_word(row.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose)))
+        .bind(purpose_of(row))
         .bind(i64::from(row.asks))
         .bind(row.abreast.map(i64::from))
         .bind(row.archive_after_ms.map(to_sql))
+}
+
+/// The id, and what moves with every step.
+pub(super) fn bind_moving<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
+    query
+        .bind(row.id.to_string())
+        .bind(to_sql(row.updated_at))
+        .bind(to_sql(row.last_seq.0))
+        .bind(row.last_hash.clone())
+        .bind(to_sql(row.turns))
+        .bind(to_sql(row.tool_calls))
+        .bind(to_sql(row.spent.input_tokens))
+        .bind(to_sql(row.spent.output_tokens))
+        .bind(to_sql(row.spent.cost.0))
+        .bind(to_sql(row.reserved.input_tokens))
+        .bind(to_sql(row.reserved.output_tokens))
+        .bind(to_sql(row.reserved.cost.0))
+        .bind(drawn(row))
+        .bind(row.calling.as_ref().map(|call| call.model.clone()))
+        .bind(purpose_of(row))
+}
+
+/// What stands in the column `drawn`.
+fn drawn(row: &RunRow) -> Option<String> {
+    row.drawn.map(|drawn| written(&Account { drawn, held: row.held }))
+}
+
+fn purpose_of(row: &RunRow) -> &'static str {
+    purpose_word(row.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose))
 }
 
 pub(super) fn bind_call(query: Statement<'_>, call: ModelCall) -> Statement<'_> {

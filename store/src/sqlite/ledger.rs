@@ -4,7 +4,9 @@
 //! Rows of runs are kept between transactions. That is sound because `PRAGMA data_version`, read
 //! inside the transaction, tells when another process has written: then they are dropped.
 
-use super::codec::{bind_call, bind_event, bind_nothing, bind_run, run_row, worker_row};
+use super::codec::{
+    bind_call, bind_event, bind_moving, bind_nothing, bind_run, run_row, worker_row,
+};
 use super::deliveries;
 use super::engine_error;
 use super::presence::Presence;
@@ -505,9 +507,12 @@ impl Ledger {
             query = bind_nothing(query, (calls_room - taken_calls) * sql::CALL_WIDTH);
             let (now, later) = rows.split_at(taken_rows);
             for (row, _) in now {
-                query = bind_run(query, row);
+                query = match columns {
+                    Columns::All => bind_run(query, row),
+                    Columns::Moving => bind_moving(query, row),
+                };
             }
-            query = bind_nothing(query, (rows_room - taken_rows) * sql::RUN_WIDTH);
+            query = bind_nothing(query, (rows_room - taken_rows) * columns.width());
             let result = query.execute(&mut self.connection).await;
             result.map_err(|error| engine_error(error, &self.path))?;
             if then == Then::GoOn {
