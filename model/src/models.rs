@@ -21,6 +21,7 @@ use crate::http::{self, Http};
 use crate::offline::{self, Offline};
 use crate::remote::Remote;
 use crate::sight::Sight;
+use crate::wire::Written;
 use endpoint::Endpoint;
 use posse_agent::{Model, ModelInfo};
 use std::collections::{BTreeMap, HashMap};
@@ -191,6 +192,7 @@ impl Models {
             name,
             wire: vendor.wire,
             dialect,
+            written: Written::default(),
             sight: Sight { images: properties.images, documents: properties.documents },
             headers: endpoint.headers,
             key: endpoint.key,

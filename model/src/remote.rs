@@ -7,7 +7,7 @@ use crate::governor::{Governor, Leave, NotSoon};
 use crate::http::{self, Answer, Http, Limits, Response, Watchdog};
 use crate::sight::Sight;
 use crate::sse::Events;
-use crate::wire::{Dialect, Progress, Target, Wire};
+use crate::wire::{Dialect, Progress, Target, Wire, Written};
 use async_trait::async_trait;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
 use posse_protocol::{CallId, Delta, Message, Part};
@@ -32,6 +32,7 @@ pub(crate) struct Remote {
     pub(crate) name: String,
     pub(crate) wire: Wire,
     pub(crate) dialect: Dialect,
+    pub(crate) written: Written,
     pub(crate) sight: Sight,
     pub(crate) url: Url,
     /// Sent with each request; the key among them is marked as sensitive.
@@ -102,7 +103,7 @@ impl Remote {
         limits: &mut Limits,
     ) -> Result<(Reply, Response), Fault> {
         let mut watchdog = Watchdog::new(self.stall);
-        let target = Target { model: &self.name, dialect: &self.dialect };
+        let target = Target { model: &self.name, dialect: &self.dialect, written: &self.written };
         let body = self
             .wire
             .encode(&request, target)

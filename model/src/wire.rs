@@ -12,14 +12,18 @@ pub mod openai_chat;
 pub mod openai_responses;
 mod schema;
 mod turns;
+mod written;
 
 pub use dialect::{CallIds, Dialect, EffortStyle, Gemini, OutputCap, TopEffort};
+pub use written::Written;
 
 use crate::fault::Fault;
 use crate::sse::Event;
 use posse_agent::{DeltaSink, Reply, Request};
-use posse_protocol::{Part, Price};
+use posse_protocol::{Part, Price, ToolSpec};
+use serde::ser::{Error, SerializeMap};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -42,6 +46,21 @@ pub struct Target<'a> {
     pub model: &'a str,
     /// The provider's ways.
     pub dialect: &'a Dialect,
+    /// What earlier requests have in common with this one.
+    pub written: &'a Written,
+}
+
+impl Target<'_> {
+    /// Writes the entry `tools`, whose value is `form`.
+    fn write_tools<M: SerializeMap>(
+        &self,
+        map: &mut M,
+        tools: &Arc<[ToolSpec]>,
+        form: &impl Serialize,
+    ) -> Result<(), M::Error> {
+        let text = self.written.get(tools, form).map_err(M::Error::custom)?;
+        map.serialize_entry("tools", &*text)
+    }
 }
 
 /// What an event did to the reply that is being read.

@@ -66,7 +66,8 @@ impl Deref for Schema {
 
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
-        self.0.value == other.0.value
+        // What is written alike is alike, and that is soon seen.
+        self.text() == other.text() || self.0.value == other.0.value
     }
 }
 

@@ -22,6 +22,10 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
 /// What is left of the provider's limits. Times are measured by the provider's own clock where it
 /// shows one, so that a wrong one on this side does not matter.
 pub(crate) fn limits(headers: &HeaderMap) -> Limits {
+    // Most answers tell none, and are asked often.
+    if !REQUESTS.iter().chain(&TOKENS).any(|[left, ..]| headers.contains_key(*left)) {
+        return Limits::default();
+    }
     let date = text(headers, "date").and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
     let now = date.map_or_else(Timestamp::now, |date| date.timestamp());
     limits_at(headers, now)

@@ -8,6 +8,7 @@ use crate::catalog::{Caps, Found, usable_url};
 use crate::governor::{Governor, Pacing};
 use crate::remote::Remote;
 use crate::sight::Sight;
+use crate::wire::Written;
 use posse_agent::ModelInfo;
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
@@ -82,6 +83,7 @@ impl Models {
             name: cast.name.clone(),
             wire: cast.wire,
             dialect: cast.dialect.clone(),
+            written: Written::default(),
             sight: Sight { images: cast.images, documents: cast.documents },
             headers: HeaderMap::new(),
             key: SecretString::default(),

@@ -55,8 +55,11 @@ impl Serialize for Body<'_> {
             map.serialize_entry("output_config", &output)?;
         }
         if !request.tools.is_empty() {
-            let mark = if system.is_none() { Mark::Set } else { Mark::Unset };
-            map.serialize_entry("tools", &Tools { tools: &request.tools, mark })?;
+            let tools = Tools { tools: &request.tools, mark: Mark::Unset };
+            match system {
+                Some(_) => target.write_tools(&mut map, &request.tools, &tools)?,
+                None => map.serialize_entry("tools", &Tools { mark: Mark::Set, ..tools })?,
+            }
         }
         if let Some(text) = system {
             map.serialize_entry("system", &[TextBlock { text, mark: Mark::Set }])?;

@@ -24,24 +24,26 @@ const MIN_BUDGET: u64 = 512;
 /// # Errors
 /// When a value has no JSON form.
 pub fn encode(request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
-    bytes_of(&Body { request, dialect: target.dialect }, request)
+    bytes_of(&Body { request, target }, request)
 }
 
 struct Body<'a> {
     request: &'a Request,
-    dialect: &'a Dialect,
+    target: Target<'a>,
 }
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Body { request, dialect } = *self;
+        let Body { request, target } = *self;
+        let dialect = target.dialect;
         let mut map = serializer.serialize_map(None)?;
         if !request.system.trim().is_empty() {
             let instruction = Instruction { parts: [TextPart { text: &request.system }] };
             map.serialize_entry("systemInstruction", &instruction)?;
         }
         if !request.tools.is_empty() {
-            map.serialize_entry("tools", &[Tools { function_declarations: &request.tools }])?;
+            let tools = [Tools { function_declarations: &request.tools }];
+            target.write_tools(&mut map, &request.tools, &tools)?;
         }
         map.serialize_entry("contents", &contents(&request.messages, dialect.gemini))?;
         map.serialize_entry("generationConfig", &Config { request, dialect })?;

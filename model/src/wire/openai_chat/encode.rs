@@ -51,7 +51,7 @@ impl Serialize for Body<'_> {
             map.serialize_entry("response_format", &ResponseFormat::of(schema))?;
         }
         if !request.tools.is_empty() {
-            map.serialize_entry("tools", &Tools(&request.tools))?;
+            self.target.write_tools(&mut map, &request.tools, &Tools(&request.tools))?;
         }
         map.serialize_entry("messages", &Messages::of(request, dialect))?;
         map.end()

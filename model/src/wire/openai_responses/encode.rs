@@ -57,7 +57,7 @@ impl Serialize for Body<'_> {
         }
         map.serialize_entry("prompt_cache_key", &cache_key(request))?;
         if !request.tools.is_empty() {
-            map.serialize_entry("tools", &Tools(&request.tools))?;
+            self.target.write_tools(&mut map, &request.tools, &Tools(&request.tools))?;
         }
         if is_visible(&request.system) {
             map.serialize_entry("instructions", &*request.system)?;

@@ -1,7 +1,7 @@
 //! Requests from transcripts.
 
 use posse_agent::Request;
-use posse_model::wire::{Dialect, Target, anthropic};
+use posse_model::wire::{Dialect, Target, Written, anthropic};
 use posse_protocol::{
     Effect, Extra, Message, Part, Role, Thinking, ToolCall, ToolResult, ToolSpec,
 };
@@ -22,7 +22,8 @@ pub fn request(messages: Vec<Message>) -> Request {
 
 /// The bytes of a request to a plain provider.
 pub fn encode(request: &Request) -> Vec<u8> {
-    let target = Target { model: "claude-test", dialect: &Dialect::default() };
+    let target =
+        Target { model: "claude-test", dialect: &Dialect::default(), written: &Written::default() };
     anthropic::encode(request, target).unwrap()
 }
 

@@ -2,13 +2,13 @@
 
 use super::encode::{call, request, result, thinking};
 use posse_agent::Request;
-use posse_model::wire::{Dialect, EffortStyle, Target, TopEffort, Wire, anthropic};
+use posse_model::wire::{Dialect, EffortStyle, Target, TopEffort, Wire, Written, anthropic};
 use posse_protocol::{Effort, Message, Part, Role};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn body(request: &Request, dialect: &Dialect) -> Value {
-    let target = Target { model: "claude-test", dialect };
+    let target = Target { model: "claude-test", dialect, written: &Written::default() };
     serde_json::from_slice(&anthropic::encode(request, target).unwrap()).unwrap()
 }
 

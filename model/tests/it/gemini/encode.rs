@@ -4,7 +4,7 @@ use super::transcripts::{
     call, contents_of, encode, error, image, model, request, result, thinking,
 };
 use posse_agent::Request;
-use posse_model::wire::{Dialect, EffortStyle, Gemini, Target, Wire, gemini};
+use posse_model::wire::{Dialect, EffortStyle, Gemini, Target, Wire, Written, gemini};
 use posse_protocol::{Effect, Effort, Message, Part, Role, ToolSpec};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -26,7 +26,11 @@ fn check(messages: Vec<Message>, expected: Value) {
 
 /// The `generationConfig` of a request to a model with this dialect.
 fn config(request: &Request, dialect: &Dialect) -> Value {
-    let bytes = gemini::encode(request, Target { model: "gemini-test", dialect }).unwrap();
+    let bytes = gemini::encode(
+        request,
+        Target { model: "gemini-test", dialect, written: &Written::default() },
+    )
+    .unwrap();
     let body: Value = serde_json::from_slice(&bytes).unwrap();
     body["generationConfig"].clone()
 }

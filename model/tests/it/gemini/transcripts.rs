@@ -4,7 +4,7 @@ use posse_agent::{Reply, Request};
 use posse_model::fault::Fault;
 use posse_model::sse::Events;
 use posse_model::wire::gemini::{self, Decoder};
-use posse_model::wire::{Decode, Dialect, Gemini, Progress, Target};
+use posse_model::wire::{Decode, Dialect, Gemini, Progress, Target, Written};
 use posse_protocol::{Delta, Extra, Message, Part, Price, Role, Thinking, ToolCall, ToolResult};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -133,7 +133,11 @@ pub fn request(messages: Vec<Message>) -> Request {
 /// The bytes of a request to a model with these rules.
 pub fn encode(request: &Request, rules: Gemini) -> Vec<u8> {
     let dialect = Dialect { gemini: rules, ..Dialect::default() };
-    gemini::encode(request, Target { model: "gemini-test", dialect: &dialect }).unwrap()
+    gemini::encode(
+        request,
+        Target { model: "gemini-test", dialect: &dialect, written: &Written::default() },
+    )
+    .unwrap()
 }
 
 /// The contents that are sent for `messages`.

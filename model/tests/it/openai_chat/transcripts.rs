@@ -3,7 +3,7 @@
 use posse_agent::{Reply, Request};
 use posse_model::fault::Fault;
 use posse_model::sse::Events;
-use posse_model::wire::{Dialect, Progress, Target, Wire};
+use posse_model::wire::{Dialect, Progress, Target, Wire, Written};
 use posse_protocol::{Delta, Message, Part, Price, Role, ToolCall, ToolResult};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -147,7 +147,7 @@ pub fn request(messages: Vec<Message>) -> Request {
 
 /// The bytes of a request to a vendor of this dialect.
 pub fn encode(request: &Request, dialect: &Dialect) -> Vec<u8> {
-    let target = Target { model: "gpt-test", dialect };
+    let target = Target { model: "gpt-test", dialect, written: &Written::default() };
     Wire::OpenaiChat.encode(request, target).unwrap()
 }
 

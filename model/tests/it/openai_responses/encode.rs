@@ -1,7 +1,7 @@
 //! Requests from transcripts.
 
 use posse_agent::Request;
-use posse_model::wire::{Dialect, EffortStyle, Target, TopEffort, Wire, openai_responses};
+use posse_model::wire::{Dialect, EffortStyle, Target, TopEffort, Wire, Written, openai_responses};
 use posse_protocol::{
     Effect, Effort, Extra, Message, Part, Price, Role, Thinking, ToolCall, ToolResult, ToolSpec,
 };
@@ -27,7 +27,11 @@ pub fn reasoning() -> Dialect {
 
 /// The bytes of a request to a provider with these ways.
 pub fn encode_for(request: &Request, dialect: &Dialect) -> Vec<u8> {
-    openai_responses::encode(request, Target { model: "gpt-test", dialect }).unwrap()
+    openai_responses::encode(
+        request,
+        Target { model: "gpt-test", dialect, written: &Written::default() },
+    )
+    .unwrap()
 }
 
 /// The bytes of a request to a plain provider.
@@ -102,7 +106,8 @@ fn the_wire_has_its_name_its_path_and_its_codec() {
     let wire: Wire = serde_json::from_value(json!("openai-responses")).unwrap();
     assert_eq!((wire.name(), wire.path("any").as_str()), ("openai-responses", "/responses"));
     let request = request(vec![Message::user("a")]);
-    let target = Target { model: "gpt-test", dialect: &Dialect::default() };
+    let target =
+        Target { model: "gpt-test", dialect: &Dialect::default(), written: &Written::default() };
     assert_eq!(wire.encode(&request, target).unwrap(), encode(&request));
     let mut decoder = wire.decoder();
     decoder.document(br#"{"id":"resp_1","output":[]}"#, &|_| {}).unwrap();

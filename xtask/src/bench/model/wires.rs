@@ -1,7 +1,7 @@
 //! The four wires: a model of each at some address, and its request as bytes.
 
 use crate::bench::Result;
-use posse::model::wire::{Dialect, Target, Wire};
+use posse::model::wire::{Dialect, Target, Wire, Written};
 use posse::model::{Catalog, Keys, Models, Options};
 use posse::protocol::Message;
 use posse_agent::Request;
@@ -72,7 +72,10 @@ impl Spoken {
     /// The body of [`request`].
     pub fn body(self) -> Result<Vec<u8>> {
         let dialect = Dialect::default();
-        Ok(self.wire().encode(&request(), Target { model: MODEL, dialect: &dialect })?)
+        Ok(self.wire().encode(
+            &request(),
+            Target { model: MODEL, dialect: &dialect, written: &Written::default() },
+        )?)
     }
 }
 
