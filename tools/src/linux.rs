@@ -5,14 +5,14 @@
 use rustix::fs::{Mode, OFlags, RenameFlags, ResolveFlags, openat, openat2, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, pidfd_send_signal,
-    set_child_subreaper, set_parent_process_death_signal,
+    Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getppid, getrlimit, kill_process_group,
+    pidfd_open, pidfd_send_signal, set_child_subreaper, set_parent_process_death_signal, setrlimit,
 };
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -42,6 +42,32 @@ pub(crate) fn enter_network(network: &std::fs::File) -> io::Result<()> {
     move_into_link_name_space(owner.as_fd(), Some(LinkNameSpaceType::User))?;
     move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
     Ok(())
+}
+
+/// How much memory the machine has.
+pub(crate) fn machine_bytes() -> u64 {
+    let facts = rustix::system::sysinfo();
+    facts.totalram.saturating_mul(u64::from(facts.mem_unit))
+}
+
+/// Files for which there is room in the table of this process from the start.
+const ROOM: u64 = 4_096;
+
+/// Lets this process have as many files open as the system permits, in a table with room for some
+/// thousands from the start.
+///
+/// To be called before there is a second thread: while a table that threads share grows, the kernel
+/// holds up whoever opens a file or a connection, for 10 ms and more each time it doubles.
+pub(crate) fn make_room_for_files() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // If it is refused, whoever runs out of files says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(ROOM);
+    if let Ok(last) = RawFd::try_from(allowed.min(ROOM).saturating_sub(1)) {
+        // The handle is closed at once, and the table stays as it is. If there is none to be had,
+        // only time is lost.
+        let _ = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), last);
+    }
 }
 
 /// What the children of this process that it has buried, and those that they had buried, have

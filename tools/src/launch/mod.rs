@@ -57,7 +57,9 @@ const OUTPUT_SLACK: Duration = Duration::from_millis(500);
 /// Prepares this process to start commands. Call it first thing in `main`, before any thread
 /// exists and before the arguments are looked at.
 ///
-/// When the process was started as a supervisor it becomes one and never returns.
+/// When the process was started as a supervisor it becomes one and never returns. Else it may have as
+/// many files open from here on as the system permits: every run that talks to a model has a
+/// connection. Commands have a limit of their own.
 pub fn init() -> Launcher {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == MARKER) {
@@ -67,6 +69,7 @@ pub fn init() -> Launcher {
     if arguments.next().is_some_and(|first| first == crate::probe::MARKER) {
         crate::probe::main(&arguments.next().unwrap_or_default().to_string_lossy());
     }
+    linux::make_room_for_files();
     Launcher::through(Path::new(linux::OWN_EXECUTABLE))
 }
 
