@@ -35,6 +35,7 @@ use posse_tools::{PathRules, ReadOnly, Scratch, Workspace};
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -205,8 +206,10 @@ impl Workbench {
     ) -> Left {
         let run = assignment.run;
         let hooks = self.hooks.clone();
-        let mut journal = RunJournal::new(store.clone(), run, assignment.epoch, stopping, hooks);
         let mut stall = Stall::new(store.clone(), run, self.stall_after);
+        let pulse = stall.pulse().clone();
+        let mut journal =
+            RunJournal::new(store.clone(), run, assignment.epoch, stopping, hooks, pulse);
         let mut first = None;
         if assignment.birth.is_none() {
             fail::fail_point!("run.taken_up");
@@ -217,8 +220,11 @@ impl Workbench {
         }
         loop {
             let pulse = stall.pulse().clone();
-            let work = self.work(store, run, &journal, first.take(), stop, pulse);
-            let next = AssertUnwindSafe(stall.watch(work)).catch_unwind().await;
+            let next = {
+                // Pinned: what is handed on by value has a place in every future on its way.
+                let work = pin!(self.work(store, run, &journal, first.take(), stop, pulse));
+                AssertUnwindSafe(stall.watch(work)).catch_unwind().await
+            };
             let next = match next {
                 Ok(stall::Ended::Itself(next)) => Ok(next),
                 Ok(stall::Ended::Stalled) => Ok(Next::Again),

@@ -4,6 +4,7 @@ use crate::active::Stopping;
 use crate::budget::Purse;
 use crate::delegation::announcement::{Account, Announcement};
 use crate::delegation::child::{request, stopped_by};
+use crate::stall::Pulse;
 use crate::webhooks::Hooks;
 use crate::worktree::Worktrees;
 use async_trait::async_trait;
@@ -35,6 +36,8 @@ pub(crate) struct RunJournal {
     purse: Purse,
     /// Who outside is told of the end.
     hooks: Arc<Hooks>,
+    /// Told that it lives whenever something is stored.
+    pulse: Arc<Pulse>,
     /// The worktree that is the run's own.
     worktree: Mutex<Option<(Worktrees, Worktree)>>,
 }
@@ -92,6 +95,7 @@ impl RunJournal {
         epoch: u64,
         stopping: Stopping,
         hooks: Arc<Hooks>,
+        pulse: Arc<Pulse>,
     ) -> Self {
         let tail = store.watch(run);
         let (fresh, birth, account) = (Mutex::default(), Mutex::default(), Mutex::default());
@@ -108,6 +112,7 @@ impl RunJournal {
             account,
             purse,
             hooks,
+            pulse,
             worktree,
         }
     }
@@ -308,6 +313,7 @@ impl RunJournal {
     }
 
     fn count(&self, first: Seq, events: &[Event]) {
+        self.pulse.beat();
         let mut account = self.account();
         for (event, seq) in events.iter().zip(first.0..) {
             account.observe(Seq(seq), event);

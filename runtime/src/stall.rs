@@ -82,26 +82,17 @@ impl Stall {
         if self.after.is_zero() {
             return std::future::pending().await;
         }
-        let mut tail = self.store.watch(self.run);
         self.pulse.beat();
         loop {
             let last = self.pulse.last();
-            tokio::select! {
-                // A store that is gone tells nothing any more: whoever appends learns why.
-                moved = tail.changed() => match moved {
-                    Ok(()) => self.pulse.beat(),
-                    Err(_) => return std::future::pending().await,
-                },
-                () = tokio::time::sleep_until(last + self.after) => {
-                    if self.pulse.last() > last {
-                        continue;
-                    }
-                    if self.is_at_tools().await {
-                        return;
-                    }
-                    self.pulse.beat();
-                }
+            tokio::time::sleep_until(last + self.after).await;
+            if self.pulse.last() > last {
+                continue;
             }
+            if self.is_at_tools().await {
+                return;
+            }
+            self.pulse.beat();
         }
     }
 
