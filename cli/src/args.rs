@@ -29,6 +29,33 @@ pub struct Arguments {
     pub command: Command,
 }
 
+/// The command that people wait for, alone.
+#[derive(Parser)]
+struct RunAlone {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Alone,
+}
+
+#[derive(Subcommand)]
+enum Alone {
+    Run(RunOptions),
+}
+
+impl Arguments {
+    /// Reads the command line of this process. To set up all commands takes as long as to open a
+    /// database, so `run` is tried alone first; what it does not understand, the whole explains.
+    pub fn read() -> Result<Self, clap::Error> {
+        if std::env::args_os().any(|argument| argument == "run")
+            && let Ok(RunAlone { global, command: Alone::Run(options) }) = RunAlone::try_parse()
+        {
+            return Ok(Arguments { global, command: Command::Run(options) });
+        }
+        Arguments::try_parse()
+    }
+}
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0    completed                 4    timed out

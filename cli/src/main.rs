@@ -19,7 +19,6 @@ mod time;
 mod view;
 
 use args::{Arguments, Command};
-use clap::Parser;
 use environment::Environment;
 use exit::Failure;
 use print::Tell;
@@ -36,7 +35,7 @@ fn main() -> ExitCode {
     let launcher = posse::launch::init();
     #[cfg(feature = "failpoints")]
     failpoints::arm();
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
         Err(error) => return usage(error),
     };

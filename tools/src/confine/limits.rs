@@ -33,21 +33,13 @@ impl CommandLimits {
     /// of the rest.
     pub fn usual() -> CommandLimits {
         CommandLimits {
-            memory_bytes: machine_bytes().map_or(MEMORY_BYTES, |all| MEMORY_BYTES.min(all / 2)),
+            memory_bytes: MEMORY_BYTES.min(linux::machine_bytes() / 2),
             processes: 512,
             file_bytes: 10 << 30,
             disk_bytes: 20 << 30,
             open_files: 4096,
         }
     }
-}
-
-/// How much memory the machine has.
-fn machine_bytes() -> Option<u64> {
-    let facts = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = facts.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kib << 10)
 }
 
 /// Which limit ended a command.
