@@ -4,13 +4,13 @@
 //! Rows of runs are kept between transactions. That is sound because `PRAGMA data_version`, read
 //! inside the transaction, tells when another process has written: then they are dropped.
 
-use super::codec::{
-    bind_call, bind_event, bind_moving, bind_nothing, bind_run, run_row, worker_row,
-};
+mod write;
+
+use super::codec::{run_row, worker_row};
 use super::deliveries;
 use super::engine_error;
 use super::presence::Presence;
-use super::text::{Message, Texts, Then, bare, room_for};
+use super::text::{Texts, Then, bare};
 use super::work::{Answers, Work};
 use crate::append::{Append, Appended, Draft, Guard};
 use crate::budget::Accounts;
@@ -24,6 +24,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+/// Begins a transaction and tells whether another process has written, in one message.
+const BEGIN: &str = "BEGIN IMMEDIATE; PRAGMA data_version";
 /// Rows kept between transactions, at most.
 const CACHE: usize = 65_536;
 /// Rows of one statement: they are prepared for powers of two up to this.
@@ -173,7 +175,7 @@ impl Ledger {
 
     /// Begins a transaction, and drops what memory holds if another process has written since.
     async fn begin(&mut self) -> Result<(), StoreError> {
-        let begun = sqlx::query("BEGIN IMMEDIATE; PRAGMA data_version");
+        let begun = sqlx::query(BEGIN);
         let row = begun.fetch_one(&mut self.connection).await;
         let version = row.and_then(|row| row.try_get(0)).map_err(|error| self.engine(error))?;
         self.notice(version);
@@ -467,64 +469,6 @@ impl Ledger {
         let query = sqlx::query(sql::MARK_DAMAGED).bind(run.to_string()).bind(reason.to_owned());
         let result = query.execute(&mut self.connection).await;
         result.map(|_| ()).map_err(|error| self.engine(error))
-    }
-
-    /// Writes what the group has decided so far.
-    async fn write(&mut self, group: &mut Group, then: Then) -> Result<(), StoreError> {
-        let mut events = std::mem::take(&mut group.events);
-        let calls: Vec<_> = events.iter_mut().filter_map(|event| event.settles.take()).collect();
-        let (mut events, mut calls) = (events.into_iter(), calls.into_iter());
-        let mut rows: Vec<(&RunRow, Columns)> = Vec::with_capacity(group.dirty.len());
-        let dirty = group.dirty.iter();
-        rows.extend(dirty.filter_map(|(run, columns)| Some((self.rows.get(run)?, *columns))));
-        // A statement writes the same columns of all its rows.
-        rows.sort_by_key(|(_, columns)| *columns == Columns::All);
-        let mut rows = rows.as_slice();
-        loop {
-            let columns = rows.first().map_or(Columns::All, |(_, columns)| *columns);
-            let alike = rows.iter().take_while(|(_, it)| *it == columns).count();
-            let (taken_events, events_room) = room_for(events.len());
-            let (taken_calls, calls_room) = room_for(calls.len());
-            let (taken_rows, rows_room) = room_for(alike);
-            let last = taken_events == events.len()
-                && taken_calls == calls.len()
-                && taken_rows == rows.len();
-            // Nothing refers to a row, so that each may be cut anywhere.
-            let then = if last { then } else { Then::GoOn };
-            let message =
-                Message { events: events_room, calls: calls_room, runs: rows_room, columns, then };
-            if events_room + calls_room + rows_room == 0 && then == Then::GoOn {
-                break;
-            }
-            let mut query = sqlx::query(AssertSqlSafe(self.texts.get(message)));
-            for event in events.by_ref().take(taken_events) {
-                query = bind_event(query, event);
-            }
-            query = bind_nothing(query, (events_room - taken_events) * sql::EVENT_WIDTH);
-            for call in calls.by_ref().take(taken_calls) {
-                query = bind_call(query, call);
-            }
-            query = bind_nothing(query, (calls_room - taken_calls) * sql::CALL_WIDTH);
-            let (now, later) = rows.split_at(taken_rows);
-            for (row, _) in now {
-                query = match columns {
-                    Columns::All => bind_run(query, row),
-                    Columns::Moving => bind_moving(query, row),
-                };
-            }
-            query = bind_nothing(query, (rows_room - taken_rows) * columns.width());
-            let result = query.execute(&mut self.connection).await;
-            result.map_err(|error| engine_error(error, &self.path))?;
-            if then == Then::GoOn {
-                fail::fail_point!("store.rows.written");
-            }
-            rows = later;
-            if last {
-                break;
-            }
-        }
-        group.touched.extend(std::mem::take(&mut group.dirty).into_keys());
-        Ok(())
     }
 
     /// After the commit: what is to be told, and what memory need not keep.

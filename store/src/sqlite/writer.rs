@@ -47,6 +47,7 @@ impl Writer {
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Request>) {
         let mut group = Vec::with_capacity(GROUP);
+        self.ledger.get_ready().await;
         // What others do is looked at after a while: whoever opens a store has something to do first.
         let mut ticks = interval_at(Instant::now() + self.poll, self.poll);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
