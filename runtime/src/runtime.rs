@@ -1,6 +1,6 @@
 //! The runtime: many runs on one store.
 
-use crate::agents::{AgentCatalog, LiveCatalog};
+use crate::agents::{AgentCatalog, LiveCatalog, Sources};
 use crate::archive::Lifecycle;
 use crate::authority;
 use crate::config::DEFAULT_CHILDREN;
@@ -29,7 +29,6 @@ use posse_tools::launch::Launcher;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
@@ -141,7 +140,8 @@ impl RuntimeConfig {
             permissions: Permissions::default(),
             network: Network::Off,
             home: None,
-            agents: AgentCatalog::built_in().into(),
+            // Those that are built in; read when they are needed, if no others are put here.
+            agents: LiveCatalog::unread(Sources::default()),
             skills: LiveSkills::default(),
             by_folder: None,
             tools: Vec::new(),
@@ -233,8 +233,6 @@ pub(crate) struct Inner {
     config: RuntimeConfig,
     /// The model that is taken when nobody names one, once that was looked for.
     choice: OnceCell<Choice>,
-    /// Other processes have been told of this one.
-    is_known: AtomicBool,
 }
 
 impl Runtime {
@@ -271,9 +269,7 @@ impl Runtime {
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
         let sender = Sender::start(store.clone(), workbench.hooks.clone());
         let choice = OnceCell::new();
-        let is_known = AtomicBool::new(false);
-        let inner =
-            Arc::new(Inner { store, workbench, supervisor, sender, config, choice, is_known });
+        let inner = Arc::new(Inner { store, workbench, supervisor, sender, config, choice });
         inner.workbench.serve(Arc::downgrade(&inner));
         Ok(Runtime { inner })
     }
@@ -301,20 +297,6 @@ impl Runtime {
     }
 
     async fn begin(&self, run: RunId, spec: RunSpec) -> Result<RunHandle, Error> {
-        // Before the first run is stored, this worker is made known: a commit that takes no longer
-        // than preparing the run, and comes before it in the writer's queue.
-        let (_, begun) = tokio::join!(self.make_known(), self.begin_unknown(run, spec));
-        begun
-    }
-
-    async fn make_known(&self) -> Result<(), StoreError> {
-        match self.inner.is_known.swap(true, Ordering::Relaxed) {
-            true => Ok(()),
-            false => self.inner.store.renew().await,
-        }
-    }
-
-    async fn begin_unknown(&self, run: RunId, spec: RunSpec) -> Result<RunHandle, Error> {
         let above = match &spec.parent {
             Some(caller) => Some(self.above(caller).await?),
             None => None,
