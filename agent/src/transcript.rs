@@ -4,15 +4,18 @@
 //! It does no I/O and reads no clock. What others append (messages, cancel requests, results of
 //! pending calls) commutes with what the owner appends, because a reply names what it had seen.
 
+mod calls;
 mod hearing;
+mod weight;
+
+pub(crate) use weight::weigh;
 
 use crate::awaited::Awaited;
 use crate::calls::{Call, CallState, Calls};
 use crate::guard::Standing;
 use posse_protocol::{
-    Approval, ApprovalGiven, CallId, CancelRequested, CancelScope, Compacted, Ending, Event,
-    FailureKind, Limit, Limits, Message, ModelReplied, Outcome, Part, Purpose, Record, Remedy,
-    Role, RunStarted, Seq, Stop, TimeAtWork, ToolFinished, ToolResult, ToolStarted, Usage,
+    CancelRequested, CancelScope, Compacted, Event, FailureKind, Limit, Limits, Message,
+    ModelReplied, Outcome, Purpose, Record, Remedy, RunStarted, Seq, Stop, TimeAtWork, Usage,
 };
 use std::sync::Arc;
 
@@ -280,25 +283,6 @@ impl Transcript {
         self.awaited.count()
     }
 
-    /// The calls that a person is to decide about, with what an answer must be bound to.
-    pub fn questions(&self) -> impl Iterator<Item = (&CallId, &str)> {
-        self.calls.iter().filter_map(|call| match &call.state {
-            CallState::Questioned { digest } => Some((&call.call.id, digest.as_str())),
-            _ => None,
-        })
-    }
-
-    /// How far the first open call of this id is.
-    pub(crate) fn call_state(&self, id: &CallId) -> Option<&CallState> {
-        let place = self.calls.place(id, Call::is_open)?;
-        self.calls.get(place).map(|call| &call.state)
-    }
-
-    /// The calls of the last reply that have no result yet.
-    pub fn open_calls(&self) -> impl Iterator<Item = &CallId> {
-        self.calls.iter().filter(|call| call.is_open()).map(|call| &call.call.id)
-    }
-
     /// What the model is to see next: all it has seen and said, the results of its last calls,
     /// and what was said to it since.
     pub fn messages(&self) -> Vec<Arc<Message>> {
@@ -468,37 +452,6 @@ impl Transcript {
         self.phase.last_stop = Some(replied.stop.clone());
     }
 
-    /// A call that runs again after a crash was counted when it first started.
-    fn start(&mut self, started: &ToolStarted) {
-        let begun = |call: &Call| matches!(call.state, CallState::Started { .. });
-        if let Some(place) = self
-            .calls
-            .place(&started.call, Call::is_fresh)
-            .or(self.calls.place(&started.call, begun))
-            && let Some(call) = self.calls.get_mut(place)
-        {
-            self.spent.tool_calls += u32::from(call.is_fresh());
-            call.state = CallState::Started { repeatable: started.repeatable };
-        }
-    }
-
-    /// What a person said about a call. An answer to another question, or to none, says nothing.
-    fn decide(&mut self, given: &ApprovalGiven) {
-        let questioned = |call: &Call| matches!(&call.state, CallState::Questioned { digest } if *digest == given.digest);
-        let Some(place) = self.calls.place(&given.call, questioned) else { return };
-        let Some(call) = self.calls.get_mut(place) else { return };
-        let by = given.by.clone();
-        call.state = match &given.answer {
-            Approval::Denied { reason } => CallState::Denied { by, reason: reason.clone() },
-            Approval::Once | Approval::Run { .. } | Approval::Always { .. } => {
-                CallState::Approved { by }
-            }
-        };
-        if let Approval::Run { rule } | Approval::Always { rule } = &given.answer {
-            self.standing.approved.push(rule.clone());
-        }
-    }
-
     fn interrupt(&mut self, request: &CancelRequested) {
         self.phase.interrupts += 1;
         if request.scope == CancelScope::Run || !self.is_session() {
@@ -508,27 +461,6 @@ impl Transcript {
         self.phase.awake = false;
         for call in self.calls.iter_mut().filter(|call| call.is_open()) {
             call.state = CallState::Abandoned { begun: call.may_have_had_its_effect() };
-        }
-    }
-
-    fn answer(&mut self, finished: &ToolFinished) {
-        if finished.ending == Ending::OverLimit {
-            self.phase.over = Some(Limit::ToolCalls);
-        }
-        let written = finished.output.written_bytes;
-        self.spent.written_bytes = self.spent.written_bytes.saturating_add(written);
-        let weight = weigh(&finished.output.parts);
-        if let Some(call) = self.open_call(&finished.call) {
-            call.state = CallState::Answered(ToolResult {
-                call: finished.call.clone(),
-                parts: finished.output.parts.clone(),
-                is_error: finished.output.is_error,
-                extra: Default::default(),
-            });
-            self.weight.since += weight;
-            // An answer that nobody waits for any more says nothing of the time now.
-            self.worked(finished.worked_ms);
-            self.standing.narrowed.extend(finished.output.narrows.clone());
         }
     }
 
@@ -560,25 +492,6 @@ impl Transcript {
         self.entries.push(Entry { message, reply, bytes });
     }
 
-    /// The results of the last reply's calls, in call order, once all are there.
-    fn results(&self) -> Option<Message> {
-        let answered = self.calls.iter().map(|call| match &call.state {
-            CallState::Answered(result) => Some(Part::ToolResult(result.clone())),
-            _ => None,
-        });
-        let parts: Vec<Part> = answered.collect::<Option<_>>()?;
-        (!parts.is_empty()).then(|| Message::new(Role::User, parts))
-    }
-
-    fn calls_done(&self) -> bool {
-        !self.calls.iter().any(Call::is_open)
-    }
-
-    fn open_call(&mut self, id: &CallId) -> Option<&mut Call> {
-        let place = self.calls.place(id, Call::is_open)?;
-        self.calls.get_mut(place)
-    }
-
     /// A model call came to its end: what was reserved for it returns.
     fn settle(&mut self, usage: &Usage, worked_ms: u64) {
         self.phase.reserved = None;
@@ -605,41 +518,5 @@ fn with_reserved(usage: &Usage, phase: &Phase) -> Usage {
     match &phase.reserved {
         Some(reserved) => usage + reserved,
         None => usage,
-    }
-}
-
-/// Bytes of `parts`, roughly as they are sent.
-pub(crate) fn weigh(parts: &[Part]) -> usize {
-    const FRAME: usize = 16;
-    parts
-        .iter()
-        .map(|part| {
-            FRAME
-                + match part {
-                    Part::Text(text) => text.text.len(),
-                    Part::Thinking(thinking) => {
-                        thinking.text.len() + thinking.signature.as_ref().map_or(0, String::len)
-                    }
-                    Part::ToolCall(call) => 64 + call.name.len() + weigh_value(&call.input),
-                    Part::ToolResult(result) => 64 + weigh(&result.parts),
-                    // Providers count pictures by their area: about 1,600 tokens at the most.
-                    Part::Image { .. } => 1_600 * BYTES_PER_TOKEN,
-                    // By the page, of which nothing is known: a third of its bytes is on the high side.
-                    Part::Document { data, .. } => data.len(),
-                    Part::Opaque { value, .. } => weigh_value(value),
-                }
-        })
-        .sum()
-}
-
-fn weigh_value(value: &serde_json::Value) -> usize {
-    use serde_json::Value;
-    match value {
-        Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(|item| weigh_value(item) + 1).sum(),
-        Value::Object(fields) => {
-            fields.iter().map(|(name, field)| name.len() + 4 + weigh_value(field)).sum()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => 5,
     }
 }

@@ -1,0 +1,238 @@
+//! Running the tools that a reply calls: what lets each run, those side by side that may be, and what
+//! comes of them.
+
+use super::Shift;
+use crate::calls::CallState;
+use crate::desk::{Draw, Interrupts, Watched};
+use crate::{Answer, JournalError, Ruling, ToolContext, digest, dispatch};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use posse_protocol::{
+    ApprovalAsked, CallId, Effect, Ending, Event, Extra, Limit, TimeAtWork, ToolCall, ToolFinished,
+    ToolOutput, ToolPending, ToolStarted,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// What the model is told of a call that was dropped.
+const NOT_ENDED: &str =
+    "stopped: it did not end when told to; whether it had its effect is not known";
+
+/// How long looking may take before the reply that asked for it is stored.
+const SOON: Duration = Duration::from_millis(10);
+
+/// A call that may run.
+struct Admitted {
+    call: ToolCall,
+    /// What lets it.
+    by: String,
+}
+
+impl Shift<'_> {
+    pub(crate) async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Result<(), JournalError> {
+        let agent = self.agent;
+        let mut runnable = Vec::new();
+        for call in calls {
+            match dispatch::resolve(&agent.tools, &agent.grant, &call) {
+                Ok(tool) => {
+                    if let Some(by) = self.admit(&call, tool).await {
+                        runnable.push((Admitted { call, by }, tool));
+                    }
+                }
+                Err(why) => self.refuse(call.id, why, dispatch::GRANT.to_owned()),
+            }
+        }
+        let before = self.desk.interrupts();
+        for group in dispatch::groups(runnable) {
+            if self.run_group(group, before).await? != Draw::Taken {
+                break;
+            }
+            let late = self.wall_end_ms().is_some_and(|end| self.desk.worked_ms() >= end);
+            if late || self.desk.interrupts() > before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What lets `call` run. If nothing does, that is noted: a question, or a refusal.
+    async fn admit(&mut self, call: &ToolCall, tool: &Arc<dyn crate::Tool>) -> Option<String> {
+        let transcript = &self.desk.transcript;
+        let state = transcript.call_state(&call.id);
+        if let Some(CallState::Approved { by }) = state {
+            return Some(format!("approved by {by}"));
+        }
+        let again = matches!(state, Some(CallState::Started { .. }));
+        match self.agent.guard.judge(call, tool.spec(), &transcript.standing) {
+            Ruling::Allow { by } => Some(by),
+            // It was let run before the process died.
+            Ruling::Ask { by, .. } if again => Some(by),
+            Ruling::Ask { by, rule } => {
+                let shown = tool.preview(&call.input).await;
+                self.desk.note(Event::ApprovalAsked(Box::new(ApprovalAsked {
+                    call: call.id.clone(),
+                    tool: tool.spec().name.clone(),
+                    digest: digest(call),
+                    shown: shown.unwrap_or_else(|| format!("{:#}", call.input)),
+                    by,
+                    rule,
+                    extra: Extra::default(),
+                })));
+                None
+            }
+            Ruling::Deny { by, reason } => {
+                self.refuse(call.id.clone(), reason, by);
+                None
+            }
+        }
+    }
+
+    fn refuse(&mut self, call: CallId, why: String, by: String) {
+        let answer = self.answer_to(call, ToolOutput::error(why), Ending::Refused, 0);
+        self.desk.note(Event::ToolFinished(ToolFinished { by, ..answer }));
+    }
+
+    /// Time at work at which the time is up, if it is limited.
+    fn wall_end_ms(&self) -> Option<u64> {
+        let transcript = &self.desk.transcript;
+        let limit = transcript.wall_ms(&self.bounds.limits)?;
+        Some(transcript.leg_began_ms().saturating_add(limit))
+    }
+
+    /// Runs calls side by side, recording each result as it comes, if a budget has what they take.
+    async fn run_group(
+        &mut self,
+        group: Vec<(Admitted, &Arc<dyn crate::Tool>)>,
+        before: Interrupts,
+    ) -> Result<Draw, JournalError> {
+        let started = group.iter().map(|(admitted, tool)| {
+            let spec = tool.spec();
+            Event::ToolStarted(ToolStarted {
+                call: admitted.call.id.clone(),
+                tool: spec.name.clone(),
+                repeatable: spec.idempotent,
+                by: admitted.by.clone(),
+                extra: Extra::default(),
+            })
+        });
+        let started: Vec<Event> = started.collect();
+        // Looking has no effect, so it need not wait for the disk: what it saw is stored with the
+        // next request, in one commit, unless it takes long.
+        let looks =
+            |tool: &dyn crate::Tool| tool.spec().effect == Effect::Read && tool.spec().idempotent;
+        let counted = self.bounds.allowance.of(Limit::ToolCalls).is_some();
+        let mut unstored = !counted && group.iter().all(|(_, tool)| looks(&***tool));
+        let soon = Instant::now() + SOON;
+        if unstored {
+            started.into_iter().for_each(|event| self.desk.note(event));
+        } else if let refused @ Draw::Refused(_) = self.draw(started).await? {
+            return Ok(refused);
+        }
+        fail::fail_point!("loop.tool.started");
+        let group: Vec<_> = group.into_iter().map(|(it, tool)| (it.call, tool)).collect();
+        let token = CancellationToken::new();
+        let mut open: Vec<Option<CallId>> =
+            group.iter().map(|(call, _)| Some(call.id.clone())).collect();
+        let mut left = open.len();
+        if self.desk.interrupts() > before {
+            // Someone asked to stop while that was stored: nothing has begun yet. What may run
+            // again may have begun in a process that died: then the answer may still come.
+            let why = "cancelled before it began";
+            let (again, once): (Vec<_>, Vec<_>) =
+                group.into_iter().partition(|(_, tool)| tool.spec().idempotent);
+            for (call, _) in once {
+                self.finish_call(call.id, ToolOutput::error(why), Ending::Stopped, 0);
+            }
+            let again = again.into_iter().map(|(call, _)| call.id).collect();
+            self.answer(again, Ending::Stopped, why);
+            return Ok(Draw::Taken);
+        }
+        let worked_ms = self.desk.worked_ms();
+        let left_ms = self.wall_end_ms().map(|end| end.saturating_sub(worked_ms));
+        let time = TimeAtWork::new(worked_ms, left_ms);
+        let writable_bytes = self.desk.transcript.writable_bytes(&self.bounds.limits);
+        let mut running: FuturesUnordered<_> = group
+            .into_iter()
+            .enumerate()
+            .map(|(index, (call, tool))| {
+                let context = ToolContext {
+                    run: self.agent.run,
+                    call: call.id.clone(),
+                    turn: self.desk.transcript.replies(),
+                    time: time.clone(),
+                    writable_bytes,
+                    cancel: token.child_token(),
+                    deltas: self.agent.deltas.clone(),
+                };
+                let began = Instant::now();
+                async move {
+                    let id = call.id.clone();
+                    let answer = dispatch::invoke(&**tool, call, context).await;
+                    (index, id, answer, began.elapsed().as_millis() as u64)
+                }
+            })
+            .collect();
+        while left > 0 {
+            let next = if unstored {
+                tokio::select! {
+                    biased;
+                    next = running.next() => Watched::Ended(next),
+                    () = tokio::time::sleep_until(soon) => {
+                        unstored = false;
+                        self.desk.store().await?;
+                        continue;
+                    }
+                }
+            } else {
+                self.desk.watch(&self.bounds, &token, running.next()).await?
+            };
+            fail::fail_point!("loop.tool.returned");
+            let Watched::Ended(Some((index, id, answer, took_ms))) = next else {
+                for id in open.into_iter().flatten() {
+                    let output = ToolOutput::error(NOT_ENDED);
+                    self.finish_call(id, output, Ending::Stopped, 0);
+                }
+                return Ok(Draw::Taken);
+            };
+            open[index] = None;
+            left -= 1;
+            // Whoever will append the result knows of the call: nothing is lost with the note.
+            let lasting = matches!(answer, Answer::Done(_));
+            match answer {
+                Answer::Done(output) => {
+                    let ending =
+                        if token.is_cancelled() { Ending::Stopped } else { Ending::Returned };
+                    self.finish_call(id, output, ending, took_ms);
+                }
+                Answer::Pending { waits_for } => self.desk.note(Event::ToolPending(ToolPending {
+                    call: id,
+                    waits_for,
+                    extra: Extra::default(),
+                })),
+            }
+            if lasting && left > 0 && !unstored {
+                self.desk.store().await?;
+            }
+        }
+        Ok(Draw::Taken)
+    }
+
+    fn finish_call(&mut self, call: CallId, output: ToolOutput, ending: Ending, took_ms: u64) {
+        let finished = self.answer_to(call, output, ending, took_ms);
+        self.desk.note(Event::ToolFinished(finished));
+    }
+
+    pub(super) fn answer_to(
+        &self,
+        call: CallId,
+        output: ToolOutput,
+        ending: Ending,
+        took_ms: u64,
+    ) -> ToolFinished {
+        let worked_ms = self.desk.worked_ms();
+        let (by, extra) = (String::new(), Extra::default());
+        ToolFinished { call, output, ending, by, took_ms, worked_ms, extra }
+    }
+}

@@ -1,0 +1,100 @@
+//! The calls of the last reply, and how far each of them is: part of the fold.
+
+use super::{Transcript, weigh};
+use crate::calls::{Call, CallState};
+use posse_protocol::{
+    Approval, ApprovalGiven, CallId, Ending, Limit, Message, Part, Role, ToolFinished, ToolResult,
+    ToolStarted,
+};
+
+impl Transcript {
+    /// The calls that a person is to decide about, with what an answer must be bound to.
+    pub fn questions(&self) -> impl Iterator<Item = (&CallId, &str)> {
+        self.calls.iter().filter_map(|call| match &call.state {
+            CallState::Questioned { digest } => Some((&call.call.id, digest.as_str())),
+            _ => None,
+        })
+    }
+
+    /// How far the first open call of this id is.
+    pub(crate) fn call_state(&self, id: &CallId) -> Option<&CallState> {
+        let place = self.calls.place(id, Call::is_open)?;
+        self.calls.get(place).map(|call| &call.state)
+    }
+
+    /// The calls of the last reply that have no result yet.
+    pub fn open_calls(&self) -> impl Iterator<Item = &CallId> {
+        self.calls.iter().filter(|call| call.is_open()).map(|call| &call.call.id)
+    }
+
+    /// A call that runs again after a crash was counted when it first started.
+    pub(super) fn start(&mut self, started: &ToolStarted) {
+        let begun = |call: &Call| matches!(call.state, CallState::Started { .. });
+        if let Some(place) = self
+            .calls
+            .place(&started.call, Call::is_fresh)
+            .or(self.calls.place(&started.call, begun))
+            && let Some(call) = self.calls.get_mut(place)
+        {
+            self.spent.tool_calls += u32::from(call.is_fresh());
+            call.state = CallState::Started { repeatable: started.repeatable };
+        }
+    }
+
+    /// What a person said about a call. An answer to another question, or to none, says nothing.
+    pub(super) fn decide(&mut self, given: &ApprovalGiven) {
+        let questioned = |call: &Call| matches!(&call.state, CallState::Questioned { digest } if *digest == given.digest);
+        let Some(place) = self.calls.place(&given.call, questioned) else { return };
+        let Some(call) = self.calls.get_mut(place) else { return };
+        let by = given.by.clone();
+        call.state = match &given.answer {
+            Approval::Denied { reason } => CallState::Denied { by, reason: reason.clone() },
+            Approval::Once | Approval::Run { .. } | Approval::Always { .. } => {
+                CallState::Approved { by }
+            }
+        };
+        if let Approval::Run { rule } | Approval::Always { rule } = &given.answer {
+            self.standing.approved.push(rule.clone());
+        }
+    }
+
+    pub(super) fn answer(&mut self, finished: &ToolFinished) {
+        if finished.ending == Ending::OverLimit {
+            self.phase.over = Some(Limit::ToolCalls);
+        }
+        let written = finished.output.written_bytes;
+        self.spent.written_bytes = self.spent.written_bytes.saturating_add(written);
+        let weight = weigh(&finished.output.parts);
+        if let Some(call) = self.open_call(&finished.call) {
+            call.state = CallState::Answered(ToolResult {
+                call: finished.call.clone(),
+                parts: finished.output.parts.clone(),
+                is_error: finished.output.is_error,
+                extra: Default::default(),
+            });
+            self.weight.since += weight;
+            // An answer that nobody waits for any more says nothing of the time now.
+            self.worked(finished.worked_ms);
+            self.standing.narrowed.extend(finished.output.narrows.clone());
+        }
+    }
+
+    /// The results of the last reply's calls, in call order, once all are there.
+    pub(super) fn results(&self) -> Option<Message> {
+        let answered = self.calls.iter().map(|call| match &call.state {
+            CallState::Answered(result) => Some(Part::ToolResult(result.clone())),
+            _ => None,
+        });
+        let parts: Vec<Part> = answered.collect::<Option<_>>()?;
+        (!parts.is_empty()).then(|| Message::new(Role::User, parts))
+    }
+
+    pub(super) fn calls_done(&self) -> bool {
+        !self.calls.iter().any(Call::is_open)
+    }
+
+    pub(super) fn open_call(&mut self, id: &CallId) -> Option<&mut Call> {
+        let place = self.calls.place(id, Call::is_open)?;
+        self.calls.get_mut(place)
+    }
+}
