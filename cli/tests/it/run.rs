@@ -179,3 +179,20 @@ async fn a_full_standard_output_is_an_error_and_a_closed_one_is_not() {
     let exit = command.stdout(writer).spawn().unwrap().wait_with_output().await.unwrap();
     assert_eq!((exit.status.code(), exit.stderr.as_slice()), (Some(0), b"".as_slice()));
 }
+
+#[tokio::test]
+async fn it_may_open_as_many_files_as_the_system_permits_whatever_is_usual() {
+    let gate = Gate::new();
+    let world = World::new(Script::always(Reply::text("done").held_by(&gate))).await;
+    let mut posse = tokio::process::Command::new("bash");
+    let limited = "ulimit -Hn 2000; ulimit -Sn 300; exec \"$0\" run 'do it'";
+    posse.args(["-c", limited, env!("CARGO_BIN_EXE_posse")]);
+    let running = started(world.set_up(posse));
+    gate.wait_for_held(1).await.unwrap();
+    let limits = format!("/proc/{}/limits", running.child.id().unwrap());
+    let limits = std::fs::read_to_string(limits).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    assert_eq!(files.matches("2000").count(), 2, "{files}");
+    gate.open();
+    running.end().await.expect(0);
+}

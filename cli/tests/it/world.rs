@@ -183,8 +183,13 @@ impl World {
 
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_posse"));
+        command.args(arguments);
+        self.set_up(command)
+    }
+
+    /// A command in this world, whatever program it is.
+    pub fn set_up(&self, mut command: Command) -> Command {
         command
-            .args(arguments)
             .current_dir(self.work())
             .env_clear()
             .envs(self.environment())
