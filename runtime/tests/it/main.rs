@@ -29,6 +29,7 @@ mod runs;
 mod selection;
 mod sessions;
 mod skills;
+mod subagent_rules;
 mod subagents_tool;
 mod tools;
 mod trees;
