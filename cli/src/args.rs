@@ -44,8 +44,9 @@ enum Alone {
 }
 
 impl Arguments {
-    /// Reads the command line of this process. To set up all commands takes as long as to open a
-    /// database, so `run` is tried alone first; what it does not understand, the whole explains.
+    /// Reads the command line of this process. To set up all commands takes about half a millisecond,
+    /// for which a person waits, so `run` is tried alone first; what it does not understand, the
+    /// whole explains.
     pub fn read() -> Result<Self, clap::Error> {
         if std::env::args_os().any(|argument| argument == "run")
             && let Ok(RunAlone { global, command: Alone::Run(options) }) = RunAlone::try_parse()

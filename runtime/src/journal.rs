@@ -36,7 +36,7 @@ pub(crate) struct RunJournal {
     purse: Purse,
     /// Who outside is told of the end.
     hooks: Arc<Hooks>,
-    /// Told that it lives whenever something is stored.
+    /// Told whatever is stored.
     pulse: Arc<Pulse>,
     /// The worktree that is the run's own.
     worktree: Mutex<Option<(Worktrees, Worktree)>>,
@@ -313,7 +313,7 @@ impl RunJournal {
     }
 
     fn count(&self, first: Seq, events: &[Event]) {
-        self.pulse.beat();
+        self.pulse.stored(Seq((first.0 + events.len() as u64).saturating_sub(1)));
         let mut account = self.account();
         for (event, seq) in events.iter().zip(first.0..) {
             account.observe(Seq(seq), event);

@@ -17,14 +17,31 @@ pub(crate) const USUAL: Duration = Duration::from_secs(15 * 60);
 const AGAIN: u32 = 2;
 
 /// When a run last showed a sign of life.
-pub(crate) struct Pulse(Mutex<Instant>);
+pub(crate) struct Pulse(Mutex<Beat>);
+
+#[derive(Clone, Copy)]
+struct Beat {
+    at: Instant,
+    /// The last event that is known to be stored.
+    stored: Seq,
+}
 
 impl Pulse {
+    /// It showed something.
     pub(crate) fn beat(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.set(|beat| beat.at = Instant::now());
     }
 
-    fn last(&self) -> Instant {
+    /// Its log ends here now.
+    pub(crate) fn stored(&self, last: Seq) {
+        self.set(|beat| *beat = Beat { at: Instant::now(), stored: beat.stored.max(last) });
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Beat)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn last(&self) -> Beat {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -50,7 +67,8 @@ pub(crate) enum Ended<T> {
 
 impl Stall {
     pub(crate) fn new(store: Arc<dyn Store>, run: RunId, after: Duration) -> Self {
-        let pulse = Arc::new(Pulse(Mutex::new(Instant::now())));
+        let beat = Beat { at: Instant::now(), stored: Seq::ZERO };
+        let pulse = Arc::new(Pulse(Mutex::new(beat)));
         Stall { store, run, after, pulse, stalls: 0 }
     }
 
@@ -82,11 +100,17 @@ impl Stall {
         if self.after.is_zero() {
             return std::future::pending().await;
         }
-        self.pulse.beat();
+        let tail = self.store.watch(self.run);
+        self.pulse.stored(*tail.borrow());
         loop {
             let last = self.pulse.last();
-            tokio::time::sleep_until(last + self.after).await;
-            if self.pulse.last() > last {
+            tokio::time::sleep_until(last.at + self.after).await;
+            let end = *tail.borrow();
+            // What others have stored meanwhile counts from now on: nothing tells when it was.
+            if end > self.pulse.last().stored {
+                self.pulse.stored(end);
+            }
+            if self.pulse.last().at > last.at {
                 continue;
             }
             if self.is_at_tools().await {

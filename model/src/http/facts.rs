@@ -22,16 +22,16 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
 /// What is left of the provider's limits. Times are measured by the provider's own clock where it
 /// shows one, so that a wrong one on this side does not matter.
 pub(crate) fn limits(headers: &HeaderMap) -> Limits {
-    // Most answers tell none, and are asked often.
-    if !REQUESTS.iter().chain(&TOKENS).any(|[left, ..]| headers.contains_key(*left)) {
-        return Limits::default();
-    }
-    let date = text(headers, "date").and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
-    let now = date.map_or_else(Timestamp::now, |date| date.timestamp());
-    limits_at(headers, now)
+    limits_at(headers, &|| {
+        let date = text(headers, "date").and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
+        date.map_or_else(Timestamp::now, |date| date.timestamp())
+    })
 }
 
-fn limits_at(headers: &HeaderMap, now: Timestamp) -> Limits {
+type Clock<'a> = &'a dyn Fn() -> Timestamp;
+
+/// The same, by a clock that is looked at only when a limit is told: most answers tell none.
+fn limits_at(headers: &HeaderMap, now: Clock<'_>) -> Limits {
     Limits { requests: scarcest(headers, now, &REQUESTS), tokens: scarcest(headers, now, &TOKENS) }
 }
 
@@ -114,13 +114,11 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    fn read(headers: &HeaderMap, now: Timestamp, names: &Names) -> Option<Limit> {
-        let [left, whole, reset] = names.map(|name| text(headers, name));
-        Some(Limit {
-            left: number(left?)?,
-            whole: whole.and_then(number),
-            resets_in_ms: reset.and_then(|value| wait(value, now)).map(milliseconds),
-        })
+    fn read(headers: &HeaderMap, now: Clock<'_>, [left, whole, reset]: &Names) -> Option<Limit> {
+        let left = number(text(headers, left)?)?;
+        let reset = text(headers, reset).and_then(|value| wait(value, now()));
+        let whole = text(headers, whole).and_then(number);
+        Some(Limit { left, whole, resets_in_ms: reset.map(milliseconds) })
     }
 
     /// The share that is left; all of it when the whole is not told.
@@ -137,7 +135,7 @@ impl Limit {
 }
 
 /// Of the limits that are told, the one of which the smallest share is left.
-fn scarcest(headers: &HeaderMap, now: Timestamp, all: &[Names]) -> Option<Limit> {
+fn scarcest(headers: &HeaderMap, now: Clock<'_>, all: &[Names]) -> Option<Limit> {
     all.iter().filter_map(|names| Limit::read(headers, now, names)).min_by(Limit::share_order)
 }
 
@@ -218,7 +216,7 @@ mod tests {
         tokens: Option<u64>,
         resets_in_ms: Option<u64>,
     ) {
-        let found = limits_at(&headers(pairs), NOW.parse().unwrap()).to_stored().unwrap();
+        let found = limits_at(&headers(pairs), &|| NOW.parse().unwrap()).to_stored().unwrap();
         let told = (found.requests_left, found.tokens_left, found.resets_in_ms);
         assert_eq!(told, (requests, tokens, resets_in_ms));
     }
@@ -270,7 +268,7 @@ mod tests {
             check(&spoken(reset, "9m"), Some(1), Some(149_984), Some(wanted));
         }
         for nonsense in ["soon", "5", "1x", "-3s", "1e400s"] {
-            let found = limits_at(&headers(&spoken(nonsense, "9m")), NOW.parse().unwrap());
+            let found = limits_at(&headers(&spoken(nonsense, "9m")), &|| NOW.parse().unwrap());
             let found = found.to_stored().unwrap();
             let wanted = (nonsense == "5").then_some(5_000);
             assert_eq!(found.resets_in_ms, wanted, "{nonsense}");
@@ -293,7 +291,7 @@ mod tests {
     #[test]
     fn without_limits_nothing_is_claimed() {
         let now = NOW.parse().unwrap();
-        let told = |name, value| limits_at(&headers(&[(name, value)]), now).to_stored();
+        let told = |name, value| limits_at(&headers(&[(name, value)]), &|| now).to_stored();
         assert_eq!(told("x-ratelimit-limit-requests", "60"), None);
         assert_eq!(told("x-ratelimit-remaining", "many"), None);
     }

@@ -15,7 +15,7 @@ use sqlx::{Error, Row};
 pub(super) type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
-    query
+    let query = query
         .bind(row.id.to_string())
         .bind(row.agent.clone())
         .bind(row.model.clone())
@@ -23,10 +23,8 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(row.workspace.clone())
         .bind(i64::from(row.session))
         .bind(row.key.clone())
-        .bind(to_sql(row.created_at))
-        .bind(to_sql(row.updated_at))
-        .bind(to_sql(row.last_seq.0))
-        .bind(row.last_hash.clone())
+        .bind(to_sql(row.created_at));
+    let query = bind_tail(query, row)
         .bind(i64::from(row.version))
         .bind(to_sql(row.epoch))
         .bind(row.owner.map(|owner| owner.to_string()))
@@ -34,15 +32,8 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(to_sql(row.ready_at))
         .bind(row.outcome.clone())
         .bind(row.note.clone())
-        .bind(i64::from(row.archived))
-        .bind(to_sql(row.turns))
-        .bind(to_sql(row.tool_calls))
-        .bind(to_sql(row.spent.input_tokens))
-        .bind(to_sql(row.spent.output_tokens))
-        .bind(to_sql(row.spent.cost.0))
-        .bind(to_sql(row.reserved.input_tokens))
-        .bind(to_sql(row.reserved.output_tokens))
-        .bind(to_sql(row.reserved.cost.0))
+        .bind(i64::from(row.archived));
+    let query = bind_spent(query, row)
         .bind(row.damaged.clone())
         .bind(row.parent.map(|run| run.to_string()))
         .bind(row.root.to_string())
@@ -61,9 +52,8 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(i64::from(row.erased))
         .bind(row.account.map(|run| run.to_string()))
         .bind(row.budget.as_ref().map(written))
-        .bind(drawn(row))
-        .bind(row.calling.as_ref().map(|call| call.model.clone()))
-        .bind(purpose_of(row))
+        .bind(drawn(row));
+    bind_calling(query, row)
         .bind(i64::from(row.asks))
         .bind(row.abreast.map(i64::from))
         .bind(row.archive_after_ms.map(to_sql))
@@ -71,11 +61,18 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
 
 /// The id, and what moves with every step.
 pub(super) fn bind_moving<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
+    let query = bind_tail(query.bind(row.id.to_string()), row);
+    bind_calling(bind_spent(query, row).bind(drawn(row)), row)
+}
+
+/// Where its log ends.
+fn bind_tail<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
+    query.bind(to_sql(row.updated_at)).bind(to_sql(row.last_seq.0)).bind(row.last_hash.clone())
+}
+
+/// What it has taken so far, and what may come to that.
+fn bind_spent<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
     query
-        .bind(row.id.to_string())
-        .bind(to_sql(row.updated_at))
-        .bind(to_sql(row.last_seq.0))
-        .bind(row.last_hash.clone())
         .bind(to_sql(row.turns))
         .bind(to_sql(row.tool_calls))
         .bind(to_sql(row.spent.input_tokens))
@@ -84,18 +81,17 @@ pub(super) fn bind_moving<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'
         .bind(to_sql(row.reserved.input_tokens))
         .bind(to_sql(row.reserved.output_tokens))
         .bind(to_sql(row.reserved.cost.0))
-        .bind(drawn(row))
-        .bind(row.calling.as_ref().map(|call| call.model.clone()))
-        .bind(purpose_of(row))
+}
+
+/// The model call that has no answer yet.
+fn bind_calling<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
+    let purpose = row.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose);
+    query.bind(row.calling.as_ref().map(|call| call.model.clone())).bind(purpose_word(purpose))
 }
 
 /// What stands in the column `drawn`.
 fn drawn(row: &RunRow) -> Option<String> {
     row.drawn.map(|drawn| written(&Account { drawn, held: row.held }))
-}
-
-fn purpose_of(row: &RunRow) -> &'static str {
-    purpose_word(row.calling.as_ref().map_or(Purpose::Turn, |call| call.purpose))
 }
 
 pub(super) fn bind_call(query: Statement<'_>, call: ModelCall) -> Statement<'_> {

@@ -82,7 +82,8 @@ mod tests {
     fn placeholders_become_bare_and_stay_in_order() {
         assert_eq!(bare("a = $1 AND b IN ($2, $13) LIMIT $14"), "a = ? AND b IN (?, ?) LIMIT ?");
         let saved = sql::save_runs(2, Columns::All);
-        for text in [sql::insert_events(4), saved, sql::runs_by_id(3)] {
+        let moved = sql::save_runs(2, Columns::Moving);
+        for text in [sql::insert_events(4), saved, moved, sql::runs_by_id(3)] {
             let numbers: Vec<usize> = text
                 .split('$')
                 .skip(1)

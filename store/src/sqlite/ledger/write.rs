@@ -1,12 +1,12 @@
 //! How a group is put into the tables: a handful of statements, each for many rows.
 
-use super::super::codec::{bind_call, bind_event, bind_moving, bind_nothing, bind_run};
-use super::super::engine_error;
-use super::super::text::{Message, Then, room_for};
 use super::{BEGIN, Group, Ledger};
 use crate::StoreError;
 use crate::row::RunRow;
 use crate::sql::{self, Columns};
+use crate::sqlite::codec::{bind_call, bind_event, bind_moving, bind_nothing, bind_run};
+use crate::sqlite::engine_error;
+use crate::sqlite::text::{Message, Then, room_for};
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
 use std::sync::Arc;
 
