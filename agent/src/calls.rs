@@ -1,8 +1,9 @@
 //! The calls of a reply and how far each is.
 
-use posse_protocol::{CallId, ToolCall, ToolResult};
+use posse_protocol::{CallId, Message, Part, Role, ToolCall, ToolResult};
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// Calls that are looked through one by one; more are looked up.
 const FEW: usize = 16;
@@ -13,18 +14,42 @@ pub(crate) struct Calls {
     list: Vec<Call>,
     /// Where each is, if there are many and no two have the same id.
     places: Option<HashMap<CallId, usize>>,
+    /// How many are answered.
+    answered: usize,
+    /// What the model is told of them, once all are.
+    results: Option<Arc<Message>>,
 }
 
 impl Calls {
     pub(crate) fn of<'a>(calls: impl Iterator<Item = &'a ToolCall>) -> Self {
-        let call = |call: &ToolCall| Call { call: call.clone(), state: CallState::Asked };
+        let call =
+            |call: &ToolCall| Call { call: call.clone(), state: CallState::Asked, result: None };
         let list: Vec<Call> = calls.map(call).collect();
         let places = (list.len() > FEW).then(|| {
             let ids = list.iter().map(|call| call.call.id.clone());
             ids.zip(0..).collect::<HashMap<CallId, usize>>()
         });
         let places = places.filter(|places| places.len() == list.len());
-        Calls { list, places }
+        Calls { list, places, answered: 0, results: None }
+    }
+
+    /// Answers the first open call that `result` is of. Returns whether there is one.
+    pub(crate) fn answer(&mut self, result: ToolResult) -> bool {
+        let Some(place) = self.place(&result.call, Call::is_open) else { return false };
+        let call = &mut self.list[place];
+        (call.state, call.result) = (CallState::Answered, Some(result));
+        self.answered += 1;
+        if self.answered == self.list.len() {
+            let results = self.list.iter_mut().filter_map(|call| call.result.take());
+            let parts = results.map(Part::ToolResult).collect();
+            self.results = Some(Arc::new(Message::new(Role::User, parts)));
+        }
+        true
+    }
+
+    /// The results in the order of the calls, once all are there.
+    pub(crate) fn results(&self) -> Option<&Arc<Message>> {
+        self.results.as_ref()
     }
 
     /// The place of the first call `id` that `wanted` accepts.
@@ -54,6 +79,8 @@ impl DerefMut for Calls {
 pub(crate) struct Call {
     pub(crate) call: ToolCall,
     pub(crate) state: CallState,
+    /// Its result, until that of the last call is there.
+    result: Option<ToolResult>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +114,7 @@ pub(crate) enum CallState {
         begun: bool,
     },
     /// Answered.
-    Answered(ToolResult),
+    Answered,
 }
 
 impl Call {
@@ -97,7 +124,7 @@ impl Call {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        !matches!(self.state, CallState::Answered(_))
+        self.state != CallState::Answered
     }
 
     /// It had begun, it may not run again, and no result came: what became of it is not known.

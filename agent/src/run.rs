@@ -8,7 +8,7 @@ use crate::schema::Verdict;
 use crate::shift::Shift;
 use crate::step::{Step, next_step};
 use crate::{Guard, Journal, JournalError, Model, Patience, Toolbox};
-use posse_protocol::{Delta, Effort, Grant, Limits, Outcome, RunId, Sender, Seq};
+use posse_protocol::{Delta, Effort, Grant, Limits, Outcome, RunId, Sender, Seq, ToolSpec};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -31,8 +31,8 @@ pub struct Agent {
     pub output_schema: Option<Arc<Value>>,
     /// Every tool there is.
     pub tools: Toolbox,
-    /// Names of those that the model is shown.
-    pub shown: Vec<String>,
+    /// What the model is shown of them.
+    pub offered: Arc<[ToolSpec]>,
     /// What it may call of them.
     pub grant: Grant,
     /// Decides about each call.

@@ -31,7 +31,6 @@ const BUDGET_LOOKS: [Duration; 2] = [Duration::from_millis(10), Duration::from_s
 pub(crate) struct Shift<'a> {
     agent: &'a Agent,
     model: &'a Arc<dyn Model>,
-    tools: Arc<[ToolSpec]>,
     pub(crate) bounds: Bounds,
     pub(crate) desk: Desk<'a>,
     /// The schema of the answer, once there was one to check.
@@ -47,25 +46,15 @@ impl<'a> Shift<'a> {
         agent: &'a Agent,
         journal: &'a dyn Journal,
     ) -> Result<Self, JournalError> {
-        let tools = agent.tools.offered(&agent.shown);
         let desk = Desk::open(journal).await?;
         let model = model_of(agent, &desk.transcript);
         let bounds = Bounds {
             limits: agent.limits.clone(),
             model: model.info().clone(),
-            overhead_tokens: overhead_tokens(&agent.system, &tools),
+            overhead_tokens: overhead_tokens(&agent.system, &agent.offered),
             allowance: Allowance::default(),
         };
-        Ok(Shift {
-            agent,
-            model,
-            tools,
-            bounds,
-            desk,
-            schema: None,
-            without_budget: None,
-            refused: None,
-        })
+        Ok(Shift { agent, model, bounds, desk, schema: None, without_budget: None, refused: None })
     }
 
     /// Sees what may still be drawn of budgets.
@@ -246,7 +235,7 @@ impl<'a> Shift<'a> {
         Request {
             system: self.agent.system.clone(),
             messages,
-            tools: self.tools.clone(),
+            tools: self.agent.offered.clone(),
             max_tokens,
             effort: self.agent.effort,
             output_schema: self.agent.output_schema.clone(),

@@ -102,9 +102,8 @@ impl Toolbox {
     }
 
     /// The tools called `names`, in the order of this table: what the model is offered.
-    pub fn offered(&self, names: &[String]) -> Arc<[ToolSpec]> {
-        let offered = self.tools.iter().filter(|tool| names.contains(&tool.spec().name));
-        offered.map(|tool| tool.spec().clone()).collect()
+    pub fn offered(&self, names: &[String]) -> impl Iterator<Item = &ToolSpec> {
+        self.tools.iter().map(|tool| tool.spec()).filter(|spec| names.contains(&spec.name))
     }
 
     /// The names of all tools, in their order.

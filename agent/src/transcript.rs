@@ -288,7 +288,7 @@ impl Transcript {
     pub fn messages(&self) -> Vec<Arc<Message>> {
         let mut messages = Vec::with_capacity(self.entries.len() + 1 + self.inbox.len());
         messages.extend(self.entries.iter().map(|entry| entry.message.clone()));
-        messages.extend(self.results().map(Arc::new));
+        messages.extend(self.calls.results().cloned());
         messages.extend(self.inbox.iter().map(|(_, message)| message.clone()));
         messages
     }
@@ -305,7 +305,7 @@ impl Transcript {
                 (messages, reply)
             }
             Some(_) => {
-                messages.extend(self.results().map(Arc::new));
+                messages.extend(self.calls.results().cloned());
                 (messages, self.seq)
             }
             None => (messages, self.seq),
@@ -364,13 +364,15 @@ impl Transcript {
         (first_kept > 1).then_some(cut)
     }
 
-    fn begin(&mut self, started: &RunStarted) {
+    fn begin(&mut self, started: &Arc<RunStarted>) {
         for message in started.forked.iter().flat_map(|forked| &forked.messages) {
             self.push(message.clone(), None);
         }
-        let forked = None;
-        let started = RunStarted { forked, ..started.clone() };
-        self.started = Some(Arc::new(started));
+        // What it took over stands among the entries; it need not be kept twice.
+        self.started = Some(match started.forked {
+            None => started.clone(),
+            Some(_) => Arc::new(RunStarted { forked: None, ..(**started).clone() }),
+        });
     }
 
     /// What is done about a call that failed.
@@ -420,8 +422,8 @@ impl Transcript {
         self.replies += 1;
         self.forget_trouble();
         self.settle(&replied.usage, replied.worked_ms);
-        if let Some(results) = self.results() {
-            self.push(results, None);
+        if let Some(results) = self.calls.results().cloned() {
+            self.push_shared(results, None);
         }
         let unseen = self.inbox.iter().position(|(at, _)| *at > replied.seen);
         let unseen = unseen.unwrap_or(self.inbox.len());
@@ -475,7 +477,7 @@ impl Transcript {
         for entry in tail {
             self.push_shared(entry.message, entry.reply);
         }
-        let results: usize = self.results().map_or(0, |message| weigh(&message.parts));
+        let results: usize = self.calls.results().map_or(0, |message| weigh(&message.parts));
         let inbox: usize = self.inbox.iter().map(|(_, message)| weigh(&message.parts)).sum();
         self.weight.since = results + inbox;
         self.phase.just_compacted = true;

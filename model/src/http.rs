@@ -13,6 +13,7 @@ pub(crate) use response::Response;
 
 use crate::cassette::{Cassette, Take};
 use crate::fault::{self, Fault, Kind};
+use bytes::Bytes;
 use pool::{CONNECT_TIMEOUT, Pool};
 use reqwest::header::{self, HeaderMap};
 use reqwest::{Method, Request};
@@ -76,7 +77,7 @@ impl Http {
         wire: &'static str,
         url: &Url,
         headers: &HeaderMap,
-        body: Vec<u8>,
+        body: Bytes,
     ) -> Result<Response, Fault> {
         let take = match &self.cassette {
             None => None,

@@ -14,6 +14,7 @@ use posse_protocol::{CallId, Delta, Message, Part};
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +71,11 @@ impl Model for Remote {
         let waited = cancel.run_until_cancelled(self.governor.leave(&request, queued)).await;
         let waited = waited.ok_or(ModelError::Cancelled)?;
         let mut leave = waited.map_err(|not_soon| self.not_sent(&not_soon))?;
-        let ended = cancel.run_until_cancelled(self.converse(request, deltas, &mut leave)).await;
+        let ended = {
+            // Pinned: what is handed on by value has a place in every future on its way.
+            let conversation = pin!(self.converse(&request, deltas, &mut leave));
+            cancel.run_until_cancelled(conversation).await
+        };
         let (reply, response) = ended
             .ok_or(ModelError::Cancelled)?
             .map_err(|fault| fault.into_error(self.subject()))?;
@@ -86,7 +91,7 @@ impl Remote {
     /// Makes the call, and tells the governor how it went.
     async fn converse(
         &self,
-        request: Request,
+        request: &Request,
         deltas: DeltaSink<'_>,
         leave: &mut Leave<'_>,
     ) -> Result<(Reply, Response), Fault> {
@@ -97,7 +102,7 @@ impl Remote {
 
     async fn exchange(
         &self,
-        request: Request,
+        request: &Request,
         deltas: DeltaSink<'_>,
         leave: &mut Leave<'_>,
         limits: &mut Limits,
@@ -106,11 +111,13 @@ impl Remote {
         let target = Target { model: &self.name, dialect: &self.dialect, written: &self.written };
         let body = self
             .wire
-            .encode(&request, target)
+            .encode(request, target)
             .map_err(|error| Fault::new(Kind::Rejected, error.to_string()))?;
-        let said = request.messages;
-        let posted = self.http.post(self.wire.name(), &self.url, &self.headers, body);
-        let answer = watchdog.watch(posted).await??;
+        let body = self.written.lend(body);
+        let answer = {
+            let posted = pin!(self.http.post(self.wire.name(), &self.url, &self.headers, body));
+            watchdog.watch(posted).await??
+        };
         *limits = http::limits(answer.headers());
         leave.told(limits);
         let answer = http::expect_reply(answer).await?;
@@ -121,7 +128,7 @@ impl Remote {
         };
         reply.request_id = http::request_id(response.headers()).or(reply.request_id);
         reply.rate_limits = limits.to_stored();
-        tell_calls_apart(&mut reply.message, &said)?;
+        tell_calls_apart(&mut reply.message, &request.messages)?;
         Ok((reply, response))
     }
 

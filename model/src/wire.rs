@@ -159,8 +159,12 @@ impl Wire {
 }
 
 /// `body` as bytes, of a request that says what `request` says.
-fn bytes_of(body: &impl Serialize, request: &Request) -> Result<Vec<u8>, EncodeError> {
-    let mut bytes = Vec::with_capacity(rough_length(request));
+fn bytes_of(
+    body: &impl Serialize,
+    request: &Request,
+    target: Target<'_>,
+) -> Result<Vec<u8>, EncodeError> {
+    let mut bytes = target.written.buffer(rough_length(request));
     serde_json::to_writer(&mut bytes, body)?;
     Ok(bytes)
 }

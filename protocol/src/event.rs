@@ -5,6 +5,7 @@ use crate::{
     Limits, Message, Outcome, Parent, RunId, Seq, Usage,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 mod approvals;
 mod calls;
@@ -24,7 +25,7 @@ pub const SCHEMA_VERSION: u32 = 3;
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
     /// The run exists. Always the first event, and only the first.
-    RunStarted(Box<RunStarted>),
+    RunStarted(Arc<RunStarted>),
     /// Someone said something to the agent.
     MessageReceived(MessageReceived),
     /// A request to the model is about to be made.
@@ -59,6 +60,12 @@ pub enum Event {
     RunFinished(RunFinished),
     /// The run was put away. Nothing follows.
     Archived(Archived),
+}
+
+impl From<RunStarted> for Event {
+    fn from(started: RunStarted) -> Self {
+        Event::RunStarted(Arc::new(started))
+    }
 }
 
 impl Event {

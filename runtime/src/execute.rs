@@ -26,7 +26,7 @@ use posse_agent::{Agent, Ended, Journal, JournalError, Patience, Tool, Toolbox, 
 use posse_model::Models;
 use posse_protocol::{
     DelegationStrategy, Delta, Event, Extra, Grant, Guise, Outcome, RunFinished, RunId, RunStarted,
-    Seq, ToolFinished, ToolOutput,
+    Seq, ToolFinished, ToolOutput, ToolSpec,
 };
 use posse_store::{Ownership, Store, StoreError};
 use posse_tools::confine::Confinement;
@@ -63,9 +63,15 @@ pub(crate) struct Workbench {
     pub(crate) worktrees: Worktrees,
     /// Who outside is told of the ends of runs.
     pub(crate) hooks: Arc<Hooks>,
+    /// What models were last offered.
+    offers: Mutex<VecDeque<Arc<[ToolSpec]>>>,
     /// Tools of sessions that wait, which know what files the agent has read.
     parked: Mutex<VecDeque<(RunId, Toolbox)>>,
 }
+
+/// How much is remembered of what models were offered. Agents that take turns have a few between
+/// them.
+const OFFERS: usize = 8;
 
 /// Sessions whose tools are kept while they wait.
 const PARKED: usize = 32;
@@ -97,6 +103,7 @@ impl Workbench {
             beginnings: Beginnings::default(),
             worktrees: Worktrees::new(config.worktrees(), config.launcher.clone()),
             hooks: Arc::new(Hooks::new(config.webhooks.clone())),
+            offers: Mutex::default(),
             parked: Mutex::default(),
         }
     }
@@ -265,7 +272,7 @@ impl Workbench {
             }
         };
         let started: Arc<RunStarted> = match first {
-            Ok(Some(Event::RunStarted(started))) => self.as_trusted_now(*started).into(),
+            Ok(Some(Event::RunStarted(started))) => self.as_trusted_now(started),
             Err(StoreError::Unusable { .. } | StoreError::Full) => return Next::Later,
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
@@ -325,14 +332,14 @@ impl Workbench {
 
     /// `started` with no more than what today's trust allows: whoever brought its agent along may
     /// have lost it.
-    fn as_trusted_now(&self, mut started: RunStarted) -> RunStarted {
+    fn as_trusted_now(&self, mut started: Arc<RunStarted>) -> Arc<RunStarted> {
         let Some(folder) = &started.project else { return started };
         let is_trusted = self.runtime().upgrade().is_some_and(|inner| {
             let around = Runtime { inner }.config().around(started.grant.workspace.as_ref());
             around.agents.standing(folder.as_ref()).is_trusted()
         });
         if !is_trusted {
-            let grant = &mut started.grant;
+            let grant = &mut Arc::make_mut(&mut started).grant;
             grant.tools.retain(|tool| LOOKING.contains(&tool.as_str()));
             grant.hand_on.retain(|tool| LOOKING.contains(&tool.as_str()));
             grant.delegation = None;
@@ -361,7 +368,8 @@ impl Workbench {
         };
         let guise = guise_of(started);
         let system = guise.map_or_else(|| system_prompt(started), |guise| guise.system.clone());
-        let shown = guise.map_or(&started.grant.tools, |guise| &guise.tools).clone();
+        let shown = guise.map_or(&started.grant.tools, |guise| &guise.tools);
+        let offered = self.offered(&tools, shown);
         let feed = self.feed.clone();
         Ok(Agent {
             run,
@@ -372,7 +380,7 @@ impl Workbench {
             effort: started.agent.effort,
             output_schema: started.agent.output_schema.clone().map(Arc::new),
             tools,
-            shown,
+            offered,
             grant: started.grant.clone(),
             guard,
             limits: started.limits.clone(),
@@ -381,6 +389,18 @@ impl Workbench {
                 feed.send(run, *tail.borrow(), delta);
             }),
         })
+    }
+
+    /// What `tools` offers of those called `shown`: the same for all runs that are offered the same.
+    fn offered(&self, tools: &Toolbox, shown: &[String]) -> Arc<[ToolSpec]> {
+        let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = offers.iter().find(|offer| tools.offered(shown).eq(offer.iter())) {
+            return same.clone();
+        }
+        let new: Arc<[ToolSpec]> = tools.offered(shown).cloned().collect();
+        offers.truncate(OFFERS - 1);
+        offers.push_front(new.clone());
+        new
     }
 
     /// Tells a run to stop for whose end somebody waited who has ended meanwhile: nobody told it,

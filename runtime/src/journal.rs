@@ -149,13 +149,14 @@ impl RunJournal {
         let Some((worktrees, worktree)) = self.worktree() else {
             return self.pass(events, last, then).await;
         };
-        let changes = worktrees.changes(&worktree).await;
+        // In boxes of their own, here and below: every step is handed over, an end comes once.
+        let changes = Box::pin(worktrees.changes(&worktree)).await;
         let taken = changes.as_ref().is_none_or(|changes| changes.problem.is_empty());
         finished.changes = changes.map(Box::new);
         let first = self.pass(events, last, then).await?;
         if taken {
             // What stays is found by `posse runs clean`.
-            let _ = worktrees.remove(&worktree).await;
+            let _ = Box::pin(worktrees.remove(&worktree)).await;
         }
         Ok(first)
     }
@@ -166,7 +167,12 @@ impl RunJournal {
         last: Option<Seq>,
         then: Ownership,
     ) -> Result<Seq, StoreError> {
-        let mut beside = self.beside_the_end(&events).await?;
+        let mut beside = match events.last() {
+            Some(Event::RunFinished(finished)) => {
+                Box::pin(self.beside_the_end(&events, finished)).await?
+            }
+            _ => Beside::default(),
+        };
         let outbox = self.outbox(&events);
         let birth = self.birth.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(birth) = birth {
@@ -235,13 +241,14 @@ impl RunJournal {
         }
     }
 
-    /// What the end of the run, if it is among `events`, is to others: to whoever waits for it the
+    /// What the end of the run, the last of `events`, is to others: to whoever waits for it the
     /// result, and to those it has started a request to stop, unless it has come to its end by
     /// itself. All of it is stored with the end, so that nobody is left who has not heard of it.
-    async fn beside_the_end(&self, events: &[Event]) -> Result<Beside, StoreError> {
-        let Some(Event::RunFinished(finished)) = events.last() else {
-            return Ok(Beside::default());
-        };
+    async fn beside_the_end(
+        &self,
+        events: &[Event],
+        finished: &RunFinished,
+    ) -> Result<Beside, StoreError> {
         // What stops a run must be stored even when the disk is full, with all that belongs to it.
         let reserve = if self.stopping.is_set() { Reserve::Use } else { Reserve::Leave };
         let announcement = self.announcement(events, finished).await?;
@@ -334,6 +341,15 @@ impl RunJournal {
         self.account().waits().is_some()
     }
 
+    /// What may still be drawn of budgets.
+    async fn drawable(&self) -> Result<Allowance, StoreError> {
+        // Whoever starts the run need not wait until it may draw something.
+        if self.is_unborn() {
+            self.hand_over(Vec::new(), None, Ownership::Mine).await?;
+        }
+        self.purse.allowance(&*self.store, self.run).await
+    }
+
     async fn wait_for_space(&self) {
         let mut tail = self.tail.clone();
         tail.mark_unchanged();
@@ -390,12 +406,8 @@ impl Journal for RunJournal {
         if !self.purse.is_limited() {
             return Ok(Allowance::default());
         }
-        // Whoever starts the run need not wait until it may draw something.
-        if self.is_unborn() {
-            let made = self.hand_over(Vec::new(), None, Ownership::Mine).await;
-            made.map_err(journal_error)?;
-        }
-        self.purse.allowance(&*self.store, self.run).await.map_err(journal_error)
+        // In a box of its own: this is asked before every step, and most runs draw on nothing.
+        Box::pin(self.drawable()).await.map_err(journal_error)
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub(crate) fn events(self) -> Vec<Event> {
-        let started = Event::RunStarted(Box::new(self.started));
+        let started = self.started.into();
         let message = self.message.map(Event::MessageReceived);
         std::iter::once(started).chain(message).collect()
     }
@@ -97,7 +97,7 @@ impl Runtime {
         if let Some(above) = above
             && context != Context::Fresh
         {
-            let taken = context::take_over(self, above, &started, context).await?;
+            let taken = Box::pin(context::take_over(self, above, &started, context)).await?;
             started.forked = taken.forked.map(Box::new);
             notes.extend(taken.note);
         }
@@ -140,7 +140,8 @@ impl Runtime {
         let grant = Grant { workspace, skills, budget, ..Grant::default() };
         let mut grant = self.grant(&agents, &agent, grant, above, strategy, spec)?;
         if agent.isolation == Some(Isolation::Worktree) {
-            let planned = self.inner.workbench.worktrees.plan(run, &grant.workspace).await?;
+            let worktrees = &self.inner.workbench.worktrees;
+            let planned = Box::pin(worktrees.plan(run, &grant.workspace)).await?;
             grant.worktree = Some(planned.0);
             grant.workspace = planned.1;
         }

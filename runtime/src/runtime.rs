@@ -298,7 +298,8 @@ impl Runtime {
 
     async fn begin(&self, run: RunId, spec: RunSpec) -> Result<RunHandle, Error> {
         let above = match &spec.parent {
-            Some(caller) => Some(self.above(caller).await?),
+            // In boxes of their own, here and where a run is prepared: most starts need none of it.
+            Some(caller) => Some(Box::pin(self.above(caller)).await?),
             None => None,
         };
         match self.begin_below(run, spec, above.as_ref()).await? {

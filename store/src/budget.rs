@@ -95,12 +95,15 @@ impl Before {
     }
 }
 
+/// Rows by run. They are large, and move from one table to the next.
+pub(crate) type Rows = HashMap<RunId, Box<RunRow>>;
+
 /// The rows that entries are made in.
 pub(crate) struct Accounts<'a> {
     /// Rows as they were.
-    pub(crate) stored: &'a HashMap<RunId, RunRow>,
+    pub(crate) stored: &'a Rows,
     /// Rows that have changed.
-    pub(crate) changed: &'a mut HashMap<RunId, RunRow>,
+    pub(crate) changed: &'a mut Rows,
 }
 
 impl Accounts<'_> {
@@ -218,14 +221,14 @@ impl Accounts<'_> {
     }
 
     fn get(&self, run: RunId) -> Option<&RunRow> {
-        self.changed.get(&run).or_else(|| self.stored.get(&run))
+        self.changed.get(&run).or_else(|| self.stored.get(&run)).map(|row| &**row)
     }
 
     fn get_mut(&mut self, run: RunId) -> Option<&mut RunRow> {
         if !self.changed.contains_key(&run) {
             self.changed.insert(run, self.stored.get(&run)?.clone());
         }
-        self.changed.get_mut(&run)
+        self.changed.get_mut(&run).map(|row| &mut **row)
     }
 }
 

@@ -274,7 +274,7 @@ impl RunRow {
         draft: &Draft,
         worker: WorkerId,
         at: u64,
-    ) -> Result<(RunRow, Vec<StoredEvent>, Vec<Entry>), StoreError> {
+    ) -> Result<(Box<RunRow>, Vec<StoredEvent>, Vec<Entry>), StoreError> {
         let append = &draft.append;
         let run = append.run;
         let mut next = match (&append.guard, row) {
@@ -283,10 +283,10 @@ impl RunRow {
                 if !matches!(append.events.first(), Some(Event::RunStarted(_))) {
                     return Err(StoreError::Misplaced("a log begins with run_started"));
                 }
-                RunRow::new(run, at)
+                Box::new(RunRow::new(run, at))
             }
             (_, None) => return Err(StoreError::NotFound(run)),
-            (_, Some(row)) => row.clone(),
+            (_, Some(row)) => Box::new(row.clone()),
         };
         if next.version > SCHEMA_VERSION {
             return Err(StoreError::Newer(format!(

@@ -3,8 +3,7 @@
 use super::{Transcript, weigh};
 use crate::calls::{Call, CallState};
 use posse_protocol::{
-    Approval, ApprovalGiven, CallId, Ending, Limit, Message, Part, Role, ToolFinished, ToolResult,
-    ToolStarted,
+    Approval, ApprovalGiven, CallId, Ending, Limit, ToolFinished, ToolResult, ToolStarted,
 };
 
 impl Transcript {
@@ -65,28 +64,18 @@ impl Transcript {
         let written = finished.output.written_bytes;
         self.spent.written_bytes = self.spent.written_bytes.saturating_add(written);
         let weight = weigh(&finished.output.parts);
-        if let Some(call) = self.open_call(&finished.call) {
-            call.state = CallState::Answered(ToolResult {
-                call: finished.call.clone(),
-                parts: finished.output.parts.clone(),
-                is_error: finished.output.is_error,
-                extra: Default::default(),
-            });
+        let result = ToolResult {
+            call: finished.call.clone(),
+            parts: finished.output.parts.clone(),
+            is_error: finished.output.is_error,
+            extra: Default::default(),
+        };
+        if self.calls.answer(result) {
             self.weight.since += weight;
             // An answer that nobody waits for any more says nothing of the time now.
             self.worked(finished.worked_ms);
             self.standing.narrowed.extend(finished.output.narrows.clone());
         }
-    }
-
-    /// The results of the last reply's calls, in call order, once all are there.
-    pub(super) fn results(&self) -> Option<Message> {
-        let answered = self.calls.iter().map(|call| match &call.state {
-            CallState::Answered(result) => Some(Part::ToolResult(result.clone())),
-            _ => None,
-        });
-        let parts: Vec<Part> = answered.collect::<Option<_>>()?;
-        (!parts.is_empty()).then(|| Message::new(Role::User, parts))
     }
 
     pub(super) fn calls_done(&self) -> bool {

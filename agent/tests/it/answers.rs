@@ -108,7 +108,7 @@ impl Case {
             effort: None,
             output_schema: schema.map(Arc::new),
             tools: Toolbox::default(),
-            shown: Vec::new(),
+            offered: Arc::default(),
             grant: Grant::default(),
             guard: Arc::new(posse_agent::Unguarded),
             limits,

@@ -26,7 +26,7 @@ fn begun_with(messages: Vec<Message>) -> Transcript {
         ..RunStarted::new(agent, "test/model", Grant::default())
     };
     let mut transcript = Transcript::default();
-    transcript.apply(Seq(1), &Event::RunStarted(Box::new(started)));
+    transcript.apply(Seq(1), &Event::from(started));
     transcript
 }
 

@@ -67,7 +67,7 @@ impl Worker {
         };
         let transcript = Transcript::default();
         let mut worker = Worker { transcript, limits, seq: 0, runs: 100, now };
-        worker.push(Event::RunStarted(Box::new(started)));
+        worker.push(Event::from(started));
         worker.push(Event::MessageReceived(MessageReceived::user("begin")));
         worker.reply(Vec::new());
         worker

@@ -57,7 +57,7 @@ impl World {
             calls: 0,
             children: Vec::new(),
         };
-        world.push(Event::RunStarted(Box::new(started)));
+        world.push(Event::from(started));
         world.say("begin");
         world
     }

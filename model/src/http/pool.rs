@@ -256,7 +256,7 @@ mod tests {
     }
 
     async fn ask(http: &Http, url: &Url) -> (reqwest::Version, Vec<u8>) {
-        let posted = http.post("none", url, &HeaderMap::new(), b"{}".to_vec()).await;
+        let posted = http.post("none", url, &HeaderMap::new(), Bytes::from_static(b"{}")).await;
         let mut response = posted.unwrap_or_else(|fault| panic!("{fault:?}"));
         let (version, mut body) = (response.version(), Vec::new());
         while let Some(chunk) = response.chunk().await.unwrap() {
@@ -319,7 +319,7 @@ mod tests {
     async fn a_server_that_nobody_vouches_for_is_not_spoken_to() {
         let server = Server::of_streams(1).await;
         let (http, headers) = (Http::default(), HeaderMap::new());
-        let fault = http.post("none", &server.url, &headers, Vec::new()).await.err().unwrap();
+        let fault = http.post("none", &server.url, &headers, Bytes::new()).await.err().unwrap();
         assert_eq!(fault.kind, Kind::Unreachable);
         assert_eq!(server.connections.load(Ordering::SeqCst), 0);
     }

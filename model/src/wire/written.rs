@@ -1,6 +1,8 @@
-//! Tools as a provider wants them, written once for all requests that offer the same: they are most
-//! of a short request, and a thousand runs of one agent offer the same ones.
+//! What is kept from one request to the next, so that a thousand runs of one agent do not write the
+//! same thing a thousand times: the tools, which are most of a short request, as the provider wants
+//! them, and the memory that bodies were in.
 
+use bytes::Bytes;
 use posse_protocol::ToolSpec;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -9,9 +11,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// As many sets of tools are kept. Agents that take turns have a few between them.
 const KEPT: usize = 8;
 
-/// Sets of tools that were written before, for one wire. What was last needed comes first.
+/// As many buffers are kept, and none that is larger. A body is sent soon after it was written, so
+/// that few are in use at once.
+const SPARE: usize = 32;
+const LARGEST: usize = 128 << 10;
+
+/// What was written before, for one wire.
 #[derive(Debug, Default)]
-pub struct Written(Mutex<Vec<Entry>>);
+pub struct Written {
+    /// Sets of tools. What was last needed comes first.
+    tools: Mutex<Vec<Entry>>,
+    spare: Spare,
+}
+
+/// Memory of bodies that have been sent.
+type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
 
 #[derive(Debug)]
 struct Entry {
@@ -20,6 +34,19 @@ struct Entry {
 }
 
 impl Written {
+    /// An empty buffer with room for `length` bytes.
+    pub(super) fn buffer(&self, length: usize) -> Vec<u8> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut buffer = spare.unwrap_or_default();
+        buffer.reserve(length);
+        buffer
+    }
+
+    /// `body`, whose memory comes back when it has been sent.
+    pub(crate) fn lend(&self, body: Vec<u8>) -> Bytes {
+        Bytes::from_owner(Lent { body, home: self.spare.clone() })
+    }
+
     /// `form`, which is how `tools` are written.
     pub(super) fn get(
         &self,
@@ -28,17 +55,40 @@ impl Written {
     ) -> Result<Arc<RawValue>, serde_json::Error> {
         let same = |it: &Entry| Arc::ptr_eq(&it.tools, tools) || it.tools == *tools;
         {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(place) = kept.iter().position(same) {
                 kept[..=place].rotate_right(1);
                 return Ok(kept[0].text.clone());
             }
         }
         let text: Arc<RawValue> = to_raw_value(form)?.into();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         kept.truncate(KEPT - 1);
         kept.insert(0, Entry { tools: tools.clone(), text: text.clone() });
         Ok(text)
+    }
+}
+
+/// A body on its way.
+struct Lent {
+    body: Vec<u8>,
+    home: Spare,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut buffer = std::mem::take(&mut self.body);
+        buffer.clear();
+        let mut spare = self.home.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < SPARE && buffer.capacity() <= LARGEST {
+            spare.push(buffer);
+        }
     }
 }
 
@@ -81,5 +131,32 @@ mod tests {
         }
         assert!(!Arc::ptr_eq(&first, &written.get(&tools("first"), &0)?));
         Ok(())
+    }
+
+    #[test]
+    fn memory_of_a_body_is_used_again_once_nobody_reads_it() {
+        let written = Written::default();
+        let mut body = written.buffer(100);
+        body.extend_from_slice(b"a body");
+        let place = body.as_ptr();
+        let sent = written.lend(body);
+        let rest = sent.slice(2..);
+        drop(sent);
+        let other = written.buffer(1);
+        assert_ne!(other.as_ptr(), place);
+        assert_eq!(rest, "body");
+        drop(rest);
+        let again = written.buffer(1);
+        assert_eq!((again.as_ptr(), again.len()), (place, 0));
+    }
+
+    #[test]
+    fn little_memory_is_kept() {
+        let written = Written::default();
+        drop(written.lend(Vec::with_capacity(LARGEST + 1)));
+        assert!(written.spare.lock().unwrap().is_empty());
+        let many: Vec<Bytes> = (0..=SPARE).map(|_| written.lend(vec![1])).collect();
+        drop(many);
+        assert_eq!(written.spare.lock().unwrap().len(), SPARE);
     }
 }

@@ -157,11 +157,11 @@ impl Runtime {
             let records = self.read(run, Seq::ZERO, usize::MAX).await?;
             time = Transcript::of(&records).time(&started.limits);
         }
-        Ok(Above { run, call, announce, time, started: started.into() })
+        Ok(Above { run, call, announce, time, started })
     }
 
     /// How `run` began.
-    pub(crate) async fn start_of(&self, run: RunId) -> Result<Box<RunStarted>, Error> {
+    pub(crate) async fn start_of(&self, run: RunId) -> Result<Arc<RunStarted>, Error> {
         match self.read(run, Seq::ZERO, 1).await?.pop().map(|record| record.event) {
             Some(Event::RunStarted(started)) => Ok(started),
             _ => Err(Error::Store(StoreError::NotFound(run))),

@@ -68,7 +68,7 @@ impl Runtime {
             read => read?.pop(),
         };
         Ok(match first.map(|record| record.event) {
-            Some(Event::RunStarted(started)) => started.grant.worktree,
+            Some(Event::RunStarted(started)) => started.grant.worktree.clone(),
             _ => None,
         })
     }

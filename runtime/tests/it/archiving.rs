@@ -14,6 +14,7 @@ use posse::{
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 const AT_ONCE: Duration = Duration::from_millis(1);
@@ -126,7 +127,8 @@ async fn i9_an_agent_says_how_long_those_are_kept_that_it_starts_also_after_a_re
         let made = log[0].run;
         let sooner = |event| match event {
             Event::RunStarted(mut started) => {
-                started.archive_after_ms = started.archive_after_ms.map(|_| 1);
+                let after = &mut Arc::make_mut(&mut started).archive_after_ms;
+                *after = after.map(|_| 1);
                 Event::RunStarted(started)
             }
             other => other,

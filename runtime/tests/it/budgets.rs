@@ -257,7 +257,7 @@ async fn the_time_of_a_root_is_over_for_everyone_below_it() {
     for _ in 0..2 {
         let below = children(&bench, above).await.remove(0).id;
         let Event::RunStarted(started) = bench.log(below).await.remove(0).event else { panic!() };
-        let time = started.parent.unwrap().time;
+        let time = &started.parent.as_ref().unwrap().time;
         assert!(time.left_ms.unwrap() <= left, "{time:?} of {left}");
         (above, left) = (below, time.left_ms.unwrap());
     }

@@ -60,7 +60,7 @@ async fn completed(run: &RunHandle) -> String {
 async fn started(bench: &Bench, run: RunId) -> RunStarted {
     let first = bench.runtime.read(run, Seq::ZERO, 1).await.unwrap().pop().unwrap();
     match first.event {
-        Event::RunStarted(started) => *started,
+        Event::RunStarted(started) => Arc::unwrap_or_clone(started),
         other => panic!("a log begins with {}", other.kind()),
     }
 }

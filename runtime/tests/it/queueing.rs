@@ -332,9 +332,9 @@ async fn a_new_process_finds_a_long_line_and_serves_its_sessions_in_turn() {
             ancestors: vec![run],
             extra: Extra::default(),
         });
-        let started = RunStarted { parent, ..*started };
+        let started = RunStarted { parent, ..(*started).clone() };
         let message = Event::MessageReceived(MessageReceived::user(text));
-        let events = [Event::RunStarted(Box::new(started)), message].into();
+        let events = [Event::from(started), message].into();
         let guard = Guard::Create(Ownership::Queued);
         Append { run: RunId::new(), events, guard, reserve: Reserve::Leave, outbox: Vec::new() }
     };

@@ -10,6 +10,7 @@ use posse_testkit::{Conversation, Gate, Reply, Script, When};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// Where skills are kept in a test.
@@ -75,7 +76,7 @@ async fn done(run: &RunHandle) {
 
 async fn started(bench: &Bench, run: RunId) -> RunStarted {
     match bench.log(run).await.swap_remove(0).event {
-        Event::RunStarted(started) => *started,
+        Event::RunStarted(started) => Arc::unwrap_or_clone(started),
         other => panic!("{other:?}"),
     }
 }

@@ -1,7 +1,7 @@
 //! Runs that others are told of, that pause, and that go first.
 
 use super::sample::{
-    append, cancel, claim_one, create, creation, finished, message, row, started, step,
+    append, cancel, claim_one, create, creation, finished, message, row, start, step,
 };
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::{Append, Ownership, Store, StoreError, Wanted};
@@ -12,9 +12,7 @@ use posse_protocol::{
 use std::sync::Arc;
 
 fn begun(child: RunId, announce: Announce) -> Result<Event, Fault> {
-    let Event::RunStarted(first) = started("/w", None)? else {
-        return Err(Fault("not a start".to_owned()));
-    };
+    let first = start()?;
     Ok(Event::ChildStarted(Box::new(ChildStarted {
         run: child,
         call: None,
@@ -138,11 +136,9 @@ pub(super) async fn who_has_a_higher_priority_is_claimed_first(subject: &dyn Sub
     let store = &*store;
     let mut runs = Vec::new();
     for priority in [0, -1, 5, 0] {
-        let Event::RunStarted(first) = started("/w", None)? else {
-            return Err(Fault("not a start".to_owned()));
-        };
-        let first = RunStarted { priority, ..*first };
-        let events = Arc::new([Event::RunStarted(Box::new(first)), message("do it")]);
+        let first = start()?;
+        let first = RunStarted { priority, ..first };
+        let events = Arc::new([first.into(), message("do it")]);
         let made = Append { events, ..creation("/w", Ownership::Queued)? };
         runs.push(made.run);
         append(store, made).await?;

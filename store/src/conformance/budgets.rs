@@ -2,7 +2,7 @@
 
 use super::sample::{
     append, called, claim_one, compacted, create, creation, failed, finished, message, replied,
-    row, started, step, tool_started,
+    row, start, step, tool_started,
 };
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::append::{Append, Ownership};
@@ -21,9 +21,7 @@ fn birth(
     account: Option<RunId>,
 ) -> Result<(RunId, Vec<Append>), Fault> {
     let child = creation("/w", Ownership::Mine)?;
-    let Event::RunStarted(mut first) = started("/w", None)? else {
-        return Err(Fault("not a start".to_owned()));
-    };
+    let mut first = start()?;
     first.grant.budget = budget;
     let run = child.run;
     let mut beside = Vec::new();
@@ -51,8 +49,8 @@ fn birth(
             extra: Extra::default(),
         });
     }
-    let first = RunStarted { parent, ..*first };
-    let events = Arc::new([Event::RunStarted(Box::new(first)), message("do it")]);
+    let first = RunStarted { parent, ..first };
+    let events = Arc::new([first.into(), message("do it")]);
     let mut batch = vec![Append { events, ..child }];
     batch.extend(beside);
     Ok((run, batch))

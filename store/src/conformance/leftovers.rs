@@ -4,7 +4,7 @@ use super::sample::*;
 use super::trees::bear;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::{Append, By, Leftover, Leftovers, Ownership, RunRow, SpendingQuery, Store, StoreError};
-use posse_protocol::{Cleanup, Event, Purpose, RunId, RunStarted, Seq, Status};
+use posse_protocol::{Cleanup, Purpose, RunId, RunStarted, Seq, Status};
 use std::time::Duration;
 
 async fn end(store: &dyn Store, run: RunId) -> Result<RunRow, Fault> {
@@ -114,11 +114,9 @@ async fn create_like(
     store: &dyn Store,
     change: impl FnOnce(&mut RunStarted),
 ) -> Result<RunId, Fault> {
-    let Event::RunStarted(mut first) = started("/w", None)? else {
-        return Err(Fault("not a start".to_owned()));
-    };
+    let mut first = start()?;
     change(&mut first);
-    let events = vec![Event::RunStarted(first), message("do it")];
+    let events = vec![first.into(), message("do it")];
     let made = Append { events: events.into(), ..creation("/w", Ownership::Mine)? };
     let run = made.run;
     append(store, made).await?;

@@ -100,9 +100,7 @@ async fn create_as(
     (agent, model, label): (&str, &str, &str),
     above: Option<RunId>,
 ) -> Result<RunId, Fault> {
-    let Event::RunStarted(mut first) = started("/w", None)? else {
-        return Err(Fault("not a start".to_owned()));
-    };
+    let mut first = start()?;
     first.agent.name = agent.parse().map_err(|_| Fault(format!("`{agent}` names no agent")))?;
     let parent = above.map(|run| Parent {
         run,
@@ -116,8 +114,8 @@ async fn create_as(
         extra: Extra::default(),
     });
     let (model, label) = (model.to_owned(), label.to_owned());
-    let first = RunStarted { model, label, parent, ..*first };
-    let events = [Event::RunStarted(Box::new(first)), message("do it")].into();
+    let first = RunStarted { model, label, parent, ..first };
+    let events = [first.into(), message("do it")].into();
     let creation = Append { events, ..creation("/w", Ownership::Mine)? };
     let run = creation.run;
     append(store, creation).await?;

@@ -3,7 +3,7 @@
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure};
 use crate::{Append, Look, Ownership, Passed, Queue, Store, Wanted};
-use posse_protocol::{AgentSpec, Event, Extra, Parent, RunId, RunStarted, Seq, TimeAtWork};
+use posse_protocol::{AgentSpec, Extra, Parent, RunId, RunStarted, Seq, TimeAtWork};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -16,9 +16,7 @@ struct Made {
 }
 
 fn made(made: &Made) -> Result<Append, Fault> {
-    let Event::RunStarted(first) = started("/w", None)? else {
-        return Err(Fault("not a start".to_owned()));
-    };
+    let first = start()?;
     let agent = match made.agent {
         "" => first.agent.clone(),
         name => AgentSpec::new(name.parse().map_err(|_| Fault(format!("`{name}` is no name")))?),
@@ -34,8 +32,8 @@ fn made(made: &Made) -> Result<Append, Fault> {
         ancestors: vec![run],
         extra: Extra::default(),
     });
-    let first = RunStarted { agent, parent, priority: made.priority, ..*first };
-    let events = Arc::new([Event::RunStarted(Box::new(first)), message("hello")]);
+    let first = RunStarted { agent, parent, priority: made.priority, ..first };
+    let events = Arc::new([first.into(), message("hello")]);
     Ok(Append { events, ..creation("/w", Ownership::Queued)? })
 }
 

@@ -11,14 +11,19 @@ use posse_protocol::{
 
 use std::sync::Arc;
 
-pub(super) fn started(workspace: &str, key: Option<&str>) -> Result<Event, Fault> {
+pub(super) fn start() -> Result<RunStarted, Fault> {
     let name = "tester".parse().map_err(|_| Fault("`tester` names no agent".to_owned()))?;
     let agent =
         AgentSpec { instructions: "Do as you are told.".to_owned(), ..AgentSpec::new(name) };
-    let grant = Grant { workspace: workspace.to_owned(), ..Grant::default() };
-    let key = key.map(str::to_owned);
-    let started = RunStarted { key, ..RunStarted::new(agent, "test/model", grant) };
-    Ok(Event::RunStarted(Box::new(started)))
+    let grant = Grant { workspace: "/w".to_owned(), ..Grant::default() };
+    Ok(RunStarted::new(agent, "test/model", grant))
+}
+
+pub(super) fn started(workspace: &str, key: Option<&str>) -> Result<Event, Fault> {
+    let mut first = start()?;
+    first.grant.workspace = workspace.to_owned();
+    first.key = key.map(str::to_owned);
+    Ok(first.into())
 }
 
 pub(super) fn message(text: &str) -> Event {

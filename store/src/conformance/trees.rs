@@ -1,7 +1,7 @@
 //! Runs that belong together: children, their ends, and those above them.
 
 use super::sample::{
-    append, called, cancel, claim_one, create, creation, finished, message, replied, row, started,
+    append, called, cancel, claim_one, create, creation, finished, message, replied, row, start,
     step,
 };
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
@@ -19,9 +19,7 @@ use std::sync::Arc;
 fn birth(ancestors: &[RunId]) -> Result<(RunId, Vec<Append>), Fault> {
     let child = creation("/w", Ownership::Mine)?;
     let parent = *ancestors.last().ok_or_else(|| Fault("no ancestors".to_owned()))?;
-    let Event::RunStarted(first) = started("/w", None)? else {
-        return Err(Fault("not a start".to_owned()));
-    };
+    let first = start()?;
     let call = Some(CallId::from("call"));
     let extra = Extra::default();
     let above = Parent {
@@ -36,8 +34,8 @@ fn birth(ancestors: &[RunId]) -> Result<(RunId, Vec<Append>), Fault> {
         extra,
     };
     let agent = first.agent.name.clone();
-    let first = RunStarted { parent: Some(above), label: "look".to_owned(), ..*first };
-    let events = Arc::new([Event::RunStarted(Box::new(first)), message("do it")]);
+    let first = RunStarted { parent: Some(above), label: "look".to_owned(), ..first };
+    let events = Arc::new([first.into(), message("do it")]);
     let note = Event::ChildStarted(Box::new(ChildStarted {
         run: child.run,
         call,

@@ -13,7 +13,7 @@ use super::presence::Presence;
 use super::text::{Texts, Then, bare};
 use super::work::{Answers, Work};
 use crate::append::{Append, Appended, Draft, Guard};
-use crate::budget::Accounts;
+use crate::budget::{Accounts, Rows};
 use crate::row::{RunRow, StoredEvent};
 use crate::sql::{self, Columns, Shape};
 use crate::{Claimed, Delivery, StoreError, Wanted};
@@ -35,7 +35,7 @@ pub(super) struct Ledger {
     connection: SqliteConnection,
     path: String,
     presence: Arc<Presence>,
-    rows: HashMap<RunId, RunRow>,
+    rows: Rows,
     data_version: i64,
     registered: bool,
     /// Another process has written, and watchers do not know yet.
@@ -99,7 +99,7 @@ impl Ledger {
             connection,
             path,
             presence,
-            rows: HashMap::new(),
+            rows: Rows::new(),
             data_version: 0,
             registered: false,
             outside: false,
@@ -267,7 +267,7 @@ impl Ledger {
     async fn load_rows(&mut self, missing: BTreeSet<String>) -> Result<(), StoreError> {
         for row in self.select(sql::runs_by_id, missing).await? {
             if let Some(row) = run_row(&row) {
-                self.rows.insert(row.id, row);
+                self.rows.insert(row.id, Box::new(row));
             }
         }
         Ok(())
@@ -296,7 +296,7 @@ impl Ledger {
     fn admit(&mut self, batch: &[Draft], group: &mut Group) -> Result<Vec<Appended>, StoreError> {
         let at = self.presence.clock().wall_ms();
         let worker = self.presence.worker;
-        let mut next: HashMap<RunId, RunRow> = HashMap::new();
+        let mut next = Rows::new();
         let mut keys: HashMap<String, RunId> = HashMap::new();
         let (mut events, mut deliveries) = (Vec::new(), Vec::new());
         let mut answers = Vec::with_capacity(batch.len());
@@ -310,7 +310,8 @@ impl Ledger {
             }
             let row = next.get(&append.run).or_else(|| self.rows.get(&append.run));
             let before = row.map_or(Seq::ZERO, |row| row.last_seq);
-            let (row, mut stored, entries) = RunRow::admit(row, draft, worker, at)?;
+            let admitted = RunRow::admit(row.map(|row| &**row), draft, worker, at)?;
+            let (row, mut stored, entries) = admitted;
             if stored.is_empty() && !append.outbox.is_empty() {
                 return Err(StoreError::Misplaced("a notice of no event"));
             }
@@ -358,7 +359,7 @@ impl Ledger {
         query.execute(&mut self.connection).await.map_err(|error| self.engine(error))?;
         fail::fail_point!("store.erase.deleted");
         group.changed(run, Columns::All);
-        self.rows.insert(run, row);
+        self.rows.insert(run, Box::new(row));
         Ok(Ok(()))
     }
 
@@ -394,7 +395,7 @@ impl Ledger {
             row.awaits = 0;
             row.status = Status::Running;
             group.changed(row.id, Columns::All);
-            self.rows.insert(row.id, row.clone());
+            self.rows.insert(row.id, Box::new(row.clone()));
             claimed.push(Claimed { epoch: row.epoch, row });
         }
         self.write(group, Then::GoOn).await?;

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 use std::cell::Cell;
+use std::sync::Arc;
 
 const LIMITS: [Limit; 6] = Budget::DIMENSIONS;
 /// So much of each of [`LIMITS`].
@@ -243,7 +244,8 @@ fn tool() -> Event {
 /// What makes `run`.
 fn birth(oracle: &Oracle, run: usize) -> Append {
     let it = &oracle.0[run];
-    let Event::RunStarted(mut started) = started() else { panic!("no start") };
+    let Event::RunStarted(started) = started() else { panic!("no start") };
+    let mut started = Arc::unwrap_or_clone(started);
     started.grant.budget = as_budget(it.budget);
     let has_budget = |above: &&usize| oracle.0[**above].budget.iter().any(Option::is_some);
     let ancestors: Vec<RunId> = it.above.iter().map(|above| oracle.0[*above].id).collect();
@@ -260,7 +262,7 @@ fn birth(oracle: &Oracle, run: usize) -> Append {
     });
     Append {
         run: it.id,
-        events: [Event::RunStarted(started), message("go")].into(),
+        events: [started.into(), message("go")].into(),
         guard: Guard::Create(Ownership::Mine),
         reserve: Reserve::Leave,
         outbox: Vec::new(),

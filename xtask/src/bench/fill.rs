@@ -92,7 +92,7 @@ pub fn started() -> Vec<Event> {
             ..Grant::default()
         };
         let model = "anthropic/claude-sonnet-4-5";
-        Event::RunStarted(Box::new(RunStarted::new(agent, model, grant)))
+        Event::from(RunStarted::new(agent, model, grant))
     });
     let asked = Event::MessageReceived(MessageReceived::user("Read the file and report."));
     started.chain([asked]).collect()

@@ -24,7 +24,7 @@ const MIN_BUDGET: u64 = 512;
 /// # Errors
 /// When a value has no JSON form.
 pub fn encode(request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
-    bytes_of(&Body { request, target }, request)
+    bytes_of(&Body { request, target }, request, target)
 }
 
 struct Body<'a> {

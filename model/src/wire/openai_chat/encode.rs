@@ -22,7 +22,7 @@ use serde_json::Value;
 /// # Errors
 /// When a value has no JSON form.
 pub fn encode(request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
-    bytes_of(&Body { request, target }, request)
+    bytes_of(&Body { request, target }, request, target)
 }
 
 struct Body<'a> {

@@ -28,7 +28,7 @@ const MIN_OUTPUT_TOKENS: u64 = 16;
 /// # Errors
 /// When a value has no JSON form.
 pub fn encode(request: &Request, target: Target<'_>) -> Result<Vec<u8>, EncodeError> {
-    bytes_of(&Body { request, target }, request)
+    bytes_of(&Body { request, target }, request, target)
 }
 
 struct Body<'a> {

@@ -30,7 +30,7 @@ impl Ledger {
         let (mut events, mut calls) = (events.into_iter(), calls.into_iter());
         let mut rows: Vec<(&RunRow, Columns)> = Vec::with_capacity(group.dirty.len());
         let dirty = group.dirty.iter();
-        rows.extend(dirty.filter_map(|(run, columns)| Some((self.rows.get(run)?, *columns))));
+        rows.extend(dirty.filter_map(|(run, columns)| Some((&**self.rows.get(run)?, *columns))));
         // A statement writes the same columns of all its rows.
         rows.sort_by_key(|(_, columns)| *columns == Columns::All);
         let mut rows = rows.as_slice();
