@@ -30,7 +30,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 /// How a runtime is set up.
 #[derive(Clone)]
@@ -189,6 +189,11 @@ impl RuntimeConfig {
     }
 }
 
+/// Runs that are prepared and stored at the same time, at most. Were a thousand that are started
+/// together all prepared first, the first of them would wait for the last before it asks its model;
+/// were they fewer than a commit takes, commits would be small.
+const STARTING: usize = 128;
+
 /// What becomes of unfinished runs that a runtime finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
@@ -231,6 +236,8 @@ pub(crate) struct Inner {
     pub(crate) supervisor: Supervisor,
     pub(crate) sender: Sender,
     config: RuntimeConfig,
+    /// Lets runs begin, some at a time.
+    starting: Semaphore,
     /// The model that is taken when nobody names one, once that was looked for.
     choice: OnceCell<Choice>,
 }
@@ -269,7 +276,9 @@ impl Runtime {
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
         let sender = Sender::start(store.clone(), workbench.hooks.clone());
         let choice = OnceCell::new();
-        let inner = Arc::new(Inner { store, workbench, supervisor, sender, config, choice });
+        let starting = Semaphore::new(STARTING);
+        let inner =
+            Arc::new(Inner { store, workbench, supervisor, sender, config, starting, choice });
         inner.workbench.serve(Arc::downgrade(&inner));
         Ok(Runtime { inner })
     }
@@ -316,6 +325,8 @@ impl Runtime {
         spec: RunSpec,
         above: Option<&Above>,
     ) -> Result<Begun, Error> {
+        // Nobody closes it.
+        let _turn = self.inner.starting.acquire().await;
         let mut prepared = self.prepare(run, &spec, above).await?;
         prepared.started.grant.scratch = self.inner.workbench.scratch_of(run);
         let (agent, label) = (&prepared.started.agent.name, &prepared.started.label);

@@ -117,6 +117,16 @@ pub struct RunRow {
     pub status: Status,
 }
 
+/// What comes of an append.
+pub(crate) struct Admitted {
+    /// The row as it is then.
+    pub(crate) row: Box<RunRow>,
+    /// What is to be stored.
+    pub(crate) events: Vec<StoredEvent>,
+    /// What that means to the accounts that the run draws on.
+    pub(crate) entries: Vec<Entry>,
+}
+
 /// Tokens and money in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
@@ -274,7 +284,7 @@ impl RunRow {
         draft: &Draft,
         worker: WorkerId,
         at: u64,
-    ) -> Result<(Box<RunRow>, Vec<StoredEvent>, Vec<Entry>), StoreError> {
+    ) -> Result<Admitted, StoreError> {
         let append = &draft.append;
         let run = append.run;
         let mut next = match (&append.guard, row) {
@@ -294,7 +304,8 @@ impl RunRow {
             )));
         }
         if append.guard == Guard::Open {
-            return next.check_open(append).map(|()| (next, Vec::new(), Vec::new()));
+            next.check_open(append)?;
+            return Ok(Admitted { row: next, events: Vec::new(), entries: Vec::new() });
         }
         if let Some(reason) = &next.damaged {
             return Err(StoreError::Damaged { run, seq: next.last_seq, reason: reason.clone() });
@@ -330,7 +341,7 @@ impl RunRow {
         if next.outcome.is_some() || next.archived {
             (next.owner, next.runnable) = (None, false);
         }
-        Ok((next, stored, entries))
+        Ok(Admitted { row: next, events: stored, entries })
     }
 
     /// Decides whether the log of the run may be removed that ends at `last`, and what the row is

@@ -2,6 +2,7 @@
 
 use crate::{Append, StoreError};
 use posse_protocol::Event;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Knows what must not be stored: the values of keys. Told of everything that is appended, just
@@ -45,8 +46,23 @@ pub(crate) fn scrubbed(
     Ok((append, bodies))
 }
 
+/// Memory for drafts of events that are longer is not kept.
+const LONG: usize = 64 << 10;
+
 /// `event` as it is stored.
 pub(crate) fn written(event: &Event) -> Result<Arc<str>, StoreError> {
-    let body = serde_json::to_string(event).map(Arc::from);
-    body.map_err(|_| StoreError::Misplaced("an event that cannot be written as JSON"))
+    thread_local! {
+        /// Where events are written until it is known how long they are.
+        static DRAFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    let unwritable = StoreError::Misplaced("an event that cannot be written as JSON");
+    DRAFT.with_borrow_mut(|draft| {
+        draft.clear();
+        let written = serde_json::to_writer(&mut *draft, event).ok();
+        let body = written.and_then(|()| std::str::from_utf8(draft).ok()).map(Arc::from);
+        if draft.capacity() > LONG {
+            *draft = Vec::new();
+        }
+        body.ok_or(unwritable)
+    })
 }

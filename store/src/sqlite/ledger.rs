@@ -14,7 +14,7 @@ use super::text::{Texts, Then, bare};
 use super::work::{Answers, Work};
 use crate::append::{Append, Appended, Draft, Guard};
 use crate::budget::{Accounts, Rows};
-use crate::row::{RunRow, StoredEvent};
+use crate::row::{Admitted, RunRow, StoredEvent};
 use crate::sql::{self, Columns, Shape};
 use crate::{Claimed, Delivery, StoreError, Wanted};
 use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, WorkerId};
@@ -311,7 +311,7 @@ impl Ledger {
             let row = next.get(&append.run).or_else(|| self.rows.get(&append.run));
             let before = row.map_or(Seq::ZERO, |row| row.last_seq);
             let admitted = RunRow::admit(row.map(|row| &**row), draft, worker, at)?;
-            let (row, mut stored, entries) = admitted;
+            let Admitted { row, events: mut stored, entries } = admitted;
             if stored.is_empty() && !append.outbox.is_empty() {
                 return Err(StoreError::Misplaced("a notice of no event"));
             }

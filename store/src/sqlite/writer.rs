@@ -61,6 +61,16 @@ impl Writer {
                 }
                 received = inbox.recv_many(&mut group, limit) => received,
             };
+            if received > 0 {
+                // Whoever is about to ask may do so first: a commit for many costs little more than
+                // one for few, and where nobody else is at work this takes no time.
+                tokio::task::yield_now().await;
+                while group.len() < limit
+                    && let Ok(request) = inbox.try_recv()
+                {
+                    group.push(request);
+                }
+            }
             let closing = received == 0 || group.iter().any(|it| matches!(it, Request::Close));
             self.serve(group.drain(..).collect()).await;
             if closing {

@@ -1,6 +1,6 @@
 //! A script in use: chooses the reply to a request, and explains when there is none.
 
-use super::{Answers, Block, Body, CacheSetting, Entry, KeyCheck, Reply, Script};
+use super::{Answers, Block, CacheSetting, Entry, KeyCheck, Reading, Reply, Script};
 use crate::ask::{Ask, Role, Said};
 use crate::cache::PromptCache;
 use crate::fault::{Ending, Fault};
@@ -27,6 +27,7 @@ pub(crate) struct Book {
     pages: Vec<Page>,
     models: Vec<String>,
     keys: KeyCheck,
+    reading: Reading,
     cache: Option<Arc<PromptCache>>,
     turnstile: Arc<Turnstile>,
     /// None where no reply has reasoning that could come back.
@@ -48,7 +49,7 @@ impl Book {
     pub(crate) fn open(mut script: Script) -> Result<Self, String> {
         let (mut faults, mut unread) = (false, false);
         for entry in &mut script.entries {
-            if let Some(problem) = entry.problem() {
+            if let Some(problem) = entry.problem(script.reading) {
                 return Err(format!("{}: {problem}", entry.label));
             }
             for reply in entry.replies_mut() {
@@ -64,6 +65,7 @@ impl Book {
         Ok(Book {
             models: models(&script),
             keys: script.keys,
+            reading: script.reading,
             cache: match script.cache {
                 CacheSetting::From(minimum) => Some(Arc::new(PromptCache::new(minimum))),
                 CacheSetting::Off => None,
@@ -84,6 +86,11 @@ impl Book {
 
     pub(crate) fn keys(&self) -> KeyCheck {
         self.keys
+    }
+
+    /// How much of a request is to be read.
+    pub(crate) fn reading(&self) -> Reading {
+        self.reading
     }
 
     pub(crate) fn cache(&self) -> Option<&Arc<PromptCache>> {
@@ -217,11 +224,7 @@ fn models(script: &Script) -> Vec<String> {
 }
 
 fn blocks(script: &Script) -> impl Iterator<Item = &Block> {
-    let replies = script.entries.iter().flat_map(Entry::replies);
-    replies.flat_map(|reply| match &reply.body {
-        Body::Message { blocks, .. } => blocks.as_slice(),
-        Body::Error { .. } => &[],
-    })
+    script.entries.iter().flat_map(Entry::replies).flat_map(Reply::blocks)
 }
 
 fn may_reason(block: &Block) -> bool {

@@ -47,6 +47,7 @@ pub struct Script {
     pub(crate) capture: Capture,
     pub(crate) cache: CacheSetting,
     pub(crate) keys: KeyCheck,
+    pub(crate) reading: Reading,
     pub(crate) capacity: Capacity,
     /// Models that are listed besides those that rules name.
     pub(crate) models: Vec<String>,
@@ -75,6 +76,15 @@ pub(crate) enum KeyCheck {
     #[default]
     Needed,
     Skipped,
+}
+
+/// How much of a request is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reading {
+    #[default]
+    Whole,
+    /// How many turns it has.
+    Turns,
 }
 
 /// Whether requests are kept to be looked at.
@@ -202,6 +212,14 @@ impl Script {
         self
     }
 
+    /// Reads of a request of the Anthropic wire only how many turns it has, and checks nothing: for
+    /// benchmarks, whose clients are to be measured and not what their server does on the same
+    /// processors. Rules must fit every request, and replies must not quote it.
+    pub fn turns_only(mut self) -> Self {
+        self.reading = Reading::Turns;
+        self
+    }
+
     /// Caches prompts of this many tokens and more, in place of 1024.
     pub fn cache_minimum(mut self, tokens: u64) -> Self {
         self.cache = CacheSetting::From(tokens);
@@ -266,10 +284,16 @@ impl Entry {
         }
     }
 
-    /// Why it can answer nothing as it is written.
-    fn problem(&self) -> Option<String> {
+    /// Why it can answer nothing as it is written, if so much is read of requests.
+    fn problem(&self, reading: Reading) -> Option<String> {
         if let Some(problem) = self.when.problem() {
             return Some(problem);
+        }
+        let quotes = || self.replies().iter().flat_map(Reply::blocks).any(Block::quotes);
+        if reading == Reading::Turns && (!self.when.is_any() || quotes()) {
+            let why = "it needs the words of requests, of which only the turns are counted; leave \
+                       out `turns_only`, or its conditions and what its replies quote";
+            return Some(why.to_owned());
         }
         if self.replies().is_empty() {
             return Some("it has no reply; give it at least one".to_owned());

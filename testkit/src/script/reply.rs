@@ -49,6 +49,18 @@ pub(crate) enum Block {
     Raw(Value),
 }
 
+impl Block {
+    /// Whether it holds words of the request.
+    pub(crate) fn quotes(&self) -> bool {
+        match self {
+            Block::Text(text)
+            | Block::Thinking { text, .. }
+            | Block::ToolCall { input: text, .. } => text.quotes(),
+            Block::Raw(_) => false,
+        }
+    }
+}
+
 /// Tokens that a reply claims to have cost. What is not given is computed: a token per four
 /// bytes of the prompt, or four characters of the reply. A claim about what was read replaces all
 /// that the emulated cache says: then, what is not given was not cached.
@@ -222,6 +234,14 @@ impl Reply {
         let body =
             Body::Message { blocks: vec![block], stop_reason: None, usage: Usage::default() };
         Reply { body, ..self }
+    }
+
+    /// What it says.
+    pub(crate) fn blocks(&self) -> &[Block] {
+        match &self.body {
+            Body::Message { blocks, .. } => blocks,
+            Body::Error { .. } => &[],
+        }
     }
 
     /// Why it cannot be sent as it is written.

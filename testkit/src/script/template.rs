@@ -63,6 +63,11 @@ impl Template {
         self.pieces.iter().map(name).collect()
     }
 
+    /// Whether it holds words of the request.
+    pub(crate) fn quotes(&self) -> bool {
+        !self.pieces.iter().all(|piece| matches!(piece, Piece::Literal(_) | Piece::Turn))
+    }
+
     pub(crate) fn fill(&self, ask: &Ask<'_>) -> String {
         let mut out = String::new();
         for piece in &self.pieces {

@@ -14,6 +14,24 @@ async fn each_turn_has_its_reply_however_often_it_is_asked() {
 }
 
 #[tokio::test]
+async fn a_server_that_only_counts_turns_answers_alike_and_checks_nothing() {
+    let replies = || [Reply::text("zero"), Reply::text("turn {{turn}}"), Reply::text("two")];
+    let fake = start(Script::turns(replies()).turns_only()).await;
+    let checking = start(Script::turns(replies())).await;
+    for turn in [0, 2, 1, 0] {
+        let mut request = after("go", turn, "r");
+        assert_eq!(text(&fake, &request).await, text(&checking, &request).await);
+        request["max_tokens"] = json!(0);
+        assert_eq!(ask(&fake, &request).await.0, 200);
+        assert_eq!(ask(&checking, &request).await.0, 400);
+    }
+    let (_, document) = ask(&fake, &says(&"word".repeat(100))).await;
+    assert!(document["usage"]["input_tokens"].as_u64().unwrap() > 100, "{document}");
+    let message = error(&fake, &json!({"messages": 1}), 400, "invalid_request_error").await;
+    assert!(message.contains("expected a sequence"), "{message}");
+}
+
+#[tokio::test]
 async fn conversations_are_told_apart_by_their_first_message() {
     let conversation = |name: &str| {
         Conversation::when(When::any().first_user_contains(name))

@@ -158,4 +158,9 @@ async fn a_script_that_cannot_be_played_does_not_start() {
     refused(Script::always(reply().header("a b", "x")), "is no name for a header").await;
     refused(Script::always(reply().header("x", "a\r\nb: c")), "control character").await;
     refused(Script::always(reply().header("Content-Length", "1")), "set by the server").await;
+    let conditional = Rule::when(When::any().last_user_contains("x")).reply(reply());
+    refused(Script::new().rule(conditional).turns_only(), "rule 1: it needs the words").await;
+    for quoting in [Reply::text("{{last_user}}"), Reply::tool_call("A", json!("{{last_run}}"))] {
+        refused(Script::always(quoting).turns_only(), "rule 1: it needs the words").await;
+    }
 }

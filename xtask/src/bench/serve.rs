@@ -106,7 +106,7 @@ impl Serve {
         let latency = Duration::from_millis(self.latency_ms);
         let holding = self.hold.then_some(&gate);
         let script = match self.children {
-            None => script(self.scene, latency, holding),
+            None => script(self.scene, latency, holding).turns_only(),
             Some(children) => script_of_tree(self.scene, children, latency, holding),
         };
         let fake = FakeModel::start(script.without_capture().without_cache()).await?;

@@ -3,11 +3,13 @@
 mod check;
 mod document;
 mod events;
+mod glance;
 mod prompt;
 mod reasoning;
 mod request;
 
 pub(super) use document::error;
+pub(super) use glance::Glance;
 pub(super) use request::Messages;
 
 use super::dialogue::{Dialogue, Voice, Witness};
