@@ -8,7 +8,8 @@ use crate::http::{Limit, Limits};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The most calls in flight to a provider that takes all and whose user sets no cap.
+/// The most calls in flight to a provider that takes all and whose user sets no cap, unless the host
+/// begins with more.
 const WIDEST: usize = 4096;
 
 /// A provider that refuses again and again, and does not say until when, is left alone for so
@@ -100,7 +101,7 @@ impl State {
     pub(super) fn new(first_width: usize, caps: Caps) -> Self {
         let rate = |cap: Option<u64>| Rate { cap: cap.map(Cap::new), left: None };
         State {
-            width: Width::new(first_width, caps.max_concurrent.unwrap_or(WIDEST)),
+            width: Width::new(first_width, caps.max_concurrent.unwrap_or(WIDEST.max(first_width))),
             in_flight: 0,
             last_sent: None,
             unanswered: Amount::default(),

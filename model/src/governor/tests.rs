@@ -264,6 +264,14 @@ async fn caps_of_the_user_hold_whatever_the_provider_takes() {
     assert!(began.elapsed() >= 59 * SECOND, "it took more than was expected of it");
 }
 
+#[test]
+fn a_host_may_begin_with_more_calls_than_a_width_grows_to_by_itself() {
+    const MANY: usize = 10_000;
+    let width = |caps| governor(MANY, caps).provider().width;
+    assert_eq!(width(Caps::default()), MANY);
+    assert_eq!(width(Caps { max_concurrent: Some(3), ..Caps::default() }), 3);
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_pacing_nobody_waits_and_all_is_counted() {
     let (name, address) = ("acme".to_owned(), "http://acme".to_owned());
