@@ -47,6 +47,8 @@ impl Writer {
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Request>) {
         let mut group = Vec::with_capacity(GROUP);
+        // How many there were the last time.
+        let mut served = 0;
         self.ledger.get_ready().await;
         // What others do is looked at after a while: whoever opens a store has something to do first.
         let mut ticks = interval_at(Instant::now() + self.poll, self.poll);
@@ -61,9 +63,9 @@ impl Writer {
                 }
                 received = inbox.recv_many(&mut group, limit) => received,
             };
-            if received > 0 {
-                // Whoever is about to ask may do so first: a commit for many costs little more than
-                // one for few, and where nobody else is at work this takes no time.
+            // Where several are at work, whoever is about to ask may do so first: a commit for many
+            // costs little more than one for few.
+            if received > 1 || (received == 1 && served > 1) {
                 tokio::task::yield_now().await;
                 while group.len() < limit
                     && let Ok(request) = inbox.try_recv()
@@ -72,6 +74,7 @@ impl Writer {
                 }
             }
             let closing = received == 0 || group.iter().any(|it| matches!(it, Request::Close));
+            served = group.len();
             self.serve(group.drain(..).collect()).await;
             if closing {
                 // Whoever still waits in the queue is told by the loss of the channel.
