@@ -65,7 +65,7 @@ impl Writer {
             };
             // Where several are at work, whoever is about to ask may do so first: a commit for many
             // costs little more than one for few.
-            if received > 1 || (received == 1 && served > 1) {
+            if received > 0 && received.max(served) > 1 {
                 tokio::task::yield_now().await;
                 while group.len() < limit
                     && let Ok(request) = inbox.try_recv()

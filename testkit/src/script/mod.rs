@@ -212,9 +212,10 @@ impl Script {
         self
     }
 
-    /// Reads of a request of the Anthropic wire only how many turns it has, and checks nothing: for
-    /// benchmarks, whose clients are to be measured and not what their server does on the same
-    /// processors. Rules must fit every request, and replies must not quote it.
+    /// Checks nothing, and of a request of the Anthropic wire reads only how many turns it has, so that it
+    /// counts as a handful of tokens: for benchmarks, whose clients are to be measured and not what
+    /// their server does on the same processors. Rules must fit every request, and replies must not
+    /// quote it.
     pub fn turns_only(mut self) -> Self {
         self.reading = Reading::Turns;
         self

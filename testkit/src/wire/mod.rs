@@ -19,7 +19,7 @@ use crate::ask::Ask;
 use crate::connection::Performance;
 use crate::fault::Wire;
 use crate::http::{Events, Payload, Request, Response};
-use crate::script::{Book, Reading};
+use crate::script::Book;
 use dialogue::{Dialogue, converse};
 use refusal::Refusal;
 use route::Route;
@@ -51,9 +51,6 @@ pub(crate) fn answer(request: &Request, book: &Book, number: usize) -> Answer {
             note.wire = Some(wire);
             exchange.admit(wire, || {
                 let answered = match wire {
-                    Wire::Anthropic if book.reading() == Reading::Turns => {
-                        converse::<anthropic::Glance<'_>>(&exchange, &mut note)
-                    }
                     Wire::Anthropic => converse::<anthropic::Messages<'_>>(&exchange, &mut note),
                     Wire::OpenAiChat => converse::<chat::Chat<'_>>(&exchange, &mut note),
                     Wire::OpenAiResponses => {

@@ -3,15 +3,14 @@
 mod check;
 mod document;
 mod events;
-mod glance;
 mod prompt;
 mod reasoning;
 mod request;
 
 pub(super) use document::error;
-pub(super) use glance::Glance;
 pub(super) use request::Messages;
 
+use self::request::Turns;
 use super::dialogue::{Dialogue, Voice, Witness};
 use super::refusal::Refusal;
 use crate::ask::Ask;
@@ -37,8 +36,11 @@ impl<'a> Dialogue<'a> for Messages<'a> {
         if request.header("anthropic-version").is_none() {
             return Err(Refusal::invalid("anthropic-version: header is required"));
         }
-        serde_json::from_str(body)
-            .map_err(|error| Refusal::invalid(format!("The request body is not valid: {error}")))
+        serde_json::from_str(body).map_err(unreadable)
+    }
+
+    fn glance(_: &'a Request, body: &'a str) -> Result<Self, Refusal> {
+        serde_json::from_str::<Turns<'a>>(body).map(Turns::into_messages).map_err(unreadable)
     }
 
     fn check(&self) -> Result<(), Refusal> {
@@ -72,4 +74,8 @@ impl<'a> Dialogue<'a> for Messages<'a> {
     fn trace(spoken: &Spoken<'_>) -> Trace {
         reasoning::trace(spoken)
     }
+}
+
+fn unreadable(error: serde_json::Error) -> Refusal {
+    Refusal::invalid(format!("The request body is not valid: {error}"))
 }

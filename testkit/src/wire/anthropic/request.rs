@@ -8,7 +8,7 @@ use crate::prompt::Lifetime;
 use crate::wire::value::{self, Raw, Shape, Text};
 use serde::Deserialize;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(in crate::wire) struct Messages<'a> {
     #[serde(borrow)]
     pub(super) model: Option<Text<'a>>,
@@ -25,6 +25,31 @@ pub(in crate::wire) struct Messages<'a> {
     /// Leaves it to the provider to mark the last block.
     #[serde(borrow)]
     pub(super) cache_control: Option<CacheControl<'a>>,
+}
+
+/// What is read of a request of which only the turns count.
+#[derive(Deserialize)]
+pub(super) struct Turns<'a> {
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    #[serde(borrow)]
+    messages: Vec<Speaker<'a>>,
+    stream: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Speaker<'a> {
+    #[serde(borrow)]
+    role: Option<Text<'a>>,
+}
+
+impl<'a> Turns<'a> {
+    /// A request in which nothing is said.
+    pub(super) fn into_messages(self) -> Messages<'a> {
+        let silent = |speaker: Speaker<'a>| Message { role: speaker.role, content: None };
+        let messages = Some(self.messages.into_iter().map(silent).collect());
+        Messages { model: self.model, messages, stream: self.stream, ..Messages::default() }
+    }
 }
 
 #[derive(Debug, Deserialize)]
