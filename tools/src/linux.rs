@@ -8,7 +8,7 @@ use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getppid, getrlimit, kill_process_group,
     pidfd_open, pidfd_send_signal, set_child_subreaper, set_parent_process_death_signal, setrlimit,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::io;
@@ -282,17 +282,26 @@ impl Process {
             let _ = pidfd_send_signal(handle, signal);
         }
     }
+}
 
-    /// Kills it and its process group. The group goes in one step, so that a process that
-    /// forks as fast as it can does not outrun us. A group never reaches beyond its session,
-    /// and the sessions of our descendants began below us.
-    pub(crate) fn kill(&self) {
-        let own_group = rustix::process::getpgrp();
-        if let Some(group) = Pid::from_raw(self.group).filter(|group| *group != own_group) {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        self.signal(Signal::KILL);
+/// Kills descendants and their process groups. A group goes in one step, so that a process that
+/// forks as fast as it can does not outrun us; and once, since that takes the longer the more there
+/// are in it. A group never reaches beyond its session, and the sessions of our descendants began
+/// below us. Whoever leaves its group meanwhile is among the descendants at the next look.
+pub(crate) fn kill(descendants: &[Process]) {
+    let own_group = rustix::process::getpgrp().as_raw_pid();
+    let groups: HashSet<i32> = descendants.iter().map(|process| process.group).collect();
+    let others = groups.into_iter().filter(|group| *group != own_group);
+    others.filter_map(Pid::from_raw).for_each(kill_group);
+    for process in descendants.iter().filter(|process| process.group == own_group) {
+        process.signal(Signal::KILL);
     }
+}
+
+/// Kills a process group. Whoever gave it its number must not have been buried, or others be in it.
+pub(crate) fn kill_group(group: Pid) {
+    // There may be nobody left.
+    let _ = kill_process_group(group, Signal::KILL);
 }
 
 #[cfg(test)]

@@ -30,8 +30,9 @@ pub(super) const CLEAN_UP: Duration = Duration::from_secs(5);
 /// gigabyte a second, a tenth of one more is had than allowed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How many of the dead are buried before looking up: a fork bomb makes more all the time.
-const BURIED_AT_ONCE: u32 = 256;
+/// How many of the dead are buried before looking up, besides those that were killed: a fork bomb
+/// makes more all the time.
+const BURIED_AT_ONCE: usize = 256;
 
 /// What the host wants run.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -300,6 +301,9 @@ fn watch(order: &Order, command: Pid, guardian: &OwnedFd) -> io::Result<Watched>
         if looked.elapsed() >= LOOK_INTERVAL {
             looked = Instant::now();
             if let Some(limit) = watchdog.over(linux::tree(order.limits.processes)) {
+                // At once, and only then it is looked who is left: a fork bomb would have filled the
+                // machine meanwhile.
+                linux::kill_group(command);
                 return Ok(Watched::OverLimit(limit));
             }
         }
@@ -366,7 +370,12 @@ impl Reaper {
     }
 
     pub(super) fn reap(&mut self) -> Children {
-        for _ in 0..BURIED_AT_ONCE {
+        self.reap_besides(0)
+    }
+
+    /// The same, when so many were killed.
+    fn reap_besides(&mut self, killed: usize) -> Children {
+        for _ in 0..BURIED_AT_ONCE + killed {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((child, status))) if child == self.child => self.status = Some(status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -382,14 +391,11 @@ impl Reaper {
     pub(super) fn kill_all(&mut self) -> (u32, u32) {
         let started = Instant::now();
         let mut killed = HashSet::new();
-        while self.reap() == Children::Some {
+        while self.reap_besides(killed.len()) == Children::Some {
             let alive = linux::descendants().unwrap_or_default();
-            for process in &alive {
-                process.kill();
-                if Some(process.id) != self.uncounted {
-                    killed.insert(process.id);
-                }
-            }
+            linux::kill(&alive);
+            let ids = alive.iter().map(|process| process.id);
+            killed.extend(ids.filter(|id| Some(*id) != self.uncounted));
             if started.elapsed() >= CLEAN_UP {
                 return (killed.len() as u32, alive.len() as u32);
             }
