@@ -31,6 +31,12 @@ pub enum Reached {
 
 /// Says which files may be used. Both paths are absolute, without `.`, `..`; the second has no links.
 pub trait PathRules: Send + Sync {
+    /// False when no file that is used so is ever refused: then it need not be found out which one it
+    /// is.
+    fn are_about(&self, _usage: Usage) -> bool {
+        true
+    }
+
     /// Why the file that is really at `real` may not be used so, if it may not; it was reached by
     /// the path `named`.
     fn refuse(&self, usage: Usage, reached: Reached, named: &Path, real: &Path) -> Option<String>;

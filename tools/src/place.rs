@@ -209,7 +209,9 @@ impl Place {
         handle: impl AsFd,
         below: &Path,
     ) -> Result<(), PathError> {
-        let Some(rules) = &self.files.rules else { return Ok(()) };
+        let Some(rules) = self.files.rules.as_ref().filter(|rules| rules.are_about(usage)) else {
+            return Ok(());
+        };
         let unknown = |source: io::Error| PathError::Io { path: self.show(), source };
         let real = linux::real_path(handle).map_err(unknown)?;
         let root = linux::real_path(self.dir()).map_err(unknown)?;

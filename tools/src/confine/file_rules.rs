@@ -86,6 +86,13 @@ impl FileRules {
 }
 
 impl PathRules for FileRules {
+    fn are_about(&self, usage: Usage) -> bool {
+        let further = self.further.as_ref();
+        usage == Usage::Change
+            || !self.hidden.is_empty()
+            || further.is_some_and(|it| it.are_about(usage))
+    }
+
     fn refuse(&self, usage: Usage, reached: Reached, named: &Path, real: &Path) -> Option<String> {
         if self.hidden.iter().any(|secret| real.starts_with(secret)) {
             return Some("it holds secrets, which are not for agents".to_owned());
@@ -168,10 +175,13 @@ mod tests {
         assert!(refused(Usage::Change, ".bashrc"));
         assert!(!refused(Usage::Read, ".bashrc"));
         assert!(!refused(Usage::Change, "project/a"));
+        assert!(rules.are_about(Usage::Read));
         let project = home.join("project");
         let hidden = [home.clone()];
         let inside = FileRules::new(&Confinement::default(), &[&project], &[], &hidden, None);
         let file = project.join("a");
         assert_eq!(inside.refuse(Usage::Read, Reached::Named, &file, &file), None);
+        assert!(!inside.are_about(Usage::Read), "nothing is hidden from it");
+        assert!(inside.are_about(Usage::Change));
     }
 }
