@@ -14,9 +14,10 @@ pub(crate) use response::Response;
 use crate::cassette::{Cassette, Take};
 use crate::fault::{self, Fault, Kind};
 use bytes::Bytes;
+use http_body_util::Full;
 use pool::{CONNECT_TIMEOUT, Pool};
 use reqwest::header::{self, HeaderMap};
-use reqwest::{Method, Request};
+use reqwest::{Body, Method, Request};
 use std::error::Error;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -89,7 +90,9 @@ impl Http {
         };
         let mut request = Request::new(Method::POST, url.clone());
         *request.headers_mut() = headers.clone();
-        *request.body_mut() = Some(body.into());
+        // As something that is sent once: of a body it could send again, the client keeps a copy, and
+        // of its headers, until the answer comes.
+        *request.body_mut() = Some(Body::wrap(Full::new(body)));
         self.send(request, take).await
     }
 

@@ -327,6 +327,17 @@ impl Runtime {
     ) -> Result<Begun, Error> {
         // Nobody closes it.
         let _turn = self.inner.starting.acquire().await;
+        // In a box of its own, from when it is its turn: whoever waits for it, and then for the run's
+        // end, needs no room for it.
+        Box::pin(self.begin_now(run, spec, above)).await
+    }
+
+    async fn begin_now(
+        &self,
+        run: RunId,
+        spec: RunSpec,
+        above: Option<&Above>,
+    ) -> Result<Begun, Error> {
         let mut prepared = self.prepare(run, &spec, above).await?;
         prepared.started.grant.scratch = self.inner.workbench.scratch_of(run);
         let (agent, label) = (&prepared.started.agent.name, &prepared.started.label);
