@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::policy::{Policy, Rule, RuleError, Today, denials, scopes};
 use crate::runtime::RuntimeConfig;
 use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec};
+use std::sync::Arc;
 
 /// Where projects keep secrets. A run that may talk to others does not read them, nor does anything
 /// below it: whatever told it to, nothing of them can leave.
@@ -105,7 +106,7 @@ pub(crate) fn check_grant(grant: &Grant, tools: &[ToolFacts]) -> Result<(), Erro
 pub(crate) fn policy(
     grant: &Grant,
     config: &RuntimeConfig,
-    tools: &[ToolFacts],
+    tools: &Arc<[ToolFacts]>,
 ) -> Result<Policy, Error> {
     let home = config.home.as_ref().and_then(|home| home.to_str()).map(str::to_owned);
     let today = Today { permissions: config.permissions.clone(), home };

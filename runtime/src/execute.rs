@@ -5,7 +5,6 @@ use crate::agents::LOOKING;
 use crate::agents::tool_facts::ToolFacts;
 use crate::authority;
 use crate::delegation::child::{Reach, request, stopped_by};
-use crate::delegation::filter::Facts;
 use crate::delegation::spawn::Spawn;
 use crate::delegation::stagger::{Beginnings, Staggered};
 use crate::delegation::subagents::Subagents;
@@ -56,7 +55,7 @@ pub(crate) struct Workbench {
     skills: LiveSkills,
     workspaces: Mutex<HashMap<String, Weak<Workspace>>>,
     /// What there is to know of the tools, once it was asked for.
-    pub(crate) facts: OnceLock<Arc<[Facts]>>,
+    pub(crate) facts: OnceLock<Arc<[ToolFacts]>>,
     /// The runtime that this works for: for tools that start runs.
     runtime: OnceLock<Weak<Inner>>,
     beginnings: Beginnings,
@@ -179,7 +178,6 @@ impl Workbench {
     /// What judges the calls of a run that began as `started`.
     fn policy(&self, started: &RunStarted) -> Result<Arc<Policy>, Error> {
         let facts = self.facts(&started.grant.workspace)?;
-        let facts: Vec<ToolFacts> = facts.iter().cloned().map(ToolFacts::from).collect();
         match self.runtime().upgrade() {
             Some(inner) => authority::policy(&started.grant, (Runtime { inner }).config(), &facts),
             None => Policy::new(&started.grant, &Today::default(), &facts)

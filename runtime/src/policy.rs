@@ -31,6 +31,7 @@ use path::{Case, Roots};
 use posse_agent::{Guard, Ruling, Standing};
 use posse_protocol::{Effect, Grant, Mode, Permissions, Profile, ToolCall, ToolSpec};
 use set::{Meant, Rules};
+use std::sync::Arc;
 use subject::{Subject, Target};
 
 /// Decides about the calls of one run.
@@ -49,7 +50,7 @@ pub struct Policy {
     mode: Mode,
     profile: Profile,
     attended: bool,
-    tools: Vec<ToolFacts>,
+    tools: Arc<[ToolFacts]>,
 }
 
 /// What a run is judged by besides its grant.
@@ -67,7 +68,11 @@ impl Policy {
     ///
     /// # Errors
     /// When a rule cannot be kept. Then nothing may be called.
-    pub fn new(grant: &Grant, today: &Today, tools: &[ToolFacts]) -> Result<Policy, RuleError> {
+    pub fn new(
+        grant: &Grant,
+        today: &Today,
+        tools: &Arc<[ToolFacts]>,
+    ) -> Result<Policy, RuleError> {
         let origin = grant.worktree.as_ref().map(|worktree| worktree.origin.clone());
         let roots = Roots {
             workspace: &grant.workspace,
@@ -82,7 +87,7 @@ impl Policy {
         Ok(Policy {
             workspace: grant.workspace.clone(),
             home: today.home.clone(),
-            tools: tools.to_vec(),
+            tools: tools.clone(),
             scratch: grant.scratch.clone(),
             skills: grant.skills.iter().map(|skill| skill.path.clone()).collect(),
             deny: refusing(&rules.deny, &today.permissions.deny)?,

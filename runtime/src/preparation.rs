@@ -7,7 +7,7 @@ use crate::authority;
 use crate::budget::budget_of;
 use crate::config::limits::replaced;
 use crate::delegation::child::Above;
-use crate::delegation::filter::{self, Facts};
+use crate::delegation::filter;
 use crate::delegation::rules::{self, Rules, check_enabled};
 use crate::delegation::{DEEPEST, context, mention, spawn, subagents, task};
 use crate::error::Error;
@@ -179,22 +179,21 @@ impl Runtime {
                 )));
             }
         }
-        let may_hand_on = |tool: &&Facts| match above {
+        let may_hand_on = |tool: &&ToolFacts| match above {
             None => true,
             Some(above) => {
                 above.started.grant.hand_on.contains(&tool.name)
                     && !filter::denied_to_children(tool)
             }
         };
-        let mut available: Vec<Facts> = all.iter().filter(may_hand_on).cloned().collect();
+        let mut available: Vec<&ToolFacts> = all.iter().filter(may_hand_on).collect();
         let hand_on = available.iter().map(|tool| tool.name.clone()).collect();
         let delegation = self.delegation(agents, agent, above, strategy);
         let offered =
             delegation.as_ref().is_some_and(|it| it.strategy != DelegationStrategy::Manual);
         available.retain(|tool| offered || tool.effect != Effect::Delegate);
         available.retain(|tool| !grant.skills.is_empty() || !skill_tool::is(tool));
-        let mut tools =
-            filter::allowed(&available, agent.tools.as_deref(), &agent.disallowed_tools);
+        let mut tools = filter::allowed(available, agent.tools.as_deref(), &agent.disallowed_tools);
         let rules = above.map(|above| self.rules(&above.started.agent));
         rules::narrow(&mut tools, &all, rules.as_ref(), spec)?;
         if tools.is_empty() {
@@ -210,8 +209,7 @@ impl Runtime {
         let mut grant = Grant { tools, hand_on, delegation, ..grant };
         let parent = above.map(|above| &above.started.grant);
         authority::narrow(&mut grant, self.config(), parent, agent, spec, rules.as_ref());
-        let facts: Vec<ToolFacts> = all.iter().cloned().map(ToolFacts::from).collect();
-        authority::check_grant(&grant, &facts)?;
+        authority::check_grant(&grant, &all)?;
         keep_useful(&mut grant, agent);
         Ok(grant)
     }
@@ -338,13 +336,13 @@ fn canonical_folder(path: &Path) -> Result<String, Error> {
 
 impl Workbench {
     /// What there is to know of the tools, before any is made for a run.
-    pub(crate) fn facts(&self, workspace: &str) -> Result<std::sync::Arc<[Facts]>, Error> {
+    pub(crate) fn facts(&self, workspace: &str) -> Result<std::sync::Arc<[ToolFacts]>, Error> {
         if let Some(facts) = self.facts.get() {
             return Ok(facts.clone());
         }
         // Unconfined, so that whether commands can be confined need not be found out here.
         let tools = self.plain_tools(workspace, None, Vec::new(), &Confinement::none(), None)?;
-        let plain = tools.iter().map(Facts::of);
+        let plain = tools.iter().map(|tool| ToolFacts::of(&**tool));
         let delegating = [task::facts(), spawn::facts(), subagents::facts()];
         let facts = plain.chain(delegating).chain([skill_tool::facts()]).collect();
         Ok(self.facts.get_or_init(|| facts).clone())

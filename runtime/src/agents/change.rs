@@ -6,9 +6,10 @@ use super::field::Field;
 use super::problem::{Findings, Place};
 use super::reading::Written;
 use super::resolve::{self, Trust, common, keep, require_tools};
-use super::tool_facts::{ToolFacts, allowed};
+use super::tool_facts::ToolFacts;
 use crate::config::budget;
 use crate::config::limits::{narrowed, replaced};
+use crate::delegation::filter::allowed;
 use posse_protocol::AgentSpec;
 
 /// Changes `spec` as `written` says. An error among the findings means that it cannot be used:

@@ -1,13 +1,12 @@
 //! What definitions are held against: the tools there are.
 
-use crate::delegation::filter::{self, Facts};
-use crate::delegation::task;
+use crate::delegation::{filter, task};
 use crate::runtime::RuntimeConfig;
 use crate::skills;
 use posse_agent::Tool;
 use posse_protocol::{AgentSpec, Effect};
 
-/// What a definition needs to know of a tool.
+/// What definitions, lists and rules need to know of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolFacts {
     /// Its name, as models see it.
@@ -79,23 +78,17 @@ impl ToolFacts {
             effect: *effect,
         });
         let more = [task::facts(), skills::tool::facts()];
-        facts.chain(more.map(ToolFacts::from)).collect()
+        facts.chain(more).collect()
     }
 
     /// Names of those of `tools` that `agent` may call when nobody above it narrows them.
     pub fn granted(tools: &[ToolFacts], agent: &AgentSpec) -> Vec<String> {
-        allowed(tools, agent.tools.as_deref(), &agent.disallowed_tools)
+        filter::allowed(tools, agent.tools.as_deref(), &agent.disallowed_tools)
     }
 
     /// True when it changes nothing but the run's own notes.
     pub(crate) fn only_looks(&self) -> bool {
         self.effect == Effect::Read || self.name == "TodoWrite"
-    }
-}
-
-impl From<Facts> for ToolFacts {
-    fn from(Facts { name, aliases, effect }: Facts) -> Self {
-        ToolFacts { name, aliases, effect }
     }
 }
 
@@ -121,23 +114,6 @@ pub(crate) fn find<'t>(tools: &'t [ToolFacts], name: &str) -> Option<(&'t ToolFa
     let found =
         by(&|known| known == name).or_else(|| by(&|known| known.eq_ignore_ascii_case(name)));
     found.map(|tool| (tool, Match::Loose))
-}
-
-/// Names of the tools that `allow` and `deny` leave: by the same filter that grants are made with.
-pub(crate) fn allowed(
-    tools: &[ToolFacts],
-    allow: Option<&[String]>,
-    deny: &[String],
-) -> Vec<String> {
-    let facts: Vec<Facts> = tools
-        .iter()
-        .map(|tool| Facts {
-            name: tool.name.clone(),
-            aliases: tool.aliases.clone(),
-            effect: tool.effect,
-        })
-        .collect();
-    filter::allowed(&facts, allow, deny)
 }
 
 /// Tools of other systems that do not exist here. To deny one is harmless.

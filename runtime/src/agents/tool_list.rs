@@ -3,7 +3,8 @@
 //! error.
 
 use super::problem::{Findings, Place, quoted};
-use super::tool_facts::{Match, ToolFacts, allowed, find, is_foreign};
+use super::tool_facts::{Match, ToolFacts, find, is_foreign};
+use crate::delegation::filter::allowed;
 use crate::policy;
 use posse_protocol::{AgentName, Effect};
 

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::agents::tool_facts::ToolFacts;
 use crate::delegation::child::Above;
 use crate::policy::{Policy, Today};
 use crate::{AgentCatalog, Keys, Runtime, RuntimeConfig};
@@ -191,7 +190,6 @@ fn started(agent: AgentSpec, grant: Grant) -> Arc<RunStarted> {
 /// Whether a run with `grant` may make each of the calls, whoever has to be asked.
 fn inside(grant: &Grant, today: &Today, runtime: &Runtime) -> Vec<bool> {
     let facts = runtime.inner.workbench.facts(&grant.workspace).unwrap();
-    let facts: Vec<ToolFacts> = facts.iter().cloned().map(ToolFacts::from).collect();
     // Nothing but rules decides: a bypass asks nobody, and keeps to denials and scopes.
     let open = Grant { mode: Mode::Bypass, attended: true, ..grant.clone() };
     let policy = Policy::new(&open, today, &facts).unwrap();

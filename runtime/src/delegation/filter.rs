@@ -1,28 +1,9 @@
 //! Which tools a list of names allows. Pure: the same answer decides what is offered and what is
 //! dispatched.
 
+use crate::agents::tool_facts::ToolFacts;
 use crate::policy::parts;
-use posse_agent::Tool;
 use posse_protocol::Effect;
-use std::sync::Arc;
-
-/// What the filter knows of a tool.
-#[derive(Clone, Debug)]
-pub(crate) struct Facts {
-    pub(crate) name: String,
-    pub(crate) aliases: Vec<String>,
-    pub(crate) effect: Effect,
-}
-
-impl Facts {
-    pub(crate) fn of(tool: &Arc<dyn Tool>) -> Self {
-        Facts {
-            name: tool.spec().name.clone(),
-            aliases: tool.aliases().iter().map(|alias| (*alias).to_owned()).collect(),
-            effect: tool.spec().effect,
-        }
-    }
-}
 
 /// What no child may call, whatever its definition says: controlling sessions, scheduling,
 /// credentials, writing to memory.
@@ -43,41 +24,47 @@ const DENIED_TO_CHILDREN: [&str; 14] = [
     "memory_update*",
 ];
 
-/// Names of the tools of `all` that `allow` names (all, if it names none or only `*`) and `deny`
-/// does not, in their order. What stands in parentheses says with what a tool may be called: in
-/// `allow` the tool is named all the same, in `deny` it is not.
-pub(crate) fn allowed(all: &[Facts], allow: Option<&[String]>, deny: &[String]) -> Vec<String> {
-    let every = match allow {
+/// Names of the tools of `all` that `allow` and `deny` leave, in their order.
+pub(crate) fn allowed<'t>(
+    all: impl IntoIterator<Item = &'t ToolFacts>,
+    allow: Option<&[String]>,
+    deny: &[String],
+) -> Vec<String> {
+    let left = all.into_iter().filter(|tool| leave(allow, deny, tool));
+    left.map(|tool| tool.name.clone()).collect()
+}
+
+/// True when `allow` names `tool` (as it does if it names none or only `*`) and `deny` does not. What
+/// stands in parentheses says with what a tool may be called: in `allow` the tool is named all the
+/// same, in `deny` it is not.
+pub(crate) fn leave(allow: Option<&[String]>, deny: &[String], tool: &ToolFacts) -> bool {
+    // Beside other names, `*` is the name of a tool that does not exist.
+    let named = |entry: &String| entry != "*" && fits(parts(entry).0, tool);
+    let wanted = match allow {
         None => true,
-        Some([one]) => one == "*",
-        Some(_) => false,
+        Some([one]) if one == "*" => true,
+        Some(names) => names.iter().any(named),
     };
-    let wanted = |tool: &&Facts| {
-        // Beside other names, `*` is the name of a tool that does not exist.
-        let named = |entry: &String| entry != "*" && fits(parts(entry).0, tool);
-        every || allow.is_some_and(|allow| allow.iter().any(named))
-    };
-    let kept = |tool: &&Facts| !deny.iter().any(|entry| fits(entry, tool));
-    all.iter().filter(wanted).filter(kept).map(|tool| tool.name.clone()).collect()
+    wanted && !deny.iter().any(|entry| fits(entry, tool))
 }
 
 /// True when no child may call `tool`.
-pub(crate) fn denied_to_children(tool: &Facts) -> bool {
+pub(crate) fn denied_to_children(tool: &ToolFacts) -> bool {
     DENIED_TO_CHILDREN.iter().any(|entry| fits(entry, tool))
 }
 
 /// The entry of `list` that means no tool of `all`, if there is one.
-pub(crate) fn unknown<'a>(list: &'a [String], all: &[Facts]) -> Option<&'a String> {
+pub(crate) fn unknown<'a>(list: &'a [String], all: &[ToolFacts]) -> Option<&'a String> {
     let exact = |entry: &&String| {
         let name = parts(entry).0;
         !name.contains('*') && !name.starts_with('@')
     };
-    let means = |entry: &str, tool: &Facts| fits(parts(entry).0, tool);
+    let means = |entry: &str, tool: &ToolFacts| fits(parts(entry).0, tool);
     list.iter().filter(exact).find(|entry| !all.iter().any(|tool| means(entry, tool)))
 }
 
 /// True when `entry` (a name, a name with `*`, a group) means `tool`.
-fn fits(entry: &str, tool: &Facts) -> bool {
+fn fits(entry: &str, tool: &ToolFacts) -> bool {
     match entry {
         "@read" => tool.effect == Effect::Read,
         "@write" => tool.effect == Effect::Write,
@@ -112,15 +99,15 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn tool(name: &str, effect: Effect) -> Facts {
-        Facts { name: name.to_owned(), aliases: Vec::new(), effect }
+    fn tool(name: &str, effect: Effect) -> ToolFacts {
+        ToolFacts { name: name.to_owned(), aliases: Vec::new(), effect }
     }
 
     fn check(allow: Option<&[&str]>, deny: &[&str], expected: &[&str]) {
         let all = [
             tool("Read", Effect::Read),
             tool("Write", Effect::Write),
-            Facts { aliases: vec!["task".to_owned()], ..tool("Task", Effect::Delegate) },
+            ToolFacts { aliases: vec!["task".to_owned()], ..tool("Task", Effect::Delegate) },
             tool("web_fetch", Effect::Network),
             tool("mcp__files__read", Effect::Network),
             tool("mcp__files__drop", Effect::Network),

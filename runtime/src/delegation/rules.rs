@@ -1,8 +1,9 @@
 //! What a run may start and how: what the settings, its agent and the call say, one after the
 //! other. Each layer can only take away; where none says anything, the first that does counts.
 
+use crate::agents::tool_facts::ToolFacts;
 use crate::delegation::child::Above;
-use crate::delegation::filter::{self, Facts};
+use crate::delegation::filter;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use posse_protocol::{
@@ -85,7 +86,7 @@ impl<'a> Rules<'a> {
 /// Leaves of `tools` what whoever starts a run allows: `above`'s rules, and `spec`.
 pub(crate) fn narrow(
     tools: &mut Vec<String>,
-    all: &[Facts],
+    all: &[ToolFacts],
     rules: Option<&Rules<'_>>,
     spec: &RunSpec,
 ) -> Result<(), Error> {
@@ -113,9 +114,11 @@ pub(crate) fn narrow(
     Ok(())
 }
 
-fn keep(tools: &mut Vec<String>, all: &[Facts], allow: Option<&[String]>, deny: &[String]) {
-    let allowed = filter::allowed(all, allow, deny);
-    tools.retain(|tool| allowed.contains(tool));
+fn keep(tools: &mut Vec<String>, all: &[ToolFacts], allow: Option<&[String]>, deny: &[String]) {
+    let left = |name: &String| {
+        all.iter().any(|tool| tool.name == *name && filter::leave(allow, deny, tool))
+    };
+    tools.retain(left);
 }
 
 /// Refuses to start anything on behalf of `above` if that is switched off.

@@ -1,8 +1,8 @@
 //! `spawn_subagent`: hand work to a specialist and go on. What it comes to is announced.
 
+use crate::agents::tool_facts::ToolFacts;
 use crate::delegation::arguments::{self, invalid};
 use crate::delegation::child::Above;
-use crate::delegation::filter::Facts;
 use crate::delegation::task;
 use crate::error::Error;
 use crate::runtime::{Begun, Inner, Runtime};
@@ -57,8 +57,8 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 });
 
 /// What the filter knows of it.
-pub(crate) fn facts() -> Facts {
-    Facts { name: NAME.to_owned(), aliases: Vec::new(), effect: Effect::Delegate }
+pub(crate) fn facts() -> ToolFacts {
+    ToolFacts { name: NAME.to_owned(), aliases: Vec::new(), effect: Effect::Delegate }
 }
 
 /// The tool, in the hands of one run.

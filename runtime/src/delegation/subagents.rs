@@ -1,9 +1,9 @@
 //! `subagents`: look at, wait for, talk to and stop what one has started.
 
+use crate::agents::tool_facts::ToolFacts;
 use crate::delegation::announcement;
 use crate::delegation::arguments::{self, invalid};
 use crate::delegation::child::{Above, Reach};
-use crate::delegation::filter::Facts;
 use crate::delegation::target::{self, Family};
 use crate::delegation::task;
 use crate::error::Error;
@@ -59,8 +59,8 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 });
 
 /// What the filter knows of it.
-pub(crate) fn facts() -> Facts {
-    Facts { name: NAME.to_owned(), aliases: Vec::new(), effect: Effect::Delegate }
+pub(crate) fn facts() -> ToolFacts {
+    ToolFacts { name: NAME.to_owned(), aliases: Vec::new(), effect: Effect::Delegate }
 }
 
 /// The tool, in the hands of one run.

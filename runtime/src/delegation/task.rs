@@ -1,9 +1,9 @@
 //! `Task`: hand work to a specialist and wait for its result.
 
+use crate::agents::tool_facts::ToolFacts;
 use crate::delegation::announcement::Account;
 use crate::delegation::arguments::{self, invalid};
 use crate::delegation::child::Above;
-use crate::delegation::filter::Facts;
 use crate::delegation::spawn;
 use crate::error::Error;
 use crate::runtime::{Begun, Inner, Runtime};
@@ -47,9 +47,9 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 });
 
 /// What the filter knows of it.
-pub(crate) fn facts() -> Facts {
+pub(crate) fn facts() -> ToolFacts {
     let aliases = ALIASES.map(str::to_owned).to_vec();
-    Facts { name: NAME.to_owned(), aliases, effect: Effect::Delegate }
+    ToolFacts { name: NAME.to_owned(), aliases, effect: Effect::Delegate }
 }
 
 /// The tool, in the hands of one run.

@@ -65,7 +65,7 @@ impl Case {
     }
 
     fn judge(&self, tool: &str, input: Value) -> Ruling {
-        let facts = ToolFacts::built_in();
+        let facts = ToolFacts::built_in().into();
         let policy = Policy::new(&self.grant, &Today::default(), &facts)
             .unwrap_or_else(|error| panic!("{error}"));
         let effect =

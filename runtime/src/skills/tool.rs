@@ -3,7 +3,7 @@
 use super::body;
 use super::live::LiveSkills;
 use super::scripts;
-use crate::delegation::filter::Facts;
+use crate::agents::tool_facts::ToolFacts;
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, Schema, SkillOffer, ToolOutput, ToolSpec};
@@ -36,13 +36,13 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 });
 
 /// What the filter knows of it.
-pub(crate) fn facts() -> Facts {
+pub(crate) fn facts() -> ToolFacts {
     let aliases = ALIASES.map(str::to_owned).to_vec();
-    Facts { name: NAME.to_owned(), aliases, effect: Effect::Read }
+    ToolFacts { name: NAME.to_owned(), aliases, effect: Effect::Read }
 }
 
 /// True when `tool` is this one, and not the host's own of the same name.
-pub(crate) fn is(tool: &Facts) -> bool {
+pub(crate) fn is(tool: &ToolFacts) -> bool {
     tool.name == NAME && tool.aliases == ALIASES
 }
 

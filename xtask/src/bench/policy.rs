@@ -105,7 +105,7 @@ fn policy(rules: usize) -> Result<Policy> {
             _ => lists.allow.push(rule),
         }
     }
-    Ok(Policy::new(&grant, &Today::default(), &ToolFacts::built_in())?)
+    Ok(Policy::new(&grant, &Today::default(), &ToolFacts::built_in().into())?)
 }
 
 /// Seconds that a decision takes, on average.
