@@ -1,6 +1,7 @@
 //! The store of one machine: an SQLite file in WAL mode, one writer with group commit, readers
 //! beside it.
 
+mod checkpoint;
 mod codec;
 mod deliveries;
 mod header;
@@ -151,10 +152,13 @@ impl SqliteStore {
         fail::fail_point!("store.presence.announced");
         let hub = Arc::new(Hub::default());
         let (requests, inbox) = mpsc::channel(QUEUE);
+        let (checkpoints, beside) = checkpoint::beside(connect.clone());
         let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
         let ledger = Ledger::new(connection, path, presence).await?;
-        let writer = Writer::new(ledger, reserve, options.poll, hub.clone());
+        let writer = Writer::new(ledger, reserve, options.poll, hub.clone(), checkpoints);
         let tasks = TaskTracker::new();
+        #[expect(clippy::disallowed_methods, reason = "ends with the writer; awaited by close")]
+        tokio::spawn(tasks.track_future(beside));
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         tasks.close();
@@ -324,6 +328,7 @@ fn connect_options(options: &Options) -> SqliteConnectOptions {
         // Statements that change many rows keep their way back in memory, not on a disk that
         // may be full.
         .pragma("temp_store", "memory")
+        .pragma("wal_autocheckpoint", checkpoint::AT_LAST.to_string())
         .foreign_keys(false)
 }
 

@@ -4,6 +4,7 @@
 //! It owns what happens when the disk is full: only what stops runs is stored then, in space
 //! kept back for it, until there is room again.
 
+use super::checkpoint::Checkpoints;
 use super::hub::Hub;
 use super::ledger::{Done, Failure, Ledger};
 use super::reserve::SpaceReserve;
@@ -29,6 +30,7 @@ pub(super) struct Writer {
     reserve: SpaceReserve,
     poll: Duration,
     full: bool,
+    checkpoints: Checkpoints,
 }
 
 impl Writer {
@@ -37,12 +39,13 @@ impl Writer {
         reserve: SpaceReserve,
         poll: Duration,
         hub: Arc<Hub>,
+        checkpoints: Checkpoints,
     ) -> Self {
         // Kept from the first moment on; if there is no room even for it, the disk is full.
         let full = !reserve.take();
         fail::fail_point!("store.reserve.taken");
         let poll = poll.max(Duration::from_millis(1));
-        Writer { ledger, hub, reserve, poll, full }
+        Writer { ledger, hub, reserve, poll, full, checkpoints }
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Request>) {
@@ -76,6 +79,7 @@ impl Writer {
             let closing = received == 0 || group.iter().any(|it| matches!(it, Request::Close));
             served = group.len();
             self.serve(group.drain(..).collect()).await;
+            self.checkpoints.served(served);
             if closing {
                 // Whoever still waits in the queue is told by the loss of the channel.
                 break;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 mod budgets;
+mod checkpoint;
 mod conformance;
 mod damage;
 mod full;
