@@ -298,7 +298,8 @@ pub(crate) fn kill(descendants: &[Process]) {
     }
 }
 
-/// Kills a process group. Whoever gave it its number must not have been buried, or others be in it.
+/// Kills a process group. Its number must not be free: somebody is in it, or whoever it was named
+/// after has not been buried.
 pub(crate) fn kill_group(group: Pid) {
     // There may be nobody left.
     let _ = kill_process_group(group, Signal::KILL);

@@ -56,7 +56,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// What the filter knows of it.
+/// What is known of it before it is made for a run.
 pub(crate) fn facts() -> ToolFacts {
     ToolFacts { name: NAME.to_owned(), aliases: Vec::new(), effect: Effect::Delegate }
 }

@@ -46,7 +46,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// What the filter knows of it.
+/// What is known of it before it is made for a run.
 pub(crate) fn facts() -> ToolFacts {
     let aliases = ALIASES.map(str::to_owned).to_vec();
     ToolFacts { name: NAME.to_owned(), aliases, effect: Effect::Delegate }

@@ -132,11 +132,11 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
             return Ok(Some(Report::of(not_confined(&error))));
         }
     };
-    let watched = watch(order, command, &guardian);
+    let mut reaper = Reaper::of(command);
+    let watched = watch(order, &mut reaper, &guardian);
     // It is ours, and is not counted among what the command left.
     drop(bridge);
     // Whatever went wrong, the tree must go.
-    let mut reaper = Reaper::of(command);
     if let Some(said) = bubblewrap.as_mut().map(Bubblewrap::said) {
         reaper.uncounted = said.first_process.and_then(Pid::from_raw);
         if let (Ok(Watched::Ended(_)), false) = (&watched, said.ran) {
@@ -272,10 +272,10 @@ enum Watched {
 
 /// Waits for the command to end, for the deadline, for the host to let go, or for the guardian's
 /// death.
-fn watch(order: &Order, command: Pid, guardian: &OwnedFd) -> io::Result<Watched> {
+fn watch(order: &Order, reaper: &mut Reaper, guardian: &OwnedFd) -> io::Result<Watched> {
+    let command = reaper.child;
     let exit = linux::watch_exit(command)?;
     let leash = io::stdin();
-    let mut reaper = Reaper::of(command);
     let watchdog = Watchdog::new(order.limits);
     let boxed = order.walls.as_ref().is_some_and(|walls| walls.backend == Backend::Bubblewrap);
     let started = Instant::now();
@@ -301,9 +301,6 @@ fn watch(order: &Order, command: Pid, guardian: &OwnedFd) -> io::Result<Watched>
         if looked.elapsed() >= LOOK_INTERVAL {
             looked = Instant::now();
             if let Some(limit) = watchdog.over(linux::tree(order.limits.processes)) {
-                // At once, and only then it is looked who is left: a fork bomb would have filled the
-                // machine meanwhile.
-                linux::kill_group(command);
                 return Ok(Watched::OverLimit(limit));
             }
         }
@@ -390,6 +387,11 @@ impl Reaper {
     /// killed. Repeats, since a process may fork while we look; what it forks comes to us.
     pub(super) fn kill_all(&mut self) -> (u32, u32) {
         let started = Instant::now();
+        if self.status.is_none() {
+            // At once, and only then it is looked who is left: a fork bomb would have filled the
+            // machine meanwhile. Once it is buried, its number may be that of others.
+            linux::kill_group(self.child);
+        }
         let mut killed = HashSet::new();
         while self.reap_besides(killed.len()) == Children::Some {
             let alive = linux::descendants().unwrap_or_default();
