@@ -393,6 +393,31 @@ async fn g12_a_child_whose_own_children_are_at_work_is_waiting_and_not_done() {
 }
 
 #[tokio::test]
+async fn g13_a_child_that_ends_after_a_wait_for_it_was_over_is_announced_as_completed() {
+    let gate = Gate::new();
+    let wait = json!({"action": "wait", "timeoutSeconds": 0});
+    let script = Script::new()
+        .conversation(
+            lead()
+                .reply(spawning([spawn("look", "followup")]))
+                .reply(Reply::tool_call("subagents", wait))
+                .reply(Reply::text("I wait"))
+                .reply(Reply::text("I know")),
+        )
+        .conversation(child("look", Reply::text("found it").held_by(&gate)));
+    let bench = Bench::new(script).await;
+    let run = bench.start("lead").await;
+    is(&bench, run.id(), Status::Waiting).await;
+    let waited = &results(&bench.log(run.id()).await)[1];
+    assert!(waited.starts_with("1 of 1 are still at work"), "{waited}");
+    gate.open();
+    assert_eq!(completed(&run).await, "I know");
+    let told = announcements(&bench.log(run.id()).await);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].2.contains("completed") && told[0].2.contains("found it"), "{}", told[0].2);
+}
+
+#[tokio::test]
 async fn a_task_may_run_in_the_background_and_so_may_an_agent_by_its_definition() {
     let call = json!({"description": "look", "prompt": "look", "subagent_type": "explore",
         "run_in_background": true});
