@@ -8,7 +8,7 @@ use crate::trust::{Act, Decision};
 use posse_protocol::{
     AgentName, Approval, CallId, Ending, Event, Grant, Record, RunId, RunStarted, Seq, ToolFinished,
 };
-use posse_store::{Filter, RunRow};
+use posse_store::{Filter, RunRow, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -38,6 +38,9 @@ pub enum AuditKind {
     Finished,
     /// The log of a run was removed.
     Removed,
+    /// The log of a run was changed, or something of it is missing: what it tells from there on is
+    /// not listed.
+    Damaged,
     /// A folder was trusted.
     Trusted,
     /// A folder is trusted no longer.
@@ -46,7 +49,7 @@ pub enum AuditKind {
 
 impl AuditKind {
     /// All of them.
-    pub const ALL: [AuditKind; 9] = [
+    pub const ALL: [AuditKind; 10] = [
         AuditKind::Granted,
         AuditKind::Allowed,
         AuditKind::Asked,
@@ -54,6 +57,7 @@ impl AuditKind {
         AuditKind::Denied,
         AuditKind::Finished,
         AuditKind::Removed,
+        AuditKind::Damaged,
         AuditKind::Trusted,
         AuditKind::Distrusted,
     ];
@@ -68,6 +72,7 @@ impl AuditKind {
             AuditKind::Denied => "denied",
             AuditKind::Finished => "finished",
             AuditKind::Removed => "removed",
+            AuditKind::Damaged => "damaged",
             AuditKind::Trusted => "trusted",
             AuditKind::Distrusted => "distrusted",
         }
@@ -86,7 +91,7 @@ pub struct AuditEntry {
     pub run: Option<RunId>,
     /// Where in its log.
     pub record: u64,
-    /// The hash that ties that record to all before it.
+    /// The hash that ties that record to all before it; nothing where that is what is damaged.
     pub hash: String,
     /// The agent of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,22 +152,39 @@ impl AuditEntry {
             }),
         }
     }
+
+    /// That a log does not hold from its event `seq` on.
+    fn of_damage(row: &RunRow, seq: Seq, reason: String) -> Self {
+        let detail = json!({"reason": reason, "events": row.last_seq});
+        let (kind, hash) = (AuditKind::Damaged, String::new());
+        AuditEntry { kind, record: seq.0, hash, detail, ..AuditEntry::of_removal(row) }
+    }
 }
 
 impl Runtime {
     /// What was decided and done in a run, in order, each with the hash of its record. Of one whose
-    /// log was removed, only that.
+    /// log was removed, only that; of one whose log is damaged, what stands before the damage, and that.
     ///
     /// # Errors
-    /// When the store fails, or the log is damaged.
+    /// When the store fails, or the log was written by a newer version.
     pub async fn audit(&self, row: &RunRow) -> Result<Vec<AuditEntry>, Error> {
         let mut reading = Reading { agent: None, tools: HashMap::new(), entries: Vec::new() };
         if row.erased {
             return Ok(vec![AuditEntry::of_removal(row)]);
         }
-        let mut seen = Seq::ZERO;
+        let (mut seen, mut damage, mut limit) = (Seq::ZERO, None, PAGE);
         loop {
-            let records = self.read(row.id, seen, PAGE).await?;
+            let records = match self.read(row.id, seen, limit).await {
+                // Once more, up to where it holds.
+                Err(Error::Store(StoreError::Damaged { seq, reason, .. })) => {
+                    limit = seq.0.saturating_sub(seen.0 + 1) as usize;
+                    match damage.replace(AuditEntry::of_damage(row, seq, reason)) {
+                        None => continue,
+                        Some(_) => break,
+                    }
+                }
+                read => read?,
+            };
             let Some(last) = records.last() else { break };
             let hashes = self.inner.store.hashes(row.id, seen, records.len()).await?;
             seen = last.seq;
@@ -170,6 +192,7 @@ impl Runtime {
                 reading.take(record, hash);
             }
         }
+        reading.entries.extend(damage);
         Ok(reading.entries)
     }
 

@@ -51,7 +51,8 @@ pub(crate) fn check(
     let mut records = Vec::new();
     let mut expected = if after == Seq::ZERO { Seq(1) } else { after };
     let mut hash = seed(run);
-    for row in rows {
+    let read = limit.saturating_add(usize::from(after > Seq::ZERO));
+    for row in rows.into_iter().take(read) {
         let Some(row) = row else { return damaged(expected, "was changed") };
         if row.seq != expected {
             return damaged(expected, "is missing");
@@ -73,9 +74,7 @@ pub(crate) fn check(
         if judged && link(&hash, row.seq, row.at, row.version, &row.body) != row.hash {
             return damaged(row.seq, "was changed");
         }
-        if records.len() < limit {
-            records.push(Record::decode(run, row.seq, row.at, row.version, &row.body)?);
-        }
+        records.push(Record::decode(run, row.seq, row.at, row.version, &row.body)?);
         hash = row.hash;
     }
     let reached = Seq(expected.0 - 1);

@@ -35,7 +35,7 @@ pub struct AuditFilters {
     /// Only calls of this tool
     #[arg(long, value_name = "TOOL")]
     pub tool: Option<String>,
-    /// Only these: granted, allowed, asked, answered, denied, finished, removed, trusted or distrusted
+    /// Only these; may be repeated
     #[arg(long, value_name = "WHAT", value_parser = kinds())]
     pub decision: Vec<AuditKind>,
     /// Only from then on, such as 7d, 12h or 2026-11-01 (UTC)

@@ -6,7 +6,7 @@ use crate::args::{AuditFilters, AuditVerb};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::{print, view};
-use posse::audit::{AuditEntry, AuditExport, verify_export};
+use posse::audit::{AuditEntry, AuditExport, AuditKind, verify_export};
 use posse::{RunRow, Runtime};
 use serde_json::json;
 use std::fs::OpenOptions;
@@ -50,10 +50,12 @@ async fn entries(
             wanted.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(value))
         };
         let agent = entry.agent.as_ref().map_or("", |agent| agent.as_str());
-        is(&filters.agent, agent)
+        let asked_for = is(&filters.agent, agent)
             && is(&filters.tool, &entry.tool)
             && (filters.decision.is_empty() || filters.decision.contains(&entry.kind))
-            && filters.since.is_none_or(|since| entry.at >= since)
+            && filters.since.is_none_or(|since| entry.at >= since);
+        // Nobody knows what a damaged log would have told.
+        asked_for || entry.kind == AuditKind::Damaged
     };
     if let Some(runtime) = runtime {
         let rows: Vec<RunRow> = match &filters.run {
@@ -76,15 +78,32 @@ async fn entries(
     Ok(found)
 }
 
+/// How many logs are.
+fn damaged(found: &[AuditEntry]) -> usize {
+    found.iter().filter(|entry| entry.kind == AuditKind::Damaged).count()
+}
+
+/// What is said in the end, where some log is damaged.
+fn conclude(damaged: usize) -> Result<Code, Failure> {
+    if damaged == 0 {
+        return Ok(Code::Done);
+    }
+    let logs = view::count(damaged as u64, "log");
+    let message = format!("{logs} cannot be trusted from where the audit says `damaged`");
+    let hint = Some("`posse audit verify` names every run that is damaged".to_owned());
+    Err(Failure { code: Code::Store, message, hint })
+}
+
 async fn list(
     common: &Common,
     runtime: Option<&Runtime>,
     filters: &AuditFilters,
 ) -> Result<Code, Failure> {
     let found = entries(common, runtime, filters).await?;
+    let damaged = damaged(&found);
     if common.global.json {
         print::json_pretty(&found)?;
-        return Ok(Code::Done);
+        return conclude(damaged);
     }
     for entry in &found {
         print::line(clean_line(&line(entry), 600))?;
@@ -92,7 +111,7 @@ async fn list(
     if found.is_empty() && !common.global.quiet {
         print::note("nothing was decided yet that fits");
     }
-    Ok(Code::Done)
+    conclude(damaged)
 }
 
 /// An entry, in one line for people.
@@ -119,7 +138,7 @@ async fn export(
     let not_json = |error: serde_json::Error| Failure::internal(format!("cannot write: {error}"));
     let (mut writer, first) = AuditExport::begin().map_err(not_json)?;
     let mut lines = vec![first];
-    let count = found.len() as u64;
+    let (count, damaged) = (found.len() as u64, damaged(&found));
     for entry in found {
         lines.push(writer.entry(entry).map_err(not_json)?);
     }
@@ -128,7 +147,7 @@ async fn export(
         for line in lines {
             print::line(line)?;
         }
-        return Ok(Code::Done);
+        return conclude(damaged);
     };
     let write = || {
         let mut options = OpenOptions::new();
@@ -143,7 +162,7 @@ async fn export(
     } else if !common.global.quiet {
         print::note(format!("{count} entries written to {}", path.display()));
     }
-    Ok(Code::Done)
+    conclude(damaged)
 }
 
 async fn verify(common: &Common, runtime: Option<&Runtime>) -> Result<Code, Failure> {

@@ -1,9 +1,9 @@
 //! `posse audit`: what was decided, and whether all of it is still there.
 
+use crate::records::sql;
 use crate::world::{World, bash, mode};
 use posse_testkit::{Reply, Script};
 use serde_json::{Value, json};
-use sqlx::{Connection, Executor, SqliteConnection};
 
 /// A world with a run that read, ran a command and was refused a tool, and a trusted folder.
 async fn eventful() -> World {
@@ -94,18 +94,45 @@ async fn verify_names_the_first_record_of_a_run_that_was_changed() {
     let world = eventful().await;
     world.run(&["audit", "verify"]).await.expect(0);
     let run = world.only_run().await;
-    let address = format!("sqlite://{}", world.database().display());
-    let mut database = SqliteConnection::connect(&address).await.unwrap();
     let hide = "UPDATE events SET body = replace(body, 'refused', 'returned') \
                 WHERE body LIKE '%\"ending\":\"refused\"%'";
-    assert_eq!(database.execute(hide).await.unwrap().rows_affected(), 1);
-    database.close().await.unwrap();
+    sql(&world, hide).await;
     let exit = world.run(&["audit", "verify"]).await.expect(6);
     assert!(exit.out.contains(&run) && exit.out.contains("was changed"), "{}", exit.out);
     let json = world.run(&["audit", "verify", "--json"]).await.expect(6).json();
     assert_eq!(json["damaged"][0]["run"], json!(run));
     assert!(json["damaged"][0]["event"].as_u64().unwrap() > 5, "{json}");
-    world.run(&["audit", "list"]).await.expect(6);
+}
+
+#[tokio::test]
+async fn a_damaged_log_is_told_of_and_hides_neither_what_it_held_before_nor_other_runs() {
+    let world = eventful().await;
+    world.run(&["run", "x"]).await;
+    let runs = world.list().await;
+    let [second, first] = [0, 1].map(|at| runs[at]["run"].as_str().unwrap());
+    let change = format!("UPDATE events SET body = body || ' ' WHERE run = '{first}' AND seq = 6");
+    sql(&world, &change).await;
+    let arguments = ["audit", "list", "--json"];
+    let exit = world.run(&arguments).await.expect(6);
+    assert!(exit.err.contains("1 log cannot be trusted"), "{}", exit.err);
+    let told = |of: &str| -> Vec<(String, u64)> {
+        let all = exit.json();
+        let own = all.as_array().unwrap().iter().filter(|it| it["run"] == json!(of));
+        let word = |it: &Value| it["kind"].as_str().unwrap().to_owned();
+        own.map(|it| (word(it), it["record"].as_u64().unwrap())).collect()
+    };
+    let of_first = told(first);
+    assert_eq!(of_first.last(), Some(&("damaged".to_owned(), 6)), "{of_first:?}");
+    assert!(of_first.len() > 1 && of_first.iter().rev().skip(1).all(|it| it.1 < 6), "{of_first:?}");
+    assert!(told(second).iter().any(|it| it.1 > 6), "{:?}", told(second));
+    // Whatever is asked for.
+    let exit = world
+        .run(&[&arguments[..], &["--tool", "Nonsense", "--run", first]].concat())
+        .await
+        .expect(6);
+    assert_eq!(exit.json().as_array().unwrap().len(), 1, "{}", exit.out);
+    world.run(&["audit", "export", "--output", "audit.jsonl"]).await.expect(6);
+    world.run(&["audit", "verify", "audit.jsonl"]).await.expect(0);
 }
 
 #[tokio::test]
