@@ -2,74 +2,56 @@
 
 use crate::world::World;
 
+/// The help of every command there is, by its name, in the order in which it is listed.
+async fn every_help(world: &World, flag: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![String::new()];
+    while let Some(command) = open.pop() {
+        let arguments: Vec<&str> = command.split_whitespace().chain([flag]).collect();
+        let exit = world.run(&arguments).await.expect(0);
+        assert_eq!(exit.err, "");
+        let below = exit.out.lines().skip_while(|line| *line != "Commands:").skip(1);
+        let below = below.take_while(|line| !line.is_empty());
+        // What goes on on the next line stands further to the right.
+        let names = below.filter(|line| !line.starts_with("   ")).filter_map(|line| {
+            let name = line.split_whitespace().next()?;
+            (name != "help").then(|| format!("{command} {name}").trim().to_owned())
+        });
+        open.extend(names.collect::<Vec<_>>().into_iter().rev());
+        found.push((command, exit.out));
+    }
+    found
+}
+
 #[tokio::test]
 async fn help_reads_well() {
     let world = World::saying("x").await;
-    let commands = [
-        "",
-        "run",
-        "chat",
-        "runs",
-        "runs list",
-        "runs show",
-        "runs tree",
-        "runs log",
-        "runs watch",
-        "runs send",
-        "runs questions",
-        "runs answer",
-        "runs cancel",
-        "runs pause",
-        "runs resume",
-        "runs verify",
-        "runs archive",
-        "runs prune",
-        "runs export",
-        "cost",
-        "agents",
-        "agents list",
-        "agents show",
-        "agents check",
-        "agents new",
-        "agents run",
-        "skills",
-        "skills list",
-        "skills show",
-        "skills check",
-        "trust",
-        "trust list",
-        "trust remove",
-        "audit",
-        "audit list",
-        "audit export",
-        "audit verify",
-        "webhooks",
-        "webhooks list",
-        "webhooks deliveries",
-        "webhooks retry",
-        "webhooks test",
-        "daemon",
-        "daemon start",
-        "daemon stop",
-        "daemon status",
-        "daemon unit",
-        "models",
-        "models test",
-        "config",
-        "doctor",
-        "demo",
-        "fake-model",
-        "completions",
-    ];
-    let mut all = String::new();
-    for command in commands {
-        let mut arguments: Vec<&str> = command.split_whitespace().collect();
-        arguments.push("--help");
-        let exit = world.run(&arguments).await.expect(0);
-        assert_eq!(exit.err, "");
-        all.push_str(&format!("$ posse {}\n{}\n", arguments.join(" "), exit.out));
+    let shown = every_help(&world, "--help").await.into_iter().map(|(command, help)| {
+        let command = ["posse", &command, "--help"].join(" ").replace("  ", " ");
+        format!("$ {command}\n{help}\n")
+    });
+    insta::assert_snapshot!(shown.collect::<String>());
+}
+
+#[tokio::test]
+async fn the_reference_holds_the_help_of_every_command() {
+    let reference = include_str!("../../../docs/reference/commands.md");
+    let world = World::saying("x").await;
+    for (command, help) in every_help(&world, "-h").await {
+        // What every command takes stands there once.
+        let own = match command.as_str() {
+            "" => help.as_str(),
+            _ => help.split("\n\nEverywhere:").next().unwrap(),
+        };
+        let name = format!("posse {command}");
+        let level = "#".repeat(name.split_whitespace().count());
+        let section = reference.split_once(&format!("{level} {name}\n"));
+        let section = if command.is_empty() { Some(("", reference)) } else { section };
+        let (_, section) = section.unwrap_or_else(|| panic!("`{name}` is not in the reference"));
+        let section = section.split("\n#").find(|part| part.contains("```")).unwrap();
+        let block = format!("```\n{}\n```", own.trim());
+        assert!(section.contains(&block), "the reference of `{name}` differs from:\n{own}");
     }
-    insta::assert_snapshot!(all);
 }
 
 #[tokio::test]
