@@ -38,9 +38,9 @@ pub enum AuditKind {
     Finished,
     /// The log of a run was removed.
     Removed,
-    /// The log of a run was changed, or something of it is missing: what it tells from there on is
-    /// not listed.
-    Damaged,
+    /// The log of a run was changed, something of it is missing, or a newer version wrote it: what it
+    /// tells from there on is not listed.
+    Unreadable,
     /// A folder was trusted.
     Trusted,
     /// A folder is trusted no longer.
@@ -57,7 +57,7 @@ impl AuditKind {
         AuditKind::Denied,
         AuditKind::Finished,
         AuditKind::Removed,
-        AuditKind::Damaged,
+        AuditKind::Unreadable,
         AuditKind::Trusted,
         AuditKind::Distrusted,
     ];
@@ -72,7 +72,7 @@ impl AuditKind {
             AuditKind::Denied => "denied",
             AuditKind::Finished => "finished",
             AuditKind::Removed => "removed",
-            AuditKind::Damaged => "damaged",
+            AuditKind::Unreadable => "unreadable",
             AuditKind::Trusted => "trusted",
             AuditKind::Distrusted => "distrusted",
         }
@@ -91,7 +91,7 @@ pub struct AuditEntry {
     pub run: Option<RunId>,
     /// Where in its log.
     pub record: u64,
-    /// The hash that ties that record to all before it; nothing where that is what is damaged.
+    /// The hash that ties that record to all before it; nothing where the record is unreadable.
     pub hash: String,
     /// The agent of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,35 +153,41 @@ impl AuditEntry {
         }
     }
 
-    /// That a log does not hold from its event `seq` on.
-    fn of_damage(row: &RunRow, seq: Seq, reason: String) -> Self {
-        let detail = json!({"reason": reason, "events": row.last_seq});
-        let (kind, hash) = (AuditKind::Damaged, String::new());
+    /// That nothing can be told of a run from its event `seq` on.
+    fn of_unreadable(row: &RunRow, seq: Seq, reason: &StoreError) -> Self {
+        let detail = json!({"reason": reason.to_string(), "events": row.last_seq});
+        let (kind, hash) = (AuditKind::Unreadable, String::new());
         AuditEntry { kind, record: seq.0, hash, detail, ..AuditEntry::of_removal(row) }
     }
 }
 
 impl Runtime {
     /// What was decided and done in a run, in order, each with the hash of its record. Of one whose
-    /// log was removed, only that; of one whose log is damaged, what stands before the damage, and that.
+    /// log was removed, only that; of one whose log cannot be read to its end, what can be, and that.
     ///
     /// # Errors
-    /// When the store fails, or the log was written by a newer version.
+    /// When the store fails.
     pub async fn audit(&self, row: &RunRow) -> Result<Vec<AuditEntry>, Error> {
         let mut reading = Reading { agent: None, tools: HashMap::new(), entries: Vec::new() };
         if row.erased {
             return Ok(vec![AuditEntry::of_removal(row)]);
         }
-        let (mut seen, mut damage, mut limit) = (Seq::ZERO, None, PAGE);
+        let (mut seen, mut limit) = (Seq::ZERO, PAGE);
         loop {
             let records = match self.read(row.id, seen, limit).await {
-                // Once more, up to where it holds.
-                Err(Error::Store(StoreError::Damaged { seq, reason, .. })) => {
-                    limit = seq.0.saturating_sub(seen.0 + 1) as usize;
-                    match damage.replace(AuditEntry::of_damage(row, seq, reason)) {
-                        None => continue,
-                        Some(_) => break,
-                    }
+                Err(Error::Store(StoreError::Erased(_))) => {
+                    return Ok(vec![AuditEntry::of_removal(row)]);
+                }
+                // Which of them it is shows one by one.
+                Err(Error::Store(StoreError::Damaged { .. } | StoreError::Newer(_)))
+                    if limit > 1 =>
+                {
+                    limit = 1;
+                    continue;
+                }
+                Err(Error::Store(why @ (StoreError::Damaged { .. } | StoreError::Newer(_)))) => {
+                    reading.entries.push(AuditEntry::of_unreadable(row, seen.next(), &why));
+                    break;
                 }
                 read => read?,
             };
@@ -192,7 +198,6 @@ impl Runtime {
                 reading.take(record, hash);
             }
         }
-        reading.entries.extend(damage);
         Ok(reading.entries)
     }
 

@@ -247,25 +247,7 @@ impl Runtime {
     ///
     /// # Errors
     /// When the database cannot be used, two webhooks have one name, or a rule cannot be kept.
-    pub async fn open(config: RuntimeConfig) -> Result<Self, Error> {
-        let (runtime, store) = Runtime::begin_to_open(config)?;
-        if let Err(error) = store.opened().await {
-            runtime.shutdown().await;
-            return Err(error.into());
-        }
-        Ok(runtime)
-    }
-
-    /// The same for whoever cannot wait: the store is opened meanwhile. That the database cannot be
-    /// used is told to whoever first wants something of it.
-    ///
-    /// # Errors
-    /// When two webhooks have one name, or a rule cannot be kept.
-    pub fn open_meanwhile(config: RuntimeConfig) -> Result<Self, Error> {
-        Ok(Runtime::begin_to_open(config)?.0)
-    }
-
-    fn begin_to_open(mut config: RuntimeConfig) -> Result<(Self, Arc<SqliteStore>), Error> {
+    pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
         webhooks::check(&config.webhooks)?;
         authority::check(&config.permissions, &config.tool_facts())?;
         config.redactor = config.redactor.and(config.keys.secrets(&config.catalog));
@@ -277,7 +259,7 @@ impl Runtime {
         };
         let lease = options.lease;
         // Agents are read meanwhile.
-        let opening = Arc::new(SqliteStore::start(options));
+        let opening = SqliteStore::start_opening(options);
         let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
         let options = posse_model::Options { stall: config.stall, pacing: config.pacing };
         let mut models = Models::new(catalog, keys, options);
@@ -290,7 +272,7 @@ impl Runtime {
         config.agents.settle_in(config.tool_facts(), &config.limits, &config.budget);
         config.agents.current();
         let workbench = Arc::new(Workbench::new(&config, models));
-        let store: Arc<dyn Store> = opening.clone();
+        let store: Arc<dyn Store> = Arc::new(opening.opened().await?);
         let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
         let sender = Sender::start(store.clone(), workbench.hooks.clone());
         let choice = OnceCell::new();
@@ -298,7 +280,7 @@ impl Runtime {
         let inner =
             Arc::new(Inner { store, workbench, supervisor, sender, config, starting, choice });
         inner.workbench.serve(Arc::downgrade(&inner));
-        Ok((Runtime { inner }, opening))
+        Ok(Runtime { inner })
     }
 
     /// Starts a run and returns at once. Nothing is stored unless everything about it is sound.

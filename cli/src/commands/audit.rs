@@ -54,8 +54,8 @@ async fn entries(
             && is(&filters.tool, &entry.tool)
             && (filters.decision.is_empty() || filters.decision.contains(&entry.kind))
             && filters.since.is_none_or(|since| entry.at >= since);
-        // Nobody knows what a damaged log would have told.
-        asked_for || entry.kind == AuditKind::Damaged
+        // Nobody knows what it would have told.
+        asked_for || entry.kind == AuditKind::Unreadable
     };
     if let Some(runtime) = runtime {
         let rows: Vec<RunRow> = match &filters.run {
@@ -78,19 +78,19 @@ async fn entries(
     Ok(found)
 }
 
-/// How many logs are.
-fn damaged(found: &[AuditEntry]) -> usize {
-    found.iter().filter(|entry| entry.kind == AuditKind::Damaged).count()
+/// How many logs cannot be read to their end.
+fn unreadable(found: &[AuditEntry]) -> usize {
+    found.iter().filter(|entry| entry.kind == AuditKind::Unreadable).count()
 }
 
-/// What is said in the end, where some log is damaged.
-fn conclude(damaged: usize) -> Result<Code, Failure> {
-    if damaged == 0 {
+/// What is said in the end, if there are such logs.
+fn conclude(unreadable: usize) -> Result<Code, Failure> {
+    if unreadable == 0 {
         return Ok(Code::Done);
     }
-    let logs = view::count(damaged as u64, "log");
-    let message = format!("{logs} cannot be trusted from where the audit says `damaged`");
-    let hint = Some("`posse audit verify` names every run that is damaged".to_owned());
+    let logs = view::count(unreadable as u64, "log");
+    let message = format!("{logs} cannot be read from where the audit says `unreadable`");
+    let hint = Some("`posse audit verify` tells what is wrong with each run".to_owned());
     Err(Failure { code: Code::Store, message, hint })
 }
 
@@ -100,18 +100,18 @@ async fn list(
     filters: &AuditFilters,
 ) -> Result<Code, Failure> {
     let found = entries(common, runtime, filters).await?;
-    let damaged = damaged(&found);
+    let unreadable = unreadable(&found);
     if common.global.json {
         print::json_pretty(&found)?;
-        return conclude(damaged);
+        return conclude(unreadable);
     }
     for entry in &found {
-        print::line(clean_line(&line(entry), 600))?;
+        print::line(line(entry))?;
     }
     if found.is_empty() && !common.global.quiet {
         print::note("nothing was decided yet that fits");
     }
-    conclude(damaged)
+    conclude(unreadable)
 }
 
 /// An entry, in one line for people.
@@ -119,13 +119,13 @@ fn line(entry: &AuditEntry) -> String {
     let AuditEntry { at, kind, run, record, agent, tool, by, detail, .. } = entry;
     let run = run.map_or_else(|| "trust".to_owned(), |run| run.short());
     let agent = agent.as_ref().map_or("", |agent| agent.as_str());
-    let by = if by.is_empty() { String::new() } else { format!("  by {by}") };
+    let by = if by.is_empty() { String::new() } else { format!(" by {by}") };
     let what = match detail {
         serde_json::Value::Null => String::new(),
-        detail => format!("  {detail}"),
+        detail => format!(" {detail}"),
     };
-    let head = format!("{}  {run} {record}  {:10}", view::timestamp(*at), kind.as_str());
-    format!("{head}  {agent}  {tool}{by}{what}")
+    let head = format!("{}  {run} {record:<5} {:10}", view::timestamp(*at), kind.as_str());
+    format!("{head}  {}", clean_line(&format!("{agent} {tool}{by}{what}"), 600))
 }
 
 async fn export(
@@ -138,7 +138,7 @@ async fn export(
     let not_json = |error: serde_json::Error| Failure::internal(format!("cannot write: {error}"));
     let (mut writer, first) = AuditExport::begin().map_err(not_json)?;
     let mut lines = vec![first];
-    let (count, damaged) = (found.len() as u64, damaged(&found));
+    let (count, unreadable) = (found.len() as u64, unreadable(&found));
     for entry in found {
         lines.push(writer.entry(entry).map_err(not_json)?);
     }
@@ -147,7 +147,7 @@ async fn export(
         for line in lines {
             print::line(line)?;
         }
-        return conclude(damaged);
+        return conclude(unreadable);
     };
     let write = || {
         let mut options = OpenOptions::new();
@@ -162,7 +162,7 @@ async fn export(
     } else if !common.global.quiet {
         print::note(format!("{count} entries written to {}", path.display()));
     }
-    conclude(damaged)
+    conclude(unreadable)
 }
 
 async fn verify(common: &Common, runtime: Option<&Runtime>) -> Result<Code, Failure> {

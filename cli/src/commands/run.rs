@@ -62,9 +62,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         config.recovery.value = AutoResume::Wait;
     }
     let agents = common.agents(&folder, &options.agent.agents)?;
-    // The run is prepared while the database is opened.
-    let runtime =
-        Runtime::open_meanwhile(common.runtime_config(&config, agents, deck.cassette())?)?;
+    let runtime = common.runtime_with(&config, agents, deck.cassette()).await?;
     let result = async {
         viewer.warn_of_agents(&runtime, spec.agent.as_str());
         viewer.warn_of_trust(&runtime, &config, &spec.agent);

@@ -1,7 +1,8 @@
 //! `posse runs verify` and `export`.
 
 use crate::world::{World, bash, mode};
-use posse_protocol::{Record, SCHEMA_VERSION};
+use posse::store::{Append, Options, SqliteStore, Store};
+use posse_protocol::{Event, Record, SCHEMA_VERSION, Seq};
 use posse_testkit::{Conversation, Reply, Rule, Script, When};
 use serde_json::json;
 use sqlx::{Connection, Executor, SqliteConnection};
@@ -63,6 +64,27 @@ async fn a_changed_event_is_named_and_other_runs_are_fine() {
 #[tokio::test]
 async fn a_lost_event_is_named() {
     check(|run| format!("DELETE FROM events WHERE run = '{run}' AND seq = 4"), 4).await;
+}
+
+#[tokio::test]
+async fn an_event_that_was_added_is_named_even_where_a_page_of_the_log_ends() {
+    let world = two_runs().await;
+    let first = run_called(&world, "first").await;
+    let run = first.parse().unwrap();
+    let store = SqliteStore::open(Options::new(world.database())).await.unwrap();
+    let known = store.read(run, Seq::ZERO, usize::MAX).await.unwrap();
+    let said = known.iter().find(|it| matches!(it.event, Event::MessageReceived(_))).unwrap();
+    let events = vec![said.event.clone(); 1_000 - known.len()].into();
+    let append = Append { events, ..Append::by_anyone(run, said.event.clone()) };
+    store.append(vec![append]).await.unwrap();
+    store.close().await;
+    world.run(&["runs", "verify", &first]).await.expect(0);
+    let add = "INSERT INTO events SELECT run, 1001, at, version, body, hash FROM events";
+    sql(&world, &format!("{add} WHERE run = '{first}' AND seq = 1000")).await;
+    let exit = world.run(&["runs", "verify", &first]).await.expect(6);
+    assert!(exit.out.contains("event 1001 was added"), "{}", exit.out);
+    let told = world.run(&["audit", "list", "--run", &first]).await.expect(6).out;
+    assert!(told.lines().last().unwrap().contains("1001  unreadable"), "{told}");
 }
 
 /// A change to the row of a run: the log is whole, and `verify` says what does not fit.

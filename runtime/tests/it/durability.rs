@@ -278,25 +278,3 @@ async fn i18_a_run_whose_resuming_fails_can_be_resumed_and_twice_is_once() {
     assert_eq!(kinds.iter().filter(|kind| **kind == "run_finished").count(), 1, "{kinds:?}");
     other.shutdown().await;
 }
-
-#[tokio::test]
-async fn a_run_may_be_started_while_the_database_is_opened_and_is_told_if_that_fails() {
-    let bench = Bench::new(Script::always(Reply::text("hello"))).await;
-    bench.runtime.shutdown().await;
-    let runtime = Runtime::open_meanwhile(bench.config.clone()).unwrap();
-    let run = runtime.start(bench.spec("go")).await.unwrap();
-    assert!(within(run.outcome()).await.unwrap().is_completed());
-    runtime.shutdown().await;
-    // A folder is no database.
-    let config = RuntimeConfig { database: bench.work(), ..bench.config.clone() };
-    let before = bench.fake.count();
-    let told = |error: Error| {
-        let error = error.to_string();
-        assert!(error.contains(&bench.work().display().to_string()), "{error}");
-    };
-    told(Runtime::open(config.clone()).await.err().unwrap());
-    let runtime = Runtime::open_meanwhile(config).unwrap();
-    told(runtime.start(bench.spec("go")).await.err().unwrap());
-    within(runtime.shutdown()).await;
-    assert_eq!(bench.fake.count(), before);
-}

@@ -9,6 +9,7 @@ mod write;
 use super::codec::{run_row, worker_row};
 use super::deliveries;
 use super::engine_error;
+use super::migrate::Connected;
 use super::presence::Presence;
 use super::text::{Texts, Then, bare};
 use super::work::{Answers, Work};
@@ -89,24 +90,19 @@ impl Group {
 }
 
 impl Ledger {
-    /// Takes over the connection. What others write from here on is noticed.
-    pub(super) async fn new(
-        connection: SqliteConnection,
-        path: String,
-        presence: Arc<Presence>,
-    ) -> Result<Self, StoreError> {
-        let mut ledger = Ledger {
+    /// Takes over the connection. What others write from its opening on is noticed.
+    pub(super) fn new(connected: Connected, path: String, presence: Arc<Presence>) -> Self {
+        let Connected { connection, data_version } = connected;
+        Ledger {
             connection,
             path,
             presence,
             rows: Rows::new(),
-            data_version: 0,
+            data_version,
             registered: false,
             outside: false,
             texts: Texts::default(),
-        };
-        ledger.data_version = ledger.read_data_version().await?;
-        Ok(ledger)
+        }
     }
 
     /// Does all of `work`, each request as if it were alone, or nothing.
@@ -184,7 +180,8 @@ impl Ledger {
 
     /// Drops what memory holds if another process has written since.
     async fn notice_others(&mut self) -> Result<(), StoreError> {
-        let version = self.read_data_version().await?;
+        let row = sqlx::query("PRAGMA data_version").fetch_one(&mut self.connection).await;
+        let version = row.and_then(|row| row.try_get(0)).map_err(|error| self.engine(error))?;
         self.notice(version);
         Ok(())
     }
@@ -195,11 +192,6 @@ impl Ledger {
             self.outside = true;
             self.data_version = version;
         }
-    }
-
-    async fn read_data_version(&mut self) -> Result<i64, StoreError> {
-        let row = sqlx::query("PRAGMA data_version").fetch_one(&mut self.connection).await;
-        row.and_then(|row| row.try_get(0)).map_err(|error| self.engine(error))
     }
 
     /// Makes this worker known: at first, to renew its lease, and when someone may have taken

@@ -11,16 +11,25 @@ use std::time::{Duration, Instant};
 /// The oldest SQLite whose write-ahead log is known to be sound for several processes.
 const OLDEST_ENGINE: (u32, u32, u32) = (3, 51, 3);
 
+const VERSIONS: &str = "SELECT sqlite_version(), user_version, data_version \
+                        FROM pragma_user_version, pragma_data_version";
+
+/// The writer's connection. What others have written when this was told is in it.
+pub(super) struct Connected {
+    pub(super) connection: SqliteConnection,
+    /// The engine's number for that, which is another one after they have written more.
+    pub(super) data_version: i64,
+}
+
 /// Opens the writer's connection and brings the schema up to date.
 pub(super) async fn open(
     options: &SqliteConnectOptions,
     path: &str,
-) -> Result<SqliteConnection, StoreError> {
+) -> Result<Connected, StoreError> {
     let engine = |error| engine_error(error, path);
     let mut connection = connect(options).await.map_err(engine)?;
     // At once: each question goes to the engine's thread and back.
-    let versions = sqlx::query("SELECT sqlite_version(), user_version FROM pragma_user_version");
-    let versions = versions.fetch_one(&mut connection).await.map_err(engine)?;
+    let versions = sqlx::query(VERSIONS).fetch_one(&mut connection).await.map_err(engine)?;
     let version: String = versions.get(0);
     if parse_version(&version) < OLDEST_ENGINE {
         return Err(StoreError::Unusable {
@@ -28,8 +37,9 @@ pub(super) async fn open(
             reason: format!("SQLite {version} is too old; at least 3.51.3 is needed"),
         });
     }
+    let data_version = versions.get(2);
     if versions.get::<i64, _>(1) == MIGRATIONS.len() as i64 {
-        return Ok(connection);
+        return Ok(Connected { connection, data_version });
     }
     // Another process may be doing the same: the version is read again under the lock.
     let mut change = connection.begin_with("BEGIN IMMEDIATE").await.map_err(engine)?;
@@ -53,7 +63,7 @@ pub(super) async fn open(
     }
     change.commit().await.map_err(engine)?;
     fail::fail_point!("store.migrate.after");
-    Ok(connection)
+    Ok(Connected { connection, data_version })
 }
 
 /// Connects. Two that switch a new file to the write-ahead log at the same time do not wait for

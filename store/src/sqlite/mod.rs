@@ -37,6 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 use work::{Reply, Request};
 use writer::Writer;
@@ -87,14 +88,34 @@ impl Options {
 /// Logs in an SQLite file.
 pub struct SqliteStore {
     requests: mpsc::Sender<Request>,
+    reader: Arc<Reader>,
     hub: Arc<Hub>,
     tasks: TaskTracker,
     scrub: Option<Arc<dyn Scrub>>,
-    opened: watch::Receiver<Opened>,
 }
 
-/// Who reads, once the database is open; or why it cannot be.
-type Opened = Option<Result<Arc<Reader>, StoreError>>;
+/// A database on its way to be open. Nothing comes of it if it is dropped.
+pub struct Opening(JoinHandle<Result<SqliteStore, StoreError>>);
+
+impl Opening {
+    /// The store, once it is open.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub async fn opened(mut self) -> Result<SqliteStore, StoreError> {
+        match (&mut self.0).await {
+            Ok(opened) => opened,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(StoreError::Closed),
+        }
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
 
 /// How long the writer waits for other processes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -107,101 +128,6 @@ impl SqliteStore {
     /// # Errors
     /// When the file cannot be used, or was made by a newer version: it is then left untouched.
     pub async fn open(options: Options) -> Result<Self, StoreError> {
-        let store = SqliteStore::start(options);
-        store.opened().await?;
-        Ok(store)
-    }
-
-    /// Begins to open or make the database, and returns at once: whoever wants something of it waits
-    /// until it is open, or is told why it cannot be.
-    pub fn start(options: Options) -> Self {
-        let (requests, inbox) = mpsc::channel(QUEUE);
-        let (tell, opened) = watch::channel(None);
-        let (hub, tasks) = (Arc::new(Hub::default()), TaskTracker::new());
-        let scrub = options.scrub.clone();
-        let opening =
-            Opening { requests: requests.clone(), hub: hub.clone(), tasks: tasks.clone() };
-        #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
-        tokio::spawn(tasks.track_future(opening.open_and_write(options, tell, inbox)));
-        tasks.close();
-        SqliteStore { requests, hub, tasks, scrub, opened }
-    }
-
-    /// Waits until the database is open.
-    ///
-    /// # Errors
-    /// As [`SqliteStore::open`].
-    pub async fn opened(&self) -> Result<(), StoreError> {
-        self.reader().await.map(|_| ())
-    }
-
-    async fn reader(&self) -> Result<Arc<Reader>, StoreError> {
-        let mut opened = self.opened.clone();
-        let told = opened.wait_for(Option::is_some).await;
-        told.ok().and_then(|told| told.clone()).unwrap_or(Err(StoreError::Closed))
-    }
-
-    /// Has the reader do `work`, which goes on even when its caller does not look at it for a while:
-    /// it holds one of a few connections that others wait for.
-    async fn look<T, W>(&self, work: impl FnOnce(Arc<Reader>) -> W) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        W: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        let work = self.tasks.track_future(work(self.reader().await?));
-        #[expect(clippy::disallowed_methods, reason = "a read of a moment; awaited by close")]
-        let looking = tokio::spawn(work).await;
-        match looking {
-            Ok(found) => found,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => Err(StoreError::Closed),
-        }
-    }
-
-    async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        self.requests.send(make(reply)).await.map_err(|_| self.gone())?;
-        answer.await.map_err(|_| self.gone())?
-    }
-
-    /// Why there is no writer.
-    fn gone(&self) -> StoreError {
-        match &*self.opened.borrow() {
-            Some(Err(error)) => error.clone(),
-            _ => StoreError::Closed,
-        }
-    }
-}
-
-/// What a database is opened with.
-struct Opening {
-    requests: mpsc::Sender<Request>,
-    hub: Arc<Hub>,
-    tasks: TaskTracker,
-}
-
-impl Opening {
-    /// Opens the database, tells how that went, and writes to it until nobody asks for it any more.
-    async fn open_and_write(
-        self,
-        options: Options,
-        tell: watch::Sender<Opened>,
-        inbox: mpsc::Receiver<Request>,
-    ) {
-        let opened = self.open(options).await;
-        let (reader, writer) = match opened {
-            Ok((reader, writer)) => (Ok(Arc::new(reader)), Some(writer)),
-            Err(error) => (Err(error), None),
-        };
-        tell.send_replace(Some(reader));
-        // It holds the reader, who holds a way to the writer.
-        drop(tell);
-        if let Some(writer) = writer {
-            writer.run(inbox).await;
-        }
-    }
-
-    async fn open(self, options: Options) -> Result<(Reader, Writer), StoreError> {
         let path = options.path.display().to_string();
         let unusable = |error: std::io::Error| StoreError::Unusable {
             path: path.clone(),
@@ -213,7 +139,7 @@ impl Opening {
         header::inspect(&options.path, &path)?;
         let connect = connect_options(&options);
         let reserve = SpaceReserve::new(&options.path, options.reserve_bytes);
-        let connection = match migrate::open(&connect, &path).await {
+        let connected = match migrate::open(&connect, &path).await {
             // The engine itself needs some space, if only to read.
             Err(StoreError::Full) => {
                 reserve.release();
@@ -224,13 +150,49 @@ impl Opening {
         let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
         let presence = Arc::new(presence.map_err(unusable)?);
         fail::fail_point!("store.presence.announced");
+        let hub = Arc::new(Hub::default());
+        let (requests, inbox) = mpsc::channel(QUEUE);
         let (checkpoints, beside) = checkpoint::beside(connect.clone());
-        let reader = Reader::new(connect, path.clone(), presence.clone(), self.requests);
-        let ledger = Ledger::new(connection, path, presence).await?;
-        let writer = Writer::new(ledger, reserve, options.poll, self.hub, checkpoints);
+        let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
+        let ledger = Ledger::new(connected, path, presence);
+        let writer = Writer::new(ledger, reserve, options.poll, hub.clone(), checkpoints);
+        let tasks = TaskTracker::new();
         #[expect(clippy::disallowed_methods, reason = "ends with the writer; awaited by close")]
-        tokio::spawn(self.tasks.track_future(beside));
-        Ok((reader, writer))
+        tokio::spawn(tasks.track_future(beside));
+        #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
+        tokio::spawn(tasks.track_future(writer.run(inbox)));
+        tasks.close();
+        let scrub = options.scrub;
+        Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks, scrub })
+    }
+
+    /// Opens or makes the database while its opener does something else.
+    pub fn start_opening(options: Options) -> Opening {
+        #[expect(clippy::disallowed_methods, reason = "awaited, or ended, by whoever opens")]
+        Opening(tokio::spawn(SqliteStore::open(options)))
+    }
+
+    /// Has the reader do `work`, which goes on even when its caller does not look at it for a while:
+    /// it holds one of a few connections that others wait for.
+    async fn look<T, W>(&self, work: impl FnOnce(Arc<Reader>) -> W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let work = self.tasks.track_future(work(self.reader.clone()));
+        #[expect(clippy::disallowed_methods, reason = "a read of a moment; awaited by close")]
+        let looking = tokio::spawn(work).await;
+        match looking {
+            Ok(found) => found,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(StoreError::Closed),
+        }
+    }
+
+    async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(make(reply)).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
     }
 }
 
@@ -310,8 +272,8 @@ impl Store for SqliteStore {
         let (reply, answer) = oneshot::channel();
         let mut claiming = Claiming { answer, requests: &self.requests };
         let request = Request::Claim { wanted: wanted.clone(), reply };
-        self.requests.send(request).await.map_err(|_| self.gone())?;
-        (&mut claiming.answer).await.map_err(|_| self.gone())?
+        self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
+        (&mut claiming.answer).await.map_err(|_| StoreError::Closed)?
     }
 
     async fn renew(&self) -> Result<(), StoreError> {
@@ -329,9 +291,7 @@ impl Store for SqliteStore {
     async fn close(&self) {
         // Readers first: the last connection to close must be one that may write, so that it
         // brings the write-ahead log into the file.
-        if let Ok(reader) = self.reader().await {
-            reader.close().await;
-        }
+        self.reader.close().await;
         // The writer may be gone already.
         let _ = self.requests.send(Request::Close).await;
         self.tasks.wait().await;

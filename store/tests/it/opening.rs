@@ -1,9 +1,7 @@
 //! Opening: what is not ours is left alone, what is ours is private, and once is enough.
 
 use crate::sample::*;
-use posse_store::{
-    By, Filter, Options, Ownership, SpendingQuery, SqliteStore, Store, StoreError, Wanted,
-};
+use posse_store::{By, Options, Ownership, SpendingQuery, SqliteStore, Store, StoreError};
 use std::os::unix::fs::PermissionsExt;
 
 /// Expects that `file` with these `bytes` is refused for a reason with `what` in it, untouched.
@@ -184,45 +182,4 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     let sums = store.spending(&query).await.unwrap();
     assert_eq!((sums[0].calls, sums[0].unanswered), (4, 1));
     assert_eq!((sums[0].usage.input_tokens, sums[0].usage.cost.0), (520, 7));
-}
-
-#[tokio::test]
-async fn what_is_asked_of_a_store_on_its_way_waits_until_it_is_open() {
-    let place = Place::new();
-    let store = SqliteStore::start(place.options());
-    let append = creation(3, Ownership::Queued);
-    let run = append.run;
-    let all = Filter::default();
-    let (stored, listed) = tokio::join!(store.append(vec![append]), store.list(&all));
-    assert_eq!(stored.unwrap().len(), 1);
-    assert!(listed.unwrap().len() <= 1, "before it was stored, or after");
-    assert_eq!(read(&store, run).await.unwrap(), 3);
-    store.opened().await.unwrap();
-    store.close().await;
-}
-
-#[tokio::test]
-async fn whoever_asks_a_store_that_cannot_be_opened_is_told_why() {
-    let place = Place::new();
-    std::fs::write(place.file(), b"hello").unwrap();
-    let store = SqliteStore::start(place.options());
-    let why = |error: StoreError| assert!(error.to_string().contains("ends after 5"), "{error}");
-    why(store.append(vec![creation(2, Ownership::Queued)]).await.unwrap_err());
-    why(store.list(&Filter::default()).await.unwrap_err());
-    why(store.claim(&Wanted { limit: 1, runs: Vec::new(), workspace: None }).await.unwrap_err());
-    why(store.opened().await.unwrap_err());
-    store.close().await;
-    assert_eq!(place.contents(), [(place.file(), b"hello".to_vec())]);
-}
-
-#[tokio::test]
-async fn a_store_that_nobody_waits_for_leaves_nobody_behind() {
-    let place = Place::new();
-    place.open().await.close().await;
-    drop(SqliteStore::start(place.options()));
-    let store = place.open().await;
-    let workers = place.folder().join("posse.db-workers");
-    let names = || std::fs::read_dir(&workers).unwrap().count();
-    until("one worker is left", async || names() == 1).await;
-    store.close().await;
 }
