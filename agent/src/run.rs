@@ -95,7 +95,7 @@ pub async fn run(
             }
             Step::WaitForBudget => shift.wait_for_budget(stop).await?,
             Step::CallTools(calls) => shift.call_tools(calls).await?,
-            Step::Answer { calls, ending, why } => shift.answer(calls, ending, &why),
+            Step::Answer { calls, ending, why, by } => shift.answer(calls, ending, &why, &by),
             Step::Tell { limit, text } => shift.tell(Sender::LimitNear(limit), text),
             Step::Compact => shift.compact().await?,
             Step::Wait if shift.desk.has_unstored() => {

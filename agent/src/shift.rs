@@ -15,7 +15,7 @@ use crate::{
 use posse_protocol::{
     CallId, Compacted, Delta, Ending, Event, Extra, FailureKind, Limits, Message, MessageReceived,
     ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price, Purpose, Remedy, Role,
-    RunFinished, Sender, Seq, Share, Stop, ToolOutput, ToolSpec, Usage,
+    RunFinished, Sender, Seq, Share, Stop, ToolFinished, ToolOutput, ToolSpec, Usage,
 };
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -107,10 +107,10 @@ impl<'a> Shift<'a> {
     }
 
     /// Answers calls without running them.
-    pub(crate) fn answer(&mut self, calls: Vec<CallId>, ending: Ending, why: &str) {
+    pub(crate) fn answer(&mut self, calls: Vec<CallId>, ending: Ending, why: &str, by: &str) {
         for call in calls {
             let answer = self.answer_to(call, ToolOutput::error(why), ending, 0);
-            self.desk.stand_in(answer);
+            self.desk.stand_in(ToolFinished { by: by.to_owned(), ..answer });
         }
         fail::fail_point!("loop.calls.answered");
     }

@@ -43,6 +43,8 @@ pub enum Step {
         ending: Ending,
         /// What the model is told.
         why: String,
+        /// What refused them; nothing if they were not refused.
+        by: String,
     },
     /// Tell the agent that it nears a limit.
     Tell {
@@ -156,7 +158,7 @@ fn stop_calls(transcript: &Transcript, why: &str, then: Step) -> Step {
     let Some((first, ending, why)) = answers.next() else { return then };
     let alike = answers.filter(|(_, other, _)| *other == ending).map(|(call, ..)| call);
     let calls = std::iter::once(first).chain(alike).collect();
-    Step::Answer { calls, ending, why: why.to_owned() }
+    Step::Answer { calls, ending, why: why.to_owned(), by: String::new() }
 }
 
 /// What the open calls of the last reply want, if any is open.
@@ -167,13 +169,13 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
     };
     let lost = ids(&Call::may_have_had_its_effect);
     if !lost.is_empty() {
-        let why = INTERRUPTED.to_owned();
-        return Some(Step::Answer { calls: lost, ending: Ending::Interrupted, why });
+        let (why, by) = (INTERRUPTED.to_owned(), String::new());
+        return Some(Step::Answer { calls: lost, ending: Ending::Interrupted, why, by });
     }
     let abandoned = ids(&|call| matches!(call.state, CallState::Abandoned { .. }));
     if !abandoned.is_empty() {
-        let why = CANCELLED.to_owned();
-        return Some(Step::Answer { calls: abandoned, ending: Ending::Stopped, why });
+        let (why, by) = (CANCELLED.to_owned(), String::new());
+        return Some(Step::Answer { calls: abandoned, ending: Ending::Stopped, why, by });
     }
     let denied = transcript.calls.iter().find_map(|call| match &call.state {
         CallState::Denied { by, reason } => Some((call.call.id.clone(), by, reason)),
@@ -186,7 +188,8 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
             }
             false => format!("{by} did not allow this call: {reason}"),
         };
-        return Some(Step::Answer { calls: vec![call], ending: Ending::Refused, why });
+        let (calls, by) = (vec![call], by.clone());
+        return Some(Step::Answer { calls, ending: Ending::Refused, why, by });
     }
     let mut runnable: Vec<ToolCall> = transcript
         .calls
@@ -211,6 +214,7 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
                 calls: asked,
                 ending: Ending::OverLimit,
                 why: format!("not run: the limit of {limit} tool calls is reached"),
+                by: format!("the limit of {limit} tool calls"),
             });
         }
     }
@@ -227,6 +231,7 @@ fn open_calls(transcript: &Transcript, bounds: &Bounds) -> Option<Step> {
             calls: refused,
             ending: Ending::OverLimit,
             why: format!("not run: the budget of run {} has no tool calls left", share.holder),
+            by: format!("the budget of run {}", share.holder),
         },
     })
 }

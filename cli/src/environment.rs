@@ -36,6 +36,8 @@ pub struct Environment {
     pub key_files: Vec<PathBuf>,
     /// Secrets that were found elsewhere: in files, in a keyring.
     found: Arc<Mutex<BTreeSet<String>>>,
+    /// Why files that should hold one do not.
+    unread: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Environment {
@@ -60,6 +62,7 @@ impl Environment {
             secrets,
             key_files: secrets::files(),
             found: Arc::default(),
+            unread: Arc::default(),
         }
     }
 
@@ -68,7 +71,11 @@ impl Environment {
     pub fn value(&self, name: &str) -> Option<String> {
         let variable = self.secrets.get(name).cloned().or_else(|| text(name));
         variable.or_else(|| {
-            let found = secrets::of_file(name).or_else(|| secrets::of_keyring(name))?;
+            let of_file = secrets::of_file(name).unwrap_or_else(|why| {
+                self.unread.lock().unwrap_or_else(PoisonError::into_inner).insert(why);
+                None
+            });
+            let found = of_file.or_else(|| secrets::of_keyring(name))?;
             if secrets::is_secret(name) {
                 print::hide([found.as_str()]);
                 self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(found.clone());
@@ -81,6 +88,11 @@ impl Environment {
     pub fn secrets(&self) -> Vec<String> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         self.secrets.values().chain(found.iter()).cloned().collect()
+    }
+
+    /// Why files that should hold secrets do not, as far as they have been asked for and not been told.
+    pub fn unread(&self) -> BTreeSet<String> {
+        std::mem::take(&mut *self.unread.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Names and values that a process needs which is this program again.

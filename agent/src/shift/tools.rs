@@ -146,7 +146,7 @@ impl Shift<'_> {
                 self.finish_call(call.id, ToolOutput::error(why), Ending::Stopped, 0);
             }
             let again = again.into_iter().map(|(call, _)| call.id).collect();
-            self.answer(again, Ending::Stopped, why);
+            self.answer(again, Ending::Stopped, why, "");
             return Ok(Draw::Taken);
         }
         let worked_ms = self.desk.worked_ms();

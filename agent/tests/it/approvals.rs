@@ -30,8 +30,11 @@ fn others_run_while_a_person_is_asked_and_keep_their_results() {
     assert_eq!(world.next(), Step::Wait);
     let reason = "not this".to_owned();
     world.decide(first.id.clone(), digest(&first), Approval::Denied { reason });
-    let Step::Answer { calls, ending, why } = world.next() else { panic!("{:?}", world.next()) };
+    let Step::Answer { calls, ending, why, by } = world.next() else {
+        panic!("{:?}", world.next())
+    };
     assert_eq!((calls, ending), (vec![first.id.clone()], Ending::Refused));
+    assert!(!by.is_empty(), "what refused it is in the log");
     assert!(why.contains("not this"), "{why}");
     world.finish_call(first.id, Ending::Refused, ToolOutput::error(why));
     let messages = world.transcript.messages();

@@ -105,8 +105,9 @@ fn calls_wait_for_a_budget_of_which_others_hold_some() {
     world.bounds.allowance = share(Limit::ToolCalls, 0, 4);
     assert_eq!(world.next(), Step::WaitForBudget);
     world.bounds.allowance = share(Limit::ToolCalls, 0, 0);
-    let Step::Answer { calls, ending, .. } = world.next() else { panic!("{:?}", world.next()) };
+    let Step::Answer { calls, ending, by, .. } = world.next() else { panic!("{:?}", world.next()) };
     assert_eq!((calls.len(), ending), (3, Ending::OverLimit));
+    assert!(by.starts_with("the budget of run "), "{by}");
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn call(index: usize) -> CallId {
 
 /// Plays on without disturbance and returns how each call was answered, in call order.
 fn answers(mut world: World) -> Vec<(Ending, String)> {
-    while let Step::Answer { calls, ending, why } = world.next() {
+    while let Step::Answer { calls, ending, why, .. } = world.next() {
         for call in calls {
             world.finish_call(call, ending, ToolOutput::error(why.clone()));
         }

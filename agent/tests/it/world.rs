@@ -179,7 +179,7 @@ impl World {
         match self.next() {
             Step::CallModel { reserved, .. } => self.model_call(reserved, dice),
             Step::CallTools(calls) => self.run_tools(&calls, dice),
-            Step::Answer { calls, ending, why } => {
+            Step::Answer { calls, ending, why, .. } => {
                 for call in calls {
                     self.finish_call(call, ending, ToolOutput::error(why.clone()));
                 }

@@ -25,6 +25,7 @@ pub mod webhooks;
 use crate::args::{AgentOptions, Global};
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::print;
 use posse::agents::{Given, Level, Sources as AgentSources, ToolFacts};
 use posse::config::{Config, Sources};
 use posse::launch::Launcher;
@@ -101,7 +102,14 @@ impl Common {
     pub fn keys(&self, config: &Config) -> Keys {
         match &self.keys {
             Some(keys) => keys.clone(),
-            None => self.environment.keys(&config.catalog.value),
+            None => {
+                let keys = self.environment.keys(&config.catalog.value);
+                let unread = self.environment.unread();
+                if !self.global.json {
+                    unread.into_iter().for_each(print::note);
+                }
+                keys
+            }
         }
     }
 

@@ -31,13 +31,22 @@ pub fn take() -> BTreeMap<String, String> {
     found
 }
 
-/// The value in the file that `NAME_FILE` names.
-pub fn of_file(name: &str) -> Option<String> {
-    let path = super::text(&format!("{name}_FILE"))?;
-    let file = File::open(Path::new(&path)).ok()?;
-    let mut text = String::new();
-    file.take(FILE_BYTES).read_to_string(&mut text).ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+/// The value in the file that `NAME_FILE` names, if one is named.
+///
+/// # Errors
+/// Why that file holds none.
+pub fn of_file(name: &str) -> Result<Option<String>, String> {
+    let Some(path) = super::text(&format!("{name}_FILE")) else { return Ok(None) };
+    let read = || -> std::io::Result<String> {
+        let mut text = String::new();
+        File::open(Path::new(&path))?.take(FILE_BYTES).read_to_string(&mut text)?;
+        Ok(text.trim().to_owned())
+    };
+    match read() {
+        Ok(text) if text.is_empty() => Err(format!("{name}_FILE: {path} is empty")),
+        Ok(text) => Ok(Some(text)),
+        Err(error) => Err(format!("{name}_FILE: cannot read {path}: {error}")),
+    }
 }
 
 /// The files that variables such as `ANTHROPIC_API_KEY_FILE` name.

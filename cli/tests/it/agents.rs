@@ -113,6 +113,27 @@ async fn check_names_every_problem_with_its_place_and_fails_for_errors_only() {
 }
 
 #[tokio::test]
+async fn check_finds_agents_that_no_run_could_be_started_of() {
+    let world = World::saying("x").await;
+    let project = world.work().join(".posse/agents");
+    for (head, why) in [
+        ("model: nosuch", "`nosuch` is not a known model"),
+        ("model: sonnet, nosuch", "`nosuch` is not a known model"),
+        ("outputSchema: {type: nonsense}", "`outputSchema` cannot be used"),
+    ] {
+        agent(&project, "bad", &format!("name: bad\ndescription: Bad\n{head}\n"), "Bad.");
+        for arguments in [&["agents", "check"][..], &["agents", "check", ".posse"]] {
+            let exit = world.run(arguments).await.expect(2);
+            assert!(exit.out.contains("bad.md:") && exit.out.contains(why), "{}", exit.out);
+        }
+    }
+    for head in ["model: inherit", "model: small", "model: sonnet, haiku"] {
+        agent(&project, "bad", &format!("name: bad\ndescription: Good\n{head}\n"), "Good.");
+        world.run(&["agents", "check"]).await.expect(0);
+    }
+}
+
+#[tokio::test]
 async fn new_writes_a_file_that_has_no_problem_and_never_overwrites() {
     let world = World::new(Script::always(Reply::text("{{system}}"))).await;
     let path = world.work().join(".posse/agents/scout.md");

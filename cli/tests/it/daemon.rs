@@ -133,6 +133,30 @@ async fn it_is_alone_with_its_database_and_belongs_to_its_user() {
     assert_eq!((at("fd/1"), at("fd/2")), (log.display().to_string(), log.display().to_string()));
 }
 
+/// The daemons of this world that there are, whether they have their place or wait for it.
+fn daemons(world: &World) -> usize {
+    let database = world.database().display().to_string();
+    let is_one = |line: Vec<u8>| {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        line.contains(&database) && line.contains("--detached")
+    };
+    let lines = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = lines.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| is_one(line.clone())).count()
+}
+
+#[tokio::test]
+async fn of_several_that_start_it_at_once_one_daemon_is_left() {
+    let world = World::saying("x").await;
+    let _guard = Guard::of(&world);
+    let start = async || world.run(&["daemon", "start"]).await.expect(0);
+    tokio::join!(start(), start(), start());
+    assert_eq!(daemons(&world), 1);
+    world.run(&["daemon", "stop"]).await.expect(0);
+    world.run(&["daemon", "status"]).await.expect(1);
+    assert_eq!(daemons(&world), 0);
+}
+
 #[tokio::test]
 async fn a_stop_in_the_middle_keeps_the_run_for_the_next_start() {
     let gate = Gate::new();
@@ -276,7 +300,7 @@ async fn why_it_did_not_come_up_is_told_in_its_own_words() {
     let _guard = Guard::of(&world);
     std::fs::create_dir_all(world.database().parent().unwrap()).unwrap();
     std::fs::write(world.database(), "this is no database, and never was one".repeat(100)).unwrap();
-    let exit = world.run(&["daemon", "start"]).await.expect(1);
+    let exit = world.run(&["daemon", "start"]).await.expect(6);
     assert!(exit.err.contains("the daemon ended at once (exit status: 6)"), "{}", exit.err);
     assert!(
         exit.err.contains("posse.db") && exit.err.contains("hint: its log is "),

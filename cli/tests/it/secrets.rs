@@ -167,6 +167,13 @@ async fn a_key_may_stand_in_a_file() {
     let exit = started(command).end().await.expect(0);
     assert_eq!(world.fake.requests()[0].header("x-api-key"), Some(CANARY));
     assert_eq!(exit.out, "the key is [redacted]\n", "it is as secret as in the environment");
+    // One that holds none is told of.
+    for (path, why) in [(world.home().join("none"), "cannot read"), (world.home(), "cannot read")] {
+        let mut command = world.command(&["run", "say it"]);
+        command.env_remove("ANTHROPIC_API_KEY").env("ANTHROPIC_API_KEY_FILE", &path);
+        let told = started(command).end().await.err;
+        assert!(told.contains("ANTHROPIC_API_KEY_FILE: ") && told.contains(why), "{told}");
+    }
 }
 
 #[tokio::test]

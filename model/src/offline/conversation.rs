@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub(super) const WIRE: &str = "offline";
 /// What stands between a question handed on and the one it is a part of.
 pub(super) const PART_OF: &str = "\n\nAsked as part of: ";
+/// How the remark begins that the runtime adds when a person asks for agents by their names.
+const ASKS_FOR: &str = "[The user asks for the agent";
 /// Heading of the questions in a summary of this model.
 pub(super) const ASKED: &str = "Asked, the oldest first:";
 
@@ -86,13 +88,25 @@ impl<'m> Conversation<'m> {
         } else {
             match text.strip_prefix(SUMMARY_HEADING.trim_end()) {
                 Some(summary) => self.asked.extend(asked_before(summary)),
-                None => self.asked.push(text.split(PART_OF).next().unwrap_or(text).to_owned()),
+                None => self.asked.push(own_words(text.split(PART_OF).next().unwrap_or(text))),
             }
             self.exchanges.clear();
             self.replies = 0;
             self.pressed = false;
         }
     }
+}
+
+/// What a person wants to know, without whom they ask for it: this model hands nothing on by name.
+fn own_words(text: &str) -> String {
+    let Some((words, remark)) = text.split_once(ASKS_FOR) else { return text.to_owned() };
+    let words = words.trim();
+    let lower = words.to_ascii_lowercase();
+    let named = remark.split('`').skip(1).step_by(2).map(str::to_ascii_lowercase);
+    let asked =
+        named.flat_map(|name| [format!("use the {name} agent to "), format!("@agent-{name} ")]);
+    let begin = asked.filter(|asked| lower.starts_with(asked)).map(|asked| asked.len()).max();
+    words[begin.unwrap_or_default()..].to_owned()
 }
 
 /// The questions in a summary: one of this model, or one the loop made without a model.
@@ -120,6 +134,16 @@ mod tests {
     use super::*;
     use posse_protocol::Extra;
     use serde_json::json;
+
+    #[test]
+    fn whom_a_person_asks_for_is_no_part_of_the_question() {
+        let remark =
+            "\n[The user asks for the agent `explore`: hand this to it with the Task tool.]";
+        for asked in ["Use the explore agent to find x", "@agent-explore find x", "find x"] {
+            let said = [Arc::new(Message::user(format!("{asked}{remark}")))];
+            assert_eq!(Conversation::read(&said).asked, ["find x"], "{asked}");
+        }
+    }
 
     fn call(id: &str) -> Message {
         let call = ToolCall {

@@ -192,7 +192,13 @@ fn set(written: &mut Written, field: Field, node: &Node, form: Form, findings: &
         Field::McpServers => definition.mcp_servers = mcp_servers(node, findings),
         Field::Hooks | Field::OutputSchema => match &node.content {
             Content::Map(_) if field == Field::Hooks => definition.hooks = Some(node.to_json()),
-            Content::Map(_) => definition.output_schema = Some(node.to_json()),
+            Content::Map(_) => {
+                let schema = node.to_json();
+                if let Err(why) = posse_agent::check_schema(&schema) {
+                    findings.error(node.place, format!("`outputSchema` cannot be used: {why}"));
+                }
+                definition.output_schema = Some(schema);
+            }
             _ => mismatch(node, field, "a table", findings),
         },
         Field::Memory => definition.memory = values::word(node, field, &MEMORIES, findings),

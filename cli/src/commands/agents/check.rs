@@ -6,21 +6,23 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::view;
-use posse::agents::{Given, Level, Problem, Sources};
-use posse::{AgentCatalog, LiveCatalog, config};
+use posse::agents::{Entry, Given, Level, Problem, Sources};
+use posse::{AgentCatalog, Catalog, LiveCatalog, config};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
 pub fn run(common: &Common, paths: &[PathBuf], options: &CatalogOptions) -> Result<Code, Failure> {
     let folder = folder(options.cwd.as_ref())?;
+    let models = common.config(&folder)?.catalog.value;
     let catalog = LiveCatalog::load(common.agent_sources(&folder, &options.agents)).current();
     let (mut agents, mut problems) = (0, Vec::new());
     if paths.is_empty() {
         agents = catalog.entries().len();
         problems.extend(catalog.problems().iter().cloned());
+        problems.extend(catalog.entries().iter().filter_map(|entry| unknown(entry, &models)));
     }
     for path in paths {
-        let found = look(&catalog, path)?;
+        let found = look(&catalog, path, &models)?;
         agents += found.0;
         problems.extend(found.1);
     }
@@ -53,12 +55,16 @@ fn tell(common: &Common, agents: u64, problems: &[Problem]) -> Result<(), Failur
 }
 
 /// How many definitions there are in a file or folder, and what is wrong with them.
-fn look(catalog: &AgentCatalog, path: &Path) -> Result<(usize, Vec<Problem>), Failure> {
+fn look(
+    catalog: &AgentCatalog,
+    path: &Path,
+    models: &Catalog,
+) -> Result<(usize, Vec<Problem>), Failure> {
     let real = path.canonicalize().map_err(|error| {
         Failure::usage(format!("cannot check {}: {error}", path.display()))
             .hint("name files that define agents, or folders of them")
     })?;
-    let found = within(catalog, &real);
+    let found = within(catalog, &real, models);
     if found.0 > 0 || !found.1.is_empty() {
         return Ok(found);
     }
@@ -73,7 +79,7 @@ fn look(catalog: &AgentCatalog, path: &Path) -> Result<(usize, Vec<Problem>), Fa
         }
         _ => sources.user_folders.extend(real.parent().map(Path::to_owned)),
     }
-    let found = within(&LiveCatalog::load(sources).current(), &real);
+    let found = within(&LiveCatalog::load(sources).current(), &real, models);
     if found.0 == 0 && found.1.is_empty() {
         return Err(Failure::usage(format!("{} defines no agent", path.display())).hint(
             "a definition is Markdown with front matter; `posse agents new NAME` writes one",
@@ -83,13 +89,32 @@ fn look(catalog: &AgentCatalog, path: &Path) -> Result<(usize, Vec<Problem>), Fa
 }
 
 /// What of `catalog` stands in the file or folder at `place`, which is canonical.
-fn within(catalog: &AgentCatalog, place: &Path) -> (usize, Vec<Problem>) {
+fn within(catalog: &AgentCatalog, place: &Path, models: &Catalog) -> (usize, Vec<Problem>) {
     let is_there = |path: &Option<PathBuf>| {
         path.as_ref()
             .and_then(|path| path.canonicalize().ok())
             .is_some_and(|path| path.starts_with(place))
     };
-    let entries = catalog.entries().iter().filter(|entry| is_there(&entry.path)).count();
-    let problems = catalog.problems().iter().filter(|it| is_there(&it.path)).cloned().collect();
-    (entries, problems)
+    let entries = catalog.entries().iter().filter(|entry| is_there(&entry.path));
+    let entries: Vec<&Entry> = entries.collect();
+    let problems = catalog.problems().iter().filter(|it| is_there(&it.path)).cloned();
+    let unknown = entries.iter().filter_map(|entry| unknown(entry, models));
+    (entries.len(), problems.chain(unknown).collect())
+}
+
+/// That an agent names a model that nobody knows here.
+fn unknown(entry: &Entry, models: &Catalog) -> Option<Problem> {
+    let agent = entry.agent.as_ref()?;
+    let named = agent.model.iter().chain(&agent.fallbacks);
+    // These stand for what the settings name.
+    let mut named = named.filter(|model| !matches!(model.as_str(), "small" | "plan"));
+    let error = named.find_map(|model| models.find(model).err())?;
+    Some(Problem {
+        path: entry.path.clone(),
+        line: entry.line,
+        column: None,
+        level: Level::Error,
+        agent: Some(entry.name.to_string()),
+        reason: format!("no run of agent `{}` can start: {error}", entry.name),
+    })
 }

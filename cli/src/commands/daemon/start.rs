@@ -53,8 +53,13 @@ pub async fn in_background(common: &Common) -> Result<Code, Failure> {
     })?;
     loop {
         if let Found::Daemon(daemon) = find(&address).await? {
-            let word = if daemon.pid() == child.id() { "runs" } else { "runs already" };
-            return tell(common, &address, &daemon, word);
+            if daemon.pid() == child.id() {
+                return tell(common, &address, &daemon, "runs");
+            }
+            // Somebody else was faster. This one would wait for its place.
+            let _ = child.kill();
+            let _ = child.wait();
+            return tell(common, &address, &daemon, "runs already");
         }
         let ended = child.try_wait().ok().flatten();
         if ended.is_some() || began.elapsed() > COMING_UP {
@@ -62,7 +67,12 @@ pub async fn in_background(common: &Common) -> Result<Code, Failure> {
                 Some(status) => format!("ended at once ({status})"),
                 None => format!("(pid {}) does not answer", child.id()),
             };
-            return Err(failed(&what, &address, from));
+            let code = match ended.and_then(|status| status.code()) {
+                Some(code) if code == Code::Usage as i32 => Code::Usage,
+                Some(code) if code == Code::Store as i32 => Code::Store,
+                _ => Code::Failed,
+            };
+            return Err(Failure { code, ..failed(&what, &address, from) });
         }
         tokio::time::sleep(A_MOMENT).await;
     }
