@@ -19,11 +19,10 @@ const PROBED: [(Backend, Profile); 3] = [
 ];
 
 /// What is not closed, whatever the machine has.
-const OPEN: [&str; 5] = [
+const OPEN: [&str; 4] = [
     "repositories below the top of a workspace: what git runs in them can be changed",
     ".git/commondir and .git/config.worktree are taken away when the command has ended, not before",
     "memory of memfd is not counted; should memory run out, the kernel ends the command first",
-    "limits hold for each command: what all commands of a run write together is not limited",
     "the names of a repository's own programs (Makefile, build.rs, .githooks) are not protected",
 ];
 /// What is besides, for root.
