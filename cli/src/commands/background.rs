@@ -23,6 +23,8 @@ enum Taker {
 /// A run that is stored.
 struct Stored {
     run: RunId,
+    /// The model that it has.
+    model: String,
     /// Where it stands, in one word.
     word: String,
     /// It was there before.
@@ -59,12 +61,15 @@ async fn store(runtime: &Runtime, spec: RunSpec, taker: &Taker) -> Result<Stored
         let _ = daemon.ask(&Ask::Look).await;
     }
     let run = match begun {
-        Begun::New(run) => return Ok(Stored { run, word: "queued".to_owned(), found: false }),
+        Begun::New(run) => {
+            let (model, word) = (selection.model, "queued".to_owned());
+            return Ok(Stored { run, model, word, found: false });
+        }
         Begun::Found(run) => run,
     };
     let row = runtime.find(&run.to_string()).await?;
     let standing = Family::of(runtime, &row).await?.standing(&row);
-    Ok(Stored { run, word: family::word(&row, standing), found: true })
+    Ok(Stored { run, model: row.model.clone(), word: family::word(&row, standing), found: true })
 }
 
 fn tell(
@@ -80,6 +85,7 @@ fn tell(
     if common.global.json {
         print::json_pretty(&json!({
             "run": stored.run,
+            "model": stored.model,
             "status": stored.word,
             "found": stored.found,
             "database": address.database,
@@ -98,7 +104,7 @@ fn tell(
 
 /// What becomes of the run.
 fn lines(stored: &Stored, taker: &Taker) -> Vec<String> {
-    let short = stored.run.short();
+    let (short, model) = (stored.run.short(), &stored.model);
     let follow = format!(
         "  `posse runs watch {short}` follows it, `posse runs show {short}` tells how it stands"
     );
@@ -109,20 +115,20 @@ fn lines(stored: &Stored, taker: &Taker) -> Vec<String> {
     match taker {
         Taker::Daemon(daemon) => vec![
             format!(
-                "run {short} is left to the daemon (pid {}), which goes on when this terminal closes",
+                "run {short} ({model}) is left to the daemon (pid {}), which goes on when this terminal closes",
                 daemon.pid()
             ),
             follow,
         ],
         Taker::Silent(why) => vec![
             format!(
-                "run {short} is stored; the daemon that is to execute it does not answer now: {why}"
+                "run {short} ({model}) is stored; the daemon that is to execute it does not answer now: {why}"
             ),
             "  `posse daemon status` says more".to_owned(),
         ],
         Taker::Nobody => vec![
             format!(
-                "run {short} is stored and queued, and nobody executes it: no daemon runs on this database"
+                "run {short} ({model}) is stored and queued, and nobody executes it: no daemon runs on this database"
             ),
             "  closing this terminal changes nothing about that, and nothing is lost".to_owned(),
             "  `posse daemon start` executes it in the background".to_owned(),
