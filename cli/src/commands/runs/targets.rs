@@ -10,12 +10,39 @@ use crate::screen::line::label;
 use crate::view;
 use posse::store::{Background, Filter, Kin, Label, Unfinished};
 use posse::{RunRow, Runtime};
+use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal, stdin};
 
 /// Rows of a page.
 const PAGE: usize = 1_000;
 /// Runs that are shown before somebody says yes.
 const SHOWN: usize = 10;
+
+/// How it goes with several runs: what fails with one is told, and keeps nobody from the others.
+pub struct Course<'c> {
+    common: &'c Common,
+    /// That of the first failure.
+    pub code: Code,
+}
+
+impl<'c> Course<'c> {
+    pub fn new(common: &'c Common) -> Self {
+        Course { common, code: Code::Done }
+    }
+
+    /// Tells why nothing came of what was asked of a run. `report` is what is told of it in JSON.
+    pub fn fail(&mut self, failure: &Failure, mut report: Value) -> Result<(), Failure> {
+        if self.code == Code::Done {
+            self.code = failure.code;
+        }
+        if self.common.global.json {
+            report["error"] = json!(failure.message);
+            print::json(&report)?;
+        }
+        print::failure(failure, self.common.tell());
+        Ok(())
+    }
+}
 
 /// The runs that `targets` means, the oldest first, each once. `deed` says what is to become of
 /// them, such as `cancelled`; whoever means many is asked.
