@@ -133,6 +133,8 @@ async fn many_are_stopped_at_once_when_that_is_meant() {
     assert!(asked.err.contains("night two") && asked.err.contains("--yes"), "{}", asked.err);
     let stray = world.run(&["runs", "cancel", "day", "--label", "x"]).await.expect(2);
     assert!(stray.err.contains("go with --all"), "{}", stray.err);
+    let bare = world.run(&[&stop[..], &["--yes", "--until", "0.1"]].concat()).await.expect(2);
+    assert!(bare.err.contains("say the unit"), "{}", bare.err);
     let done = world.run(&[&stop[..], &["--yes"]].concat()).await.expect(0);
     assert_eq!(done.out.lines().count(), 2, "{done:?}");
     assert!(done.err.ends_with("2 runs stopped\n"), "{done:?}");

@@ -69,6 +69,7 @@ pub async fn chosen(
         }
         return named(runtime, names).await;
     }
+    refuse_bare(&choice.filters)?;
     let mut filter = filter(runtime, &choice.filters, Kin::Roots).await?;
     filter.unfinished = Unfinished::Only;
     let rows = all(runtime, filter).await?;
@@ -82,6 +83,16 @@ pub async fn chosen(
         confirm(common, &rows, deed)?;
     }
     Ok(rows)
+}
+
+/// Refuses times without a unit: who means days and is understood in seconds reaches the wrong runs.
+fn refuse_bare(filters: &Filters) -> Result<(), Failure> {
+    let mut times = [&filters.since, &filters.until].into_iter().flatten();
+    match times.find(|time| time.parse::<f64>().is_ok()) {
+        None => Ok(()),
+        Some(time) => Err(Failure::usage(format!("`{}` is no time", clean_line(time, 64)))
+            .hint("say the unit, such as 10m, 2h or 7d")),
+    }
 }
 
 /// The runs of these names, each once, in this order.
