@@ -207,6 +207,25 @@ async fn a_failure_of_one_keeps_no_other_from_being_paused_or_told() {
 }
 
 #[tokio::test]
+async fn where_no_run_is_selected_json_is_an_empty_list() {
+    let world = World::saying("done").await;
+    let commands = [
+        &["runs", "cancel", "--all", "--yes", "--label", "nosuch"][..],
+        &["runs", "pause", "--all", "--yes", "--label", "nosuch"],
+        &["runs", "send", "--all", "--yes", "--label", "nosuch", "hi"],
+        &["runs", "resume", "--all"],
+    ];
+    // First without a database.
+    for _ in 0..2 {
+        for command in commands {
+            let none = world.run(&[&["--json"], command].concat()).await.expect(0);
+            assert_eq!((none.json(), none.err.as_str()), (json!([]), ""), "{command:?}");
+        }
+        world.run(&["run", "go"]).await.expect(0);
+    }
+}
+
+#[tokio::test]
 async fn a_large_tree_is_shown_in_part() {
     let parts = (0..9).map(|part| task("explore", &format!("part {part}")));
     let child = Rule::when(When::any()).reply(Reply::text("1"));

@@ -74,8 +74,10 @@ pub async fn chosen(
     filter.unfinished = Unfinished::Only;
     let rows = all(runtime, filter).await?;
     if rows.is_empty() {
-        if !common.global.quiet {
-            print::note("no such runs");
+        match common.global.json {
+            true => print::json(&json!([]))?,
+            false if common.global.quiet => {}
+            false => print::note("no such runs"),
         }
         return Ok(rows);
     }
