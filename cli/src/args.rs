@@ -240,7 +240,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-100..=100))]
     pub priority: i32,
     /// Start only if no run has this key; otherwise follow that run
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["record", "replay"])]
+    #[arg(long, value_name = "KEY", value_parser = key, conflicts_with_all = ["record", "replay"])]
     pub key: Option<String>,
     /// Store the run for the daemon to execute, print its id and return
     #[arg(long, conflicts_with_all = ["stream_json", "record", "replay", "trust"])]
@@ -500,6 +500,13 @@ fn profiles() -> impl TypedValueParser<Value = Profile> {
 
 fn network(text: &str) -> Result<Network, String> {
     Network::of(text)
+}
+
+fn key(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("the key is empty; runs that have nothing in common would share it".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 fn dollars(text: &str) -> Result<f64, String> {

@@ -21,6 +21,14 @@ pub fn age(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The same for what is removed by its age: a number without a unit may mean anything.
+pub fn age_with_unit(text: &str) -> Result<Duration, String> {
+    match text.trim().ends_with(|last: char| last.is_ascii_alphabetic()) {
+        true => age(text),
+        false => Err(format!("`{text}` is no age: say the unit, such as 30d, 2w or 12h")),
+    }
+}
+
 /// A moment, in milliseconds since 1970: an age, a day (its beginning, UTC) or a time.
 pub fn moment(text: &str) -> Result<u64, String> {
     let text = text.trim();
@@ -50,6 +58,16 @@ mod tests {
         for wrong in ["", "d", "soon", "-3d", "9999999999999d", "18446744073709551615d"] {
             assert!(age(wrong).unwrap_err().contains("is no age"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_removes_wants_a_unit() {
+        assert_eq!(age_with_unit("12h").unwrap(), age("12h").unwrap());
+        for bare in ["5", "30", "0", "1.5", " 7 ", ""] {
+            let wrong = age_with_unit(bare).unwrap_err();
+            assert!(wrong.contains("say the unit, such as 30d, 2w or 12h"), "{bare}: {wrong}");
+        }
+        assert!(age_with_unit("old").unwrap_err().contains("is no age"));
     }
 
     #[test]

@@ -51,6 +51,10 @@ impl Runtime {
         above: Option<&Above>,
     ) -> Result<Prepared, Error> {
         let config = self.config();
+        if spec.key.as_ref().is_some_and(|key| key.trim().is_empty()) {
+            let why = "the key is empty; leave it out, or say what tells this run from others";
+            return Err(Error::InvalidInput(why.to_owned()));
+        }
         let (mut agent, grant) = self.granted(run, spec, above).await?;
         let prompt = prompt(spec)?;
         let agents = self.agents_in(&spec.workspace);

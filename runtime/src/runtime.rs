@@ -215,6 +215,13 @@ pub enum Begun {
 }
 
 impl Begun {
+    /// Which run it is.
+    pub fn run(self) -> RunId {
+        match self {
+            Begun::New(run) | Begun::Found(run) => run,
+        }
+    }
+
     fn of(run: RunId, stored: Result<(), StoreError>) -> Result<Self, Error> {
         match stored {
             Ok(()) => Ok(Begun::New(run)),
@@ -288,34 +295,37 @@ impl Runtime {
     /// # Errors
     /// When the agent, model, folder or prompt cannot be used, or the store refuses.
     pub async fn start(&self, spec: RunSpec) -> Result<RunHandle, Error> {
-        self.begin(RunId::new(), spec).await
+        Ok(self.handle(self.begin(RunId::new(), spec).await?.run()))
     }
 
     /// Starts a run like [`Runtime::start`] and listens to it from its first moment on, so that
-    /// whoever shows it misses no delta.
+    /// whoever shows it misses no delta. Says whether it is new.
     ///
     /// # Errors
     /// As [`Runtime::start`].
-    pub async fn start_and_watch(&self, spec: RunSpec) -> Result<(RunHandle, Events), Error> {
+    pub async fn start_and_watch(&self, spec: RunSpec) -> Result<(Begun, Events), Error> {
         let run = RunId::new();
         let events = self.handle(run).events(Seq::ZERO);
-        let started = self.begin(run, spec).await?;
-        // Its key may have found a run that was there before.
-        let events = if started.id() == run { events } else { started.events(Seq::ZERO) };
-        Ok((started, events))
+        let begun = self.begin(run, spec).await?;
+        let events = match begun {
+            Begun::New(_) => events,
+            Begun::Found(run) => self.handle(run).events(Seq::ZERO),
+        };
+        Ok((begun, events))
     }
 
-    async fn begin(&self, run: RunId, spec: RunSpec) -> Result<RunHandle, Error> {
+    async fn begin(&self, run: RunId, spec: RunSpec) -> Result<Begun, Error> {
         let above = match &spec.parent {
             // In boxes of their own, here and where a run is prepared: most starts need none of it.
             Some(caller) => Some(Box::pin(self.above(caller)).await?),
             None => None,
         };
-        match self.begin_below(run, spec, above.as_ref()).await? {
-            Begun::New(run) => Ok(self.handle(run)),
+        let begun = self.begin_below(run, spec, above.as_ref()).await?;
+        if let Begun::Found(run) = begun {
             // Asked for again, it goes on, even where unfinished runs wait to be resumed.
-            Begun::Found(run) => Ok(self.resume(run)),
+            self.resume(run);
         }
+        Ok(begun)
     }
 
     /// Starts a run on behalf of `above`, if there is someone.

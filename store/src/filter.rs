@@ -23,7 +23,7 @@ pub struct Filter {
     pub status: Vec<Status>,
     /// Only runs that ended like this, in the word of [`posse_protocol::Outcome::kind`].
     pub outcome: Option<String>,
-    /// Whether runs are listed that nobody waits for.
+    /// Whether runs are listed that others have started and do not wait for.
     pub background: Background,
     /// Only runs made at this time or later: milliseconds since 1970, as their ids tell it.
     pub since: Option<u64>,
@@ -80,7 +80,8 @@ pub enum Background {
     /// In the background or not.
     #[default]
     All,
-    /// Only runs in the background.
+    /// Only runs in the background: others have started them. One at the top never is, whoever
+    /// executes it.
     Only,
     /// Only runs that somebody waits for, and those at the top.
     Not,

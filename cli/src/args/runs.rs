@@ -108,7 +108,7 @@ const SEND: &str = "posse runs send [OPTIONS] <RUN>... <TEXT>
 #[derive(Args)]
 pub struct PruneOptions {
     /// Only of runs that ended so long ago, such as 30d, 2w or 12h
-    #[arg(long, value_name = "AGE", value_parser = crate::time::age)]
+    #[arg(long, value_name = "AGE", value_parser = crate::time::age_with_unit)]
     pub older_than: std::time::Duration,
     /// Say which, and remove nothing
     #[arg(long)]

@@ -24,7 +24,7 @@ pub struct Filters {
     /// Only runs that ended like this
     #[arg(long, value_name = "OUTCOME", value_parser = OUTCOMES)]
     pub outcome: Option<String>,
-    /// Only runs that nobody waits for
+    /// Only runs that other runs have started and do not wait for; not those of `run --background`
     #[arg(long)]
     pub background: bool,
     /// Only runs made since then: 90s, 10m, 2h or 7d ago, or a date

@@ -21,7 +21,7 @@ pub async fn run(common: Common, options: CostOptions) -> Result<Code, Failure> 
         Some(_) => CostBy::Run,
         None => CostBy::Model,
     });
-    if !common.database()?.exists() {
+    if !common.has_database()? {
         let nothing = Costs { sums: Vec::new(), total: Spending::default(), limit: 0 };
         nothing.tell(&common, by, &[])?;
         return Ok(Code::Done);

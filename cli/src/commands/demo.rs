@@ -45,8 +45,8 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
                 let agent = config.agent.value.clone();
                 let spec = RunSpec::new(agent, PROMPT, &folder);
                 let spec = RunSpec { model: Some(MODEL.to_owned()), ..spec };
-                let (run, events) = runtime.start_and_watch(spec).await?;
-                Followee::started(run, events)
+                let (begun, events) = runtime.start_and_watch(spec).await?;
+                Followee::started(runtime.handle(begun.run()), events)
             }
         };
         follow_to_end(&runtime, &mut followee, &mut viewer).await

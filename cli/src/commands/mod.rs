@@ -24,8 +24,8 @@ pub mod webhooks;
 
 use crate::args::{AgentOptions, Global};
 use crate::environment::Environment;
-use crate::exit::Failure;
-use crate::print;
+use crate::exit::{Code, Failure};
+use crate::print::{self, Tell};
 use posse::agents::{Given, Level, Sources as AgentSources, ToolFacts};
 use posse::config::{Config, Sources};
 use posse::launch::Launcher;
@@ -65,6 +65,11 @@ impl Common {
         Ok(())
     }
 
+    /// How failures are told.
+    pub fn tell(&self) -> Tell {
+        if self.global.json { Tell::Json } else { Tell::Words }
+    }
+
     /// Where runs are kept.
     pub fn database(&self) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.global.db {
@@ -75,6 +80,28 @@ impl Common {
                 .hint("name a database with --db FILE")
         })?;
         Ok(folder.join("posse.db"))
+    }
+
+    /// True when there is a database.
+    ///
+    /// # Errors
+    /// When that cannot be told: then there may be runs that nobody sees.
+    pub fn has_database(&self) -> Result<bool, Failure> {
+        let path = self.database()?;
+        path.try_exists().map_err(|error| {
+            no_database(format!("the database {} cannot be reached: {error}", path.display()))
+        })
+    }
+
+    /// The same for whoever checks a database: one that was named has to be there.
+    pub fn has_database_to_check(&self) -> Result<bool, Failure> {
+        let has = self.has_database()?;
+        match &self.global.db {
+            Some(path) if !has => {
+                Err(no_database(format!("the database {} does not exist", path.display())))
+            }
+            _ => Ok(has),
+        }
     }
 
     /// Where settings are looked for, for work in `folder`.
@@ -212,6 +239,12 @@ impl Common {
         runtime.redactor = posse::redact::Redactor::new(secrets.iter().map(String::as_str));
         Ok(runtime)
     }
+}
+
+/// Why there is no database to look at.
+fn no_database(message: String) -> Failure {
+    Failure { code: Code::Store, message, hint: None }
+        .hint("--db names another database; `posse config` shows which one is used")
 }
 
 /// Refuses agents of the command line that cannot be used.

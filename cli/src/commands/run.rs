@@ -11,7 +11,7 @@ use crate::exit::{Code, Failure};
 use crate::view;
 use posse::config::{AutoResume, Config};
 use posse::store::{Filter, Unfinished};
-use posse::{RunId, RunRow, RunSpec, Runtime, Status};
+use posse::{Begun, RunId, RunRow, RunSpec, Runtime, Status};
 use serde_json::Value;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -71,10 +71,16 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         let why = reason(&selection, &spec, &config);
         viewer.screen.because(&selection.model, why);
         // First of all the run itself: the look at others can wait, a person does not like to.
-        let (run, events) = runtime.start_and_watch(spec).await?;
-        let (mut others, left) = take_up(&runtime, &config, &folder, run.id()).await?;
+        let (begun, events) = runtime.start_and_watch(spec).await?;
+        let (mut others, left) = take_up(&runtime, &config, &folder, begun.run()).await?;
         // A key may have found a run that nobody executes.
-        let run = runtime.resume(run.id());
+        let run = runtime.resume(begun.run());
+        if let Begun::Found(run) = begun {
+            let short = run.short();
+            let found =
+                format!("run {short} has this key already; it is followed, none is started");
+            viewer.screen.remark(&found);
+        }
         announce(&mut viewer, &others, left);
         let mut followee = Followee::started(run.clone(), events);
         let code = follow_to_end(&runtime, &mut followee, &mut viewer).await?;

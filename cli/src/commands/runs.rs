@@ -18,7 +18,7 @@ pub mod verify;
 mod watch;
 
 use super::{Common, folder};
-use crate::args::{RunsVerb, Targets};
+use crate::args::{Choice, RunsVerb, Targets};
 use crate::exit::{Code, Failure};
 use crate::print;
 use posse::{Extent, Runtime};
@@ -35,7 +35,11 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
         // are.
         _ => common.user_config()?,
     };
-    if !common.database()?.exists() {
+    let has_database = match verb {
+        RunsVerb::Verify { .. } => common.has_database_to_check()?,
+        _ => common.has_database()?,
+    };
+    if !has_database {
         return nothing_yet(&common, &verb);
     }
     let agents = common.agents(&folder, &[])?;
@@ -81,23 +85,19 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
             print::json_pretty(&json!({"runs": 0, "events": 0, "removed": 0, "damaged": []}))?;
         }
         RunsVerb::Verify { run: None } => print::note("no runs yet"),
-        RunsVerb::Clean(_) | RunsVerb::Questions { run: None } if json => {
-            print::json_pretty(&json!([]))?
-        }
-        RunsVerb::Clean(_) | RunsVerb::Questions { run: None } => print::note("no runs yet"),
         RunsVerb::Prune(_) if json => {
             print::json_pretty(&json!({"removed": false, "runs": [], "events": 0}))?;
         }
         RunsVerb::Prune(_) => print::note("no runs yet"),
-        RunsVerb::Resume { all: true, .. } if json => {}
-        RunsVerb::Resume { all: true, .. } => print::note("no runs yet"),
-        RunsVerb::Cancel(Targets { choice, .. })
-        | RunsVerb::Pause { targets: Targets { choice, .. }, .. }
-        | RunsVerb::Send { choice, .. }
-            if choice.all =>
-        {
-            print::note("no runs yet");
-        }
+        RunsVerb::Clean(_)
+        | RunsVerb::Questions { run: None }
+        | RunsVerb::Resume { all: true, .. }
+        | RunsVerb::Cancel(Targets { choice: Choice { all: true, .. }, .. })
+        | RunsVerb::Pause { targets: Targets { choice: Choice { all: true, .. }, .. }, .. }
+        | RunsVerb::Send { choice: Choice { all: true, .. }, .. } => match json {
+            true => print::json_pretty(&json!([]))?,
+            false => print::note("no runs yet"),
+        },
         _ => {
             let path = common.database()?;
             let message = format!("there are no runs yet: {} does not exist", path.display());

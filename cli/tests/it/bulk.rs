@@ -1,5 +1,6 @@
 //! Runs by label and filter, in bulk; pausing from another process; receipts; nothing left alive.
 
+use crate::records::sql;
 use crate::tree::{lead, settings, task};
 use crate::world::{LONG, World, bash, eventually, gone, lives};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
@@ -132,6 +133,8 @@ async fn many_are_stopped_at_once_when_that_is_meant() {
     assert!(asked.err.contains("night two") && asked.err.contains("--yes"), "{}", asked.err);
     let stray = world.run(&["runs", "cancel", "day", "--label", "x"]).await.expect(2);
     assert!(stray.err.contains("go with --all"), "{}", stray.err);
+    let bare = world.run(&[&stop[..], &["--yes", "--until", "0.1"]].concat()).await.expect(2);
+    assert!(bare.err.contains("say the unit"), "{}", bare.err);
     let done = world.run(&[&stop[..], &["--yes"]].concat()).await.expect(0);
     assert_eq!(done.out.lines().count(), 2, "{done:?}");
     assert!(done.err.ends_with("2 runs stopped\n"), "{done:?}");
@@ -143,6 +146,83 @@ async fn many_are_stopped_at_once_when_that_is_meant() {
     }
     let none = world.run(&["runs", "cancel", "--all", "--yes"]).await.expect(0);
     assert_eq!(none.err, "no such runs\n");
+}
+
+/// Runs that wait in the queue, and one that has ended, by their labels.
+async fn queued(labels: &[&str]) -> World {
+    let world = World::saying("done").await;
+    world.run(&["run", "--label", "ended", "go"]).await.expect(0);
+    for label in labels {
+        world.run(&["run", "--background", "--label", label, "go"]).await.expect(0);
+    }
+    world
+}
+
+#[tokio::test]
+async fn one_that_has_ended_keeps_no_other_from_being_cancelled() {
+    let world = queued(&["one", "two", "three"]).await;
+    let cancel = world.run(&["runs", "cancel", "one", "ended", "two"]).await.expect(0);
+    assert!(cancel.err.contains("has ended already: completed"), "{cancel:?}");
+    assert_eq!(cancel.out.lines().count(), 2, "{cancel:?}");
+    let json = world.run(&["runs", "cancel", "--json", "ended", "three"]).await.expect(0).lines();
+    let told: Vec<_> = json.iter().map(|it| it["told"].as_array().unwrap().len()).collect();
+    assert_eq!(told, [0, 1], "{json:#?}");
+    assert_eq!(json[0]["outcome"]["kind"], "completed");
+    assert!(rows(&world, &["--unfinished"]).await.is_empty());
+    // Nor one of which nothing is known any more but that it has ended.
+    world.run(&["runs", "prune", "--older-than", "0d"]).await.expect(0);
+    let gone = world.run(&["runs", "cancel", "--json", "ended"]).await.expect(0).json();
+    assert_eq!((&gone["outcome"], &gone["told"]), (&json!(null), &json!([])));
+}
+
+#[tokio::test]
+async fn one_that_is_damaged_keeps_no_other_from_being_cancelled() {
+    let world = queued(&["one", "two"]).await;
+    let one = rows(&world, &["--label", "one"]).await[0]["run"].as_str().unwrap().to_owned();
+    let damage = format!("UPDATE events SET body = replace(body, 'go', 'ox') WHERE run = '{one}'");
+    sql(&world, &damage).await;
+    let cancel = world.run(&["runs", "cancel", "--json", "one", "two"]).await.expect(6);
+    let lines = cancel.lines();
+    assert!(lines[0]["error"].as_str().unwrap().contains("damaged"), "{lines:#?}");
+    assert_eq!((&lines[0]["run"], &lines[0]["told"]), (&json!(one), &json!([])));
+    assert_eq!(lines[1]["outcome"]["kind"], "cancelled");
+    let again = world.run(&["runs", "cancel", "one", "two"]).await.expect(6);
+    let (damaged, ended) = ("damaged", "has ended already: cancelled");
+    assert!(again.err.contains(damaged) && again.err.contains(ended), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_failure_of_one_keeps_no_other_from_being_paused_or_told() {
+    let world = queued(&["one", "two"]).await;
+    let pause = world.run(&["runs", "pause", "ended", "one"]).await.expect(1);
+    assert!(pause.err.contains("has ended\n") && pause.err.contains("is paused;"), "{pause:?}");
+    let pause = world.run(&["runs", "pause", "--json", "one", "two"]).await.expect(1);
+    let lines = pause.lines();
+    assert!(lines[0]["error"].as_str().unwrap().contains("is paused already"), "{lines:#?}");
+    assert_eq!((&lines[0]["told"], &lines[1]["error"]), (&json!([]), &json!(null)));
+    assert_eq!(rows(&world, &["--status", "paused"]).await.len(), 2);
+    world.run(&["runs", "archive", "ended"]).await.expect(0);
+    let send = world.run(&["runs", "send", "--json", "ended", "one", "hi"]).await.expect(1).lines();
+    assert_eq!((&send[0]["sent"], &send[1]["sent"]), (&json!(false), &json!(true)));
+}
+
+#[tokio::test]
+async fn where_no_run_is_selected_json_is_an_empty_list() {
+    let world = World::saying("done").await;
+    let commands = [
+        &["runs", "cancel", "--all", "--yes", "--label", "nosuch"][..],
+        &["runs", "pause", "--all", "--yes", "--label", "nosuch"],
+        &["runs", "send", "--all", "--yes", "--label", "nosuch", "hi"],
+        &["runs", "resume", "--all"],
+    ];
+    // First without a database.
+    for _ in 0..2 {
+        for command in commands {
+            let none = world.run(&[&["--json"], command].concat()).await.expect(0);
+            assert_eq!((none.json(), none.err.as_str()), (json!([]), ""), "{command:?}");
+        }
+        world.run(&["run", "go"]).await.expect(0);
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use crate::world::{World, bash};
 use posse_testkit::{Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
+use serde_json::json;
 use std::time::Duration;
 
 /// A run that was killed while it waited for the model, which is asked again with this reply.
@@ -36,8 +37,10 @@ async fn an_interrupted_run_is_ended_by_whoever_cancels_it() {
     let cancel = world.run(&["runs", "cancel", &run]).await.expect(0);
     assert!(cancel.err.contains("cancelled by the user"), "{}", cancel.err);
     assert_eq!(world.list().await[0]["outcome"], "cancelled");
-    let again = world.run(&["runs", "cancel", &run]).await.expect(1);
-    assert!(again.err.contains("has ended"), "{}", again.err);
+    let again = world.run(&["runs", "cancel", &run]).await.expect(0);
+    assert!(again.err.contains("has ended already: cancelled by the user"), "{}", again.err);
+    let again = world.run(&["runs", "cancel", &run, "--json"]).await.expect(0).json();
+    assert_eq!((&again["outcome"]["kind"], &again["told"]), (&json!("cancelled"), &json!([])));
 }
 
 #[tokio::test]

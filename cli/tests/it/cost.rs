@@ -113,6 +113,9 @@ async fn nothing_costs_nothing_and_what_is_wrong_is_said() {
     assert!(wrong.err.contains("`whenever` is no time"), "{}", wrong.err);
     let wrong = world.run(&["runs", "prune", "--older-than", "old"]).await.expect(2);
     assert!(wrong.err.contains("`old` is no age"), "{}", wrong.err);
+    let bare = world.run(&["runs", "prune", "--older-than", "0.001"]).await.expect(2);
+    assert!(bare.err.contains("say the unit, such as 30d, 2w or 12h"), "{}", bare.err);
+    world.run(&["runs", "log", &world.only_run().await]).await.expect(0);
     world.run(&["cost", "--run", "zzzz"]).await.expect(2);
 }
 

@@ -28,6 +28,40 @@ async fn before_there_is_a_database_there_is_nothing_and_none_is_made() {
 }
 
 #[tokio::test]
+async fn a_database_that_was_named_has_to_be_there_to_be_verified() {
+    let world = World::saying("x").await;
+    for area in ["runs", "audit"] {
+        let verify = world.run(&[area, "verify", "--db", "typo.db"]).await.expect(6);
+        assert!(verify.err.contains("the database typo.db does not exist"), "{}", verify.err);
+        let verify = world.run(&[area, "verify", "--db", "typo.db", "--json"]).await.expect(6);
+        assert_eq!(verify.out, "");
+        world.run(&[area, "verify"]).await.expect(0);
+    }
+    assert_eq!(world.run(&["runs", "list", "--db", "typo.db"]).await.expect(0).out, "");
+    assert!(!world.work().join("typo.db").exists());
+}
+
+/// A folder that is none serves as one that nobody may look into, whoever runs the tests.
+#[tokio::test]
+async fn a_database_that_cannot_be_reached_is_not_taken_for_none() {
+    let world = World::saying("x").await;
+    std::fs::create_dir(world.home().join("data")).unwrap();
+    std::fs::write(world.home().join("data/posse"), "").unwrap();
+    for command in [
+        &["runs", "list"][..],
+        &["runs", "verify"],
+        &["cost"],
+        &["audit", "list"],
+        &["audit", "verify"],
+        &["webhooks", "deliveries"],
+    ] {
+        let exit = world.run(command).await.expect(6);
+        assert!(exit.err.contains("posse.db cannot be reached: Not a directory"), "{}", exit.err);
+        assert_eq!(exit.out, "");
+    }
+}
+
+#[tokio::test]
 async fn runs_are_listed_newest_first_filtered_and_in_pages() {
     let script = Script::new()
         .rule(Rule::when(When::any().last_user_contains("fail")).reply(Reply::error(400, "no")))

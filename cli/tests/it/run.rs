@@ -146,8 +146,25 @@ async fn the_same_key_follows_the_first_run() {
     let first = world.run(&["run", "--json", "--key", "k1", "x"]).await.expect(0).json();
     let again = world.run(&["run", "--key", "k1", "something else"]).await.expect(0);
     assert_eq!(again.out, "only once\n");
+    let remark = "has this key already; it is followed";
+    assert!(again.err.contains(remark), "{}", again.err);
+    let quiet = world.run(&["run", "--quiet", "--key", "k1", "x"]).await.expect(0);
+    assert_eq!((quiet.out.as_str(), quiet.err.as_str()), ("only once\n", ""));
+    let json = world.run(&["run", "--json", "--key", "k1", "x"]).await.expect(0);
+    assert_eq!((&json.json()["text"], json.err.as_str()), (&"only once".into(), ""));
     assert_eq!(world.fake.count(), 1, "the model was asked once");
     assert_eq!(world.only_run().await, first["run"]);
+}
+
+#[tokio::test]
+async fn an_empty_key_is_none() {
+    let world = World::saying("never").await;
+    for key in ["", " "] {
+        let refused = world.run(&["run", "--key", key, "x"]).await.expect(2);
+        assert!(refused.err.contains("'--key <KEY>': the key is empty"), "{}", refused.err);
+        world.run(&["run", "--background", "--key", key, "x"]).await.expect(2);
+    }
+    assert!(!world.database().exists());
 }
 
 #[tokio::test]

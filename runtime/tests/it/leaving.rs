@@ -50,6 +50,15 @@ async fn what_is_wrong_with_a_run_is_said_before_it_is_left_to_others() {
     let caller = posse::protocol::Caller::of_run(posse::RunId::new());
     let below = RunSpec { parent: Some(caller), ..bench.spec("x") };
     assert!(matches!(bench.runtime.enqueue(below).await, Err(Error::InvalidInput(_))));
+    for key in ["", " \n"] {
+        let blank = RunSpec { key: Some(key.to_owned()), ..bench.spec("x") };
+        let refused = [
+            bench.runtime.enqueue(blank.clone()).await.err(),
+            bench.runtime.start(blank).await.err(),
+        ];
+        let is_told = |it: &Option<Error>| matches!(it, Some(Error::InvalidInput(why)) if why.contains("key"));
+        assert!(refused.iter().all(is_told), "{refused:?}");
+    }
     assert!(bench.runtime.list(&Default::default()).await.unwrap().is_empty());
 }
 

@@ -2,7 +2,7 @@
 //! have stopped, and says whom that reached.
 
 use super::super::Common;
-use super::targets;
+use super::targets::{self, Course};
 use crate::args::Targets;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
@@ -10,37 +10,48 @@ use crate::print;
 use crate::screen::line::label;
 use crate::view;
 use posse::protocol::CancelScope;
-use posse::{Outcome, Receipt, RunId, Runtime, Told};
+use posse::{Outcome, Receipt, RunId, RunRow, Runtime, Told};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 
 pub async fn run(common: &Common, runtime: &Runtime, wanted: &Targets) -> Result<Code, Failure> {
     let rows = targets::of(common, runtime, wanted, "cancelled").await?;
+    let mut course = Course::new(common);
     let mut receipts: Vec<Receipt> = Vec::new();
+    let mut ended: Vec<&RunRow> = Vec::new();
     let mut reached: HashSet<RunId> = HashSet::new();
     // All are told before any is waited for.
     for row in &rows {
-        if !reached.contains(&row.id) {
-            let receipt = match runtime.cancel(row.id, "the user", CancelScope::Run).await {
-                // One of many that has come to its end meanwhile is no failure.
-                Err(posse::Error::NotNow { .. }) if wanted.choice.all => continue,
-                receipt => receipt?,
-            };
-            reached.extend(receipt.told.iter().map(|told| told.run));
-            receipts.push(receipt);
+        if reached.contains(&row.id) {
+            continue;
         }
+        match runtime.cancel(row.id, "the user", CancelScope::Run).await {
+            Ok(receipt) => {
+                reached.extend(receipt.told.iter().map(|told| told.run));
+                receipts.push(receipt);
+            }
+            // That is what was asked for. One of many has come to it meanwhile.
+            Err(posse::Error::NotNow { .. }) if wanted.choice.all => {}
+            Err(posse::Error::NotNow { .. }) => ended.push(row),
+            Err(error) => course.fail(&error.into(), nothing(row.id, None))?,
+        }
+    }
+    for row in ended {
+        tell_ended(common, runtime, row).await?;
     }
     let mut stopped = 0;
     for receipt in &receipts {
-        wait(runtime, receipt).await?;
+        match stop(runtime, receipt).await {
+            Ok((outcome, all)) => tell(common, receipt, &outcome, &all)?,
+            Err(failure) => course.fail(&failure, nothing(receipt.run, None))?,
+        }
         stopped += receipt.told.len() as u64;
-        tell(common, runtime, receipt).await?;
     }
     if receipts.len() > 1 && !common.global.quiet && !common.global.json {
         print::note(format!("{} stopped", view::count(stopped, "run")));
     }
-    Ok(Code::Done)
+    Ok(course.code)
 }
 
 /// Stops `run`. Returns how it ended and whom that reached.
@@ -65,25 +76,59 @@ struct Stopped<'a> {
     outcome: Outcome,
 }
 
-async fn tell(common: &Common, runtime: &Runtime, receipt: &Receipt) -> Result<(), Failure> {
+/// Waits until all that were told have stopped. Returns how the run ended, and each of them.
+async fn stop<'r>(
+    runtime: &Runtime,
+    receipt: &'r Receipt,
+) -> Result<(Outcome, Vec<Stopped<'r>>), Failure> {
+    wait(runtime, receipt).await?;
     let outcome = runtime.handle(receipt.run).outcome().await?;
     let mut stopped = Vec::with_capacity(receipt.told.len());
     for told in &receipt.told {
         stopped.push(Stopped { told, outcome: runtime.handle(told.run).outcome().await? });
     }
+    Ok((outcome, stopped))
+}
+
+fn tell(
+    common: &Common,
+    receipt: &Receipt,
+    outcome: &Outcome,
+    stopped: &[Stopped<'_>],
+) -> Result<(), Failure> {
     if common.global.json {
         return print::json(&json!({"run": receipt.run, "outcome": outcome, "told": stopped}));
     }
     if common.global.quiet {
         return Ok(());
     }
-    print::note(told_line(&outcome, receipt));
-    for Stopped { told, outcome } in &stopped {
+    print::note(told_line(outcome, receipt));
+    for Stopped { told, outcome } in stopped {
         let (agent, label) = (clean_line(&told.agent, 64), label(&told.label));
         let (run, word, before) = (told.run.short(), outcome.kind(), told.before);
         print::line(format!("{run}  {word:11}  was {before:11}  [{agent}] {label}"))?;
     }
     Ok(())
+}
+
+/// Tells of a run that had ended before, and so had all below it.
+async fn tell_ended(common: &Common, runtime: &Runtime, row: &RunRow) -> Result<(), Failure> {
+    // How is not known any more if its log was removed.
+    let outcome = runtime.handle(row.id).outcome().await.ok();
+    if common.global.json {
+        return print::json(&nothing(row.id, outcome));
+    }
+    if !common.global.quiet {
+        let how = outcome.map_or_else(|| row.note.clone(), |outcome| outcome.to_string());
+        let (run, how) = (row.id.short(), clean_line(&how, 200));
+        print::note(format!("run {run} has ended already: {how}"));
+    }
+    Ok(())
+}
+
+/// What is told of a run by which nobody was reached.
+fn nothing(run: RunId, outcome: Option<Outcome>) -> Value {
+    json!({"run": run, "outcome": outcome, "told": []})
 }
 
 /// What is told of a run that was stopped.

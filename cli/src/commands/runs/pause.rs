@@ -1,7 +1,7 @@
 //! `posse runs pause`: lets runs rest after their present step, wherever they are executed.
 
 use super::super::Common;
-use super::targets;
+use super::targets::{self, Course};
 use crate::args::Targets;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
@@ -9,6 +9,7 @@ use crate::print;
 use crate::screen::line::label;
 use crate::view;
 use posse::{Error, Extent, Receipt, RunId, Runtime, Status};
+use serde_json::json;
 use std::collections::HashSet;
 
 pub async fn run(
@@ -18,19 +19,22 @@ pub async fn run(
     extent: Extent,
 ) -> Result<Code, Failure> {
     let rows = targets::of(common, runtime, wanted, "paused").await?;
+    let mut course = Course::new(common);
     let mut reached: HashSet<RunId> = HashSet::new();
     for row in &rows {
         if reached.contains(&row.id) {
             continue;
         }
-        let receipt = match runtime.pause(row.id, "the user", extent).await {
-            Err(Error::NotNow { .. }) if wanted.choice.all => continue,
-            receipt => receipt?,
-        };
-        reached.extend(receipt.told.iter().map(|told| told.run));
-        tell(common, &receipt)?;
+        match runtime.pause(row.id, "the user", extent).await {
+            Ok(receipt) => {
+                reached.extend(receipt.told.iter().map(|told| told.run));
+                tell(common, &receipt)?;
+            }
+            Err(Error::NotNow { .. }) if wanted.choice.all => {}
+            Err(error) => course.fail(&error.into(), json!({"run": row.id, "told": []}))?,
+        }
     }
-    Ok(Code::Done)
+    Ok(course.code)
 }
 
 fn tell(common: &Common, receipt: &Receipt) -> Result<(), Failure> {

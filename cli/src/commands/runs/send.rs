@@ -1,12 +1,12 @@
 //! `posse runs send`: says something to runs and leaves it to others to execute them.
 
 use super::super::Common;
-use super::targets;
+use super::targets::{self, Course};
 use crate::args::Choice;
 use crate::exit::{Code, Failure};
 use crate::print;
 use posse::{RunRow, Runtime, Status};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub async fn run(
     common: &Common,
@@ -29,21 +29,30 @@ pub async fn run(
         }
         _ => {}
     }
-    for row in targets::chosen(common, runtime, names, choice, "told").await? {
-        match later {
-            true => runtime.post_later(row.id, text.as_str()).await?,
-            false => runtime.post(row.id, text.as_str()).await?,
-        }
-        let daemon = common.daemon().await;
-        tell(common, &row, later, daemon.is_some())?;
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the message is empty; say something"));
     }
-    Ok(Code::Done)
+    let mut course = Course::new(common);
+    for row in targets::chosen(common, runtime, names, choice, "told").await? {
+        let sent = match later {
+            true => runtime.post_later(row.id, text.as_str()).await,
+            false => runtime.post(row.id, text.as_str()).await,
+        };
+        match sent {
+            Ok(()) => tell(common, &row, later, common.daemon().await.is_some())?,
+            Err(error) => course.fail(&error.into(), report(&row, false))?,
+        }
+    }
+    Ok(course.code)
+}
+
+fn report(row: &RunRow, sent: bool) -> Value {
+    json!({"run": row.id, "sent": sent, "running": row.status == Status::Running})
 }
 
 fn tell(common: &Common, row: &RunRow, later: bool, has_daemon: bool) -> Result<(), Failure> {
-    let is_running = row.status == Status::Running;
     if common.global.json {
-        return print::json(&json!({"run": row.id, "sent": true, "running": is_running}));
+        return print::json(&report(row, true));
     }
     if common.global.quiet {
         return Ok(());

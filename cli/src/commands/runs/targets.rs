@@ -10,12 +10,39 @@ use crate::screen::line::label;
 use crate::view;
 use posse::store::{Background, Filter, Kin, Label, Unfinished};
 use posse::{RunRow, Runtime};
+use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal, stdin};
 
 /// Rows of a page.
 const PAGE: usize = 1_000;
 /// Runs that are shown before somebody says yes.
 const SHOWN: usize = 10;
+
+/// How it goes with several runs: what fails with one is told, and keeps nobody from the others.
+pub struct Course<'c> {
+    common: &'c Common,
+    /// That of the first failure.
+    pub code: Code,
+}
+
+impl<'c> Course<'c> {
+    pub fn new(common: &'c Common) -> Self {
+        Course { common, code: Code::Done }
+    }
+
+    /// Tells why nothing came of what was asked of a run. `report` is what is told of it in JSON.
+    pub fn fail(&mut self, failure: &Failure, mut report: Value) -> Result<(), Failure> {
+        if self.code == Code::Done {
+            self.code = failure.code;
+        }
+        if self.common.global.json {
+            report["error"] = json!(failure.message);
+            print::json(&report)?;
+        }
+        print::failure(failure, self.common.tell());
+        Ok(())
+    }
+}
 
 /// The runs that `targets` means, the oldest first, each once. `deed` says what is to become of
 /// them, such as `cancelled`; whoever means many is asked.
@@ -42,12 +69,15 @@ pub async fn chosen(
         }
         return named(runtime, names).await;
     }
+    refuse_bare(&choice.filters)?;
     let mut filter = filter(runtime, &choice.filters, Kin::Roots).await?;
     filter.unfinished = Unfinished::Only;
     let rows = all(runtime, filter).await?;
     if rows.is_empty() {
-        if !common.global.quiet {
-            print::note("no such runs");
+        match common.global.json {
+            true => print::json(&json!([]))?,
+            false if common.global.quiet => {}
+            false => print::note("no such runs"),
         }
         return Ok(rows);
     }
@@ -55,6 +85,16 @@ pub async fn chosen(
         confirm(common, &rows, deed)?;
     }
     Ok(rows)
+}
+
+/// Refuses times without a unit: who means days and is understood in seconds reaches the wrong runs.
+fn refuse_bare(filters: &Filters) -> Result<(), Failure> {
+    let mut times = [&filters.since, &filters.until].into_iter().flatten();
+    match times.find(|time| time.parse::<f64>().is_ok()) {
+        None => Ok(()),
+        Some(time) => Err(Failure::usage(format!("`{}` is no time", clean_line(time, 64)))
+            .hint("say the unit, such as 10m, 2h or 7d")),
+    }
 }
 
 /// The runs of these names, each once, in this order.

@@ -52,7 +52,8 @@ impl Tree {
         let meter = Meter::start();
         let mut updates = 0;
         let run = if self.watch {
-            let (run, events) = runtime.start_and_watch(spec).await?;
+            let (begun, events) = runtime.start_and_watch(spec).await?;
+            let run = runtime.handle(begun.run());
             let mut tree = TreeEvents::new(run.clone(), events);
             while let Some(update) = tree.next().await {
                 let (_, Update::Event(_) | Update::Delta(_)) = update?;
