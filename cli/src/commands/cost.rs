@@ -16,7 +16,8 @@ use serde_json::json;
 
 pub async fn run(common: Common, options: CostOptions) -> Result<Code, Failure> {
     let folder = folder(None)?;
-    let config = common.config(&folder)?;
+    // What was spent is told in any folder, whatever its settings are.
+    let config = common.user_config()?;
     let by = options.by.unwrap_or(match options.run {
         Some(_) => CostBy::Run,
         None => CostBy::Model,
