@@ -114,3 +114,21 @@ async fn a_question_can_be_left_and_answered_from_another_process() {
     let none = world.run(&["runs", "questions"]).await.expect(0);
     assert!(none.err.contains("nobody asks"), "{none:?}");
 }
+
+#[tokio::test]
+async fn a_question_that_is_answered_elsewhere_is_withdrawn_and_the_run_followed_to_its_end() {
+    for (command, note, code, written) in [
+        (&["answer", "h", "--once"][..], "answered elsewhere", "code 0", "written\n"),
+        (&["answer", "h", "--no", "not now"], "answered elsewhere", "code 0", ""),
+        (&["cancel", "h"], "no longer asked", "code 3", ""),
+    ] {
+        let world = World::new(script()).await;
+        let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+        terminal.enter("posse run --label h --mode ask one; echo code $?").await;
+        terminal.shows("allow it?").await;
+        world.run(&[&["runs"], command].concat()).await.expect(0);
+        let screen = terminal.shows(code).await;
+        assert!(screen.contains(note), "{command:?}: {screen}");
+        assert_eq!(world.read("b.txt"), written, "{command:?}");
+    }
+}
