@@ -1,12 +1,13 @@
 //! Asking the person at the terminal about calls of runs.
 
 use super::Common;
+use super::rest::is_open;
 use crate::clean::{clean_line, exact};
 use crate::exit::Failure;
 use crate::print;
 use crate::signals::{Signal, Signals};
 use posse::protocol::{Approval, ApprovalGiven, Event};
-use posse::{Question, RunId, Runtime, Update};
+use posse::{Question, RunId, RunRow, Runtime, Update};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 use std::fs::File;
@@ -110,6 +111,29 @@ async fn withdrawn(runtime: &Runtime, question: &Question) -> Result<&'static st
         }
     }
     Ok("no longer asked")
+}
+
+/// The first thing that one of `rows` asks and nobody has answered.
+pub async fn first_asked<'r>(
+    runtime: &Runtime,
+    rows: impl IntoIterator<Item = &'r RunRow>,
+) -> Result<Option<Question>, Failure> {
+    // A question that went with an interrupted turn is still counted in the row.
+    for row in rows.into_iter().filter(|row| row.asks > 0 && is_open(row)) {
+        if let Some(question) = runtime.questions_of(row.id).await?.into_iter().next() {
+            return Ok(Some(question));
+        }
+    }
+    Ok(None)
+}
+
+/// What is told of `run`, which cannot go on without an answer, where nobody can be asked.
+pub fn waits_for_answer(run: RunId, question: &Question) -> Failure {
+    let (run, asking) = (run.short(), question.run.short());
+    Failure::internal(format!("run {run} waits for an answer")).hint(format!(
+        "`posse runs questions {run}` shows what is asked; `posse runs answer {asking} --once` \
+         allows it, `--no` does not"
+    ))
 }
 
 /// Stores an answer; one that holds always is written to the settings first.

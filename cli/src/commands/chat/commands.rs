@@ -175,7 +175,7 @@ impl Chat<'_> {
         let family = Family::of(self.runtime, &row).await?;
         let held = resume::is_held(&family, &row, Extent::Subtree);
         if !held {
-            resume::refuse(&row, family.standing(&row), text)?;
+            resume::check(self.runtime, &family, &row, text, viewer).await?;
         }
         self.runtime.check_model(&row.model)?;
         let own = viewer.turn_to_another(self.common);
