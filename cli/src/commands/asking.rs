@@ -1,12 +1,13 @@
 //! Asking the person at the terminal about calls of runs.
 
 use super::Common;
+use super::rest::is_open;
 use crate::clean::{clean_line, exact};
 use crate::exit::Failure;
 use crate::print;
 use crate::signals::{Signal, Signals};
-use posse::protocol::Approval;
-use posse::{Question, RunId, Runtime};
+use posse::protocol::{Approval, ApprovalGiven, Event};
+use posse::{Question, RunId, RunRow, Runtime, Update};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 use std::fs::File;
@@ -61,21 +62,78 @@ impl Asker {
             let Some(question) = questions.first() else { return Ok(Replied::Answered) };
             forget_typed();
             print::note(put(question, self.settings.as_deref().map(|it| it.display().to_string())));
-            let answer = loop {
-                print::note_piece("  allow it? ");
-                let line = tokio::select! {
-                    line = read_line() => line,
-                    signal = signals.next() => return Ok(Replied::Signal(signal)),
-                };
-                let Some(line) = line else { return Ok(Replied::Gone) };
-                match understood(&line, question) {
-                    Some(answer) => break answer,
-                    None => print::note("  y, r, a or n; after n, why"),
+            let answer = tokio::select! {
+                biased;
+                signal = signals.next() => return Ok(Replied::Signal(signal)),
+                answer = answer_to(question) => answer,
+                why = withdrawn(runtime, question) => {
+                    print::note(format!("\n  {}", why?));
+                    forget_typed();
+                    continue;
                 }
             };
+            let Some(answer) = answer else { return Ok(Replied::Gone) };
             give(runtime, question, answer, self.settings.as_deref()).await?;
         }
     }
+}
+
+/// What the person says about `question`, who is asked until it is understood; nothing when the
+/// input has ended.
+async fn answer_to(question: &Question) -> Option<Approval> {
+    loop {
+        print::note_piece("  allow it? ");
+        match understood(&read_line().await?, question) {
+            Some(answer) => return Some(answer),
+            None => print::note("  y, r, a or n; after n, why"),
+        }
+    }
+}
+
+/// Waits until `question` needs no answer from here any more, and says why.
+async fn withdrawn(runtime: &Runtime, question: &Question) -> Result<&'static str, Failure> {
+    let Question { run, asked, .. } = question;
+    let row = runtime.find(&run.to_string()).await?;
+    let mut events = runtime.handle(*run).events(row.last_seq);
+    // What happened up to that row is in no event to come.
+    while runtime.questions(Some(row.root)).await?.contains(question) {
+        let event = loop {
+            match events.next().await.transpose()? {
+                Some(Update::Delta(_)) => {}
+                Some(Update::Event(record)) => break record.event,
+                None => return Ok("no longer asked"),
+            }
+        };
+        let answers =
+            |given: &ApprovalGiven| given.call == asked.call && given.digest == asked.digest;
+        if matches!(&event, Event::ApprovalGiven(given) if answers(given)) {
+            return Ok("answered elsewhere");
+        }
+    }
+    Ok("no longer asked")
+}
+
+/// The first thing that one of `rows` asks and nobody has answered.
+pub async fn first_asked<'r>(
+    runtime: &Runtime,
+    rows: impl IntoIterator<Item = &'r RunRow>,
+) -> Result<Option<Question>, Failure> {
+    // A question that went with an interrupted turn is still counted in the row.
+    for row in rows.into_iter().filter(|row| row.asks > 0 && is_open(row)) {
+        if let Some(question) = runtime.questions_of(row.id).await?.into_iter().next() {
+            return Ok(Some(question));
+        }
+    }
+    Ok(None)
+}
+
+/// What is told of `run`, which cannot go on without an answer, where nobody can be asked.
+pub fn waits_for_answer(run: RunId, question: &Question) -> Failure {
+    let (run, asking) = (run.short(), question.run.short());
+    Failure::internal(format!("run {run} waits for an answer")).hint(format!(
+        "`posse runs questions {run}` shows what is asked; `posse runs answer {asking} --once` \
+         allows it, `--no` does not"
+    ))
 }
 
 /// Stores an answer; one that holds always is written to the settings first.

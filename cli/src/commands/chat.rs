@@ -120,9 +120,9 @@ async fn converse(
 ) -> Result<Code, Failure> {
     let runtime = chat.runtime;
     // A new session says what it is; a resumed one may be in the middle of a turn.
-    if turn(runtime, session, viewer).await? == Turn::Leave {
+    let Turn::Over(mut code) = turn(runtime, session, viewer).await? else {
         return Ok(Code::Interrupted);
-    }
+    };
     // Something has come that was not shown yet.
     let mut waiting = false;
     loop {
@@ -143,7 +143,7 @@ async fn converse(
                 print::note("(Ctrl-D or /quit leaves)");
                 continue;
             }
-            Line::End => return leave(chat, session, viewer).await,
+            Line::End => return leave(chat, session, viewer, code).await,
             Line::Unreadable(reason) => {
                 return Err(Failure::usage(format!("cannot read the input: {reason}")));
             }
@@ -152,15 +152,15 @@ async fn converse(
         let text = match Meaning::of(&line) {
             Meaning::Nothing if std::mem::take(&mut waiting) => {
                 match turn(runtime, session, viewer).await? {
-                    Turn::Over => continue,
+                    Turn::Over(_) => continue,
                     Turn::Leave => return Ok(Code::Interrupted),
                 }
             }
             Meaning::Nothing => continue,
             Meaning::Say(text) => text,
-            Meaning::Command(Command::Quit) => return leave(chat, session, viewer).await,
+            Meaning::Command(Command::Quit) => return leave(chat, session, viewer, code).await,
             Meaning::Command(command) => match chat.obey(command, viewer).await? {
-                Turn::Over => continue,
+                Turn::Over(_) => continue,
                 Turn::Leave => return Ok(Code::Interrupted),
             },
             Meaning::Unknown(word) => {
@@ -174,24 +174,27 @@ async fn converse(
         };
         waiting = false;
         runtime.send(chat.session, text).await?;
-        if turn(runtime, session, viewer).await? == Turn::Leave {
-            return Ok(Code::Interrupted);
-        }
+        code = match turn(runtime, session, viewer).await? {
+            Turn::Over(code) => code,
+            Turn::Leave => return Ok(Code::Interrupted),
+        };
         deck.check()?;
     }
 }
 
 /// The input has ended. A pipe waits for what is at work in the background: nobody could ask for it
-/// later. A person is told that it goes on when the chat does.
+/// later, and ends with the `code` of its last turn. A person has read how each turn ended, and is
+/// told that what is at work goes on when the chat does.
 async fn leave(
     chat: &Chat<'_>,
     session: &mut Followee,
     viewer: &mut Viewer,
+    mut code: Code,
 ) -> Result<Code, Failure> {
     loop {
         let row = chat.runtime.find(&chat.session.to_string()).await?;
         if row.expects == 0 {
-            return Ok(Code::Done);
+            return Ok(if lines::is_interactive() { Code::Done } else { code });
         }
         if lines::is_interactive() {
             let tasks = if row.expects == 1 { "task is" } else { "tasks are" };
@@ -205,15 +208,17 @@ async fn leave(
             told = session.told() => told?,
             _ = viewer.signals.next() => return Ok(Code::Interrupted),
         }
-        if turn(chat.runtime, session, viewer).await? == Turn::Leave {
-            return Ok(Code::Interrupted);
-        }
+        code = match turn(chat.runtime, session, viewer).await? {
+            Turn::Over(code) => code,
+            Turn::Leave => return Ok(Code::Interrupted),
+        };
     }
 }
 
-#[derive(PartialEq)]
 enum Turn {
-    Over,
+    /// It ended, with this code.
+    Over(Code),
+    /// The chat is to be left.
     Leave,
 }
 
@@ -224,15 +229,15 @@ async fn turn(
     viewer: &mut Viewer,
 ) -> Result<Turn, Failure> {
     let mut interrupted = false;
-    loop {
+    let code = loop {
         match viewer.follow(runtime, session, Until::Rest).await? {
-            Followed::Rests(_) => break,
+            Followed::Rests(_) => break Code::Done,
             Followed::Ended(outcome) => {
                 if !outcome.is_completed() && viewer.form == Form::Screen {
                     viewer.screen.end_turn()?;
                     print::note(format!("✗ {}", clean_line(&outcome.to_string(), 600)));
                 }
-                break;
+                break Code::of(&outcome);
             }
             Followed::Signal(Signal::Interrupt) if interrupted => {
                 viewer.screen.remark("still stopping; Ctrl-D leaves when it has");
@@ -248,7 +253,7 @@ async fn turn(
             }
             Followed::Signal(_) => return Ok(Turn::Leave),
         }
-    }
+    };
     viewer.end_turn()?;
-    Ok(Turn::Over)
+    Ok(Turn::Over(code))
 }

@@ -1,7 +1,7 @@
 //! Following runs until they end or rest, or until a signal asks to stop.
 
 use super::Common;
-use super::asking::{Asker, Replied};
+use super::asking::{Asker, Replied, first_asked};
 use super::rest::{is_open, settled};
 use super::runs::PAGE;
 use crate::clean::clean_line;
@@ -57,6 +57,8 @@ pub struct Followee {
     ahead: VecDeque<(RunId, Update)>,
     /// The epoch of this process's claim to it, once it was seen to execute it.
     claim: Option<u64>,
+    /// It may have asked something before it was followed, which no event to come tells.
+    may_ask: bool,
 }
 
 /// How far a run and those at work below it were told.
@@ -69,20 +71,24 @@ impl Followee {
     /// Follows `run` from its beginning on.
     pub fn new(run: RunHandle) -> Self {
         let events = run.tree_events(Seq::ZERO);
-        Followee { events, run, shown: Seq::ZERO, ahead: VecDeque::new(), claim: None }
+        Followee::from(run, events, Seq::ZERO)
     }
 
     /// Follows a run that was only just started, and `events` of it from its beginning on.
     pub fn started(run: RunHandle, events: Events) -> Self {
         let events = TreeEvents::new(run.clone(), events);
-        Followee { events, run, shown: Seq::ZERO, ahead: VecDeque::new(), claim: None }
+        Followee::from(run, events, Seq::ZERO)
     }
 
     /// Follows `run` from where it was told.
     pub fn again(run: RunHandle, recalled: Recalled) -> Self {
         let mut events = run.tree_events(recalled.after);
         recalled.below.into_iter().for_each(|(run, after)| events.include(run, after));
-        Followee { events, run, shown: recalled.after, ahead: VecDeque::new(), claim: None }
+        Followee { may_ask: true, ..Followee::from(run, events, recalled.after) }
+    }
+
+    fn from(run: RunHandle, events: TreeEvents, shown: Seq) -> Self {
+        Followee { run, events, shown, ahead: VecDeque::new(), claim: None, may_ask: false }
     }
 
     /// Waits until the run, which nobody follows now, has been told that one below it has ended.
@@ -239,20 +245,24 @@ impl Viewer {
         followee.claim = None;
         let mut ticks = tokio::time::interval(Duration::from_millis(100));
         let mut checks = tokio::time::interval(Duration::from_secs(1));
+        if std::mem::take(&mut followee.may_ask)
+            && let Some(signal) = self.ask(runtime, run.id()).await?
+        {
+            return Ok(Followed::Signal(signal));
+        }
         loop {
             followee.claim = followee.claim.max(run.executed_here());
             // What happened before the rest is shown before it is believed.
             if let Some(row) = rested.take_if(|row| row.last_seq <= followee.shown) {
                 self.settle(&run).await?;
-                if row.asks > 0 && self.asker.is_some() {
-                    match self.ask(runtime, run.id()).await? {
-                        Replied::Answered => {
-                            looking = true;
-                            rest.set(settled(&run));
-                            continue;
-                        }
-                        Replied::Signal(signal) => return Ok(Followed::Signal(signal)),
-                        Replied::Gone => self.asker = None,
+                if self.asker.is_some() && first_asked(runtime, [&row]).await?.is_some() {
+                    if let Some(signal) = self.ask(runtime, run.id()).await? {
+                        return Ok(Followed::Signal(signal));
+                    }
+                    if self.asker.is_some() {
+                        looking = true;
+                        rest.set(settled(&run));
+                        continue;
                     }
                 }
                 match until {
@@ -288,12 +298,8 @@ impl Viewer {
                 return Ok(Followed::Ended(outcome));
             }
             let asks = matches!(&update, Update::Event(it) if is_question(&it.event));
-            if asks && self.asker.is_some() {
-                match self.ask(runtime, run.id()).await? {
-                    Replied::Answered => {}
-                    Replied::Signal(signal) => return Ok(Followed::Signal(signal)),
-                    Replied::Gone => self.asker = None,
-                }
+            if asks && let Some(signal) = self.ask(runtime, run.id()).await? {
+                return Ok(Followed::Signal(signal));
             }
             if about == run.id() && !looking && rested.is_none() {
                 looking = true;
@@ -302,12 +308,23 @@ impl Viewer {
         }
     }
 
-    /// Asks what the tree of `run` wants to know.
-    async fn ask(&mut self, runtime: &Runtime, run: RunId) -> Result<Replied, Failure> {
+    /// True when there is somebody who answers what runs ask.
+    pub fn can_ask(&self) -> bool {
+        self.asker.is_some()
+    }
+
+    /// Asks what the tree of `run` wants to know, if there is somebody. Returns the signal that came
+    /// instead of an answer.
+    async fn ask(&mut self, runtime: &Runtime, run: RunId) -> Result<Option<Signal>, Failure> {
+        let Some(asker) = &self.asker else { return Ok(None) };
         self.screen.pause();
-        match &self.asker {
-            Some(asker) => asker.ask(runtime, run, &mut self.signals).await,
-            None => Ok(Replied::Gone),
+        match asker.ask(runtime, run, &mut self.signals).await? {
+            Replied::Answered => Ok(None),
+            Replied::Signal(signal) => Ok(Some(signal)),
+            Replied::Gone => {
+                self.asker = None;
+                Ok(None)
+            }
         }
     }
 

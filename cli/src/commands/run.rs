@@ -1,5 +1,6 @@
 //! `posse run`: one task, one answer.
 
+use super::asking::{first_asked, waits_for_answer};
 use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
 use super::rest::{has_work, heads, rested};
@@ -109,6 +110,9 @@ pub async fn follow_to_end(
             Ok(Code::Interrupted)
         }
         Followed::Rests(row) => {
+            if let Some(question) = first_asked(runtime, [&*row]).await? {
+                return Err(waits_for_answer(row.id, &question));
+            }
             viewer.screen.note(&format!("run {} waits; see `posse runs show`", row.id.short()));
             Ok(Code::Done)
         }

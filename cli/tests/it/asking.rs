@@ -1,6 +1,7 @@
 //! Asking the person at the terminal, and answering from elsewhere.
 
 use crate::tmux::Terminal;
+use crate::tree::{lead, task};
 use crate::world::{World, eventually};
 use posse_testkit::{Conversation, Reply, Script, When};
 use serde_json::json;
@@ -113,4 +114,87 @@ async fn a_question_can_be_left_and_answered_from_another_process() {
     assert_eq!(world.read("b.txt"), "written\n");
     let none = world.run(&["runs", "questions"]).await.expect(0);
     assert!(none.err.contains("nobody asks"), "{none:?}");
+}
+
+#[tokio::test]
+async fn a_question_that_is_answered_elsewhere_is_withdrawn_and_the_run_followed_to_its_end() {
+    for (command, note, code, written) in [
+        (&["answer", "h", "--once"][..], "answered elsewhere", "code 0", "written\n"),
+        (&["answer", "h", "--no", "not now"], "answered elsewhere", "code 0", ""),
+        (&["cancel", "h"], "no longer asked", "code 3", ""),
+    ] {
+        let world = World::new(script()).await;
+        let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+        terminal.enter("posse run --label h --mode ask one; echo code $?").await;
+        terminal.shows("allow it?").await;
+        world.run(&[&["runs"], command].concat()).await.expect(0);
+        let screen = terminal.shows(code).await;
+        assert!(screen.contains(note), "{command:?}: {screen}");
+        assert_eq!(world.read("b.txt"), written, "{command:?}");
+    }
+}
+
+/// Goes on with the run `h`, which asks again, and says yes.
+async fn resumed_and_allowed(terminal: &Terminal) {
+    terminal.enter("clear").await;
+    let is_asked = async || terminal.screen().await.contains("allow it?");
+    eventually("the old question is gone", async || !is_asked().await).await;
+    terminal.enter("posse runs resume h; echo again $?").await;
+    terminal.shows("allow it?").await;
+    terminal.enter("y").await;
+    terminal.shows("again 0").await;
+}
+
+#[tokio::test]
+async fn a_run_that_was_left_at_its_question_is_resumed_and_asks_again() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run --label h --mode ask one; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.press("C-c").await;
+    terminal.shows("code 130").await;
+    for arguments in [&["runs", "resume", "h"][..], &["runs", "resume", "h", "--json"]] {
+        let nobody = world.run(arguments).await.expect(1);
+        for part in ["waits for an answer", "`posse runs questions ", "`posse runs answer "] {
+            assert!(nobody.err.contains(part), "{part}: {nobody:?}");
+        }
+    }
+    resumed_and_allowed(&terminal).await;
+    assert_eq!(world.read("b.txt"), "written\n");
+}
+
+#[tokio::test]
+async fn what_a_run_below_asks_is_asked_again_when_the_one_above_is_resumed() {
+    let world = World::new(script().conversation(lead([task("general-purpose", "one")]))).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run --label h --mode ask 'lead them'; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.press("C-c").await;
+    terminal.shows("code 130").await;
+    let asked = world.run(&["runs", "questions", "--json"]).await.expect(0).json();
+    let asking = asked[0]["run"].as_str().unwrap();
+    let nobody = world.run(&["runs", "resume", "h"]).await.expect(1);
+    let answer = nobody.err.split("`posse runs answer ").nth(1).unwrap_or_default();
+    assert!(asking.ends_with(answer.split(' ').next().unwrap()), "{asking}: {nobody:?}");
+    resumed_and_allowed(&terminal).await;
+    assert_eq!(world.read("b.txt"), "written\n");
+}
+
+#[tokio::test]
+async fn a_question_of_a_chat_goes_with_its_turn_and_the_chat_goes_on() {
+    let talk = Conversation::when(When::any().first_user_contains("one"));
+    let talk = talk.reply(writes("b.txt")).reply(Reply::text("never mind"));
+    let world = World::new(Script::new().conversation(talk)).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse chat --mode ask; echo code $?").await;
+    terminal.shows("›").await;
+    terminal.enter("one").await;
+    terminal.shows("allow it?").await;
+    terminal.press("C-c").await;
+    eventually("the prompt", async || terminal.screen().await.ends_with('›')).await;
+    terminal.enter("two").await;
+    terminal.shows("never mind").await;
+    terminal.press("C-d").await;
+    terminal.shows("code 0").await;
+    assert!(!world.work().join("b.txt").exists());
 }

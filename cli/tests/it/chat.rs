@@ -77,6 +77,23 @@ async fn a_turn_that_fails_is_told_and_the_session_goes_on() {
 }
 
 #[tokio::test]
+async fn a_pipe_ends_with_the_code_of_its_last_turn() {
+    let bad = || Reply::error(400, "not today");
+    let world = World::new(
+        Script::new()
+            .rule(Rule::when(When::any()).reply(Reply::text("fine")).once())
+            .rule(Rule::when(When::any()).reply(bad())),
+    )
+    .await;
+    let exit = world.feed(&["chat"], "one\ntwo\n/help\n\n").await.expect(1);
+    assert_eq!(exit.out, "fine\n");
+    world.feed(&["chat", "--resume"], "/help\n").await.expect(0);
+    world.feed(&["chat", "--json"], "three\n/quit\n").await.expect(1);
+    let endless = World::new(Script::always(bash("true"))).await;
+    endless.feed(&["chat", "--max-turns", "1"], "go\n").await.expect(5);
+}
+
+#[tokio::test]
 async fn resume_goes_on_with_the_conversation() {
     let world = World::new(talkative()).await;
     world.feed(&["chat"], "one\n").await.expect(0);

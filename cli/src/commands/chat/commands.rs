@@ -6,7 +6,7 @@ use super::super::runs::{cancel, resume, tree};
 use super::words::{COMMANDS, Command, names};
 use super::{Turn, turn};
 use crate::clean::clean_line;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::family::Family;
 use crate::paint::Paint;
 use crate::print;
@@ -42,11 +42,11 @@ impl Chat<'_> {
         let done = match command {
             Command::Help => {
                 help();
-                Ok(Turn::Over)
+                Ok(Turn::Over(Code::Done))
             }
             Command::Agents => {
                 self.agents();
-                Ok(Turn::Over)
+                Ok(Turn::Over(Code::Done))
             }
             Command::Quit => Ok(Turn::Leave),
             Command::Runs => self.runs().await,
@@ -56,7 +56,7 @@ impl Chat<'_> {
         };
         done.or_else(|failure| {
             print::failure(&failure, print::Tell::Words);
-            Ok(Turn::Over)
+            Ok(Turn::Over(Code::Done))
         })
     }
 
@@ -89,7 +89,7 @@ impl Chat<'_> {
             print::note(line);
         }
         print::note(tree::total(&family, &row));
-        Ok(Turn::Over)
+        Ok(Turn::Over(Code::Done))
     }
 
     async fn cost(&self) -> Result<Turn, Failure> {
@@ -124,7 +124,7 @@ impl Chat<'_> {
             }
         }
         print::note(tree::total(&family, &row));
-        Ok(Turn::Over)
+        Ok(Turn::Over(Code::Done))
     }
 
     async fn cancel(&self, run: Option<&str>, viewer: &mut Viewer) -> Result<Turn, Failure> {
@@ -145,7 +145,7 @@ impl Chat<'_> {
             line = stopping => print::note(line?),
             _ = viewer.signals.next() => print::note("it was told to stop, and has not yet"),
         }
-        Ok(Turn::Over)
+        Ok(Turn::Over(Code::Done))
     }
 
     /// Stops what this session has at work.
@@ -175,7 +175,7 @@ impl Chat<'_> {
         let family = Family::of(self.runtime, &row).await?;
         let held = resume::is_held(&family, &row, Extent::Subtree);
         if !held {
-            resume::refuse(&row, family.standing(&row), text)?;
+            resume::check(self.runtime, &family, &row, text, viewer).await?;
         }
         self.runtime.check_model(&row.model)?;
         let own = viewer.turn_to_another(self.common);

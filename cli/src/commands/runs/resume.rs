@@ -1,6 +1,7 @@
 //! `posse runs resume`: goes on with one run, or with all that are unfinished.
 
 use super::super::Common;
+use super::super::asking::{first_asked, waits_for_answer};
 use super::super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
 use super::super::rest::{heads, is_open, rested};
 use super::targets;
@@ -23,12 +24,12 @@ pub async fn one(
     let row = runtime.find(run).await?;
     let family = Family::of(runtime, &row).await?;
     let held = is_held(&family, &row, extent);
-    if !held {
-        refuse(&row, family.standing(&row), text.as_deref())?;
-    }
-    runtime.check_model(&row.model)?;
     let form = if common.global.json { Form::Json } else { Form::Screen };
     let mut viewer = Viewer::new(common, form)?;
+    if !held {
+        check(runtime, &family, &row, text.as_deref(), &viewer).await?;
+    }
+    runtime.check_model(&row.model)?;
     let recalled = viewer.recall(runtime, &row).await?;
     if let Some(text) = text {
         runtime.send(row.id, text).await?;
@@ -76,6 +77,10 @@ async fn tell_who_waits(
 
 /// Tells that the turn of a session is over.
 async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<Code, Failure> {
+    if let Some(question) = first_asked(runtime, [row]).await?.filter(|_| !row.paused) {
+        viewer.screen.end_turn()?;
+        return Err(waits_for_answer(row.id, &question));
+    }
     if viewer.form == Form::Json {
         let family = Family::of(runtime, row).await?;
         print::json_pretty(&family.view(row).with_text(viewer.screen.last_text()))?;
@@ -97,8 +102,28 @@ pub fn paused(row: &RunRow) -> String {
     format!("run {short} is paused; `posse runs resume {short}` goes on")
 }
 
-/// Refuses to resume what cannot go on as it is.
-pub fn refuse(row: &RunRow, standing: Status, text: Option<&str>) -> Result<(), Failure> {
+/// Refuses to resume what cannot go on as it is. What waits for an answer goes on where `viewer` can
+/// ask for it.
+pub async fn check(
+    runtime: &Runtime,
+    family: &Family,
+    row: &RunRow,
+    text: Option<&str>,
+    viewer: &Viewer,
+) -> Result<(), Failure> {
+    let standing = family.standing(row);
+    if standing == Status::Waiting && text.is_none() {
+        let rows = std::iter::once(row).chain(family.below(row.id));
+        match first_asked(runtime, rows).await? {
+            Some(_) if viewer.can_ask() => return Ok(()),
+            Some(question) => return Err(waits_for_answer(row.id, &question)),
+            None => {}
+        }
+    }
+    refuse(row, standing, text)
+}
+
+fn refuse(row: &RunRow, standing: Status, text: Option<&str>) -> Result<(), Failure> {
     let short = row.id.short();
     match standing {
         Status::Damaged => {
