@@ -1,6 +1,6 @@
 //! Children with a worktree of their own: what they change, what is left after a crash.
 
-use crate::world::{World, bash};
+use crate::world::{World, bash, mode};
 use posse_testkit::{Conversation, Reply, Script, When};
 use rustix::process::Signal;
 use serde_json::json;
@@ -76,6 +76,16 @@ async fn a_worktree_in_which_nothing_was_changed_leaves_nothing() {
     let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
     assert!(exit.out.contains("all is well") && !exit.out.contains("branch"), "{}", exit.out);
     assert!(standing(&world).is_empty() && branches(&world).is_empty());
+}
+
+#[tokio::test]
+async fn nobody_else_looks_into_the_folder_of_worktrees_not_even_into_one_from_before() {
+    let world = repository(edit()).await;
+    let around = PathBuf::from(format!("{}-worktrees", world.database().display()));
+    std::fs::create_dir_all(&around).unwrap();
+    std::fs::set_permissions(&around, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert_eq!(mode(&around), 0o700);
 }
 
 #[tokio::test]
