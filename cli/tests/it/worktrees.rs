@@ -89,6 +89,38 @@ async fn nobody_else_looks_into_the_folder_of_worktrees_not_even_into_one_from_b
 }
 
 #[tokio::test]
+async fn who_starts_a_run_with_a_worktree_is_told_where_its_changes_are() {
+    let world = repository(edit()).await;
+    let fixer = ["run", "--agents", AGENTS, "--agent", "fixer"];
+    let exit = world.run(&[&fixer[..], &["mend it"]].concat()).await.expect(0);
+    let branch = branches(&world).pop().expect("its changes are on a branch");
+    let told = format!("1 file changed, +1 -1, on the branch {branch}: `git merge {branch}`");
+    assert!(exit.err.contains(&told), "{}", exit.err);
+    assert_eq!(exit.out, "mended\n");
+    let run = branch.trim_start_matches("posse/");
+    let shown = world.run(&["runs", "show", run]).await.expect(0).out;
+    assert!(shown.contains(&format!("worktree    {told}")), "{shown}");
+    let left = json!({"branch": branch, "files": 1, "added": 1, "removed": 1});
+    assert_eq!(world.run(&["runs", "show", run, "--json"]).await.json()["worktree"], left);
+    let again = world.run(&[&fixer[..], &["--json", "mend it again"]].concat()).await.expect(0);
+    let again = again.json();
+    let branch = format!("posse/{}", again["run"].as_str().unwrap());
+    assert_eq!(again["worktree"]["branch"], json!(branch), "{again}");
+}
+
+#[tokio::test]
+async fn who_starts_a_run_with_a_worktree_is_told_that_nothing_was_changed() {
+    let world = repository([bash("cat a.txt"), Reply::text("all is well")]).await;
+    let fixer = ["run", "--agents", AGENTS, "--agent", "fixer", "mend it"];
+    let exit = world.run(&fixer).await.expect(0);
+    assert!(exit.err.contains("nothing was changed in its worktree"), "{}", exit.err);
+    let run = world.only_run().await;
+    let shown = world.run(&["runs", "show", &run, "--json"]).await.expect(0).json();
+    let left = json!({"branch": null, "files": 0, "added": 0, "removed": 0});
+    assert_eq!(shown["worktree"], left, "{shown}");
+}
+
+#[tokio::test]
 async fn the_shell_of_a_child_in_a_worktree_cannot_change_the_main_checkout() {
     let attack = "main=$(dirname $(git rev-parse --path-format=absolute --git-common-dir)); \
         cat $main/a.txt > seen; echo evil > $main/planted; echo evil >> $main/a.txt; \
