@@ -247,3 +247,27 @@ async fn a_child_that_was_killed_goes_on_in_its_worktree() {
     assert_eq!(git(&world.work(), &["show", &format!("{branch}:b.txt")]), "mine");
     assert!(standing(&world).is_empty());
 }
+
+#[tokio::test]
+async fn a_run_in_a_worktree_belongs_to_the_folder_that_it_was_started_in() {
+    let long = "touch began; main=$(dirname $(git rev-parse --path-format=absolute \
+        --git-common-dir)); [ -e $main/go ] || exec sleep 600";
+    let world = repository([bash(long), Reply::text("after all")]).await;
+    let running = world.start(&["run", "--agents", AGENTS, "--agent", "fixer", "mend it"]);
+    crate::world::eventually("the command", async || {
+        standing(&world).iter().any(|folder| folder.join("began").exists())
+    })
+    .await;
+    running.signal(Signal::KILL);
+    running.end().await;
+    let listed = world.run(&["runs", "list", "--cwd", ".", "--json"]).await.expect(0).json();
+    let run = listed[0]["run"].as_str().expect("it is listed").to_owned();
+    world.write("go", "");
+    let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert!(exit.err.contains("going on with unfinished run in this folder"), "{}", exit.err);
+    let shown = world.run(&["runs", "show", &run, "--json"]).await.expect(0).json();
+    assert_eq!(shown["outcome"], "completed", "{shown}");
+    let folder = world.work().canonicalize().unwrap();
+    assert_eq!(shown["workspace"], json!(folder.display().to_string()));
+    world.run(&["runs", "verify"]).await.expect(0);
+}
