@@ -8,6 +8,7 @@ mod provider;
 mod speech;
 pub mod todos;
 pub mod tree;
+pub mod worktree;
 
 pub use call::describe;
 
@@ -31,6 +32,7 @@ use speech::{Rest, Speech, Voice};
 use std::io::IsTerminal;
 use std::time::Instant;
 use todos::{Changed, Todos};
+use worktree::Worktree;
 
 /// What is printed besides results and errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,6 +58,7 @@ pub struct Screen {
     /// Calls that have no result yet.
     calls: Vec<ToolCall>,
     todos: Todos,
+    worktree: Worktree,
     spending: Spending,
     children: Option<Children>,
 }
@@ -81,6 +84,7 @@ impl Screen {
             provider: Provider::default(),
             calls: Vec::new(),
             todos: Todos::default(),
+            worktree: Worktree::default(),
             spending: Spending::default(),
             children: None,
         }
@@ -100,6 +104,7 @@ impl Screen {
     /// Learns from an event of the past what those to come refer to.
     pub fn recall(&mut self, record: &Record) {
         self.todos.observe(&record.event);
+        self.worktree.observe(&record.event);
         self.provider.recall(&record.event);
         match &record.event {
             Event::ModelReplied(replied) => {
@@ -179,6 +184,7 @@ impl Screen {
 
     fn event(&mut self, record: &Record) {
         self.spending.observe(&record.event);
+        self.worktree.observe(&record.event);
         let todos = self.todos.observe(&record.event);
         match &record.event {
             Event::RunStarted(started) => {
@@ -388,6 +394,11 @@ impl Screen {
         self.speech.last()
     }
 
+    /// What became of the run's worktree.
+    pub fn worktree(&self) -> &Worktree {
+        &self.worktree
+    }
+
     /// Ends a turn of a session, showing the answer if it has not been shown.
     pub fn end_turn(&mut self) -> Result<(), Failure> {
         self.pause();
@@ -409,6 +420,9 @@ impl Screen {
             if !outcome.is_completed() {
                 print::note(clean_line(&outcome.to_string(), 600));
             }
+            if let Some(left) = self.worktree.left().filter(|left| left.is_stuck()) {
+                print::note(left.told());
+            }
             return Ok(());
         }
         let took_ms = self.began.elapsed().as_millis() as u64;
@@ -419,6 +433,9 @@ impl Screen {
         } else {
             self.note(&self.paint.red(&format!("✗ {}", clean_line(&outcome.to_string(), 600))));
             self.remark(&format!("  {totals}"));
+        }
+        if let Some(left) = self.worktree.left() {
+            self.note(&format!("◇ {}", left.told()));
         }
         Ok(())
     }

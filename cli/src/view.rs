@@ -1,5 +1,6 @@
 //! What is printed as JSON, and words for numbers.
 
+use crate::screen::worktree::{Left, Worktree};
 use crate::spending::{BudgetView, SumView};
 use posse::todo::{self, Todo};
 use posse::{RunId, RunRow, Status};
@@ -59,6 +60,9 @@ pub struct RunView {
     pub subtree: Option<SumView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub todos: Option<Vec<TodoView>>,
+    /// What it has left in a worktree of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Left>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -117,6 +121,7 @@ impl RunView {
             children: None,
             subtree: None,
             todos: None,
+            worktree: None,
             text: None,
         }
     }
@@ -127,6 +132,10 @@ impl RunView {
 
     pub fn waiting_on(self, children: u64) -> Self {
         RunView { waiting_on: (children > 0).then_some(children), ..self }
+    }
+
+    pub fn with_worktree(self, worktree: &Worktree) -> Self {
+        RunView { worktree: worktree.left().cloned(), ..self }
     }
 
     pub fn with_text(self, text: &str) -> Self {

@@ -381,7 +381,7 @@ fn entrant(id: RunId, events: &[Event]) -> Option<Queued> {
         abreast: parent.and_then(|parent| parent.abreast),
         agent: started.agent.name.to_string(),
         model: started.model.clone(),
-        workspace: started.grant.workspace.clone(),
+        workspace: RunRow::folder_of(&started.grant).to_owned(),
         priority: started.priority,
         ready_at: u64::MAX,
     })

@@ -13,6 +13,8 @@ use crate::error::Error;
 use git::Git;
 use posse_protocol::{Changes, Extra, RunId, Worktree};
 use posse_tools::launch::Launcher;
+use std::fs::Permissions;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// What branches of runs are called by.
@@ -95,11 +97,11 @@ impl Worktrees {
     /// Sees to it that `worktree` stands.
     pub(crate) async fn make(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
+        let failed = |reason: String| WorktreeError::Git { what: "make a worktree", reason };
+        make_private(&self.around).map_err(|error| failed(error.to_string()))?;
         if Path::new(&worktree.folder).join(".git").exists() {
             return Ok(());
         }
-        let failed = |reason: String| WorktreeError::Git { what: "make a worktree", reason };
-        std::fs::create_dir_all(&self.around).map_err(|error| failed(error.to_string()))?;
         let git = Git::writing(launcher, worktree, &self.around);
         // What a dead process has begun stands in the way.
         let _ = git.run(&["worktree", "prune"]).await;
@@ -215,6 +217,13 @@ impl From<WorktreeError> for Error {
     fn from(error: WorktreeError) -> Self {
         Error::InvalidInput(error.to_string())
     }
+}
+
+/// Sees to it that `folder` is there, and that nobody else looks into it.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // It may be from before.
+    std::fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
 /// Files, and lines added and removed, of what `git diff --numstat` says.

@@ -1,31 +1,38 @@
 //! A run's row made again from its log, to find rows that were changed behind the store's back.
 
 use crate::RunRow;
-use posse_protocol::{Record, RunId, SCHEMA_VERSION};
+use posse_protocol::{Event, Record, RunId, SCHEMA_VERSION};
 
 /// What a log alone says about its run: all of a [`RunRow`] but who owns it and since when it waits.
 #[derive(Clone, Debug)]
-pub struct Projection(RunRow);
+pub struct Projection {
+    row: RunRow,
+    /// The folder it works in, which rows of earlier versions name even if it is a worktree.
+    works_in: String,
+}
 
 impl Projection {
     /// Of a log of which nothing has been read yet.
     pub fn new(run: RunId) -> Self {
-        Projection(RunRow::new(run, 0))
+        Projection { row: RunRow::new(run, 0), works_in: String::new() }
     }
 
     /// Takes the next event of the log.
     pub fn apply(&mut self, record: &Record) {
-        if self.0.created_at == 0 {
-            self.0.created_at = record.at;
+        if let Event::RunStarted(started) = &record.event {
+            self.works_in.clone_from(&started.grant.workspace);
         }
-        self.0.updated_at = record.at;
-        self.0.project(&record.event, record.at);
+        if self.row.created_at == 0 {
+            self.row.created_at = record.at;
+        }
+        self.row.updated_at = record.at;
+        self.row.project(&record.event, record.at);
     }
 
     /// The first column of `row` that says something else than the log up to `row.last_seq`. Where
     /// the log ends is not compared: every read of it does that.
     pub fn difference(&self, row: &RunRow) -> Option<&'static str> {
-        let log = &self.0;
+        let log = &self.row;
         let at_rest =
             log.outcome.is_none() && !log.archived || row.owner.is_none() && !row.runnable;
         let columns = [
@@ -35,7 +42,7 @@ impl Projection {
             ("model", log.model == row.model),
             ("title", log.title == row.title),
             ("label", log.label == row.label),
-            ("workspace", log.workspace == row.workspace),
+            ("workspace", [&log.workspace, &self.works_in].contains(&&row.workspace)),
             ("session", log.session == row.session),
             ("key", log.key == row.key),
             ("created_at", log.created_at == row.created_at),

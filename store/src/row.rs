@@ -26,7 +26,7 @@ pub struct RunRow {
     pub model: String,
     /// The first message, shortened.
     pub title: String,
-    /// The folder it works in.
+    /// The folder it belongs to: where it works, or was asked to before it got a worktree.
     pub workspace: String,
     /// Ends its turns waiting.
     pub session: bool,

@@ -415,7 +415,8 @@ impl Viewer {
             Form::Json => {
                 let row = runtime.find(&run.id().to_string()).await?;
                 let family = Family::of(runtime, &row).await?;
-                print::json_pretty(&family.view(&row).with_text(outcome.text()))?;
+                let view = family.view(&row).with_worktree(self.screen.worktree());
+                print::json_pretty(&view.with_text(outcome.text()))?;
             }
             Form::StreamJson => {}
         }

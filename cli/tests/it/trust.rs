@@ -1,7 +1,7 @@
 //! `posse trust`, and what folders can do that are trusted or not: seen by what is left on disk.
 
-use crate::world::{Exit, World, mode};
-use posse_testkit::{Gate, Reply, Script};
+use crate::world::{Exit, World, bash, eventually, mode};
+use posse_testkit::{Conversation, Gate, Reply, Script, When};
 use serde_json::json;
 
 /// A world whose model always wants to write `canary`, then is done.
@@ -72,6 +72,31 @@ async fn a7_what_changes_after_it_was_trusted_is_a_stranger_again() {
         let trusted = world.run(&["trust", "list"]).await.expect(0).out;
         assert!(trusted.contains("changed since it was trusted"), "{trusted}");
     }
+}
+
+/// While a command runs, the sandbox holds the places of files that must not appear.
+#[tokio::test]
+async fn a_trusted_folder_stays_so_while_commands_run_in_it() {
+    let busy = Conversation::when(When::any().first_user_contains("take long"))
+        .reply(bash("touch began; until [ -e stop ]; do sleep 0.05; done"))
+        .reply(Reply::text("done"));
+    let write = json!({"file_path": "canary", "content": "x"});
+    let doer = Conversation::when(When::any())
+        .reply(Reply::tool_call("Write", write))
+        .reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(busy).conversation(doer)).await;
+    agent(&world, "doer", "tools: Read, Write");
+    world.run(&["trust", "--yes"]).await.expect(0);
+    let running = world.start(&["run", "take long"]);
+    eventually("the command", async || world.work().join("began").exists()).await;
+    assert!(world.work().join("posse.toml").is_dir(), "its place is held");
+    let trusted = world.run(&["trust", "list"]).await.expect(0).out;
+    let wrote = could_write(&world, &[]).await;
+    put(&world, "stop", "");
+    running.end().await.expect(0);
+    assert!(!trusted.contains("changed"), "{trusted}");
+    assert!(wrote, "its agent may do what it may at other times");
+    assert!(!world.work().join("posse.toml").exists());
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Children with a worktree of their own: what they change, what is left after a crash.
 
-use crate::world::{World, bash};
+use crate::world::{World, bash, mode};
 use posse_testkit::{Conversation, Reply, Script, When};
 use rustix::process::Signal;
 use serde_json::json;
@@ -76,6 +76,48 @@ async fn a_worktree_in_which_nothing_was_changed_leaves_nothing() {
     let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
     assert!(exit.out.contains("all is well") && !exit.out.contains("branch"), "{}", exit.out);
     assert!(standing(&world).is_empty() && branches(&world).is_empty());
+}
+
+#[tokio::test]
+async fn nobody_else_looks_into_the_folder_of_worktrees_not_even_into_one_from_before() {
+    let world = repository(edit()).await;
+    let around = PathBuf::from(format!("{}-worktrees", world.database().display()));
+    std::fs::create_dir_all(&around).unwrap();
+    std::fs::set_permissions(&around, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert_eq!(mode(&around), 0o700);
+}
+
+#[tokio::test]
+async fn who_starts_a_run_with_a_worktree_is_told_where_its_changes_are() {
+    let world = repository(edit()).await;
+    let fixer = ["run", "--agents", AGENTS, "--agent", "fixer"];
+    let exit = world.run(&[&fixer[..], &["mend it"]].concat()).await.expect(0);
+    let branch = branches(&world).pop().expect("its changes are on a branch");
+    let told = format!("1 file changed, +1 -1, on the branch {branch}: `git merge {branch}`");
+    assert!(exit.err.contains(&told), "{}", exit.err);
+    assert_eq!(exit.out, "mended\n");
+    let run = branch.trim_start_matches("posse/");
+    let shown = world.run(&["runs", "show", run]).await.expect(0).out;
+    assert!(shown.contains(&format!("worktree    {told}")), "{shown}");
+    let left = json!({"branch": branch, "files": 1, "added": 1, "removed": 1});
+    assert_eq!(world.run(&["runs", "show", run, "--json"]).await.json()["worktree"], left);
+    let again = world.run(&[&fixer[..], &["--json", "mend it again"]].concat()).await.expect(0);
+    let again = again.json();
+    let branch = format!("posse/{}", again["run"].as_str().unwrap());
+    assert_eq!(again["worktree"]["branch"], json!(branch), "{again}");
+}
+
+#[tokio::test]
+async fn who_starts_a_run_with_a_worktree_is_told_that_nothing_was_changed() {
+    let world = repository([bash("cat a.txt"), Reply::text("all is well")]).await;
+    let fixer = ["run", "--agents", AGENTS, "--agent", "fixer", "mend it"];
+    let exit = world.run(&fixer).await.expect(0);
+    assert!(exit.err.contains("nothing was changed in its worktree"), "{}", exit.err);
+    let run = world.only_run().await;
+    let shown = world.run(&["runs", "show", &run, "--json"]).await.expect(0).json();
+    let left = json!({"branch": null, "files": 0, "added": 0, "removed": 0});
+    assert_eq!(shown["worktree"], left, "{shown}");
 }
 
 #[tokio::test]
@@ -204,4 +246,28 @@ async fn a_child_that_was_killed_goes_on_in_its_worktree() {
     let branch = branches(&world).pop().expect("what it had written is on its branch");
     assert_eq!(git(&world.work(), &["show", &format!("{branch}:b.txt")]), "mine");
     assert!(standing(&world).is_empty());
+}
+
+#[tokio::test]
+async fn a_run_in_a_worktree_belongs_to_the_folder_that_it_was_started_in() {
+    let long = "touch began; main=$(dirname $(git rev-parse --path-format=absolute \
+        --git-common-dir)); [ -e $main/go ] || exec sleep 600";
+    let world = repository([bash(long), Reply::text("after all")]).await;
+    let running = world.start(&["run", "--agents", AGENTS, "--agent", "fixer", "mend it"]);
+    crate::world::eventually("the command", async || {
+        standing(&world).iter().any(|folder| folder.join("began").exists())
+    })
+    .await;
+    running.signal(Signal::KILL);
+    running.end().await;
+    let listed = world.run(&["runs", "list", "--cwd", ".", "--json"]).await.expect(0).json();
+    let run = listed[0]["run"].as_str().expect("it is listed").to_owned();
+    world.write("go", "");
+    let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert!(exit.err.contains("going on with unfinished run in this folder"), "{}", exit.err);
+    let shown = world.run(&["runs", "show", &run, "--json"]).await.expect(0).json();
+    assert_eq!(shown["outcome"], "completed", "{shown}");
+    let folder = world.work().canonicalize().unwrap();
+    assert_eq!(shown["workspace"], json!(folder.display().to_string()));
+    world.run(&["runs", "verify"]).await.expect(0);
 }

@@ -3,6 +3,7 @@
 
 use super::reading::Form;
 use super::source::{Source, Sources};
+use posse_tools::confine::is_placeholder;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::io::Read;
@@ -108,12 +109,18 @@ pub(crate) fn up_to_root(folder: &Path) -> Vec<PathBuf> {
     let mut ancestors = Vec::new();
     for ancestor in folder.ancestors().take(ANCESTORS) {
         ancestors.push(ancestor.to_owned());
-        if ancestor.join(".git").exists() {
+        if holds_git(ancestor) {
             return ancestors;
         }
     }
     ancestors.truncate(1);
     ancestors
+}
+
+/// True for the top of a repository. What holds the place of `.git` while commands run makes none,
+/// for git neither.
+fn holds_git(folder: &Path) -> bool {
+    std::fs::metadata(folder.join(".git")).is_ok_and(|data| !is_placeholder(&data))
 }
 
 fn list(source: Source, form: Form, path: PathBuf) -> Folder {
@@ -241,6 +248,20 @@ mod tests {
                 "repo/.claude/agents/top.md",
             ]
         );
+    }
+
+    #[test]
+    fn what_holds_the_place_of_git_while_commands_run_is_no_repository() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        write(root, "repo/.git/HEAD");
+        write(root, "repo/.posse/agents/top.md");
+        let held = root.join("repo/a/.git");
+        std::fs::create_dir_all(&held).unwrap();
+        assert_eq!(found(root, &at(root.join("repo/a"), &[])), [""; 0]);
+        std::fs::set_permissions(&held, PermissionsExt::from_mode(0o1555)).unwrap();
+        assert_eq!(found(root, &at(root.join("repo/a"), &[])), ["repo/.posse/agents/top.md"]);
     }
 
     #[test]

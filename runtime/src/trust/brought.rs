@@ -129,9 +129,7 @@ fn find(folder: &Path) -> Result<Vec<Item>, String> {
         }
         for child in children(&place)? {
             let ending = child.extension().and_then(|ending| ending.to_str());
-            let is_settings =
-                ending.is_some_and(|it| SETTINGS.contains(&&*it.to_ascii_lowercase()));
-            if is_settings && !child.is_dir() {
+            if ending.is_some_and(|it| SETTINGS.contains(&&*it.to_ascii_lowercase())) {
                 walk.add(&child)?;
             }
         }
@@ -170,12 +168,17 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Adds what is read as a file. A folder is never read as one, and while commands run, empty
+    /// ones hold the places of files that must not appear: they bring nothing along.
     fn add(&mut self, path: &Path) -> Result<(), String> {
         let data = match std::fs::metadata(path).or_else(|_| std::fs::symlink_metadata(path)) {
             Ok(data) => data,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(format!("{} cannot be looked at: {error}", path.display())),
         };
+        if data.is_dir() {
+            return Ok(());
+        }
         if self.found.len() >= MOST_FILES {
             return Err(format!(
                 "{} brings along more than {MOST_FILES} files",
@@ -272,6 +275,24 @@ mod tests {
         write(root, "src/main.rs", "fn main() {}");
         write(root, ".claude/todos/x", "x");
         assert_eq!(digest(root), before);
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_a_file_brings_nothing_along_and_what_replaces_it_does() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        write(root, ".posse/agents/one.md", "one");
+        let before = Brought::by(root).unwrap();
+        for name in ["posse.toml", ".mcp.json", ".claude", ".posse/settings.json"] {
+            std::fs::create_dir(root.join(name)).unwrap();
+            assert_eq!(Brought::by(root).unwrap(), before, "{name}");
+        }
+        for name in ["posse.toml", ".mcp.json"] {
+            std::fs::remove_dir(root.join(name)).unwrap();
+            write(root, name, "");
+            assert_ne!(Brought::by(root).unwrap(), before, "{name}");
+            std::fs::remove_file(root.join(name)).unwrap();
+        }
     }
 
     #[test]

@@ -3,13 +3,19 @@
 use super::{RunRow, Spent};
 use crate::spending::OpenCall;
 use posse_protocol::{
-    Amount, Announce, Announced, CancelScope, Event, MessageReceived, Purpose, Remedy, Sender,
+    Amount, Announce, Announced, CancelScope, Event, Grant, MessageReceived, Purpose, Remedy,
+    Sender,
 };
 
 /// Characters of a title or an outcome in a row.
 const LINE: usize = 200;
 
 impl RunRow {
+    /// The folder that a run with `grant` belongs to: a worktree stands for the one it was made for.
+    pub fn folder_of(grant: &Grant) -> &str {
+        grant.worktree.as_ref().map_or(&grant.workspace, |worktree| &worktree.origin)
+    }
+
     /// What an event changes in the row. A pure function of the log: [`crate::Projection`] makes the
     /// row again from it, so whoever changes what is stored here migrates the rows there are.
     pub(crate) fn project(&mut self, event: &Event, at: u64) {
@@ -27,7 +33,7 @@ impl RunRow {
             Event::RunStarted(started) => {
                 self.agent = started.agent.name.to_string();
                 self.model.clone_from(&started.model);
-                self.workspace.clone_from(&started.grant.workspace);
+                self.workspace = RunRow::folder_of(&started.grant).to_owned();
                 self.session = started.session;
                 self.key.clone_from(&started.key);
                 self.title = one_line(&started.label);

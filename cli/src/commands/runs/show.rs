@@ -10,6 +10,7 @@ use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::{Look, label};
 use crate::screen::todos::Todos;
+use crate::screen::worktree::Worktree;
 use crate::spending::{self, Spending};
 use crate::terminal;
 use crate::view::{self, RunView};
@@ -23,20 +24,25 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
         true => Some(runtime.handle(row.id).outcome().await?),
         false => None,
     };
-    let mut todos = Todos::default();
+    let (mut todos, mut worktree) = (Todos::default(), Worktree::default());
     if sound {
         read(runtime, &row, |record| {
             todos.observe(&record.event);
+            worktree.observe(&record.event);
         })
         .await?;
     }
     let text = outcome.as_ref().map(|outcome| outcome.text());
     if common.global.json {
-        print::json_pretty(&whole(&family, &row, &todos, text))?;
+        let view = whole(&family, &row, &todos, text).with_worktree(&worktree);
+        print::json_pretty(&view)?;
         return Ok(Code::Done);
     }
     for (name, value) in facts(&family, &row) {
         print::line(format!("{name:11} {value}"))?;
+    }
+    if let Some(left) = worktree.left() {
+        print::line(format!("{:11} {}", "worktree", left.told()))?;
     }
     let columns = terminal::table_width();
     let paint = Paint { on: columns.is_some() && !common.environment.no_color };
