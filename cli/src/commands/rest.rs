@@ -31,8 +31,10 @@ pub async fn rested(runtime: &Runtime, run: RunId) -> Result<RunRow, Failure> {
     loop {
         let settled = settled(&handle).await?;
         let tree = handle.tree().await?;
-        // Those at work for a session wake it when they have ended.
-        if let Some(row) = settled.filter(|row| row.expects == 0 || !tree.iter().any(is_busy)) {
+        // Those at work for it wake it when they have ended. Where nobody is, they wait for a person.
+        let is_idle = !tree.iter().any(is_busy);
+        let idle = tree.iter().find(|row| row.id == run && is_idle).cloned();
+        if let Some(row) = settled.filter(|row| row.expects == 0).or(idle) {
             return Ok(row);
         }
         for below in tree.iter().rev().filter(|row| row.id != run && is_open(row)) {
