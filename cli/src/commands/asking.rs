@@ -15,6 +15,7 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Semaphore;
 
 /// Who answers at the terminal.
 pub const PERSON: &str = "the user";
@@ -26,6 +27,8 @@ const LONGEST: usize = 4_096;
 pub struct Asker {
     /// Where rules are written that always hold.
     settings: Option<PathBuf>,
+    /// Held by whoever reads what is typed.
+    reading: Arc<Semaphore>,
 }
 
 /// What came of asking.
@@ -46,7 +49,10 @@ pub fn is_attended() -> bool {
 impl Asker {
     /// Asks at the terminal, if there is one.
     pub fn at_terminal(common: &Common) -> Option<Asker> {
-        is_attended().then(|| Asker { settings: common.user_settings() })
+        is_attended().then(|| Asker {
+            settings: common.user_settings(),
+            reading: Arc::new(Semaphore::new(1)),
+        })
     }
 
     /// Asks what `run` and the others of its tree want to know.
@@ -64,10 +70,14 @@ impl Asker {
             print::note(put(question, self.settings.as_deref().map(|it| it.display().to_string())));
             let answer = tokio::select! {
                 biased;
-                signal = signals.next() => return Ok(Replied::Signal(signal)),
-                answer = answer_to(question) => answer,
+                signal = signals.next() => {
+                    self.stopped_reading().await;
+                    return Ok(Replied::Signal(signal));
+                }
+                answer = self.answer_to(question) => answer,
                 why = withdrawn(runtime, question) => {
                     print::note(format!("\n  {}", why?));
+                    self.stopped_reading().await;
                     forget_typed();
                     continue;
                 }
@@ -76,17 +86,42 @@ impl Asker {
             give(runtime, question, answer, self.settings.as_deref()).await?;
         }
     }
-}
 
-/// What the person says about `question`, who is asked until it is understood; nothing when the
-/// input has ended.
-async fn answer_to(question: &Question) -> Option<Approval> {
-    loop {
-        print::note_piece("  allow it? ");
-        match understood(&read_line().await?, question) {
-            Some(answer) => return Some(answer),
-            None => print::note("  y, r, a or n; after n, why"),
+    /// What the person says about `question`, who is asked until it is understood; nothing when the
+    /// input has ended.
+    async fn answer_to(&self, question: &Question) -> Option<Approval> {
+        loop {
+            print::note_piece("  allow it? ");
+            match understood(&self.read_line().await?, question) {
+                Some(answer) => return Some(answer),
+                None => print::note("  y, r, a or n; after n, why"),
+            }
         }
+    }
+
+    /// The next line of the terminal; nothing at its end. Gives up when it is dropped.
+    async fn read_line(&self) -> Option<String> {
+        struct Stop(Arc<AtomicBool>);
+        impl Drop for Stop {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let turn = self.reading.clone().acquire_owned().await.ok()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let _stop = Stop(stop.clone());
+        let reading = move || {
+            let _turn = turn;
+            read_until(&stop)
+        };
+        tokio::task::spawn_blocking(reading).await.ok().flatten()
+    }
+
+    /// Waits until a reader that was told to give up has done so: it would take from the next one
+    /// what was typed for it.
+    async fn stopped_reading(&self) {
+        // Nobody closes it.
+        let _ = self.reading.acquire().await;
     }
 }
 
@@ -208,27 +243,15 @@ fn forget_typed() {
     }
 }
 
-/// The next line of the terminal; nothing at its end. Gives up when it is dropped, so that the
-/// next reader does not miss a line.
-async fn read_line() -> Option<String> {
-    struct Stop(Arc<AtomicBool>);
-    impl Drop for Stop {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-    let stop = Arc::new(AtomicBool::new(false));
-    let _stop = Stop(stop.clone());
-    tokio::task::spawn_blocking(move || read_until(&stop)).await.ok().flatten()
-}
-
 fn read_until(stop: &AtomicBool) -> Option<String> {
     let mut terminal = File::open("/dev/tty").ok()?;
     let mut line = Vec::new();
     let tick = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     while !stop.load(Ordering::Relaxed) && line.len() < LONGEST {
         let mut events = [PollFd::new(&terminal, PollFlags::IN)];
-        if poll(&mut events, Some(&tick)).is_ok_and(|ready| ready == 0) {
+        if poll(&mut events, Some(&tick)).is_ok_and(|ready| ready == 0)
+            || stop.load(Ordering::Relaxed)
+        {
             continue;
         }
         let mut byte = [0];

@@ -298,8 +298,13 @@ impl Viewer {
                 return Ok(Followed::Ended(outcome));
             }
             let asks = matches!(&update, Update::Event(it) if is_question(&it.event));
-            if asks && let Some(signal) = self.ask(runtime, run.id()).await? {
-                return Ok(Followed::Signal(signal));
+            if asks && self.asker.is_some() {
+                if let Some(signal) = self.ask(runtime, run.id()).await? {
+                    return Ok(Followed::Signal(signal));
+                }
+                // A rest that was seen before the answer is none any more.
+                (looking, rested) = (true, None);
+                rest.set(settled(&run));
             }
             if about == run.id() && !looking && rested.is_none() {
                 looking = true;

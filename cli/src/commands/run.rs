@@ -34,6 +34,8 @@ impl Asked {
         let config = common.config(&folder)?;
         let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
         spec.key = options.key.clone();
+        // Who wants a form for programs is asked nothing.
+        spec.attended &= !common.global.json && !options.stream_json;
         // Money that may be spent is that of everyone who works on the task.
         spec.budget.cost = spec.budget.cost.into_iter().chain(spec.limits.cost).min();
         spec.label = options.label.clone().unwrap_or_default();

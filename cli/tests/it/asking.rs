@@ -40,6 +40,18 @@ async fn a_person_is_shown_what_will_change_and_says_yes() {
 }
 
 #[tokio::test]
+async fn who_wants_json_is_asked_nothing_at_a_terminal_either() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 60).await else { return };
+    for form in ["--json", "--stream-json"] {
+        terminal.enter(&format!("posse run {form} --mode ask one >out; echo code {form} $?")).await;
+        terminal.shows(&format!("code {form} 0")).await;
+        assert!(world.read("out").contains("completed"), "{form}");
+    }
+    assert!(!world.work().join("b.txt").exists(), "what would be asked about is refused");
+}
+
+#[tokio::test]
 async fn a_person_says_no_and_the_agent_reads_why() {
     let world = World::new(script()).await;
     let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
@@ -77,7 +89,8 @@ async fn what_is_always_allowed_is_written_to_the_settings_and_not_asked_again()
     terminal.enter("posse run --mode ask one; echo code $?").await;
     terminal.shows("allow it?").await;
     terminal.enter("a").await;
-    terminal.shows("code 0").await;
+    let screen = terminal.shows("code 0").await;
+    assert_eq!(world.read("b.txt"), "written\n", "{screen}");
     let settings = std::fs::read_to_string(world.home().join("config/posse/config.toml")).unwrap();
     assert!(settings.contains("[permissions]") && settings.contains("allow = ["), "{settings}");
     std::fs::remove_file(world.work().join("b.txt")).unwrap();
@@ -194,6 +207,7 @@ async fn a_question_of_a_chat_goes_with_its_turn_and_the_chat_goes_on() {
     eventually("the prompt", async || terminal.screen().await.ends_with('›')).await;
     terminal.enter("two").await;
     terminal.shows("never mind").await;
+    eventually("the prompt", async || terminal.screen().await.ends_with('›')).await;
     terminal.press("C-d").await;
     terminal.shows("code 0").await;
     assert!(!world.work().join("b.txt").exists());

@@ -107,6 +107,10 @@ pub async fn answer(
         }
     };
     give(runtime, question, answer, settings.as_deref()).await?;
+    if !common.global.quiet && !common.global.json {
+        let (run, tool) = (run.short(), clean_line(&question.asked.tool, 80));
+        print::note(format!("run {run} has its answer about {tool}"));
+    }
     Ok(Code::Done)
 }
 
