@@ -168,7 +168,9 @@ fn check(url: &Url, reach: Reach) -> Result<Scheme, EgressError> {
         ("https", _) => Scheme::Secure,
         ("http", Reach::Private) => Scheme::Plain,
         ("http", Reach::Public) => {
-            return Err(EgressError::Unusable("it is not https, and only this machine may be"));
+            return Err(EgressError::Unusable(
+                "it is not https, without which only this machine may be spoken to",
+            ));
         }
         _ => return Err(EgressError::Unusable("it is not https")),
     };

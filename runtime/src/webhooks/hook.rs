@@ -156,6 +156,7 @@ impl Webhook {
             .map_err(|error| wrong(format!("its `url` is no address: {error}"), WRITE_IT))?;
         egress::judge(&url, reach).map_err(|error| {
             let hint = match (&error, reach) {
+                (EgressError::Unusable(_), Reach::Public) if url.scheme() == "http" => ALLOW_IT,
                 (EgressError::Unusable(_), _) => WRITE_IT,
                 (_, Reach::Public) => ALLOW_IT,
                 (_, Reach::Private) => NOT_AT_ALL,
@@ -278,7 +279,10 @@ mod tests {
             let error = Webhook::new("ci", url, Reach::Public).unwrap_err().to_string();
             assert!(error.starts_with("webhook `ci`: ") && error.contains("https"), "{error}");
         }
-        assert!(Webhook::new("ci", "http://127.0.0.1:8080/", Reach::Private).is_ok());
+        let here = "http://127.0.0.1:8080/";
+        let error = Webhook::new("ci", here, Reach::Public).unwrap_err().to_string();
+        assert!(error.contains("`allow_private`"), "{error}");
+        assert!(Webhook::new("ci", here, Reach::Private).is_ok());
         assert!(Webhook::new("ci", "https://169.254.169.254/", Reach::Private).is_err());
         for name in ["", "a b", "ä", &"x".repeat(65)] {
             let error = Webhook::new(name, "https://example.com", Reach::Public).unwrap_err();
