@@ -130,6 +130,8 @@ async fn a_run_is_put_away_its_log_goes_and_what_it_cost_stays() {
     assert_eq!(world.list().await[0]["status"], "archived");
     assert!(world.run(&["runs", "show", &run]).await.expect(0).out.contains("the answer"));
     world.run(&["runs", "archive", &run, "--json"]).await.expect(1);
+    let shown = world.run(&["runs", "show", &run]).await.expect(0).out;
+    assert!(shown.contains("completed; archived"), "{shown}");
     let late = world.run(&["runs", "resume", &run, "more"]).await.expect(1);
     assert!(late.err.contains("is archived"), "{}", late.err);
 

@@ -14,7 +14,7 @@ use crate::screen::worktree::Worktree;
 use crate::spending::{self, Spending};
 use crate::terminal;
 use crate::view::{self, RunView};
-use posse::{Budget, RunRow, Runtime};
+use posse::{Budget, RunRow, Runtime, Status};
 
 pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
@@ -77,6 +77,9 @@ fn whole(family: &Family, row: &RunRow, todos: &Todos, text: Option<&str>) -> Ru
 
 fn facts(family: &Family, row: &RunRow) -> Vec<(&'static str, String)> {
     let status = match (&row.outcome, &row.damaged) {
+        (Some(_), None) if row.status == Status::Archived => {
+            format!("{}; archived", clean_line(&row.note, 400))
+        }
         (Some(_), None) => clean_line(&row.note, 400),
         (None, None) if !row.note.is_empty() => {
             format!("{}: {}", family.word(row), clean_line(&row.note, 400))
