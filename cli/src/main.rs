@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return usage(error),
     };
-    let tell = if arguments.global.json { Tell::Json } else { Tell::Words };
+    let tell = Tell::as_json(arguments.global.json);
     let environment = Environment::read();
     print::hide(environment.secrets().iter().map(String::as_str));
     // Neither this user's other processes nor what agents run may look into this one. Where that

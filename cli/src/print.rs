@@ -78,6 +78,13 @@ pub enum Tell {
     Json,
 }
 
+impl Tell {
+    /// As `--json` asks for it, or not.
+    pub fn as_json(json: bool) -> Tell {
+        if json { Tell::Json } else { Tell::Words }
+    }
+}
+
 /// Prints why the command could not do what it was asked.
 pub fn failure(failure: &Failure, tell: Tell) {
     let message = clean(&failure.message);

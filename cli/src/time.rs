@@ -23,10 +23,16 @@ pub fn age(text: &str) -> Result<Duration, String> {
 
 /// The same for what is removed by its age: a number without a unit may mean anything.
 pub fn age_with_unit(text: &str) -> Result<Duration, String> {
-    match text.trim().ends_with(|last: char| last.is_ascii_alphabetic()) {
-        true => age(text),
-        false => Err(format!("`{text}` is no age: say the unit, such as 30d, 2w or 12h")),
+    match is_bare(text) {
+        true => Err(format!("`{text}` is no age: say the unit, such as 30d, 2w or 12h")),
+        false => age(text),
     }
+}
+
+/// True for a number without a unit, and for nothing.
+pub fn is_bare(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || text.parse::<f64>().is_ok()
 }
 
 /// A moment, in milliseconds since 1970: an age, a day (its beginning, UTC) or a time.

@@ -181,6 +181,16 @@ pub struct Sources {
 }
 
 impl Config {
+    /// What the role called `word` stands for; nothing when `word` is no role. A role that nobody fills
+    /// leaves the model to others.
+    pub fn role(&self, word: &str) -> Option<&Setting<Option<String>>> {
+        match word {
+            "small" => Some(&self.small_model),
+            "plan" => Some(&self.plan_model),
+            _ => None,
+        }
+    }
+
     /// The settings that `sources` give. A file that does not exist sets nothing.
     ///
     /// # Errors

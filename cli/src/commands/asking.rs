@@ -153,7 +153,6 @@ pub async fn first_asked<'r>(
     runtime: &Runtime,
     rows: impl IntoIterator<Item = &'r RunRow>,
 ) -> Result<Option<Question>, Failure> {
-    // A question that went with an interrupted turn is still counted in the row.
     for row in rows.into_iter().filter(|row| row.asks > 0 && is_open(row)) {
         if let Some(question) = runtime.questions_of(row.id).await?.into_iter().next() {
             return Ok(Some(question));

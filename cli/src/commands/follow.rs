@@ -1,7 +1,7 @@
 //! Following runs until they end or rest, or until a signal asks to stop.
 
 use super::Common;
-use super::asking::{Asker, Replied, first_asked};
+use super::asking::{Asker, Replied};
 use super::rest::{is_open, settled};
 use super::runs::PAGE;
 use crate::clean::clean_line;
@@ -255,7 +255,7 @@ impl Viewer {
             // What happened before the rest is shown before it is believed.
             if let Some(row) = rested.take_if(|row| row.last_seq <= followee.shown) {
                 self.settle(&run).await?;
-                if self.asker.is_some() && first_asked(runtime, [&row]).await?.is_some() {
+                if row.asks > 0 && self.asker.is_some() {
                     if let Some(signal) = self.ask(runtime, run.id()).await? {
                         return Ok(Followed::Signal(signal));
                     }
@@ -298,13 +298,8 @@ impl Viewer {
                 return Ok(Followed::Ended(outcome));
             }
             let asks = matches!(&update, Update::Event(it) if is_question(&it.event));
-            if asks && self.asker.is_some() {
-                if let Some(signal) = self.ask(runtime, run.id()).await? {
-                    return Ok(Followed::Signal(signal));
-                }
-                // A rest that was seen before the answer is none any more.
-                (looking, rested) = (true, None);
-                rest.set(settled(&run));
+            if asks && let Some(signal) = self.ask(runtime, run.id()).await? {
+                return Ok(Followed::Signal(signal));
             }
             if about == run.id() && !looking && rested.is_none() {
                 looking = true;

@@ -25,7 +25,7 @@ pub mod webhooks;
 use crate::args::{AgentOptions, Global};
 use crate::environment::Environment;
 use crate::exit::{Code, Failure};
-use crate::print::{self, Tell};
+use crate::print;
 use posse::agents::{Given, Level, Sources as AgentSources, ToolFacts};
 use posse::config::{Config, Sources};
 use posse::launch::Launcher;
@@ -63,11 +63,6 @@ impl Common {
             Failure::usage(format!("{} cannot be trusted: {why}", folder.display()))
         })?;
         Ok(())
-    }
-
-    /// How failures are told.
-    pub fn tell(&self) -> Tell {
-        if self.global.json { Tell::Json } else { Tell::Words }
     }
 
     /// Where runs are kept.

@@ -127,10 +127,15 @@ async fn check_finds_agents_that_no_run_could_be_started_of() {
             assert!(exit.out.contains("bad.md:") && exit.out.contains(why), "{}", exit.out);
         }
     }
-    for head in ["model: inherit", "model: small", "model: sonnet, haiku"] {
+    for head in ["model: inherit", "model: sonnet, haiku", "model: small"] {
         agent(&project, "bad", &format!("name: bad\ndescription: Good\n{head}\n"), "Good.");
         world.run(&["agents", "check"]).await.expect(0);
     }
+    // A role is what the settings say it is.
+    world.write("posse.toml", "small_model = \"nosuch\"\n");
+    world.run(&["trust", "--yes"]).await.expect(0);
+    let exit = world.run(&["agents", "check"]).await.expect(2);
+    assert!(exit.out.contains("`nosuch` is not a known model"), "{}", exit.out);
 }
 
 #[tokio::test]

@@ -90,6 +90,8 @@ impl RunRow {
             Event::CancelRequested(request) => {
                 self.stopping |= request.scope == CancelScope::Run || !self.session;
                 self.paused &= !self.stopping;
+                // What it asks about will not be called any more.
+                self.asks = 0;
                 self.wake(at);
             }
             Event::RunFinished(finished) => {

@@ -7,22 +7,23 @@ use crate::exit::{Code, Failure};
 use crate::print;
 use crate::view;
 use posse::agents::{Entry, Given, Level, Problem, Sources};
-use posse::{AgentCatalog, Catalog, LiveCatalog, config};
+use posse::config::{self, Config};
+use posse::{AgentCatalog, LiveCatalog};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
 pub fn run(common: &Common, paths: &[PathBuf], options: &CatalogOptions) -> Result<Code, Failure> {
     let folder = folder(options.cwd.as_ref())?;
-    let models = common.config(&folder)?.catalog.value;
+    let config = common.config(&folder)?;
     let catalog = LiveCatalog::load(common.agent_sources(&folder, &options.agents)).current();
     let (mut agents, mut problems) = (0, Vec::new());
     if paths.is_empty() {
         agents = catalog.entries().len();
         problems.extend(catalog.problems().iter().cloned());
-        problems.extend(catalog.entries().iter().filter_map(|entry| unknown(entry, &models)));
+        problems.extend(catalog.entries().iter().filter_map(|entry| unknown(entry, &config)));
     }
     for path in paths {
-        let found = look(&catalog, path, &models)?;
+        let found = look(&catalog, path, &config)?;
         agents += found.0;
         problems.extend(found.1);
     }
@@ -58,13 +59,13 @@ fn tell(common: &Common, agents: u64, problems: &[Problem]) -> Result<(), Failur
 fn look(
     catalog: &AgentCatalog,
     path: &Path,
-    models: &Catalog,
+    config: &Config,
 ) -> Result<(usize, Vec<Problem>), Failure> {
     let real = path.canonicalize().map_err(|error| {
         Failure::usage(format!("cannot check {}: {error}", path.display()))
             .hint("name files that define agents, or folders of them")
     })?;
-    let found = within(catalog, &real, models);
+    let found = within(catalog, &real, config);
     if found.0 > 0 || !found.1.is_empty() {
         return Ok(found);
     }
@@ -79,7 +80,7 @@ fn look(
         }
         _ => sources.user_folders.extend(real.parent().map(Path::to_owned)),
     }
-    let found = within(&LiveCatalog::load(sources).current(), &real, models);
+    let found = within(&LiveCatalog::load(sources).current(), &real, config);
     if found.0 == 0 && found.1.is_empty() {
         return Err(Failure::usage(format!("{} defines no agent", path.display())).hint(
             "a definition is Markdown with front matter; `posse agents new NAME` writes one",
@@ -89,7 +90,7 @@ fn look(
 }
 
 /// What of `catalog` stands in the file or folder at `place`, which is canonical.
-fn within(catalog: &AgentCatalog, place: &Path, models: &Catalog) -> (usize, Vec<Problem>) {
+fn within(catalog: &AgentCatalog, place: &Path, config: &Config) -> (usize, Vec<Problem>) {
     let is_there = |path: &Option<PathBuf>| {
         path.as_ref()
             .and_then(|path| path.canonicalize().ok())
@@ -98,17 +99,19 @@ fn within(catalog: &AgentCatalog, place: &Path, models: &Catalog) -> (usize, Vec
     let entries = catalog.entries().iter().filter(|entry| is_there(&entry.path));
     let entries: Vec<&Entry> = entries.collect();
     let problems = catalog.problems().iter().filter(|it| is_there(&it.path)).cloned();
-    let unknown = entries.iter().filter_map(|entry| unknown(entry, models));
+    let unknown = entries.iter().filter_map(|entry| unknown(entry, config));
     (entries.len(), problems.chain(unknown).collect())
 }
 
 /// That an agent names a model that nobody knows here.
-fn unknown(entry: &Entry, models: &Catalog) -> Option<Problem> {
+fn unknown(entry: &Entry, config: &Config) -> Option<Problem> {
     let agent = entry.agent.as_ref()?;
     let named = agent.model.iter().chain(&agent.fallbacks);
-    // These stand for what the settings name.
-    let mut named = named.filter(|model| !matches!(model.as_str(), "small" | "plan"));
-    let error = named.find_map(|model| models.find(model).err())?;
+    let mut meant = named.filter_map(|model| match config.role(model) {
+        Some(role) => role.value.as_ref(),
+        None => Some(model),
+    });
+    let error = meant.find_map(|model| config.catalog.value.find(model).err())?;
     Some(Problem {
         path: entry.path.clone(),
         line: entry.line,

@@ -162,10 +162,8 @@ impl<'a> Shown<'a> {
 
 /// What the name of a role stands for.
 fn meaning(agent: &AgentSpec, config: &Config) -> String {
-    let setting = match agent.model.as_deref() {
-        Some("small") => &config.small_model,
-        Some("plan") => &config.plan_model,
-        _ => return String::new(),
+    let Some(setting) = agent.model.as_deref().and_then(|model| config.role(model)) else {
+        return String::new();
     };
     match &setting.value {
         Some(model) => format!(" ({}, {})", clean_line(model, 80), setting.origin),

@@ -5,8 +5,9 @@ use crate::args::{Choice, Filters, Targets};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family;
-use crate::print;
+use crate::print::{self, Tell};
 use crate::screen::line::label;
+use crate::time::is_bare;
 use crate::view;
 use posse::store::{Background, Filter, Kin, Label, Unfinished};
 use posse::{RunRow, Runtime};
@@ -39,7 +40,7 @@ impl<'c> Course<'c> {
             report["error"] = json!(failure.message);
             print::json(&report)?;
         }
-        print::failure(failure, self.common.tell());
+        print::failure(failure, Tell::as_json(self.common.global.json));
         Ok(())
     }
 }
@@ -90,7 +91,7 @@ pub async fn chosen(
 /// Refuses times without a unit: who means days and is understood in seconds reaches the wrong runs.
 fn refuse_bare(filters: &Filters) -> Result<(), Failure> {
     let mut times = [&filters.since, &filters.until].into_iter().flatten();
-    match times.find(|time| time.parse::<f64>().is_ok()) {
+    match times.find(|time| is_bare(time)) {
         None => Ok(()),
         Some(time) => Err(Failure::usage(format!("`{}` is no time", clean_line(time, 64)))
             .hint("say the unit, such as 10m, 2h or 7d")),
