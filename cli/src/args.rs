@@ -1,11 +1,13 @@
 //! The command line: names, help, values. No logic.
 
 mod audit;
+mod later;
 mod runs;
 mod selection;
 mod trust;
 
 pub use audit::{AuditFilters, AuditVerb};
+pub use later::Later;
 pub use runs::{AnswerOptions, CleanOptions, ListOptions, PruneOptions, RunsVerb, TreeOptions};
 pub use selection::{Choice, Filters, Targets};
 pub use trust::{TrustOptions, TrustVerb};
@@ -27,34 +29,6 @@ pub struct Arguments {
     pub global: Global,
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// The command that people wait for, alone.
-#[derive(Parser)]
-struct RunAlone {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: Alone,
-}
-
-#[derive(Subcommand)]
-enum Alone {
-    Run(RunOptions),
-}
-
-impl Arguments {
-    /// Reads the command line of this process. To set up all commands takes about half a millisecond,
-    /// for which a person waits, so `run` is tried alone first; what it does not understand, the
-    /// whole explains.
-    pub fn read() -> Result<Self, clap::Error> {
-        if std::env::args_os().any(|argument| argument == "run")
-            && let Ok(RunAlone { global, command: Alone::Run(options) }) = RunAlone::try_parse()
-        {
-            return Ok(Arguments { global, command: Command::Run(options) });
-        }
-        Arguments::try_parse()
-    }
 }
 
 const EXIT_CODES: &str = "\
@@ -114,41 +88,41 @@ pub struct DoctorOptions {
 pub enum Command {
     /// Run an agent on a task and print its answer
     #[command(after_help = EXIT_CODES)]
-    Run(RunOptions),
+    Run(Later<RunOptions>),
     /// Talk with an agent
-    Chat(ChatOptions),
+    Chat(Later<ChatOptions>),
     /// List, follow and control runs
     #[command(subcommand)]
-    Runs(RunsVerb),
+    Runs(Later<RunsVerb>),
     /// Show what model calls cost, by model, run, agent, label or day
-    Cost(CostOptions),
+    Cost(Later<CostOptions>),
     /// List, check, make and run agents
     #[command(subcommand)]
-    Agents(AgentsVerb),
+    Agents(Later<AgentsVerb>),
     /// List, check and show skills
     #[command(subcommand)]
-    Skills(SkillsVerb),
+    Skills(Later<SkillsVerb>),
     /// Trust what a folder brings along: agents, skills with scripts, settings
-    Trust(TrustOptions),
+    Trust(Later<TrustOptions>),
     /// List, export and check what was decided and done
     #[command(subcommand)]
-    Audit(AuditVerb),
+    Audit(Later<AuditVerb>),
     /// List and test webhooks; list what they are told, and send it again
     #[command(subcommand)]
-    Webhooks(WebhooksVerb),
+    Webhooks(Later<WebhooksVerb>),
     /// List the models there are, those that can be used now first
-    Models(ModelsOptions),
+    Models(Later<ModelsOptions>),
     /// Execute runs in the background, so that they outlive the terminal
     #[command(subcommand)]
-    Daemon(DaemonVerb),
+    Daemon(Later<DaemonVerb>),
     /// Show the settings in force and where each came from
     Config,
     /// Show what confines the commands of agents here, and what is missing
-    Doctor(DoctorOptions),
+    Doctor(Later<DoctorOptions>),
     /// Watch a scripted agent work on this folder, without a key
-    Demo(DemoOptions),
+    Demo(Later<DemoOptions>),
     /// Serve a scripted model over HTTP, for tests
-    FakeModel(FakeModelOptions),
+    FakeModel(Later<FakeModelOptions>),
     /// Print completions for a shell
     Completions {
         /// Which shell

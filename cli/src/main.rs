@@ -18,7 +18,8 @@ mod terminal;
 mod time;
 mod view;
 
-use args::{Arguments, Command};
+use args::{Arguments, Command, Later};
+use clap::Parser;
 use environment::Environment;
 use exit::Failure;
 use print::Tell;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     let launcher = posse::launch::init();
     #[cfg(feature = "failpoints")]
     failpoints::arm();
-    let arguments = match Arguments::read() {
+    let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return usage(error),
     };
@@ -86,21 +87,21 @@ async fn dispatch(
 ) -> Result<exit::Code, Failure> {
     let common = commands::Common::new(arguments.global, environment, launcher);
     match arguments.command {
-        Command::Run(options) => commands::run::run(common, options).await,
-        Command::Chat(options) => commands::chat::run(common, options).await,
-        Command::Runs(verb) => commands::runs::run(common, verb).await,
-        Command::Cost(options) => commands::cost::run(common, options).await,
-        Command::Agents(verb) => commands::agents::run(common, verb).await,
-        Command::Skills(verb) => commands::skills::run(&common, verb),
-        Command::Audit(verb) => commands::audit::run(common, verb).await,
-        Command::Trust(options) => commands::trust::run(&common, &options),
-        Command::Webhooks(verb) => commands::webhooks::run(&common, verb).await,
-        Command::Models(options) => commands::models::run(common, options).await,
-        Command::Daemon(verb) => commands::daemon::run(common, verb).await,
-        Command::Doctor(options) => commands::doctor::run(&common, &options).await,
+        Command::Run(Later(options)) => commands::run::run(common, options).await,
+        Command::Chat(Later(options)) => commands::chat::run(common, options).await,
+        Command::Runs(Later(verb)) => commands::runs::run(common, verb).await,
+        Command::Cost(Later(options)) => commands::cost::run(common, options).await,
+        Command::Agents(Later(verb)) => commands::agents::run(common, verb).await,
+        Command::Skills(Later(verb)) => commands::skills::run(&common, verb),
+        Command::Audit(Later(verb)) => commands::audit::run(common, verb).await,
+        Command::Trust(Later(options)) => commands::trust::run(&common, &options),
+        Command::Webhooks(Later(verb)) => commands::webhooks::run(&common, verb).await,
+        Command::Models(Later(options)) => commands::models::run(common, options).await,
+        Command::Daemon(Later(verb)) => commands::daemon::run(common, verb).await,
+        Command::Doctor(Later(options)) => commands::doctor::run(&common, &options).await,
         Command::Config => commands::config::run(&common).await,
-        Command::Demo(options) => commands::demo::run(common, options).await,
-        Command::FakeModel(options) => commands::fake_model::run(common, options).await,
+        Command::Demo(Later(options)) => commands::demo::run(common, options).await,
+        Command::FakeModel(Later(options)) => commands::fake_model::run(common, options).await,
         Command::Completions { shell } => commands::completions::run(&common, shell),
     }
 }

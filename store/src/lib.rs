@@ -41,7 +41,7 @@ pub use queue::{Look, Passed, Queue, Queued};
 pub use row::{RunRow, Spent};
 pub use scrub::Scrub;
 pub use spending::{By, OpenCall, Spending, SpendingQuery};
-pub use sqlite::{Durability, Opening, Options, SqliteStore};
+pub use sqlite::{Durability, Opening, Options, Place, SqliteStore};
 
 use async_trait::async_trait;
 use posse_protocol::{Record, RunId, Seq};

@@ -89,15 +89,20 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
             print::json_pretty(&json!({"removed": false, "runs": [], "events": 0}))?;
         }
         RunsVerb::Prune(_) => print::note("no runs yet"),
+        RunsVerb::Clean(_) | RunsVerb::Questions { run: None } if json => {
+            print::json_pretty(&json!([]))?;
+        }
         RunsVerb::Clean(_)
         | RunsVerb::Questions { run: None }
         | RunsVerb::Resume { all: true, .. }
         | RunsVerb::Cancel(Targets { choice: Choice { all: true, .. }, .. })
         | RunsVerb::Pause { targets: Targets { choice: Choice { all: true, .. }, .. }, .. }
-        | RunsVerb::Send { choice: Choice { all: true, .. }, .. } => match json {
-            true => print::json_pretty(&json!([]))?,
-            false => print::note("no runs yet"),
-        },
+        | RunsVerb::Send { choice: Choice { all: true, .. }, .. } => {
+            // As JSON they print a line for each run.
+            if !json {
+                print::note("no runs yet");
+            }
+        }
         _ => {
             let path = common.database()?;
             let message = format!("there are no runs yet: {} does not exist", path.display());

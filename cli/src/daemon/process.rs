@@ -9,6 +9,7 @@ use crate::exit::{Code, Failure};
 use crate::print;
 use crate::signals::Signals;
 use crate::view;
+use posse::store::Place;
 use posse::{ByFolder, LiveCatalog, Recovery, Runtime, RuntimeConfig, Surroundings};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a gentle stop waits for the steps that are under way.
 pub const GRACE: Duration = Duration::from_secs(30);
+/// How often it is seen that the database is at its place.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Executes runs until told to stop.
 pub async fn run(
@@ -51,16 +54,19 @@ pub async fn run(
     let notice = Notice { pid, socket: address.socket.clone(), log, version };
     let database = address.database.display().to_string();
     let told = lock.tell(&notice).map_err(|error| cannot("say that it runs", error));
+    let mut ended = Ok(Code::Done);
     if told.is_ok() {
         note(&format!("posse {VERSION} (pid {pid}) executes the runs of {database}"));
         let (stop, asked) = mpsc::channel(8);
         let desk = Arc::new(Desk::new(runtime.clone(), database, slots, stop));
         let end = CancellationToken::new();
         let working = async {
-            work(&runtime, &desk, signals, asked).await;
+            let lost = lost(address);
+            let ended = work(&runtime, &desk, signals, asked, lost).await;
             end.cancel();
+            ended
         };
-        tokio::join!(serve(listener, desk.clone(), end.clone()), working);
+        ended = tokio::join!(serve(listener, desk.clone(), end.clone()), working).1;
     } else {
         runtime.shutdown().await;
     }
@@ -69,7 +75,7 @@ pub async fn run(
     drop(lock);
     told?;
     note("stopped");
-    Ok(Code::Done)
+    ended
 }
 
 /// A runtime that goes on with all runs, each with the agents and skills of its folder. Returns it
@@ -103,14 +109,33 @@ fn listen(address: &Address) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
+/// Returns when the database is no longer at its place.
+async fn lost(address: &Address) -> Failure {
+    let place = Place::of(&address.database);
+    while place.as_ref().is_ok_and(Place::is_kept) {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let database = address.database.display();
+    let message = format!("{database} was removed, or another was put in its place");
+    Failure { code: Code::Store, message, hint: None }
+        .hint("`posse daemon start` starts one for what is there now")
+}
+
 /// Lets the runtime work until it is to stop, and stops it. Whoever asks again is in a hurry.
 async fn work(
     runtime: &Runtime,
     desk: &Desk,
     mut signals: Signals,
     mut asked: mpsc::Receiver<Haste>,
-) {
+    lost: impl Future<Output = Failure>,
+) -> Result<Code, Failure> {
     let mut haste = tokio::select! {
+        failure = lost => {
+            desk.stopping.cancel();
+            // What is under way cannot be stored any more.
+            runtime.shutdown_within(Duration::ZERO).await;
+            return Err(failure);
+        }
         signal = signals.next() => {
             note(&format!("{signal}: stopping"));
             Haste::Gentle
@@ -125,7 +150,7 @@ async fn work(
         let steps = view::count(runtime.executing() as u64, "run");
         note(&format!("{steps} at work may finish the present step"));
         haste = tokio::select! {
-            () = runtime.shutdown_within(GRACE) => return,
+            () = runtime.shutdown_within(GRACE) => return Ok(Code::Done),
             _ = signals.next() => Haste::Now,
             haste = hurried(&mut asked) => haste,
         };
@@ -134,6 +159,7 @@ async fn work(
         note("stopping in the middle of steps");
         runtime.shutdown_within(Duration::ZERO).await;
     }
+    Ok(Code::Done)
 }
 
 /// Waits until someone asks to stop now.

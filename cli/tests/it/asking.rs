@@ -4,6 +4,7 @@ use crate::tmux::Terminal;
 use crate::tree::{lead, task};
 use crate::world::{World, eventually};
 use posse_testkit::{Conversation, Reply, Script, When};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 fn writes(name: &str) -> Reply {
@@ -174,6 +175,24 @@ async fn a_run_that_was_left_at_its_question_is_resumed_and_asks_again() {
     }
     resumed_and_allowed(&terminal).await;
     assert_eq!(world.read("b.txt"), "written\n");
+}
+
+#[tokio::test]
+async fn a_run_that_was_killed_at_its_question_asks_it_again_and_its_model_nothing_twice() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    let posse = env!("CARGO_BIN_EXE_posse");
+    let run = format!("sh -c 'echo $$ >pid; exec {posse} run --label h --mode ask one'");
+    terminal.enter(&format!("{run}; echo code $?")).await;
+    terminal.shows("allow it?").await;
+    let pid = world.lines_in("pid", 1).await.trim().parse().unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    terminal.shows("code 137").await;
+    let asked = world.run(&["runs", "questions", "--json"]).await.expect(0).json();
+    assert_eq!((asked.as_array().unwrap().len(), &asked[0]["tool"]), (1, &json!("Write")));
+    resumed_and_allowed(&terminal).await;
+    assert_eq!(world.read("b.txt"), "written\n");
+    assert_eq!(world.fake.count(), 2, "the call that was asked about, and the answer");
 }
 
 #[tokio::test]

@@ -223,6 +223,23 @@ async fn a_killed_daemon_loses_nothing() {
 }
 
 #[tokio::test]
+async fn a_daemon_whose_database_is_taken_away_ends_and_says_why() {
+    let (world, guard) = with_daemon(Script::always(Reply::text("well done"))).await;
+    ended(&world, &leave(&world, "one").await).await;
+    let notice = guard.notice().unwrap();
+    for name in ["", "-wal", "-shm"] {
+        std::fs::remove_file(format!("{}{name}", world.database().display())).unwrap();
+    }
+    gone(&notice["pid"].to_string()).await;
+    let log = std::fs::read_to_string(notice["log"].as_str().unwrap()).unwrap();
+    assert!(log.contains("was removed, or another was put in its place\n  hint: "), "{log}");
+    // With the next one all is well.
+    let two = leave(&world, "two").await;
+    world.run(&["daemon", "start"]).await.expect(0);
+    assert_eq!(ended(&world, &two).await["outcome"], "completed");
+}
+
+#[tokio::test]
 async fn without_a_daemon_it_is_said_what_will_happen_and_the_next_one_does_it() {
     let world = World::saying("at last").await;
     let guard = Guard::of(&world);

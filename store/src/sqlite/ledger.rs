@@ -10,6 +10,7 @@ use super::codec::{run_row, worker_row};
 use super::deliveries;
 use super::engine_error;
 use super::migrate::Connected;
+use super::place::Place;
 use super::presence::Presence;
 use super::text::{Texts, Then, bare};
 use super::work::{Answers, Work};
@@ -34,6 +35,7 @@ const ROWS: usize = 64;
 
 pub(super) struct Ledger {
     connection: SqliteConnection,
+    place: Place,
     path: String,
     presence: Arc<Presence>,
     rows: Rows,
@@ -91,10 +93,16 @@ impl Group {
 
 impl Ledger {
     /// Takes over the connection. What others write from its opening on is noticed.
-    pub(super) fn new(connected: Connected, path: String, presence: Arc<Presence>) -> Self {
+    pub(super) fn new(
+        connected: Connected,
+        place: Place,
+        path: String,
+        presence: Arc<Presence>,
+    ) -> Self {
         let Connected { connection, data_version } = connected;
         Ledger {
             connection,
+            place,
             path,
             presence,
             rows: Rows::new(),
@@ -171,6 +179,14 @@ impl Ledger {
 
     /// Begins a transaction, and drops what memory holds if another process has written since.
     async fn begin(&mut self) -> Result<(), StoreError> {
+        if !self.place.is_kept() {
+            let reason = "it was removed, or another was put in its place, while it was open; \
+                          start again with the one that is there now";
+            return Err(StoreError::Unusable {
+                path: self.path.clone(),
+                reason: reason.to_owned(),
+            });
+        }
         let begun = sqlx::query(BEGIN);
         let row = begun.fetch_one(&mut self.connection).await;
         let version = row.and_then(|row| row.try_get(0)).map_err(|error| self.engine(error))?;
@@ -507,7 +523,7 @@ impl Ledger {
     /// Gives up every claim and closes. What cannot be written is freed all the same, by the lock.
     pub(super) async fn depart(mut self) {
         fail::fail_point!("store.depart.begun");
-        let departed = match self.execute("BEGIN IMMEDIATE").await {
+        let departed = match self.begin().await {
             Ok(()) => self.strike_out().await,
             Err(error) => Err(error),
         };

@@ -8,6 +8,7 @@ mod header;
 mod hub;
 mod ledger;
 mod migrate;
+mod place;
 mod presence;
 mod queue;
 mod reader;
@@ -26,6 +27,7 @@ use crate::{
 use async_trait::async_trait;
 use hub::Hub;
 use ledger::Ledger;
+pub use place::Place;
 use posse_protocol::{Record, RunId, Seq};
 use presence::Presence;
 use queue::Glance;
@@ -136,6 +138,7 @@ impl SqliteStore {
         make_private(&options.path).map_err(unusable)?;
         // One name for one file, whatever links lead to it and wherever this process goes.
         let options = Options { path: options.path.canonicalize().map_err(unusable)?, ..options };
+        let place = Place::of(&options.path).map_err(unusable)?;
         header::inspect(&options.path, &path)?;
         let connect = connect_options(&options);
         let reserve = SpaceReserve::new(&options.path, options.reserve_bytes);
@@ -154,7 +157,7 @@ impl SqliteStore {
         let (requests, inbox) = mpsc::channel(QUEUE);
         let (checkpoints, beside) = checkpoint::beside(connect.clone());
         let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
-        let ledger = Ledger::new(connected, path, presence);
+        let ledger = Ledger::new(connected, place, path, presence);
         let writer = Writer::new(ledger, reserve, options.poll, hub.clone(), checkpoints);
         let tasks = TaskTracker::new();
         #[expect(clippy::disallowed_methods, reason = "ends with the writer; awaited by close")]

@@ -8,6 +8,7 @@ mod damage;
 mod full;
 mod groups;
 mod leases;
+mod lost;
 mod newer;
 mod opening;
 mod process;

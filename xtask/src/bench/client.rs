@@ -1,5 +1,5 @@
 //! The raw client: the same HTTP client that runs use, and nothing above it. Also a module of
-//! the little binary that only makes one request.
+//! the little programs that only make one request.
 
 use bytes::Bytes;
 use std::error::Error;

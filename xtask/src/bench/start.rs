@@ -30,31 +30,37 @@ pub fn measure() -> Result<()> {
     let work = folder.path().join("work");
     std::fs::create_dir(&work)?;
     let kept = folder.path().join("kept.db");
+    let row = folder.path().join("row.db");
     // Made, and brought into the cache, before anything is measured.
     posse(&listener, &url, &kept, &work)?;
+    one_row(&listener, &url, &row)?;
     raw(&listener, &url)?;
-    let (mut fresh, mut existing) = (Vec::new(), Vec::new());
+    let (mut fresh, mut existing, mut least) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..REPETITIONS {
         let theirs = raw(&listener, &url)?;
         let database = folder.path().join(format!("fresh-{round}.db"));
         fresh.push((posse(&listener, &url, &database, &work)?, theirs));
         let theirs = raw(&listener, &url)?;
         existing.push((posse(&listener, &url, &kept, &work)?, theirs));
+        let theirs = raw(&listener, &url)?;
+        least.push((one_row(&listener, &url, &row)?, theirs));
     }
-    for (name, rounds) in [("start: fresh database", fresh), ("start: existing database", existing)]
-    {
+    let figures = [
+        ("start: fresh database", fresh, true),
+        ("start: existing database", existing, true),
+        ("start: one row stored, without Posse", least, false),
+    ];
+    for (name, rounds, has_goal) in figures {
         let posse = Samples::new(rounds.iter().map(|round| round.0).collect());
         let raw = Samples::new(rounds.iter().map(|round| round.1).collect());
         // Rounds are over too soon to be compared one by one.
         let ratio = posse.median() / raw.median();
-        Line {
-            name: name.to_owned(),
-            posse: posse.shown(seconds),
-            raw: raw.shown(seconds),
-            ratio: times(ratio),
-            goal: Goal::at_most("≤ 2 × raw", ratio, 2.0),
-        }
-        .print();
+        let goal = match has_goal {
+            true => Goal::at_most("≤ 2 × raw", ratio, 2.0),
+            false => Goal::None,
+        };
+        let (posse, raw) = (posse.shown(seconds), raw.shown(seconds));
+        Line { name: name.to_owned(), posse, raw, ratio: times(ratio), goal }.print();
     }
     Ok(())
 }
@@ -76,6 +82,13 @@ fn posse(listener: &TcpListener, url: &str, database: &Path, work: &Path) -> Res
 fn raw(listener: &TcpListener, url: &str) -> Result<f64> {
     let mut command = command(sibling("first-request")?);
     command.arg(url);
+    let began = Instant::now();
+    answer(listener, began, command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?)
+}
+
+fn one_row(listener: &TcpListener, url: &str, database: &Path) -> Result<f64> {
+    let mut command = command(sibling("first-commit")?);
+    command.arg(url).arg(database);
     let began = Instant::now();
     answer(listener, began, command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?)
 }

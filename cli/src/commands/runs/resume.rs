@@ -174,9 +174,6 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
             }
         }
     }
-    if resumed.is_empty() && common.global.json {
-        print::json(&json!([]))?;
-    }
     for handle in resumed {
         let row = tokio::select! {
             rested = rested(runtime, handle.id()) => rested?,

@@ -75,10 +75,9 @@ pub async fn chosen(
     filter.unfinished = Unfinished::Only;
     let rows = all(runtime, filter).await?;
     if rows.is_empty() {
-        match common.global.json {
-            true => print::json(&json!([]))?,
-            false if common.global.quiet => {}
-            false => print::note("no such runs"),
+        // As JSON there is a line for each.
+        if !common.global.json && !common.global.quiet {
+            print::note("no such runs");
         }
         return Ok(rows);
     }

@@ -1,0 +1,46 @@
+//! A database that is taken away, or replaced, while it is open.
+
+use crate::sample::{Place, create, read, say};
+use posse_store::{Ownership, Store, StoreError};
+
+/// What stands at the place of a database and beside it goes somewhere else.
+fn put_away(place: &Place, to: &Place) {
+    for name in ["posse.db", "posse.db-wal", "posse.db-shm"] {
+        std::fs::rename(place.folder().join(name), to.folder().join(name)).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_stored_in_a_file_that_is_no_longer_at_its_place() {
+    let (place, away) = (Place::new(), Place::new());
+    let store = place.open().await;
+    let run = create(&store, 2, Ownership::Queued).await;
+    put_away(&place, &away);
+    let refused = say(&store, run, "lost").await;
+    let Err(StoreError::Unusable { path, reason }) = refused else { panic!("{refused:?}") };
+    assert!(path.ends_with("posse.db") && reason.contains("was removed"), "{path} {reason}");
+    // It is found again.
+    put_away(&away, &place);
+    say(&store, run, "kept").await.unwrap();
+    store.close().await;
+    assert_eq!(read(&place.open().await, run).await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn whoever_had_the_old_file_open_harms_the_new_one_in_no_way() {
+    let (place, away) = (Place::new(), Place::new());
+    let old = place.open().await;
+    let lost = create(&old, 2, Ownership::Mine).await;
+    put_away(&place, &away);
+    let new = place.open().await;
+    let run = create(&new, 2, Ownership::Queued).await;
+    assert!(say(&old, lost, "lost").await.is_err());
+    old.close().await;
+    assert!(place.folder().join("posse.db-wal").exists(), "it is the other's");
+    say(&new, run, "kept").await.unwrap();
+    drop(new);
+    let again = place.open().await;
+    assert_eq!(read(&again, run).await.unwrap(), 3);
+    // What was acknowledged before is where the file went.
+    assert_eq!(read(&away.open().await, lost).await.unwrap(), 2);
+}
