@@ -18,11 +18,12 @@ pub(crate) fn resolve<'a>(
 ) -> Result<&'a Arc<dyn Tool>, String> {
     let allowed = || grant.tools.join(", ");
     let Some(tool) = toolbox.find(&call.name) else {
-        return Err(format!(
-            "there is no tool named `{}`; the tools you may call are: {}",
-            call.name.chars().take(80).collect::<String>(),
-            allowed()
-        ));
+        let name: String = call.name.chars().take(80).collect();
+        let what = match toolbox.why_absent(&call.name) {
+            Some(why) => format!("`{name}` cannot be called: {why}"),
+            None => format!("there is no tool named `{name}`"),
+        };
+        return Err(format!("{what}; the tools you may call are: {}", allowed()));
     };
     let name = &tool.spec().name;
     if !grant.allows(name) {

@@ -80,6 +80,8 @@ impl ToolContext {
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
+    /// Names of tools that are not here, and why.
+    absent: Option<(&'static [&'static str], String)>,
 }
 
 impl Toolbox {
@@ -92,7 +94,18 @@ impl Toolbox {
                 kept.push(tool);
             }
         }
-        Toolbox { tools: kept }
+        Toolbox { tools: kept, absent: None }
+    }
+
+    /// The same; whoever calls one of `names` is told `why` there is none.
+    pub fn without(self, names: &'static [&'static str], why: String) -> Self {
+        Toolbox { absent: Some((names, why)), ..self }
+    }
+
+    /// Why there is no tool called `name`, if there is more to say than that.
+    pub(crate) fn why_absent(&self, name: &str) -> Option<&str> {
+        let (names, why) = self.absent.as_ref()?;
+        names.contains(&name).then_some(why)
     }
 
     /// The tool that answers to `name`, whether granted or not.

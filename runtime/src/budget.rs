@@ -1,17 +1,20 @@
 //! Budgets of runs: which a run has when it starts, and what it may still draw while it works.
 //! That nothing is overdrawn is the store's law; this only looks ahead.
 
-use crate::config::budget::replaced;
+use crate::config::budget::{replaced, smaller};
 use posse_agent::Allowance;
 use posse_protocol::{AgentSpec, Budget, Event, Limit, RunId, RunSpec, RunStarted};
 use posse_store::{Filter, RunRow, Store, StoreError, shares};
 use std::sync::OnceLock;
 
-/// The budget of a run: what is asked for, else what its agent says. Where neither says anything, a
-/// root has that of the settings, `general`; any other run draws on those above it.
+/// The budget of a run. A root has what is asked for, else what its agent says, else that of the
+/// settings, `general`. Any other draws on those above it: what is asked for only narrows what its
+/// agent says.
 pub(crate) fn budget_of(spec: &RunSpec, agent: &AgentSpec, general: Option<&Budget>) -> Budget {
-    let own = replaced(&spec.budget, &agent.budget);
-    general.map_or_else(|| own.clone(), |general| replaced(&own, general))
+    match general {
+        Some(general) => replaced(&replaced(&spec.budget, &agent.budget), general),
+        None => smaller(&spec.budget, &agent.budget),
+    }
 }
 
 /// What budgets limit for one run, as its first event says: what it may draw is looked up only if

@@ -4,7 +4,8 @@ use crate::active::{Active, Stopping};
 use crate::agents::LOOKING;
 use crate::agents::tool_facts::ToolFacts;
 use crate::authority;
-use crate::delegation::child::{Reach, request, stopped_by};
+use crate::delegation::NAMES;
+use crate::delegation::child::{Reach, deepest, request, stopped_by};
 use crate::delegation::spawn::Spawn;
 use crate::delegation::stagger::{Beginnings, Staggered};
 use crate::delegation::subagents::Subagents;
@@ -160,10 +161,14 @@ impl Workbench {
         let mut tools = self.plain_tools(workspace, scratch, read_only, &confinement, rules)?;
         let guise = guise_of(started);
         let shown = guise.map_or(&started.grant.delegation, |guise| &guise.delegation);
-        if let Some(shown) = shown {
-            tools.push(Arc::new(Task::new(self.runtime(), started.clone(), shown)));
-            tools.push(Arc::new(Spawn::new(self.runtime(), started.clone())));
-            tools.push(Arc::new(Subagents::new(self.runtime())));
+        let mut alone = None;
+        match shown {
+            Some(shown) => {
+                tools.push(Arc::new(Task::new(self.runtime(), started.clone(), shown)));
+                tools.push(Arc::new(Spawn::new(self.runtime(), started.clone())));
+                tools.push(Arc::new(Subagents::new(self.runtime())));
+            }
+            None => alone = Some(self.why_alone(started)),
         }
         if !skills.is_empty() {
             let live = match self.runtime().upgrade() {
@@ -172,7 +177,21 @@ impl Workbench {
             };
             tools.push(Arc::new(SkillTool::new(skills, live)));
         }
-        Ok(Toolbox::new(tools.into_iter().map(|tool| self.redactor.around(tool)).collect()))
+        let tools =
+            Toolbox::new(tools.into_iter().map(|tool| self.redactor.around(tool)).collect());
+        Ok(match alone {
+            Some(why) => tools.without(&NAMES, why),
+            None => tools,
+        })
+    }
+
+    /// Why a run that began as `started` has nobody to hand work to.
+    fn why_alone(&self, started: &RunStarted) -> String {
+        let runtime = self.runtime().upgrade().map(|inner| Runtime { inner });
+        match runtime.is_some_and(|runtime| runtime.rules(&started.agent).forbid_all()) {
+            true => "`subagents.enabled` is false for this agent".to_owned(),
+            false => deepest(started),
+        }
     }
 
     /// What judges the calls of a run that began as `started`.

@@ -42,6 +42,7 @@ mod feed;
 mod find;
 mod handle;
 mod home;
+mod host_tools;
 mod journal;
 mod lanes;
 pub mod policy;

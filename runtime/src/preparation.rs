@@ -5,11 +5,12 @@ use crate::agents::tool_facts::ToolFacts;
 use crate::agents::{AgentCatalog, Source};
 use crate::authority;
 use crate::budget::budget_of;
-use crate::config::limits::replaced;
+use crate::config::limits::{replaced, stricter};
+use crate::delegation::arguments::WITHOUT_LIMIT;
 use crate::delegation::child::Above;
 use crate::delegation::filter;
 use crate::delegation::rules::{self, Rules, check_enabled};
-use crate::delegation::{DEEPEST, context, mention, spawn, subagents, task};
+use crate::delegation::{self, DEEPEST, context, mention, task};
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::runtime::Runtime;
@@ -20,7 +21,8 @@ use crate::skills::tool as skill_tool;
 use crate::trust::{self, Standing};
 use posse_protocol::{
     AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
-    Isolation, Limit, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted, Sender,
+    Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted,
+    Sender,
 };
 use posse_tools::confine::Confinement;
 use std::path::Path;
@@ -41,6 +43,9 @@ impl Prepared {
 
 /// The longest description of an agent that others are shown.
 const DESCRIPTION: usize = 1_000;
+/// Turns of a run that another has started, where nobody says how many: nobody looks at it, and one
+/// that never stops would spend without end.
+const TURNS_OF_A_CHILD: u32 = 100;
 
 impl Runtime {
     /// Decides everything about a run before anything is stored.
@@ -68,14 +73,21 @@ impl Runtime {
                 Error::InvalidInput(format!("the output schema cannot be used: {why}"))
             })?;
         }
-        let mut limits = replaced(&spec.limits, &replaced(&agent.limits, &config.limits));
-        if let Some(rules) = &rules {
-            limits.wall_ms = limits.wall_ms.or(rules.timeout_ms());
-        }
+        let usual = replaced(&agent.limits, &config.limits);
+        let mut limits = match &rules {
+            None => replaced(&spec.limits, &usual),
+            // Whoever hands on work may be told to allow more than is good; it can only allow less.
+            Some(rules) => {
+                let limits = stricter(spec.limits.clone(), &usual);
+                let wall_ms = limits.wall_ms.or(rules.timeout_ms());
+                Limits { wall_ms, turns: limits.turns.or(Some(TURNS_OF_A_CHILD)), ..limits }
+            }
+        };
         let parent = above.map(|above| &*above.started);
         // Nobody is given more time than whoever waits for it has.
         let time = parent.and_then(|parent| parent.limits.wall_ms);
         limits.wall_ms = limits.wall_ms.into_iter().chain(time).min();
+        limits.wall_ms = limits.wall_ms.filter(|time| *time != WITHOUT_LIMIT);
         let selection = self.selected(spec, &agent, parent).await?;
         let own = limits.cost.or(grant.budget.cost);
         let money = match own.is_some() || above.is_some_and(|above| above.limits(Limit::Cost)) {
@@ -347,8 +359,7 @@ impl Workbench {
         // Unconfined, so that whether commands can be confined need not be found out here.
         let tools = self.plain_tools(workspace, None, Vec::new(), &Confinement::none(), None)?;
         let plain = tools.iter().map(|tool| ToolFacts::of(&**tool));
-        let delegating = [task::facts(), spawn::facts(), subagents::facts()];
-        let facts = plain.chain(delegating).chain([skill_tool::facts()]).collect();
+        let facts = plain.chain(delegation::facts()).chain([skill_tool::facts()]).collect();
         Ok(self.facts.get_or_init(|| facts).clone())
     }
 }

@@ -8,6 +8,7 @@ use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::handle::{Events, RunHandle};
+use crate::host_tools;
 use crate::journal::create;
 use crate::lanes::LaneCaps;
 use crate::redact::Redactor;
@@ -256,6 +257,7 @@ impl Runtime {
     /// When the database cannot be used, two webhooks have one name, or a rule cannot be kept.
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
         webhooks::check(&config.webhooks)?;
+        host_tools::check(&config.tools)?;
         authority::check(&config.permissions, &config.tool_facts())?;
         config.redactor = config.redactor.and(config.keys.secrets(&config.catalog));
         let scrub: Arc<dyn Scrub> = Arc::new(config.redactor.clone());

@@ -58,7 +58,7 @@ async fn show_prints_what_an_agent_is_and_its_prompt() {
         "agent       reviewer",
         "about       Reviews",
         "model       inherit",
-        "tools       Read, Write, Edit, Glob, Grep, List, TodoWrite, Task, Skill",
+        "tools       Read, Write, Edit, Glob, Grep, List, TodoWrite, Task, spawn_subagent, subagents, Skill",
         "may call    explore",
         "limits      7 turns",
         "colour      red",

@@ -344,7 +344,9 @@ async fn a_person_is_shown_what_it_is_and_asked() {
     let world = gullible().await;
     agent(&world, "doer", "tools: Read, Write");
     let Some(terminal) = crate::tmux::Terminal::open(&world, 100, 30).await else { return };
-    for (answer, says) in [("", "not trusted"), ("no", "not trusted"), ("y", "asks again")] {
+    for (answer, says) in
+        [("", "not trusted"), ("no", "not trusted"), ("y", "trusted; the next change")]
+    {
         terminal.enter(&format!("clear; echo 'round{answer}'; posse trust")).await;
         terminal.shows(&format!("round{answer}\n")).await;
         let screen = terminal.shows("Trust exactly this? [y/N]").await;

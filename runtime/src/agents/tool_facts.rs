@@ -1,6 +1,6 @@
 //! What definitions are held against: the tools there are.
 
-use crate::delegation::{filter, task};
+use crate::delegation::{self, filter};
 use crate::runtime::RuntimeConfig;
 use crate::skills;
 use posse_agent::Tool;
@@ -77,8 +77,7 @@ impl ToolFacts {
             aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             effect: *effect,
         });
-        let more = [task::facts(), skills::tool::facts()];
-        facts.chain(more).collect()
+        facts.chain(delegation::facts()).chain([skills::tool::facts()]).collect()
     }
 
     /// Names of those of `tools` that `agent` may call when nobody above it narrows them.

@@ -62,10 +62,15 @@ pub(crate) fn context(value: Option<&Value>) -> Result<Option<Context>, Error> {
     }
 }
 
+/// That there is to be no limit of time, as a call says it: more than nobody saying anything.
+pub(crate) const WITHOUT_LIMIT: u64 = u64::MAX;
+
 /// Seconds as milliseconds: a part of one is left out, and none or less is without limit.
-pub(crate) fn milliseconds(seconds: f64) -> Option<u64> {
-    let whole = seconds.trunc();
-    (whole >= 1.0).then_some((whole as u64).saturating_mul(1_000))
+pub(crate) fn milliseconds(seconds: f64) -> u64 {
+    match seconds.trunc() {
+        whole if whole >= 1.0 => (whole as u64).saturating_mul(1_000),
+        _ => WITHOUT_LIMIT,
+    }
 }
 
 /// A number that a model may have put between quotes.
@@ -98,8 +103,9 @@ mod tests {
 
     #[test]
     fn f12_a_part_of_a_second_is_left_out_and_less_than_one_is_no_limit() {
+        let none = WITHOUT_LIMIT;
         for (seconds, expected) in
-            [(1.9, Some(1_000)), (-5.0, None), (0.0, None), (0.5, None), (90.0, Some(90_000))]
+            [(1.9, 1_000), (-5.0, none), (0.0, none), (0.5, none), (90.0, 90_000)]
         {
             assert_eq!(milliseconds(seconds), expected, "{seconds}");
         }

@@ -27,6 +27,15 @@ pub(crate) struct Above {
     pub(crate) started: Arc<RunStarted>,
 }
 
+/// Why a run that began as `started`, and has nobody to hand work to, has nobody.
+pub(crate) fn deepest(started: &RunStarted) -> String {
+    if started.agent.agents.as_ref().is_some_and(Vec::is_empty) {
+        return "its definition names nobody whom it may call".to_owned();
+    }
+    let depth = started.parent.as_ref().map_or(0, |parent| parent.ancestors.len());
+    format!("it stands at depth {depth}, and its tree goes no deeper than {depth}")
+}
+
 impl Above {
     /// What a child has to go by when slots are scarce, unless more or less is asked for.
     pub(crate) fn priority(&self) -> i32 {
@@ -98,11 +107,10 @@ impl Above {
     pub(crate) fn check_may_call(&self, name: &AgentName) -> Result<(), Error> {
         let own = &self.started.agent.name;
         let Some(delegation) = &self.started.grant.delegation else {
-            let depth = self.ancestors().len();
             return Err(Error::InvalidInput(format!(
-                "`{own}` may not hand work to others: it stands at depth {depth}, and its tree goes \
-                 no deeper than {depth}; `maxDepth` of the agent at the top says how deep a tree \
-                 may be"
+                "`{own}` may not hand work to others: {}; `maxDepth` of the agent at the top says how \
+                 deep a tree may be",
+                deepest(&self.started)
             )));
         };
         if self.offer(name).is_none() {

@@ -1,6 +1,7 @@
 //! Which tools a list of names allows. Pure: the same answer decides what is offered and what is
 //! dispatched.
 
+use super::{spawn, task};
 use crate::agents::tool_facts::ToolFacts;
 use crate::policy::parts;
 use posse_protocol::Effect;
@@ -45,7 +46,13 @@ pub(crate) fn leave(allow: Option<&[String]>, deny: &[String], tool: &ToolFacts)
         Some([one]) if one == "*" => true,
         Some(names) => names.iter().any(named),
     };
-    wanted && !deny.iter().any(|entry| fits(entry, tool))
+    wanted && !deny.iter().any(|entry| denies(entry, tool))
+}
+
+/// True when `entry` of a list of what is denied means `tool`. To deny `Task` is to deny handing on
+/// work, whichever way it is done.
+fn denies(entry: &str, tool: &ToolFacts) -> bool {
+    fits(entry, tool) || (tool.name == spawn::NAME && fits(entry, &task::facts()))
 }
 
 /// True when no child may call `tool`.
@@ -122,6 +129,16 @@ mod tests {
     fn d1_denied_tools_are_taken_away() {
         check(Some(&["Read", "Write", "Task"]), &["Write", "Task"], &["Read"]);
         check(Some(&["Read", "task"]), &["Task"], &["Read"]);
+    }
+
+    #[test]
+    fn whoever_may_not_hand_on_work_may_not_spawn_either() {
+        let all = [task::facts(), spawn::facts(), tool("Read", Effect::Read)];
+        for denied in ["Task", "task", "Agent", "Ta*", "@delegate"] {
+            assert_eq!(allowed(&all, None, &[denied.to_owned()]), ["Read"], "{denied}");
+        }
+        assert_eq!(allowed(&all, None, &[spawn::NAME.to_owned()]), ["Task", "Read"]);
+        assert_eq!(allowed(&all, Some(&["Task".to_owned()]), &[]), ["Task"], "it is not granted");
     }
 
     #[test]

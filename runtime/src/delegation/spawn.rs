@@ -83,7 +83,7 @@ impl Spawn {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Arguments {
     #[serde(default, alias = "prompt")]
     task: String,
@@ -193,7 +193,7 @@ async fn start(
         effort: arguments::thinking(arguments.thinking.as_deref())?,
         context: arguments::context(arguments.context.as_ref())?,
         output_schema: arguments.output_schema.filter(|schema| !schema.is_null()),
-        limits: Limits { wall_ms: wall_ms.flatten(), ..Limits::default() },
+        limits: Limits { wall_ms, ..Limits::default() },
         cleanup: arguments.cleanup,
         tools: arguments.tools,
         skills: arguments.skills,

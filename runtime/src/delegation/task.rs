@@ -20,7 +20,7 @@ use std::sync::{Arc, LazyLock, Weak};
 
 /// The name that models know it by.
 pub(crate) const NAME: &str = "Task";
-const ALIASES: [&str; 2] = ["task", "Agent"];
+pub(crate) const ALIASES: [&str; 2] = ["task", "Agent"];
 
 /// What it says about itself, but for who there is.
 const ABOUT: &str = "Hands a task to a specialist agent that works in its own context and returns \
@@ -81,6 +81,7 @@ pub(crate) fn listed(delegation: &Delegation) -> String {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
     #[serde(default)]
     description: String,

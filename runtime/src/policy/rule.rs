@@ -5,7 +5,7 @@ use super::odd::odd;
 use super::path;
 use crate::agents::problem::quoted;
 use crate::agents::tool_facts::{ToolFacts, find, is_foreign};
-use crate::delegation::{spawn, subagents};
+use crate::delegation::{spawn, task};
 use posse_protocol::{AgentName, Effect};
 use std::fmt;
 
@@ -56,7 +56,7 @@ pub(crate) const READING: [&str; 4] = ["Read", "Grep", "Glob", "List"];
 /// Tools that change files.
 pub(crate) const WRITING: [&str; 2] = ["Write", "Edit"];
 /// Tools that start runs.
-const STARTING: [&str; 2] = ["Task", spawn::NAME];
+const STARTING: [&str; 2] = [task::NAME, spawn::NAME];
 
 /// Longer ones are a mistake.
 const LONGEST: usize = 2_000;
@@ -78,11 +78,8 @@ impl Rule {
     /// As [`Rule::parse`].
     pub fn parse_among(text: &str, tools: &[ToolFacts]) -> Result<Rule, RuleError> {
         let known = |name: &str| {
-            if let Some((tool, _)) = find(tools, name) {
-                return Some(tool.name.clone());
-            }
-            let is_known = [spawn::NAME, subagents::NAME].contains(&name) || is_foreign(name);
-            is_known.then(|| name.to_owned())
+            let found = find(tools, name).map(|(tool, _)| tool.name.clone());
+            found.or_else(|| is_foreign(name).then(|| name.to_owned()))
         };
         read(text, known)
     }
@@ -194,14 +191,19 @@ fn read(text: &str, known: impl Fn(&str) -> Option<String>) -> Result<Rule, Rule
              page on tools list them",
         ));
     };
-    let Some(specifier) = specifier else { return Ok(done(Tools::One(tool), What::All)) };
+    let every_call = |tool: String| match tool.as_str() {
+        // Whoever says something of handing on work means it whichever way it is done.
+        task::NAME => done(Tools::Several(&STARTING), What::All),
+        _ => done(Tools::One(tool), What::All),
+    };
+    let Some(specifier) = specifier else { return Ok(every_call(tool)) };
     let specifier = specifier.trim();
     if specifier.is_empty() {
         return Err(wrong("its parentheses are empty; leave them out for every call"));
     }
     // `Bash(*)` is how some write every call.
     if specifier == "*" && !READING.contains(&&*tool) && !WRITING.contains(&&*tool) {
-        return Ok(done(Tools::One(tool), What::All));
+        return Ok(every_call(tool));
     }
     match tool.as_str() {
         "Read" => path::check(specifier)
@@ -216,7 +218,7 @@ fn read(text: &str, known: impl Fn(&str) -> Option<String>) -> Result<Rule, Rule
         "Bash" => CommandPattern::parse(specifier)
             .map_err(wrong)
             .map(|pattern| done(Tools::One(tool.clone()), What::Command(pattern))),
-        "Task" | spawn::NAME => {
+        task::NAME | spawn::NAME => {
             let mut names = Vec::new();
             for name in specifier.split(',').map(str::trim).filter(|name| !name.is_empty()) {
                 let parsed = name.parse::<AgentName>().map_err(|why| error(why.to_string()))?;

@@ -4,7 +4,7 @@ use crate::background::{completed, lead, results, spawning};
 use crate::bench::Bench;
 use crate::delegation::children;
 use posse::RuntimeConfig;
-use posse::protocol::{Announce, Cleanup, Event, SubagentRules};
+use posse::protocol::{Announce, Budget, Cleanup, Event, Limits, SubagentRules, Usd};
 use posse_testkit::{Reply, Rule, Script, When};
 use serde_json::{Value, json};
 
@@ -49,6 +49,9 @@ async fn f6_f7_f8_f10_f11_every_refusal_names_the_rule_and_starts_nothing() {
         (explore(json!({"context": "half"})), none(), "isolated, fork"),
         (explore(json!({"cleanup": "burn"})), none(), "burn"),
         (explore(json!({"budget": {"cost": -1}})), none(), "more than 0"),
+        // What could not be kept is not passed over.
+        (explore(json!({"sandbox": "require"})), none(), "unknown field `sandbox`"),
+        (explore(json!({"attachments": []})), none(), "unknown field `attachments`"),
     ];
     for (call, rules, says) in checks {
         let (told, children) = refused(call.clone(), rules).await;
@@ -65,7 +68,8 @@ async fn f6_f7_f8_f10_f11_every_refusal_names_the_rule_and_starts_nothing() {
 
 #[tokio::test]
 async fn what_is_switched_off_is_not_offered() {
-    let script = Script::new().conversation(lead().reply(Reply::text("done")));
+    let script = lead().reply(spawning([json!({"task": "x"})])).reply(Reply::text("done"));
+    let script = Script::new().conversation(script);
     let off = SubagentRules { enabled: Some(false), ..SubagentRules::default() };
     let bench =
         Bench::with(script, |config| RuntimeConfig { subagents: vec![off], ..config }).await;
@@ -75,6 +79,104 @@ async fn what_is_switched_off_is_not_offered() {
     for tool in ["Task", "spawn_subagent", "subagents"] {
         assert!(!offered.contains(&tool.to_owned()), "{offered:?}");
     }
+    let told = results(&bench.log(run.id()).await).remove(0);
+    assert!(told.contains("`subagents.enabled` is false"), "{told}");
+}
+
+/// A run that is told to spawn or to use `Task`, and may not hand on work: what it is told each time.
+async fn told_to_hand_on(adjust: impl FnOnce(RuntimeConfig) -> RuntimeConfig) -> Vec<String> {
+    let task = json!({"description": "x", "prompt": "x", "subagent_type": "general-purpose"});
+    let script = lead()
+        .reply(Reply::tool_call("Task", task))
+        .reply(spawning([json!({"task": "x", "agentId": "general-purpose"})]))
+        .reply(Reply::text("done"));
+    let bench = Bench::with(Script::new().conversation(script), adjust).await;
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    assert_eq!(children(&bench, run.id()).await.len(), 0);
+    results(&bench.log(run.id()).await)
+}
+
+#[tokio::test]
+async fn who_is_denied_task_starts_nobody_in_another_way() {
+    for told in told_to_hand_on(|config| {
+        let lead = "general-purpose".parse().unwrap();
+        let mut agent = config.agents.current().find(&lead).unwrap().clone();
+        agent.disallowed_tools = ["Task", "Edit", "Write"].map(str::to_owned).to_vec();
+        config.agents.set(agent);
+        config
+    })
+    .await
+    {
+        assert!(told.contains("outside what this agent was granted"), "{told}");
+    }
+    for (list, says) in [("deny", "denies this"), ("ask", "would have to allow")] {
+        let told = told_to_hand_on(|mut config| {
+            let rules = vec!["Task".to_owned()];
+            match list {
+                "deny" => config.permissions.deny = rules,
+                _ => config.permissions.ask = rules,
+            }
+            config
+        });
+        for told in told.await {
+            assert!(told.contains(says), "{list}: {told}");
+        }
+    }
+}
+
+/// The limits and the budget of a child that is called with `call`, where its agent and the settings
+/// have something to say.
+async fn given(call: Value) -> (Limits, Budget) {
+    let mut call = call;
+    call["task"] = json!("look");
+    call["agentId"] = json!("explore");
+    let script = Script::new()
+        .conversation(
+            lead().reply(spawning([call])).reply(Reply::text("I wait")).reply(Reply::text("done")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("x")));
+    let bench = Bench::with(script, |config| {
+        let mut agent = config.agents.current().find(&"explore".parse().unwrap()).unwrap().clone();
+        agent.limits.cost = Some(Usd::from_dollars(0.5));
+        agent.budget = Budget { turns: Some(8), ..Budget::default() };
+        config.agents.set(agent);
+        let rules = json!({"run_timeout_seconds": 77});
+        RuntimeConfig { subagents: vec![serde_json::from_value(rules).unwrap()], ..config }
+    })
+    .await;
+    let run = bench.start("lead").await;
+    completed(&run).await;
+    let row = children(&bench, run.id()).await.remove(0);
+    let Event::RunStarted(started) = bench.log(row.id).await.remove(0).event else { panic!() };
+    (started.limits.clone(), started.grant.budget.clone())
+}
+
+#[tokio::test]
+async fn a_call_narrows_what_its_agent_may_spend_and_cannot_widen_it() {
+    let (limits, budget) = given(json!({"budget": {"turns": 1000, "cost": 2}})).await;
+    assert_eq!((budget.turns, budget.cost), (Some(8), Some(Usd::from_dollars(2.0))));
+    assert_eq!(limits.cost, Some(Usd::from_dollars(0.5)));
+    let (_, budget) = given(json!({"budget": {"turns": 3}})).await;
+    assert_eq!(budget.turns, Some(3));
+}
+
+#[tokio::test]
+async fn f12_the_time_that_a_call_says_comes_before_the_usual_one_and_none_is_none() {
+    for (call, expected) in [
+        (json!({}), Some(77_000)),
+        (json!({"runTimeoutSeconds": 600}), Some(600_000)),
+        (json!({"timeoutSeconds": 5}), Some(5_000)),
+        (json!({"runTimeoutSeconds": 0}), None),
+        (json!({"runTimeoutSeconds": -4}), None),
+    ] {
+        assert_eq!(given(call.clone()).await.0.wall_ms, expected, "{call}");
+    }
+}
+
+#[tokio::test]
+async fn c5_a_child_that_never_stops_is_stopped_where_nobody_has_said_when() {
+    assert_eq!(given(json!({})).await.0.turns, Some(100));
 }
 
 #[tokio::test]

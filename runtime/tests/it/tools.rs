@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, eventually, within};
 use posse::protocol::{CallId, Effect, Ending, Event, Outcome, ToolOutput, ToolSpec};
-use posse::{Answer, RuntimeConfig, Tool, ToolContext};
+use posse::{Answer, Runtime, RuntimeConfig, Tool, ToolContext};
 use posse_testkit::{Reply, Script};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -237,18 +237,30 @@ async fn a_panicking_tool_is_an_error_the_model_sees() {
 }
 
 #[tokio::test]
-async fn a_host_tool_cannot_take_the_name_of_a_built_in_one() {
-    let act: Act = Box::new(|_| ToolOutput::text("not the file").into());
-    let tool = host_tool("Read", Effect::Read, None, act);
-    let script = Script::turns([
-        Reply::tool_call("Read", json!({"file_path": "a.txt"})),
-        Reply::text("{{last_tool_result}}"),
-    ]);
-    let bench = Bench::with(script, with(vec![tool])).await;
-    bench.write("a.txt", "the file");
-    let run = bench.start("go").await;
-    let outcome = within(run.outcome()).await.unwrap();
-    assert!(outcome.text().contains("the file"), "{outcome:?}");
+async fn host_tools_that_no_model_could_be_offered_are_refused_by_name() {
+    let bench = Bench::new(Script::always(Reply::text("done"))).await;
+    let tool = |name: &str| host_tool(name, Effect::Read, None, Box::new(|_| panic!("called")));
+    let with_schema = |schema: Value| {
+        let mut tool = Arc::into_inner(tool("own")).unwrap();
+        tool.spec.schema = schema.into();
+        Arc::new(tool)
+    };
+    let long = "n".repeat(65);
+    for (tools, says) in [
+        (vec![tool("Read")], "`Read` has the name of one that comes with Posse"),
+        (vec![tool("Task")], "`Task` has the name of one"),
+        (vec![tool("own"), tool("own")], "`own` is there twice"),
+        (vec![tool("my tool!")], "`my tool!` must have a name of"),
+        (vec![tool("")], "1 to 64 letters"),
+        (vec![tool(&long)], "1 to 64 letters"),
+        (vec![with_schema(json!("text"))], "`own` has a schema that is none of an object"),
+        (vec![with_schema(json!({"type": "array"}))], "none of an object"),
+        (vec![with_schema(json!({"type": "object", "required": 5}))], "cannot be used"),
+    ] {
+        let refused = Runtime::open(with(tools)(bench.config.clone())).await;
+        let why = refused.err().unwrap().to_string();
+        assert!(why.contains(says), "{why}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,42 @@
+//! Tools of a host program, looked at before anything is stored: what is wrong with one would be told
+//! by a provider, in the middle of a run and by its number.
+
+use crate::agents::tool_facts::ToolFacts;
+use crate::error::Error;
+use posse_agent::{Tool, check_schema};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The longest name that every provider takes.
+const LONGEST: usize = 64;
+
+/// Refuses tools that no model could be offered, or that another would hide.
+pub(crate) fn check(tools: &[Arc<dyn Tool>]) -> Result<(), Error> {
+    let mut names: HashSet<String> = HashSet::new();
+    let built_in: HashSet<String> = match tools.is_empty() {
+        true => HashSet::new(),
+        false => ToolFacts::built_in().into_iter().map(|tool| tool.name).collect(),
+    };
+    for tool in tools {
+        let name = tool.spec().name.as_str();
+        let wrong = |why: &str| Err(Error::InvalidInput(format!("the tool `{name}` {why}")));
+        let plain = |char: char| char.is_ascii_alphanumeric() || "_-".contains(char);
+        if name.is_empty() || name.len() > LONGEST || !name.chars().all(plain) {
+            return wrong("must have a name of 1 to 64 letters, digits, `_` and `-`");
+        }
+        if built_in.contains(name) {
+            return wrong("has the name of one that comes with Posse; give it another");
+        }
+        if !names.insert(name.to_owned()) {
+            return wrong("is there twice; give one of them another name");
+        }
+        let schema = &*tool.spec().schema;
+        if schema.get("type").and_then(|kind| kind.as_str()) != Some("object") {
+            return wrong("has a schema that is none of an object: its arguments are one");
+        }
+        if let Err(why) = check_schema(schema) {
+            return wrong(&format!("has a schema that cannot be used: {why}"));
+        }
+    }
+    Ok(())
+}
