@@ -17,6 +17,8 @@ use std::collections::HashMap;
 const PAGE: usize = 1_000;
 /// The name of the chain of an export.
 const CHAIN: &str = "posse audit";
+/// Characters of what a call was made with that an entry tells.
+const LONGEST_INPUT: usize = 1_000;
 /// The form of exports that this version writes.
 const FORM: u32 = 1;
 
@@ -168,7 +170,7 @@ impl Runtime {
     /// # Errors
     /// When the store fails.
     pub async fn audit(&self, row: &RunRow) -> Result<Vec<AuditEntry>, Error> {
-        let mut reading = Reading { agent: None, tools: HashMap::new(), entries: Vec::new() };
+        let mut reading = Reading::default();
         if row.erased {
             return Ok(vec![AuditEntry::of_removal(row)]);
         }
@@ -220,10 +222,13 @@ impl Runtime {
 }
 
 /// A log while it is read.
+#[derive(Default)]
 struct Reading {
     agent: Option<AgentName>,
     /// The tool of each call.
     tools: HashMap<CallId, String>,
+    /// What those were called with that have not begun.
+    inputs: HashMap<CallId, Value>,
     entries: Vec<AuditEntry>,
 }
 
@@ -237,12 +242,14 @@ impl Reading {
             Event::ModelReplied(reply) => {
                 for call in reply.message.tool_calls() {
                     self.tools.insert(call.id.clone(), call.name.clone());
+                    self.inputs.insert(call.id.clone(), beginning(&call.input));
                 }
                 return;
             }
             Event::ToolStarted(started) => {
                 self.tools.insert(started.call.clone(), started.tool.clone());
-                (AuditKind::Allowed, Some(&started.call), started.by.clone(), Value::Null)
+                let detail = json!({"input": self.inputs.remove(&started.call)});
+                (AuditKind::Allowed, Some(&started.call), started.by.clone(), detail)
             }
             Event::ApprovalAsked(asked) => {
                 self.tools.insert(asked.call.clone(), asked.tool.clone());
@@ -254,7 +261,12 @@ impl Reading {
                 (AuditKind::Answered, Some(&given.call), given.by.clone(), detail)
             }
             Event::ToolFinished(finished) => {
-                (ended(finished), Some(&finished.call), finished.by.clone(), result(finished))
+                let mut detail = result(finished);
+                // Of one that began, its beginning has told.
+                if let Some(input) = self.inputs.remove(&finished.call) {
+                    detail["input"] = input;
+                }
+                (ended(finished), Some(&finished.call), finished.by.clone(), detail)
             }
             _ => return,
         };
@@ -270,6 +282,15 @@ impl Reading {
             by,
             detail,
         });
+    }
+}
+
+/// What a call was made with, if that is short, else how it begins.
+fn beginning(input: &Value) -> Value {
+    let text = input.to_string();
+    match text.char_indices().nth(LONGEST_INPUT) {
+        None => input.clone(),
+        Some((end, _)) => json!(format!("{}…", &text[..end])),
     }
 }
 

@@ -48,6 +48,10 @@ async fn every_grant_call_and_decision_is_listed_with_what_decided_it() {
     );
     assert!(all[0]["detail"]["tools"].as_array().unwrap().contains(&json!("Bash")));
     assert!(all[0]["detail"]["profile"].is_string() && all[0]["detail"]["mode"].is_string());
+    assert_eq!(all[1]["detail"]["input"], json!({"file_path": "notes"}));
+    assert_eq!(all[3]["detail"]["input"]["command"], "echo hello");
+    assert!(all[4]["detail"].get("input").is_none(), "its beginning has told");
+    assert_eq!(all[5]["detail"]["input"], json!({}));
     assert_eq!(all[6]["detail"]["folder"], json!(world.work()));
     assert!(all.iter().all(|it| it["hash"].as_str().unwrap().len() == 64), "{all:#?}");
     let run = world.only_run().await;
@@ -59,6 +63,17 @@ async fn every_grant_call_and_decision_is_listed_with_what_decided_it() {
     let text = world.run(&["audit", "list"]).await.expect(0).out;
     assert_eq!(text.lines().count(), 7);
     assert!(text.contains("denied") && text.contains("Nonsense"), "{text}");
+}
+
+#[tokio::test]
+async fn of_a_call_with_much_to_say_its_beginning_is_told() {
+    let write = json!({"file_path": "b", "content": "ü".repeat(5_000)});
+    let world =
+        World::new(Script::turns([Reply::tool_call("Write", write), Reply::text("done")])).await;
+    world.run(&["run", "--mode", "accept-edits", "x"]).await.expect(0);
+    let allowed = list(&world, &["--decision", "allowed"]).await;
+    let input = allowed[0]["detail"]["input"].as_str().unwrap();
+    assert_eq!((input.chars().count(), input.ends_with("ü…")), (1_001, true), "{input}");
 }
 
 #[tokio::test]
