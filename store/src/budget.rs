@@ -24,7 +24,7 @@ pub fn shares(run: RunId, chain: &[RunRow]) -> Vec<Share> {
         .filter_map(|limit| {
             let row = find(holder(find, from, run, limit)?)?;
             let held = row.held.of(limit).saturating_sub(own.of(limit));
-            Some(Share { limit, holder: row.id, left: left(row, limit), held })
+            Some(Share { limit, holder: row.id, left: left_to(find(run), row, limit), held })
         })
         .collect()
 }
@@ -195,7 +195,7 @@ impl Accounts<'_> {
     ) -> Result<(), StoreError> {
         let holder = self.holder(run, from, limit).and_then(|holder| self.get(holder));
         let Some(row) = holder else { return Ok(()) };
-        let left = left(row, limit);
+        let left = left_to(self.get(run), row, limit);
         if wanted <= left {
             return Ok(());
         }
@@ -251,6 +251,16 @@ fn holder<'a>(
         }
     }
     last
+}
+
+/// What is left of an account to `drawer`. Of turns it leaves one to each of those above it that draw
+/// on the same: they have to say what it came to.
+fn left_to(drawer: Option<&RunRow>, row: &RunRow, limit: Limit) -> u64 {
+    let kept = match (limit, drawer) {
+        (Limit::Turns, Some(drawer)) => drawer.depth.saturating_sub(row.depth),
+        _ => 0,
+    };
+    left(row, limit).saturating_sub(u64::from(kept))
 }
 
 /// What is left of an account.

@@ -43,8 +43,19 @@ async fn those_below_draw_on_the_same_budget() {
         .conversation(lead.reply(tasks).reply(Reply::text("all done")))
         .rule(Rule::when(When::any()).reply(Reply::text("seen")));
     let world = World::new(script).await;
-    let exit = world.run(&["run", "--budget", "turns=3", "--json", "lead"]).await.expect(7);
+    // One is enough for one of the three, and one is left to say so.
+    let exit = world.run(&["run", "--budget", "turns=3", "--json", "lead"]).await.expect(0);
     assert_eq!(exit.json()["subtree"]["turns"], 3, "{}", exit.out);
+    assert_eq!(
+        world
+            .run(&["runs", "tree", "--json", exit.json()["run"].as_str().unwrap()])
+            .await
+            .expect(0)
+            .out
+            .matches("\"out of budget\"")
+            .count(),
+        2
+    );
     let shown = world.run(&["run", "--budget", "turns=5", "--json", "lead"]).await.expect(0);
     assert_eq!(shown.json()["subtree"]["turns"], 5);
 }

@@ -74,18 +74,30 @@ async fn siblings_side_by_side_take_no_more_turns_than_there_are() {
     let bench = Bench::new(script).await;
     let run = start(&bench, Budget { turns: Some(5), ..Budget::default() }).await;
     let outcome = outcome(&bench, run).await;
-    assert_eq!(outcome, Outcome::out_of_budget(Limit::Turns, run, ""));
-    assert_eq!(bench.fake.count(), 5, "one of the root, four of its children");
+    assert!(outcome.is_completed(), "{outcome:?}");
+    assert_eq!(bench.fake.count(), 5, "two of the root, three of its children");
     let rows = children(&bench, run).await;
     let ended = |kind: &str| rows.iter().filter(|it| it.outcome.as_deref() == Some(kind)).count();
-    assert_eq!((ended("completed"), ended("out of budget")), (4, 2));
+    assert_eq!((ended("completed"), ended("out of budget")), (3, 3));
     // Going on, it has as much as it had at first.
     bench.runtime.send(run, "what have you got?").await.unwrap();
-    eventually(async || tree(&bench, run).await.iter().any(|row| row.turns == 2)).await;
+    eventually(async || tree(&bench, run).await.iter().any(|row| row.turns == 3)).await;
     let again = within(bench.runtime.handle(run).outcome()).await.unwrap();
     assert!(again.is_completed(), "{again}");
     let root = tree(&bench, run).await.into_iter().find(|row| row.id == run).unwrap();
     assert_eq!(root.drawn.unwrap().turns, 1);
+}
+
+#[tokio::test]
+async fn a_child_leaves_whoever_waits_for_it_a_turn_to_say_what_it_came_to() {
+    let bench = Bench::new(busy(1)).await;
+    let run = start(&bench, Budget { turns: Some(4), ..Budget::default() }).await;
+    let outcome = outcome(&bench, run).await;
+    assert!(outcome.is_completed(), "{outcome:?}");
+    let child = children(&bench, run).await.remove(0);
+    assert_eq!((child.turns, child.outcome.as_deref()), (2, Some("out of budget")));
+    let told = results(&bench.log(run).await).remove(0);
+    assert!(told.contains("busy"), "{told}");
 }
 
 #[tokio::test]
@@ -156,7 +168,7 @@ async fn a_child_that_does_not_fit_is_refused_with_rule_and_number() {
     let (of_turns, others): (Vec<&String>, Vec<&String>) =
         told.iter().partition(|text| text.contains("of its turns left"));
     assert_eq!(of_turns.len(), 1, "{told:?}");
-    assert!(of_turns[0].contains("has 39 of its turns left, and 50 would be needed"), "{told:?}");
+    assert!(of_turns[0].contains("has 38 of its turns left, and 50 would be needed"), "{told:?}");
     for refused in others {
         assert!(refused.starts_with("no task was started: "), "{refused}");
         assert!(refused.contains("has 0 of its children left, and 1 would be needed"), "{refused}");

@@ -162,7 +162,7 @@ pub(super) async fn each_thing_is_drawn_from_the_nearest_budget_that_limits_it(
     let store = &*store;
     let top = Budget { tool_calls: Some(2), ..money(1_000) };
     let root = root(store, top).await?;
-    let turns = Budget { turns: Some(1), ..Budget::default() };
+    let turns = Budget { turns: Some(2), ..Budget::default() };
     let middle = bear(store, turns, &[root], root).await?;
     let below = bear(store, Budget::default(), &[root, middle], middle).await?;
     let call = step(below, 1, vec![called(100, Purpose::Turn), replied(100)], Ownership::Mine);
@@ -174,7 +174,8 @@ pub(super) async fn each_thing_is_drawn_from_the_nearest_budget_that_limits_it(
         append(store, call).await,
         StoreError::OverBudget { holder, limit: Limit::Turns, .. } if holder == middle
     );
-    // Of its own budget a run draws like those below it.
+    // One is left to whoever waits for it, which draws of its own budget like those below it.
+    append(store, self::call(middle, 1)).await?;
     ensure_refused!(
         append(store, self::call(middle, 1)).await,
         StoreError::OverBudget { holder, limit: Limit::Turns, .. } if holder == middle

@@ -93,12 +93,14 @@ impl Oracle {
         std::iter::once(run).chain(self.above(run)).collect()
     }
 
-    /// Draws, or says that there is not enough.
-    fn draw(&mut self, from: &[usize], limit: usize, amount: u64) -> bool {
+    /// Draws for `run`, or says that there is not enough: of turns, one is for each of those above it.
+    fn draw(&mut self, run: usize, from: &[usize], limit: usize, amount: u64) -> bool {
         let Some(account) = self.account(from, limit) else { return true };
+        let between = self.0[run].above.len().saturating_sub(self.0[account].above.len());
+        let kept = if limit == 3 && amount > 0 { between as u64 } else { 0 };
         let it = &mut self.0[account];
         it.drawn[limit] += amount;
-        it.drawn[limit] <= it.budget[limit].unwrap()
+        it.drawn[limit] + kept <= it.budget[limit].unwrap()
     }
 
     /// Gives back: what one account does not have out, the next one has.
@@ -132,7 +134,7 @@ impl Oracle {
         self.settle(run, None);
         let from = self.with_above(run);
         let wanted = [tokens, tokens / 10, tokens * 3, turns, 0, 0];
-        let fits = (0..6).all(|limit| self.draw(&from, limit, wanted[limit]));
+        let fits = (0..6).all(|limit| self.draw(run, &from, limit, wanted[limit]));
         self.0[run].spent[3] += turns;
         self.0[run].reserved = [wanted[0], wanted[1], wanted[2], 0, 0, 0];
         for (limit, amount) in self.0[run].reserved.into_iter().enumerate() {
@@ -156,7 +158,7 @@ impl Oracle {
     fn tool(&mut self, run: usize) -> bool {
         let from = self.with_above(run);
         self.0[run].spent[4] += 1;
-        self.draw(&from, 4, 1)
+        self.draw(run, &from, 4, 1)
     }
 
     /// A run begins, anew or again: itself, and its budget.
@@ -167,7 +169,7 @@ impl Oracle {
             let itself = u64::from(dimension == Limit::Children);
             let wanted = self.0[run].budget[limit].unwrap_or(0) + itself;
             let account = self.account(&above, limit);
-            fits &= self.draw(&above, limit, wanted);
+            fits &= self.draw(run, &above, limit, wanted);
             self.hold(&above, limit, wanted as i64);
             if account.is_some() {
                 self.0[run].out[limit] = 0;
