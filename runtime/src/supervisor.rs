@@ -342,6 +342,7 @@ impl Shared {
         let shared = self.clone();
         let (run, epoch) = (assignment.run, assignment.epoch);
         let stopping = self.workbench.active.enter(run, epoch);
+        let executed = Executed { workbench: self.workbench.clone(), run, epoch };
         let asked = self.adopted().get(&run).copied().unwrap_or_default();
         let task = async move {
             let bench = &shared.workbench;
@@ -349,7 +350,7 @@ impl Shared {
             if left == Left::Ended {
                 shared.forget(run, asked).await;
             }
-            shared.workbench.active.leave(run, epoch);
+            drop(executed);
             fail::fail_point!("run.left");
             drop(slot);
         };
@@ -367,6 +368,20 @@ impl Shared {
             // A lease that cannot be renewed is lost in time: then every append is refused.
             let _ = self.store.renew().await;
         }
+    }
+}
+
+/// A run that is executed here until this is dropped: a task that is broken off at the end of a
+/// shutdown does nothing any more, and lets go of its run all the same.
+struct Executed {
+    workbench: Arc<Workbench>,
+    run: RunId,
+    epoch: u64,
+}
+
+impl Drop for Executed {
+    fn drop(&mut self) {
+        self.workbench.active.leave(self.run, self.epoch);
     }
 }
 

@@ -28,6 +28,7 @@ mod queueing;
 mod runs;
 mod selection;
 mod sessions;
+mod shutting_down;
 mod skills;
 mod subagent_rules;
 mod subagents_tool;
