@@ -51,6 +51,7 @@ impl RunHandle {
             held: None,
             unread: true,
             ended: false,
+            failed: false,
         }
     }
 
@@ -58,7 +59,7 @@ impl RunHandle {
     /// or reaches a limit.
     ///
     /// # Errors
-    /// When there is no such run, or the store fails.
+    /// When there is no such run, the store fails, or the runtime is shut down before the run has ended.
     pub async fn outcome(&self) -> Result<Outcome, Error> {
         let mut ended = self.inner.workbench.active.wait_for_end(self.run);
         let mut tail = self.inner.store.watch(self.run);
@@ -71,9 +72,10 @@ impl RunHandle {
                 return Ok(outcome);
             }
             let elsewhere = async {
-                let moved = tail.changed().await;
+                // The store tells nothing any more once it is closed.
+                tail.changed().await.map_err(|_| Error::ShuttingDown)?;
                 tokio::time::sleep(if here { TAKEN_OVER } else { ELSEWHERE }).await;
-                moved
+                Ok::<(), Error>(())
             };
             tokio::select! {
                 // Whoever is told the end need not read it.
@@ -85,7 +87,7 @@ impl RunHandle {
                     ended = self.inner.workbench.active.wait_for_end(self.run);
                 }
                 _ = left => {}
-                moved = elsewhere => if moved.is_err() { return Err(Error::ShuttingDown) },
+                moved = elsewhere => moved?,
             }
         }
     }
@@ -97,7 +99,7 @@ impl RunHandle {
     /// A run that has something to do and that nobody executes is not at rest: resume it first.
     ///
     /// # Errors
-    /// When there is no such run, it is damaged, or the store fails.
+    /// When there is no such run, it is damaged, the store fails, or the runtime is shut down.
     pub async fn at_rest(&self) -> Result<RunRow, Error> {
         loop {
             let left = self.inner.workbench.active.wait_for_leave(self.run);
@@ -178,14 +180,26 @@ pub struct Events {
     /// The log may hold more than was delivered.
     unread: bool,
     ended: bool,
+    /// An error was delivered: nothing comes after it.
+    failed: bool,
 }
 
 impl Events {
-    /// The next update; `None` once the end of the run has been delivered.
+    /// The next update; `None` once the end of the run has been delivered, or an error. Whoever
+    /// wants to go on after an error takes new [events](RunHandle::events) from where these ended.
     ///
     /// Deltas stand where they came: after the events stored before them, before those stored
     /// after them.
     pub async fn next(&mut self) -> Option<Result<Update, Error>> {
+        if self.failed {
+            return None;
+        }
+        let update = self.update().await;
+        self.failed = matches!(update, Some(Err(_)));
+        update
+    }
+
+    async fn update(&mut self) -> Option<Result<Update, Error>> {
         loop {
             self.take_delta();
             if let Some((_, delta)) = self.held.take_if(|(tail, _)| *tail <= self.after) {

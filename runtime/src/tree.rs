@@ -32,6 +32,8 @@ pub struct TreeEvents {
     ready: VecDeque<Record>,
     /// The end of the run at the top is next, and all is known that comes before it.
     ending: bool,
+    /// The runtime is shut down, and that was told.
+    over: bool,
 }
 
 /// A run below, and where its log ends.
@@ -47,7 +49,7 @@ const PAGE: usize = 256;
 fn moved(mut below: Below) -> BoxFuture<'static, Below> {
     Box::pin(async move {
         if below.tail.changed().await.is_err() {
-            // The store is closed: nothing moves any more.
+            // The store is closed: nothing moves any more. The events of the run at the top say so.
             std::future::pending::<()>().await;
         }
         below
@@ -154,12 +156,23 @@ impl TreeEvents {
             unread: VecDeque::new(),
             ready: VecDeque::new(),
             ending: false,
+            over: false,
         }
     }
 
     /// The next update and the run it is about; `None` once the end of the run at the top has been
-    /// delivered. May be dropped while it waits: nothing is lost.
+    /// delivered, or an error about it. May be dropped while it waits: nothing is lost. A run below whose
+    /// log cannot be read is told as an error and left out; the others go on.
     pub async fn next(&mut self) -> Option<Result<(RunId, Update), Error>> {
+        if self.over {
+            return None;
+        }
+        let update = self.update().await;
+        self.over = matches!(update, Some(Err(Error::ShuttingDown)));
+        update
+    }
+
+    async fn update(&mut self) -> Option<Result<(RunId, Update), Error>> {
         loop {
             if let Some(run) = self.comes_first() {
                 let records = self.page(run).await;

@@ -77,6 +77,19 @@ async fn text_arrives_as_deltas_before_it_is_stored_and_events_come_once_each() 
 }
 
 #[tokio::test]
+async fn an_error_is_told_once_and_nothing_comes_after_it() {
+    let bench = Bench::new(Script::always(Reply::text("never"))).await;
+    let nobody = bench.runtime.handle(posse::RunId::new());
+    let mut events = nobody.events(Seq::ZERO);
+    let error = within(events.next()).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Store(StoreError::NotFound(_))), "{error:?}");
+    assert!(within(events.next()).await.is_none());
+    let mut tree = nobody.tree_events(Seq::ZERO);
+    assert!(within(tree.next()).await.unwrap().is_err());
+    assert!(within(tree.next()).await.is_none());
+}
+
+#[tokio::test]
 async fn a_message_during_a_call_is_read_before_the_next_step() {
     let gate = posse_testkit::Gate::new();
     let script =
