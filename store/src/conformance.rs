@@ -130,6 +130,7 @@ const CASES: &[(&str, Case)] = cases! {
     watching:
         a_watcher_sees_appends_at_once
         a_watcher_sees_other_workers_soon
+        a_watcher_learns_that_the_store_is_closed
         a_claimer_is_woken;
     lists:
         lists_begin_with_the_newest_and_have_pages

@@ -101,7 +101,7 @@ pub trait Store: Outbox {
 
     /// The last known position of `run`'s log, as it moves: at once for what this store
     /// appends, soon for what other processes append. Starts at zero while nothing has moved:
-    /// whoever must miss nothing watches first and reads then.
+    /// whoever must miss nothing watches first and reads then. The channel closes with the store.
     fn watch(&self, run: RunId) -> watch::Receiver<Seq>;
 
     /// Changes whenever a run may have become claimable, also because its owner died.

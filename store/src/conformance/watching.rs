@@ -3,7 +3,7 @@
 use super::sample::*;
 use super::{Fault, SOON, Subject, Verdict, ensure};
 use crate::{Append, Ownership};
-use posse_protocol::Seq;
+use posse_protocol::{RunId, Seq};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -33,6 +33,19 @@ pub(super) async fn a_watcher_sees_other_workers_soon(subject: &dyn Subject) -> 
         let told = timeout(SOON, tail.wait_for(|seq| *seq >= Seq(last))).await;
         let told = told.ok().and_then(|seen| seen.ok().map(|seq| *seq));
         ensure!(told == Some(Seq(last)), "event {last} was not told: {told:?}");
+    }
+    Ok(())
+}
+
+pub(super) async fn a_watcher_learns_that_the_store_is_closed(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("left").await;
+    let mut before = store.watch(create(&*store, "/w", Ownership::Mine).await?);
+    before.mark_unchanged();
+    store.close().await;
+    let mut after = store.watch(RunId::new());
+    for tail in [&mut before, &mut after] {
+        let told = timeout(SOON, tail.changed()).await;
+        ensure!(matches!(told, Ok(Err(_))), "a watcher was told {told:?} by a closed store");
     }
     Ok(())
 }

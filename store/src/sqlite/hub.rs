@@ -15,6 +15,8 @@ struct Tails {
     watched: HashMap<RunId, watch::Sender<Seq>>,
     /// At this many, those that nobody watches any more are dropped.
     sweep_at: usize,
+    /// Nothing moves any more.
+    closed: bool,
 }
 
 /// Runs that are kept at least before any are dropped.
@@ -29,7 +31,7 @@ impl Tails {
 
 impl Default for Hub {
     fn default() -> Self {
-        let tails = Tails { watched: HashMap::new(), sweep_at: FEW };
+        let tails = Tails { watched: HashMap::new(), sweep_at: FEW, closed: false };
         Hub { tails: Mutex::new(tails), ready: watch::Sender::new(0) }
     }
 }
@@ -37,6 +39,9 @@ impl Default for Hub {
 impl Hub {
     pub(super) fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
         let mut tails = self.lock();
+        if tails.closed {
+            return watch::channel(Seq::ZERO).1;
+        }
         if tails.watched.len() >= tails.sweep_at {
             tails.sweep();
         }
@@ -63,6 +68,13 @@ impl Hub {
     /// Tells workers that there may be something to claim.
     pub(super) fn wake(&self) {
         self.ready.send_modify(|count| *count += 1);
+    }
+
+    /// Nothing moves any more: whoever watches, or will, is told by the loss of the channel.
+    pub(super) fn close(&self) {
+        let mut tails = self.lock();
+        tails.closed = true;
+        tails.watched.clear();
     }
 
     /// The runs somebody watches.

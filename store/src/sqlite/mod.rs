@@ -298,6 +298,8 @@ impl Store for SqliteStore {
         // The writer may be gone already.
         let _ = self.requests.send(Request::Close).await;
         self.tasks.wait().await;
+        // Last: until then the writer tells what it stores.
+        self.hub.close();
     }
 }
 
