@@ -3,9 +3,12 @@
 use posse_protocol::{Outcome, RunId};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::RecvError;
 
 /// Marks a run that has been told to stop: what it appends from then on may use the space kept
 /// in reserve.
@@ -31,9 +34,47 @@ struct Executed {
 #[derive(Default)]
 pub(crate) struct Active {
     runs: Mutex<HashMap<RunId, Executed>>,
-    waiters: Mutex<HashMap<RunId, Vec<oneshot::Sender<Outcome>>>>,
+    waiters: Waiters<Outcome>,
     /// Who waits for a run to be let go, whether it ended or not.
-    leaving: Mutex<HashMap<RunId, Vec<oneshot::Sender<()>>>>,
+    leaving: Waiters<()>,
+}
+
+/// Who waits for something to happen to a run. A run that nobody waits for has no entry.
+type Waiters<T> = Mutex<HashMap<RunId, Vec<oneshot::Sender<T>>>>;
+
+/// Resolves when it has happened. Whoever gives up waiting leaves nothing behind.
+pub(crate) struct Waiting<'a, T> {
+    among: &'a Waiters<T>,
+    run: RunId,
+    told: oneshot::Receiver<T>,
+}
+
+impl<'a, T> Waiting<'a, T> {
+    fn among(among: &'a Waiters<T>, run: RunId) -> Self {
+        let (sender, told) = oneshot::channel();
+        lock(among).entry(run).or_default().push(sender);
+        Waiting { among, run, told }
+    }
+}
+
+impl<T> Future for Waiting<'_, T> {
+    type Output = Result<T, RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.told).poll(context)
+    }
+}
+
+impl<T> Drop for Waiting<'_, T> {
+    fn drop(&mut self) {
+        self.told.close();
+        if let Entry::Occupied(mut entry) = lock(self.among).entry(self.run) {
+            entry.get_mut().retain(|waiter| !waiter.is_closed());
+            if entry.get().is_empty() {
+                entry.remove();
+            }
+        }
+    }
 }
 
 impl Active {
@@ -56,13 +97,8 @@ impl Active {
     }
 
     /// Resolves when this process next lets go of `run`.
-    pub(crate) fn wait_for_leave(&self, run: RunId) -> oneshot::Receiver<()> {
-        let (sender, receiver) = oneshot::channel();
-        let mut leaving = lock(&self.leaving);
-        let here = leaving.entry(run).or_default();
-        here.retain(|waiter| !waiter.is_closed());
-        here.push(sender);
-        receiver
+    pub(crate) fn wait_for_leave(&self, run: RunId) -> Waiting<'_, ()> {
+        Waiting::among(&self.leaving, run)
     }
 
     pub(crate) fn contains(&self, run: RunId) -> bool {
@@ -85,13 +121,8 @@ impl Active {
     }
 
     /// Resolves when this process has seen `run` end.
-    pub(crate) fn wait_for_end(&self, run: RunId) -> oneshot::Receiver<Outcome> {
-        let (sender, receiver) = oneshot::channel();
-        let mut waiters = lock(&self.waiters);
-        let here = waiters.entry(run).or_default();
-        here.retain(|waiter| !waiter.is_closed());
-        here.push(sender);
-        receiver
+    pub(crate) fn wait_for_end(&self, run: RunId) -> Waiting<'_, Outcome> {
+        Waiting::among(&self.waiters, run)
     }
 
     pub(crate) fn ended(&self, run: RunId, outcome: &Outcome) {
@@ -104,4 +135,31 @@ impl Active {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics while these are held; if it ever did, the maps are still whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn whoever_gives_up_waiting_leaves_nothing_behind() {
+        let active = Active::default();
+        for _ in 0..3 {
+            let run = RunId::new();
+            drop((active.wait_for_leave(run), active.wait_for_end(run)));
+        }
+        assert_eq!((lock(&active.leaving).len(), lock(&active.waiters).len()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn whoever_goes_on_waiting_is_told_when_another_gives_up() {
+        let (active, run) = (Active::default(), RunId::new());
+        let (one, other) = (active.wait_for_end(run), active.wait_for_end(run));
+        drop(one);
+        active.ended(run, &Outcome::completed("done"));
+        assert_eq!(other.await.unwrap().text(), "done");
+        assert!(lock(&active.waiters).is_empty());
+    }
 }
