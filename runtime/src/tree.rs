@@ -175,8 +175,7 @@ impl TreeEvents {
     async fn update(&mut self) -> Option<Result<(RunId, Update), Error>> {
         loop {
             if let Some(run) = self.comes_first() {
-                let records = self.page(run).await;
-                if let Err(error) = self.insert(run, records) {
+                if let Err(error) = self.read_first(run).await {
                     return Some(Err(error));
                 }
                 continue;
@@ -194,6 +193,13 @@ impl TreeEvents {
             tokio::select! {
                 update = self.events.next() => match update {
                     Some(Ok(Update::Event(record))) => self.ready.push_back(*record),
+                    // What is there of those below is told before.
+                    None => match self.hear_all() {
+                        None => return None,
+                        Some(run) => if let Err(error) = self.read_first(run).await {
+                            return Some(Err(error));
+                        },
+                    },
                     other => {
                         let top = self.top.id();
                         return other.map(|update| update.map(|update| (top, update)));
@@ -217,19 +223,32 @@ impl TreeEvents {
                 self.calls.get(&(record.run, finished.call.clone())).copied()
             }
             Event::RunFinished(_) if record.run == self.top.id() => {
-                if !std::mem::replace(&mut self.ending, true) {
-                    while let Some(Some(below)) = self.moves.next().now_or_never() {
-                        self.hear(below);
-                    }
+                match std::mem::replace(&mut self.ending, true) {
+                    false => self.hear_all(),
+                    true => self.first_unread(),
                 }
-                self.unread.front().map(|below| below.run)
             }
             _ => None,
         }
     }
 
-    async fn page(&self, run: RunId) -> Result<Vec<Record>, StoreError> {
-        page(&self.top, &self.read, Some(run)).await
+    /// Hears of all that has moved below by now. Returns the run whose log is to be read first.
+    fn hear_all(&mut self) -> Option<RunId> {
+        while let Some(Some(below)) = self.moves.next().now_or_never() {
+            self.hear(below);
+        }
+        self.first_unread()
+    }
+
+    fn first_unread(&self) -> Option<RunId> {
+        self.unread.front().map(|below| below.run)
+    }
+
+    /// Reads what comes next of `run`, before what is ready is delivered.
+    async fn read_first(&mut self, run: RunId) -> Result<(), Error> {
+        // Parts of it, and never the whole: what hears of moves cannot be shared between threads.
+        let records = page(&self.top, &self.read, Some(run)).await;
+        self.insert(run, records)
     }
 
     /// Puts what was read of `run` before what is ready. One whose log cannot be read is not asked

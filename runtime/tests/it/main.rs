@@ -32,6 +32,7 @@ mod shutting_down;
 mod skills;
 mod subagent_rules;
 mod subagents_tool;
+mod surface;
 mod tools;
 mod trees;
 mod trust;
