@@ -33,7 +33,8 @@ impl RunHandle {
     }
 
     /// What happens to the run from after `after` on: stored events in order, each exactly once,
-    /// and deltas of what is under way in this process.
+    /// and deltas of what is under way in this process. Of a run that has ended there is nothing after
+    /// its end, unless it is reopened.
     pub fn events(&self, after: Seq) -> Events {
         let deltas = Some(self.inner.workbench.feed.subscribe(self.run));
         Events { deltas, ..self.stored_events(after) }
@@ -51,6 +52,7 @@ impl RunHandle {
             held: None,
             unread: true,
             ended: false,
+            looked: false,
             failed: false,
         }
     }
@@ -167,6 +169,16 @@ impl RunHandle {
     }
 }
 
+/// What is known of a run of which there is nothing to read.
+enum Known {
+    /// It has not ended: more will come.
+    Open,
+    /// It has ended.
+    Ended,
+    /// There is something to read by now.
+    Moved,
+}
+
 /// What happens to a run, as it happens.
 pub struct Events {
     inner: Arc<Inner>,
@@ -180,6 +192,8 @@ pub struct Events {
     /// The log may hold more than was delivered.
     unread: bool,
     ended: bool,
+    /// It is known whether the run has ended at this place of its log.
+    looked: bool,
     /// An error was delivered: nothing comes after it.
     failed: bool,
 }
@@ -223,12 +237,33 @@ impl Events {
             if self.ended {
                 return None;
             }
-            self.quiet().await;
+            match self.look().await {
+                Ok(Known::Open) => self.quiet().await,
+                Ok(Known::Ended) => self.ended = true,
+                Ok(Known::Moved) => self.unread = true,
+                Err(error) => return Some(Err(error)),
+            }
         }
+    }
+
+    /// Looks once whether the run has ended, where nothing that was delivered says so: no event
+    /// comes that would tell whoever has seen its end.
+    async fn look(&mut self) -> Result<Known, Error> {
+        if self.looked {
+            return Ok(Known::Open);
+        }
+        let run = RunHandle { run: self.run, inner: self.inner.clone() };
+        let row = run.row().await?;
+        if row.last_seq > self.after {
+            return Ok(Known::Moved);
+        }
+        self.looked = true;
+        Ok(if row.outcome.is_some() { Known::Ended } else { Known::Open })
     }
 
     fn deliver(&mut self, record: Record) -> Update {
         self.after = record.seq;
+        self.looked = true;
         self.ended = match &record.event {
             Event::RunFinished(_) | Event::Archived(_) => true,
             // It sets nobody to work.

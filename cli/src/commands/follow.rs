@@ -288,9 +288,7 @@ impl Viewer {
                     continue;
                 }
             };
-            let Some(update) = update else {
-                return Err(Failure::internal(format!("run {} is archived", run.id())));
-            };
+            let Some(update) = update else { return over(runtime, &run).await };
             let (about, update) = update?;
             if let Some(outcome) = self.show(followee, about, &update)? {
                 self.settle(&run).await?;
@@ -439,6 +437,15 @@ impl Viewer {
                 std::process::exit(Code::Interrupted as i32)
             }
         }
+    }
+}
+
+/// How a run stands of which nothing comes any more: it had ended before it was followed.
+async fn over(runtime: &Runtime, run: &RunHandle) -> Result<Followed, Failure> {
+    let row = runtime.find(&run.id().to_string()).await?;
+    match row.archived {
+        true => Err(Failure::internal(format!("run {} is archived", run.id()))),
+        false => Ok(Followed::Rests(Box::new(row))),
     }
 }
 

@@ -1,6 +1,7 @@
 //! From a prompt to a result.
 
 use crate::bench::{Bench, within};
+use futures_util::FutureExt;
 use posse::protocol::{Delta, Event, Outcome, Seq};
 use posse::store::{Filter, StoreError};
 use posse::{Error, Status, Update};
@@ -116,6 +117,49 @@ async fn a_finished_run_is_reopened_by_a_message() {
         |event: &Event| matches!(event, Event::RunFinished(f) if f.outcome.text() == "two");
     bench.until(&run, finished).await;
     assert_eq!(within(run.outcome()).await.unwrap().text(), "two");
+}
+
+#[tokio::test]
+async fn there_is_nothing_after_the_end_of_a_run_until_it_is_reopened() {
+    let bench = Bench::new(Script::turns([Reply::text("one"), Reply::text("two")])).await;
+    let run = bench.start("begin").await;
+    within(run.outcome()).await.unwrap();
+    let end = bench.log(run.id()).await.last().unwrap().seq;
+    let mut events = run.events(end);
+    assert!(within(events.next()).await.is_none());
+    assert!(within(run.tree_events(end).next()).await.is_none());
+    assert!(within(run.events(Seq(end.0 + 9)).next()).await.is_none());
+    bench.runtime.send(run.id(), "and?").await.unwrap();
+    let mut kinds = Vec::new();
+    while let Some(update) = within(events.next()).await {
+        if let Update::Event(record) = update.unwrap() {
+            kinds.push(record.event.kind());
+        }
+    }
+    assert_eq!(kinds, ["message_received", "model_called", "model_replied", "run_finished"]);
+}
+
+#[tokio::test]
+async fn a_run_that_was_reopened_is_followed_from_its_first_end_on() {
+    let gate = posse_testkit::Gate::new();
+    let script = Script::turns([Reply::text("one"), Reply::text("two").held_by(&gate)]);
+    let bench = Bench::new(script).await;
+    let run = bench.start("begin").await;
+    within(run.outcome()).await.unwrap();
+    bench.runtime.send(run.id(), "and?").await.unwrap();
+    within(gate.wait_for_held(1)).await.unwrap();
+    let end = bench.log(run.id()).await.last().unwrap().seq;
+    let mut events = run.events(end);
+    // It is at work: there is nothing to read yet, and no end.
+    assert!(events.next().now_or_never().is_none());
+    gate.open();
+    let mut last = None;
+    while let Some(update) = within(events.next()).await {
+        if let Update::Event(record) = update.unwrap() {
+            last = Some(record.event.kind());
+        }
+    }
+    assert_eq!(last, Some("run_finished"));
 }
 
 #[tokio::test]
