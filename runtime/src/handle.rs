@@ -6,6 +6,7 @@ use crate::runtime::Inner;
 use posse_protocol::{Delta, Event, Outcome, Record, RunId, Seq};
 use posse_store::{Filter, RunRow, StoreError};
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
@@ -15,6 +16,12 @@ use tokio::sync::{broadcast, watch};
 pub struct RunHandle {
     pub(crate) run: RunId,
     pub(crate) inner: Arc<Inner>,
+}
+
+impl fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RunHandle").field(&self.run).finish()
+    }
 }
 
 /// Events of one page.
@@ -196,6 +203,15 @@ pub struct Events {
     looked: bool,
     /// An error was delivered: nothing comes after it.
     failed: bool,
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events")
+            .field("run", &self.run)
+            .field("after", &self.after)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Events {

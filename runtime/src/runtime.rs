@@ -28,6 +28,7 @@ use posse_store::{
 };
 use posse_tools::launch::Launcher;
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -159,6 +160,18 @@ impl RuntimeConfig {
     }
 }
 
+/// Says no more than what tells it from others: much of it is secret, or long.
+impl fmt::Debug for RuntimeConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeConfig")
+            .field("database", &self.database)
+            .field("model", &self.model)
+            .field("max_concurrent", &self.max_concurrent)
+            .field("recovery", &self.recovery)
+            .finish_non_exhaustive()
+    }
+}
+
 impl RuntimeConfig {
     /// The launcher, which hides from commands what is the runtime's own.
     pub(crate) fn confining_launcher(&self) -> Option<Launcher> {
@@ -236,6 +249,15 @@ impl Begun {
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) inner: Arc<Inner>,
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("database", &self.inner.config.database)
+            .field("executing", &self.executing())
+            .finish_non_exhaustive()
+    }
 }
 
 pub(crate) struct Inner {

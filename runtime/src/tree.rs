@@ -9,6 +9,7 @@ use futures_util::{FutureExt, StreamExt};
 use posse_protocol::{CallId, Event, Record, RunId, Seq};
 use posse_store::{Filter, Kin, RunRow, StoreError};
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use tokio::sync::watch;
 
 /// What happens to a run and to all that it starts, as it happens.
@@ -34,6 +35,12 @@ pub struct TreeEvents {
     ending: bool,
     /// The runtime is shut down, and that was told.
     over: bool,
+}
+
+impl fmt::Debug for TreeEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TreeEvents").field("events", &self.events).finish_non_exhaustive()
+    }
 }
 
 /// A run below, and where its log ends.

@@ -1,8 +1,11 @@
 //! What hosts do with the public types besides calling them: spawn their futures, print them.
 
+use crate::bench::Bench;
+use posse::protocol::Seq;
 use posse::query::{Query, query};
 use posse::subagents::SubagentExecutor;
-use posse::{Events, RunHandle, Runtime, TreeEvents};
+use posse::{Events, RunHandle, Runtime, RuntimeConfig, TreeEvents};
+use posse_testkit::{Reply, Script};
 
 fn is_send<T: Send>(_: T) {}
 
@@ -64,4 +67,26 @@ fn all_futures_can_be_spawned(runtime: &Runtime, run: &RunHandle) {
     is_send(executor.execute(any(), any()));
     is_send(executor.query(any()));
     is_send(executor.shutdown());
+}
+
+#[tokio::test]
+async fn what_is_printed_of_a_runtime_and_a_run_is_short_and_no_secret() {
+    let bench = Bench::with(Script::always(Reply::text("done")), |config| RuntimeConfig {
+        keys: config.keys.with("OPENAI_API_KEY", "sk-very-secret"),
+        ..config
+    })
+    .await;
+    let run = bench.start("the prompt").await;
+    let id = run.id().to_string();
+    let (events, tree) = (run.events(Seq(3)), run.tree_events(Seq(3)));
+    for (shown, part) in [
+        (format!("{:?}", bench.runtime), "runs.db"),
+        (format!("{:?}", bench.config), "runs.db"),
+        (format!("{run:?}"), id.as_str()),
+        (format!("{events:?}"), id.as_str()),
+        (format!("{tree:?}"), id.as_str()),
+    ] {
+        assert!(shown.contains(part) && shown.len() < 400, "{shown}");
+        assert!(!shown.contains("sk-very-secret"), "{shown}");
+    }
 }
