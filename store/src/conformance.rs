@@ -157,6 +157,7 @@ const CASES: &[(&str, Case)] = cases! {
         what_was_to_be_removed_is_left_over_once_nothing_below_is_open;
     trees:
         a_child_knows_those_above_it
+        what_an_ended_root_has_left_stands_beside_the_roots
         nothing_starts_below_a_run_that_was_told_to_stop
         nothing_starts_below_a_run_that_is_paused
         an_end_and_its_announcement_are_one

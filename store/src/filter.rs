@@ -54,6 +54,8 @@ pub enum Kin {
     All,
     /// At the top.
     Roots,
+    /// At the top, or below a root that has ended.
+    Heads,
     /// Right below this run.
     ChildrenOf(RunId),
     /// In the tree whose root is this run, which is one of them.

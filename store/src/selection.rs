@@ -7,6 +7,10 @@ use posse_protocol::{RunId, Status};
 /// Runs in a list whose length nobody set.
 const LIST: usize = 100;
 
+/// A run that no run at the top stands for.
+const HEADS: &str = "(depth = 0 OR EXISTS (SELECT 1 FROM runs AS top \
+     WHERE top.id = runs.root AND top.outcome IS NOT NULL))";
+
 /// A statement that lists runs.
 pub(crate) struct Selection {
     pub(crate) statement: String,
@@ -24,6 +28,7 @@ pub(crate) fn select(filter: &Filter, living: &[String]) -> Selection {
     match filter.kin {
         Kin::All => {}
         Kin::Roots => conditions.hold("depth = 0"),
+        Kin::Heads => conditions.hold(HEADS),
         Kin::ChildrenOf(run) => conditions.is("parent", Some(run.to_string())),
         Kin::TreeOf(run) => conditions.is("root", Some(run.to_string())),
     }
@@ -187,6 +192,7 @@ pub(crate) fn samples() -> Vec<String> {
         Filter::default(),
         Filter { kin: Kin::ChildrenOf(run), ..Filter::default() },
         some(|filter| filter.kin = Kin::Roots),
+        some(|filter| filter.kin = Kin::Heads),
         some(|filter| filter.label = Some(Label::Is("l".to_owned()))),
         some(|filter| filter.background = Background::Not),
         some(|filter| filter.unfinished = Unfinished::Gathering),

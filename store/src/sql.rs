@@ -499,6 +499,7 @@ mod tests {
             (listed(true, Kin::All, true), "runs_open_by_workspace"),
             (listed(false, Kin::Roots, false), "runs_at_the_top"),
             (listed(false, Kin::Roots, true), "runs_open_at_the_top"),
+            (listed(false, Kin::Heads, true), "runs_unfinished"),
             (listed(false, Kin::ChildrenOf(run), false), "runs_by_parent"),
             (listed(false, Kin::TreeOf(run), false), "runs_by_root"),
             (listed(false, Kin::TreeOf(run), true), "runs_open_in_tree"),

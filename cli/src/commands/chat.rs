@@ -6,6 +6,8 @@ mod words;
 
 use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer};
+use super::rest::busy_below;
+use super::run::wait_for_below;
 use super::{Common, folder, reason, spec};
 use crate::args::ChatOptions;
 use crate::clean::clean_line;
@@ -193,16 +195,13 @@ async fn leave(
 ) -> Result<Code, Failure> {
     loop {
         let row = chat.runtime.find(&chat.session.to_string()).await?;
-        if row.expects == 0 {
-            return Ok(if lines::is_interactive() { Code::Done } else { code });
-        }
         if lines::is_interactive() {
-            let tasks = if row.expects == 1 { "task is" } else { "tasks are" };
-            viewer.screen.remark(&format!(
-                "{} {tasks} still at work in the background, and will go on with this chat",
-                row.expects
-            ));
+            tell_who_goes_on(chat, &row, viewer).await?;
             return Ok(Code::Done);
+        }
+        if row.expects == 0 {
+            wait_for_below(chat.common, chat.runtime, chat.session, viewer).await?;
+            return Ok(code);
         }
         tokio::select! {
             told = session.told() => told?,
@@ -213,6 +212,23 @@ async fn leave(
             Turn::Leave => return Ok(Code::Interrupted),
         };
     }
+}
+
+/// Tells a person who leaves that some are at work for the session, whether it waits for them or not.
+async fn tell_who_goes_on(
+    chat: &Chat<'_>,
+    row: &RunRow,
+    viewer: &mut Viewer,
+) -> Result<(), Failure> {
+    let busy = busy_below(chat.runtime, chat.session).await?.len() as u64;
+    let at_work = busy.max(row.expects.into());
+    let tasks = if at_work == 1 { "task is" } else { "tasks are" };
+    if at_work > 0 {
+        viewer.screen.remark(&format!(
+            "{at_work} {tasks} still at work in the background, and will go on with this chat"
+        ));
+    }
+    Ok(())
 }
 
 enum Turn {

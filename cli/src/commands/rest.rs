@@ -48,6 +48,13 @@ pub async fn has_work(runtime: &Runtime, run: RunId) -> Result<bool, Failure> {
     Ok(runtime.handle(run).tree().await?.iter().any(is_busy))
 }
 
+/// Those below `run` that somebody is at work on, or could be.
+pub async fn busy_below(runtime: &Runtime, run: RunId) -> Result<Vec<RunId>, Failure> {
+    let tree = runtime.handle(run).tree().await?;
+    let below = tree.iter().filter(|row| row.id != run && is_busy(row));
+    Ok(below.map(|row| row.id).collect())
+}
+
 /// The runs to go on with so that all of `rows` do, and whoever waits for them: each root once,
 /// or the run itself if nobody above it waits any more.
 pub async fn heads(runtime: &Runtime, rows: &[RunRow]) -> Result<Vec<RunRow>, Failure> {

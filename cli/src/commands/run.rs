@@ -3,7 +3,7 @@
 use super::asking::{first_asked, waits_for_answer};
 use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
-use super::rest::{has_work, heads, rested};
+use super::rest::{busy_below, has_work, heads, rested};
 use super::runs::resume::paused;
 use super::{Common, background, folder, reason, spec};
 use crate::args::RunOptions;
@@ -87,6 +87,9 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         announce(&mut viewer, &others, left);
         let mut followee = Followee::started(run.clone(), events);
         let code = follow_to_end(&runtime, &mut followee, &mut viewer).await?;
+        if runtime.find(&run.id().to_string()).await?.outcome.is_some() {
+            wait_for_below(&common, &runtime, run.id(), &mut viewer).await?;
+        }
         // Others may have been interrupted meanwhile.
         others.extend(take_up(&runtime, &config, &folder, run.id()).await?.0);
         wait_for_others(&runtime, others, &mut viewer).await?;
@@ -201,14 +204,50 @@ async fn wait_for_others(
             rested = rested(runtime, other) => rested,
             _ = viewer.signals.next() => return Ok(()),
         };
-        let Ok(row) = rested else { continue };
-        let line = match row.outcome {
-            Some(_) => clean_line(&row.note, 200),
-            None => row.status.to_string(),
-        };
-        viewer.screen.remark(&format!("run {}: {line}", other.short()));
+        if let Ok(row) = rested {
+            tell_rest(&row, viewer);
+        }
     }
     Ok(())
+}
+
+/// Says how a run stands that was waited for.
+fn tell_rest(row: &RunRow, viewer: &mut Viewer) {
+    let line = match row.outcome {
+        Some(_) => clean_line(&row.note, 200),
+        None => row.status.to_string(),
+    };
+    viewer.screen.remark(&format!("run {}: {line}", row.id.short()));
+}
+
+/// Waits for those that are still at work below `run`, which does not wait for them, until a signal
+/// comes. Without a daemon nobody would go on with them.
+pub async fn wait_for_below(
+    common: &Common,
+    runtime: &Runtime,
+    run: RunId,
+    viewer: &mut Viewer,
+) -> Result<(), Failure> {
+    let mut is_told = false;
+    loop {
+        let below = busy_below(runtime, run).await?;
+        if below.is_empty() || common.daemon().await.is_some() {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            let runs = view::count(below.len() as u64, "run");
+            let told =
+                format!("waiting for {runs} in the background; Ctrl-C leaves, they are kept");
+            viewer.screen.remark(&told);
+        }
+        for below in below {
+            let row = tokio::select! {
+                row = rested(runtime, below) => row?,
+                _ = viewer.signals.next() => return Ok(()),
+            };
+            tell_rest(&row, viewer);
+        }
+    }
 }
 
 fn prompt(options: &RunOptions) -> Result<String, Failure> {

@@ -1,5 +1,6 @@
 //! `posse chat` through pipes.
 
+use crate::tree::leaving_one_behind;
 use crate::world::{LONG, World, bash, gone};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
@@ -149,6 +150,32 @@ async fn interrupt_stops_the_turn_and_the_next_line_is_answered() {
     chat.says("short").await;
     let exit = chat.end().await.expect(0);
     assert_eq!(exit.out, "short\n");
+}
+
+#[tokio::test]
+async fn a_pipe_that_ends_waits_for_what_nobody_is_told_of() {
+    let gate = Gate::new();
+    let world = World::new(leaving_one_behind(&gate)).await;
+    let mut chat = world.start_with_input(&["chat"]);
+    chat.type_line("lead").await;
+    chat.says("all done").await;
+    gate.wait_for_held(1).await.unwrap();
+    drop(chat.stdin.take());
+    chat.notes("waiting for 1 run in the background").await;
+    gate.open();
+    let exit = chat.end().await.expect(0);
+    assert!(exit.err.contains(": completed"), "{}", exit.err);
+}
+
+#[tokio::test]
+async fn a_chat_that_has_ended_is_gone_on_with() {
+    let script = Script::turns([Reply::text("one"), Reply::text("two")]);
+    let world = World::new(script).await;
+    world.feed(&["chat"], "first\n").await.expect(0);
+    let run = world.only_run().await;
+    world.run(&["runs", "cancel", &run]).await.expect(0);
+    let exit = world.feed(&["chat", "--resume", &run], "again\n").await.expect(0);
+    assert_eq!(exit.out, "two\n", "{}", exit.err);
 }
 
 #[tokio::test]

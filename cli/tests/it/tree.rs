@@ -92,6 +92,46 @@ async fn every_line_of_the_stream_says_which_run_it_is_about() {
     assert!(!said.is_empty() && said.iter().all(|line| line["run"] == *top), "{said:#?}");
 }
 
+/// Leaves one at work that nobody is told of, and that answers when the gate opens.
+pub fn leaving_one_behind(gate: &Gate) -> Script {
+    let task = json!({"task": "look", "agentId": "explore", "announce": "silent"});
+    let lead = Conversation::when(When::any().first_user_contains("lead"));
+    let lead = lead.reply(Reply::tool_call("spawn_subagent", task)).reply(Reply::text("all done"));
+    let found = Rule::when(When::any().first_user_contains("look"));
+    Script::new().conversation(lead).rule(found.reply(Reply::text("found").held_by(gate)))
+}
+
+#[tokio::test]
+async fn a_run_is_not_left_before_those_are_done_that_it_does_not_wait_for() {
+    let gate = Gate::new();
+    let world = World::new(leaving_one_behind(&gate)).await;
+    let run = world.start(&["run", "lead them"]);
+    run.says("all done").await;
+    run.notes("waiting for 1 run in the background; Ctrl-C leaves").await;
+    gate.open();
+    let exit = run.end().await.expect(0);
+    assert!(exit.err.contains(": completed"), "{}", exit.err);
+    let all = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+    let outcomes: Vec<&Value> = all.as_array().unwrap().iter().map(|it| &it["outcome"]).collect();
+    assert_eq!(outcomes, ["completed", "completed"], "{all}");
+}
+
+#[tokio::test]
+async fn what_an_ended_run_has_left_unfinished_is_listed_and_resumed() {
+    let gate = Gate::new();
+    let world = World::new(leaving_one_behind(&gate)).await;
+    let run = world.start(&["run", "lead them"]);
+    run.notes("waiting for 1 run in the background").await;
+    run.signal(Signal::INT);
+    run.end().await.expect(0);
+    let open = world.run(&["runs", "list", "--unfinished", "--json"]).await.expect(0).json();
+    assert_eq!((&open[0]["depth"], open.as_array().unwrap().len()), (&json!(1), 1), "{open}");
+    gate.open();
+    world.run(&["runs", "resume", "--all"]).await.expect(0);
+    let open = world.run(&["runs", "list", "--unfinished", "--json"]).await.expect(0).json();
+    assert_eq!(open, json!([]));
+}
+
 #[tokio::test]
 async fn lists_show_roots_with_how_many_stand_below() {
     let world = World::new(three()).await;

@@ -99,6 +99,26 @@ pub(super) async fn a_child_knows_those_above_it(subject: &dyn Subject) -> Verdi
     Ok(())
 }
 
+pub(super) async fn what_an_ended_root_has_left_stands_beside_the_roots(
+    subject: &dyn Subject,
+) -> Verdict {
+    let store = subject.open("heads").await;
+    let store = &*store;
+    let root = create(store, "/w", Ownership::Mine).await?;
+    let other = create(store, "/w", Ownership::Mine).await?;
+    let left = bear(store, &[root]).await?;
+    bear(store, &[other]).await?;
+    append(store, step(root, 1, vec![finished()], Ownership::Mine)).await?;
+    for (unfinished, expected) in
+        [(Unfinished::Only, vec![left, other]), (Unfinished::All, vec![left, other, root])]
+    {
+        let filter = Filter { kin: Kin::Heads, unfinished, ..Filter::default() };
+        let found: Vec<RunId> = store.list(&filter).await?.iter().map(|row| row.id).collect();
+        ensure!(found == expected, "{found:?} in place of {expected:?}");
+    }
+    Ok(())
+}
+
 pub(super) async fn nothing_starts_below_a_run_that_was_told_to_stop(
     subject: &dyn Subject,
 ) -> Verdict {

@@ -21,7 +21,12 @@ pub async fn run(
     options: ListOptions,
 ) -> Result<Code, Failure> {
     let limit = options.limit as usize;
-    let kin = if options.all { Kin::All } else { Kin::Roots };
+    let kin = match (options.all, options.filters.unfinished) {
+        (true, _) => Kin::All,
+        // Nobody above stands for what a root has left behind.
+        (false, true) => Kin::Heads,
+        (false, false) => Kin::Roots,
+    };
     let mut filter = targets::filter(runtime, &options.filters, kin).await?;
     filter.limit = limit;
     if let Some(text) = &options.before {

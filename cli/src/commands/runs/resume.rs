@@ -4,6 +4,7 @@ use super::super::Common;
 use super::super::asking::{first_asked, waits_for_answer};
 use super::super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
 use super::super::rest::{heads, is_open, rested};
+use super::super::run::wait_for_below;
 use super::targets;
 use crate::args::Filters;
 use crate::clean::clean_line;
@@ -39,7 +40,11 @@ pub async fn one(
     }
     let mut followee = Followee::again(runtime.resume(row.id), recalled);
     let code = match viewer.follow(runtime, &mut followee, Until::Rest).await? {
-        Followed::Ended(outcome) => viewer.conclude(runtime, &followee.run, &outcome).await?,
+        Followed::Ended(outcome) => {
+            let code = viewer.conclude(runtime, &followee.run, &outcome).await?;
+            wait_for_below(common, runtime, row.id, &mut viewer).await?;
+            code
+        }
         Followed::Rests(row) => rests(runtime, &row, &mut viewer).await?,
         Followed::Signal(signal) => {
             viewer.shut_down(runtime, signal).await;
