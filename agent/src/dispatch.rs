@@ -1,7 +1,7 @@
 //! The dispatcher: which tool a call means, and whether the run may call it. It is the law; the
 //! list of tools sent to the model is a courtesy.
 
-use crate::{Answer, Tool, ToolContext, Toolbox};
+use crate::{Answer, Tool, ToolContext, Toolbox, capped};
 use futures_util::FutureExt;
 use posse_protocol::{Grant, ToolCall, ToolOutput};
 use std::panic::AssertUnwindSafe;
@@ -40,13 +40,18 @@ pub(crate) fn resolve<'a>(
     Ok(tool)
 }
 
-/// Runs one call. A panic of the tool is its answer, not the end of the run.
+/// Runs one call. A panic of the tool is its answer, not the end of the run, and so is as much of
+/// what it returns as a result may be long.
 pub(crate) async fn invoke(tool: &dyn Tool, call: ToolCall, context: ToolContext) -> Answer {
     let work = AssertUnwindSafe(tool.call(call.input, &context)).catch_unwind();
-    work.await.unwrap_or_else(|_| {
+    let answer = work.await.unwrap_or_else(|_| {
         let name = &tool.spec().name;
         ToolOutput::error(format!("`{name}` failed inside itself; its effect is not known")).into()
-    })
+    });
+    match answer {
+        Answer::Done(output) => Answer::Done(capped(output)),
+        pending => pending,
+    }
 }
 
 /// Parts `calls` into groups that run one after the other; the calls of one group run side by

@@ -16,7 +16,7 @@ use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
 use crate::surroundings::ByFolder;
 use crate::webhooks::{self, Sender, Webhook};
-use posse_agent::{Patience, Tool, Transcript, Waits};
+use posse_agent::{Patience, Tool, Transcript, Waits, capped};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
 use posse_protocol::{
     Budget, CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Mode, Network,
@@ -418,7 +418,7 @@ impl Runtime {
     pub async fn answer(&self, run: RunId, call: CallId, output: ToolOutput) -> Result<(), Error> {
         let finished = Event::ToolFinished(ToolFinished {
             call: call.clone(),
-            output,
+            output: capped(output),
             ending: Ending::Returned,
             took_ms: 0,
             worked_ms: 0,

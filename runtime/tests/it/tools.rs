@@ -108,6 +108,30 @@ async fn a_pending_call_holds_no_slot_and_goes_on_when_it_is_answered() {
     assert!(sent.contains("late") && sent.contains("later"), "{sent}");
 }
 
+#[tokio::test]
+async fn of_a_result_of_any_size_the_ends_are_stored_and_sent() {
+    let flood = || ToolOutput::text(format!("begin{}end", "é".repeat(2_500_000)));
+    let now = host_tool("now", Effect::Read, None, Box::new(move |_| flood().into()));
+    let later: Act = Box::new(|_| Answer::Pending { waits_for: "a person".into() });
+    let later = host_tool("later", Effect::Delegate, None, later);
+    let both = Reply::tool_call("now", json!({})).and_tool_call("later", json!({}));
+    let script = Script::turns([both, Reply::text("done")]);
+    let bench = Bench::with(script, with(vec![now, later])).await;
+    let run = bench.start("go").await;
+    bench.until(&run, |event| matches!(event, Event::ToolPending(_))).await;
+    bench.runtime.answer(run.id(), CallId("toolu_0_1".into()), flood()).await.unwrap();
+    assert!(within(run.outcome()).await.unwrap().is_completed());
+    let results = bench.fake.requests()[1].tool_results();
+    assert_eq!(results.len(), 2);
+    for text in results {
+        assert!(text.len() <= 120 << 10 && text.len() > 100 << 10, "{}", text.len());
+        assert!(text.starts_with("begin") && text.ends_with("end"));
+        assert!(text.contains(" bytes left out; call again for a part of it]"));
+    }
+    let log = serde_json::to_string(&bench.log(run.id()).await).unwrap();
+    assert!(log.len() < 300 << 10, "{}", log.len());
+}
+
 /// A run whose two calls of `ask` pend.
 async fn two_pending() -> (Bench, posse::RunHandle) {
     let act: Act = Box::new(|_| Answer::Pending { waits_for: "a person".into() });

@@ -1,0 +1,80 @@
+//! Text that is too long for what it stands in: its beginning and its end stay, and what was left out
+//! is said between them.
+
+use posse_protocol::{Part, ToolOutput};
+
+/// Bytes of text that one result puts into the transcript, at most. More than any built-in tool
+/// returns: these cut where it makes sense to them.
+const LARGEST_RESULT: usize = 120 * 1024;
+
+/// How to see the rest of a result that a tool gave.
+pub(crate) const ASK_AGAIN: &str = "call again for a part of it";
+
+/// `output` with no more text than one result may put into the transcript. Whatever a tool returns,
+/// the log and the model's window have to hold it.
+pub fn capped(mut output: ToolOutput) -> ToolOutput {
+    let texts = output.parts.iter().filter_map(text_of);
+    if texts.map(str::len).sum::<usize>() <= LARGEST_RESULT {
+        return output;
+    }
+    // As one text: of thousands of short ones, none is too long by itself.
+    let text = output.joined_text();
+    let first = Part::text(shorten(&text, LARGEST_RESULT, ASK_AGAIN).unwrap_or(text));
+    output.parts.retain(|part| text_of(part).is_none());
+    output.parts.insert(0, first);
+    output
+}
+
+fn text_of(part: &Part) -> Option<&str> {
+    match part {
+        Part::Text(text) => Some(&text.text),
+        _ => None,
+    }
+}
+
+/// `text` in at most `most` bytes, with the advice `how` to see the rest, if it is longer. Of less
+/// than the note itself takes, the note stays.
+pub(crate) fn shorten(text: &str, most: usize, how: &str) -> Option<String> {
+    if text.len() <= most {
+        return None;
+    }
+    let note = |left_out: usize| format!("\n[{left_out} bytes left out; {how}]\n");
+    let room = most.saturating_sub(note(text.len()).len());
+    let head = text.floor_char_boundary(room / 2);
+    let tail = text.ceil_char_boundary(text.len() - room / 2);
+    Some(format!("{}{}{}", &text[..head], note(tail - head), &text[tail..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_keeps_its_ends_in_so_many_bytes_and_says_what_is_missing() {
+        let text = format!("begin{}end", "é".repeat(5_000));
+        for most in 200..210 {
+            let short = shorten(&text, most, "ask").unwrap();
+            assert!(short.len() <= most && short.len() > most - 8, "{} {most}", short.len());
+            assert!(short.starts_with("begin") && short.ends_with("end"), "{short}");
+            let kept = short.replace("é", "").len();
+            assert!(kept < 60 && short.contains(" bytes left out; ask]"), "{short}");
+        }
+        assert_eq!(shorten("short", 5, "ask"), None);
+        assert_eq!(shorten("too short", 1, "ask").unwrap(), "\n[9 bytes left out; ask]\n");
+    }
+
+    #[test]
+    fn a_result_of_any_size_is_stored_capped_and_other_parts_stay() {
+        let image = Part::Image { media_type: "image/png".into(), data: "x".into() };
+        let mut output = ToolOutput::text("a".repeat(5_000_000));
+        output.parts.push(image.clone());
+        output.parts.extend((0..5_000).map(|_| Part::text("b".repeat(1_000))));
+        output.is_error = true;
+        let capped = capped(output);
+        let [Part::Text(text), other] = capped.parts.as_slice() else { panic!("{capped:?}") };
+        assert!(text.text.len() <= LARGEST_RESULT && text.text.contains("bytes left out; call"));
+        assert!(*other == image && capped.is_error);
+        let small = ToolOutput::text("a".repeat(LARGEST_RESULT));
+        assert_eq!(super::capped(small.clone()), small);
+    }
+}
