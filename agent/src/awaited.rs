@@ -9,8 +9,8 @@ use std::sync::Arc;
 pub(crate) struct Awaited {
     /// Those that have not ended, and how their ends are told.
     runs: BTreeMap<RunId, Expected>,
-    /// Results that are told together.
-    gathered: Vec<Arc<Message>>,
+    /// Results that are told together, and whose.
+    gathered: Vec<(RunId, Arc<Message>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +41,8 @@ impl Awaited {
         self.runs.remove(&run).is_some_and(|run| run.in_this_leg)
     }
 
-    pub(crate) fn gather(&mut self, message: Arc<Message>) {
-        self.gathered.push(message);
+    pub(crate) fn gather(&mut self, run: RunId, message: Arc<Message>) {
+        self.gathered.push((run, message));
     }
 
     /// True when others are at work whose results are told together with those gathered.
@@ -50,17 +50,22 @@ impl Awaited {
         self.runs.values().any(|run| run.announce == Announce::Collect)
     }
 
-    /// Takes what was gathered, as one message.
-    pub(crate) fn gathered(&mut self) -> Option<Message> {
+    /// Takes what was gathered, as one message, and says whose result each part of it is.
+    pub(crate) fn gathered(&mut self) -> Option<(Arc<Message>, Vec<Option<RunId>>)> {
         let gathered = std::mem::take(&mut self.gathered);
-        let first = gathered.first()?;
+        let (run, first) = gathered.first()?;
         let count = gathered.len();
         if count == 1 {
-            return Some((**first).clone());
+            return Some((first.clone(), vec![Some(*run); first.parts.len()]));
         }
         let head = Part::text(format!("{count} tasks in the background have ended:"));
-        let parts = gathered.iter().flat_map(|message| message.parts.iter().cloned());
-        Some(Message { parts: std::iter::once(head).chain(parts).collect(), ..Message::user("") })
+        let of = |(run, message): &(RunId, Arc<Message>)| {
+            let parts = message.parts.clone().into_iter();
+            parts.map(|part| (part, Some(*run))).collect::<Vec<_>>()
+        };
+        let parts = std::iter::once((head, None)).chain(gathered.iter().flat_map(of));
+        let (parts, of) = parts.unzip();
+        Some((Arc::new(Message { parts, ..Message::user("") }), of))
     }
 
     /// How many runs are at work that will be told of.

@@ -1,6 +1,6 @@
 //! The calls of a reply and how far each is.
 
-use posse_protocol::{CallId, Message, Part, Role, ToolCall, ToolResult};
+use posse_protocol::{CallId, Message, Part, Role, RunId, ToolCall, ToolResult};
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -22,8 +22,12 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(crate) fn of<'a>(calls: impl Iterator<Item = &'a ToolCall>) -> Self {
-        let call =
-            |call: &ToolCall| Call { call: call.clone(), state: CallState::Asked, result: None };
+        let call = |call: &ToolCall| Call {
+            call: call.clone(),
+            state: CallState::Asked,
+            child: None,
+            result: None,
+        };
         let list: Vec<Call> = calls.map(call).collect();
         let places = (list.len() > FEW).then(|| {
             let ids = list.iter().map(|call| call.call.id.clone());
@@ -50,6 +54,17 @@ impl Calls {
     /// The results in the order of the calls, once all are there.
     pub(crate) fn results(&self) -> Option<&Arc<Message>> {
         self.results.as_ref()
+    }
+
+    /// The results and whose each is: the run's that worked for the call, if one did.
+    pub(crate) fn results_of(&self) -> impl Iterator<Item = (&Part, Option<RunId>)> {
+        let parts = self.results.iter().flat_map(|message| &message.parts);
+        parts.zip(self.list.iter().map(|call| call.child))
+    }
+
+    /// Puts `results` in the place of the results.
+    pub(crate) fn replace_results(&mut self, results: Vec<Part>) {
+        self.results = Some(Arc::new(Message::new(Role::User, results)));
     }
 
     /// The place of the first call `id` that `wanted` accepts.
@@ -79,6 +94,8 @@ impl DerefMut for Calls {
 pub(crate) struct Call {
     pub(crate) call: ToolCall,
     pub(crate) state: CallState,
+    /// The run whose end is its result.
+    pub(crate) child: Option<RunId>,
     /// Its result, until that of the last call is there.
     result: Option<ToolResult>,
 }

@@ -80,11 +80,12 @@ pub async fn run(
         }
         shift.take_stock().await?;
         match next_step(&shift.desk.transcript, &shift.bounds) {
-            Step::CallModel { max_tokens, reserved, after_ms } => {
+            Step::CallModel { max_tokens, reserved, share, after_ms } => {
                 if shift.wait_for_provider(after_ms, stop).await?
-                    && let Draw::Refused(share) = shift.call_model(max_tokens, reserved).await?
+                    && let Draw::Refused(left) =
+                        shift.call_model(max_tokens, reserved, share).await?
                 {
-                    match shift.out_of_budget(share) {
+                    match shift.out_of_budget(left) {
                         Some(outcome) if shift.finish(&outcome).await? => {
                             return Ok(Ended::Finished(outcome));
                         }

@@ -7,7 +7,7 @@ use crate::desk::{Desk, Draw, Interrupts, Watched};
 use crate::patience::{Trouble, Waits};
 use crate::run::Agent;
 use crate::schema::{self, Schema, Verdict};
-use crate::step::{Bounds, keep_tokens, reservation};
+use crate::step::{Bounds, keep_tokens, reservation, share};
 use crate::transcript::Transcript;
 use crate::{
     Allowance, DeltaSink, Journal, JournalError, Model, ModelError, Reply, Request, compact,
@@ -163,10 +163,11 @@ impl<'a> Shift<'a> {
         &mut self,
         max_tokens: u64,
         reserved: Usage,
+        share: Option<u64>,
     ) -> Result<Draw, JournalError> {
         let before = self.desk.interrupts();
         let model = self.model;
-        let stored = self.begin_model_call(Purpose::Turn, reserved.clone());
+        let stored = self.begin_model_call(Purpose::Turn, reserved.clone(), share);
         let (draw, ()) = tokio::join!(stored, async { model.get_ready() });
         let draw = draw?;
         if draw != Draw::Taken {
@@ -225,9 +226,10 @@ impl<'a> Shift<'a> {
         &mut self,
         purpose: Purpose,
         reserved: Usage,
+        share: Option<u64>,
     ) -> Result<Draw, JournalError> {
         let model = self.bounds.model.id.clone();
-        let called = ModelCalled { reserved, purpose, model, extra: Extra::default() };
+        let called = ModelCalled { reserved, purpose, model, share, extra: Extra::default() };
         self.draw(vec![Event::ModelCalled(called)]).await
     }
 
@@ -266,15 +268,18 @@ impl<'a> Shift<'a> {
         let keep = keep_tokens(&self.bounds);
         let transcript = &self.desk.transcript;
         let before = transcript.compactable_before(keep).unwrap_or(transcript.seq().next());
-        let all = transcript.messages();
+        // What a summary is asked of has to fit the window, too; in the transcript it stays as it is.
+        let share = share(transcript, &self.bounds);
+        let all = transcript.messages_with(share);
         let request = tokens(compact::REQUEST.len());
-        let input = transcript.context_tokens() + self.bounds.overhead_tokens + request;
+        let input = transcript.context_tokens_with(share) + self.bounds.overhead_tokens + request;
         let max_tokens = self.bounds.model.max_output.min(4_096);
         let reserved = reservation(&self.bounds.model.price, input, max_tokens);
         let limits = self.bounds.allowance.within(&self.bounds.limits, transcript, Reach::Now);
         let before_call = self.desk.interrupts();
         let (summary, by_model, usage) = if may_spend(transcript, &limits, &reserved)
-            && self.begin_model_call(Purpose::Compaction, reserved.clone()).await? == Draw::Taken
+            && self.begin_model_call(Purpose::Compaction, reserved.clone(), None).await?
+                == Draw::Taken
         {
             fail::fail_point!("loop.compact.called");
             let mut messages = all.clone();

@@ -7,6 +7,9 @@ use posse_protocol::{Part, ToolOutput};
 /// returns: these cut where it makes sense to them.
 const LARGEST_RESULT: usize = 120 * 1024;
 
+/// What is left of a text that has to make room for others, at least.
+pub(crate) const LEAST: usize = 512;
+
 /// How to see the rest of a result that a tool gave.
 pub(crate) const ASK_AGAIN: &str = "call again for a part of it";
 
@@ -25,7 +28,8 @@ pub fn capped(mut output: ToolOutput) -> ToolOutput {
     output
 }
 
-fn text_of(part: &Part) -> Option<&str> {
+/// The text of `part`, if it is one.
+pub(crate) fn text_of(part: &Part) -> Option<&str> {
     match part {
         Part::Text(text) => Some(&text.text),
         _ => None,
@@ -43,6 +47,23 @@ pub(crate) fn shorten(text: &str, most: usize, how: &str) -> Option<String> {
     let head = text.floor_char_boundary(room / 2);
     let tail = text.ceil_char_boundary(text.len() - room / 2);
     Some(format!("{}{}{}", &text[..head], note(tail - head), &text[tail..]))
+}
+
+/// How long each of some texts may be so that together they take no more than `room` bytes: those
+/// that are shorter leave what they do not need to the others. Nothing if that shortens none.
+pub(crate) fn share(sizes: impl IntoIterator<Item = usize>, room: usize) -> Option<usize> {
+    let mut sizes: Vec<usize> = sizes.into_iter().collect();
+    sizes.sort_unstable();
+    let largest = *sizes.last()?;
+    let (mut room, mut left) = (room, sizes.len());
+    for size in sizes {
+        let share = room / left;
+        if size > share {
+            return Some(share.max(LEAST)).filter(|share| largest > *share);
+        }
+        (room, left) = (room - size, left - 1);
+    }
+    None
 }
 
 #[cfg(test)]
@@ -76,5 +97,15 @@ mod tests {
         assert!(*other == image && capped.is_error);
         let small = ToolOutput::text("a".repeat(LARGEST_RESULT));
         assert_eq!(super::capped(small.clone()), small);
+    }
+
+    #[test]
+    fn short_texts_leave_their_share_to_long_ones() {
+        assert_eq!(share([10, 2_000, 3_000], 5_010), None);
+        assert_eq!(share([10, 2_000, 3_000], 4_010), Some(2_000));
+        assert_eq!(share([3_000, 10, 3_000], 2_010), Some(1_000));
+        assert_eq!(share([3_000, 3_000], 0), Some(LEAST));
+        assert_eq!(share([500, 500], 10), None, "too short to be worth it");
+        assert_eq!(share([], 0), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::allowance::Reach;
 use crate::calls::{Call, CallState};
-use crate::transcript::Transcript;
+use crate::transcript::{BYTES_PER_TOKEN, Transcript};
 use crate::{Allowance, ModelInfo};
 use posse_protocol::{
     CallId, Ending, FailureKind, Limit, Limits, Outcome, Price, Stop, ToolCall, Usage,
@@ -30,6 +30,8 @@ pub enum Step {
         max_tokens: u64,
         /// What the call may spend at most.
         reserved: Usage,
+        /// To how many bytes each result that is new to it is shortened, if that is needed.
+        share: Option<u64>,
         /// How long to wait for the provider before it.
         after_ms: u64,
     },
@@ -113,9 +115,12 @@ pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
         return stop_calls(transcript, why, Step::Finish(outcome));
     }
     if let Some((kind, reason)) = &phase.failure {
-        let overflow = *kind == FailureKind::ContextOverflow && !phase.just_compacted;
-        if overflow && may_compact(transcript, bounds) {
+        let overflow = *kind == FailureKind::ContextOverflow;
+        if overflow && !phase.just_compacted && may_compact(transcript, bounds) {
             return Step::Compact;
+        }
+        if overflow && !phase.squeezed && share(transcript, bounds).is_some() {
+            return next_turn(transcript, bounds);
         }
         return Step::Finish(Outcome::failed(reason, partial()));
     }
@@ -288,7 +293,7 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
     let used = transcript.leg_usage();
     let stopped = |limit| Step::Finish(Outcome::stopped(limit, transcript.last_text()));
     // A call that failed and is made again is the same turn.
-    let is_new = !transcript.phase.again;
+    let is_new = !transcript.phase.again && transcript.phase.failure.is_none();
     if is_new && limits.turns.is_some_and(|limit| spent.turns >= limit) {
         return stopped(Limit::Turns);
     }
@@ -302,6 +307,8 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
     {
         return Step::Compact;
     }
+    let share = share(transcript, bounds);
+    let input = bounds.overhead_tokens.saturating_add(transcript.context_tokens_with(share));
     if limits
         .input_tokens
         .is_some_and(|limit| used.all_input_tokens().saturating_add(input) > limit)
@@ -350,7 +357,21 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
     if limits.cost.is_some_and(|limit| used.cost + reserved.cost > limit) {
         return stopped(Limit::Cost);
     }
-    Step::CallModel { max_tokens, reserved, after_ms: transcript.phase.wait_ms }
+    let share = share.map(|bytes| bytes as u64);
+    Step::CallModel { max_tokens, reserved, share, after_ms: transcript.phase.wait_ms }
+}
+
+/// To how many bytes each result that the model has not read is shortened in the next request, so
+/// that they fit what is left of the window; to half of that after the provider found them too long.
+pub(crate) fn share(transcript: &Transcript, bounds: &Bounds) -> Option<usize> {
+    let input = bounds.overhead_tokens.saturating_add(transcript.context_tokens());
+    let excess = input.saturating_sub(bounds.model.context_window / 100 * COMPACT_AT_PERCENT);
+    let excess = usize::try_from(excess).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
+    let share = transcript.share_without(excess);
+    match transcript.phase.failure {
+        Some(_) => transcript.half_share(share),
+        None => share,
+    }
 }
 
 /// What a call that sends `input` tokens and receives at most `output` may spend. Input counts at
@@ -384,6 +405,7 @@ fn near(transcript: &Transcript, limits: &Limits, next_input: u64) -> Option<Lim
         (
             Limit::Turns,
             !transcript.phase.again
+                && transcript.phase.failure.is_none()
                 && limits.turns.is_some_and(|limit| limit > 1 && limit - spent.turns == 1),
         ),
         (

@@ -6,6 +6,7 @@
 
 mod calls;
 mod hearing;
+mod news;
 mod weight;
 
 pub(crate) use weight::weigh;
@@ -13,6 +14,7 @@ pub(crate) use weight::weigh;
 use crate::awaited::Awaited;
 use crate::calls::{Call, CallState, Calls};
 use crate::guard::Standing;
+use news::News;
 use posse_protocol::{
     CancelRequested, CancelScope, Compacted, Event, FailureKind, Limit, Limits, Message,
     ModelReplied, Outcome, Purpose, Record, Remedy, RunStarted, Seq, Stop, TimeAtWork, Usage,
@@ -26,9 +28,9 @@ pub struct Transcript {
     /// What the model has seen and said, in order.
     entries: Vec<Entry>,
     /// What was said to the agent and no reply has seen yet.
-    inbox: Vec<(Seq, Arc<Message>)>,
+    inbox: Vec<News>,
     /// What is told when the present turn ends.
-    later: Vec<(Seq, Arc<Message>)>,
+    later: Vec<News>,
     /// What the log adds to the rules about calls.
     pub(crate) standing: Standing,
     /// What other runs are at work for this one.
@@ -96,6 +98,8 @@ pub(crate) struct Phase {
     reserved: Option<Usage>,
     /// Compacted since the last reply: doing it again would change nothing.
     pub(crate) just_compacted: bool,
+    /// New results were shortened since the last reply because the provider found them too long.
+    pub(crate) squeezed: bool,
     /// Time at work when the run was last set to work.
     leg_began_ms: u64,
     /// How much time was left then to whoever set it to work.
@@ -117,7 +121,7 @@ struct Weight {
 }
 
 /// Bytes that make a token, pessimistically: three.
-const BYTES_PER_TOKEN: usize = 3;
+pub(crate) const BYTES_PER_TOKEN: usize = 3;
 
 impl Transcript {
     /// Folds a whole log.
@@ -138,8 +142,15 @@ impl Transcript {
             Event::ModelCalled(called) => {
                 self.charge_unanswered();
                 self.phase.reserved = Some(called.reserved.clone());
-                let again = std::mem::take(&mut self.phase.again);
+                let mut again = std::mem::take(&mut self.phase.again);
                 self.phase.wait_ms = 0;
+                // Made in spite of a failure, it is the same call with less to read.
+                if called.purpose == Purpose::Turn && self.phase.failure.take().is_some() {
+                    (again, self.phase.squeezed) = (true, true);
+                }
+                if let Some(share) = called.share {
+                    self.shorten_news(usize::try_from(share).unwrap_or(usize::MAX));
+                }
                 if called.purpose == Purpose::Turn && !again {
                     self.spent.turns += 1;
                 }
@@ -174,7 +185,12 @@ impl Transcript {
                 }
             }
             Event::ToolFinished(finished) => self.answer(finished),
-            Event::ChildStarted(child) => self.awaited.begun(child),
+            Event::ChildStarted(child) => {
+                self.awaited.begun(child);
+                if let Some(call) = child.call.as_ref().and_then(|call| self.open_call(call)) {
+                    call.child = Some(child.run);
+                }
+            }
             Event::TimePassed(passed) => {
                 self.worked(passed.worked_ms);
                 if passed.quiet {
@@ -289,7 +305,7 @@ impl Transcript {
         let mut messages = Vec::with_capacity(self.entries.len() + 1 + self.inbox.len());
         messages.extend(self.entries.iter().map(|entry| entry.message.clone()));
         messages.extend(self.calls.results().cloned());
-        messages.extend(self.inbox.iter().map(|(_, message)| message.clone()));
+        messages.extend(self.inbox.iter().map(|news| news.message.clone()));
         messages
     }
 
@@ -325,9 +341,16 @@ impl Transcript {
 
     /// Tokens that the next request will have, estimated on the high side.
     pub fn context_tokens(&self) -> u64 {
+        self.context_tokens_with(None)
+    }
+
+    /// The same if new results are shortened to `share` bytes each.
+    pub(crate) fn context_tokens_with(&self, share: Option<usize>) -> u64 {
+        let saved = share.map_or(0, |share| self.saved_by(share));
+        let since = self.weight.since.saturating_sub(saved);
         match self.weight.measured {
-            Some(tokens) => tokens.saturating_add((self.weight.since / BYTES_PER_TOKEN) as u64),
-            None => ((self.weight.entries + self.weight.since) / BYTES_PER_TOKEN) as u64,
+            Some(tokens) => tokens.saturating_add((since / BYTES_PER_TOKEN) as u64),
+            None => ((self.weight.entries + since) / BYTES_PER_TOKEN) as u64,
         }
     }
 
@@ -412,7 +435,7 @@ impl Transcript {
         if self.phase.finished.take().is_some() {
             self.phase.cancelled = None;
         }
-        self.phase.failure = None;
+        (self.phase.failure, self.phase.squeezed) = (None, false);
         self.phase.last_stop = None;
         self.phase.over = None;
         self.standing.narrowed.clear();
@@ -425,11 +448,11 @@ impl Transcript {
         if let Some(results) = self.calls.results().cloned() {
             self.push_shared(results, None);
         }
-        let unseen = self.inbox.iter().position(|(at, _)| *at > replied.seen);
+        let unseen = self.inbox.iter().position(|news| news.seq > replied.seen);
         let unseen = unseen.unwrap_or(self.inbox.len());
         let seen: Vec<_> = self.inbox.drain(..unseen).collect();
-        for (_, message) in seen {
-            self.push_shared(message, None);
+        for news in seen {
+            self.push_shared(news.message, None);
         }
         let text = replied.message.text();
         if !text.trim().is_empty() {
@@ -440,7 +463,7 @@ impl Transcript {
         let usage = &replied.usage;
         let counted = usage.all_input_tokens().saturating_add(usage.output_tokens);
         self.weight.measured = (counted > 0).then_some(counted);
-        self.weight.since = self.inbox.iter().map(|(_, message)| weigh(&message.parts)).sum();
+        self.weight.since = self.inbox.iter().map(|news| weigh(&news.message.parts)).sum();
         if self.weight.measured.is_none() {
             self.weight.since = 0;
         }
@@ -450,7 +473,7 @@ impl Transcript {
         }
         self.phase.awake = self.phase.awake && (!self.calls.is_empty() || !self.inbox.is_empty());
         self.phase.failure = None;
-        self.phase.just_compacted = false;
+        (self.phase.just_compacted, self.phase.squeezed) = (false, false);
         self.phase.last_stop = Some(replied.stop.clone());
     }
 
@@ -477,9 +500,7 @@ impl Transcript {
         for entry in tail {
             self.push_shared(entry.message, entry.reply);
         }
-        let results: usize = self.calls.results().map_or(0, |message| weigh(&message.parts));
-        let inbox: usize = self.inbox.iter().map(|(_, message)| weigh(&message.parts)).sum();
-        self.weight.since = results + inbox;
+        self.weight.since = self.news_weight();
         self.phase.just_compacted = true;
         self.phase.failure = None;
     }

@@ -1,5 +1,6 @@
 //! What is said to the agent, and when it sees it: part of the fold.
 
+use super::news::News;
 use super::{Transcript, weigh};
 use posse_protocol::{Announce, Announced, Message, MessageReceived, Sender, Seq};
 use std::sync::Arc;
@@ -23,10 +24,10 @@ impl Transcript {
                 self.phase.awake = true;
             }
         }
-        let message = Arc::new(received.message.clone());
+        let news = News::said(seq, received.message.clone());
         match received.later && !idle {
-            true => self.later.push((seq, message)),
-            false => self.tell(seq, message),
+            true => self.later.push(news),
+            false => self.tell(news),
         }
         if idle {
             self.end_turn();
@@ -58,12 +59,12 @@ impl Transcript {
             self.worked(told.worked_ms);
         }
         if told.kept {
-            self.later.push((seq, message));
+            self.later.push(News::result(seq, message, told.run));
             return;
         }
         match told.announce {
             Announce::Collect if !told.inherited => {
-                self.awaited.gather(message);
+                self.awaited.gather(told.run, message);
                 if !self.awaited.gathers_more() {
                     self.tell_gathered(seq);
                 }
@@ -71,46 +72,45 @@ impl Transcript {
             Announce::Steer => {
                 let idle = self.is_idle();
                 self.phase.awake = true;
-                self.tell(seq, message);
+                self.tell(News::result(seq, message, told.run));
                 if idle {
                     self.end_turn();
                 }
             }
-            _ => self.tell_later(seq, message),
+            _ => self.tell_later(News::result(seq, message, told.run)),
         }
     }
 
     /// What was gathered is told, in one message.
     pub(super) fn tell_gathered(&mut self, seq: Seq) {
-        if let Some(message) = self.awaited.gathered() {
-            self.tell_later(seq, Arc::new(message));
+        if let Some((message, of)) = self.awaited.gathered() {
+            self.tell_later(News { seq, message, of });
         }
     }
 
     /// Tells something when the present turn ends: at once, if none is under way.
-    fn tell_later(&mut self, seq: Seq, message: Arc<Message>) {
+    fn tell_later(&mut self, news: News) {
         if !self.is_idle() {
-            self.later.push((seq, message));
+            self.later.push(news);
             return;
         }
         self.phase.awake = true;
-        self.tell(seq, message);
+        self.tell(news);
         self.end_turn();
     }
 
     /// Tells something before the next step.
-    fn tell(&mut self, seq: Seq, message: Arc<Message>) {
-        self.weight.since += weigh(&message.parts);
-        self.inbox.push((seq, message));
+    fn tell(&mut self, news: News) {
+        self.weight.since += weigh(&news.message.parts);
+        self.inbox.push(news);
     }
 
     /// What was to wait for the end of the turn is told now.
     pub(super) fn end_turn(&mut self) {
-        for (seq, message) in std::mem::take(&mut self.later) {
-            self.weight.since += weigh(&message.parts);
-            self.inbox.push((seq, message));
+        for news in std::mem::take(&mut self.later) {
+            self.tell(news);
             self.phase.awake = true;
         }
-        self.inbox.sort_by_key(|(seq, _)| *seq);
+        self.inbox.sort_by_key(|news| news.seq);
     }
 }

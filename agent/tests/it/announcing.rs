@@ -12,6 +12,7 @@ fn thinking(session: bool) -> (World, Seq) {
         reserved: Usage::default(),
         purpose,
         model: String::new(),
+        share: None,
         extra,
     }));
     let seen = world.transcript.seq();

@@ -117,7 +117,7 @@ fn a_call_made_again_is_no_new_turn() {
     let Step::CallModel { reserved, .. } = world.next() else { panic!("{:?}", world.next()) };
     let (purpose, extra) = (Purpose::Turn, Extra::default());
     let model = String::new();
-    world.push(Event::ModelCalled(ModelCalled { reserved, purpose, model, extra }));
+    world.push(Event::ModelCalled(ModelCalled { reserved, purpose, model, share: None, extra }));
     world.model_failed(FailureKind::Other, Some(Remedy::retry(10)));
     world.bounds.allowance = share(Limit::Turns, 0, 0);
     assert!(matches!(world.next(), Step::CallModel { .. }), "{:?}", world.next());

@@ -196,7 +196,7 @@ proptest! {
     fn a_message_during_a_call_folds_after_the_reply_wherever_it_stands(rolls in proptest::collection::vec(any::<u8>(), 1..20)) {
         let build = |message_first: bool| {
             let mut world = World::new(true, Limits::default());
-            let called = ModelCalled { reserved: Usage::default(), purpose: Purpose::Turn, model: String::new(), extra: Extra::default() };
+            let called = ModelCalled { reserved: Usage::default(), purpose: Purpose::Turn, model: String::new(), share: None, extra: Extra::default() };
             world.push(Event::ModelCalled(called));
             let seen = world.transcript.seq();
             if message_first {

@@ -122,6 +122,7 @@ fn a_call_that_never_came_back_is_charged_as_reserved() {
             reserved: reserved.clone(),
             purpose: Purpose::Turn,
             model: String::new(),
+            share: None,
             extra: Extra::default(),
         })
     };
@@ -144,6 +145,7 @@ fn what_an_unanswered_call_may_have_cost_is_not_spent_again() {
             reserved,
             purpose,
             model: String::new(),
+            share: None,
             extra,
         }));
         assert!(world.transcript.usage().cost <= limit, "{:?}", world.transcript.usage());

@@ -6,6 +6,7 @@ mod announcing;
 mod answers;
 mod approvals;
 mod budgets;
+mod fitting;
 mod fold;
 mod fork;
 mod limits;

@@ -138,6 +138,11 @@ impl World {
 
     /// `run` ends, and this one is told.
     pub fn end_child(&mut self, run: RunId) -> Seq {
+        self.end_child_with(run, format!("{run} has ended"))
+    }
+
+    /// The same, with what it has to say.
+    pub fn end_child_with(&mut self, run: RunId, text: String) -> Seq {
         let index = self.children.iter().position(|(child, _)| *child == run).unwrap();
         let (run, announce) = self.children.remove(index);
         let told = Announced {
@@ -150,7 +155,7 @@ impl World {
         };
         self.push(Event::MessageReceived(MessageReceived {
             from: Sender::Child(told),
-            message: Message::user(format!("{run} has ended")),
+            message: Message::user(text),
             later: false,
             extra: Extra::default(),
         }))
@@ -177,7 +182,7 @@ impl World {
     /// the process died.
     pub fn step(&mut self, dice: &mut Dice<'_>) -> bool {
         match self.next() {
-            Step::CallModel { reserved, .. } => self.model_call(reserved, dice),
+            Step::CallModel { reserved, share, .. } => self.model_call(reserved, share, dice),
             Step::CallTools(calls) => self.run_tools(&calls, dice),
             Step::Answer { calls, ending, why, .. } => {
                 for call in calls {
@@ -209,12 +214,13 @@ impl World {
         true
     }
 
-    fn model_call(&mut self, reserved: Usage, dice: &mut Dice<'_>) {
+    fn model_call(&mut self, reserved: Usage, share: Option<u64>, dice: &mut Dice<'_>) {
         let purpose = Purpose::Turn;
         self.push(Event::ModelCalled(ModelCalled {
             reserved,
             purpose,
             model: String::new(),
+            share,
             extra: Extra::default(),
         }));
         let seen = self.transcript.seq();
@@ -376,6 +382,7 @@ impl World {
             reserved,
             purpose,
             model: String::new(),
+            share: None,
             extra: Extra::default(),
         }));
         self.push(Event::Compacted(Box::new(Compacted {

@@ -27,6 +27,10 @@ pub struct ModelCalled {
     /// began with, or its last fallback.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub model: String,
+    /// Results that the model has not read yet are shown to it shortened to so many bytes each,
+    /// since together they are too long for its window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<u64>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,

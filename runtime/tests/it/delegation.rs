@@ -4,7 +4,7 @@ use crate::bench::{Bench, eventually, within};
 use posse::protocol::{Caller, CancelScope, Context, DelegationStrategy, Event, Outcome, Record};
 use posse::store::{Filter, Kin};
 use posse::{AgentSpec, Limits, RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Status};
-use posse_testkit::{Conversation, Gate, Reply, Script, When};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
 
 /// A call of `Task`.
@@ -46,6 +46,32 @@ fn results(log: &[Record]) -> Vec<(String, bool)> {
             _ => None,
         })
         .collect()
+}
+
+/// The model's window has 200,000 tokens; what six children say in 100 KiB each is taken for more.
+#[tokio::test]
+async fn i8_results_that_do_not_fit_together_are_shortened_and_once_more_if_the_provider_says_so() {
+    let prompts: Vec<String> = (0..6).map(|index| format!("look at {index}")).collect();
+    let too_long = Reply::error(400, "prompt is too long: 204918 tokens > 200000 maximum");
+    let second = When::any().first_user_contains("lead").turn(1);
+    let mut script = Script::new()
+        .rule(Rule::when(second.clone()).reply(too_long).once())
+        .conversation(main_agent(prompts.iter().map(|prompt| task("explore", prompt))));
+    for prompt in &prompts {
+        script = script.conversation(child(prompt, [Reply::text(&"word ".repeat(24_000))]));
+    }
+    let bench = Bench::new(script).await;
+    let run = bench.start("lead the way").await;
+    assert_eq!(completed(&run).await, "done");
+    let sizes = bench.fake.requests_where(&second).into_iter().map(|request| {
+        let shown = request.tool_results();
+        assert!(shown.iter().all(|result| result.contains("bytes left out; `posse runs show")));
+        shown.iter().map(String::len).sum::<usize>()
+    });
+    let sizes: Vec<usize> = sizes.collect();
+    assert!(sizes.len() == 2 && sizes[0] < 480_000 && sizes[1] < 240_000, "{sizes:?}");
+    let log = bench.log(run.id()).await;
+    assert!(results(&log).iter().all(|(text, _)| text.len() > 100_000), "the log has it whole");
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ pub(super) fn usage(tokens: u64) -> Usage {
 pub(super) fn called(tokens: u64, purpose: Purpose) -> Event {
     let extra = Extra::default();
     let model = String::new();
-    Event::ModelCalled(ModelCalled { reserved: usage(tokens), purpose, model, extra })
+    Event::ModelCalled(ModelCalled { reserved: usage(tokens), purpose, model, share: None, extra })
 }
 
 pub(super) fn replied(tokens: u64) -> Event {

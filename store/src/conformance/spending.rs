@@ -22,7 +22,7 @@ fn ensure_one(sums: usize) -> Verdict {
 fn called_with(model: &str, tokens: u64) -> Event {
     let (reserved, model) = (usage(tokens), model.to_owned());
     let (purpose, extra) = (Purpose::Turn, posse_protocol::Extra::default());
-    Event::ModelCalled(ModelCalled { reserved, purpose, model, extra })
+    Event::ModelCalled(ModelCalled { reserved, purpose, model, share: None, extra })
 }
 
 async fn take(store: &dyn Store, run: RunId, events: Vec<Event>) -> Verdict {

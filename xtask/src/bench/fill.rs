@@ -120,6 +120,7 @@ fn interrupted() -> Vec<Event> {
         reserved: usage.clone(),
         purpose: Purpose::Turn,
         model: String::new(),
+        share: None,
         extra: Extra::default(),
     }));
     log.push(Event::ModelReplied(Box::new(ModelReplied {
