@@ -43,7 +43,7 @@ pub(crate) fn resolve<'a>(
 /// Runs one call. A panic of the tool is its answer, not the end of the run, and so is as much of
 /// what it returns as a result may be long.
 pub(crate) async fn invoke(tool: &dyn Tool, call: ToolCall, context: ToolContext) -> Answer {
-    let work = AssertUnwindSafe(tool.call(call.input, &context)).catch_unwind();
+    let work = AssertUnwindSafe(async { tool.call(call.input, &context).await }).catch_unwind();
     let answer = work.await.unwrap_or_else(|_| {
         let name = &tool.spec().name;
         ToolOutput::error(format!("`{name}` failed inside itself; its effect is not known")).into()
@@ -52,6 +52,12 @@ pub(crate) async fn invoke(tool: &dyn Tool, call: ToolCall, context: ToolContext
         Answer::Done(output) => Answer::Done(capped(output)),
         pending => pending,
     }
+}
+
+/// What `tool` says that `call` would do. If it panics it says nothing.
+pub(crate) async fn preview(tool: &dyn Tool, call: &ToolCall) -> Option<String> {
+    let work = AssertUnwindSafe(async { tool.preview(&call.input).await }).catch_unwind();
+    work.await.ok().flatten()
 }
 
 /// Parts `calls` into groups that run one after the other; the calls of one group run side by

@@ -18,7 +18,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// What a call would do, whole, for a person who is asked about it: a command, a difference.
-    /// Changes nothing. Nothing when the arguments say it all.
+    /// Changes nothing. Nothing when the arguments say it all. They are shown too where this panics,
+    /// takes longer than three seconds or gives more than 256 KiB; when the run is to stop, it is dropped.
     async fn preview(&self, _input: &Value) -> Option<String> {
         None
     }

@@ -20,6 +20,10 @@ use tokio_util::sync::CancellationToken;
 const NOT_ENDED: &str =
     "stopped: it did not end when told to; whether it had its effect is not known";
 
+/// How long a tool may take to say what a call would do, and in how many bytes.
+const PREVIEW_TIME: Duration = Duration::from_secs(3);
+const PREVIEW_BYTES: usize = 256 * 1024;
+
 /// How long looking may take before the reply that asked for it is stored.
 const SOON: Duration = Duration::from_millis(10);
 
@@ -33,18 +37,22 @@ struct Admitted {
 impl Shift<'_> {
     pub(crate) async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Result<(), JournalError> {
         let agent = self.agent;
+        let before = self.desk.interrupts();
         let mut runnable = Vec::new();
         for call in calls {
             match dispatch::resolve(&agent.tools, &agent.grant, &call) {
                 Ok(tool) => {
-                    if let Some(by) = self.admit(&call, tool).await {
+                    if let Some(by) = self.admit(&call, tool).await? {
                         runnable.push((Admitted { call, by }, tool));
+                    }
+                    // Someone asked to stop, or the time is up: nothing has begun yet.
+                    if self.desk.interrupts() > before || self.is_out_of_time() {
+                        return Ok(());
                     }
                 }
                 Err(why) => self.refuse(call.id, why, dispatch::GRANT.to_owned()),
             }
         }
-        let before = self.desk.interrupts();
         for group in dispatch::groups(runnable) {
             if self.run_group(group, before).await? != Draw::Taken {
                 break;
@@ -58,35 +66,64 @@ impl Shift<'_> {
     }
 
     /// What lets `call` run. If nothing does, that is noted: a question, or a refusal.
-    async fn admit(&mut self, call: &ToolCall, tool: &Arc<dyn crate::Tool>) -> Option<String> {
+    async fn admit(
+        &mut self,
+        call: &ToolCall,
+        tool: &Arc<dyn crate::Tool>,
+    ) -> Result<Option<String>, JournalError> {
         let transcript = &self.desk.transcript;
         let state = transcript.call_state(&call.id);
         if let Some(CallState::Approved { by }) = state {
-            return Some(format!("approved by {by}"));
+            return Ok(Some(format!("approved by {by}")));
         }
         let again = matches!(state, Some(CallState::Started { .. }));
         match self.agent.guard.judge(call, tool.spec(), &transcript.standing) {
-            Ruling::Allow { by } => Some(by),
+            Ruling::Allow { by } => Ok(Some(by)),
             // It was let run before the process died.
-            Ruling::Ask { by, .. } if again => Some(by),
+            Ruling::Ask { by, .. } if again => Ok(Some(by)),
             Ruling::Ask { by, rule } => {
-                let shown = tool.preview(&call.input).await;
+                let Some(shown) = self.preview(call, tool).await? else { return Ok(None) };
                 self.desk.note(Event::ApprovalAsked(Box::new(ApprovalAsked {
                     call: call.id.clone(),
                     tool: tool.spec().name.clone(),
                     digest: digest(call),
-                    shown: shown.unwrap_or_else(|| format!("{:#}", call.input)),
+                    shown,
                     by,
                     rule,
                     extra: Extra::default(),
                 })));
-                None
+                Ok(None)
             }
             Ruling::Deny { by, reason } => {
                 self.refuse(call.id.clone(), reason, by);
-                None
+                Ok(None)
             }
         }
+    }
+
+    /// What a person is shown of `call`: what the tool says of it, or the arguments if that fails, is
+    /// too long or takes too long. Nothing when the run is told to stop meanwhile.
+    async fn preview(
+        &mut self,
+        call: &ToolCall,
+        tool: &Arc<dyn crate::Tool>,
+    ) -> Result<Option<String>, JournalError> {
+        let token = CancellationToken::new();
+        let work = async {
+            tokio::select! {
+                biased;
+                () = token.cancelled() => None,
+                shown = tokio::time::timeout(PREVIEW_TIME, dispatch::preview(&**tool, call)) => {
+                    Some(shown.ok().flatten().filter(|shown| shown.len() <= PREVIEW_BYTES))
+                }
+            }
+        };
+        Ok(match self.desk.watch(&self.bounds, &token, work).await? {
+            Watched::Ended(Some(shown)) => {
+                Some(shown.unwrap_or_else(|| format!("{:#}", call.input)))
+            }
+            Watched::Ended(None) | Watched::Dropped => None,
+        })
     }
 
     fn refuse(&mut self, call: CallId, why: String, by: String) {
@@ -99,6 +136,12 @@ impl Shift<'_> {
         let transcript = &self.desk.transcript;
         let limit = transcript.wall_ms(&self.bounds.limits)?;
         Some(transcript.leg_began_ms().saturating_add(limit))
+    }
+
+    /// The time is up, and the log says so.
+    fn is_out_of_time(&self) -> bool {
+        let transcript = &self.desk.transcript;
+        transcript.wall_ms(&self.bounds.limits).is_some_and(|limit| transcript.leg_ms() >= limit)
     }
 
     /// Runs calls side by side, recording each result as it comes, if a budget has what they take.

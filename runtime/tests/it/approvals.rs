@@ -1,10 +1,11 @@
 //! Asking a person: who is asked about what, what an answer does, what survives.
 
 use crate::bench::{Bench, eventually, within};
-use posse::protocol::{Approval, Ending, Event, Mode};
-use posse::{Question, RunHandle, RunSpec};
+use posse::protocol::{Approval, CancelScope, Effect, Ending, Event, Mode, ToolOutput, ToolSpec};
+use posse::{Answer, Question, RunHandle, RunSpec, RuntimeConfig, Tool, ToolContext};
 use posse_testkit::{Conversation, Reply, Script, When};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::sync::Arc;
 
 fn write(name: &str) -> serde_json::Value {
     json!({"file_path": name, "content": "written"})
@@ -149,4 +150,77 @@ async fn cancelling_a_run_that_asks_ends_it_and_takes_the_question_back() {
         .await;
     assert!(late.is_err());
     assert!(!bench.work().join("b.txt").exists());
+}
+
+/// A tool of the host that says in some way what a call would do.
+struct Foretelling {
+    spec: ToolSpec,
+    way: &'static str,
+}
+
+#[async_trait::async_trait]
+impl Tool for Foretelling {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn preview(&self, _: &Value) -> Option<String> {
+        match self.way {
+            "panics" => panic!("no idea"),
+            "floods" => Some("x".repeat(3_000_000)),
+            "hangs" => std::future::pending().await,
+            other => Some(other.to_owned()),
+        }
+    }
+
+    async fn call(&self, _: Value, _: &ToolContext) -> Answer {
+        ToolOutput::text("changed").into()
+    }
+}
+
+/// A run that wants to call a tool that says in this way what the call would do.
+async fn foretelling(way: &'static str) -> (Bench, RunHandle) {
+    let spec = ToolSpec {
+        name: "change".to_owned(),
+        description: "of the host".to_owned(),
+        schema: json!({"type": "object"}).into(),
+        effect: Effect::Write,
+        idempotent: false,
+    };
+    let tool = Arc::new(Foretelling { spec, way });
+    let call = Reply::tool_call("change", json!({"what": "the world"}));
+    let adjust = move |config: RuntimeConfig| {
+        let mut config = RuntimeConfig { tools: vec![tool], ..config };
+        config.permissions.ask.push("change".to_owned());
+        config
+    };
+    let bench = Bench::with(Script::turns([call, Reply::text("done")]), adjust).await;
+    let spec = RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
+    let run = bench.runtime.start(spec).await.unwrap();
+    (bench, run)
+}
+
+#[tokio::test]
+async fn where_a_tool_fails_to_say_what_it_would_do_its_arguments_are_shown() {
+    for way in ["plain words", "panics", "floods", "hangs"] {
+        let (bench, run) = foretelling(way).await;
+        bench.until(&run, |event| matches!(event, Event::ApprovalAsked(_))).await;
+        let question = bench.runtime.questions(None).await.unwrap().remove(0);
+        let shown = match way {
+            "plain words" => way,
+            _ => "{\n  \"what\": \"the world\"\n}",
+        };
+        assert_eq!(question.asked.shown, shown, "{way}");
+        decide(&bench, &question, Approval::Once).await;
+        assert_eq!(within(run.outcome()).await.unwrap().text(), "done", "{way}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_while_a_tool_thinks_about_what_it_would_do() {
+    let (bench, run) = foretelling("hangs").await;
+    bench.until(&run, |event| matches!(event, Event::ModelReplied(_))).await;
+    bench.runtime.cancel(run.id(), "me", CancelScope::Run).await.unwrap();
+    let outcome = within(run.outcome()).await.unwrap();
+    assert_eq!(outcome.kind(), "cancelled", "{outcome}");
 }
