@@ -4,11 +4,15 @@
 use crate::{Answer, Tool, ToolContext, Toolbox, capped};
 use futures_util::FutureExt;
 use posse_protocol::{Grant, ToolCall, ToolOutput};
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 /// What refuses a call that is outside the grant.
 pub(crate) const GRANT: &str = "the grant";
+
+/// How much of what a panic said the model is told, in characters.
+const PANIC_CHARS: usize = 200;
 
 /// The tool that `call` means, or what the model is told instead.
 pub(crate) fn resolve<'a>(
@@ -44,14 +48,25 @@ pub(crate) fn resolve<'a>(
 /// what it returns as a result may be long.
 pub(crate) async fn invoke(tool: &dyn Tool, call: ToolCall, context: ToolContext) -> Answer {
     let work = AssertUnwindSafe(async { tool.call(call.input, &context).await }).catch_unwind();
-    let answer = work.await.unwrap_or_else(|_| {
-        let name = &tool.spec().name;
-        ToolOutput::error(format!("`{name}` failed inside itself; its effect is not known")).into()
-    });
+    let answer = work.await.unwrap_or_else(|panic| told_of(&*panic, &tool.spec().name).into());
     match answer {
         Answer::Done(output) => Answer::Done(capped(output)),
         pending => pending,
     }
+}
+
+/// What the model is told of a panic of the tool `name`: what it said, in one line.
+fn told_of(panic: &(dyn Any + Send), name: &str) -> ToolOutput {
+    let words: Vec<&str> = panic_text(panic).unwrap_or_default().split_whitespace().collect();
+    let said: String = words.join(" ").chars().take(PANIC_CHARS).collect();
+    let said = if said.is_empty() { said } else { format!(" ({said})") };
+    ToolOutput::error(format!("`{name}` failed inside itself{said}; its effect is not known"))
+}
+
+/// What a panic said, if it is text.
+pub fn panic_text(panic: &(dyn Any + Send)) -> Option<&str> {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
 }
 
 /// What `tool` says that `call` would do. If it panics it says nothing.

@@ -28,6 +28,7 @@ mod transcript;
 
 pub use allowance::Allowance;
 pub use compact::{HEADING as SUMMARY_HEADING, REQUEST as SUMMARY_REQUEST};
+pub use dispatch::panic_text;
 pub use fork::{Fork, Form, SEPARATOR_HEADING, fork, separator};
 pub use guard::{Guard, Ruling, Standing, Unguarded, digest};
 pub use journal::{Expect, Journal, JournalError};

@@ -9,12 +9,14 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use posse_agent::{Answer, Tool, ToolContext};
+use futures_util::FutureExt;
+use posse_agent::{Answer, Tool, ToolContext, panic_text};
 use posse_protocol::{Event, Part, ToolOutput, ToolSpec};
 use posse_store::Scrub;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
 /// What stands in the place of a secret.
@@ -166,11 +168,16 @@ impl Tool for Redacted {
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
         let (watched, stream) = self.redactor.watching(context);
-        let answer = self.tool.call(input, &watched).await;
+        let answer = AssertUnwindSafe(self.tool.call(input, &watched)).catch_unwind().await;
         stream.end(&*context.deltas);
         match answer {
-            Answer::Done(output) => Answer::Done(self.redactor.output(output)),
-            pending => pending,
+            Ok(Answer::Done(output)) => Answer::Done(self.redactor.output(output)),
+            Ok(pending) => pending,
+            // What a panic says is told to the model, like any other output.
+            Err(panic) => match panic_text(&*panic).map(|text| self.redactor.text(text)) {
+                Some(Cow::Owned(clean)) => resume_unwind(Box::new(clean)),
+                _ => resume_unwind(panic),
+            },
         }
     }
 }

@@ -250,13 +250,19 @@ async fn a_tool_that_does_not_exist_is_refused_and_told() {
 
 #[tokio::test]
 async fn a_panicking_tool_is_an_error_the_model_sees() {
-    let act: Act = Box::new(|_| panic!("on purpose"));
+    let act: Act = Box::new(|_| panic!("on\npurpose with key-84613-secret {}", "x".repeat(300)));
     let tool = host_tool("trip", Effect::Read, None, act);
-    let bench = Bench::with(calls("trip", 1), with(vec![tool])).await;
+    let adjust = |config| RuntimeConfig {
+        redactor: posse::redact::Redactor::new(["key-84613-secret"]),
+        ..with(vec![tool])(config)
+    };
+    let bench = Bench::with(calls("trip", 1), adjust).await;
     let run = bench.start("go").await;
     assert!(within(run.outcome()).await.unwrap().is_completed());
     let sent = bench.fake.requests()[1].body["messages"][2].to_string();
-    assert!(sent.contains("failed inside itself"), "{sent}");
+    let said = "`trip` failed inside itself (on purpose with [redacted] xxx";
+    assert!(sent.contains(said) && sent.contains("xxx); its effect is not known"), "{sent}");
+    assert!(sent.matches('x').count() < 200, "{sent}");
     assert!(sent.contains("\"is_error\":true"), "{sent}");
 }
 
