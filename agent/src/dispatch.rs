@@ -69,10 +69,25 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> Option<&str> {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
 }
 
-/// What `tool` says that `call` would do. If it panics it says nothing.
-pub(crate) async fn preview(tool: &dyn Tool, call: &ToolCall) -> Option<String> {
-    let work = AssertUnwindSafe(async { tool.preview(&call.input).await }).catch_unwind();
-    work.await.ok().flatten()
+/// What a tool says of a call before a person is asked about it.
+pub(crate) enum Outlook {
+    /// It would not do it, for this reason.
+    Refused(String),
+    /// What it would do.
+    Shown(String),
+    /// Nothing but what the arguments say.
+    Plain,
+}
+
+/// What `tool` says of `call` beforehand. If it panics it says nothing.
+pub(crate) async fn foresee(tool: &dyn Tool, call: &ToolCall) -> Outlook {
+    let work = async {
+        if let Some(why) = tool.refusal(&call.input).await {
+            return Outlook::Refused(why);
+        }
+        tool.preview(&call.input).await.map_or(Outlook::Plain, Outlook::Shown)
+    };
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or(Outlook::Plain)
 }
 
 /// Parts `calls` into groups that run one after the other; the calls of one group run side by

@@ -24,6 +24,12 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Why a call would be refused whatever a person says of it, so that nobody is asked. Changes
+    /// nothing, and has the time of [`Tool::preview`]. Nothing when a person decides.
+    async fn refusal(&self, _input: &Value) -> Option<String> {
+        None
+    }
+
     /// Does it. A failure is an [`Answer::Done`] marked as error, which the model sees. Returns
     /// soon after `context.cancel` fires, leaving nothing behind.
     async fn call(&self, input: Value, context: &ToolContext) -> Answer;

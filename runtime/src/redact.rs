@@ -166,6 +166,11 @@ impl Tool for Redacted {
         Some(self.redactor.text(&shown).into_owned())
     }
 
+    async fn refusal(&self, input: &Value) -> Option<String> {
+        let why = self.tool.refusal(input).await?;
+        Some(self.redactor.text(&why).into_owned())
+    }
+
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
         let (watched, stream) = self.redactor.watching(context);
         let answer = AssertUnwindSafe(self.tool.call(input, &watched)).catch_unwind().await;

@@ -9,7 +9,7 @@ use crate::path_rules::Usage;
 use crate::place::RunFiles;
 use crate::replace::Target;
 use crate::text::{self, Unencodable};
-use crate::write::{require_knowledge, require_room, store};
+use crate::write::{refusal, require_knowledge, require_room, store};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
@@ -68,6 +68,10 @@ impl Tool for Edit {
         let places = if all { " (every place)" } else { "" };
         let path = text("file_path")?;
         Some(format!("{path}{places}\n{}", whole_difference(old, new)))
+    }
+
+    async fn refusal(&self, input: &Value) -> Option<String> {
+        refusal(&self.files, input).await
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {

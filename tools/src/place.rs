@@ -109,6 +109,18 @@ impl RunFiles {
         Ok(Place { files: self.clone(), elsewhere, path: below.to_owned(), reached })
     }
 
+    /// Refuses a path of the model that leads to where the run never writes, whatever is there.
+    /// Makes nothing.
+    pub(crate) fn require_writable(self: &Arc<Self>, path: &str) -> Result<(), PathError> {
+        let (root, below) = self.locate(path)?;
+        if root == Root::Scratch {
+            return Ok(());
+        }
+        let place = self.place_in(root, below)?;
+        place.require_writable()?;
+        place.require_inside()
+    }
+
     fn bounds(&self) -> Bounds<'_> {
         let scratch = self.scratch.as_ref().map(Scratch::path);
         Bounds { workspace: self.workspace.path(), scratch }
@@ -184,6 +196,22 @@ impl Place {
             Root::ReadOnly(_) => Err(PathError::ReadOnly { path: self.show() }),
             Root::Workspace | Root::Scratch => Ok(()),
         }
+    }
+
+    /// Refuses a path that leads out of its folder, as far as what is there tells.
+    fn require_inside(&self) -> Result<(), PathError> {
+        for ancestor in self.path.ancestors() {
+            let here = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
+            match self.dir().metadata(here) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => match self.explain(error) {
+                    escapes @ PathError::Escapes { .. } => return Err(escapes),
+                    _ => return Ok(()),
+                },
+                Ok(_) => return Ok(()),
+            }
+        }
+        Ok(())
     }
 
     /// The path as it is shown to the model.

@@ -66,10 +66,23 @@ impl Tool for Write {
         blocking::to_the_end(shown).await.ok()
     }
 
+    async fn refusal(&self, input: &Value) -> Option<String> {
+        refusal(&self.files, input).await
+    }
+
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
         let (files, writable) = (self.files.clone(), context.writable_bytes);
         answer(blocking::to_the_end(move || write(&files, input, writable)).await)
     }
+}
+
+/// Why the file that `input` names can never be written: it is not where the run may write.
+pub(crate) async fn refusal(files: &Arc<RunFiles>, input: &Value) -> Option<String> {
+    let path = input.get("file_path")?.as_str()?.to_owned();
+    let files = files.clone();
+    let looked = move || Ok(files.require_writable(&path).err());
+    let refused = blocking::to_the_end(looked).await.ok().flatten();
+    refused.map(|error| error.to_string())
 }
 
 fn write(

@@ -4,6 +4,7 @@
 use super::Shift;
 use crate::calls::CallState;
 use crate::desk::{Draw, Interrupts, Watched};
+use crate::dispatch::Outlook;
 use crate::{Answer, JournalError, Ruling, ToolContext, digest, dispatch};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -82,7 +83,15 @@ impl Shift<'_> {
             // It was let run before the process died.
             Ruling::Ask { by, .. } if again => Ok(Some(by)),
             Ruling::Ask { by, rule } => {
-                let Some(shown) = self.preview(call, tool).await? else { return Ok(None) };
+                let shown = match self.foresee(call, tool).await? {
+                    Some(Outlook::Shown(text)) => text,
+                    Some(Outlook::Plain) => format!("{:#}", call.input),
+                    Some(Outlook::Refused(why)) => {
+                        self.refuse(call.id.clone(), why, tool.spec().name.clone());
+                        return Ok(None);
+                    }
+                    None => return Ok(None),
+                };
                 self.desk.note(Event::ApprovalAsked(Box::new(ApprovalAsked {
                     call: call.id.clone(),
                     tool: tool.spec().name.clone(),
@@ -101,28 +110,29 @@ impl Shift<'_> {
         }
     }
 
-    /// What a person is shown of `call`: what the tool says of it, or the arguments if that fails, is
-    /// too long or takes too long. Nothing when the run is told to stop meanwhile.
-    async fn preview(
+    /// What `tool` says of `call` before a person is asked: nothing if it says too much or takes too
+    /// long. `None` when the run is told to stop meanwhile.
+    async fn foresee(
         &mut self,
         call: &ToolCall,
         tool: &Arc<dyn crate::Tool>,
-    ) -> Result<Option<String>, JournalError> {
+    ) -> Result<Option<Outlook>, JournalError> {
         let token = CancellationToken::new();
         let work = async {
             tokio::select! {
                 biased;
                 () = token.cancelled() => None,
-                shown = tokio::time::timeout(PREVIEW_TIME, dispatch::preview(&**tool, call)) => {
-                    Some(shown.ok().flatten().filter(|shown| shown.len() <= PREVIEW_BYTES))
+                said = tokio::time::timeout(PREVIEW_TIME, dispatch::foresee(&**tool, call)) => {
+                    Some(said.unwrap_or(Outlook::Plain))
                 }
             }
         };
         Ok(match self.desk.watch(&self.bounds, &token, work).await? {
-            Watched::Ended(Some(shown)) => {
-                Some(shown.unwrap_or_else(|| format!("{:#}", call.input)))
+            Watched::Ended(Some(Outlook::Shown(text))) if text.len() > PREVIEW_BYTES => {
+                Some(Outlook::Plain)
             }
-            Watched::Ended(None) | Watched::Dropped => None,
+            Watched::Ended(outlook) => outlook,
+            Watched::Dropped => None,
         })
     }
 

@@ -152,6 +152,39 @@ async fn cancelling_a_run_that_asks_ends_it_and_takes_the_question_back() {
     assert!(!bench.work().join("b.txt").exists());
 }
 
+#[tokio::test]
+async fn nobody_is_asked_about_a_write_that_is_refused_whatever_they_say() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let outside = elsewhere.path().join("a.txt");
+    let paths = [outside.to_str().unwrap(), "../b.txt", "link/c.txt", "inside/d.txt"];
+    let mut reply = Reply::empty();
+    for path in paths {
+        reply = reply.and_tool_call("Write", write(path));
+    }
+    let edit = json!({"file_path": paths[0], "old_string": "a", "new_string": "b"});
+    let reply = reply.and_tool_call("Edit", edit);
+    let bench = Bench::new(Script::turns([reply, Reply::text("done")])).await;
+    std::os::unix::fs::symlink(elsewhere.path(), bench.work().join("link")).unwrap();
+    let spec = RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
+    let run = bench.runtime.start(spec).await.unwrap();
+    bench.until(&run, |event| matches!(event, Event::ApprovalAsked(_))).await;
+    let questions = bench.runtime.questions(None).await.unwrap();
+    let asked: Vec<&str> = questions.iter().map(|it| it.asked.shown.as_str()).collect();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert!(asked[0].contains("creates inside/d.txt"), "{asked:?}");
+    decide(&bench, &questions[0], Approval::Once).await;
+    assert_eq!(within(run.outcome()).await.unwrap().text(), "done");
+    assert!(bench.work().join("inside/d.txt").exists() && !outside.exists());
+    let log = bench.log(run.id()).await;
+    let refused = log.iter().filter_map(|record| match &record.event {
+        Event::ToolFinished(it) if it.ending == Ending::Refused => Some(it.output.joined_text()),
+        _ => None,
+    });
+    let refused: Vec<String> = refused.collect();
+    assert_eq!(refused.len(), 4, "{refused:?}");
+    assert!(refused.iter().all(|why| why.contains("outside of")), "{refused:?}");
+}
+
 /// A tool of the host that says in some way what a call would do.
 struct Foretelling {
     spec: ToolSpec,
