@@ -1,9 +1,10 @@
-//! Checking what is stored: every log against its hashes, every row against its log.
+//! Checking what is stored: every log against its hashes, every row and what its model calls cost against
+//! its log.
 
 use crate::error::Error;
 use crate::runtime::Runtime;
 use posse_protocol::{Event, RunId, Seq};
-use posse_store::{Filter, Projection, RunRow, StoreError};
+use posse_store::{Filter, Projection, Reckoning, RunRow, StoreError};
 
 /// What a check of one run found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub struct Verified {
 /// What is wrong with a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The first event that was changed or is missing; `None` when it is the row.
+    /// The first event that was changed or is missing; `None` when it is the row, or the ledger.
     pub event: Option<Seq>,
     /// In words for people.
     pub reason: String,
@@ -27,7 +28,8 @@ pub struct Damage {
 const PAGE: usize = 1_000;
 
 impl Runtime {
-    /// Reads the whole log of a run, checked against its hashes, and compares `row` with it.
+    /// Reads the whole log of a run, checked against its hashes, and compares `row` and what
+    /// the ledger has of it with it.
     ///
     /// # Errors
     /// When the store fails, or the log was written by a newer version.
@@ -41,6 +43,7 @@ impl Runtime {
         }
         let mut children = Vec::new();
         let mut log = Projection::new(row.id);
+        let mut ledger = Reckoning::new(row.id, self.inner.store.ledger(row.id).await?);
         let mut seen = Seq::ZERO;
         loop {
             let page = match self.read(row.id, seen, PAGE).await {
@@ -54,6 +57,7 @@ impl Runtime {
             let ours = page.iter().take_while(|record| record.seq <= row.last_seq);
             for record in ours {
                 log.apply(record);
+                ledger.apply(record);
                 if let Event::ChildStarted(child) = &record.event {
                     children.push((record.seq, child.run));
                 }
@@ -74,6 +78,13 @@ impl Runtime {
             Some(reason) => Some(Damage { event: None, reason }),
             None => self.missing(&children).await?,
         };
+        // The log is sound, and so is the run: nothing but what it is said to have cost is not.
+        let miscounted = || {
+            let fault = ledger.fault(row.last_seq)?;
+            let reason = format!("the ledger does not fit its log: {fault}");
+            Some(Damage { event: None, reason })
+        };
+        let damage = damage.or_else(miscounted);
         Ok(Verified { events, damage })
     }
 
@@ -96,5 +107,14 @@ impl Runtime {
     /// When the store fails.
     pub async fn orphans(&self) -> Result<Vec<String>, Error> {
         Ok(self.inner.store.orphans().await?)
+    }
+
+    /// The runs that the ledger has calls of, and of which there is nothing else: neither a row nor
+    /// events.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn strangers(&self) -> Result<Vec<String>, Error> {
+        Ok(self.inner.store.strangers().await?)
     }
 }

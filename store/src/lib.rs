@@ -20,6 +20,7 @@ mod filter;
 mod leftover;
 mod projection;
 mod queue;
+mod reckoning;
 mod row;
 mod scrub;
 mod selection;
@@ -38,6 +39,7 @@ pub use filter::{Background, Filter, Kin, Label, Unfinished};
 pub use leftover::{Leftover, Leftovers};
 pub use projection::Projection;
 pub use queue::{Look, Passed, Queue, Queued};
+pub use reckoning::{LedgerRow, Reckoning};
 pub use row::{RunRow, Spent};
 pub use scrub::Scrub;
 pub use spending::{By, OpenCall, Spending, SpendingQuery};
@@ -72,6 +74,13 @@ pub trait Store: Outbox {
 
     /// What model calls cost, summed up as `query` asks.
     async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError>;
+
+    /// The rows of the ledger that `run` has: one for each of its model calls that was settled.
+    async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError>;
+
+    /// The runs that the ledger has calls of, and of which there is nothing else, by the names they
+    /// are stored under. There are none unless someone changed the store behind its back.
+    async fn strangers(&self) -> Result<Vec<String>, StoreError>;
 
     /// The runs of which something can be put away, those that ended first first.
     async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError>;

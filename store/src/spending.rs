@@ -3,6 +3,7 @@
 //! [`ModelCall::settled`] says which call an event settles, and what it cost. It is pure, so that
 //! every store keeps the same ledger; a store writes the row with the event, in one transaction.
 
+use crate::reckoning::LedgerRow;
 use crate::row::RunRow;
 use posse_protocol::{Event, ModelCalled, Purpose, RunId, Seq, Usage, Usd};
 
@@ -77,6 +78,36 @@ impl ModelCall {
             ending,
             usage: bounded(usage),
         })
+    }
+
+    /// As it stands in the ledger.
+    pub(crate) fn written(&self) -> LedgerRow {
+        let usage = &self.usage;
+        LedgerRow([
+            self.seq.to_string(),
+            self.at.to_string(),
+            self.root.to_string(),
+            self.agent.clone(),
+            self.model.clone(),
+            self.label.clone(),
+            purpose_word(self.purpose).to_owned(),
+            self.ending.to_owned(),
+            "1".to_owned(),
+            usage.input_tokens.to_string(),
+            usage.cache_read_tokens.to_string(),
+            usage.cache_write_tokens.to_string(),
+            usage.output_tokens.to_string(),
+            usage.reasoning_tokens.to_string(),
+            usage.cost.0.to_string(),
+        ])
+    }
+}
+
+/// What stands in the column `purpose`.
+pub(crate) fn purpose_word(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Turn => "turn",
+        Purpose::Compaction => "compaction",
     }
 }
 

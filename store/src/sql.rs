@@ -9,7 +9,7 @@ pub(crate) use leftovers::leftovers;
 pub(crate) use schema::{MIGRATIONS, WHOLE};
 pub(crate) use spending::{Ask, spending};
 
-use crate::DeliveryFilter;
+use crate::{DeliveryFilter, reckoning};
 
 /// Columns of `runs`, in the order in which rows are written and read.
 pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, session, key, \
@@ -94,6 +94,11 @@ pub(crate) const ERASE: &str = "DELETE FROM events WHERE run = $1";
 pub(crate) const ORPHANS: &str = "SELECT DISTINCT run FROM events \
     WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = events.run) ORDER BY run";
 
+/// Of what the ledger names and nobody knows. What has events left is told by them.
+pub(crate) const STRANGERS: &str = "SELECT DISTINCT run FROM model_calls \
+    WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = model_calls.run) \
+    AND NOT EXISTS (SELECT seq FROM events WHERE events.run = model_calls.run) ORDER BY run";
+
 /// Columns of `deliveries`, in the order in which rows are written and read.
 macro_rules! delivery_columns {
     () => {
@@ -173,6 +178,12 @@ pub(crate) fn insert_events(count: usize) -> String {
 /// Inserts up to `count` model calls.
 pub(crate) fn insert_calls(count: usize) -> String {
     format!("INSERT INTO model_calls ({CALL_COLUMNS}) {}", given_rows(CALL_WIDTH, count))
+}
+
+/// The model calls of a run, each column as text. Binds: run.
+pub(crate) fn calls_of_a_run() -> String {
+    let columns = reckoning::COLUMNS.map(|column| format!("CAST({column} AS TEXT)")).join(", ");
+    format!("SELECT {columns} FROM model_calls WHERE run = $1 ORDER BY seq")
 }
 
 /// Which columns of known rows are written.

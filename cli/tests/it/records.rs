@@ -115,6 +115,58 @@ async fn a_falsified_row_is_named() {
 }
 
 #[tokio::test]
+async fn a_ledger_that_does_not_fit_the_log_is_named_and_the_run_is_fine() {
+    let world = two_runs().await;
+    let first = run_called(&world, "first").await;
+    let told = async |change: &str| {
+        sql(&world, &change.replace("RUN", &format!("'{first}'"))).await;
+        let exit = world.run(&["runs", "verify"]).await.expect(6);
+        assert_eq!(exit.out.lines().count(), 1, "{}", exit.out);
+        world.run(&["audit", "verify"]).await.expect(6);
+        let named = format!("{first}  damaged: the ledger does not fit its log: ");
+        exit.out.strip_prefix(&named).unwrap_or_else(|| panic!("{}", exit.out)).to_owned()
+    };
+    let set = async |change: &str| {
+        told(&format!("UPDATE model_calls SET {change} WHERE run = RUN")).await
+    };
+    let more = set("output_tokens = output_tokens + 1000").await;
+    assert!(more.starts_with("of the call of event 4 `output_tokens` is 10"), "{more}");
+    assert!(more.contains(", and by the log "), "{more}");
+    set("output_tokens = output_tokens - 1000, model = 'a/b'").await;
+    let model = set("cost = 'much'").await;
+    assert!(model.contains("`model` is a/b, and by the log "), "{model}");
+    // Its log is sound, and so is the run.
+    world.run(&["runs", "export", &first]).await.expect(0);
+    let list = world.run(&["runs", "list"]).await.expect(0).out;
+    assert!(!list.contains("damaged"), "{list}");
+
+    let lost = told("DELETE FROM model_calls WHERE run = RUN AND seq = 4").await;
+    assert!(lost.starts_with("the call of event 4 is missing, by the log "), "{lost}");
+}
+
+#[tokio::test]
+async fn calls_that_were_added_to_the_ledger_are_named() {
+    let added = |run: &str| {
+        format!(
+            "INSERT INTO model_calls SELECT {run}, 3, at, root, agent, model, label, purpose, \
+             ending, calls, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, \
+             reasoning_tokens, cost FROM model_calls LIMIT 1"
+        )
+    };
+    let world = two_runs().await;
+    let first = run_called(&world, "first").await;
+    sql(&world, &added(&format!("'{first}'"))).await;
+    let exit = world.run(&["runs", "verify"]).await.expect(6);
+    assert!(exit.out.contains("a call of event 3 was added, "), "{}", exit.out);
+
+    let world = two_runs().await;
+    sql(&world, &added("'nobody'")).await;
+    let exit = world.run(&["runs", "verify"]).await.expect(6);
+    let expected = "nobody  damaged: the ledger has model calls of it, and nothing else is there\n";
+    assert_eq!(exit.out, expected);
+}
+
+#[tokio::test]
 async fn a_deleted_row_is_found_by_the_events_it_leaves() {
     let missing = "its row is missing, and its events are still there";
     check_row("DELETE FROM runs WHERE id = RUN", missing).await;

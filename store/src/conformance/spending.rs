@@ -3,8 +3,8 @@
 use super::sample::*;
 use super::trees::bear;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
-use crate::{Append, By, Ownership, Spending, SpendingQuery, Spent, Store, StoreError};
-use posse_protocol::{Event, ModelCalled, Purpose, RunId, Usage};
+use crate::{Append, By, Ownership, Reckoning, Spending, SpendingQuery, Spent, Store, StoreError};
+use posse_protocol::{Event, ModelCalled, Purpose, RunId, Seq, Usage};
 
 /// All of it in one sum.
 async fn total(store: &dyn Store, query: SpendingQuery) -> Result<Spending, Fault> {
@@ -27,6 +27,16 @@ fn called_with(model: &str, tokens: u64) -> Event {
 
 async fn take(store: &dyn Store, run: RunId, events: Vec<Event>) -> Verdict {
     append(store, step(run, 1, events, Ownership::Mine)).await?;
+    Ok(())
+}
+
+/// The rows of the ledger that `run` has are those that its log says.
+async fn follows_from_its_log(store: &dyn Store, run: RunId) -> Verdict {
+    let mut reckoning = Reckoning::new(run, store.ledger(run).await?);
+    let log = store.read(run, Seq::ZERO, usize::MAX).await?;
+    log.iter().for_each(|record| reckoning.apply(record));
+    let fault = reckoning.fault(Seq(log.len() as u64));
+    ensure!(fault.is_none(), "{fault:?}");
     Ok(())
 }
 
@@ -62,6 +72,7 @@ pub(super) async fn every_model_call_is_in_the_ledger(subject: &dyn Subject) -> 
         );
         let found = (spent.input_tokens, spent.output_tokens, spent.cost);
         ensure!(found == expected, "after {kind}: {found:?} in place of {expected:?}");
+        follows_from_its_log(store, run).await?;
     }
     // A provider may claim any number.
     let mad = create(store, "/w", Ownership::Mine).await?;
@@ -74,6 +85,9 @@ pub(super) async fn every_model_call_is_in_the_ledger(subject: &dyn Subject) -> 
     }
     let all = total(store, SpendingQuery::default()).await?;
     ensure!(all.calls == 9 && all.usage.input_tokens > 1 << 50, "{all:?}");
+    follows_from_its_log(store, mad).await?;
+    let strangers = store.strangers().await?;
+    ensure!(strangers.is_empty(), "{strangers:?}");
     Ok(())
 }
 

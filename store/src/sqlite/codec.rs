@@ -3,8 +3,9 @@
 use super::presence::WorkerRow;
 use crate::chain::Tail;
 use crate::queue::Queued;
+use crate::reckoning::LedgerRow;
 use crate::row::{RunRow, Spent, StoredEvent};
-use crate::spending::{ModelCall, OpenCall, Spending};
+use crate::spending::{ModelCall, OpenCall, Spending, purpose_word};
 use posse_protocol::{Amount, Cleanup, Purpose, RunId, Seq, Status, Usage, Usd};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -112,13 +113,6 @@ pub(super) fn bind_call(query: Statement<'_>, call: ModelCall) -> Statement<'_> 
         .bind(to_sql(call.usage.output_tokens))
         .bind(to_sql(call.usage.reasoning_tokens))
         .bind(to_sql(call.usage.cost.0))
-}
-
-fn purpose_word(purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::Turn => "turn",
-        Purpose::Compaction => "compaction",
-    }
 }
 
 pub(super) fn bind_event(query: Statement<'_>, event: StoredEvent) -> Statement<'_> {
@@ -296,6 +290,12 @@ pub(super) fn tail_row(row: &SqliteRow) -> Result<(Tail, Option<String>), Error>
 /// Whether the log was removed.
 pub(super) fn is_erased(row: &SqliteRow) -> bool {
     number(row, 4).is_ok_and(|erased| erased != 0)
+}
+
+/// A row of the ledger, whatever it holds.
+pub(super) fn ledger_row(row: &SqliteRow) -> LedgerRow {
+    let unreadable = |_| "unreadable".to_owned();
+    LedgerRow(std::array::from_fn(|index| row.try_get(index).unwrap_or_else(unreadable)))
 }
 
 /// A sum of model calls.

@@ -21,8 +21,8 @@ use crate::Scrub;
 use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
 use crate::{
-    Append, Appended, Claimed, Filter, Leftovers, Look, Queue, RunRow, Spending, SpendingQuery,
-    Store, StoreError, Wanted,
+    Append, Appended, Claimed, Filter, LedgerRow, Leftovers, Look, Queue, RunRow, Spending,
+    SpendingQuery, Store, StoreError, Wanted,
 };
 use async_trait::async_trait;
 use hub::Hub;
@@ -233,6 +233,14 @@ impl Store for SqliteStore {
     async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError> {
         let query = query.clone();
         self.look(move |reader| async move { reader.spending(&query).await }).await
+    }
+
+    async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
+        self.look(move |reader| async move { reader.ledger(run).await }).await
+    }
+
+    async fn strangers(&self) -> Result<Vec<String>, StoreError> {
+        self.look(|reader| async move { reader.strangers().await }).await
     }
 
     async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {

@@ -1,7 +1,8 @@
 //! Reading beside the writer. Every log that is read is checked against its hashes.
 
 use super::codec::{
-    Statement, event_row, is_erased, run_row, spending_row, tail_row, to_sql, worker_row,
+    Statement, event_row, is_erased, ledger_row, run_row, spending_row, tail_row, to_sql,
+    worker_row,
 };
 use super::deliveries;
 use super::engine_error;
@@ -11,7 +12,7 @@ use super::work::Request;
 use crate::selection::{self, Selection};
 use crate::spending::{By, Spending, SpendingQuery, date};
 use crate::sql::{self, Ask};
-use crate::{Delivery, DeliveryFilter, Filter, Leftovers, RunRow, StoreError, chain};
+use crate::{Delivery, DeliveryFilter, Filter, LedgerRow, Leftovers, RunRow, StoreError, chain};
 use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq, WorkerId};
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteRow};
 use sqlx::{AssertSqlSafe, Transaction};
@@ -225,6 +226,19 @@ impl Reader {
             }
         }
         Ok(sums)
+    }
+
+    /// The rows of the ledger that `run` has.
+    pub(super) async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
+        let statement = sqlx::query(AssertSqlSafe(bare(&sql::calls_of_a_run())));
+        let rows = statement.bind(run.to_string()).fetch_all(&self.pool).await;
+        let rows = rows.map_err(|error| engine_error(error, &self.path))?;
+        Ok(rows.iter().map(ledger_row).collect())
+    }
+
+    pub(super) async fn strangers(&self) -> Result<Vec<String>, StoreError> {
+        let rows = sqlx::query_scalar(sql::STRANGERS).fetch_all(&self.pool).await;
+        rows.map_err(|error| engine_error(error, &self.path))
     }
 
     /// The runs that `query` selects, and where they stand.

@@ -55,6 +55,10 @@ impl Findings {
             }
         }
         runtime.orphans().await?.into_iter().for_each(|run| self.add_orphan(run));
+        for run in runtime.strangers().await? {
+            let reason = "the ledger has model calls of it, and nothing else is there".to_owned();
+            self.damaged.push((run, Damage { event: None, reason }));
+        }
         Ok(())
     }
 

@@ -1,0 +1,152 @@
+//! The ledger made again from a log, to find rows of it that were changed, added or lost behind the
+//! store's back.
+
+use crate::row::RunRow;
+use crate::spending::ModelCall;
+use posse_protocol::{Record, RunId, Seq};
+use std::collections::BTreeMap;
+
+/// The columns of a row of the ledger that are compared, in their order.
+pub(crate) const COLUMNS: [&str; 15] = [
+    "seq",
+    "at",
+    "root",
+    "agent",
+    "model",
+    "label",
+    "purpose",
+    "ending",
+    "calls",
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "cost",
+];
+
+/// A row of the ledger, each column as text: whatever somebody put there can be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerRow(pub(crate) [String; COLUMNS.len()]);
+
+/// The calls that were made before there was a ledger are one row, which stands at no event.
+const EARLIER: &str = "earlier";
+
+/// Goes through a log and compares what its calls cost with the rows that are stored of them.
+#[derive(Debug)]
+pub struct Reckoning {
+    /// Not met in the log yet, by the events that settled them.
+    rows: BTreeMap<u64, LedgerRow>,
+    earlier: Option<LedgerRow>,
+    /// Where in the log the first of `rows` stands.
+    first: Seq,
+    /// The row of earlier calls is what the log says.
+    covered: bool,
+    run: RunRow,
+    fault: Option<String>,
+}
+
+impl Reckoning {
+    /// For the rows of `run`, before any of its log has been read.
+    pub fn new(run: RunId, rows: Vec<LedgerRow>) -> Self {
+        let mut reckoning = Reckoning {
+            rows: BTreeMap::new(),
+            earlier: None,
+            first: Seq(u64::MAX),
+            covered: false,
+            run: RunRow::new(run, 0),
+            fault: None,
+        };
+        for row in rows {
+            match row.0[0].parse() {
+                Ok(0) if row.0[7] == EARLIER => reckoning.earlier = Some(row),
+                Ok(seq) => {
+                    reckoning.first = reckoning.first.min(Seq(seq));
+                    reckoning.rows.insert(seq, row);
+                }
+                Err(_) => reckoning.blame(format!("a row stands at `{}`, no event", row.0[0])),
+            }
+        }
+        reckoning
+    }
+
+    /// Takes the next event of the log.
+    pub fn apply(&mut self, record: &Record) {
+        if let Some(call) = ModelCall::settled(&self.run, &record.event, record.seq, record.at) {
+            self.compare(&call);
+        }
+        self.run.updated_at = record.at;
+        self.run.project(&record.event, record.at);
+        // What was spent up to here is in one row, and in no other.
+        if self.first > record.seq
+            && self.earlier.as_ref().is_some_and(|row| *row == earlier(&self.run))
+        {
+            (self.covered, self.fault) = (true, None);
+        }
+    }
+
+    fn compare(&mut self, call: &ModelCall) {
+        let seq = call.seq;
+        let log = call.written();
+        let Some(row) = self.rows.remove(&seq.0) else {
+            let what = told(&log);
+            return self.blame(format!("the call of event {seq} is missing, by the log {what}"));
+        };
+        let column =
+            COLUMNS.iter().zip(log.0.iter().zip(&row.0)).find(|(_, (log, row))| log != row);
+        if let Some((column, (log, row))) = column {
+            self.blame(format!(
+                "of the call of event {seq} `{column}` is {row}, and by the log {log}"
+            ));
+        }
+    }
+
+    /// Only the first is told.
+    fn blame(&mut self, fault: String) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// What is wrong, given that the log was read up to `last`: what came after that is not its affair.
+    pub fn fault(mut self, last: Seq) -> Option<String> {
+        if let Some(row) = self.earlier.take().filter(|_| !self.covered) {
+            return Some(format!(
+                "the sum of its earlier calls, {}, fits no part of it",
+                told(&row)
+            ));
+        }
+        let extra = self.rows.iter().find(|(seq, _)| **seq <= last.0);
+        let extra = extra.map(|(seq, row)| {
+            format!("a call of event {seq} was added, {}: by the log it settled none", told(row))
+        });
+        self.fault.or(extra)
+    }
+}
+
+/// What a row says, in short.
+fn told(row: &LedgerRow) -> String {
+    let LedgerRow(columns) = row;
+    let (model, input, output, cost) = (&columns[4], &columns[9], &columns[12], &columns[14]);
+    format!("{model} with {input} + {output} tokens and a cost of {cost}")
+}
+
+/// The one row that stands for all calls of a run up to here.
+fn earlier(run: &RunRow) -> LedgerRow {
+    let most = |number: u64| number.min(i64::MAX as u64).to_string();
+    LedgerRow([
+        "0".to_owned(),
+        most(run.updated_at),
+        run.root.to_string(),
+        run.agent.clone(),
+        run.model.clone(),
+        String::new(),
+        "turn".to_owned(),
+        EARLIER.to_owned(),
+        most(run.turns),
+        most(run.spent.input_tokens),
+        "0".to_owned(),
+        "0".to_owned(),
+        most(run.spent.output_tokens),
+        "0".to_owned(),
+        most(run.spent.cost.0),
+    ])
+}
