@@ -92,3 +92,20 @@ fn of_entry(name: &str, node: &Node) -> Draft {
 fn stem(path: &Path) -> Option<String> {
     path.file_stem().map(|stem| stem.to_string_lossy().into_owned())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_of_agents_may_use_the_words_of_other_systems() {
+        let map = r#"{"finder": {"agentType": "finder", "whenToUse": "To find",
+                      "systemPrompt": "Find.", "source": "userSettings"}}"#;
+        let drafts = of_map(map).unwrap();
+        let [draft] = drafts.as_slice() else { panic!("{drafts:?}") };
+        assert!(draft.findings.first_error().is_none(), "{:?}", draft.findings);
+        let definition = &draft.written.definition;
+        assert_eq!((&*definition.description, &*definition.prompt), ("To find", "Find."));
+    }
+}

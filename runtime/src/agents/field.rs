@@ -32,6 +32,7 @@ pub(crate) enum Field {
     Agents,
     Network,
     Paths,
+    Source,
 }
 
 /// What a field's value looks like, for reading a text that is no YAML.
@@ -49,9 +50,9 @@ use Field::*;
 use Shape::{Prose, Table, Words};
 
 /// Every field: its name, other words for it, what its value looks like.
-const FIELDS: [(Field, &str, &[&str], Shape); 28] = [
-    (Name, "name", &[], Words),
-    (Description, "description", &[], Prose),
+const FIELDS: [(Field, &str, &[&str], Shape); 29] = [
+    (Name, "name", &["agentType"], Words),
+    (Description, "description", &["whenToUse"], Prose),
     (Prompt, "prompt", &["instructions", "systemPrompt"], Prose),
     (Tools, "tools", &["allowedTools", "allowTools"], Words),
     (DisallowedTools, "disallowedTools", &["denyTools", "deniedTools"], Words),
@@ -78,6 +79,7 @@ const FIELDS: [(Field, &str, &[&str], Shape); 28] = [
     (Agents, "agents", &[], Words),
     (Network, "network", &[], Words),
     (Paths, "paths", &[], Table),
+    (Source, "source", &[], Words),
 ];
 
 /// Parts and beginnings of keys that mean to restrict. A key that is no field and has one of them

@@ -142,6 +142,19 @@ mod tests {
     }
 
     #[test]
+    fn the_words_of_other_systems_are_read() {
+        let text = "---\nagentType: finder\nwhenToUse: To find\nsource: built-in\n---\nFind.";
+        let (written, findings) = read_own(text);
+        let definition = &written.definition;
+        assert_eq!(definition.name.as_ref().unwrap().as_str(), "finder");
+        assert_eq!(definition.description, "To find");
+        assert!(findings.0.iter().all(|it| it.level == Level::Note), "{findings:?}");
+        let said = |what: &str| findings.0.iter().any(|it| it.reason.contains(what));
+        assert!(said("`whenToUse` is read as `description`"), "{findings:?}");
+        assert!(said("`source` has no effect"), "{findings:?}");
+    }
+
+    #[test]
     fn a_file_without_front_matter_is_no_definition() {
         for text in ["", "# Read me\n---\n", "   \n", "--\nname: a\n--\n"] {
             assert!(read(text, Form::Own, &mut Findings::default()).is_none(), "{text:?}");

@@ -227,6 +227,11 @@ fn set(written: &mut Written, field: Field, node: &Node, form: Form, findings: &
             }
         }
         Field::Paths => definition.paths = paths(node, findings),
+        // Other systems write it into what they export.
+        Field::Source => {
+            let reason = "`source` has no effect: where a definition stands says whose it is";
+            findings.note(node.place, reason);
+        }
     }
 }
 
