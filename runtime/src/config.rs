@@ -270,10 +270,13 @@ impl Config {
             file.plugins.map(|all| all.iter().map(|plugin| beside.join(plugin)).collect());
         self.plugins.set(plugins, origin);
         self.skills.narrow(file.skills, beside, origin);
-        // Children that may have children: a project cannot ask for that.
-        if file.subagents.allow_nested == Some(true) && file.max_depth.is_none() && !is_project {
-            self.max_depth.set(Some(2), origin);
+        if let Some(why) = file.subagents.unfit() {
+            return Err(invalid(why));
         }
+        // Children that may have children: a project cannot ask for that, only for less.
+        let nested =
+            file.subagents.depth().filter(|depth| !is_project || *depth < self.max_depth.value);
+        self.max_depth.set(nested.filter(|_| file.max_depth.is_none()), origin);
         self.subagents.narrow(file.subagents, origin);
         for webhook in file.webhooks {
             let value = WebhookSettings::read(webhook).map_err(invalid)?;

@@ -388,9 +388,7 @@ fn subagents(
                 findings.error(node.place, reason);
                 return None;
             }
-            if file.allow_nested == Some(true) && definition.max_depth.is_none() {
-                definition.max_depth = Some(NESTED);
-            }
+            definition.max_depth = definition.max_depth.or(file.depth());
             Some(file.into())
         }
         Err(error) => {
@@ -399,9 +397,6 @@ fn subagents(
         }
     }
 }
-
-/// What `allowNestedSubagents` means: children may have children.
-const NESTED: u32 = 2;
 
 /// Whom it may call: `None` is everybody.
 fn agents(node: &Node, findings: &mut Findings) -> Option<Vec<String>> {

@@ -44,6 +44,51 @@ fn a_project_that_nobody_trusts_can_only_narrow() {
 }
 
 #[test]
+fn tables_of_other_systems_mean_what_they_mean_there() {
+    let theirs = "[subagents.tools]\nallow = [\"Read\"]\ndeny = [\"Bash\"]\ninheritTools = true\n\
+                  inheritSkills = true\nallowNestedSubagents = true\n\
+                  [subagents.skills]\ninherit = true\nextraSkillDirs = []\n\
+                  allowSkills = [\"pdf\"]\ndeny_skills = [\"sh\"]";
+    let config = load(theirs, "").unwrap();
+    assert_eq!(config.max_depth.value, 2);
+    let tools = &config.subagents.tools[0].value;
+    assert_eq!(
+        (tools.allow.as_deref(), &*tools.deny),
+        (Some(&["Read".to_owned()][..]), &["Bash".to_owned()][..])
+    );
+    let skills = &config.subagents.skills[0].value;
+    assert_eq!(
+        (skills.allow.as_deref(), &*skills.deny),
+        (Some(&["pdf".to_owned()][..]), &["sh".to_owned()][..])
+    );
+    // Without what their parent has, there is nothing that they could have.
+    for none in ["[subagents.skills]\ninherit = false", "[subagents.tools]\ninherit_skills = false"]
+    {
+        let config = load(none, "").unwrap();
+        assert_eq!(config.subagents.skills[0].value.allow, Some(Vec::new()), "{none}");
+    }
+    for (refused, says) in [
+        ("[subagents.tools]\ninherit_tools = false", "a child never has other tools"),
+        ("[subagents.skills]\nextra_skill_dirs = [\"./more\"]", "`extra_dirs` of `[skills]`"),
+    ] {
+        let error = load(refused, "").unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn children_that_may_have_none_have_none_whoever_says_it() {
+    let flat = "[subagents.tools]\nallow_nested = false";
+    assert_eq!(load("max_depth = 3", flat).unwrap().max_depth.value, 1);
+    assert_eq!(load("max_depth = 0", flat).unwrap().max_depth.value, 0);
+    assert_eq!(load("", "[subagents]\nallow_nested = true").unwrap().max_depth.value, 1);
+    let both = "[subagents]\nallow_nested = true\ntools = { allowNestedSubagents = false }";
+    assert_eq!(load(both, "").unwrap().max_depth.value, 1);
+    let beside = "max_depth = 3\n[subagents]\nallow_nested = false";
+    assert_eq!(load(beside, "").unwrap().max_depth.value, 3);
+}
+
+#[test]
 fn later_files_win_and_values_know_where_they_came_from() {
     let user = "model = [\"sonnet\", \"gpt\"]\nmax_concurrent = 4\neffort = \"high\"";
     let config = load(user, "model = \"haiku\"").unwrap();

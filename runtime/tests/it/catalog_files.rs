@@ -400,3 +400,18 @@ fn an_agent_says_how_many_children_it_has_at_work_and_how_long_they_are_kept() {
     let rules = &catalog.find(&name("x")).unwrap().subagents;
     assert_eq!((rules.max_concurrent, rules.archive_after_minutes), (Some(3), None));
 }
+
+#[test]
+fn an_agent_s_table_of_another_system_is_read() {
+    let tables = |tools: &str, skills: &str| {
+        format!("description: d\nsubagents: {{tools: {{{tools}}}, skills: {{{skills}}}}}")
+    };
+    let nested = "allowNestedSubagents: true, inheritTools: true, deny: [Bash]";
+    let spec = agent(&tables(nested, "inherit: true, denySkills: [sh]"));
+    assert_eq!((spec.max_depth, spec.subagents.tools.deny.len()), (Some(2), 1));
+    assert_eq!(spec.subagents.skills.deny, ["sh"]);
+    let spec = agent(&tables("allow_nested_subagents: false", "inherit: false"));
+    assert_eq!((spec.max_depth, spec.subagents.skills.allow), (Some(1), Some(Vec::new())));
+    assert!(error(&tables("inheritTools: false", "")).contains("a child never has other tools"));
+    assert!(error(&tables("", "extraSkillDirs: [x]")).contains("`extra_dirs` of `[skills]`"));
+}
