@@ -185,9 +185,10 @@ impl AgentCatalog {
     pub(crate) fn check_callees(&mut self) {
         let mut missing = Vec::new();
         for entry in self.effective.iter().map(|index| &self.entries[*index]) {
-            let callees = entry.agent.iter().flat_map(|agent| agent.agents.iter().flatten());
-            for callee in callees {
-                if !self.iter().any(|agent| agent.name.as_str().eq_ignore_ascii_case(callee)) {
+            let agents = entry.agent.iter().flat_map(|agent| agent.agents.iter().flatten());
+            let started = entry.agent.iter().flat_map(|agent| &agent.subagents.allowed_agents);
+            for callee in agents.chain(started.flatten()) {
+                if callee != "*" && !self.knows(callee) {
                     missing.push(Problem {
                         path: entry.path.clone(),
                         line: entry.line,
@@ -200,6 +201,11 @@ impl AgentCatalog {
             }
         }
         self.problems.extend(missing);
+    }
+
+    /// True when there is an agent of this name, whatever its case.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.iter().any(|agent| agent.name.as_str().eq_ignore_ascii_case(name))
     }
 
     /// Decides who shadows whom, and in which order agents are shown.

@@ -97,6 +97,8 @@ pub struct Config {
     pub webhooks: Vec<Setting<WebhookSettings>>,
     /// Keys that the project's file sets and that have no effect, because nobody trusts it.
     pub held_back: Vec<Setting<&'static str>>,
+    /// What has no effect for another reason, in words.
+    pub warnings: Vec<Setting<String>>,
 }
 
 /// A settings file that cannot be used.
@@ -270,14 +272,13 @@ impl Config {
             file.plugins.map(|all| all.iter().map(|plugin| beside.join(plugin)).collect());
         self.plugins.set(plugins, origin);
         self.skills.narrow(file.skills, beside, origin);
-        if let Some(why) = file.subagents.unfit() {
-            return Err(invalid(why));
-        }
         // Children that may have children: a project cannot ask for that, only for less.
         let nested =
             file.subagents.depth().filter(|depth| !is_project || *depth < self.max_depth.value);
         self.max_depth.set(nested.filter(|_| file.max_depth.is_none()), origin);
-        self.subagents.narrow(file.subagents, origin);
+        let odd = self.subagents.narrow(file.subagents, origin).map_err(invalid)?;
+        let told = |value| Setting { value, origin: origin.clone() };
+        self.warnings.extend(odd.into_iter().map(told));
         for webhook in file.webhooks {
             let value = WebhookSettings::read(webhook).map_err(invalid)?;
             let same = |known: &Setting<WebhookSettings>| known.value.name() == value.name();
@@ -334,6 +335,7 @@ impl Default for Config {
             subagents: SubagentSettings::usual(),
             webhooks: Vec::new(),
             held_back: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 }

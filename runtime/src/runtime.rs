@@ -5,6 +5,7 @@ use crate::archive::Lifecycle;
 use crate::authority;
 use crate::config::DEFAULT_CHILDREN;
 use crate::delegation::child::Above;
+use crate::delegation::rules::check_tools;
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::handle::{Events, RunHandle};
@@ -281,6 +282,9 @@ impl Runtime {
         webhooks::check(&config.webhooks)?;
         host_tools::check(&config.tools)?;
         authority::check(&config.permissions, &config.tool_facts())?;
+        for rules in &config.subagents {
+            check_tools(&rules.tools, &config.tool_facts()).map_err(Error::InvalidInput)?;
+        }
         config.redactor = config.redactor.and(config.keys.secrets(&config.catalog));
         let scrub: Arc<dyn Scrub> = Arc::new(config.redactor.clone());
         let options = Options {

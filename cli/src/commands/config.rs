@@ -169,6 +169,9 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
         let place = format!("{origin}, which is not trusted: no effect");
         row(&format!("({value})"), Value::Null, &place);
     }
+    let warnings = &config.warnings;
+    let warnings: Vec<_> =
+        warnings.iter().map(|it| format!("{}: {}", it.origin, it.value)).collect();
     let keys = common.keys(&config);
     for vendor in catalog.value.vendors() {
         for variable in vendor.key_variables.iter().filter(|name| keys.has(name)) {
@@ -190,6 +193,7 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
             "settings": settings,
             "user_file": sources.user,
             "project_file": sources.project,
+            "warnings": warnings,
         }))?;
         return Ok(Code::Done);
     }
@@ -205,6 +209,9 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
             other => other.to_string(),
         };
         print::line(format!("{key:width$}  {value:24}  ({origin})"))?;
+    }
+    for warning in warnings {
+        print::note(format!("warning: {}", clean_line(&warning, 400)));
     }
     let files = [("your settings", sources.user), ("the project's settings", sources.project)];
     for (name, path) in files {

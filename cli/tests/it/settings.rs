@@ -34,6 +34,24 @@ async fn config_shows_each_value_and_where_it_came_from() {
 }
 
 #[tokio::test]
+async fn names_of_nothing_in_what_children_may_have_are_shown() {
+    let world = World::saying("x").await;
+    user_file(&world, "[subagents]\nallowed_agents = [\"nobody\"]\ntools = { allow = [\"Raed\"] }");
+    let config = world.run(&["config"]).await.expect(0);
+    assert!(config.err.contains("warning: ") && config.err.contains("`Raed`"), "{}", config.err);
+    let json = world.run(&["config", "--json"]).await.expect(0).json();
+    assert!(json["warnings"][0].as_str().unwrap().contains("`Raed`"), "{json}");
+    let check = world.run(&["agents", "check"]).await.expect(0);
+    let told = format!("{}{}", check.out, check.err);
+    assert!(told.contains("`subagents.allowed_agents` names `nobody`"), "{told}");
+    user_file(&world, "[subagents.tools]\ndeny = [\"Bsah\"]");
+    for arguments in [&["config"][..], &["run", "x"]] {
+        let wrong = world.run(arguments).await.expect(2);
+        assert!(wrong.err.contains("names `Bsah`, which is no tool"), "{}", wrong.err);
+    }
+}
+
+#[tokio::test]
 async fn the_model_that_a_key_brings_is_named() {
     let world = World::saying("x").await;
     let config = world.run(&["config", "--json"]).await.expect(0).json();

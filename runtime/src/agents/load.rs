@@ -4,7 +4,7 @@ use super::change;
 use super::draft::{self, Draft};
 use super::folders::{self, Folder, Stamp};
 use super::front_matter::FILE_BYTES;
-use super::problem::{Finding, Findings, Level, Place, Problem};
+use super::problem::{Finding, Findings, Level, Place, Problem, quoted};
 use super::reading::{Form, Written};
 use super::resolve::{self, Trust};
 use super::source::{Given, Source, Sources};
@@ -63,6 +63,8 @@ struct Settings {
     budget: Budget,
     max_depth: u32,
     plugins: Vec<PathBuf>,
+    /// Whom runs may start, file by file.
+    allowed_agents: Vec<Setting<Vec<String>>>,
     /// What is thought of the folders that bring something along.
     standings: BTreeMap<PathBuf, Standing>,
 }
@@ -192,6 +194,7 @@ impl Reader {
                     max_depth: config.max_depth.value,
                     plugins: config.plugins.value,
                     tables: config.agents,
+                    allowed_agents: config.subagents.allowed_agents,
                     standings: BTreeMap::new(),
                 };
             }
@@ -338,6 +341,16 @@ impl Shelf<'_> {
             catalog.report(&findings, Some(&path), Some(*line), Some(name));
         }
         catalog.check_callees();
+        for Setting { value, origin: from } in &settings.allowed_agents {
+            let mut findings = Findings::default();
+            for name in value.iter().filter(|name| *name != "*" && !catalog.knows(name)) {
+                let reason =
+                    format!("`subagents.allowed_agents` names {}, who is not there", quoted(name));
+                findings.warning(Place::UNKNOWN, reason);
+            }
+            let path = origin(from).map(|(path, _)| path);
+            catalog.report(&findings, path.as_deref(), None, None);
+        }
         catalog
     }
 

@@ -9,6 +9,7 @@ use super::tool_list;
 use crate::config::budget::narrowed;
 use crate::config::limits::stricter;
 use crate::delegation::filter::allowed;
+use crate::delegation::rules::check_tools;
 use crate::policy::{parts, tool_names};
 use crate::trust::Standing;
 use posse_protocol::{AgentName, AgentSpec, Budget, Context, Limits};
@@ -66,6 +67,7 @@ pub(crate) fn spec(
     let mut models = models(&definition.model);
     spec.model = models.next();
     spec.fallbacks = models.collect();
+    check_children(written, tools, findings);
     spec.disallowed_tools = denied(written, tools, findings);
     spec.disallowed_tools.extend(unusable(definition.paths.as_ref()));
     let allow = allow(written, tools, findings);
@@ -86,6 +88,16 @@ pub(crate) fn spec(
     }
     require_tools(&mut spec, written.place(Field::Tools), tools, findings);
     findings.first_error().is_none().then_some(spec)
+}
+
+/// Says which names in `subagents.tools` of a definition mean no tool.
+fn check_children(written: &Written, tools: &[ToolFacts], findings: &mut Findings) {
+    let Some(rules) = &written.definition.subagents else { return };
+    let place = written.place(Field::Subagents);
+    match check_tools(&rules.tools, tools) {
+        Ok(odd) => odd.into_iter().for_each(|reason| findings.warning(place, reason)),
+        Err(reason) => findings.error(place, reason),
+    }
 }
 
 /// Whom a definition lets its processes talk to.

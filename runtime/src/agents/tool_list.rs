@@ -4,7 +4,7 @@
 
 use super::problem::{Findings, Place, quoted};
 use super::tool_facts::{Match, ToolFacts, find, is_foreign};
-use crate::delegation::filter::allowed;
+use crate::delegation::filter::{GROUPS, allowed};
 use crate::policy;
 use posse_protocol::{AgentName, Effect};
 
@@ -17,9 +17,6 @@ pub(crate) struct Allowed {
     /// without, the names hold.
     pub(crate) agents: Option<Vec<String>>,
 }
-
-/// Groups of tools by what they do.
-const GROUPS: [&str; 5] = ["@read", "@write", "@exec", "@net", "@delegate"];
 
 /// An entry of a list.
 enum Rule<'r> {

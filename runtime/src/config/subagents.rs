@@ -2,6 +2,7 @@
 
 use super::lifecycle::LONGEST_MINUTES;
 use super::{Origin, Setting};
+use crate::delegation::rules::check_tools;
 use posse_protocol::{Announce, Cleanup, NameRules, SubagentRules};
 use serde::Deserialize;
 use std::time::Duration;
@@ -49,9 +50,18 @@ impl SubagentSettings {
         }
     }
 
-    pub(super) fn narrow(&mut self, file: FileSubagents, origin: &Origin) {
+    /// Takes over what a file says, and tells what of it has no effect.
+    pub(super) fn narrow(
+        &mut self,
+        file: FileSubagents,
+        origin: &Origin,
+    ) -> Result<Vec<String>, String> {
+        if let Some(why) = file.unfit() {
+            return Err(why);
+        }
         let quiet = file.quiet_seconds;
         let rules = SubagentRules::from(file);
+        let odd = check_tools(&rules.tools, &[])?;
         // What is switched off stays off; what must be said must be said.
         self.enabled.set(rules.enabled.filter(|on| !on || self.enabled.value), origin);
         let must = rules.require_agent.filter(|must| *must || !self.require_agent.value);
@@ -66,6 +76,7 @@ impl SubagentSettings {
         self.allowed_agents.extend(allowed.map(|value| Setting { value, origin: origin.clone() }));
         self.tools.extend(Some(rules.tools).filter(|it| !it.is_empty()).map(from));
         self.skills.extend(Some(rules.skills).filter(|it| !it.is_empty()).map(from));
+        Ok(odd)
     }
 
     /// All of it as rules, each of which holds.

@@ -77,6 +77,23 @@ fn tables_of_other_systems_mean_what_they_mean_there() {
 }
 
 #[test]
+fn names_of_no_tool_are_refused_where_they_deny_and_told_where_they_allow() {
+    let tools = |list: &str, name: &str| format!("[subagents.tools]\n{list} = [\"{name}\"]");
+    for name in ["Bsah", "BASH", "@shell", "Nope(x)"] {
+        let error = load(&tools("deny", name), "").unwrap_err().to_string();
+        assert!(error.contains(&format!("names `{name}`, which is no tool")), "{error}");
+        let warnings = load(&tools("allow", name), "").unwrap().warnings;
+        assert!(warnings[0].value.contains(&format!("names `{name}`")), "{warnings:?}");
+    }
+    let harmless =
+        ["bash", "Bash(rm:*)", "@exec", "mcp__x", "web_*", "WebFetch", "memory_save", "subagents"];
+    for name in harmless {
+        assert!(load(&tools("deny", name), "").unwrap().warnings.is_empty(), "{name}");
+    }
+    assert!(load(&tools("allow", "*"), "").unwrap().warnings.is_empty());
+}
+
+#[test]
 fn children_that_may_have_none_have_none_whoever_says_it() {
     let flat = "[subagents.tools]\nallow_nested = false";
     assert_eq!(load("max_depth = 3", flat).unwrap().max_depth.value, 1);

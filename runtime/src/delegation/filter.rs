@@ -3,7 +3,7 @@
 
 use super::{spawn, task};
 use crate::agents::tool_facts::ToolFacts;
-use crate::policy::parts;
+pub(crate) use crate::policy::parts;
 use posse_protocol::Effect;
 
 /// What no child may call, whatever its definition says: controlling sessions, scheduling,
@@ -24,6 +24,9 @@ const DENIED_TO_CHILDREN: [&str; 14] = [
     "memory_delete*",
     "memory_update*",
 ];
+
+/// Groups of tools by what they do.
+pub(crate) const GROUPS: [&str; 5] = ["@read", "@write", "@exec", "@net", "@delegate"];
 
 /// Names of the tools of `all` that `allow` and `deny` leave, in their order.
 pub(crate) fn allowed<'t>(
@@ -58,6 +61,11 @@ fn denies(entry: &str, tool: &ToolFacts) -> bool {
 /// True when no child may call `tool`.
 pub(crate) fn denied_to_children(tool: &ToolFacts) -> bool {
     DENIED_TO_CHILDREN.iter().any(|entry| fits(entry, tool))
+}
+
+/// True when no child may call a tool that is called `name`.
+pub(crate) fn name_denied_to_children(name: &str) -> bool {
+    DENIED_TO_CHILDREN.iter().any(|entry| matches(entry, name))
 }
 
 /// The entry of `list` that means no tool of `all`, if there is one.

@@ -415,3 +415,19 @@ fn an_agent_s_table_of_another_system_is_read() {
     assert!(error(&tables("inheritTools: false", "")).contains("a child never has other tools"));
     assert!(error(&tables("", "extraSkillDirs: [x]")).contains("`extra_dirs` of `[skills]`"));
 }
+
+#[test]
+fn names_of_nothing_in_what_an_agent_says_of_its_children_are_told() {
+    let says = |table: &str| format!("description: d\nsubagents: {{{table}}}");
+    let wrong = error(&says("tools: {deny: [Bsah]}"));
+    assert!(wrong.contains("`subagents.tools.deny` names `Bsah`, which is no tool"), "{wrong}");
+    for (table, expected) in [
+        ("tools: {allow: [Raed]}", "`subagents.tools.allow` names `Raed`, which is no tool"),
+        ("allowedAgents: [nobody]", "it may call `nobody`, but there is no such agent"),
+    ] {
+        let told = problems(&with(&says(table)), Level::Warning);
+        assert!(told.iter().any(|it| it.contains(expected)), "{told:?}");
+    }
+    let fine = with(&says("tools: {deny: [Bash]}, allowedAgents: ['*', EXPLORE]"));
+    assert_eq!(problems(&fine, Level::Warning), Vec::<String>::new());
+}
