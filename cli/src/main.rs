@@ -70,14 +70,20 @@ fn usage(error: clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && wants_json {
         let text = error.to_string();
-        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        let failure = Failure::usage(message).hint("`posse help` shows how it is used");
+        let failure = Failure::usage(said(&text)).hint("`posse help` shows how it is used");
         print::failure(&failure, Tell::Json);
         return failure.code.into();
     }
     // The text goes where it belongs; if it cannot, there is nobody to tell.
     let _ = error.print();
     if error.use_stderr() { exit::Code::Usage.into() } else { exit::Code::Done.into() }
+}
+
+/// What is wrong, in one line: all of `text` up to how it is used, and to what else could be tried.
+fn said(text: &str) -> String {
+    let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
+    let line = lines.collect::<Vec<_>>().join(" ");
+    line.trim_start_matches("error: ").to_owned()
 }
 
 async fn dispatch(

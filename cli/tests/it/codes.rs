@@ -110,6 +110,21 @@ async fn a_database_of_a_newer_version_is_six_and_left_alone() {
 }
 
 #[tokio::test]
+async fn with_json_an_error_of_the_command_line_says_what_it_is_about() {
+    let world = World::saying("x").await;
+    for (arguments, about) in [
+        (&["--json", "runs", "log"][..], "were not provided: <RUN>"),
+        (&["run", "--json", "--nonsense"], "'--nonsense'"),
+        (&["--json", "cost", "--by", "moon"], "'moon'"),
+    ] {
+        let exit = world.run(arguments).await.expect(2);
+        let error: Value = serde_json::from_str(&exit.err).unwrap();
+        let told = error["error"].as_str().unwrap();
+        assert!(told.contains(about) && !told.contains("Usage"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn with_json_errors_are_json() {
     let world = World::saying("never").await;
     for (arguments, code) in [
