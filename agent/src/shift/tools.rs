@@ -117,6 +117,8 @@ impl Shift<'_> {
         call: &ToolCall,
         tool: &Arc<dyn crate::Tool>,
     ) -> Result<Option<Outlook>, JournalError> {
+        // It may take seconds: the reply that asked for the call is not lost meanwhile.
+        self.desk.store().await?;
         let token = CancellationToken::new();
         let work = async {
             tokio::select! {

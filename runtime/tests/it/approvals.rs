@@ -6,6 +6,7 @@ use posse::{Answer, Question, RunHandle, RunSpec, RuntimeConfig, Tool, ToolConte
 use posse_testkit::{Conversation, Reply, Script, When};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio::sync::Notify;
 
 fn write(name: &str) -> serde_json::Value {
     json!({"file_path": name, "content": "written"})
@@ -189,6 +190,7 @@ async fn nobody_is_asked_about_a_write_that_is_refused_whatever_they_say() {
 struct Foretelling {
     spec: ToolSpec,
     way: &'static str,
+    begun: Arc<Notify>,
 }
 
 #[async_trait::async_trait]
@@ -198,6 +200,7 @@ impl Tool for Foretelling {
     }
 
     async fn preview(&self, _: &Value) -> Option<String> {
+        self.begun.notify_one();
         match self.way {
             "panics" => panic!("no idea"),
             "floods" => Some("x".repeat(3_000_000)),
@@ -212,7 +215,7 @@ impl Tool for Foretelling {
 }
 
 /// A run that wants to call a tool that says in this way what the call would do.
-async fn foretelling(way: &'static str) -> (Bench, RunHandle) {
+async fn foretelling(way: &'static str) -> (Bench, RunHandle, Arc<Notify>) {
     let spec = ToolSpec {
         name: "change".to_owned(),
         description: "of the host".to_owned(),
@@ -220,7 +223,8 @@ async fn foretelling(way: &'static str) -> (Bench, RunHandle) {
         effect: Effect::Write,
         idempotent: false,
     };
-    let tool = Arc::new(Foretelling { spec, way });
+    let begun = Arc::new(Notify::new());
+    let tool = Arc::new(Foretelling { spec, way, begun: begun.clone() });
     let call = Reply::tool_call("change", json!({"what": "the world"}));
     let adjust = move |config: RuntimeConfig| {
         let mut config = RuntimeConfig { tools: vec![tool], ..config };
@@ -230,13 +234,13 @@ async fn foretelling(way: &'static str) -> (Bench, RunHandle) {
     let bench = Bench::with(Script::turns([call, Reply::text("done")]), adjust).await;
     let spec = RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
     let run = bench.runtime.start(spec).await.unwrap();
-    (bench, run)
+    (bench, run, begun)
 }
 
 #[tokio::test]
 async fn where_a_tool_fails_to_say_what_it_would_do_its_arguments_are_shown() {
     for way in ["plain words", "panics", "floods", "hangs"] {
-        let (bench, run) = foretelling(way).await;
+        let (bench, run, _) = foretelling(way).await;
         bench.until(&run, |event| matches!(event, Event::ApprovalAsked(_))).await;
         let question = bench.runtime.questions(None).await.unwrap().remove(0);
         let shown = match way {
@@ -251,9 +255,12 @@ async fn where_a_tool_fails_to_say_what_it_would_do_its_arguments_are_shown() {
 
 #[tokio::test]
 async fn a_run_is_cancelled_while_a_tool_thinks_about_what_it_would_do() {
-    let (bench, run) = foretelling("hangs").await;
-    bench.until(&run, |event| matches!(event, Event::ModelReplied(_))).await;
+    let (bench, run, begun) = foretelling("hangs").await;
+    within(begun.notified()).await;
+    let kinds = bench.kinds(run.id()).await;
+    assert_eq!(kinds.last(), Some(&"model_replied"), "what asked for the call is stored");
     bench.runtime.cancel(run.id(), "me", CancelScope::Run).await.unwrap();
     let outcome = within(run.outcome()).await.unwrap();
     assert_eq!(outcome.kind(), "cancelled", "{outcome}");
+    assert!(!bench.kinds(run.id()).await.contains(&"approval_asked"), "nobody is asked any more");
 }
