@@ -169,12 +169,13 @@ async fn a_pipe_that_ends_waits_for_what_nobody_is_told_of() {
 
 #[tokio::test]
 async fn a_chat_that_has_ended_is_gone_on_with() {
-    let script = Script::turns([Reply::text("one"), Reply::text("two")]);
+    let script = Script::new()
+        .rule(Rule::when(When::any().last_user_contains("again")).reply(Reply::text("two")))
+        .rule(Rule::when(When::any()).reply(Reply::error(400, "no")));
     let world = World::new(script).await;
-    world.feed(&["chat"], "first\n").await.expect(0);
-    let run = world.only_run().await;
-    world.run(&["runs", "cancel", &run]).await.expect(0);
-    let exit = world.feed(&["chat", "--resume", &run], "again\n").await.expect(0);
+    world.feed(&["chat"], "first\n").await.expect(1);
+    assert_eq!(world.list().await[0]["outcome"], "failed");
+    let exit = world.feed(&["chat", "--resume"], "again\n").await.expect(0);
     assert_eq!(exit.out, "two\n", "{}", exit.err);
 }
 
