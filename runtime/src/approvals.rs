@@ -3,11 +3,14 @@
 //! A question is an event in the run's log, and so is its answer: neither is lost with a process,
 //! and whoever can reach the store can answer. An answer is bound to the very call it is about.
 
+use crate::agents::ToolFacts;
+use crate::authority;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use posse_agent::Transcript;
 use posse_protocol::{
-    AgentName, Approval, ApprovalAsked, ApprovalGiven, CallId, Event, Extra, Record, RunId, Seq,
+    AgentName, Approval, ApprovalAsked, ApprovalGiven, CallId, Event, Extra, Part, Record, RunId,
+    Seq, ToolCall,
 };
 use posse_store::{Filter, Kin, Unfinished};
 
@@ -89,7 +92,8 @@ impl Runtime {
     ///
     /// # Errors
     /// When there is no such run, or nobody is asked about that very call: it was answered, the
-    /// run went on or ended, or the call is another.
+    /// run went on or ended, or the call is another; or when the answer brings a rule that cannot be
+    /// kept, or that does not mean that call.
     pub async fn decide(
         &self,
         run: RunId,
@@ -98,6 +102,9 @@ impl Runtime {
         answer: Approval,
         by: &str,
     ) -> Result<(), Error> {
+        if let Approval::Run { rule } | Approval::Always { rule } = &answer {
+            self.check_rule(run, &call, digest, rule).await?;
+        }
         let given = Event::ApprovalGiven(ApprovalGiven {
             call: call.clone(),
             digest: digest.to_owned(),
@@ -117,4 +124,48 @@ impl Runtime {
         };
         self.append_unless(run, &given, against).await
     }
+
+    /// Refuses a rule that would not have allowed the call that is asked about: it stays in the log,
+    /// and whoever gave it believes that it holds.
+    async fn check_rule(
+        &self,
+        run: RunId,
+        call: &CallId,
+        digest: &str,
+        rule: &str,
+    ) -> Result<(), Error> {
+        let questions = self.questions_of(run).await?;
+        let is_it = |it: &&Question| it.asked.call == *call && it.asked.digest == digest;
+        // What is not asked is refused by whoever stores it, who knows why.
+        let Some(question) = questions.iter().find(is_it) else { return Ok(()) };
+        if question.asked.rule.as_deref() == Some(rule) {
+            return Ok(());
+        }
+        let records = self.read(run, Seq::ZERO, usize::MAX).await?;
+        let Some(grant) = records.iter().find_map(|record| match &record.event {
+            Event::RunStarted(started) => Some(&started.grant),
+            _ => None,
+        }) else {
+            return Ok(());
+        };
+        let made = records.iter().rev().find_map(|record| made(&record.event, call, digest));
+        let Some(made) = made else { return Ok(()) };
+        // Whoever answers need not be who executes it: it may have no launcher, and so no shell.
+        let mut facts = ToolFacts::built_in();
+        facts.extend(self.config().tools.iter().map(|tool| ToolFacts::of(tool.as_ref())));
+        let policy = authority::policy(grant, self.config(), &facts.into())?;
+        match policy.misses(rule, &question.asked.tool, made) {
+            Some(why) => Err(Error::InvalidInput(why)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The call `id` with this digest, if `event` is the reply that made it.
+fn made<'e>(event: &'e Event, id: &CallId, digest: &str) -> Option<&'e ToolCall> {
+    let Event::ModelReplied(replied) = event else { return None };
+    replied.message.parts.iter().find_map(|part| match part {
+        Part::ToolCall(call) if call.id == *id && posse_agent::digest(call) == digest => Some(call),
+        _ => None,
+    })
 }

@@ -101,6 +101,23 @@ impl Policy {
         })
     }
 
+    /// Why `rule` is none that would allow `call` of the tool `tool`, if it is not.
+    pub(crate) fn misses(&self, rule: &str, tool: &str, call: &ToolCall) -> Option<String> {
+        let parsed = Rule::parse_among(rule, &self.tools);
+        let texts = [rule.to_owned()];
+        let rules =
+            parsed.and_then(|_| Rules::compile(&texts, &self.tools, self.roots(), Case::Matters));
+        match rules {
+            Err(error) => Some(error.to_string()),
+            Ok(rules) => match rules.allow(tool, &Subject::of(call, tool, &self.workspace)) {
+                Ok(Some(_)) => None,
+                _ => Some(format!(
+                    "the rule `{rule}` does not mean the call of `{tool}` that is asked about"
+                )),
+            },
+        }
+    }
+
     fn roots(&self) -> Roots<'_> {
         Roots {
             workspace: &self.workspace,

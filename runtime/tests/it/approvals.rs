@@ -126,6 +126,28 @@ async fn what_is_allowed_for_the_run_is_not_asked_again_in_it() {
 }
 
 #[tokio::test]
+async fn a_rule_that_does_not_mean_the_call_is_refused_and_not_stored() {
+    let (bench, run, questions) = asking().await;
+    let asked = &questions[0].asked;
+    let answer = async |rule: &str| {
+        let answer = Approval::Always { rule: rule.to_owned() };
+        bench.runtime.decide(run.id(), asked.call.clone(), &asked.digest, answer, "me").await
+    };
+    for (rule, why) in [
+        ("Nope((", "cannot be kept"),
+        ("", "cannot be kept"),
+        ("Bash(rm:*)", "does not mean the call of `Write`"),
+        ("Write(elsewhere/**)", "does not mean the call of `Write`"),
+    ] {
+        let told = answer(rule).await.unwrap_err();
+        assert!(matches!(&told, posse::Error::InvalidInput(it) if it.contains(why)), "{told}");
+    }
+    let log = bench.log(run.id()).await;
+    assert!(!log.iter().any(|it| matches!(it.event, Event::ApprovalGiven(_))));
+    answer("Write(*.txt)").await.unwrap();
+}
+
+#[tokio::test]
 async fn where_nobody_can_be_asked_it_is_refused_and_said_so() {
     let bench = Bench::new(script()).await;
     bench.write("a.txt", "read");
