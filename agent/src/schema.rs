@@ -171,9 +171,19 @@ fn places_behind<'a>(
     }
     known.insert(to, 1);
     let target = to.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
-    let count = places(target.ok_or_else(|| stray(to))?, root, known)?;
+    let missing = || if to.starts_with('#') { absent(to) } else { stray(to) };
+    let count = places(target.ok_or_else(missing)?, root, known)?;
     known.insert(to, count);
     Ok(count)
+}
+
+/// A part of the schema itself that is not there. Anchors are no places that a pointer leads to.
+fn absent(to: &str) -> String {
+    let shown = shortened(to, PROBLEM);
+    match to.is_empty() || to == "#" || to.starts_with("#/") {
+        true => format!("it refers to `{shown}`, and there is no such part in it"),
+        false => format!("it refers to `{shown}`; write the way to the part, as `#/$defs/name`"),
+    }
 }
 
 fn stray(to: &str) -> String {

@@ -87,6 +87,7 @@ impl From<posse::Error> for Failure {
             | Error::InvalidInput(_)
             | Error::Model(_)
             | Error::Workspace { .. }
+            | Error::NoRun(_)
             | Error::Ambiguous(_) => Failure::usage(message),
             Error::Store(posse::store::StoreError::NotFound(_)) => {
                 Failure::usage(message).hint("`posse runs list` shows the runs there are")

@@ -42,7 +42,10 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-    /// No run, or more than one, fits what was typed.
+    /// No run fits what was typed.
+    #[error("{0}")]
+    NoRun(String),
+    /// More than one run fits what was typed.
     #[error("{0}")]
     Ambiguous(String),
     /// The run is not in a state for that.

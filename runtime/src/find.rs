@@ -32,7 +32,7 @@ impl Runtime {
         }
         let shown: String = text.chars().take(64).collect();
         if text.chars().count() < FEWEST {
-            return Err(Error::Ambiguous(none(&shown)));
+            return Err(Error::NoRun(none(&shown)));
         }
         let typed = text.to_ascii_lowercase();
         let rows = self.inner.store.find(&typed).await?;
@@ -40,7 +40,7 @@ impl Runtime {
             return found;
         }
         let rows = self.list(&labelled(Label::Begins(text.to_owned()))).await?;
-        only(text, rows).unwrap_or_else(|| Err(Error::Ambiguous(none(&shown))))
+        only(text, rows).unwrap_or_else(|| Err(Error::NoRun(none(&shown))))
     }
 }
 

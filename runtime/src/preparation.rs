@@ -342,6 +342,10 @@ pub(crate) fn asked_for(text: &str, grant: &Grant) -> Option<String> {
 
 fn canonical_folder(path: &Path) -> Result<String, Error> {
     let unusable = |reason: String| Error::Workspace { path: path.display().to_string(), reason };
+    if path.as_os_str().is_empty() {
+        let reason = "name a folder; `.` is the current one".to_owned();
+        return Err(Error::Workspace { path: "an empty path".to_owned(), reason });
+    }
     let real = path.canonicalize().map_err(|error| unusable(error.to_string()))?;
     if !real.is_dir() {
         return Err(unusable("it is not a folder".to_owned()));

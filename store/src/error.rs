@@ -107,7 +107,7 @@ pub enum StoreError {
     },
     /// The database file itself is damaged.
     #[error(
-        "the database {path} is damaged: {reason}; restore it from a backup, or move it away to start anew"
+        "the database {path} is damaged: {reason}; restore it from a backup, move it away to start anew, or name another database"
     )]
     Corrupt {
         /// Where.

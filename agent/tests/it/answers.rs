@@ -317,6 +317,8 @@ fn a_schema_that_cannot_be_used_is_refused_with_its_reason() {
         (json!({"$ref": "https://example.com/schema"}), "refers to `https://example.com/schema`"),
         (json!({"items": [{"$ref": "file:///etc/passwd"}]}), "refers to `file:///etc/passwd`"),
         (json!({"$ref": "other.json"}), "refers to `other.json`"),
+        (json!({"$ref": "#/nope"}), "refers to `#/nope`, and there is no such part in it"),
+        (json!({"$ref": "#name"}), "refers to `#name`; write the way to the part"),
         (json!({"$ref": "#/$defs/none", "$defs": {}}), "refers to `#/$defs/none`"),
         (json!({"$dynamicRef": "#node"}), "refers to `#node`"),
         (json!({"not": {"$id": "https://example.com/x"}}), "refers to `https://example.com/x`"),

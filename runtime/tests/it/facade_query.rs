@@ -249,6 +249,10 @@ async fn what_is_wrong_with_a_question_is_an_error_before_anything_starts() {
             ("go", QueryOptions { workspace: "/nowhere/at/all".into(), ..desk.lasting() }),
             "cannot work in /nowhere/at/all",
         ),
+        (
+            ("go", QueryOptions { workspace: "".into(), ..desk.lasting() }),
+            "cannot work in an empty path: name a folder",
+        ),
         (("go", QueryOptions { resume: Some(posse::RunId::new()), ..desk.lasting() }), "no run"),
     ];
     for ((prompt, options), expected) in cases {
