@@ -19,7 +19,8 @@ pub enum Mode {
     /// What can change only the workspace needs nobody's word; a person is asked about the rest.
     #[default]
     AcceptEdits,
-    /// Nobody is asked. Denials still hold. Only the command line can say so.
+    /// Nobody is asked. Denials still hold. Only the command line can say so, or
+    /// the host program.
     Bypass,
 }
 

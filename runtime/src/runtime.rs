@@ -93,11 +93,13 @@ pub struct RuntimeConfig {
     /// Agents and skills of the folder that a run works in, in place of the two above: for a
     /// runtime that executes what others have stored, wherever that is.
     pub by_folder: Option<ByFolder>,
-    /// Tools of the host, beside the built-in ones.
+    /// Tools of the host, beside the built-in ones. Those with the effect `Write`, `Execute` or
+    /// `Network` need somebody who lets them run: a rule (`permissions.allow = ["mine"]`), or a run
+    /// that is `attended` and [`Runtime::decide`]. Without either their calls are refused.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Starts processes. Without it there is no shell.
     pub launcher: Option<Launcher>,
-    /// Runs executed at the same time; more wait for their turn.
+    /// Runs executed at the same time; more wait for their turn. 0 counts as 1.
     pub max_concurrent: usize,
     /// How many of these may be of one kind.
     pub lanes: LaneCaps,

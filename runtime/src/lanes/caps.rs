@@ -5,7 +5,7 @@ use posse_store::Queued;
 use std::collections::BTreeMap;
 
 /// How many runs of a kind a process executes at the same time. What is over a cap waits in its
-/// place; nothing is refused.
+/// place; nothing is refused. A cap of 0 counts as 1: what it caps would never start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneCaps {
     /// Children of one run. A run whose agent says less has less.

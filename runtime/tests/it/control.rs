@@ -256,6 +256,7 @@ async fn i15_a_run_is_found_by_its_label_and_several_are_named() {
     }
     let none = find("delta").await.unwrap_err().to_string();
     assert!(none.starts_with("no run fits `delta`"), "{none}");
+    assert!(matches!(bench.runtime.find("delta").await, Err(posse::Error::NoRun(_))));
 }
 
 /// A tool that hangs, whatever it is told, the first times it is called.
