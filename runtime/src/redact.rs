@@ -104,7 +104,8 @@ impl Redactor {
         }
     }
 
-    fn output(&self, mut output: ToolOutput) -> ToolOutput {
+    /// `output` without secrets.
+    pub(crate) fn output(&self, mut output: ToolOutput) -> ToolOutput {
         for part in &mut output.parts {
             if let Part::Text(text) = part
                 && let Cow::Owned(clean) = self.text(&text.text)

@@ -424,7 +424,8 @@ impl Runtime {
     pub async fn answer(&self, run: RunId, call: CallId, output: ToolOutput) -> Result<(), Error> {
         let finished = Event::ToolFinished(ToolFinished {
             call: call.clone(),
-            output: capped(output),
+            // Before it is cut: of a secret at the cut, a part would be left.
+            output: capped(self.config().redactor.output(output)),
             ending: Ending::Returned,
             took_ms: 0,
             worked_ms: 0,
