@@ -1,7 +1,7 @@
 //! Attacks that a gullible model carries out, seen from outside. Others stand with what they attack.
 
-use crate::world::{World, bash};
-use posse_testkit::{Conversation, Reply, Script, When};
+use crate::world::{World, bash, eventually};
+use posse_testkit::{Conversation, Gate, Reply, Script, When};
 use serde_json::{Value, json};
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -274,11 +274,19 @@ async fn a84_runs_that_start_runs_without_end_end() {
     // At most one below the root at a time: the others are refused before they cost anything.
     let tasks = (0..5).fold(Reply::empty(), |reply, _| reply.and_tool_call("Task", more.clone()));
     let lead = Conversation::when(When::any().first_user_contains("go")).reply(tasks);
-    let script = Script::new()
-        .conversation(lead.reply(Reply::text("done")))
-        .conversation(Conversation::when(When::any()).reply(Reply::text("did it")));
+    let gate = Gate::new();
+    let child = Conversation::when(When::any()).reply(Reply::text("did it").held_by(&gate));
+    let script = Script::new().conversation(lead.reply(Reply::text("done"))).conversation(child);
     let world = World::new(script).await;
-    world.run(&["run", "--budget", "children=1", "go"]).await.expect(0);
+    let running = world.start(&["run", "--label", "lead", "--budget", "children=1", "go"]);
+    gate.wait_for_held(1).await.unwrap();
+    eventually("the others are refused", async || {
+        let log = world.run(&["runs", "log", "lead"]).await.expect(0).out;
+        log.matches("of its children left").count() == 4
+    })
+    .await;
+    gate.open();
+    running.end().await.expect(0);
     assert_eq!(world.fake.requests().len(), 3);
 }
 
