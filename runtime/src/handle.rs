@@ -81,10 +81,12 @@ impl RunHandle {
                 return Ok(outcome);
             }
             let elsewhere = async {
-                // The store tells nothing any more once it is closed.
-                tail.changed().await.map_err(|_| Error::ShuttingDown)?;
+                if tail.changed().await.is_err() {
+                    // The store tells nothing any more: it is closed, or says why.
+                    return self.outcome_now().await?.map(Some).ok_or(Error::ShuttingDown);
+                }
                 tokio::time::sleep(if here { TAKEN_OVER } else { ELSEWHERE }).await;
-                Ok::<(), Error>(())
+                Ok::<Option<Outcome>, Error>(None)
             };
             tokio::select! {
                 // Whoever is told the end need not read it.
@@ -96,7 +98,11 @@ impl RunHandle {
                     ended = self.inner.workbench.active.wait_for_end(self.run);
                 }
                 _ = left => {}
-                moved = elsewhere => moved?,
+                moved = elsewhere => {
+                    if let Some(outcome) = moved? {
+                        return Ok(outcome);
+                    }
+                }
             }
         }
     }

@@ -159,3 +159,17 @@ async fn a_chat_that_was_killed_does_not_hold_up_a_run_in_its_folder() {
     assert_eq!(exit.out, "done\n");
     assert!(exit.err.contains(": waiting"), "{}", exit.err);
 }
+
+#[tokio::test]
+async fn a_run_whose_database_is_taken_away_ends_and_says_why() {
+    let gate = Gate::new();
+    let world = World::new(Script::always(Reply::text("never stored").held_by(&gate))).await;
+    let running = world.start(&["run", "go"]);
+    gate.wait_for_held(1).await.unwrap();
+    for name in ["", "-wal", "-shm"] {
+        std::fs::remove_file(format!("{}{name}", world.database().display())).unwrap();
+    }
+    let exit = running.end().await.expect(6);
+    assert!(exit.err.contains("was removed, or another was put in its place"), "{}", exit.err);
+    world.run(&["run", "--model", "offline", "what is here?"]).await.expect(0);
+}

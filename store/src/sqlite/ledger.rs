@@ -177,16 +177,14 @@ impl Ledger {
         Ok(())
     }
 
+    /// Whether what is written can still be found.
+    pub(super) fn is_kept(&self) -> bool {
+        self.place.is_kept()
+    }
+
     /// Begins a transaction, and drops what memory holds if another process has written since.
     async fn begin(&mut self) -> Result<(), StoreError> {
-        if !self.place.is_kept() {
-            let reason = "it was removed, or another was put in its place, while it was open; \
-                          start again with the one that is there now";
-            return Err(StoreError::Unusable {
-                path: self.path.clone(),
-                reason: reason.to_owned(),
-            });
-        }
+        self.place.check()?;
         let begun = sqlx::query(BEGIN);
         let row = begun.fetch_one(&mut self.connection).await;
         let version = row.and_then(|row| row.try_get(0)).map_err(|error| self.engine(error))?;

@@ -94,6 +94,7 @@ pub struct SqliteStore {
     hub: Arc<Hub>,
     tasks: TaskTracker,
     scrub: Option<Arc<dyn Scrub>>,
+    place: Place,
 }
 
 /// A database on its way to be open. Nothing comes of it if it is dropped.
@@ -157,7 +158,7 @@ impl SqliteStore {
         let (requests, inbox) = mpsc::channel(QUEUE);
         let (checkpoints, beside) = checkpoint::beside(connect.clone());
         let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
-        let ledger = Ledger::new(connected, place, path, presence);
+        let ledger = Ledger::new(connected, place.clone(), path, presence);
         let writer = Writer::new(ledger, reserve, options.poll, hub.clone(), checkpoints);
         let tasks = TaskTracker::new();
         #[expect(clippy::disallowed_methods, reason = "ends with the writer; awaited by close")]
@@ -166,7 +167,7 @@ impl SqliteStore {
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         tasks.close();
         let scrub = options.scrub;
-        Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks, scrub })
+        Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks, scrub, place })
     }
 
     /// Opens or makes the database while its opener does something else.
@@ -182,6 +183,7 @@ impl SqliteStore {
         T: Send + 'static,
         W: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
+        self.place.check()?;
         let work = self.tasks.track_future(work(self.reader.clone()));
         #[expect(clippy::disallowed_methods, reason = "a read of a moment; awaited by close")]
         let looking = tokio::spawn(work).await;

@@ -1,5 +1,6 @@
 //! Whether the file that is open is still the one at its place.
 
+use crate::StoreError;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -29,5 +30,16 @@ impl Place {
             Ok(found) => (found.dev(), found.ino()) == self.file,
             Err(error) => error.kind() != std::io::ErrorKind::NotFound,
         }
+    }
+
+    /// Refuses what is no longer there.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        if self.is_kept() {
+            return Ok(());
+        }
+        let reason = "it was removed, or another was put in its place, while it was open; start \
+                      again with the one that is there now";
+        let path = self.path.display().to_string();
+        Err(StoreError::Unusable { path, reason: reason.to_owned() })
     }
 }

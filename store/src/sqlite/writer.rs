@@ -166,6 +166,10 @@ impl Writer {
 
     /// Looks for what changed without a request: space, other processes' writes, their deaths.
     async fn look_outside(&mut self) {
+        if !self.ledger.is_kept() {
+            // Whoever waits for something to move looks, and is told why nothing does.
+            return self.hub.close();
+        }
         if self.full && self.regain() {
             self.commit(Work::default()).await;
             self.hub.wake();

@@ -19,6 +19,9 @@ async fn nothing_is_stored_in_a_file_that_is_no_longer_at_its_place() {
     let refused = say(&store, run, "lost").await;
     let Err(StoreError::Unusable { path, reason }) = refused else { panic!("{refused:?}") };
     assert!(path.ends_with("posse.db") && reason.contains("was removed"), "{path} {reason}");
+    let watched = store.watch(run).changed().await;
+    assert!(watched.is_err(), "whoever waits for it is told");
+    assert!(matches!(read(&store, run).await, Err(StoreError::Unusable { .. })));
     // It is found again.
     put_away(&away, &place);
     say(&store, run, "kept").await.unwrap();
