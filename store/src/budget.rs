@@ -117,6 +117,10 @@ impl Accounts<'_> {
                 for limit in Budget::DIMENSIONS {
                     let [before, after] = used.map(|amount| i128::from(amount.of(limit)));
                     let [held, holds] = reserved.map(|amount| i128::from(amount.of(limit)));
+                    // What stays as it is stays where it is: another account may be the nearest now.
+                    if (before, held) == (after, holds) {
+                        continue;
+                    }
                     if may_be_refused && after > before {
                         let own = held.unsigned_abs() as u64;
                         self.check(run, Some(run), limit, (after - before) as u64, own)?;

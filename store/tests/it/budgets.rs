@@ -427,6 +427,24 @@ async fn finish_all(store: &dyn Store, oracle: &mut Oracle) {
     }
 }
 
+#[tokio::test]
+async fn what_is_reserved_stays_where_it_was_drawn_whatever_else_its_run_does() {
+    let place = Place::new();
+    let store = place.open().await;
+    // The child's tokens are held by the run between, and by the root once that has ended.
+    let tokens_only = 0xff;
+    let moves = vec![
+        Move::Start { below: 0, budget: tokens_only },
+        Move::Start { below: 1, budget: 0 },
+        Move::Call { run: 2, tokens: 24 },
+        Move::Finish { run: 1 },
+        Move::Reopen { run: 1 },
+        Move::Tool { run: 2 },
+        Move::Reply { run: 2, percent: 50 },
+    ];
+    assert_eq!(check(&store, tokens_only, moves).await, [0, 7]);
+}
+
 #[test]
 fn no_tree_overdraws_and_nobody_is_refused_who_had_budget() {
     let place = Place::new();
