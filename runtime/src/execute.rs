@@ -5,7 +5,7 @@ use crate::agents::LOOKING;
 use crate::agents::tool_facts::ToolFacts;
 use crate::authority;
 use crate::delegation::NAMES;
-use crate::delegation::child::{Reach, deepest, request, stopped_by};
+use crate::delegation::child::{Reach, request, stopped_by};
 use crate::delegation::spawn::Spawn;
 use crate::delegation::stagger::{Beginnings, Staggered};
 use crate::delegation::subagents::Subagents;
@@ -168,7 +168,10 @@ impl Workbench {
                 tools.push(Arc::new(Spawn::new(self.runtime(), started.clone())));
                 tools.push(Arc::new(Subagents::new(self.runtime())));
             }
-            None => alone = Some(self.why_alone(started)),
+            None => {
+                let runtime = self.runtime().upgrade().map(|inner| Runtime { inner });
+                alone = runtime.map(|runtime| runtime.why_alone(started));
+            }
         }
         if !skills.is_empty() {
             let live = match self.runtime().upgrade() {
@@ -183,15 +186,6 @@ impl Workbench {
             Some(why) => tools.without(&NAMES, why),
             None => tools,
         })
-    }
-
-    /// Why a run that began as `started` has nobody to hand work to.
-    fn why_alone(&self, started: &RunStarted) -> String {
-        let runtime = self.runtime().upgrade().map(|inner| Runtime { inner });
-        match runtime.is_some_and(|runtime| runtime.rules(&started.agent).forbid_all()) {
-            true => "`subagents.enabled` is false for this agent".to_owned(),
-            false => deepest(started),
-        }
     }
 
     /// What judges the calls of a run that began as `started`.

@@ -131,7 +131,9 @@ impl Runtime {
     ) -> Result<(AgentSpec, Grant), Error> {
         let config = self.config();
         let agents = self.agents_in(&spec.workspace);
-        if let Some(above) = above {
+        let rules = above.map(|above| self.rules(&above.started.agent));
+        if let (Some(rules), Some(above)) = (&rules, above) {
+            check_enabled(rules, &above.started.agent.name)?;
             above.check_may_call(&spec.agent)?;
         }
         let given = above.and_then(|above| above.given(&spec.agent));
@@ -143,10 +145,6 @@ impl Runtime {
         }
         let strategy = spec.strategy.or(above.and_then(Above::strategy)).unwrap_or(config.strategy);
         let author = author(&agents, &agent);
-        let rules = above.map(|above| self.rules(&above.started.agent));
-        if let (Some(rules), Some(above)) = (&rules, above) {
-            check_enabled(rules, above)?;
-        }
         let mut skills = self.skills_of(spec, &agent, author, &workspace, above)?;
         for narrower in rules.iter().flat_map(Rules::skills) {
             skills.retain(|skill| allows(&narrower, &skill.name));

@@ -409,6 +409,16 @@ impl Runtime {
         Begun::of(run, stored.map(|_| ()))
     }
 
+    /// Resolves when the store has nothing to tell any more, with the reason: it was closed, or its
+    /// database taken away.
+    pub async fn store_lost(&self) -> Error {
+        // That nothing moves any more, every watcher is told; of this run nothing else is.
+        let mut nobody = self.inner.store.watch(RunId::from_u128(0));
+        while nobody.changed().await.is_ok() {}
+        let look = self.list(&Filter { limit: 1, ..Filter::default() }).await;
+        look.err().unwrap_or(Error::ShuttingDown)
+    }
+
     /// Looks at once for what there is to do. What other processes leave is found without it, a
     /// moment later.
     pub fn look_again(&self) {

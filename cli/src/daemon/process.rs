@@ -9,7 +9,6 @@ use crate::exit::{Code, Failure};
 use crate::print;
 use crate::signals::Signals;
 use crate::view;
-use posse::store::Place;
 use posse::{ByFolder, LiveCatalog, Recovery, Runtime, RuntimeConfig, Surroundings};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -21,8 +20,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a gentle stop waits for the steps that are under way.
 pub const GRACE: Duration = Duration::from_secs(30);
-/// How often it is seen that the database is at its place.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Executes runs until told to stop.
 pub async fn run(
@@ -61,8 +58,7 @@ pub async fn run(
         let desk = Arc::new(Desk::new(runtime.clone(), database, slots, stop));
         let end = CancellationToken::new();
         let working = async {
-            let lost = lost(address);
-            let ended = work(&runtime, &desk, signals, asked, lost).await;
+            let ended = work(&runtime, &desk, signals, asked).await;
             end.cancel();
             ended
         };
@@ -109,32 +105,19 @@ fn listen(address: &Address) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Returns when the database is no longer at its place.
-async fn lost(address: &Address) -> Failure {
-    let place = Place::of(&address.database);
-    while place.as_ref().is_ok_and(Place::is_kept) {
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    let database = address.database.display();
-    let message = format!("{database} was removed, or another was put in its place");
-    Failure { code: Code::Store, message, hint: None }
-        .hint("`posse daemon start` starts one for what is there now")
-}
-
 /// Lets the runtime work until it is to stop, and stops it. Whoever asks again is in a hurry.
 async fn work(
     runtime: &Runtime,
     desk: &Desk,
     mut signals: Signals,
     mut asked: mpsc::Receiver<Haste>,
-    lost: impl Future<Output = Failure>,
 ) -> Result<Code, Failure> {
     let mut haste = tokio::select! {
-        failure = lost => {
+        error = runtime.store_lost() => {
             desk.stopping.cancel();
             // What is under way cannot be stored any more.
             runtime.shutdown_within(Duration::ZERO).await;
-            return Err(failure);
+            return Err(error.into());
         }
         signal = signals.next() => {
             note(&format!("{signal}: stopping"));

@@ -3,18 +3,25 @@
 
 use crate::agents::problem::quoted;
 use crate::agents::tool_facts::{ToolFacts, is_foreign};
-use crate::delegation::child::Above;
-use crate::delegation::{filter, spawn, subagents};
+use crate::delegation::child::deepest;
+use crate::delegation::filter;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use posse_protocol::{
-    AgentSpec, Announce, Cleanup, NameRules, RunSpec, SkillRules, SubagentRules, ToolRules,
+    AgentName, AgentSpec, Announce, Cleanup, NameRules, RunSpec, RunStarted, SkillRules,
+    SubagentRules, ToolRules,
 };
 
 /// What holds for whatever is started on behalf of a run, the nearest layer first.
 pub(crate) struct Rules<'a>(Vec<&'a SubagentRules>);
 
 impl Runtime {
+    /// Why a run that began as `started`, and has nobody to hand work to, has nobody.
+    pub(crate) fn why_alone(&self, started: &RunStarted) -> String {
+        let enabled = check_enabled(&self.rules(&started.agent), &started.agent.name);
+        enabled.err().map_or_else(|| deepest(started), |why| why.to_string())
+    }
+
     /// What holds for children of a run of `agent`.
     pub(crate) fn rules<'a>(&'a self, agent: &'a AgentSpec) -> Rules<'a> {
         Rules(std::iter::once(&agent.subagents).chain(&self.config().subagents).collect())
@@ -159,17 +166,15 @@ fn means_nothing(entry: &String, tools: &[ToolFacts]) -> bool {
     if name.starts_with('@') {
         return !filter::GROUPS.contains(&name);
     }
-    let comes_later = name.starts_with("mcp__") || [spawn::NAME, subagents::NAME].contains(&name);
-    !comes_later && filter::unknown(std::slice::from_ref(entry), tools).is_some()
+    !name.starts_with("mcp__") && filter::unknown(std::slice::from_ref(entry), tools).is_some()
 }
 
-/// Refuses to start anything on behalf of `above` if that is switched off.
-pub(crate) fn check_enabled(rules: &Rules<'_>, above: &Above) -> Result<(), Error> {
+/// Refuses to start anything on behalf of a run of `agent` if that is switched off.
+pub(crate) fn check_enabled(rules: &Rules<'_>, agent: &AgentName) -> Result<(), Error> {
     match rules.forbid_all() {
         true => Err(Error::InvalidInput(format!(
-            "`{}` may start no others: `subagents.enabled` is false for it; `posse config` says \
-             where that stands",
-            above.started.agent.name
+            "`{agent}` may start no others: `subagents.enabled` is false for it; `posse config` says \
+             where that stands"
         ))),
         false => Ok(()),
     }

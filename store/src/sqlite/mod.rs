@@ -27,7 +27,7 @@ use crate::{
 use async_trait::async_trait;
 use hub::Hub;
 use ledger::Ledger;
-pub use place::Place;
+use place::Place;
 use posse_protocol::{Record, RunId, Seq};
 use presence::Presence;
 use queue::Glance;

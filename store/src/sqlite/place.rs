@@ -6,18 +6,15 @@ use std::path::PathBuf;
 
 /// A file that was at a place. Once it is removed, or another put there, what is written into it
 /// is lost with the process that has it open.
-#[derive(Clone, Debug)]
-pub struct Place {
+#[derive(Clone)]
+pub(super) struct Place {
     path: PathBuf,
     file: (u64, u64),
 }
 
 impl Place {
     /// The file that is at `path` now.
-    ///
-    /// # Errors
-    /// When there is none, or it may not be looked at.
-    pub fn of(path: impl Into<PathBuf>) -> std::io::Result<Self> {
+    pub(super) fn of(path: impl Into<PathBuf>) -> std::io::Result<Self> {
         let path = path.into();
         let found = path.metadata()?;
         Ok(Place { path, file: (found.dev(), found.ino()) })
@@ -25,7 +22,7 @@ impl Place {
 
     /// Whether it is still there. A place that cannot be looked at for another reason counts as one
     /// where it is.
-    pub fn is_kept(&self) -> bool {
+    pub(super) fn is_kept(&self) -> bool {
         match self.path.metadata() {
             Ok(found) => (found.dev(), found.ino()) == self.file,
             Err(error) => error.kind() != std::io::ErrorKind::NotFound,
