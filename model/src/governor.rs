@@ -41,7 +41,7 @@ pub enum Pacing {
 
 impl Default for Pacing {
     fn default() -> Self {
-        Pacing::Adaptive { first_width: 16 }
+        Pacing::Adaptive { first_width: 24 }
     }
 }
 

@@ -559,7 +559,7 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
     text.push_str(&format!("\n\nWorking folder: {}\n", grant.workspace));
     let writes = ["Write", "Edit", "Bash"].iter().any(|tool| grant.allows(tool));
     if let Some(scratch) = grant.scratch.as_ref().filter(|_| writes) {
-        text.push_str(&format!("Scratch folder, for files that nobody else needs: {scratch}\n"));
+        text.push_str(&format!("Scratch folder: {scratch}\n"));
     }
     if started.parent.is_some() {
         text.push_str("Your last message is all that your caller gets to see: make it complete.\n");
@@ -576,9 +576,9 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
 }
 
 /// What urges an agent to hand work to others.
-const URGE: &str = "\nYou lead specialist agents, which you call with the Task tool. Use one \
-    whenever a task fits its description, when something must be searched for in many places, or \
-    when parts of the work can be done side by side; then judge what they report.\n";
+const URGE: &str = "\nYou lead specialist agents, which you call with the Task tool. Use one when a \
+    task fits its description, for a search in many places, or when parts can be done side by \
+    side; then judge what they report.\n";
 
 /// What the model is shown in place of the run's own.
 fn guise_of(started: &RunStarted) -> Option<&Guise> {

@@ -151,7 +151,7 @@ impl RuntimeConfig {
             by_folder: None,
             tools: Vec::new(),
             launcher: None,
-            max_concurrent: 16,
+            max_concurrent: crate::config::MOST_RUNS,
             lanes: LaneCaps::default(),
             recovery: Recovery::Continue,
             stall_after: crate::stall::USUAL,

@@ -27,9 +27,9 @@ const LONGEST_TIMEOUT_MS: u64 = 600_000;
 const OUTPUT_BYTES: usize = 30_000;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    let description = "Runs a bash command in the working folder, in a new shell each time, \
-                       without input. What it leaves running is killed when it ends. To read, \
-                       search and change files use the other tools.";
+    let description = "Runs a bash command in the working folder, in a new shell, without input. \
+                       What it leaves running is killed. Read, search and change files with the \
+                       other tools.";
     spec(
         "Bash",
         description,
@@ -44,7 +44,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
                     "maximum": LONGEST_TIMEOUT_MS,
                     "description": "ms, default 120000",
                 },
-                "description": {"type": "string", "description": "what it does, in a few words"},
+                "description": {"type": "string"},
             },
             "required": ["command"],
         }),
@@ -79,6 +79,10 @@ impl Tool for Bash {
 impl Bash {
     async fn run(&self, input: Value, context: &ToolContext) -> Result<ToolOutput, Failure> {
         let arguments = Arguments::check(&SPEC, input)?;
+        let waits = || context.progress("waiting for other commands to end\n");
+        let Some(_turn) = self.launcher.turn(&context.cancel, waits).await else {
+            return Err(Failure("the command was cancelled before it began".to_owned()));
+        };
         let (confinement, fixed_before) = self.confinement().await?;
         let timeout = arguments.number("timeout").unwrap_or(TIMEOUT_MS);
         let shell = ["--noprofile", "--norc", "-c", arguments.text("command")];

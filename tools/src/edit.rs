@@ -27,9 +27,9 @@ const DIFF_LINE_CHARACTERS: usize = 300;
 const PLACES_NAMED: usize = 10;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    let description = "Replaces old_string, exactly as it stands in the file (without the line \
-                       numbers of Read), by new_string. It must be in one place only, unless \
-                       replace_all. Read the file first.";
+    let description = "Replaces old_string, exactly as in the file (without the line numbers of \
+                       Read), by new_string. It must occur once, unless replace_all. Read the \
+                       file first.";
     spec(
         "Edit",
         description,

@@ -104,7 +104,7 @@ pub fn toolset_obeying(
         Arc::new(list::List { files: files.clone() }),
         Arc::new(todo::TodoWrite),
     ];
-    if let Some(launcher) = launcher.filter(|launcher| launcher.backend(confinement).is_ok()) {
+    if let Some(launcher) = launcher.filter(|launcher| launcher.offers(confinement)) {
         let (launcher, confinement) = (launcher.clone(), confinement.clone());
         tools.push(Arc::new(bash::Bash { files, launcher, confinement }));
     }

@@ -192,7 +192,9 @@ impl Common {
         let Environment { config_folder, data_folder, state_folder, .. } = &self.environment;
         let own = [config_folder, data_folder].into_iter().flatten();
         let own = own.chain(&self.environment.key_files).cloned();
-        let launcher = self.launcher.clone().with_limits(config.command.limits());
+        let command = &config.command;
+        let launcher = self.launcher.clone().with_limits(command.limits());
+        let launcher = launcher.with_commands_at_once(command.most_at_once());
         let mut launcher = launcher.with_environment(environment).hiding(own);
         if let Some(state) = state_folder {
             launcher = launcher.remembering(state.join("sandbox.json"));

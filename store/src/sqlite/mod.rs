@@ -12,6 +12,7 @@ mod place;
 mod presence;
 mod queue;
 mod reader;
+mod recent;
 mod reserve;
 mod text;
 mod work;
@@ -210,6 +211,10 @@ impl Store for SqliteStore {
     }
 
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError> {
+        self.place.check()?;
+        if let Some(recent) = self.hub.recent(run, after, limit) {
+            return Ok(recent);
+        }
         self.look(move |reader| async move { reader.read(run, after, limit).await }).await
     }
 

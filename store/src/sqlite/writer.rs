@@ -147,6 +147,7 @@ impl Writer {
 
     /// Tells watchers, then those who asked: whoever has an answer finds watchers told.
     fn conclude(&self, work: Work, done: Done) -> Vec<Claimed> {
+        self.hub.keep(work.stored(&done.answers));
         self.hub.moved(done.tails);
         if done.freed {
             self.hub.wake();

@@ -22,7 +22,7 @@ mod walls;
 
 pub use backend::{Backend, Unavailable};
 pub use landlock::landlock_version;
-pub use limits::{CommandLimits, Limit};
+pub use limits::{CommandLimits, Limit, usual_commands_at_once};
 pub use placeholder::is_placeholder;
 pub use protected::PROTECTED;
 

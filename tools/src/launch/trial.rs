@@ -28,6 +28,16 @@ const FOLDERS: [&str; 5] = [
     "/nix/var/nix/profiles/default/bin",
 ];
 
+/// Files that are found in containers.
+const CONTAINERS: [&str; 2] = ["/.dockerenv", "/run/.containerenv"];
+
+/// Settings of the kernel, and the value with which each forbids namespaces to ordinary users.
+const FORBIDDING: [(&str, &str); 3] = [
+    ("/proc/sys/kernel/unprivileged_userns_clone", "0"),
+    ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
+    ("/proc/sys/user/max_user_namespaces", "0"),
+];
+
 /// Folders of which a command sees little or nothing.
 const HIDDEN: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/home", "/root"];
 
@@ -102,6 +112,25 @@ impl Launcher {
         homes.retain(|home| home.parent().is_some());
         homes.dedup();
         homes
+    }
+
+    /// True when an earlier process has found that `backend` works.
+    pub(super) fn is_remembered(&self, backend: Backend) -> bool {
+        let Some(memory) = &self.0.memory else { return false };
+        let bubblewrap = self.bubblewrap().filter(|_| backend == Backend::Bubblewrap);
+        let surroundings = Surroundings::of(bubblewrap.as_deref());
+        surroundings.is_some_and(|surroundings| memory.knows(backend, &surroundings))
+    }
+
+    /// True when bubblewrap is installed and nothing speaks against its working here. Containers
+    /// often forbid what it needs, and some systems forbid it to ordinary users.
+    pub(super) fn is_likely(&self) -> bool {
+        let says = |file: &str, value: &str| {
+            std::fs::read_to_string(file).is_ok_and(|text| text.trim() == value)
+        };
+        let forbidden = CONTAINERS.iter().any(|file| Path::new(file).exists())
+            || FORBIDDING.iter().any(|(file, value)| says(file, value));
+        self.bubblewrap().is_some() && !forbidden
     }
 
     /// Whether a back end works: as it is remembered, or by a trial that is remembered.
