@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod again;
 pub mod agents;
 mod asking;
 pub mod audit;
@@ -15,6 +16,7 @@ pub mod doctor;
 pub mod fake_model;
 mod follow;
 pub mod models;
+mod prompt;
 mod rest;
 pub mod run;
 pub mod runs;
@@ -312,6 +314,7 @@ pub fn spec(
         limits,
         budget,
         mode: options.mode,
+        instructions: options.instructions.clone(),
         reach: options.sandbox,
         network: options.network.clone(),
         permissions,

@@ -220,7 +220,7 @@ async fn a_recording_replaces_a_cassette_and_no_other_file() {
     assert_eq!(std::fs::read_to_string(tape(&world)).unwrap().lines().count(), before - 1);
 
     let exit = world.run(&["run", "--record", "notes.txt", "x"]).await.expect(2);
-    assert!(exit.err.contains("notes.txt exists and is no cassette"), "{}", exit.err);
+    assert!(exit.err.contains("notes.txt exists and is not a cassette"), "{}", exit.err);
     assert_eq!(world.read("notes.txt"), "All is well.");
     let exit = world.run(&["run", "--record", "no/such/folder.jsonl", "x"]).await.expect(2);
     assert!(exit.err.contains("cannot write the cassette no/such/folder.jsonl"), "{}", exit.err);

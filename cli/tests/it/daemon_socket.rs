@@ -30,7 +30,7 @@ async fn whatever_is_said_is_answered_with_one_line() {
     let status = say(&socket, "{\"posse\":1,\"ask\":\"status\"}\n").await;
     assert_eq!(status["status"]["runs"]["queued"], 0);
     for (line, why) in [
-        ("hello\n", "this is no JSON"),
+        ("hello\n", "not valid JSON"),
         ("{\"posse\":2,\"ask\":\"ping\"}\n", "speaks no other form"),
         ("{\"posse\":1,\"ask\":\"dance\"}\n", "does not know this request"),
         ("{\"posse\":1,\"ask\":\"reach\",\"model\":\"nobody/nothing\"}\n", "no vendor `nobody`"),

@@ -174,3 +174,20 @@ async fn a_script_that_cannot_be_played_names_its_line() {
     let exit = world.run(&listen).await.expect(2);
     assert!(exit.err.contains("not a loopback address") && exit.err.contains("hint: "));
 }
+
+#[tokio::test]
+async fn the_files_that_are_read_are_listed() {
+    let world = World::saying("x").await;
+    world.write("posse.toml", "");
+    let user = world.home().join("config/posse/config.toml");
+    let list = world.run(&["config", "path"]).await.expect(0).out;
+    let line = |what: &str| list.lines().find(|line| line.starts_with(what)).unwrap().to_owned();
+    assert!(line("your settings").contains("does not exist"), "{list}");
+    assert!(line("your settings").ends_with(&user.display().to_string()), "{list}");
+    assert!(!line("project settings").contains("does not exist"), "{list}");
+    let json = world.run(&["config", "path", "--json"]).await.expect(0).json();
+    assert_eq!(json[0]["path"], user.display().to_string());
+    let quiet = world.run(&["config", "path", "-q"]).await.expect(0).out;
+    assert_eq!(quiet.lines().next(), Some(user.display().to_string().as_str()));
+    assert!(world.run(&["config"]).await.expect(0).out.contains("database"));
+}
