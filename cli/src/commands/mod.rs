@@ -275,9 +275,14 @@ pub fn folder(cwd: Option<&PathBuf>) -> Result<PathBuf, Failure> {
                 .hint("it may have been removed; go to another, or name one with --cwd")
         })?,
     };
-    folder
+    let shown = folder.display();
+    let real = folder
         .canonicalize()
-        .map_err(|error| Failure::usage(format!("cannot work in {}: {error}", folder.display())))
+        .map_err(|error| Failure::usage(format!("cannot work in {shown}: {error}")))?;
+    match real.is_dir() {
+        true => Ok(real),
+        false => Err(Failure::usage(format!("cannot work in {shown}: it is not a folder"))),
+    }
 }
 
 /// What `options` and the settings ask for.

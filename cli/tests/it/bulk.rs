@@ -63,7 +63,7 @@ async fn a_run_is_paused_from_another_process_and_goes_on_in_a_third() {
     world.run(&["runs", "resume", "--all"]).await.expect(0);
     assert_eq!(rows(&world, &["--status", "paused"]).await.len(), 1);
     let sent = world.run(&["runs", "send", &run, "hurry"]).await.expect(0);
-    assert!(sent.err.contains("it is paused: `posse runs resume"), "{}", sent.err);
+    assert!(sent.err.contains(" is paused: `posse runs resume"), "{}", sent.err);
     let exit = world.run(&["runs", "resume", &run]).await.expect(0);
     assert_eq!(exit.out, "done\n");
     assert_eq!(world.read("ledger"), "once\n");
@@ -132,7 +132,7 @@ async fn many_are_stopped_at_once_when_that_is_meant() {
     assert!(asked.err.contains("2 runs would be cancelled"), "{}", asked.err);
     assert!(asked.err.contains("night two") && asked.err.contains("--yes"), "{}", asked.err);
     let stray = world.run(&["runs", "cancel", "day", "--label", "x"]).await.expect(2);
-    assert!(stray.err.contains("go with --all"), "{}", stray.err);
+    assert!(stray.err.contains("need --all"), "{}", stray.err);
     let bare = world.run(&[&stop[..], &["--yes", "--until", "0.1"]].concat()).await.expect(2);
     assert!(bare.err.contains("is not a valid time"), "{}", bare.err);
     let done = world.run(&[&stop[..], &["--yes"]].concat()).await.expect(0);

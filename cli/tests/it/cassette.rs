@@ -198,7 +198,7 @@ async fn what_is_no_cassette_of_this_version_is_refused() {
         let tape = tape(&world);
         std::fs::write(&tape, text).unwrap();
         let exit = replay(&world, &tape, &["run", "x"]).await.expect(2);
-        assert!(exit.err.contains(reason) && exit.err.contains("record again"), "{}", exit.err);
+        assert!(exit.err.contains(reason) && exit.err.contains("  hint: "), "{}", exit.err);
     };
     check("{\"cassette\":{\"version\":7}}\n", "is a cassette of version 7").await;
     check("", "it is empty").await;
