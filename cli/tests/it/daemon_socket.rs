@@ -89,7 +89,7 @@ async fn a_lock_whose_holder_does_not_listen_is_told_with_its_process() {
     let stop = world.run(&["daemon", "stop"]).await.expect(1);
     assert!(stop.err.contains("`kill -9 4711`"), "{}", stop.err);
     let exit = world.run(&["run", "--background", "x"]).await.expect(0);
-    assert!(exit.err.contains("does not answer now"), "{}", exit.err);
+    assert!(exit.err.contains("the daemon does not answer"), "{}", exit.err);
 }
 
 #[tokio::test]
