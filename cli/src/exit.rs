@@ -83,7 +83,9 @@ impl From<posse::Error> for Failure {
             Error::UnknownAgent { name, known } => {
                 let meant = nearest(name.as_str(), known.iter().map(String::as_str));
                 Failure::usage(message).hint(match meant {
-                    Some(meant) => format!("did you mean `{meant}`? `posse agents list` lists them"),
+                    Some(meant) => {
+                        format!("did you mean `{meant}`? `posse agents list` lists them")
+                    }
                     None => "`posse agents list` shows where each comes from".to_owned(),
                 })
             }

@@ -196,8 +196,14 @@ async fn the_files_that_are_read_are_listed() {
 async fn a_mistake_in_a_settings_file_is_named() {
     let world = World::saying("x").await;
     for (text, says) in [
-        ("[limits]\ntime = \"10 minutes\"\n", "`time` in the limits: `10 minutes` is not a duration"),
-        ("anthropic_api_key = \"sk-1\"\n", "keys come from the environment. Set ANTHROPIC_API_KEY there"),
+        (
+            "[limits]\ntime = \"10 minutes\"\n",
+            "`time` in the limits: `10 minutes` is not a duration",
+        ),
+        (
+            "anthropic_api_key = \"sk-1\"\n",
+            "keys come from the environment. Set ANTHROPIC_API_KEY there",
+        ),
     ] {
         let path = user_file(&world, text);
         let exit = world.run(&["config"]).await.expect(2);
@@ -211,7 +217,7 @@ async fn a_mistake_in_a_settings_file_is_named() {
 async fn an_address_in_use_is_named_once() {
     let world = World::saying("x").await;
     let taken = world.fake.url().trim_start_matches("http://").to_owned();
-    world.write("script.toml", "[[rules]]\nreply = { text = \"x\" }\n");
+    world.write("script.toml", "[[rule]]\n[[rule.reply]]\ntext = \"x\"\n");
     let exit = world.run(&["fake-model", "--script", "script.toml", "--listen", &taken]).await;
     assert_eq!(exit.code, Some(2), "{exit:?}");
     assert_eq!(exit.err.matches("cannot listen on").count(), 1, "{}", exit.err);

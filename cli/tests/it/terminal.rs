@@ -136,7 +136,7 @@ async fn without_a_prompt_on_a_terminal_it_says_what_to_type() {
     let Some(terminal) = Terminal::open(&world, 80, 24).await else { return };
     terminal.enter("posse run; echo code $?").await;
     let screen = terminal.shows("code 2").await;
-    assert!(screen.contains("error: there is nothing to do\n  hint: say what to do: posse run \""));
+    assert!(screen.contains("error: there is no task\n  hint: name the task: posse run \""));
 }
 
 #[tokio::test]

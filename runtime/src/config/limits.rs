@@ -88,7 +88,8 @@ impl FileLimits {
             cost => cost.map(Usd::from_dollars),
         };
         let at = |key: &'static str| move |why: String| format!("`{key}` in the limits: {why}");
-        let wall_ms = self.time.map(|time| parse_duration(&time)).transpose().map_err(at("time"))?;
+        let wall_ms =
+            self.time.map(|time| parse_duration(&time)).transpose().map_err(at("time"))?;
         let written_bytes =
             self.written.map(|size| parse_size(&size)).transpose().map_err(at("written"))?;
         Ok(Limits {
