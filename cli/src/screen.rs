@@ -24,7 +24,7 @@ use children::{Children, Manner};
 use foot::Foot;
 use line::Look;
 use posse::protocol::{
-    Delta, Event, Message, Outcome, Record, Sender, ToolCall, ToolFinished, ToolPending,
+    Delta, Event, Message, Outcome, Purpose, Record, Sender, ToolCall, ToolFinished, ToolPending,
 };
 use posse::{RunId, RunRow, Update};
 use provider::Provider;
@@ -41,6 +41,8 @@ pub enum Volume {
     Usual,
     /// Nothing.
     Quiet,
+    /// Not even results.
+    Silent,
 }
 
 pub struct Screen {
@@ -76,7 +78,11 @@ impl Screen {
             volume,
             paint: Paint { on: err && !environment.no_color },
             manner: if live { Manner::Live } else { Manner::Plain },
-            speech: Speech::new(if out && usual { Voice::Live } else { Voice::AtTheEnd }),
+            speech: Speech::new(match volume {
+                Volume::Usual if out => Voice::Live,
+                Volume::Usual | Volume::Quiet => Voice::AtTheEnd,
+                Volume::Silent => Voice::Silent,
+            }),
             mid_line: false,
             status: None,
             foot: Foot::default(),
@@ -191,7 +197,13 @@ impl Screen {
                 let line = self.provider.started(record.run, started);
                 self.remark(&line);
             }
-            Event::ModelCalled(_) => self.set_status("waiting for the model"),
+            Event::ModelCalled(called) => {
+                // The turn before ended in an answer, and the run goes on.
+                if called.purpose == Purpose::Turn {
+                    self.say_answer();
+                }
+                self.set_status("waiting for the model");
+            }
             Event::ModelReplied(replied) => {
                 self.provider.answered();
                 self.replied(&replied.message);
@@ -217,9 +229,12 @@ impl Screen {
             }
             Event::MessageReceived(received) => match &received.from {
                 Sender::LimitNear(limit) => {
-                    self.remark(&format!("◇ told that it nears its limit of {limit}"));
+                    self.remark(&format!("◇ warned the agent that it nears its limit of {limit}"));
                 }
-                Sender::Misfit => self.remark("◇ told that its answer does not fit the schema"),
+                Sender::Misfit => {
+                    self.speech.take_back();
+                    self.remark("◇ asked the agent again: its answer does not match the schema");
+                }
                 // What became of it stands in the tree.
                 Sender::User | Sender::Run(_) | Sender::Child(_) => {}
             },
@@ -309,6 +324,15 @@ impl Screen {
         self.mid_line = !text.ends_with('\n');
     }
 
+    /// Shows the last answer, if it has not been shown.
+    fn say_answer(&mut self) {
+        if let Some(text) = self.speech.unshown_answer().map(clean) {
+            self.pause();
+            // What cannot be shown now is in the log.
+            let _ = print::line(text);
+        }
+    }
+
     fn end_line(&mut self) {
         if std::mem::take(&mut self.mid_line) {
             let _ = print::piece("\n");
@@ -333,7 +357,7 @@ impl Screen {
     }
 
     fn print(&mut self, lines: &str) {
-        if self.volume == Volume::Quiet {
+        if self.volume != Volume::Usual {
             return;
         }
         self.end_line();
@@ -416,7 +440,7 @@ impl Screen {
         if !shown && !outcome.text().is_empty() {
             print::line(clean(outcome.text()))?;
         }
-        if self.volume == Volume::Quiet {
+        if self.volume != Volume::Usual {
             if !outcome.is_completed() {
                 print::note(clean_line(&outcome.to_string(), 600));
             }

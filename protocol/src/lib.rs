@@ -42,7 +42,7 @@ pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 pub use outcome::{Outcome, Status};
 pub use permission::{Mode, Network, Permissions, Profile, host_name};
 pub use skill::{SkillOffer, SkillRules};
-pub use spec::{AgentSpec, Cleanup, Effort, ROLES, RunSpec, ToolRules};
+pub use spec::{AgentSpec, Cleanup, Effort, Instructions, ROLES, RunSpec, ToolRules};
 pub use subagents::{NameRules, SubagentRules};
 pub use tool::{Effect, Schema, ToolOutput, ToolSpec};
 pub use usage::{Price, Usage, Usd};

@@ -65,6 +65,7 @@ impl Runtime {
         let agents = self.agents_in(&spec.workspace);
         let given = above.and_then(|above| above.given(&spec.agent));
         let rules = above.map(|above| self.rules(&above.started.agent));
+        agent.instructions = spec.instructions.applied(std::mem::take(&mut agent.instructions));
         teach(&mut agent, &grant.skills)?;
         agent.effort = spec.effort.or(agent.effort).or(config.effort);
         agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());

@@ -194,8 +194,22 @@ pub async fn give(
     Ok(())
 }
 
-/// A question, whole, for a person.
+/// A question, whole, and the keys that answer it.
 pub fn put(question: &Question, settings: Option<String>) -> String {
+    let mut text = describe(question);
+    text.push_str("\n  [y] once   [n] no, [n why] no and say why");
+    if let Some(rule) = &question.asked.rule {
+        let rule = exact(rule);
+        text.push_str(&format!("\n  [r] for this run: {rule}"));
+        if let Some(settings) = settings {
+            text.push_str(&format!("\n  [a] always: {rule}, written to {settings}"));
+        }
+    }
+    text
+}
+
+/// A question, whole, for a person.
+pub fn describe(question: &Question) -> String {
     let Question { run, agent, depth, asked, .. } = question;
     let mut text = format!(
         "? {agent} (run {}, depth {depth}) wants to call {}",
@@ -210,16 +224,20 @@ pub fn put(question: &Question, settings: Option<String>) -> String {
     if !asked.shown.is_ascii() {
         text.push_str("\n  ! it has characters outside ASCII: look closely");
     }
-    text.push_str(&format!("\n  asked because of {}", clean_line(&asked.by, 200)));
-    text.push_str("\n  [y] once   [n] no, [n why] no and say why");
-    if let Some(rule) = &asked.rule {
-        let rule = exact(rule);
-        text.push_str(&format!("\n  [r] for this run: {rule}"));
-        if let Some(settings) = settings {
-            text.push_str(&format!("\n  [a] always: {rule}, written to {settings}"));
+    text.push_str(&format!("\n  {}", clean_line(&required_by(&asked.by), 200)));
+    text
+}
+
+/// Why a person has to answer.
+fn required_by(by: &str) -> String {
+    match by.strip_prefix("the mode ") {
+        None => format!("approval required by {by}"),
+        Some(rest) => {
+            let (mode, why) = rest.split_once("; ").unwrap_or((rest, ""));
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            format!("mode `{mode}` requires approval{why}")
         }
     }
-    text
 }
 
 /// What a line says about `question`.

@@ -141,8 +141,11 @@ pub struct Viewer {
 
 impl Viewer {
     pub fn new(common: &Common, form: Form) -> Result<Self, Failure> {
-        let quiet = common.global.quiet || form != Form::Screen;
-        let volume = if quiet { Volume::Quiet } else { Volume::Usual };
+        let volume = match (form, common.global.quiet) {
+            (Form::Json | Form::StreamJson, _) => Volume::Silent,
+            (Form::Screen, true) => Volume::Quiet,
+            (Form::Screen, false) => Volume::Usual,
+        };
         let screen = Screen::new(volume, &common.environment);
         let asker = Asker::at_terminal(common).filter(|_| form == Form::Screen);
         Ok(Viewer { form, screen, signals: Signals::listen()?, asker })

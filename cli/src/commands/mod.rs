@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod again;
 pub mod agents;
 mod asking;
 pub mod audit;
@@ -15,6 +16,7 @@ pub mod doctor;
 pub mod fake_model;
 mod follow;
 pub mod models;
+mod prompt;
 mod rest;
 pub mod run;
 pub mod runs;
@@ -275,9 +277,14 @@ pub fn folder(cwd: Option<&PathBuf>) -> Result<PathBuf, Failure> {
                 .hint("it may have been removed; go to another, or name one with --cwd")
         })?,
     };
-    folder
+    let shown = folder.display();
+    let real = folder
         .canonicalize()
-        .map_err(|error| Failure::usage(format!("cannot work in {}: {error}", folder.display())))
+        .map_err(|error| Failure::usage(format!("cannot work in {shown}: {error}")))?;
+    match real.is_dir() {
+        true => Ok(real),
+        false => Err(Failure::usage(format!("cannot work in {shown}: it is not a folder"))),
+    }
 }
 
 /// What `options` and the settings ask for.
@@ -314,6 +321,7 @@ pub fn spec(
         limits,
         budget,
         mode: options.mode,
+        instructions: options.instructions.clone(),
         reach: options.sandbox,
         network: options.network.clone(),
         permissions,

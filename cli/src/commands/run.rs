@@ -3,9 +3,10 @@
 use super::asking::{first_asked, waits_for_answer};
 use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
+use super::prompt::prompt;
 use super::rest::{busy_below, has_work, heads, rested};
 use super::runs::resume::paused;
-use super::{Common, background, folder, reason, spec};
+use super::{Common, again, background, folder, reason, spec};
 use crate::args::RunOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
@@ -14,11 +15,8 @@ use posse::config::{AutoResume, Config};
 use posse::store::{Filter, Unfinished};
 use posse::{Begun, RunId, RunRow, RunSpec, Runtime, Status};
 use serde_json::Value;
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// The largest prompt that is read.
-const MAX_PROMPT: u64 = 4 << 20;
 
 /// What a command line asks for.
 pub struct Asked {
@@ -46,6 +44,9 @@ impl Asked {
 }
 
 pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failure> {
+    if let Some(earlier) = options.earlier() {
+        return again::run(&common, &options, &earlier).await;
+    }
     if options.background {
         return background::run(&common, &options).await;
     }
@@ -250,26 +251,6 @@ pub async fn wait_for_below(
     }
 }
 
-fn prompt(options: &RunOptions) -> Result<String, Failure> {
-    let piped = !std::io::stdin().is_terminal();
-    let text = match (&options.prompt, &options.prompt_file) {
-        (Some(text), _) if text != "-" => text.clone(),
-        (_, Some(path)) => {
-            let file = std::fs::File::open(path);
-            let file =
-                file.map_err(|e| Failure::usage(format!("cannot read {}: {e}", path.display())))?;
-            read_prompt(file, &path.display().to_string())?
-        }
-        (Some(_), None) => read_prompt(std::io::stdin(), "standard input")?,
-        (None, None) if piped => read_prompt(std::io::stdin(), "standard input")?,
-        (None, None) => return Err(Failure::usage("there is nothing to do").hint(SAY)),
-    };
-    if text.trim().is_empty() {
-        return Err(Failure::usage("the prompt is empty").hint(SAY));
-    }
-    Ok(text)
-}
-
 /// The largest schema that is read.
 const MAX_SCHEMA: u64 = 1 << 20;
 
@@ -277,8 +258,8 @@ const MAX_SCHEMA: u64 = 1 << 20;
 fn schema(path: &Path) -> Result<Value, Failure> {
     let name = path.display();
     let wrong = |reason: String| {
-        Failure::usage(format!("{name} is no JSON Schema: {reason}"))
-            .hint("it holds an object such as {\"type\": \"object\", \"properties\": {…}}")
+        Failure::usage(format!("{name} is not a JSON Schema: {reason}"))
+            .hint("it must hold an object such as {\"type\": \"object\", \"properties\": {…}}")
     };
     let file = std::fs::File::open(path)
         .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
@@ -294,19 +275,4 @@ fn schema(path: &Path) -> Result<Value, Failure> {
         Ok(_) => Err(wrong("it is not an object".to_owned())),
         Err(error) => Err(wrong(error.to_string())),
     }
-}
-
-const SAY: &str = "say what to do: posse run \"what does this project do?\"";
-
-fn read_prompt(from: impl Read, name: &str) -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    from.take(MAX_PROMPT + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
-    if bytes.len() as u64 > MAX_PROMPT {
-        return Err(Failure::usage(format!("the prompt in {name} is larger than 4 MiB"))
-            .hint("put it into a file in the folder, and name that file in the prompt"));
-    }
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("the prompt in {name} is not valid UTF-8")))
 }

@@ -57,7 +57,7 @@ impl Provider {
     pub fn failed(&mut self, failed: &ModelFailed) -> Option<String> {
         let remedy = failed.remedy.as_ref()?;
         let why = match self.trouble == failed.reason {
-            true => "the same again".to_owned(),
+            true => "still the same".to_owned(),
             false => clean_line(&failed.reason, 300),
         };
         self.trouble.clone_from(&failed.reason);

@@ -46,7 +46,7 @@ async fn a_run_is_resumed_from_within_a_chat_and_the_chat_goes_on() {
     assert_eq!(exit.out, "more: and now?\nhm\n");
     for part in [
         "has nothing to do\n",
-        "no run fits `nobody`",
+        "no run matches `nobody`",
         "it is used like this: /resume RUN [TEXT]",
         "that is this session",
     ] {

@@ -136,5 +136,19 @@ async fn without_a_prompt_on_a_terminal_it_says_what_to_type() {
     let Some(terminal) = Terminal::open(&world, 80, 24).await else { return };
     terminal.enter("posse run; echo code $?").await;
     let screen = terminal.shows("code 2").await;
-    assert!(screen.contains("error: there is nothing to do\n  hint: say what to do: posse run \""));
+    assert!(screen.contains("error: there is no task\n  hint: name the task: posse run \""));
+}
+
+#[tokio::test]
+async fn a_terminal_that_nobody_names_gets_no_colours() {
+    let world = World::saying("x").await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse models sonnet; echo done").await;
+    terminal.shows("\ndone").await;
+    assert!(terminal.coloured().await.contains("\u{1b}[32m●"));
+    let posse = env!("CARGO_BIN_EXE_posse");
+    terminal.enter(&format!("clear; env -u TERM {posse} models sonnet; echo over")).await;
+    terminal.shows("\nover").await;
+    let screen = terminal.coloured().await;
+    assert!(screen.contains('●') && !screen.contains("\u{1b}["), "{screen:?}");
 }

@@ -79,6 +79,11 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"]).await.trim_end().to_owned()
     }
 
+    /// What the terminal shows, with the sequences that colour it.
+    pub async fn coloured(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-e"]).await
+    }
+
     /// Waits until the terminal shows this.
     pub async fn shows(&self, part: &str) -> String {
         let mut screen = String::new();

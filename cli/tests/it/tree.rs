@@ -138,14 +138,14 @@ async fn lists_show_roots_with_how_many_stand_below() {
     world.run(&["run", "lead them"]).await.expect(0);
     let run = world.only_run().await;
     let list = world.run(&["runs", "list"]).await.expect(0).out;
-    assert!(list.ends_with("  lead them (+3)\n") && list.lines().count() == 1, "{list}");
+    assert!(list.ends_with("  lead them (+3)\n") && list.lines().count() == 2, "{list}");
     assert_eq!(world.list().await[0]["below"], 3);
     let all = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
     let depths: Vec<u64> =
         all.as_array().unwrap().iter().map(|run| run["depth"].as_u64().unwrap()).collect();
     assert_eq!(depths, [1, 1, 1, 0]);
     let children = world.run(&["runs", "list", "--children-of", &run]).await.expect(0).out;
-    assert_eq!(children.lines().count(), 3, "{children}");
+    assert_eq!(children.lines().count(), 4, "a heading and three: {children}");
     assert!(children.contains("  failed  ") && children.contains("  plan  "), "{children}");
     world.run(&["runs", "list", "--all", "--children-of", &run]).await.expect(2);
 }

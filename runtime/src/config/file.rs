@@ -155,10 +155,24 @@ pub(super) fn read(path: &Path) -> Result<Option<(File, String)>, ConfigError> {
         Ok(file) => Ok(Some((file, text))),
         Err(error) => {
             // It quotes the line at fault, which may hold the secret of a webhook.
-            let reason = blotted(error.to_string().trim_end());
+            let reason = match key_of_a_vendor(error.message()) {
+                Some(reason) => reason,
+                None => blotted(error.to_string().trim_end()),
+            };
             Err(ConfigError::Invalid { path: path.to_owned(), reason })
         }
     }
+}
+
+/// Says where keys belong, if `message` is about a setting that was to hold one.
+fn key_of_a_vendor(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once("unknown field `")?;
+    let (field, _) = rest.split_once('`')?;
+    let name = field.to_ascii_uppercase();
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    (is_name && (name.ends_with("API_KEY") || name.ends_with("_TOKEN"))).then(|| {
+        format!("`{field}` is not a setting: keys come from the environment. Set {name} there")
+    })
 }
 
 /// Reads a text or a list of them. An empty list is refused: it would say nothing.

@@ -345,14 +345,15 @@ pub(super) async fn a_run_is_found_by_a_part_of_its_id(subject: &dyn Subject) ->
     let runs = create_many(&*store, "/w", 30).await?;
     for run in &runs {
         let id = run.to_string();
-        for part in [&id[..], &id[..25], &id[14..], &id[20..], &id[22..]] {
-            let expected: Vec<RunId> = runs
-                .iter()
-                .rev()
-                .map(RunId::to_string)
-                .filter(|id| id.starts_with(part) || id.ends_with(part))
-                .filter_map(|id| id.parse().ok())
-                .collect();
+        let whole = [&id[..], &id[..25], &id[14..], &id[20..], &id[22..]];
+        let pieces = [&id[18..22], &id[19..24], &id[20..25]];
+        for part in whole.into_iter().chain(pieces) {
+            let at_an_end = |id: &String| id.starts_with(part) || id.ends_with(part);
+            let texts: Vec<String> = runs.iter().rev().map(RunId::to_string).collect();
+            let some_do = texts.iter().any(at_an_end);
+            let fits = |id: &&String| at_an_end(id) || (!some_do && id[18..].contains(part));
+            let expected: Vec<RunId> =
+                texts.iter().filter(fits).filter_map(|id| id.parse().ok()).collect();
             let found = ids(&store.find(part).await?);
             ensure!(found == expected, "`{part}` finds {found:?} in place of {expected:?}");
         }

@@ -162,7 +162,7 @@ impl Reader {
         Ok(as_they_stand(&rows, &living))
     }
 
-    /// The runs whose ids begin or end with `part`, the newest first.
+    /// The runs whose ids begin or end with `part`, or else hold it near their end, the newest first.
     pub(super) async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
         let Some(ending) = part.len().checked_sub(ENDING).and_then(|at| part.get(at..)) else {
             return Ok(Vec::new());
@@ -176,7 +176,11 @@ impl Reader {
         found.extend(ends.into_iter().filter(|row| row.id.to_string().ends_with(part)));
         found.sort_by_key(|row| std::cmp::Reverse(row.id));
         found.dedup_by_key(|row| row.id);
-        Ok(found)
+        if !found.is_empty() || !part.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Ok(found);
+        }
+        let holds = sqlx::query(AssertSqlSafe(bare(&sql::runs_by_piece())));
+        self.standing(holds.bind(format!("%{part}%")).bind(FOUND)).await
     }
 
     /// The runs of which something is to be put away.
