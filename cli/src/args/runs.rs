@@ -69,8 +69,8 @@ pub enum RunsVerb {
         run: Option<String>,
         /// What to say to it; needed when it has ended
         text: Option<String>,
-        /// Go on with every unfinished run that the options below select; with paused ones only if
-        /// `--status paused` says so
+        /// Go on with every unfinished run that the options below select; with paused and interrupted
+        /// ones only if `--status paused,interrupted` says so
         #[arg(long, conflicts_with_all = ["run", "text", "alone"])]
         all: bool,
         /// Of a paused run: those below it stay paused

@@ -2,8 +2,8 @@
 
 use super::super::Common;
 use super::super::asking::{first_asked, waits_for_answer};
-use super::super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
-use super::super::rest::{heads, is_open, rested};
+use super::super::follow::{Followed, Followee, Form, Until, Viewer};
+use super::super::rest::{at_rest, heads, is_open, rested};
 use super::super::run::wait_for_below;
 use super::targets;
 use crate::args::Filters;
@@ -11,6 +11,7 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::Family;
 use crate::print;
+use crate::view;
 use posse::store::{Kin, Unfinished};
 use posse::{Extent, RunRow, Runtime, Status};
 use serde_json::json;
@@ -47,8 +48,7 @@ pub async fn one(
         }
         Followed::Rests(row) => rests(runtime, &row, &mut viewer).await?,
         Followed::Signal(signal) => {
-            viewer.shut_down(runtime, signal).await;
-            return Err(interrupted(&followee.run, signal));
+            return Err(viewer.shut_down(runtime, &followee.run, signal).await);
         }
     };
     tell_who_waits(runtime, &row, &mut viewer).await?;
@@ -92,19 +92,8 @@ async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<C
         return Ok(Code::Done);
     }
     viewer.screen.end_turn()?;
-    let short = row.id.short();
-    if row.paused {
-        viewer.screen.remark(&paused(row));
-        return Ok(Code::Interrupted);
-    }
-    viewer.screen.remark(&format!("run {short} waits; `posse chat --resume {short}` goes on"));
-    Ok(Code::Done)
-}
-
-/// What is told of a run that somebody has paused.
-pub fn paused(row: &RunRow) -> String {
-    let short = row.id.short();
-    format!("run {short} is paused; `posse runs resume {short}` goes on")
+    viewer.screen.remark(&at_rest(row));
+    Ok(if row.paused { Code::Interrupted } else { Code::Done })
 }
 
 /// Refuses to resume what cannot go on as it is. What waits for an answer goes on where `viewer` can
@@ -153,8 +142,8 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     let mut filter = targets::filter(runtime, filters, Kin::All).await?;
     filter.unfinished = Unfinished::Only;
     let mut rows = targets::all(runtime, filter).await?;
-    // Who was paused stays so, unless it is those who are asked for.
-    if filters.status.contains(&Status::Paused) {
+    // Who was paused or interrupted stays so, unless it is those who are asked for.
+    if filters.status.iter().any(|it| matches!(it, Status::Paused | Status::Interrupted)) {
         for row in rows.iter().filter(|row| row.paused) {
             match runtime.unpause(row.id, "the user", Extent::Alone).await {
                 Ok(_) | Err(posse::Error::NotNow { .. }) => {}
@@ -163,6 +152,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
         }
         rows.retain(is_open);
     } else {
+        tell_who_stays(common, &rows);
         rows.retain(|row| row.runnable && !row.paused && is_open(row));
     }
     let mut viewer = Viewer::new(common, Form::Json)?;
@@ -182,9 +172,8 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     for handle in resumed {
         let row = tokio::select! {
             rested = rested(runtime, handle.id()) => rested?,
-            signal = viewer.signals.next() => {
-                viewer.shut_down(runtime, signal).await;
-                return Err(interrupted(&handle, signal));
+            signal = viewer.signal() => {
+                return Err(viewer.shut_down(runtime, &handle, signal).await);
             }
         };
         if row.outcome.as_deref().is_some_and(|outcome| outcome != "completed") {
@@ -194,6 +183,17 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     }
     viewer.close(runtime).await;
     Ok(code)
+}
+
+/// Tells that those stay as they are that a person has interrupted.
+fn tell_who_stays(common: &Common, rows: &[RunRow]) {
+    let stay = rows.iter().filter(|row| row.status == Status::Interrupted).count() as u64;
+    if stay > 0 && !common.global.quiet && !common.global.json {
+        let runs = view::count(stay, "interrupted run");
+        print::note(format!(
+            "not resumed: {runs}; `posse runs resume --all --status interrupted` resumes those"
+        ));
+    }
 }
 
 /// Tells how a run stands now that it rests.

@@ -61,8 +61,9 @@ fn tell(common: &Common, row: &RunRow, later: bool, has_daemon: bool) -> Result<
     print::note(match row.status {
         Status::Running if later => format!("run {short} reads it when its present turn is over"),
         Status::Running => format!("run {short} reads it before its next step"),
-        Status::Paused => {
-            format!("kept for run {short}; it is paused: `posse runs resume {short}` goes on")
+        Status::Paused | Status::Interrupted => {
+            let word = row.status;
+            format!("kept for run {short}; it is {word}: `posse runs resume {short}` goes on")
         }
         _ if has_daemon => format!("the daemon goes on with run {short}"),
         _ => format!(
