@@ -223,11 +223,11 @@ impl Workbench {
         stop: &CancellationToken,
     ) -> Left {
         let run = assignment.run;
-        let hooks = self.hooks.clone();
+        let (hooks, feed) = (self.hooks.clone(), self.feed.clone());
         let mut stall = Stall::new(store.clone(), run, self.stall_after);
         let pulse = stall.pulse().clone();
         let mut journal =
-            RunJournal::new(store.clone(), run, assignment.epoch, stopping, hooks, pulse);
+            RunJournal::new(store.clone(), run, assignment.epoch, stopping, hooks, pulse, feed);
         let mut first = None;
         if assignment.birth.is_none() {
             fail::fail_point!("run.taken_up");
@@ -236,7 +236,6 @@ impl Workbench {
             first = birth.events.first().cloned();
             journal = journal.with_birth(birth);
         }
-        let mut held = None;
         loop {
             let pulse = stall.pulse().clone();
             let next = {
@@ -255,12 +254,7 @@ impl Workbench {
                 Ok(Next::Again) => {}
                 // The store cannot be used now; the run is paused until it can, or until shutdown.
                 Ok(Next::Later(why)) => {
-                    let last = *store.watch(run).borrow();
-                    // Once, until something is stored again.
-                    if let Some(reason) = why.filter(|_| held != Some(last)) {
-                        held = Some(last);
-                        self.feed.send(run, last, Delta::Held { reason });
-                    }
+                    why.iter().for_each(|why| journal.tell_held(why));
                     tokio::select! {
                         () = tokio::time::sleep(STORE_RETRY) => {}
                         () = stop.cancelled() => return Left::AtRest,
@@ -335,7 +329,7 @@ impl Workbench {
                 }
                 match released {
                     Err(StoreError::Moved { .. }) => Next::Again,
-                    Err(error @ (StoreError::Unusable { .. } | StoreError::Full)) => {
+                    Err(error @ StoreError::Unusable { .. }) => {
                         Next::Later(Some(error.to_string()))
                     }
                     _ => Next::Leave(Left::AtRest),
