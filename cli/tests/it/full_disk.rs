@@ -14,7 +14,8 @@ async fn on_a_small_disk(world: &World, script: &str) -> Option<Exit> {
     let script = format!(
         "disk={disk}
         mount -t tmpfs -o size=8m tmpfs $disk || exit 99
-        posse() {{ {binary} --db $disk/posse.db \"$@\"; }}
+        # Should the test be broken off, nothing stays.
+        posse() {{ timeout 50 {binary} --db $disk/posse.db \"$@\"; }}
         fill() {{ cat /dev/zero > $disk/filler 2>/dev/null; }}
         {script}"
     );

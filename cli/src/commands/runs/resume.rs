@@ -25,12 +25,9 @@ pub async fn one(
 ) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
     let family = Family::of(runtime, &row).await?;
-    let held = is_held(&family, &row, extent);
     let form = if common.global.json { Form::Json } else { Form::Screen };
     let mut viewer = Viewer::new(common, form)?;
-    if !held {
-        check(runtime, &family, &row, text.as_deref(), &viewer).await?;
-    }
+    let held = check(runtime, &family, &row, text.as_deref(), extent, &viewer).await?;
     runtime.check_model(&row.model)?;
     let recalled = viewer.recall(runtime, &row).await?;
     if let Some(text) = text {
@@ -57,7 +54,7 @@ pub async fn one(
 }
 
 /// Whether somebody asked `row` to pause, or, if they are meant too, those below it.
-pub fn is_held(family: &Family, row: &RunRow, extent: Extent) -> bool {
+fn is_held(family: &Family, row: &RunRow, extent: Extent) -> bool {
     let is_held = |row: &RunRow| row.paused && row.outcome.is_none();
     let below = || family.below(row.id).into_iter().any(is_held);
     is_held(row) || (extent == Extent::Subtree && below())
@@ -97,24 +94,40 @@ async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<C
 }
 
 /// Refuses to resume what cannot go on as it is. What waits for an answer goes on where `viewer` can
-/// ask for it.
+/// ask for it. Returns whether somebody has paused or interrupted it, as far as `extent` goes.
 pub async fn check(
     runtime: &Runtime,
     family: &Family,
     row: &RunRow,
     text: Option<&str>,
+    extent: Extent,
     viewer: &Viewer,
-) -> Result<(), Failure> {
-    let standing = family.standing(row);
-    if standing == Status::Waiting && text.is_none() {
-        let rows = std::iter::once(row).chain(family.below(row.id));
-        match first_asked(runtime, rows).await? {
-            Some(_) if viewer.can_ask() => return Ok(()),
-            Some(question) => return Err(waits_for_answer(row.id, &question)),
-            None => {}
-        }
+) -> Result<bool, Failure> {
+    let (held, standing) = (is_held(family, row, extent), family.standing(row));
+    let asks = (held || standing == Status::Waiting)
+        && text.is_none()
+        && asks_alone(runtime, family, row, viewer).await?;
+    if !held && !asks {
+        refuse(row, standing, text)?;
     }
-    refuse(row, standing, text)
+    Ok(held)
+}
+
+/// True when all that `row` and those below it could do is to ask. Refused where nobody can be asked.
+async fn asks_alone(
+    runtime: &Runtime,
+    family: &Family,
+    row: &RunRow,
+    viewer: &Viewer,
+) -> Result<bool, Failure> {
+    let rows = || std::iter::once(row).chain(family.below(row.id));
+    if rows().any(|row| is_open(row) && row.runnable) {
+        return Ok(false);
+    }
+    match first_asked(runtime, rows()).await? {
+        Some(question) if !viewer.can_ask() => Err(waits_for_answer(row.id, &question)),
+        asked => Ok(asked.is_some()),
+    }
 }
 
 fn refuse(row: &RunRow, standing: Status, text: Option<&str>) -> Result<(), Failure> {
