@@ -211,7 +211,8 @@ impl<'a> Shift<'a> {
         let waited = Duration::from_millis(phase.waited_ms);
         let trouble = Trouble { run: self.agent.run, retries: phase.retries, waited };
         if let Some(wait) = self.agent.patience.wait_after(error, trouble) {
-            return Some(Remedy::retry(wait.as_millis() as u64));
+            let of = self.agent.patience.retries_after(error);
+            return Some(Remedy::retry_of(wait.as_millis() as u64, phase.retries + 1, of));
         }
         if matches!(error, ModelError::Cancelled | ModelError::ContextOverflow { .. }) {
             return None;

@@ -77,9 +77,9 @@ impl From<posse::Error> for Failure {
         use posse::Error;
         let message = error.to_string();
         match error {
-            Error::Model(posse::ResolveError::MissingKey { .. }) => {
-                Failure::usage(message).hint(NO_MODEL)
-            }
+            Error::Model(
+                posse::ResolveError::MissingKey { .. } | posse::ResolveError::NoneUsable { .. },
+            ) => Failure::usage(message).hint(NO_MODEL),
             Error::UnknownAgent { name, known } => {
                 let meant = nearest(name.as_str(), known.iter().map(String::as_str));
                 Failure::usage(message).hint(match meant {

@@ -105,7 +105,7 @@ impl Family {
         }
         let below = self.below(row.id);
         let is_there = |wanted: &Status| below.iter().any(|row| row.status == *wanted);
-        let liveliest = [Status::Running, Status::Interrupted, Status::Queued];
+        let liveliest = [Status::Running, Status::Crashed, Status::Queued];
         liveliest.into_iter().find(is_there).unwrap_or(row.status)
     }
 }

@@ -63,6 +63,8 @@ pub struct Screen {
     worktree: Worktree,
     spending: Spending,
     children: Option<Children>,
+    /// The run waits because its log cannot be written.
+    held: bool,
 }
 
 /// How long a line may be that goes to no terminal.
@@ -93,6 +95,7 @@ impl Screen {
             worktree: Worktree::default(),
             spending: Spending::default(),
             children: None,
+            held: false,
         }
     }
 
@@ -178,6 +181,11 @@ impl Screen {
                 let on = clean_line(on, 64);
                 self.set_status(&format!("waiting for {on}: {ahead} before it"));
             }
+            Delta::Held { reason } => {
+                self.held = true;
+                self.note(&self.paint.yellow(&format!("◇ {}", clean_line(reason, 400))));
+                self.set_status("waits until it can be stored");
+            }
             Delta::ToolProgress { call, text } => {
                 if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
                     let call = self.calls.iter().find(|known| known.id == *call);
@@ -189,6 +197,9 @@ impl Screen {
     }
 
     fn event(&mut self, record: &Record) {
+        if std::mem::take(&mut self.held) {
+            self.remark("◇ it can be stored again; going on");
+        }
         self.spending.observe(&record.event);
         self.worktree.observe(&record.event);
         let todos = self.todos.observe(&record.event);
@@ -242,7 +253,11 @@ impl Screen {
                 self.remark(&format!("◇ {} asked it to stop", clean_line(&request.by, 60)));
             }
             Event::Paused(paused) => {
-                self.remark(&format!("◇ {} asked it to pause", clean_line(&paused.by, 60)));
+                let by = clean_line(&paused.by, 60);
+                self.remark(&match paused.interrupted {
+                    true => format!("◇ {by} interrupted it"),
+                    false => format!("◇ {by} asked it to pause"),
+                });
             }
             Event::Resumed(resumed) => {
                 self.remark(&format!("◇ {} asked it to go on", clean_line(&resumed.by, 60)));
@@ -336,6 +351,14 @@ impl Screen {
     fn end_line(&mut self) {
         if std::mem::take(&mut self.mid_line) {
             let _ = print::piece("\n");
+        }
+    }
+
+    /// Begins a new line behind the `^C` that a terminal shows, unless what stands there is taken
+    /// away or ended anyway.
+    pub fn leave_line(&mut self) {
+        if std::io::stderr().is_terminal() && !self.mid_line && !self.foot.stands() {
+            print::note_piece("\n");
         }
     }
 

@@ -304,6 +304,10 @@ pub struct CancelRequested {
 pub struct Paused {
     /// Who, in words for people.
     pub by: String,
+    /// A person interrupted the process that worked on the run (Ctrl-C), rather than asked for a
+    /// pause.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -478,6 +482,7 @@ mod tests {
             "announce":"steer","inherited":true,"kept":true}},"message":{"role":"user","parts":[]},"later":true}"#,
         r#"{"type":"time_passed","worked_ms":1,"quiet":true}"#,
         r#"{"type":"paused","by":"me"}"#,
+        r#"{"type":"paused","by":"me","interrupted":true}"#,
         r#"{"type":"resumed","by":"me"}"#,
     ];
 

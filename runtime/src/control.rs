@@ -12,6 +12,7 @@ use futures_util::future::try_join_all;
 use posse_protocol::{CancelRequested, CancelScope, Event, Extra, Paused, Resumed, RunId, Status};
 use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use serde::Serialize;
+use std::collections::HashSet;
 
 /// Requests that are stored beside each other: one commit takes many.
 pub(crate) const SIDE_BY_SIDE: usize = 64;
@@ -97,19 +98,29 @@ enum Reads {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Pause,
+    /// A pause because a person interrupted the process at work.
+    Interrupt,
     GoOn,
 }
 
 impl Wish {
     fn is_granted(self, row: &RunRow) -> bool {
-        row.paused == (self == Wish::Pause)
+        row.paused == (self != Wish::GoOn)
     }
 
-    fn event(self, by: &str) -> Event {
+    fn append(self, run: RunId, by: &str) -> Append {
         let (by, extra) = (by.to_owned(), Extra::default());
         match self {
-            Wish::Pause => Event::Paused(Paused { by, extra }),
-            Wish::GoOn => Event::Resumed(Resumed { by, extra }),
+            Wish::Pause => {
+                let paused = Paused { by, interrupted: false, extra };
+                Append::by_anyone(run, Event::Paused(paused))
+            }
+            // What stops a run is stored even when the disk is full.
+            Wish::Interrupt => {
+                let paused = Event::Paused(Paused { by, interrupted: true, extra });
+                Append { reserve: Reserve::Use, ..Append::by_anyone(run, paused) }
+            }
+            Wish::GoOn => Append::by_anyone(run, Event::Resumed(Resumed { by, extra })),
         }
     }
 }
@@ -236,7 +247,38 @@ impl Runtime {
         self.ask(run, by, extent, Wish::Pause).await
     }
 
-    /// Lets a paused run go on, or it and everything below it.
+    /// Interrupts every run that this process works on or was asked to work on, and everything
+    /// below each: a pause of [`Status::Interrupted`]. A run that another live process works on is
+    /// left alone. Stored before this returns, so it holds for a process that then ends at once.
+    /// Returns the runs at the top of what was interrupted.
+    ///
+    /// # Errors
+    /// When the store fails; runs that are not stored as interrupted then go on like after a crash.
+    pub async fn interrupt(&self, by: &str) -> Result<Vec<RunId>, Error> {
+        let mut interrupted: Vec<RunId> = Vec::new();
+        let mut reached: HashSet<RunId> = HashSet::new();
+        // By id: a parent before its children.
+        for run in self.inner.supervisor.own() {
+            if reached.contains(&run) {
+                continue;
+            }
+            let Some(row) = self.row(run).await? else { continue };
+            if row.status == Status::Running && !self.inner.workbench.active.contains(run) {
+                continue;
+            }
+            match self.ask(run, by, Extent::Subtree, Wish::Interrupt).await {
+                Ok(receipt) => {
+                    interrupted.push(run);
+                    reached.extend(receipt.told.iter().map(|told| told.run));
+                }
+                Err(Error::NotNow { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(interrupted)
+    }
+
+    /// Lets a paused or interrupted run go on, or it and everything below it.
     ///
     /// # Errors
     /// When there is no such run, or nobody of them is paused.
@@ -279,8 +321,7 @@ impl Runtime {
 
     /// Asks one run, unless it has ended meanwhile.
     async fn ask_one(&self, row: &RunRow, by: &str, wish: Wish) -> Result<Option<Told>, Error> {
-        let stored = self.inner.store.append(vec![Append::by_anyone(row.id, wish.event(by))]).await;
-        match stored {
+        match self.inner.store.append(vec![wish.append(row.id, by)]).await {
             Ok(_) => Ok(Some(Told::of(row, Asked::Now))),
             Err(StoreError::Finished(_) | StoreError::Archived(_)) => Ok(None),
             Err(error) => Err(error.into()),
@@ -315,7 +356,7 @@ fn refusal(row: &RunRow, wish: Wish) -> &'static str {
         _ if row.outcome.is_some() => "has ended",
         _ if row.stopping => "has been told to stop",
         _ if row.damaged.is_some() => "is damaged",
-        Wish::Pause => "is paused already",
+        Wish::Pause | Wish::Interrupt => "is paused already",
         Wish::GoOn => "is not paused",
     }
 }

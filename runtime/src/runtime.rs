@@ -556,6 +556,13 @@ impl Runtime {
         self.shutdown_within(self.inner.config.shutdown_after).await;
     }
 
+    /// Lets go of every run that this process executes: each after its present step, or in the
+    /// middle of it when the time is up. They are unfinished and nobody's then, as after a shutdown.
+    /// [`Runtime::shutdown`] is still to be called.
+    pub async fn let_go(&self, within: Duration) {
+        self.inner.supervisor.shutdown(within).await;
+    }
+
     /// Stops like [`Runtime::shutdown`], within this time. Dropped before it is done, it stops in
     /// the middle of steps; called again, it ends what is left.
     pub async fn shutdown_within(&self, within: Duration) {

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::runtime::{Runtime, RuntimeConfig};
-use posse_model::{Models, Why};
+use posse_model::{Models, ResolveError, Why};
 use posse_protocol::{AgentSpec, RunSpec, RunStarted};
 
 /// The models of a run that is about to start.
@@ -14,6 +14,8 @@ pub struct Selection {
     pub fallbacks: Vec<String>,
     /// Who named them.
     pub named_by: NamedBy,
+    /// Why models that were named besides are left out: there is no key for them.
+    pub skipped: Vec<ResolveError>,
 }
 
 /// Who named the model of a run.
@@ -64,9 +66,19 @@ impl Runtime {
                     (&choice.model, &[][..], NamedBy::Choice(choice.why.clone()))
                 }
             };
-        let id = |name: &String| Ok(models.resolve(name)?.info().id.clone());
-        let fallbacks = more.iter().map(id).collect::<Result<_, Error>>()?;
-        Ok(Selection { model: id(named)?, fallbacks, named_by })
+        let (mut usable, mut skipped) = (Vec::new(), Vec::new());
+        for name in std::iter::once(named).chain(more) {
+            match models.resolve(name) {
+                Ok(model) => usable.push(model.info().id.clone()),
+                Err(missing @ ResolveError::MissingKey { .. }) => skipped.push(missing),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut usable = usable.into_iter();
+        match usable.next() {
+            Some(model) => Ok(Selection { model, fallbacks: usable.collect(), named_by, skipped }),
+            None => Err(none_usable(skipped).into()),
+        }
     }
 
     /// Whether a model can be had here: its vendor is known, and there is a key if it needs one.
@@ -76,6 +88,18 @@ impl Runtime {
     pub fn check_model(&self, name: &str) -> Result<(), Error> {
         self.models().resolve(name)?;
         Ok(())
+    }
+}
+
+/// Why none of the models that were named can be used.
+fn none_usable(mut skipped: Vec<ResolveError>) -> ResolveError {
+    match skipped.pop() {
+        Some(only) if skipped.is_empty() => only,
+        last => {
+            let reasons: Vec<String> =
+                skipped.iter().chain(&last).map(ToString::to_string).collect();
+            ResolveError::NoneUsable { reasons: reasons.join("; ") }
+        }
     }
 }
 

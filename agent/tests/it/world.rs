@@ -169,7 +169,7 @@ impl World {
 
     fn pause(&mut self) {
         let by = || "someone".to_owned();
-        self.push(Event::Paused(Paused { by: by(), extra: Extra::default() }));
+        self.push(Event::Paused(Paused { by: by(), interrupted: false, extra: Extra::default() }));
         self.push(Event::Resumed(Resumed { by: by(), extra: Extra::default() }));
     }
 

@@ -70,8 +70,8 @@ pub enum RunsVerb {
         run: Option<String>,
         /// A message for it; required if the run has ended
         text: Option<String>,
-        /// Continue every unfinished run that the options below select; paused ones only with
-        /// `--status paused`
+        /// Continue every unfinished run that the options below select; paused and interrupted ones
+        /// only with `--status paused,interrupted`
         #[arg(long, conflicts_with_all = ["run", "text", "alone"])]
         all: bool,
         /// Leave the subagents of a paused run paused

@@ -90,12 +90,13 @@ const OUTCOMES: [&str; 6] =
     ["completed", "failed", "cancelled", "timed-out", "stopped", "out-of-budget"];
 
 /// Statuses by their words.
-const STATUSES: [(&str, Status); 8] = [
+const STATUSES: [(&str, Status); 9] = [
     ("queued", Status::Queued),
     ("running", Status::Running),
     ("waiting", Status::Waiting),
     ("paused", Status::Paused),
     ("interrupted", Status::Interrupted),
+    ("crashed", Status::Crashed),
     ("finished", Status::Finished),
     ("archived", Status::Archived),
     ("damaged", Status::Damaged),

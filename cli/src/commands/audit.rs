@@ -21,11 +21,7 @@ pub async fn run(common: Common, verb: AuditVerb) -> Result<Code, Failure> {
     }
     // What was decided is told in any folder, whatever its settings are.
     let config = common.user_config()?;
-    let has_database = match verb {
-        AuditVerb::Verify { .. } => common.has_database_to_check()?,
-        _ => common.has_database()?,
-    };
-    let runtime = match has_database {
+    let runtime = match common.has_database()? {
         true => Some(common.runtime(&config, common.agents(&folder(None)?, &[])?).await?),
         // Whoever only looks makes no database.
         false => None,

@@ -76,6 +76,7 @@ async fn open(
         let mut spec = spec(&options.agent, config, folder, None)?;
         spec.session = true;
         let selection = runtime.select(&spec).await?;
+        viewer.warn_of_models(&selection);
         let why = reason(&selection, &spec, config);
         viewer.screen.because(&selection.model, why);
         let run = runtime.start(spec).await?;
@@ -205,7 +206,12 @@ async fn leave(
         }
         tokio::select! {
             told = session.told() => told?,
-            _ = viewer.signals.next() => return Ok(Code::Interrupted),
+            signal = viewer.signal() => {
+                if signal == Signal::Interrupt {
+                    viewer.interrupt(chat.runtime).await?;
+                }
+                return Ok(Code::Interrupted);
+            }
         }
         code = match turn(chat.runtime, session, viewer).await? {
             Turn::Over(code) => code,
@@ -264,7 +270,13 @@ async fn turn(
                 tokio::select! {
                     // Nothing to interrupt any more is fine.
                     _ = runtime.cancel(id, "the user", CancelScope::Turn) => {}
-                    _ = viewer.signals.next() => return Ok(Turn::Leave),
+                    signal = viewer.signal() => {
+                        // The turn may not have been told to end: it is not to go on by itself.
+                        if signal == Signal::Interrupt {
+                            viewer.interrupt(runtime).await?;
+                        }
+                        return Ok(Turn::Leave);
+                    }
                 }
             }
             Followed::Signal(_) => return Ok(Turn::Leave),

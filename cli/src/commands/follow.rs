@@ -2,7 +2,7 @@
 
 use super::Common;
 use super::asking::{Asker, Replied};
-use super::rest::{is_open, settled};
+use super::rest::{at_rest, is_open, settled};
 use super::runs::PAGE;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
@@ -13,10 +13,13 @@ use crate::signals::{Signal, Signals};
 use posse::agents::{Level, Problem};
 use posse::config::Config;
 use posse::protocol::{Delta, Event, Outcome, Record, Sender, Seq};
-use posse::{AgentName, Events, RunHandle, RunId, RunRow, Runtime, TreeEvents, Update};
+use posse::{AgentName, Events, RunHandle, RunId, RunRow, Runtime, Selection, TreeEvents, Update};
 use serde::Serialize;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
+
+/// How long storing that runs were interrupted may take.
+const STORING: Duration = Duration::from_secs(5);
 
 /// How a run is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -177,6 +180,13 @@ impl Viewer {
         self.screen.remark(&clean_line(&remark, 400));
     }
 
+    /// Says which of the models that were named are left out.
+    pub fn warn_of_models(&mut self, selection: &Selection) {
+        for why in &selection.skipped {
+            self.screen.remark(&clean_line(&format!("◇ left out: {why}"), 400));
+        }
+    }
+
     /// Says what has no effect because nobody trusts the folder that brings it along.
     pub fn warn_of_trust(&mut self, runtime: &Runtime, config: &Config, agent: &AgentName) {
         let keys: Vec<&str> = config.held_back.iter().map(|key| key.value).collect();
@@ -270,12 +280,15 @@ impl Viewer {
                 }
                 match until {
                     Until::Rest => return Ok(Followed::Rests(Box::new(row))),
-                    Until::End => self.end_turn()?,
+                    Until::End => {
+                        self.end_turn()?;
+                        self.screen.remark(&at_rest(&row));
+                    }
                 }
             }
             let update = tokio::select! {
                 biased;
-                signal = self.signals.next() => return Ok(Followed::Signal(signal)),
+                signal = self.signal() => return Ok(Followed::Signal(signal)),
                 update = followee.next() => update,
                 row = &mut rest, if looking => {
                     (looking, rested) = (false, row?);
@@ -424,17 +437,64 @@ impl Viewer {
         Ok(Code::of(outcome))
     }
 
-    /// Ends orderly after a signal: nothing is lost. A second signal ends at once.
-    pub async fn shut_down(&mut self, runtime: &Runtime, signal: Signal) {
+    /// The next signal.
+    pub async fn signal(&mut self) -> Signal {
+        let signal = self.signals.next().await;
+        if signal == Signal::Interrupt {
+            self.screen.leave_line();
+        }
+        signal
+    }
+
+    /// Ends orderly after a signal; a second signal ends at once. Nothing is lost. What Ctrl-C
+    /// stops stays interrupted until somebody resumes it; what another signal stops goes on like
+    /// after a crash. Returns what to say of `run`.
+    pub async fn shut_down(
+        &mut self,
+        runtime: &Runtime,
+        run: &RunHandle,
+        signal: Signal,
+    ) -> Failure {
         self.screen.note(&format!("{signal}: finishing the present step; once more stops at once"));
+        let short = run.id().short();
+        let failure = match signal {
+            Signal::Interrupt => self.interrupt(runtime).await.err().unwrap_or_else(|| {
+                let message = format!("interrupted by {signal}; run {short} is kept");
+                Failure { code: Code::Interrupted, message, hint: None }.hint(format!(
+                    "`posse runs resume {short}` goes on with it, `posse runs cancel {short}` ends it"
+                ))
+            }),
+            Signal::Terminate | Signal::Hangup => {
+                let message = format!("stopped by {signal}; run {short} is kept");
+                Failure { code: Code::Interrupted, message, hint: None }.hint(format!(
+                    "`posse runs resume {short}`, or the next `posse run` in its folder, goes on with it"
+                ))
+            }
+        };
         self.close(runtime).await;
+        failure
+    }
+
+    /// Stores that a person has interrupted what this process works on. Not before this is done
+    /// is another signal heard, so that it holds even if the process ends at once.
+    pub async fn interrupt(&mut self, runtime: &Runtime) -> Result<(), Failure> {
+        let stored = tokio::time::timeout(STORING, runtime.interrupt("the user")).await;
+        let why = match stored {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the database does not answer".to_owned(),
+        };
+        let message = format!("interrupted, but that could not be stored: {why}");
+        Err(Failure { code: Code::Interrupted, message, hint: None }.hint(
+            "the next `posse run` in this folder goes on with the run; `posse runs cancel` ends it",
+        ))
     }
 
     /// Ends orderly. A signal ends at once.
     pub async fn close(&mut self, runtime: &Runtime) {
         tokio::select! {
             () = runtime.shutdown() => {}
-            _ = self.signals.next() => {
+            _ = self.signal() => {
                 self.screen.pause();
                 print::note("stopped at once; `posse runs list --unfinished` shows what is kept");
                 std::process::exit(Code::Interrupted as i32)
@@ -476,14 +536,5 @@ pub async fn read(
             Some(last) if last.seq < row.last_seq => after = last.seq,
             _ => return Ok(()),
         }
-    }
-}
-
-/// What is told when a signal has ended the following of `run`.
-pub fn interrupted(run: &RunHandle, signal: Signal) -> Failure {
-    Failure {
-        code: Code::Interrupted,
-        message: format!("interrupted by {signal}; run {} is kept", run.id().short()),
-        hint: Some(format!("`posse runs resume {}` goes on with it", run.id().short())),
     }
 }

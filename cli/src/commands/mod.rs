@@ -79,22 +79,18 @@ impl Common {
         Ok(folder.join("posse.db"))
     }
 
-    /// True when there is a database.
+    /// True when there is a database. For commands that make none.
     ///
     /// # Errors
-    /// When that cannot be told: then there may be runs that nobody sees.
+    /// When one was named and is not there, or that cannot be told: then there may be runs that
+    /// nobody sees.
     pub fn has_database(&self) -> Result<bool, Failure> {
         let path = self.database()?;
-        path.try_exists().map_err(|error| {
+        let has = path.try_exists().map_err(|error| {
             no_database(format!("the database {} cannot be reached: {error}", path.display()))
-        })
-    }
-
-    /// The same for whoever checks a database: one that was named has to be there.
-    pub fn has_database_to_check(&self) -> Result<bool, Failure> {
-        let has = self.has_database()?;
-        match &self.global.db {
-            Some(path) if !has => {
+        })?;
+        match self.global.db {
+            Some(_) if !has => {
                 Err(no_database(format!("the database {} does not exist", path.display())))
             }
             _ => Ok(has),

@@ -44,12 +44,6 @@ pub async fn rested(runtime: &Runtime, run: RunId) -> Result<RunRow, Failure> {
     }
 }
 
-/// True when somebody is at work on a run or could be, or on one below it.
-pub async fn has_work(runtime: &Runtime, run: RunId) -> Result<bool, Failure> {
-    let run = runtime.handle(run);
-    Ok(is_busy(&run.row().await?) || run.unfinished_below().await?.iter().any(is_busy))
-}
-
 /// Those below `run` that somebody is at work on, or could be.
 pub async fn busy_below(runtime: &Runtime, run: RunId) -> Result<Vec<RunId>, Failure> {
     let below = runtime.handle(run).unfinished_below().await?;
@@ -74,6 +68,24 @@ pub async fn heads(runtime: &Runtime, rows: &[RunRow]) -> Result<Vec<RunRow>, Fa
         heads.push(head);
     }
     Ok(heads)
+}
+
+/// Says that a run rests, why, and how it goes on.
+pub fn at_rest(row: &RunRow) -> String {
+    let short = row.id.short();
+    match row {
+        _ if row.interrupted => {
+            format!("run {short} is interrupted; `posse runs resume {short}` goes on")
+        }
+        _ if row.paused => format!("run {short} is paused; `posse runs resume {short}` goes on"),
+        _ if row.asks > 0 => {
+            format!("run {short} waits for an answer; `posse runs questions {short}` shows to what")
+        }
+        _ if row.session => {
+            format!("run {short} waits; `posse chat --resume {short}` goes on")
+        }
+        _ => format!("run {short} waits; `posse runs show {short}` says more"),
+    }
 }
 
 /// True when a run has not ended and can.

@@ -35,11 +35,7 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
         // are.
         _ => common.user_config()?,
     };
-    let has_database = match verb {
-        RunsVerb::Verify { .. } => common.has_database_to_check()?,
-        _ => common.has_database()?,
-    };
-    if !has_database {
+    if !common.has_database()? {
         return nothing_yet(&common, &verb);
     }
     let agents = common.agents(&folder, &[])?;

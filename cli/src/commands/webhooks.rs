@@ -21,7 +21,7 @@ pub async fn run(common: &Common, verb: WebhooksVerb) -> Result<Code, Failure> {
     if let WebhooksVerb::List = verb {
         return list(common, &common.webhooks(&config, None)?);
     }
-    if !common.has_database()? && !matches!(verb, WebhooksVerb::Test { .. }) {
+    if !matches!(verb, WebhooksVerb::Test { .. }) && !common.has_database()? {
         return nothing_yet(common, &verb);
     }
     let runtime = common.runtime(&config, common.agents(&folder, &[])?).await?;

@@ -158,9 +158,10 @@ impl Desk {
                 Standing::Running if self.runtime.handle(row.id).executed_here().is_none() => {
                     runs.elsewhere += 1;
                 }
-                Standing::Queued | Standing::Interrupted => runs.queued += 1,
+                Standing::Queued | Standing::Crashed => runs.queued += 1,
                 Standing::Waiting => runs.waiting += 1,
                 Standing::Paused => runs.paused += 1,
+                Standing::Interrupted => runs.interrupted += 1,
                 _ => {}
             }
         }

@@ -29,6 +29,11 @@ impl Foot {
         self.at.is_none_or(|at| at.elapsed() >= STANDS)
     }
 
+    /// True when something stands there.
+    pub fn stands(&self) -> bool {
+        !self.drawn.is_empty()
+    }
+
     /// Draws `lines` in place of what stands there.
     pub fn draw(&mut self, lines: &[String]) {
         self.at = Some(Instant::now());

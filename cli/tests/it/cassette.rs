@@ -134,7 +134,7 @@ async fn a_replay_waits_for_nobody() {
     std::fs::write(tape(&first), patient).unwrap();
     let second = elsewhere("").await;
     let exit = replay(&second, &tape(&first), &["run", &notes(&second)]).await.expect(0);
-    assert!(exit.err.contains("tries again in "), "{}", exit.err);
+    assert!(exit.err.contains("retrying in "), "{}", exit.err);
 }
 
 #[tokio::test]

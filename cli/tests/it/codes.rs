@@ -93,7 +93,8 @@ async fn a_database_that_cannot_be_used_is_six() {
     assert!(exit.err.contains("hint: --db names another"), "{}", exit.err);
     world.write("text.db", &"this is no database ".repeat(100));
     let exit = world.run(&["run", "--db", "text.db", "x"]).await.expect(6);
-    assert!(exit.err.contains("text.db"), "{}", exit.err);
+    assert!(exit.err.contains("text.db cannot be used: it is not a Posse database"), "{exit:?}");
+    assert!(!exit.err.contains("move it away"), "{}", exit.err);
     assert!(world.read("text.db").starts_with("this is no database"), "left alone");
 }
 

@@ -29,7 +29,7 @@ async fn before_there_is_a_database_there_is_nothing_and_none_is_made() {
 }
 
 #[tokio::test]
-async fn a_database_that_was_named_has_to_be_there_to_be_verified() {
+async fn a_database_that_was_named_has_to_be_there_to_be_read() {
     let world = World::saying("x").await;
     for area in ["runs", "audit"] {
         let verify = world.run(&[area, "verify", "--db", "typo.db"]).await.expect(6);
@@ -38,7 +38,17 @@ async fn a_database_that_was_named_has_to_be_there_to_be_verified() {
         assert_eq!(verify.out, "");
         world.run(&[area, "verify"]).await.expect(0);
     }
-    assert_eq!(world.run(&["runs", "list", "--db", "typo.db"]).await.expect(0).out, "");
+    for command in [
+        &["runs", "list"][..],
+        &["runs", "show", "abcd"],
+        &["runs", "resume", "--all"],
+        &["cost"],
+        &["audit", "list"],
+        &["webhooks", "deliveries"],
+    ] {
+        let exit = world.run(&[command, &["--db", "typo.db"]].concat()).await.expect(6);
+        assert!(exit.err.contains("the database typo.db does not exist"), "{}", exit.err);
+    }
     assert!(!world.work().join("typo.db").exists());
 }
 

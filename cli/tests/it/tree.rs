@@ -107,7 +107,7 @@ async fn a_run_is_not_left_before_those_are_done_that_it_does_not_wait_for() {
     let world = World::new(leaving_one_behind(&gate)).await;
     let run = world.start(&["run", "lead them"]);
     run.says("all done").await;
-    run.notes("waiting for 1 run in the background; Ctrl-C leaves").await;
+    run.notes("waiting for 1 run in the background; Ctrl-C interrupts").await;
     gate.open();
     let exit = run.end().await.expect(0);
     assert!(exit.err.contains(": completed"), "{}", exit.err);
@@ -126,8 +126,9 @@ async fn what_an_ended_run_has_left_unfinished_is_listed_and_resumed() {
     run.end().await.expect(0);
     let open = world.run(&["runs", "list", "--unfinished", "--json"]).await.expect(0).json();
     assert_eq!((&open[0]["depth"], open.as_array().unwrap().len()), (&json!(1), 1), "{open}");
+    assert_eq!(open[0]["status"], "interrupted");
     gate.open();
-    world.run(&["runs", "resume", "--all"]).await.expect(0);
+    world.run(&["runs", "resume", "--all", "--status", "interrupted"]).await.expect(0);
     let open = world.run(&["runs", "list", "--unfinished", "--json"]).await.expect(0).json();
     assert_eq!(open, json!([]));
 }

@@ -123,7 +123,11 @@ async fn create_as(
 }
 
 fn paused() -> Event {
-    Event::Paused(Paused { by: "tester".to_owned(), extra: Extra::default() })
+    Event::Paused(Paused { by: "tester".to_owned(), interrupted: false, extra: Extra::default() })
+}
+
+fn interrupted() -> Event {
+    Event::Paused(Paused { by: "tester".to_owned(), interrupted: true, extra: Extra::default() })
 }
 
 fn resumed() -> Event {
@@ -201,6 +205,8 @@ pub(super) async fn lists_can_be_filtered_by_where_runs_stand(subject: &dyn Subj
     append(store, Append::by_anyone(pausing, paused())).await?;
     let at_pause = create(store, "/w", Ownership::Queued).await?;
     append(store, Append::by_anyone(at_pause, paused())).await?;
+    let at_interruption = create(store, "/w", Ownership::Queued).await?;
+    append(store, Append::by_anyone(at_interruption, interrupted())).await?;
     let ended = create(store, "/w", Ownership::Mine).await?;
     append(store, step(ended, 1, vec![finished()], Ownership::Mine)).await?;
     let away = create(store, "/w", Ownership::Mine).await?;
@@ -211,7 +217,8 @@ pub(super) async fn lists_can_be_filtered_by_where_runs_stand(subject: &dyn Subj
         (vec![Status::Running], vec![pausing, running]),
         (vec![Status::Waiting], vec![waiting]),
         (vec![Status::Paused], vec![at_pause]),
-        (vec![Status::Interrupted, Status::Damaged], vec![]),
+        (vec![Status::Interrupted], vec![at_interruption]),
+        (vec![Status::Crashed, Status::Damaged], vec![]),
         (vec![Status::Finished], vec![ended]),
         (vec![Status::Archived, Status::Paused], vec![away, at_pause]),
         (
@@ -243,6 +250,8 @@ pub(super) async fn a_paused_run_is_nobody_s_until_it_goes_on(subject: &dyn Subj
     append(store, Append::by_anyone(run, cancel())).await?;
     append(store, Append::by_anyone(run, paused())).await?;
     ensure!(!row(store, run).await?.paused, "a run that is to stop was paused");
+    append(store, Append::by_anyone(run, interrupted())).await?;
+    ensure!(!row(store, run).await?.interrupted, "a run that is to stop was interrupted");
     append(store, step(run, 1, vec![finished()], Ownership::Mine)).await?;
     ensure_refused!(
         append(store, Append::by_anyone(run, paused())).await,

@@ -173,10 +173,8 @@ impl Chat<'_> {
             return Err(Failure::usage("that is this session; say it without a command"));
         }
         let family = Family::of(self.runtime, &row).await?;
-        let held = resume::is_held(&family, &row, Extent::Subtree);
-        if !held {
-            resume::check(self.runtime, &family, &row, text, viewer).await?;
-        }
+        let extent = Extent::Subtree;
+        let held = resume::check(self.runtime, &family, &row, text, extent, viewer).await?;
         self.runtime.check_model(&row.model)?;
         let own = viewer.turn_to_another(self.common);
         let recalled = viewer.recall(self.runtime, &row).await;

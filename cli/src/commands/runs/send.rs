@@ -61,8 +61,9 @@ fn tell(common: &Common, row: &RunRow, later: bool, has_daemon: bool) -> Result<
     print::note(match row.status {
         Status::Running if later => format!("run {short} reads it after its current turn"),
         Status::Running => format!("run {short} reads it before its next step"),
-        Status::Paused => {
-            format!("stored; run {short} is paused: `posse runs resume {short}` continues it")
+        Status::Paused | Status::Interrupted => {
+            let word = row.status;
+            format!("stored; run {short} is {word}: `posse runs resume {short}` continues it")
         }
         _ if has_daemon => format!("the daemon continues run {short}"),
         _ => format!(
