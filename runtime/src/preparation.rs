@@ -326,7 +326,8 @@ fn first_message(started: &mut RunStarted, prompt: String, notes: Vec<String>) -
 pub(crate) fn received(text: String, remarks: impl IntoIterator<Item = String>) -> MessageReceived {
     let parts = std::iter::once(text).chain(remarks).map(Part::text).collect();
     let message = Message { parts, ..Message::user("") };
-    MessageReceived { from: Sender::User, message, later: false, extra: Extra::default() }
+    let extra = Extra::default();
+    MessageReceived { from: Sender::User, message, later: false, asks: None, extra }
 }
 
 /// What a run is told of the agents that `text` asks for.
