@@ -225,7 +225,7 @@ pub struct RunOptions {
 
 #[derive(Args)]
 pub struct ChatOptions {
-    /// Go on with this session [default: the newest in the folder]
+    /// Continue this session [default: choose one of this folder's]
     #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with_all = ["agent", "model", "effort", "max_turns", "max_cost", "budget", "timeout", "record", "replay"])]
     pub resume: Option<Option<String>>,
     #[command(flatten)]

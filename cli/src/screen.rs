@@ -442,7 +442,8 @@ impl Screen {
             // What is being said stands below.
             Manner::Live => {
                 let foot = self.foot_lines();
-                self.foot.print(lines, &foot);
+                let lines = wrap::folded(lines, terminal::width());
+                self.foot.print(&lines, &foot);
             }
         }
     }
@@ -510,6 +511,8 @@ impl Screen {
             lines.push(self.paint.dim(&line));
         }
         lines.extend(self.typed.iter().cloned());
+        // Of what is higher than the screen, the beginning could not be taken away.
+        lines.drain(..lines.len().saturating_sub(terminal::height().saturating_sub(1).max(1)));
         lines
     }
 

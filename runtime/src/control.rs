@@ -6,7 +6,7 @@
 
 use crate::delegation::child::{Reach, below};
 use crate::error::Error;
-use crate::preparation::{asked_for, received};
+use crate::preparation::{asked_for, named_in, received};
 use crate::runtime::Runtime;
 use futures_util::future::try_join_all;
 use posse_protocol::{
@@ -186,11 +186,13 @@ impl Runtime {
         if text.trim().is_empty() {
             return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
         }
-        let asked = match text.contains("agent") {
-            true => asked_for(&text, &self.start_of(run).await?.grant),
-            false => None,
-        };
-        let mut message = received(text, asked);
+        let mut remarks = Vec::new();
+        if text.contains("agent") || text.contains('@') {
+            let grant = &self.start_of(run).await?.grant;
+            remarks.extend(asked_for(&text, grant));
+            remarks.extend(named_in(&text, grant));
+        }
+        let mut message = received(text, remarks);
         message.later = reads == Reads::Later;
         message.asks = (asks != Asks::default()).then(|| Box::new(asks));
         let message = Event::MessageReceived(message);

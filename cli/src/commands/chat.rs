@@ -3,7 +3,6 @@
 mod commands;
 mod completion;
 mod lines;
-mod mentions;
 mod picker;
 mod recap;
 mod words;
@@ -261,7 +260,6 @@ async fn converse(
             }
         };
         waiting = false;
-        let text = mentions::told(text, folder);
         runtime.send_with(chat.session, text, std::mem::take(&mut asks)).await?;
         code = match turn(runtime, session, viewer).await? {
             Turn::Over(code) => code,

@@ -5,6 +5,7 @@
 
 use super::line::Look;
 use super::markdown;
+use crate::terminal::fitted;
 
 /// Bytes of an open block; a longer one is laid out in parts.
 const LONGEST: usize = 16 << 10;
@@ -111,7 +112,12 @@ impl Prose {
             }
         };
         lines.drain(..lines.len().saturating_sub(rows));
-        lines
+        // What is drawn anew must not fill more rows than it has lines.
+        let fits = |line: String| match line.contains('\x1b') {
+            true => line,
+            false => fitted(&line, look.columns),
+        };
+        lines.into_iter().map(fits).collect()
     }
 
     fn take_line(&mut self, line: &str, look: Look, out: &mut Vec<String>) {

@@ -3,7 +3,11 @@
 //! Lines break between words. A word is cut only where it is wider than a whole line.
 
 use crate::paint::Paint;
+use crate::terminal::columns;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// What stands before the rest of a line that was broken.
+const INDENT: &str = "  ";
 
 /// How a piece of text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,15 +62,38 @@ pub fn painted(spans: &[Span], paint: Paint) -> String {
     spans.iter().map(|span| paint.with(&span.style.codes(), &span.text)).collect()
 }
 
-/// `text` of one style in lines of at most `columns`.
-pub fn wrapped_text(text: &str, columns: usize) -> Vec<String> {
-    let lines = wrapped(&[Span::new(Style::default(), text)], columns);
-    lines.iter().map(|line| line.iter().map(|span| span.text.as_str()).collect()).collect()
+/// `lines`, colours and all, broken between words where one is wider than `width`.
+pub fn folded(lines: &str, width: usize) -> String {
+    let fold = |line: &str| {
+        if columns(line) <= width {
+            return line.to_owned();
+        }
+        let (mut out, mut used) = (String::new(), 0);
+        for (place, word) in line.split(' ').enumerate() {
+            let wide = columns(word);
+            match place {
+                0 => {}
+                _ if used + 1 + wide > width && used > INDENT.len() => {
+                    out.push('\n');
+                    out.push_str(INDENT);
+                    used = INDENT.len();
+                }
+                _ => {
+                    out.push(' ');
+                    used += 1;
+                }
+            }
+            out.push_str(word);
+            used += wide;
+        }
+        out
+    };
+    lines.split('\n').map(fold).collect::<Vec<_>>().join("\n")
 }
 
-/// `spans` in lines of at most `columns`. A line break in the text stays one.
-pub fn wrapped(spans: &[Span], columns: usize) -> Vec<Vec<Span>> {
-    let mut page = Lines { columns: columns.max(1), lines: vec![Vec::new()], used: 0 };
+/// `spans` in lines of at most `width` columns. A line break in the text stays one.
+pub fn wrapped(spans: &[Span], width: usize) -> Vec<Vec<Span>> {
+    let mut page = Lines { columns: width.max(1), lines: vec![Vec::new()], used: 0 };
     let mut word: Vec<Span> = Vec::new();
     // The style of the space before the word.
     let mut space: Option<Style> = None;
@@ -144,6 +171,11 @@ impl Lines {
 mod tests {
     use super::*;
 
+    fn wrapped_text(text: &str, width: usize) -> Vec<String> {
+        let lines = wrapped(&[Span::new(Style::default(), text)], width);
+        lines.iter().map(|line| line.iter().map(|span| span.text.as_str()).collect()).collect()
+    }
+
     #[test]
     fn words_stay_whole_and_only_too_long_ones_are_cut() {
         assert_eq!(wrapped_text("one two three", 7), ["one two", "three"]);
@@ -152,6 +184,13 @@ mod tests {
         assert_eq!(wrapped_text("日本語の文章", 7), ["日本語", "の文章"]);
         assert_eq!(wrapped_text("  a  \n\n b", 9), ["a", "", "b"]);
         assert_eq!(wrapped_text("", 9), [""]);
+    }
+
+    #[test]
+    fn a_coloured_line_is_broken_between_words() {
+        assert_eq!(folded("\x1b[2mone two three\x1b[0m", 8), "\x1b[2mone two\n  three\x1b[0m");
+        assert_eq!(folded("short\n  and two", 20), "short\n  and two");
+        assert_eq!(folded("a/very/long/path b", 6), "a/very/long/path\n  b");
     }
 
     #[test]

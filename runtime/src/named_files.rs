@@ -1,13 +1,13 @@
-//! Files that a message names as `@path`: the agent is told that they are there, and reads what it needs
+//! Files that a person names as `@path`: the agent is told that they are there, and reads what it needs
 //! with its own tools, as far as its rules allow.
 
 use std::path::{Component, Path};
 
-/// Files that are named to the agent.
+/// Files that the agent is told of.
 const MOST: usize = 50;
 
-/// `text` as it is sent: after it stands which of its words are files of `folder`.
-pub fn told(text: &str, folder: &Path) -> String {
+/// What is said of the words of `text` that name files of `folder`.
+pub(crate) fn told(text: &str, folder: &Path) -> Option<String> {
     let mut files: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         if let Some(file) = word.strip_prefix('@').and_then(|word| found(word, folder))
@@ -17,10 +17,7 @@ pub fn told(text: &str, folder: &Path) -> String {
             files.push(file);
         }
     }
-    match files.is_empty() {
-        true => text.to_owned(),
-        false => format!("{text}\n\n[In the working folder: {}]", files.join(", ")),
-    }
+    (!files.is_empty()).then(|| format!("[In the working folder: {}]", files.join(", ")))
 }
 
 /// The path that `word` means, if it is one below `folder`. What ends a sentence is no part of it.
@@ -48,14 +45,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("src")).unwrap();
         std::fs::write(folder.path().join("src/lib.rs"), "").unwrap();
-        let sent = |text: &str| told(text, folder.path());
-        assert_eq!(
-            sent("explain @src/lib.rs, and (@src/)."),
-            "explain @src/lib.rs, and (@src/).\n\n[In the working folder: file src/lib.rs]"
-        );
-        assert_eq!(sent("in @src"), "in @src\n\n[In the working folder: folder src]");
+        let told = |text: &str| told(text, folder.path());
+        let both = Some("[In the working folder: file src/lib.rs, folder src]".to_owned());
+        assert_eq!(told("explain @src/lib.rs, and @src/."), both);
         for other in ["me@src", "@agent-explore go", "@../x", "@/etc/passwd", "@", "@nothing.rs"] {
-            assert_eq!(sent(other), other);
+            assert_eq!(told(other), None, "{other}");
         }
     }
 }
