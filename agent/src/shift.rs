@@ -121,6 +121,7 @@ impl<'a> Shift<'a> {
             from,
             message: Message::user(text),
             later: false,
+            asks: None,
             extra: Extra::default(),
         }));
     }
@@ -266,8 +267,8 @@ impl<'a> Shift<'a> {
 
     pub(crate) async fn compact(&mut self) -> Result<(), JournalError> {
         self.desk.store().await?;
-        let keep = keep_tokens(&self.bounds);
         let transcript = &self.desk.transcript;
+        let keep = keep_tokens(transcript, &self.bounds);
         let before = transcript.compactable_before(keep).unwrap_or(transcript.seq().next());
         // What a summary is asked of has to fit the window, too; in the transcript it stays as it is.
         let share = share(transcript, &self.bounds);

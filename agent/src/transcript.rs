@@ -98,6 +98,8 @@ pub(crate) struct Phase {
     reserved: Option<Usage>,
     /// Compacted since the last reply: doing it again would change nothing.
     pub(crate) just_compacted: bool,
+    /// Somebody asked for a summary in place of the conversation so far.
+    pub(crate) asked_to_compact: bool,
     /// New results were shortened since the last reply because the provider found them too long.
     pub(crate) squeezed: bool,
     /// Time at work when the run was last set to work.
@@ -474,6 +476,7 @@ impl Transcript {
         self.phase.awake = self.phase.awake && (!self.calls.is_empty() || !self.inbox.is_empty());
         self.phase.failure = None;
         (self.phase.just_compacted, self.phase.squeezed) = (false, false);
+        self.phase.asked_to_compact = false;
         self.phase.last_stop = Some(replied.stop.clone());
     }
 
@@ -501,7 +504,7 @@ impl Transcript {
             self.push_shared(entry.message, entry.reply);
         }
         self.weight.since = self.news_weight();
-        self.phase.just_compacted = true;
+        (self.phase.just_compacted, self.phase.asked_to_compact) = (true, false);
         self.phase.failure = None;
     }
 

@@ -249,10 +249,10 @@ pub struct RunOptions {
 
 #[derive(Args)]
 pub struct ChatOptions {
-    /// Continue this chat [default: the newest of the folder]
+    /// Continue this chat [default: choose one of the folder's]
     #[arg(long, short, value_name = "RUN", num_args = 0..=1, conflicts_with_all = ["agent", "model", "effort", "max_turns", "max_cost", "budget", "timeout", "record", "replay"])]
     pub resume: Option<Option<String>>,
-    /// Continue the newest chat of the folder: same as --resume without a value
+    /// Continue the newest chat of the folder
     #[arg(long = "continue", short = 'c', hide_short_help = true, conflicts_with_all = ["agent", "model", "effort", "max_turns", "max_cost", "budget", "timeout", "record", "replay"])]
     pub continues: bool,
     #[command(flatten)]

@@ -219,6 +219,23 @@ pub struct MessageReceived {
     /// It is told when the present turn ends, not before the next step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub later: bool,
+    /// What is to change before it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Box<Asks>>,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What is to change before a message is answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Asks {
+    /// The model from now on, as `vendor/name`, in place of the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The conversation so far is replaced by a summary first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compact: bool,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -231,6 +248,7 @@ impl MessageReceived {
             from: Sender::User,
             message: Message::user(text),
             later: false,
+            asks: None,
             extra: Extra::default(),
         }
     }

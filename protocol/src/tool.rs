@@ -116,6 +116,9 @@ pub struct ToolOutput {
     /// confined, or is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confined_by: Option<String>,
+    /// The difference it made to a file, for people. The model is not sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -130,6 +133,7 @@ impl ToolOutput {
             narrows: None,
             written_bytes: 0,
             confined_by: None,
+            change: None,
             extra: Extra::default(),
         }
     }

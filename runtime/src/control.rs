@@ -6,10 +6,12 @@
 
 use crate::delegation::child::{Reach, below};
 use crate::error::Error;
-use crate::preparation::{asked_for, received};
+use crate::preparation::{asked_for, named_in, received};
 use crate::runtime::Runtime;
 use futures_util::future::try_join_all;
-use posse_protocol::{CancelRequested, CancelScope, Event, Extra, Paused, Resumed, RunId, Status};
+use posse_protocol::{
+    Asks, CancelRequested, CancelScope, Event, Extra, Paused, Resumed, RunId, Status,
+};
 use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -132,7 +134,23 @@ impl Runtime {
     /// # Errors
     /// When there is no such run, or it is archived, or the text is empty.
     pub async fn send(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
-        self.say(run, text.into(), Reads::Next).await?;
+        self.send_with(run, text, Asks::default()).await
+    }
+
+    /// The same, with what is to change before it is answered. Only a session takes another model.
+    ///
+    /// # Errors
+    /// As [`Runtime::send`]; or when a model is asked for that cannot be used here.
+    pub async fn send_with(
+        &self,
+        run: RunId,
+        text: impl Into<String>,
+        mut asks: Asks,
+    ) -> Result<(), Error> {
+        if let Some(model) = &mut asks.model {
+            *model = self.models().resolve(model)?.info().id.clone();
+        }
+        self.say_with(run, text.into(), Reads::Next, asks).await?;
         // Only now: a run that has just ended is forgotten unless there is something to do for it.
         self.inner.supervisor.adopt(run);
         Ok(())
@@ -166,15 +184,28 @@ impl Runtime {
     }
 
     async fn say(&self, run: RunId, text: String, reads: Reads) -> Result<(), Error> {
+        self.say_with(run, text, reads, Asks::default()).await
+    }
+
+    async fn say_with(
+        &self,
+        run: RunId,
+        text: String,
+        reads: Reads,
+        asks: Asks,
+    ) -> Result<(), Error> {
         if text.trim().is_empty() {
             return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
         }
-        let asked = match text.contains("agent") {
-            true => asked_for(&text, &self.start_of(run).await?.grant),
-            false => None,
-        };
-        let mut message = received(text, asked);
+        let mut remarks = Vec::new();
+        if text.contains("agent") || text.contains('@') {
+            let grant = &self.start_of(run).await?.grant;
+            remarks.extend(asked_for(&text, grant));
+            remarks.extend(named_in(&text, grant));
+        }
+        let mut message = received(text, remarks);
         message.later = reads == Reads::Later;
+        message.asks = (asks != Asks::default()).then(|| Box::new(asks));
         let message = Event::MessageReceived(message);
         fail::fail_point!("message.append.before");
         self.inner.store.append(vec![Append::by_anyone(run, message)]).await?;

@@ -16,6 +16,7 @@ use crate::journal::{Birth, RunJournal};
 use crate::policy::{FileRules, Policy, Today};
 use crate::redact::Redactor;
 use crate::runtime::{Inner, Runtime, RuntimeConfig};
+use crate::selection;
 use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
 use crate::stall::{self, Pulse, Stall};
@@ -293,6 +294,7 @@ impl Workbench {
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
         };
+        let started = selection::chosen(store, run, started).await;
         if let Some(worktree) = &started.grant.worktree {
             journal.works_in(self.worktrees.clone(), worktree.clone());
             if let Err(error) = self.worktrees.make(worktree).await {

@@ -1,18 +1,18 @@
 //! The tool Write: a whole file, new or replaced.
 
 use crate::arguments::{Arguments, spec};
-use crate::edit::whole_difference;
+use crate::edit::{content, difference, one_line, whole_difference};
 use crate::failure::{Failure, answer};
-use crate::path_rules::Usage;
 use crate::place::{Place, RunFiles};
 use crate::replace::{Existing, Target};
 use crate::seen::Knowledge;
+use crate::text;
 use crate::{blocking, kind};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::sync::{Arc, LazyLock};
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -49,19 +49,14 @@ impl Tool for Write {
 
     async fn preview(&self, input: &Value) -> Option<String> {
         let path = input.get("file_path")?.as_str()?.to_owned();
-        let content = input.get("content")?.as_str()?.to_owned();
+        let written = input.get("content")?.as_str()?.to_owned();
         let files = self.files.clone();
         let shown = move || {
-            let before =
-                files.place(&path).ok().and_then(|place| place.open_file(Usage::Change).ok());
-            let before = before.and_then(|(mut file, _)| {
-                let mut bytes = Vec::new();
-                io::Read::read_to_end(&mut file, &mut bytes).ok()?;
-                Some(String::from_utf8_lossy(&bytes).into_owned())
-            });
+            let before = content(&files, &path);
+            let before = before.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             let verb = if before.is_some() { "replaces" } else { "creates" };
-            let difference = whole_difference(&before.unwrap_or_default(), &content);
-            Ok(format!("{verb} {path}\n{difference}"))
+            let difference = whole_difference(&before.unwrap_or_default(), &written);
+            Ok(format!("{verb} {}\n{difference}", one_line(&path)))
         };
         blocking::to_the_end(shown).await.ok()
     }
@@ -102,9 +97,12 @@ fn write(
     }
     store(&place, &target, content, existing.as_ref())?;
     let verb = if existing.is_some() { "Replaced" } else { "Created" };
+    let before = existing.as_ref().and_then(|existing| text::decode(&existing.bytes));
+    let before = before.map(|decoded| decoded.text).unwrap_or_default();
+    let change = Some(difference(&before, arguments.text("content")));
     let written_bytes = content.len() as u64;
     let said = format!("{verb} {} ({})", place.show(), kind::size(written_bytes));
-    Ok(ToolOutput { written_bytes, ..ToolOutput::text(said) })
+    Ok(ToolOutput { written_bytes, change, ..ToolOutput::text(said) })
 }
 
 /// Refuses what is more than the run may still write, in bytes.

@@ -157,6 +157,7 @@ impl World {
             from: Sender::Child(told),
             message: Message::user(text),
             later: false,
+            asks: None,
             extra: Extra::default(),
         }))
     }
@@ -194,6 +195,7 @@ impl World {
                     from: Sender::LimitNear(limit),
                     message: Message::user(text),
                     later: false,
+                    asks: None,
                     extra: Extra::default(),
                 }));
             }

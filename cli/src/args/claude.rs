@@ -128,9 +128,6 @@ impl RunOptions {
 impl ChatOptions {
     fn understand(&mut self) {
         self.agent.understand();
-        if self.continues {
-            self.resume.get_or_insert(None);
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::Common;
 use super::asking::{Asker, Replied};
 use super::rest::{at_rest, is_open, settled};
 use super::runs::PAGE;
+use super::typing::{Typing, Wish};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::Family;
@@ -140,6 +141,8 @@ pub struct Viewer {
     pub signals: Signals,
     /// Asks the person who watches, if there is one.
     asker: Option<Asker>,
+    /// What that person types meanwhile; heard in a chat only.
+    pub typing: Typing,
 }
 
 impl Viewer {
@@ -151,7 +154,7 @@ impl Viewer {
         };
         let screen = Screen::new(volume, &common.environment);
         let asker = Asker::at_terminal(common).filter(|_| form == Form::Screen);
-        Ok(Viewer { form, screen, signals: Signals::listen()?, asker })
+        Ok(Viewer { form, screen, signals: Signals::listen()?, asker, typing: Typing::default() })
     }
 
     /// Turns to another run for a while. Returns the screen of the present one.
@@ -288,7 +291,20 @@ impl Viewer {
             }
             let update = tokio::select! {
                 biased;
-                signal = self.signal() => return Ok(Followed::Signal(signal)),
+                signal = self.signals.next() => {
+                    if signal == Signal::Interrupt {
+                        self.screen.leave_line();
+                    }
+                    return Ok(Followed::Signal(signal));
+                }
+                key = self.typing.key() => {
+                    if self.typing.take(key) == Wish::Stop {
+                        return Ok(Followed::Signal(Signal::Interrupt));
+                    }
+                    let lines = self.typing.lines(self.screen.paint());
+                    self.screen.show_typed(lines);
+                    continue;
+                }
                 update = followee.next() => update,
                 row = &mut rest, if looking => {
                     (looking, rested) = (false, row?);
@@ -331,8 +347,17 @@ impl Viewer {
     /// instead of an answer.
     async fn ask(&mut self, runtime: &Runtime, run: RunId) -> Result<Option<Signal>, Failure> {
         let Some(asker) = &self.asker else { return Ok(None) };
+        // The question reads the terminal itself; what was typed before does not answer it.
+        let is_typing = self.typing.is_listening();
+        self.typing.stop();
+        self.screen.show_typed(Vec::new());
         self.screen.pause();
-        match asker.ask(runtime, run, &mut self.signals).await? {
+        let replied = asker.ask(runtime, run, &mut self.signals).await;
+        if is_typing {
+            self.typing.listen();
+            self.screen.show_typed(self.typing.lines(self.screen.paint()));
+        }
+        match replied? {
             Replied::Answered => Ok(None),
             Replied::Signal(signal) => Ok(Some(signal)),
             Replied::Gone => {

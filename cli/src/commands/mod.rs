@@ -22,6 +22,7 @@ pub mod run;
 pub mod runs;
 pub mod skills;
 pub mod trust;
+mod typing;
 pub mod webhooks;
 
 use crate::args::{AgentOptions, Global};

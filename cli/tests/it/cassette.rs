@@ -258,7 +258,7 @@ async fn a_chat_is_recorded_and_played_line_by_line() {
         assert_eq!(exit.out, out);
         assert!(exit.err.contains(err), "{}", exit.err);
     };
-    check("one\ntwo\n", 0, "0: one\n1: two\n", "` goes on with this").await;
+    check("one\ntwo\n", 0, "0: one\n1: two\n", "To continue: `posse chat --resume ").await;
     check("one\n", 0, "0: one\n", &format!("not made: 1 recorded request of {tape}")).await;
     let differs = "request 2 differs from recorded request 2\n  at       messages[2].content[0].text\n  \
                    recorded \"two\"\n  sent     \"three\"";

@@ -11,6 +11,7 @@ mod bulk;
 mod cassette;
 mod chat;
 mod chat_commands;
+mod chat_screen;
 mod cleaning;
 mod codes;
 mod confinement;

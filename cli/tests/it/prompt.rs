@@ -1,6 +1,8 @@
 //! Where the prompt comes from.
 
 use crate::world::{World, started};
+use posse_testkit::{Reply, Script};
+use serde_json::json;
 
 /// What the model was asked.
 fn asked(world: &World) -> String {
@@ -87,4 +89,16 @@ async fn what_is_no_prompt_is_refused_before_anything_is_stored() {
         assert_eq!(exit.out, "");
     }
     assert!(!world.database().exists());
+}
+
+#[tokio::test]
+async fn a_file_that_is_named_is_told_to_the_agent_and_read_under_its_rules() {
+    let reads = Reply::tool_call("Read", json!({"file_path": "secret.txt"}));
+    let world = World::new(Script::turns([reads, Reply::text("{{last_tool_result}}")])).await;
+    world.write("secret.txt", "hush");
+    let deny = ["--deny", "Read(./secret.txt)"];
+    let exit = world.run(&["run", deny[0], deny[1], "what is in @secret.txt?"]).await.expect(0);
+    let first = world.fake.requests()[0].body["messages"][0]["content"].to_string();
+    assert!(first.contains("[In the working folder: file secret.txt]"), "{first}");
+    assert!(!first.contains("hush") && !exit.out.contains("hush"), "{exit:?}");
 }

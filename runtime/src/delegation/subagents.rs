@@ -297,7 +297,8 @@ async fn say(
     }
     let message = |from: Caller| {
         let (message, extra) = (Message::user(text), Extra::default());
-        Event::MessageReceived(MessageReceived { from: Sender::Run(from), message, later, extra })
+        let (from, asks) = (Sender::Run(from), None);
+        Event::MessageReceived(MessageReceived { from, message, later, asks, extra })
     };
     let own = Caller::of_run(context.run);
     if row.outcome.is_none() {

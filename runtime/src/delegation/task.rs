@@ -281,6 +281,7 @@ async fn resume(
         from: Sender::Run(caller),
         message: Message::user(arguments.prompt.clone()),
         later: false,
+        asks: None,
         extra: Extra::default(),
     });
     // Someone else may set it to work at the same moment.

@@ -37,6 +37,7 @@ fn told(child: RunId, announce: Announce, kept: bool) -> Event {
         from: Sender::Child(told),
         message: Message::user("it has ended"),
         later: false,
+        asks: None,
         extra: Extra::default(),
     })
 }

@@ -1,7 +1,7 @@
 //! The commands of a chat. What they print goes to standard error: standard output holds answers.
 
 use super::super::Common;
-use super::super::follow::{Followee, Viewer};
+use super::super::follow::{Followee, Viewer, read};
 use super::super::runs::{cancel, resume, tree};
 use super::words::{COMMANDS, Command, names};
 use super::{Turn, turn};
@@ -14,7 +14,7 @@ use crate::screen::line::Look;
 use crate::spending::Spending;
 use crate::terminal::{self, fitted};
 use crate::view;
-use posse::protocol::CancelScope;
+use posse::protocol::{CancelScope, Event, Seq};
 use posse::{Extent, RunId, RunRow, Runtime};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -31,10 +31,15 @@ const MOST: usize = 15;
 
 /// What is shown besides the commands.
 const HELP: &str = "\
-Type what you want; the agent answers. `//` at the beginning of a line says one slash.
-  Ctrl-C              interrupts what it does
-  Ctrl-D              leaves
-The session is kept: `posse chat --resume` goes on with it.";
+Type a message and press Enter; the agent answers.
+  @path               name a file or folder; Tab completes it
+  \\ or Alt-Enter      continue on the next line
+  Up, Ctrl-R          use an earlier message
+  Esc or Ctrl-C       stop what the agent is doing
+  Ctrl-D              leave the chat
+What you type while the agent works is sent when it has finished.
+Start a line with `//` to send a text that begins with `/`.
+The chat is kept: `posse chat --resume` continues it.";
 
 impl Chat<'_> {
     /// Does what a command says. What goes wrong is told, and the chat goes on.
@@ -48,7 +53,10 @@ impl Chat<'_> {
                 self.agents();
                 Ok(Turn::Over(Code::Done))
             }
-            Command::Quit => Ok(Turn::Leave),
+            Command::Permissions => self.permissions().await,
+            // What changes the conversation itself is done where it is led.
+            Command::Quit | Command::Switch | Command::Clear | Command::Compact => Ok(Turn::Leave),
+            Command::Model { .. } => self.model().await,
             Command::Runs => self.runs().await,
             Command::Cost => self.cost().await,
             Command::Cancel { run } => self.cancel(run, viewer).await,
@@ -80,6 +88,54 @@ impl Chat<'_> {
             let name = look.paint.agent(&agent.color, &format!("{:width$}", agent.name.as_str()));
             print::note(format!("{name}  {}", fitted(&about, room)));
         }
+    }
+
+    /// The model that answers now.
+    pub async fn model(&self) -> Result<Turn, Failure> {
+        let row = self.row().await?;
+        let mut model = row.model.clone();
+        read(self.runtime, &row, |record| {
+            if let Event::MessageReceived(received) = &record.event
+                && let Some(chosen) = received.asks.as_ref().and_then(|asks| asks.model.clone())
+            {
+                model = chosen;
+            }
+        })
+        .await?;
+        print::note(format!(
+            "model: {}; `/model NAME` uses another, `posse models list` shows them",
+            clean_line(&model, 100)
+        ));
+        Ok(Turn::Over(Code::Done))
+    }
+
+    async fn permissions(&self) -> Result<Turn, Failure> {
+        let first = self.runtime.read(self.session, Seq::ZERO, 1).await?;
+        let started = first.iter().find_map(|record| match &record.event {
+            Event::RunStarted(started) => Some(started.clone()),
+            _ => None,
+        });
+        let Some(started) = started else { return Ok(Turn::Over(Code::Done)) };
+        let grant = &started.grant;
+        let rules = |rules: &[String]| match rules.is_empty() {
+            true => "no rules".to_owned(),
+            false => clean_line(&rules.join(", "), 1_000),
+        };
+        for (name, value) in [
+            ("mode", grant.mode.to_string()),
+            ("folder", clean_line(&grant.workspace, 400)),
+            ("commands", grant.profile().to_string()),
+            ("allow", rules(&grant.permissions.allow)),
+            ("ask", rules(&grant.permissions.ask)),
+            ("deny", rules(&grant.permissions.deny)),
+        ] {
+            print::note(format!("{name:9} {value}"));
+        }
+        print::note(
+            "These hold for the whole chat, with your settings (`posse config`). To change them, \
+             start a chat with --mode, --allow or --deny.",
+        );
+        Ok(Turn::Over(Code::Done))
     }
 
     async fn runs(&self) -> Result<Turn, Failure> {
