@@ -31,6 +31,7 @@ mod records;
 mod rules;
 mod run;
 mod secrets;
+mod seen;
 mod settings;
 mod sharing;
 mod signals;
