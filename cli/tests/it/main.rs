@@ -19,6 +19,7 @@ mod cost;
 mod crash;
 mod daemon;
 mod daemon_socket;
+mod git;
 mod grid;
 mod help;
 mod hostile;
