@@ -44,6 +44,6 @@ pub use permission::{Mode, Network, Permissions, Profile, host_name};
 pub use skill::{SkillOffer, SkillRules};
 pub use spec::{AgentSpec, Cleanup, Effort, Instructions, ROLES, RunSpec, ToolRules};
 pub use subagents::{NameRules, SubagentRules};
-pub use tool::{Effect, Schema, ToolOutput, ToolSpec};
+pub use tool::{Effect, Schema, SeenFile, ToolOutput, ToolSpec};
 pub use usage::{Price, Usage, Usd};
 pub use worktree::{Changes, Isolation, Worktree};

@@ -3,14 +3,14 @@
 use crate::arguments::{Arguments, spec};
 use crate::aside::{Gone, Unwanted};
 use crate::blocking;
-use crate::confine::Confinement;
+use crate::confine::{Confinement, held_names};
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, Launcher, Status};
 use crate::place::RunFiles;
 use crate::unseen::{fixed, now_fixed, unseen};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
-use posse_protocol::{Effect, Profile, ToolOutput, ToolSpec};
+use posse_protocol::{Effect, Part, Profile, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -23,6 +23,8 @@ use std::time::Duration;
 const TIMEOUT_MS: u64 = 120_000;
 /// The longest time a call can ask for, in milliseconds.
 const LONGEST_TIMEOUT_MS: u64 = 600_000;
+/// So many names of placeholders in its output make it a listing of the folder.
+const A_LISTING: usize = 3;
 /// Bytes of output that are kept.
 const OUTPUT_BYTES: usize = 30_000;
 
@@ -101,7 +103,19 @@ impl Bash {
         let finished = self.launcher.run(workspace, &command, &context.cancel, &progress).await;
         let finished = finished.map_err(|error| Failure(error.to_string()))?;
         let made = self.made_against_rules(&command.confinement, fixed_before).await?;
-        Ok(tell(finished, command.deadline, &made))
+        let listed = match command.confinement.profile {
+            Profile::WorkspaceWrite => held_names(&finished.output, workspace.path()),
+            Profile::ReadOnly | Profile::Full => Vec::new(),
+        };
+        let mut output = tell(finished, command.deadline, &made);
+        if listed.len() >= A_LISTING {
+            let names = listed.join(", ");
+            output.parts.push(Part::text(format!(
+                "[not in the folder: {names}. The sandbox shows these names as empty folders while \
+                 a command runs, so that no command can create them.]"
+            )));
+        }
+        Ok(output)
     }
 
     /// What stands after a command in places where rules deny that anything is changed, and did not

@@ -10,7 +10,7 @@ use crate::place::{RunFiles, read_up_to};
 use crate::read::WHOLE_FILE_BYTES;
 use crate::replace::Target;
 use crate::text::{self, Unencodable};
-use crate::write::{refusal, require_knowledge, require_room, store};
+use crate::write::{Knows, refusal, require_knowledge, require_room, store};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
@@ -76,8 +76,8 @@ impl Tool for Edit {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        let (files, writable) = (self.files.clone(), context.writable_bytes);
-        answer(blocking::to_the_end(move || edit(&files, input, writable)).await)
+        let (files, knows) = (self.files.clone(), Knows::of(context));
+        answer(blocking::to_the_end(move || edit(&files, input, &knows)).await)
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn one_line(path: &str) -> String {
     path.replace('\r', "\\r").replace('\n', "\\n")
 }
 
-fn edit(files: &Arc<RunFiles>, input: Value, writable: Option<u64>) -> Result<ToolOutput, Failure> {
+fn edit(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
     let place = files.place(arguments.text("file_path"))?;
     let path = place.show();
@@ -132,7 +132,7 @@ fn edit(files: &Arc<RunFiles>, input: Value, writable: Option<u64>) -> Result<To
     let Some(existing) = target.existing()? else {
         return Err(Failure(format!("{path} does not exist; use Write to create it")));
     };
-    require_knowledge(&place, &existing)?;
+    require_knowledge(&place, &existing, &knows.seen)?;
     let decoded = text::decode(&existing.bytes)
         .filter(|decoded| !decoded.damaged)
         .ok_or_else(|| Failure(format!("{path} is not valid text; change it by Bash")))?;
@@ -141,12 +141,13 @@ fn edit(files: &Arc<RunFiles>, input: Value, writable: Option<u64>) -> Result<To
         let encoding = decoded.encoding.unusual_name().unwrap_or("UTF-8");
         Failure(format!("{path} is {encoding}, which has no {character:?}"))
     })?;
-    require_room(&bytes, writable)?;
+    require_room(&bytes, knows.writable)?;
     store(&place, &target, &bytes, Some(&existing))?;
     let places = if count == 1 { "1 place".to_owned() } else { format!("{count} places") };
     let difference = difference(&decoded.text, &after);
     let said = format!("Edited {path} in {places}:\n{difference}");
-    Ok(ToolOutput { written_bytes: bytes.len() as u64, ..ToolOutput::text(said) })
+    let written_bytes = bytes.len() as u64;
+    Ok(ToolOutput { written_bytes, seen: place.seen(&bytes), ..ToolOutput::text(said) })
 }
 
 /// Where to replace.

@@ -4,7 +4,7 @@
 use super::memory::Surroundings;
 use super::supervisor::{Ending, Order, Report};
 use super::{LaunchError, Launcher, MARKER};
-use crate::confine::{Backend, CommandLimits, Confinement, Link, Walls};
+use crate::confine::{Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden};
 use crate::workspace::Workspace;
 use posse_protocol::{Network, Profile};
 use std::ffi::OsStr;
@@ -56,6 +56,7 @@ impl Launcher {
         let mut walls = self.walls_of(backend, confinement);
         walls.workspace = workspace.path().to_owned();
         walls.identity = Some(identity);
+        show_repository(&mut walls);
         // What would be run to confine it must not be for it to write.
         if walls.bubblewrap.starts_with(workspace.path()) {
             let reason = format!("{} is in the workspace", walls.bubblewrap.display());
@@ -73,6 +74,7 @@ impl Launcher {
             link,
             workspace: PathBuf::from("/"),
             identity: None,
+            repository: None,
             writable: confinement.writable.clone(),
             readable: confinement.readable.iter().cloned().chain(self.programs()).collect(),
             hidden: self.0.hidden.iter().chain(&confinement.hidden).cloned().collect(),
@@ -223,4 +225,14 @@ fn home_of_user() -> Option<PathBuf> {
     let own = rustix::process::geteuid().as_raw().to_string();
     let line = users.lines().find(|line| line.split(':').nth(2) == Some(&own))?;
     line.split(':').nth(5).map(Path::new).map(Path::to_owned)
+}
+/// Lets git find the repository that the workspace belongs to.
+fn show_repository(walls: &mut Walls) {
+    let Repository { top, data, elsewhere } = Repository::of(&walls.workspace, &walls.homes);
+    // What a file `.git` names may be anything: it never shows what is hidden.
+    let secret = if elsewhere.is_empty() { Vec::new() } else { hidden(walls) };
+    let is_hidden = |path: &PathBuf| secret.iter().any(|it| path.starts_with(it));
+    walls.readable.extend(top);
+    walls.readable.extend(elsewhere.into_iter().filter(|path| !is_hidden(path)));
+    walls.repository = data;
 }
