@@ -441,7 +441,7 @@ mod tests {
     use serde_json::{Value, json};
 
     /// One event of each kind, with every field and every struct that is ever stored.
-    const EVENTS: [&str; 26] = [
+    const EVENTS: [&str; 27] = [
         r#"{"type":"run_started","agent":{"name":"code","limits":{"turns":3,"wall_ms":9}},
             "model":"anthropic/x","grant":{"tools":["Read"],"workspace":"/w"},"limits":{"cost":5}}"#,
         r#"{"type":"message_received","from":"user",

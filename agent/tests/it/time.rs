@@ -147,6 +147,7 @@ impl Worker {
                         worked_ms,
                         extra: extra.clone(),
                     }),
+                    asks: None,
                     message: Message::user("it has ended"),
                     later: false,
                     extra,

@@ -15,7 +15,7 @@ use posse::config::{AutoResume, Config};
 use posse::store::{Filter, Unfinished};
 use posse::{Begun, Extent, RunId, RunRow, RunSpec, Runtime, Status};
 use serde_json::Value;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
