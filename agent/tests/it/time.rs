@@ -149,6 +149,7 @@ impl Worker {
                     }),
                     message: Message::user("it has ended"),
                     later: false,
+                    asks: None,
                     extra,
                 }),
                 false => Event::ToolFinished(ToolFinished {
