@@ -150,6 +150,7 @@ impl Worker {
                     asks: None,
                     message: Message::user("it has ended"),
                     later: false,
+                    asks: None,
                     extra,
                 }),
                 false => Event::ToolFinished(ToolFinished {

@@ -234,14 +234,14 @@ async fn converse(
             },
             Meaning::Command(Command::Compact) => {
                 asks.compact = true;
-                print::note("the conversation is summarised before your next message is answered");
+                chat.tell("the conversation is summarised before your next message is answered");
                 continue;
             }
             Meaning::Command(Command::Model { name: Some(name) }) => {
                 match runtime.check_model(name) {
                     Ok(()) => {
                         asks.model = Some(name.to_owned());
-                        print::note(format!("{} answers your next message", clean_line(name, 100)));
+                        chat.tell(&format!("{} answers your next message", clean_line(name, 100)));
                     }
                     Err(error) => print::failure(&error.into(), print::Tell::Words),
                 }

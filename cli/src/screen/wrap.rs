@@ -62,6 +62,12 @@ pub fn painted(spans: &[Span], paint: Paint) -> String {
     spans.iter().map(|span| paint.with(&span.style.codes(), &span.text)).collect()
 }
 
+/// `text` in lines of at most `width` columns.
+pub fn lines(text: &str, width: usize) -> Vec<String> {
+    let lines = wrapped(&[Span::new(Style::default(), text)], width);
+    lines.iter().map(|line| line.iter().map(|span| span.text.as_str()).collect()).collect()
+}
+
 /// `lines`, colours and all, broken between words where one is wider than `width`.
 pub fn folded(lines: &str, width: usize) -> String {
     let fold = |line: &str| {
@@ -171,19 +177,14 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn wrapped_text(text: &str, width: usize) -> Vec<String> {
-        let lines = wrapped(&[Span::new(Style::default(), text)], width);
-        lines.iter().map(|line| line.iter().map(|span| span.text.as_str()).collect()).collect()
-    }
-
     #[test]
     fn words_stay_whole_and_only_too_long_ones_are_cut() {
-        assert_eq!(wrapped_text("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped_text("a ANTHROPIC_API_KEY b", 17), ["a", "ANTHROPIC_API_KEY", "b"]);
-        assert_eq!(wrapped_text("x abcdefghij y", 4), ["x", "abcd", "efgh", "ij y"]);
-        assert_eq!(wrapped_text("日本語の文章", 7), ["日本語", "の文章"]);
-        assert_eq!(wrapped_text("  a  \n\n b", 9), ["a", "", "b"]);
-        assert_eq!(wrapped_text("", 9), [""]);
+        assert_eq!(lines("one two three", 7), ["one two", "three"]);
+        assert_eq!(lines("a ANTHROPIC_API_KEY b", 17), ["a", "ANTHROPIC_API_KEY", "b"]);
+        assert_eq!(lines("x abcdefghij y", 4), ["x", "abcd", "efgh", "ij y"]);
+        assert_eq!(lines("日本語の文章", 7), ["日本語", "の文章"]);
+        assert_eq!(lines("  a  \n\n b", 9), ["a", "", "b"]);
+        assert_eq!(lines("", 9), [""]);
     }
 
     #[test]

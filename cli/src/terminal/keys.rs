@@ -8,9 +8,9 @@ use rustix::termios::{
 };
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::Receiver;
 
 /// How long the rest of a key's bytes may take: what follows later was pressed after Escape.
 const ESCAPE: Duration = Duration::from_millis(60);
@@ -35,7 +35,8 @@ pub enum Key {
 }
 
 pub struct Keys {
-    terminal: AsyncFd<File>,
+    /// Read like a pipe: whoever waits is woken when there is something.
+    terminal: Receiver,
     found: Termios,
     bytes: VecDeque<u8>,
 }
@@ -53,8 +54,8 @@ impl Keys {
         raw.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
         raw.special_codes[SpecialCodeIndex::VMIN] = 1;
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
-        let terminal = AsyncFd::new(File::from(terminal))?;
-        tcsetattr(terminal.get_ref(), OptionalActions::Now, &raw)?;
+        let terminal = Receiver::from_file_unchecked(File::from(terminal))?;
+        tcsetattr(&terminal, OptionalActions::Now, &raw)?;
         // What is pasted comes as one piece.
         print::note_piece("\x1b[?2004h");
         Ok(Keys { terminal, found, bytes: VecDeque::new() })
@@ -89,14 +90,14 @@ impl Keys {
 
     async fn read(&self) -> Option<Vec<u8>> {
         loop {
-            let mut ready = self.terminal.readable().await.ok()?;
+            self.terminal.readable().await.ok()?;
             let mut bytes = [0; 1024];
-            match ready.try_io(|terminal| terminal.get_ref().read(&mut bytes)) {
-                Ok(Ok(0)) => return None,
-                Ok(Ok(count)) => return Some(bytes[..count].to_vec()),
-                Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
-                Ok(Err(_)) => return None,
-                Err(_not_ready) => {}
+            match self.terminal.try_read(&mut bytes) {
+                Ok(0) => return None,
+                Ok(count) => return Some(bytes[..count].to_vec()),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(_) => return None,
             }
         }
     }
@@ -106,7 +107,7 @@ impl Drop for Keys {
     fn drop(&mut self) {
         print::note_piece("\x1b[?2004l");
         // A terminal that is gone needs nothing.
-        let _ = tcsetattr(self.terminal.get_ref(), OptionalActions::Now, &self.found);
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.found);
     }
 }
 

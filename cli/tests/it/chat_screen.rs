@@ -28,6 +28,7 @@ async fn markdown_is_laid_out_on_a_terminal_and_raw_in_a_pipe() {
     let expected = "\nThe title\n\nSome bold words and code that go on for\nlonger than the line is wide:\n\
                     ANTHROPIC_API_KEY.\n\n• one\n• two\n\n  ls --all\n\na  b\n─  ─\n1  2\n";
     assert!(screen.contains(expected), "{screen}");
+    assert!(screen.contains("\n  (ANTHROPIC_API_KEY is set)"), "remarks are broken too: {screen}");
     let painted = terminal.painted().await;
     assert!(painted.contains("\x1b[1mbold"), "{painted:?}");
     assert!(painted.contains("\x1b[36mcode"), "{painted:?}");

@@ -11,6 +11,7 @@ use crate::family::Family;
 use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::Look;
+use crate::screen::wrap;
 use crate::spending::Spending;
 use crate::terminal::{self, fitted};
 use crate::view;
@@ -29,14 +30,20 @@ pub struct Chat<'a> {
 /// Lines of a table of costs.
 const MOST: usize = 15;
 
-/// What is shown besides the commands.
-const HELP: &str = "\
-Type a message and press Enter; the agent answers.
-  @path               name a file or folder; Tab completes it
-  \\ or Alt-Enter      continue on the next line
-  Up, Ctrl-R          use an earlier message
-  Esc or Ctrl-C       stop what the agent is doing
-  Ctrl-D              leave the chat
+/// Columns that an explanation has at least.
+const NARROW: usize = 16;
+
+/// What keys do.
+const KEYS: [(&str, &str); 5] = [
+    ("@path", "name a file or folder; Tab completes it"),
+    ("\\ or Alt-Enter", "continue on the next line"),
+    ("Up, Ctrl-R", "use an earlier message"),
+    ("Esc or Ctrl-C", "stop what the agent is doing"),
+    ("Ctrl-D", "leave the chat"),
+];
+
+/// What else there is to know.
+const NOTES: &str = "\
 What you type while the agent works is sent when it has finished.
 Start a line with `//` to send a text that begins with `/`.
 The chat is kept: `posse chat --resume` continues it.";
@@ -46,7 +53,7 @@ impl Chat<'_> {
     pub async fn obey(&self, command: Command<'_>, viewer: &mut Viewer) -> Result<Turn, Failure> {
         let done = match command {
             Command::Help => {
-                help();
+                help(self.look());
                 Ok(Turn::Over(Code::Done))
             }
             Command::Agents => {
@@ -72,6 +79,11 @@ impl Chat<'_> {
         let is_terminal = std::io::stderr().is_terminal();
         let paint = Paint { on: is_terminal && !self.common.environment.no_color };
         Look { paint, columns: if is_terminal { terminal::width() } else { usize::MAX } }
+    }
+
+    /// Prints a line, broken between words where it is too long.
+    pub fn tell(&self, line: &str) {
+        print::note(wrap::folded(line, self.look().columns));
     }
 
     async fn row(&self) -> Result<RunRow, Failure> {
@@ -102,7 +114,7 @@ impl Chat<'_> {
             }
         })
         .await?;
-        print::note(format!(
+        self.tell(&format!(
             "model: {}; `/model NAME` uses another, `posse models list` shows them",
             clean_line(&model, 100)
         ));
@@ -129,9 +141,9 @@ impl Chat<'_> {
             ("ask", rules(&grant.permissions.ask)),
             ("deny", rules(&grant.permissions.deny)),
         ] {
-            print::note(format!("{name:9} {value}"));
+            self.tell(&format!("{name:9} {value}"));
         }
-        print::note(
+        self.tell(
             "These hold for the whole chat, with your settings (`posse config`). To change them, \
              start a chat with --mode, --allow or --deny.",
         );
@@ -251,11 +263,19 @@ impl Chat<'_> {
     }
 }
 
-fn help() {
+fn help(look: Look) {
     let width = COMMANDS.iter().map(|(usage, _)| usage.len()).max().unwrap_or(0);
-    let line = |(usage, about): &(&str, &str)| format!("  {usage:width$}  {about}");
-    let commands: Vec<String> = COMMANDS.iter().map(line).collect();
-    print::note(format!("{HELP}\n\n{}", commands.join("\n")));
+    let room = look.columns.saturating_sub(width + 4).max(NARROW);
+    let row = |(usage, about): &(&str, &str)| {
+        let about = wrap::lines(about, room).join(&format!("\n{}", " ".repeat(width + 4)));
+        print::note(format!("  {usage:width$}  {about}"));
+    };
+    let tell = |text: &str| print::note(wrap::lines(text, look.columns).join("\n"));
+    tell("Type a message and press Enter; the agent answers.");
+    KEYS.iter().for_each(row);
+    tell(NOTES);
+    print::note("");
+    COMMANDS.iter().for_each(row);
 }
 
 /// What is told of a command that there is not.
