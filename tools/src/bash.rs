@@ -3,7 +3,7 @@
 use crate::arguments::{Arguments, spec};
 use crate::aside::{Gone, Unwanted};
 use crate::blocking;
-use crate::confine::{Confinement, held_names};
+use crate::confine::{Confinement, listed_names};
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, Launcher, Status};
 use crate::place::RunFiles;
@@ -23,8 +23,6 @@ use std::time::Duration;
 const TIMEOUT_MS: u64 = 120_000;
 /// The longest time a call can ask for, in milliseconds.
 const LONGEST_TIMEOUT_MS: u64 = 600_000;
-/// So many names of placeholders in its output make it a listing of the folder.
-const A_LISTING: usize = 3;
 /// Bytes of output that are kept.
 const OUTPUT_BYTES: usize = 30_000;
 
@@ -104,11 +102,11 @@ impl Bash {
         let finished = finished.map_err(|error| Failure(error.to_string()))?;
         let made = self.made_against_rules(&command.confinement, fixed_before).await?;
         let listed = match command.confinement.profile {
-            Profile::WorkspaceWrite => held_names(&finished.output, workspace.path()),
+            Profile::WorkspaceWrite => listed_names(&finished.output, workspace.path()),
             Profile::ReadOnly | Profile::Full => Vec::new(),
         };
         let mut output = tell(finished, command.deadline, &made);
-        if listed.len() >= A_LISTING {
+        if !listed.is_empty() {
             let names = listed.join(", ");
             output.parts.push(Part::text(format!(
                 "[not in the folder: {names}. The sandbox shows these names as empty folders while \

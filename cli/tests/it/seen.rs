@@ -3,7 +3,7 @@
 
 use crate::tmux::Terminal;
 use crate::tree::task;
-use crate::world::World;
+use crate::world::{World, eventually};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
 use serde_json::json;
@@ -62,9 +62,15 @@ async fn a_file_that_was_read_before_work_was_handed_on_can_be_changed_after_it(
     let hands_on = Reply::tool_call("Task", task("explore", "part"));
     let lead = lead.reply(reads()).reply(hands_on).reply(edits()).reply(ends());
     let part = Conversation::when(When::any().first_user_contains("part"));
-    let script = Script::new().conversation(lead).conversation(part.reply(Reply::text("done")));
-    let world = world(script).await;
-    let exit = world.run(&["run", "lead"]).await.expect(0);
+    let gate = Gate::new();
+    let part = part.reply(Reply::text("done").held_by(&gate));
+    let world = world(Script::new().conversation(lead).conversation(part)).await;
+    let running = world.start(&["run", "lead"]);
+    gate.wait_for_held(1).await.unwrap();
+    let rests = async || world.list().await[0]["status"] == "waiting";
+    eventually("the parent gives its place back", rests).await;
+    gate.open();
+    let exit = running.end().await.expect(0);
     assert_eq!(world.read("a.txt"), "new\n", "{exit:?}");
 }
 
@@ -81,7 +87,7 @@ async fn a_fork_knows_the_files_that_its_source_has_read() {
     let exit = world.run(&["run", "lead"]).await.expect(0);
     assert_eq!(world.read("a.txt"), "new\n", "{exit:?}");
     let part = When::any().last_user_contains("your part");
-    assert_eq!(world.fake.requests_where(&part).len(), 1, "the fork has made the edit");
+    assert!(!world.fake.requests_where(&part).is_empty(), "the fork has made the edit");
 }
 
 #[tokio::test]

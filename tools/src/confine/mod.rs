@@ -31,7 +31,7 @@ pub(crate) use backend::Backends;
 pub(crate) use bubblewrap::Bubblewrap;
 pub(crate) use file_rules::FileRules;
 pub(crate) use limits::Watchdog;
-pub(crate) use placeholder::{Placeholders, held_names, marks_placeholder};
+pub(crate) use placeholder::{Placeholders, listed_names, marks_placeholder};
 pub(crate) use protected::may_be_held;
 pub(crate) use repository::Repository;
 pub(crate) use secrets::hidden;

@@ -8,7 +8,7 @@
 //! crash leaves, the next command removes.
 
 use super::mounts::protected;
-use super::protected::{COMMON_FOLDER, GIT, WORKTREE_CONFIG, data_of, may_be_held};
+use super::protected::{COMMON_FOLDER, GIT, HEAD, PROTECTED, WORKTREE_CONFIG, data_of};
 use super::walls::Walls;
 use posse_protocol::Profile;
 use rustix::fs::{
@@ -16,7 +16,7 @@ use rustix::fs::{
     unlinkat,
 };
 use rustix::io::Errno;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -27,6 +27,9 @@ const MODE: RawMode = 0o1555;
 const FILE_MODE: RawMode = 0o1444;
 const STICKY: RawMode = 0o1000;
 const WRITABLE: RawMode = 0o222;
+
+/// Fewer names than this, somewhere in a text, are no listing of a folder.
+const A_LISTING: usize = 3;
 
 /// The placeholders of one workspace, while a command runs in it.
 pub(crate) struct Placeholders {
@@ -169,15 +172,20 @@ fn content_of(path: &Path) -> Option<&'static [u8]> {
     }
 }
 
-/// The names in `text`, a command's output, that placeholders had while it ran.
-pub(crate) fn held_names(text: &str, workspace: &Path) -> Vec<String> {
-    let words = text.split(|letter: char| letter.is_whitespace() || letter == '/');
-    let names: BTreeSet<&str> = words.filter(|word| may_be_held(word)).collect();
+/// The names that placeholders had at the top of `workspace` while a command ran, if `text`, its
+/// output, lists them: at least half of them. Nothing otherwise.
+pub(crate) fn listed_names(text: &str, workspace: &Path) -> Vec<&'static str> {
+    let head = data_of(workspace).is_none().then_some(HEAD);
+    let names = PROTECTED.into_iter().chain([GIT]).chain(head);
     let is_held = |name: &&str| match workspace.join(name).symlink_metadata() {
         Ok(found) => is_placeholder(&found),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
-    names.into_iter().filter(is_held).map(str::to_owned).collect()
+    let words = text.split(|letter: char| letter.is_whitespace() || letter == '/');
+    let words: HashSet<&str> = words.collect();
+    let held: Vec<&str> = names.filter(is_held).collect();
+    let listed = held.iter().filter(|name| words.contains(*name)).count();
+    if listed >= A_LISTING.max(held.len().div_ceil(2)) { held } else { Vec::new() }
 }
 
 /// True for what stands, while commands run, in the place of a file that must not appear in a
