@@ -250,13 +250,13 @@ async fn cancelling_says_how_many_below_were_told_and_they_have_stopped() {
 #[tokio::test]
 async fn a_tree_that_was_killed_goes_on_with_its_root() {
     for command in [&["runs", "resume"][..], &["runs", "resume", "--all"], &["run", "another"]] {
-        let gate = Gate::new();
+        let (gate, end) = (Gate::new(), Gate::new());
         let held = Reply::text("late").held_by(&gate);
         let script = Script::new()
             .conversation(lead(["quick", "slow"].map(|prompt| task("explore", prompt))))
             .conversation(child("quick", Reply::text("1")))
             .conversation(child("slow", held))
-            .rule(Rule::when(When::any()).reply(Reply::text("something else")));
+            .rule(Rule::when(When::any()).reply(Reply::text("something else").held_by(&end)));
         let world = World::new(script).await;
         let owner = world.start(&["run", "lead them"]);
         gate.wait_for_held(1).await.unwrap();
@@ -268,10 +268,17 @@ async fn a_tree_that_was_killed_goes_on_with_its_root() {
         let mut arguments = command.to_vec();
         if command == ["runs", "resume"] {
             let list = world.run(&["runs", "list", "--unfinished"]).await.expect(0).out;
-            assert!(list.contains("  interrupted  ") || list.contains("  queued  "), "{list}");
+            assert!(list.contains("  crashed  ") || list.contains("  queued  "), "{list}");
             arguments.push(&run);
         }
-        let exit = world.run(&arguments).await.expect(0);
+        let running = world.start(&arguments);
+        // A command ends with its own run.
+        eventually("the end of the tree", async || {
+            world.run(&["runs", "show", &run, "--json"]).await.json()["outcome"] == "completed"
+        })
+        .await;
+        end.open();
+        let exit = running.end().await.expect(0);
         assert_eq!(exit.err.matches("do quick").count(), 0, "it was told before: {}", exit.err);
         let all = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
         let tree: Vec<&Value> =
