@@ -25,7 +25,8 @@ fn found(word: &str, folder: &Path) -> Option<String> {
     let shortest = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '\'', '"', '`']);
     let word = [word, shortest].into_iter().find(|word| is_below(word, folder))?;
     let kind = if folder.join(word).is_dir() { "folder" } else { "file" };
-    Some(format!("{kind} {}", word.trim_end_matches('/')))
+    let plain = word.strip_suffix("/.").unwrap_or(word).trim_end_matches('/');
+    Some(format!("{kind} {plain}"))
 }
 
 fn is_below(word: &str, folder: &Path) -> bool {

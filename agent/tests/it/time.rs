@@ -150,7 +150,6 @@ impl Worker {
                     asks: None,
                     message: Message::user("it has ended"),
                     later: false,
-                    asks: None,
                     extra,
                 }),
                 false => Event::ToolFinished(ToolFinished {

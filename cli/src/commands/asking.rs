@@ -200,10 +200,6 @@ pub async fn give(
 }
 
 /// A question, whole, and the keys that answer it.
-pub fn put(question: &Question, settings: Option<String>) -> String {
-    painted(question, settings, Paint { on: false })
-}
-
 fn painted(question: &Question, settings: Option<String>, paint: Paint) -> String {
     let mut text = described(question, paint);
     text.push_str("\n  [y] once   [n] no, [n why] no and say why");
@@ -334,7 +330,7 @@ mod tests {
     #[test]
     fn a33_a34_a_question_shows_every_byte_and_does_nothing_to_the_terminal() {
         let padded = format!("ls{}\r\u{202e}; rm -rf x\u{200b}\x1b[2K", " ".repeat(5_000));
-        let text = put(&question(&padded, None), None);
+        let text = painted(&question(&padded, None), None, Paint { on: false });
         assert!(text.contains(&" ".repeat(5_000)), "padding is shown in full");
         assert!(text.contains("\\r\\u{202e}; rm -rf x\\u{200b}\\u{1b}[2K"), "{text}");
         assert!(text.contains("outside ASCII"));
@@ -345,10 +341,11 @@ mod tests {
     fn a_change_is_shown_with_the_line_numbers_of_the_file() {
         let mut question = question("a.rs\n@@ -9,2 +9,2 @@\n x\n-old\n+new\u{202e}\n", None);
         question.asked.tool = "Edit".into();
-        let text = put(&question, None);
+        let text = painted(&question, None, Paint { on: false });
         assert!(text.contains("│ a.rs\n  │  9  x\n  │ 10 -old\n  │ 10 +new\\u{202e}\n"), "{text}");
         question.asked.tool = "Bash".into();
-        assert!(put(&question, None).contains("│ @@ -9,2 +9,2 @@"), "a command is shown as it is");
+        let plain = painted(&question, None, Paint { on: false });
+        assert!(plain.contains("│ @@ -9,2 +9,2 @@"), "a command is shown as it is");
     }
 
     #[test]

@@ -87,7 +87,7 @@ async fn a_run_is_executed_when_the_command_that_left_it_is_gone() {
 
     let status = world.run(&["daemon", "status", "--json"]).await.expect(0).json();
     assert_eq!(status["pid"].to_string(), pid);
-    assert_eq!((&status["running"], &status["slots"]), (&json!(true), &json!(16)));
+    assert_eq!((&status["running"], &status["slots"]), (&json!(true), &json!(4096)));
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
     let words = world.run(&["daemon", "status"]).await.expect(0);
     assert!(words.out.contains("0 of 16 slots at work"), "{}", words.out);

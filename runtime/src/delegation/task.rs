@@ -10,7 +10,7 @@ use crate::runtime::{Begun, Inner, Runtime};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{
-    AgentName, Caller, Delegation, DelegationStrategy, Effect, Event, Extra, Message, MessageReceived, Record,
+    AgentName, Caller, Delegation, Effect, Event, Extra, Message, MessageReceived, Record,
     RunFinished, RunId, RunSpec, RunStarted, Schema, Sender, Seq, ToolOutput, ToolSpec,
 };
 use posse_store::{Append, Guard, StoreError};
@@ -64,11 +64,7 @@ impl Task {
     pub(crate) fn new(runtime: Weak<Inner>, caller: Arc<RunStarted>, shown: &Delegation) -> Self {
         let spec = ToolSpec {
             name: NAME.to_owned(),
-            description: match shown.strategy {
-                // The system prompt has the list.
-                DelegationStrategy::Auto => ABOUT.to_owned(),
-                _ => format!("{ABOUT}\n\nAgents:\n{}", listed(shown)),
-            },
+            description: format!("{ABOUT}\n\nAgents:\n{}", listed(shown)),
             schema: SCHEMA.clone(),
             effect: Effect::Delegate,
             // A second call finds the child that the first has started.
