@@ -90,7 +90,7 @@ async fn a_run_is_executed_when_the_command_that_left_it_is_gone() {
     assert_eq!((&status["running"], &status["slots"]), (&json!(true), &json!(4096)));
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
     let words = world.run(&["daemon", "status"]).await.expect(0);
-    assert!(words.out.contains("0 of 16 slots at work"), "{}", words.out);
+    assert!(words.out.contains("0 of 4096 slots at work"), "{}", words.out);
 
     let stopped = world.run(&["daemon", "stop"]).await.expect(0);
     assert!(stopped.err.contains("no run is left to go on"), "{}", stopped.err);
