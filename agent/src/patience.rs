@@ -70,7 +70,8 @@ impl Patience {
             ModelError::Rejected { .. }
             | ModelError::Unauthorised { .. }
             | ModelError::ContextOverflow { .. }
-            | ModelError::Cancelled => return None,
+            | ModelError::Cancelled
+            | ModelError::NotSent => return None,
         };
         if trouble.retries >= retries {
             return None;

@@ -129,6 +129,7 @@ pub enum CassetteError {
 fn name_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Unreachable => "unreachable",
+        Kind::Unanswered => "unanswered",
         Kind::Malformed => "malformed",
         _ => "cut",
     }
@@ -138,6 +139,7 @@ fn name_of(kind: Kind) -> &'static str {
 fn kind_of(name: &str) -> Kind {
     match name {
         "unreachable" => Kind::Unreachable,
+        "unanswered" => Kind::Unanswered,
         "malformed" => Kind::Malformed,
         _ => Kind::Cut,
     }

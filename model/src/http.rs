@@ -114,8 +114,12 @@ impl Http {
                 true => format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()),
                 false => root_cause(&error),
             };
+            let kind = match error.is_connect() || error.is_builder() {
+                true => Kind::Unreachable,
+                false => Kind::Unanswered,
+            };
             Fault {
-                kind: Kind::Unreachable,
+                kind,
                 reason: format!("{host}:{port}: {reason}"),
                 hint: "; check the network and the base URL",
             }

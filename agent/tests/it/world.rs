@@ -249,6 +249,7 @@ impl World {
             kind,
             reason,
             usage,
+            uncertain: None,
             remedy,
             worked_ms,
             extra,
@@ -390,6 +391,7 @@ impl World {
             summary: "what was".into(),
             by_model: true,
             usage: Usage::default(),
+            uncertain: None,
             worked_ms: self.worked(),
             extra: Extra::default(),
         })));

@@ -14,6 +14,7 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::signals::Signal;
+use crate::spending;
 use crate::terminal::Restore;
 use commands::Chat;
 use lines::{Line, Lines};
@@ -252,6 +253,7 @@ async fn turn(
                 if !outcome.is_completed() && viewer.form == Form::Screen {
                     viewer.screen.end_turn()?;
                     print::note(format!("✗ {}", clean_line(&outcome.to_string(), 600)));
+                    spending::hint(&outcome).into_iter().for_each(print::note);
                 }
                 break Code::of(&outcome);
             }

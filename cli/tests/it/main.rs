@@ -24,6 +24,7 @@ mod help;
 mod hostile;
 mod lists;
 mod models;
+mod money;
 mod prompt;
 mod questions;
 mod queue;

@@ -8,6 +8,7 @@ use crate::exit::{Code, Failure};
 use crate::family::Family;
 use crate::print;
 use crate::screen::line::label;
+use crate::spending::Spending;
 use crate::terminal;
 use crate::view::{self, RunView};
 use posse::store::Kin;
@@ -129,7 +130,7 @@ fn line(families: &Families, row: &RunRow, columns: usize) -> String {
     };
     let family = families.get(row);
     let state = family.map_or_else(|| row.status.to_string(), |family| family.word(row));
-    let (ago, cost) = (view::ago(row.updated_at), row.cost().to_string());
+    let (ago, cost) = (view::ago(row.updated_at), Spending::of(row).money());
     let before = format!("{}  {state:11}  {ago:>7}  {cost:>8}{agent}{model}  ", row.id.short());
     let about = families.about(row);
     let taken = terminal::columns(&before) + terminal::columns(&about);
