@@ -17,6 +17,7 @@ use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::signals::Signal;
+use crate::spending;
 use crate::terminal::Restore;
 use commands::Chat;
 use lines::{Line, Lines};
@@ -386,6 +387,7 @@ async fn turn_to_its_end(
                 if !outcome.is_completed() && viewer.form == Form::Screen {
                     viewer.screen.end_turn()?;
                     print::note(format!("✗ {}", clean_line(&outcome.to_string(), 600)));
+                    spending::hint(&outcome).into_iter().for_each(print::note);
                 }
                 break Code::of(&outcome);
             }

@@ -29,6 +29,7 @@ mod hostile;
 mod interrupted;
 mod lists;
 mod models;
+mod money;
 mod prompt;
 mod questions;
 mod queue;
