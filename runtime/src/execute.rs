@@ -577,16 +577,14 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
         && grant.allows(task::NAME)
     {
         text.push_str(URGE);
-        text.push_str(&task::listed(delegation));
-        text.push('\n');
     }
     text
 }
 
 /// What urges an agent to hand work to others.
-const URGE: &str = "\nYou lead specialist agents, which you call with the Task tool. Use one when a \
-    task fits its description, for a search in many places, or when parts can be done side by \
-    side; then judge what they report.\n";
+const URGE: &str = "\nHand work to a specialist agent with Task when the work fits its description, \
+    needs a search in many places, or has parts that can be done side by side. Judge what it \
+    reports.\n";
 
 /// What the model is shown in place of the run's own.
 fn guise_of(started: &RunStarted) -> Option<&Guise> {

@@ -292,8 +292,7 @@ impl RunRow {
     /// process is gone. A call that is under way does not count.
     pub fn unsure(&self) -> (Spent, u64) {
         let mut uncertain = self.uncertain;
-        let is_cut = self.owner.is_none() || self.status == Status::Interrupted;
-        if self.calling.is_none() || !is_cut {
+        if self.calling.is_none() || self.status == Status::Running {
             return (uncertain, self.cut_calls);
         }
         uncertain.add(self.reserved);
