@@ -5,6 +5,7 @@ mod later;
 mod runs;
 mod selection;
 mod trust;
+pub mod wrong;
 
 pub use audit::{AuditFilters, AuditVerb};
 pub use later::Later;
@@ -146,7 +147,7 @@ pub struct AgentOptions {
     #[arg(long, value_name = "EFFORT", value_parser = efforts())]
     pub effort: Option<Effort>,
     /// Stop after this many model calls
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = |text: &str| wrong::whole::<u32>(text, 1, u32::MAX.into()))]
     pub max_turns: Option<u32>,
     /// Stop before more than this many dollars are spent
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
@@ -211,7 +212,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
     /// Get a free slot before runs with a lower one
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-100..=100))]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = |text: &str| wrong::whole::<i32>(text, -100, 100))]
     pub priority: i32,
     /// Start only if no run has this key; otherwise follow that run
     #[arg(long, value_name = "KEY", value_parser = key, conflicts_with_all = ["record", "replay"])]
@@ -332,7 +333,7 @@ pub struct DeliveryOptions {
     #[arg(long)]
     pub all: bool,
     /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = |text: &str| wrong::whole::<u32>(text, 1, 10_000))]
     pub limit: u32,
 }
 
@@ -433,7 +434,7 @@ pub struct CostOptions {
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
     /// At most this many sums; the total is of all
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = |text: &str| wrong::whole::<u32>(text, 1, 100_000))]
     pub limit: u32,
 }
 

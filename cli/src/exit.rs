@@ -57,6 +57,28 @@ pub struct Failure {
     pub hint: Option<String>,
 }
 
+/// What the system says of files, and how people say it.
+const PLAIN: [(&str, &str); 5] = [
+    ("No such file or directory (os error 2)", "it does not exist"),
+    ("Permission denied (os error 13)", "you have no permission"),
+    ("File exists (os error 17)", "it exists already"),
+    ("Not a directory (os error 20)", "a part of the path is not a folder"),
+    ("Is a directory (os error 21)", "it is a folder"),
+];
+
+/// `message` in plain words, without the numbers of the system's errors.
+pub fn plain(message: &str) -> String {
+    let mut text = message.to_owned();
+    for (theirs, ours) in PLAIN {
+        text = text.replace(theirs, ours);
+    }
+    while let Some(at) = text.find(" (os error ") {
+        let Some(end) = text[at..].find(')') else { break };
+        text.replace_range(at..=at + end, "");
+    }
+    text
+}
+
 impl Failure {
     pub fn usage(message: impl Into<String>) -> Self {
         Failure { code: Code::Usage, message: message.into(), hint: None }

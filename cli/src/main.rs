@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     failpoints::arm();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return usage(error),
+        Err(error) => return usage(args::wrong::mended(error)),
     };
     let tell = Tell::as_json(arguments.global.json);
     let environment = Environment::read();

@@ -4,7 +4,7 @@
 //! an error, for whoever asked would take an empty answer for the whole.
 
 use crate::clean::{clean, clean_json};
-use crate::exit::{Code, Failure};
+use crate::exit::{self, Code, Failure};
 use posse::redact::Redactor;
 use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
@@ -87,7 +87,7 @@ impl Tell {
 
 /// Prints why the command could not do what it was asked.
 pub fn failure(failure: &Failure, tell: Tell) {
-    let message = clean(&failure.message);
+    let message = clean(&exit::plain(&failure.message));
     let hint = failure.hint.as_deref().map(clean);
     if tell == Tell::Json {
         let value = serde_json::json!({"error": message, "hint": hint, "code": failure.code as u8});

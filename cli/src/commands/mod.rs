@@ -20,6 +20,7 @@ pub mod run;
 pub mod runs;
 pub mod skills;
 pub mod trust;
+mod unused;
 pub mod webhooks;
 
 use crate::args::{AgentOptions, Global};
@@ -31,6 +32,7 @@ use posse::config::{Config, Sources};
 use posse::launch::Launcher;
 use posse::model::{Cassette, Models, Options};
 use posse::protocol::{Permissions, Usd};
+use posse::rule_files::RuleFiles;
 use posse::trust::Trustees;
 use posse::{
     Keys, Limits, LiveCatalog, NamedBy, Recovery, RunSpec, Runtime, RuntimeConfig, Selection,
@@ -108,6 +110,12 @@ impl Common {
     /// The file of the user's own settings, whether it exists or not.
     pub fn user_settings(&self) -> Option<PathBuf> {
         self.environment.config_folder.as_ref().map(|user| user.join("config.toml"))
+    }
+
+    /// Where rules are looked for that hold in every folder of the user.
+    pub fn rule_files(&self) -> RuleFiles {
+        let home = self.environment.home_folder.as_ref();
+        RuleFiles { user: home.map(|home| home.join(".claude/settings.json")) }
     }
 
     /// The settings for work in `folder`.
@@ -214,6 +222,7 @@ impl Common {
             stall: config.patience.stall(),
             mode: config.permissions.mode.value,
             permissions: config.permissions.permissions(),
+            rule_files: Some(self.rule_files()),
             home: self.environment.home_folder.clone(),
             limits: config.limits.limits(),
             budget: config.budget.budget(),
@@ -273,9 +282,14 @@ pub fn folder(cwd: Option<&PathBuf>) -> Result<PathBuf, Failure> {
                 .hint("it may have been removed; go to another, or name one with --cwd")
         })?,
     };
-    folder
+    let shown = folder.display();
+    let real = folder
         .canonicalize()
-        .map_err(|error| Failure::usage(format!("cannot work in {}: {error}", folder.display())))
+        .map_err(|error| Failure::usage(format!("cannot work in {shown}: {error}")))?;
+    match real.is_dir() {
+        true => Ok(real),
+        false => Err(Failure::usage(format!("cannot work in {shown}: it is not a folder"))),
+    }
 }
 
 /// What `options` and the settings ask for.

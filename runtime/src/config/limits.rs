@@ -83,12 +83,15 @@ impl FileLimits {
     pub(super) fn check(self) -> Result<Limits, String> {
         let cost = match self.cost {
             Some(dollars) if !(dollars.is_finite() && dollars > 0.0) => {
-                return Err(format!("`cost` is {dollars}: give dollars, more than 0"));
+                return Err(format!("in [limits]: `cost` is {dollars}: give dollars, more than 0"));
             }
             cost => cost.map(Usd::from_dollars),
         };
-        let wall_ms = self.time.map(|time| parse_duration(&time)).transpose()?;
-        let written_bytes = self.written.map(|size| parse_size(&size)).transpose()?;
+        let wall_ms = self.time.map(|time| parse_duration(&time)).transpose();
+        let wall_ms = wall_ms.map_err(|reason| format!("in [limits]: `time`: {reason}"))?;
+        let written_bytes = self.written.map(|size| parse_size(&size)).transpose();
+        let written_bytes =
+            written_bytes.map_err(|reason| format!("in [limits]: `written`: {reason}"))?;
         Ok(Limits {
             turns: self.turns,
             tool_calls: self.tool_calls,
@@ -171,6 +174,9 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     let milliseconds = number * factor;
+    if milliseconds == 0.0 {
+        return Err(format!("`{text}` is no time at all: it must be more than zero, like 90s"));
+    }
     if milliseconds < 1.0 || !milliseconds.is_finite() || milliseconds > 1e15 {
         return Err(wrong());
     }
