@@ -35,7 +35,8 @@ async fn a_mistyped_key_that_restricts_makes_an_agent_unusable() {
     assert!(run.err.contains("did you mean `tools`?"), "{}", run.err);
     std::fs::remove_file(world.work().join(".posse/agents/tt.md")).unwrap();
     put(&world, "posse.toml", "[agents.explore]\ntols = [\"Read\"]\n");
-    let check = world.run(&["agents", "check"]).await.expect(2).out;
+    let check = world.run(&["agents", "check"]).await.expect(2).err;
+    assert!(check.contains("posse.toml:2:1: `tols` is not a field"), "{check}");
     assert!(check.contains("did you mean `tools`?"), "{check}");
     assert_eq!(world.fake.count(), 0, "none of them ran");
 }
@@ -57,7 +58,7 @@ async fn a_mistyped_name_is_answered_with_the_one_that_was_meant() {
             "invalid rule `Bsh(x)`: there is no tool `Bsh`; did you mean `Bash`?",
         ),
         (&["run", "--timeout", "0s", "x"], "must be more than zero"),
-        (&["run", "--max-turns", "many", "x"], "give a whole number from 1"),
+        (&["run", "--max-turns", "many", "x"], "give a whole number, at least 1"),
         (&["run", "--cwd", "/etc/passwd", "x"], "cannot work in /etc/passwd: it is not a folder"),
         (&["run", "--cwd", "/nowhere", "x"], "cannot work in /nowhere: it does not exist"),
         (&["run", "--prompt-file", "nowhere"], "cannot read nowhere: it does not exist"),

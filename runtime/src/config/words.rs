@@ -14,9 +14,18 @@ pub(super) type At = (u32, u32);
 
 /// That the file at `path`, which holds `text`, is no settings file.
 pub(super) fn unreadable(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
-    let at = error.span().map(|span| place(text, span.start));
+    let message = error.message().trim_end();
+    let at = error.span().map(|span| {
+        // Of a key within a table that is read as a whole, only the table's place is told.
+        let key = quoted(message).into_iter().next().unwrap_or_default();
+        let line = lines(text, span.start).find(|(_, line)| {
+            let rest = line.trim_start().strip_prefix(key).filter(|_| !key.is_empty());
+            rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+        });
+        place(text, line.map_or(span.start, |(at, line)| at + line.len() - line.trim_start().len()))
+    });
     // What is said may quote a value, which may be the secret of a webhook.
-    let reason = blotted(&plain(text, at, error.message().trim_end()));
+    let reason = blotted(&plain(text, at, message));
     ConfigError::Invalid { path: path.to_owned(), at, reason }
 }
 
@@ -47,6 +56,17 @@ pub(super) fn place_of(text: &str, key: &str) -> Option<At> {
         };
     }
     at.map(|at| place(text, at))
+}
+
+/// The lines of `text` from the one that holds `at` on, and where each begins.
+fn lines(text: &str, at: usize) -> impl Iterator<Item = (usize, &str)> {
+    let before = text.get(..at).unwrap_or_default();
+    let first = before.rfind('\n').map_or(0, |end| end + 1);
+    text[first..].split('\n').scan(first, |next, line| {
+        let at = *next;
+        *next += line.len() + 1;
+        Some((at, line))
+    })
 }
 
 fn place(text: &str, at: usize) -> At {

@@ -65,7 +65,7 @@ impl ClaudeSettings {
             for rule in file.rules(permissions, key)? {
                 let read = translate(rule, list, &place, &tools).map_err(|error| {
                     let at = file.find(&Value::from(rule).to_string());
-                    let next = "change it, or remove it from this file; Posse does not start \
+                    let next = "Change it, or remove it from this file; Posse does not start \
                                 runs here while it cannot keep a rule of yours";
                     file.wrong(at, &format!("`permissions.{key}`: {error}. {next}"))
                 })?;
