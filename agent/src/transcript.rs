@@ -14,10 +14,12 @@ pub(crate) use weight::weigh;
 use crate::awaited::Awaited;
 use crate::calls::{Call, CallState, Calls};
 use crate::guard::Standing;
+use crate::seen::SeenFiles;
 use news::News;
 use posse_protocol::{
     CancelRequested, CancelScope, Compacted, Event, FailureKind, Limit, Limits, Message,
-    ModelReplied, Outcome, Purpose, Record, Remedy, RunStarted, Seq, Stop, TimeAtWork, Usage,
+    ModelReplied, Outcome, Purpose, Record, Remedy, RunStarted, Seq, Stop, Tally, TimeAtWork,
+    Usage,
 };
 use std::sync::Arc;
 
@@ -37,10 +39,12 @@ pub struct Transcript {
     pub(crate) awaited: Awaited,
     /// The calls of the last reply, in its order, until the next reply.
     pub(crate) calls: Calls,
+    /// The files that the run has read or written.
+    pub(crate) seen: SeenFiles,
     pub(crate) spent: Spent,
     pub(crate) phase: Phase,
     seq: Seq,
-    usage: Usage,
+    tally: Tally,
     last_text: String,
     weight: Weight,
     /// The model that took the place of the run's own.
@@ -63,7 +67,7 @@ pub(crate) struct Spent {
     pub(crate) turns: u32,
     pub(crate) tool_calls: u32,
     pub(crate) written_bytes: u64,
-    pub(crate) usage: Usage,
+    tally: Tally,
     /// Limits the agent has been told about.
     pub(crate) told: Vec<Limit>,
     /// Answers that did not follow their schema.
@@ -94,10 +98,12 @@ pub(crate) struct Phase {
     pub(crate) wait_ms: u64,
     /// The next call is one that failed, made again.
     pub(crate) again: bool,
-    /// What an unanswered model call may have cost.
-    reserved: Option<Usage>,
+    /// What the last call for a turn reserved.
+    pub(crate) reserved: Usage,
     /// Compacted since the last reply: doing it again would change nothing.
     pub(crate) just_compacted: bool,
+    /// Somebody asked for a summary in place of the conversation so far.
+    pub(crate) asked_to_compact: bool,
     /// New results were shortened since the last reply because the provider found them too long.
     pub(crate) squeezed: bool,
     /// Time at work when the run was last set to work.
@@ -136,12 +142,12 @@ impl Transcript {
     /// Folds one more event.
     pub fn apply(&mut self, seq: Seq, event: &Event) {
         self.seq = self.seq.max(seq);
+        self.tally.observe(event);
+        self.spent.tally.observe(event);
         match event {
             Event::RunStarted(started) => self.begin(started),
             Event::MessageReceived(received) => self.receive(seq, received),
             Event::ModelCalled(called) => {
-                self.charge_unanswered();
-                self.phase.reserved = Some(called.reserved.clone());
                 let mut again = std::mem::take(&mut self.phase.again);
                 self.phase.wait_ms = 0;
                 // Made in spite of a failure, it is the same call with less to read.
@@ -151,13 +157,14 @@ impl Transcript {
                 if let Some(share) = called.share {
                     self.shorten_news(usize::try_from(share).unwrap_or(usize::MAX));
                 }
-                if called.purpose == Purpose::Turn && !again {
-                    self.spent.turns += 1;
+                if called.purpose == Purpose::Turn {
+                    self.phase.reserved = called.reserved.clone();
+                    self.spent.turns += u32::from(!again);
                 }
             }
             Event::ModelReplied(replied) => self.reply(seq, replied),
             Event::ModelFailed(failed) => {
-                self.settle(&failed.usage, failed.worked_ms);
+                self.worked(failed.worked_ms);
                 match &failed.remedy {
                     Some(remedy) => self.mend(remedy),
                     // A call that we stopped is no failure of the run: what stopped it decides.
@@ -202,7 +209,6 @@ impl Transcript {
             Event::Paused(_) => self.phase.paused = true,
             Event::Resumed(_) => self.phase.paused = false,
             Event::RunFinished(finished) => {
-                self.charge_unanswered();
                 self.worked(finished.worked_ms);
                 self.phase.finished = Some(finished.outcome.clone());
                 (self.phase.awake, self.phase.paused) = (false, false);
@@ -242,14 +248,15 @@ impl Transcript {
         self.phase.finished.as_ref()
     }
 
-    /// What the whole run has cost, unanswered model calls as they were reserved.
+    /// What the whole run may have cost, at most: a call that is under way or was never answered as
+    /// it was reserved.
     pub fn usage(&self) -> Usage {
-        with_reserved(&self.usage, &self.phase)
+        self.tally.total()
     }
 
-    /// What was spent since the run was last set to work, an unanswered model call as reserved.
+    /// What may have been spent since the run was last set to work. Limits count this.
     pub(crate) fn leg_usage(&self) -> Usage {
-        with_reserved(&self.spent.usage, &self.phase)
+        self.spent.tally.total()
     }
 
     /// Time at work so far, in milliseconds.
@@ -311,20 +318,21 @@ impl Transcript {
 
     /// What another run may take over, and up to which event it depends on the log: what the model
     /// has seen and said and the results of its last calls, but not its last reply while any of
-    /// those is open. What no reply has seen is not taken over.
-    pub(crate) fn handed_over(&self) -> (Vec<Arc<Message>>, Seq) {
+    /// those is open. What no reply has seen is not taken over. The files are those that were seen
+    /// in this part of the log.
+    pub(crate) fn handed_over(&self) -> (Vec<Arc<Message>>, SeenFiles, Seq) {
         let mut messages: Vec<_> = self.entries.iter().map(|entry| entry.message.clone()).collect();
         let last_reply = self.entries.last().and_then(|entry| entry.reply);
         match last_reply {
             Some(reply) if !self.calls_done() => {
                 messages.pop();
-                (messages, reply)
+                (messages, self.seen.without_last_reply(), reply)
             }
             Some(_) => {
                 messages.extend(self.calls.results().cloned());
-                (messages, self.seq)
+                (messages, self.seen.clone(), self.seq)
             }
-            None => (messages, self.seq),
+            None => (messages, self.seen.clone(), self.seq),
         }
     }
 
@@ -391,6 +399,10 @@ impl Transcript {
         for message in started.forked.iter().flat_map(|forked| &forked.messages) {
             self.push(message.clone(), None);
         }
+        if let Some(forked) = &started.forked {
+            self.seen.note(&forked.seen);
+            self.seen.settle();
+        }
         // What it took over stands among the entries; it need not be kept twice.
         self.started = Some(match started.forked {
             None => started.clone(),
@@ -423,7 +435,9 @@ impl Transcript {
 
     /// The run is set to work, by somebody who has so much time left.
     fn begin_leg(&mut self, left_ms: Option<u64>) {
-        self.spent = Spent::default();
+        let mut tally = std::mem::take(&mut self.spent.tally);
+        tally.begin_again();
+        self.spent = Spent { tally, ..Spent::default() };
         self.forget_trouble();
         self.fallback = None;
         // What was said before is no answer to what is asked now.
@@ -443,8 +457,9 @@ impl Transcript {
 
     fn reply(&mut self, seq: Seq, replied: &ModelReplied) {
         self.replies += 1;
+        self.seen.settle();
         self.forget_trouble();
-        self.settle(&replied.usage, replied.worked_ms);
+        self.worked(replied.worked_ms);
         if let Some(results) = self.calls.results().cloned() {
             self.push_shared(results, None);
         }
@@ -474,6 +489,7 @@ impl Transcript {
         self.phase.awake = self.phase.awake && (!self.calls.is_empty() || !self.inbox.is_empty());
         self.phase.failure = None;
         (self.phase.just_compacted, self.phase.squeezed) = (false, false);
+        self.phase.asked_to_compact = false;
         self.phase.last_stop = Some(replied.stop.clone());
     }
 
@@ -490,7 +506,7 @@ impl Transcript {
     }
 
     fn compact(&mut self, compacted: &Compacted) {
-        self.settle(&compacted.usage, compacted.worked_ms);
+        self.worked(compacted.worked_ms);
         let kept = self.entries.iter().position(|entry| entry.reply == Some(compacted.before));
         let kept = kept.unwrap_or(self.entries.len());
         let tail = self.entries.split_off(kept);
@@ -501,7 +517,7 @@ impl Transcript {
             self.push_shared(entry.message, entry.reply);
         }
         self.weight.since = self.news_weight();
-        self.phase.just_compacted = true;
+        (self.phase.just_compacted, self.phase.asked_to_compact) = (true, false);
         self.phase.failure = None;
     }
 
@@ -515,31 +531,7 @@ impl Transcript {
         self.entries.push(Entry { message, reply, bytes });
     }
 
-    /// A model call came to its end: what was reserved for it returns.
-    fn settle(&mut self, usage: &Usage, worked_ms: u64) {
-        self.phase.reserved = None;
-        self.usage += usage;
-        self.spent.usage += usage;
-        self.worked(worked_ms);
-    }
-
-    /// The process died during a model call: it is charged as reserved.
-    fn charge_unanswered(&mut self) {
-        if let Some(reserved) = self.phase.reserved.take() {
-            self.usage += &reserved;
-            self.spent.usage += &reserved;
-        }
-    }
-
     fn worked(&mut self, worked_ms: u64) {
         self.phase.worked_ms = self.phase.worked_ms.max(worked_ms);
-    }
-}
-
-fn with_reserved(usage: &Usage, phase: &Phase) -> Usage {
-    let usage = usage.clone();
-    match &phase.reserved {
-        Some(reserved) => usage + reserved,
-        None => usage,
     }
 }

@@ -98,13 +98,11 @@ impl From<posse::Error> for Failure {
         use posse::Error;
         let message = error.to_string();
         match error {
-            Error::Model(posse::ResolveError::MissingKey { .. }) => {
-                Failure::usage(message).hint(NO_MODEL)
-            }
-            Error::UnknownAgent { .. } => {
-                Failure::usage(message).hint("`posse agents list` shows where each comes from")
-            }
-            Error::UnusableAgent { .. }
+            Error::Model(
+                posse::ResolveError::MissingKey { .. } | posse::ResolveError::NoneUsable { .. },
+            ) => Failure::usage(message).hint(NO_MODEL),
+            Error::UnknownAgent { .. }
+            | Error::UnusableAgent { .. }
             | Error::AlreadyExists { .. }
             | Error::InvalidInput(_)
             | Error::Model(_)

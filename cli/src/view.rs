@@ -1,7 +1,7 @@
 //! What is printed as JSON, and words for numbers.
 
 use crate::screen::worktree::{Left, Worktree};
-use crate::spending::{BudgetView, SumView};
+use crate::spending::{BudgetView, Spending, SumView};
 use posse::todo::{self, Todo};
 use posse::{RunId, RunRow, Status};
 use serde::Serialize;
@@ -23,6 +23,9 @@ pub struct RunView {
     pub title: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub label: String,
+    /// The beginning of what it was asked, if it has a label; else that is its title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     pub workspace: String,
     pub session: bool,
     pub created: String,
@@ -32,7 +35,10 @@ pub struct RunView {
     pub tool_calls: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// What is known to have been spent.
     pub cost_usd: f64,
+    /// What calls that were cut short may have cost besides.
+    pub uncertain_cost_usd: f64,
     /// What it and all below it may spend together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Vec<BudgetView>>,
@@ -88,6 +94,7 @@ impl TodoView {
 impl RunView {
     pub fn of(row: &RunRow) -> Self {
         let ended = row.outcome.is_some();
+        let spending = Spending::of(row);
         RunView {
             run: row.id.to_string(),
             status: row.status,
@@ -99,6 +106,7 @@ impl RunView {
             model: row.model.clone(),
             title: row.title.clone(),
             label: row.label.clone(),
+            task: None,
             workspace: row.workspace.clone(),
             session: row.session,
             created: timestamp(row.created_at),
@@ -106,9 +114,10 @@ impl RunView {
             events: row.last_seq.0,
             turns: row.turns,
             tool_calls: row.tool_calls,
-            input_tokens: row.spent.input_tokens + row.reserved.input_tokens,
-            output_tokens: row.spent.output_tokens + row.reserved.output_tokens,
-            cost_usd: row.cost().dollars(),
+            input_tokens: spending.input_tokens(),
+            output_tokens: spending.output_tokens(),
+            cost_usd: spending.cost().dollars(),
+            uncertain_cost_usd: spending.uncertain_cost().dollars(),
             budget: BudgetView::of(row),
             damaged: row.damaged.clone(),
             erased: row.erased,
@@ -130,6 +139,10 @@ impl RunView {
         RunView { below: Some(below), ..self }
     }
 
+    pub fn with_task(self, task: Option<String>) -> Self {
+        RunView { task, ..self }
+    }
+
     pub fn waiting_on(self, children: u64) -> Self {
         RunView { waiting_on: (children > 0).then_some(children), ..self }
     }
@@ -143,14 +156,20 @@ impl RunView {
     }
 }
 
-/// Milliseconds since 1970 as RFC 3339.
+/// Milliseconds since 1970 as RFC 3339, always of the same length.
 pub fn timestamp(at: u64) -> String {
-    jiff::Timestamp::from_millisecond(at as i64).map_or_else(|_| String::new(), |at| at.to_string())
+    let at = jiff::Timestamp::from_millisecond(at as i64);
+    at.map_or_else(|_| String::new(), |at| format!("{at:.3}"))
 }
 
 /// Milliseconds since 1970.
 pub fn now() -> u64 {
     jiff::Timestamp::now().as_millisecond().max(0) as u64
+}
+
+/// Who decided about a call, without the article that the log has.
+pub fn decider(by: &str) -> &str {
+    by.strip_prefix("the ").unwrap_or(by)
 }
 
 /// How long ago, in one short word.

@@ -1,6 +1,6 @@
 //! What is shown while it happens and never stored.
 
-use crate::CallId;
+use crate::{CallId, Usage};
 use serde::{Deserialize, Serialize};
 
 /// A piece of something that is still under way. Readers may miss some; the stored event that
@@ -18,12 +18,23 @@ pub enum Delta {
         /// What is new.
         text: String,
     },
+    /// What the provider has counted so far of the call of the model. The loop keeps it; nobody is
+    /// shown it.
+    Counted {
+        /// Tokens; no money.
+        usage: Usage,
+    },
     /// The call of the model waits until its provider takes more.
     Waiting {
         /// The provider.
         on: String,
         /// How many calls go before it.
         ahead: usize,
+    },
+    /// The run waits because its log cannot be written now. The next event tells that it goes on.
+    Held {
+        /// Why, for example that the disk is full.
+        reason: String,
     },
     /// A tool says how far it is.
     ToolProgress {

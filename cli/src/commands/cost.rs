@@ -6,9 +6,9 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::screen::line::label;
-use crate::terminal;
+use crate::table::{Column, Table};
 use crate::view;
-use posse::protocol::Usage;
+use posse::protocol::{Usage, Usd};
 use posse::store::{By, Filter, Spending, SpendingQuery};
 use posse::{RunId, Runtime};
 use serde::Serialize;
@@ -93,27 +93,31 @@ impl Costs {
             print::note("nothing was spent");
             return Ok(());
         }
-        let keys: Vec<String> = sums.iter().map(|sum| key(sum, by)).collect();
-        let widest = keys.iter().map(|key| terminal::columns(key)).max().unwrap_or(0);
-        let width = widest.max(by.word().len()).max(TOTAL.len());
-        let columns = terminal::table_width().unwrap_or(usize::MAX);
-        let line = |line: String| print::line(terminal::fitted(line.trim_end(), columns));
-        line(cells(width, by.word(), ["runs", "calls", "in", "cached", "out", "cost"], ""))?;
-        for (index, (sum, key)) in sums.iter().zip(&keys).enumerate() {
-            let name = names.get(index).map_or("", String::as_str);
-            line(figures(width, key, sum, name))?;
-        }
-        line(figures(width, TOTAL, total, ""))?;
+        let named = |(index, sum): (usize, &Spending)| {
+            figures(key(sum, by), sum, names.get(index).cloned().unwrap_or_default())
+        };
+        let mut rows: Vec<[String; 8]> = sums.iter().enumerate().map(named).collect();
+        rows.push(figures(TOTAL.to_owned(), total, String::new()));
+        let columns = [
+            Column::text(by.heading()).cut(24, 10),
+            Column::figures("RUNS").leaves(2),
+            Column::figures("CALLS").leaves(3),
+            Column::figures("IN").leaves(4),
+            Column::figures("CACHED").leaves(1),
+            Column::figures("OUT").leaves(5),
+            Column::figures("COST"),
+            Column::text("TASK").cut(20, 8),
+        ];
+        Table { columns, rows }.print(common)?;
         if common.global.quiet {
             return Ok(());
         }
         if total.unanswered > 0 {
             let calls = view::count(total.unanswered, "call");
-            let (have, count) = match total.unanswered {
-                1 => ("has", "counts"),
-                _ => ("have", "count"),
-            };
-            print::note(format!("{calls} {have} no answer and {count} as reserved"));
+            let (known, more) = (total.usage.cost, total.uncertain.cost);
+            print::note(format!(
+                "{known}, up to {more} more for {calls} cut short or still under way"
+            ));
         }
         if sums.len() == *limit {
             print::note(format!("the first {limit}; --limit shows more"));
@@ -136,28 +140,40 @@ fn key(sum: &Spending, by: CostBy) -> String {
     }
 }
 
-fn figures(width: usize, key: &str, sum: &Spending, name: &str) -> String {
+fn figures(key: String, sum: &Spending, name: String) -> [String; 8] {
     let usage = &sum.usage;
-    let cells_of = [
+    [
+        key,
         sum.runs.to_string(),
         sum.calls.to_string(),
         view::tokens(usage.all_input_tokens()),
         view::tokens(usage.cache_read_tokens),
         view::tokens(usage.output_tokens),
-        usage.cost.to_string(),
-    ];
-    cells(width, key, cells_of.each_ref().map(String::as_str), name)
+        money(sum),
+        name,
+    ]
 }
 
-fn cells(width: usize, key: &str, cells: [&str; 6], name: &str) -> String {
-    let [runs, calls, sent, cached, received, cost] = cells;
-    let key = format!("{key}{}", " ".repeat(width.saturating_sub(terminal::columns(key))));
-    format!(
-        "{key}  {runs:>6}  {calls:>6}  {sent:>7}  {cached:>7}  {received:>7}  {cost:>9}  {name}"
-    )
+/// What is known, with a `+` where more may have been spent.
+fn money(sum: &Spending) -> String {
+    match sum.uncertain.cost {
+        Usd::ZERO => sum.usage.cost.to_string(),
+        _ => format!("{}+", sum.usage.cost),
+    }
 }
 
 impl CostBy {
+    fn heading(self) -> &'static str {
+        match self {
+            CostBy::Run => "RUN",
+            CostBy::Tree => "TREE",
+            CostBy::Agent => "AGENT",
+            CostBy::Model => "MODEL",
+            CostBy::Label => "LABEL",
+            CostBy::Day => "DAY",
+        }
+    }
+
     fn word(self) -> &'static str {
         match self {
             CostBy::Run => "run",
@@ -190,7 +206,7 @@ struct SumView<'a> {
     key: Option<&'a str>,
     runs: u64,
     calls: u64,
-    /// Those of the calls that have no answer and count as reserved.
+    /// Those of the calls that were cut short or are still under way.
     unanswered: u64,
     /// All tokens sent, cached or not.
     input_tokens: u64,
@@ -198,12 +214,15 @@ struct SumView<'a> {
     cache_write_tokens: u64,
     output_tokens: u64,
     reasoning_tokens: u64,
+    /// What is known to have been spent.
     cost_usd: f64,
+    /// What the unanswered calls may have cost besides.
+    uncertain_cost_usd: f64,
 }
 
 impl<'a> SumView<'a> {
     fn of(sum: &'a Spending) -> Self {
-        let Spending { key, runs, calls, unanswered, usage } = sum;
+        let Spending { key, runs, calls, unanswered, usage, uncertain } = sum;
         let Usage { cache_read_tokens, cache_write_tokens, .. } = *usage;
         SumView {
             key: Some(key),
@@ -216,6 +235,7 @@ impl<'a> SumView<'a> {
             output_tokens: usage.output_tokens,
             reasoning_tokens: usage.reasoning_tokens,
             cost_usd: usage.cost.dollars(),
+            uncertain_cost_usd: uncertain.cost.dollars(),
         }
     }
 }

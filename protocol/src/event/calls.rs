@@ -107,6 +107,12 @@ pub enum Remedy {
     Retry {
         /// How long to wait.
         after_ms: u64,
+        /// Which retry this is, counted from 1; 0 when that was not stored.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        attempt: u32,
+        /// How many there are at the most; 0 when that was not stored.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        of: u32,
         /// Fields of a later version.
         #[serde(flatten)]
         extra: Extra,
@@ -128,7 +134,12 @@ const ELSEWHERE: &str = "goes on with";
 impl Remedy {
     /// The same call again, after so many milliseconds.
     pub fn retry(after_ms: u64) -> Self {
-        Remedy::Retry { after_ms, extra: Extra::default() }
+        Remedy::retry_of(after_ms, 0, 0)
+    }
+
+    /// The same, for this retry `of` so many.
+    pub fn retry_of(after_ms: u64, attempt: u32, of: u32) -> Self {
+        Remedy::Retry { after_ms, attempt, of, extra: Extra::default() }
     }
 
     /// True when `note` begins with the words for a remedy.
@@ -142,6 +153,11 @@ impl Remedy {
     }
 }
 
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// These words are stored with runs: lists show them, and a check compares them with the log.
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -175,9 +191,13 @@ pub struct ModelFailed {
     pub kind: FailureKind,
     /// What went wrong and what to do about it.
     pub reason: String,
-    /// What it cost all the same.
+    /// What it may have cost all the same, at most. Limits count this.
     #[serde(default)]
     pub usage: Usage,
+    /// What of that is not known to have been spent. Logs from before this was recorded do not say
+    /// it: then all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncertain: Option<Usage>,
     /// What is done about it; nothing when the failure stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,

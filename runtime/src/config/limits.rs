@@ -174,8 +174,8 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     let milliseconds = number * factor;
-    if milliseconds == 0.0 {
-        return Err(format!("`{text}` is no time at all: it must be more than zero, like 90s"));
+    if number == 0.0 {
+        return Err(format!("`{text}` is no time at all: give more than 0, such as 90s"));
     }
     if milliseconds < 1.0 || !milliseconds.is_finite() || milliseconds > 1e15 {
         return Err(wrong());
