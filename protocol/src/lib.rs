@@ -18,6 +18,7 @@ mod grant;
 mod id;
 mod limits;
 mod message;
+pub mod near;
 mod outcome;
 mod permission;
 mod skill;

@@ -31,8 +31,10 @@ use words::{Command, Meaning};
 
 pub async fn run(mut common: Common, options: ChatOptions) -> Result<Code, Failure> {
     let folder = folder(options.agent.cwd.as_ref())?;
-    if options.agent.trust {
-        common.trust_for_now(&folder)?;
+    let mut changed = None;
+    match options.agent.trust {
+        true => common.trust_for_now(&folder)?,
+        false => changed = common.review_changes(&folder, true)?,
     }
     let config = common.config(&folder)?;
     let form = if common.global.json { Form::StreamJson } else { Form::Screen };
@@ -44,6 +46,10 @@ pub async fn run(mut common: Common, options: ChatOptions) -> Result<Code, Failu
     let result = async {
         let agent = options.agent.agent.as_deref();
         viewer.warn_of_agents(&runtime, agent.unwrap_or(config.agent.value.as_str()));
+        if let Some(changed) = &changed {
+            viewer.screen.remark(changed);
+        }
+        common.tell_unused(&folder, &mut viewer.screen)?;
         deck.announce(&mut viewer.screen);
         let mut lines = None;
         let mut target = asked_for(&common, &runtime, &options, &folder, &mut viewer).await?;
