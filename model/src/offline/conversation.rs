@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 /// The name that this model's messages carry.
 pub(super) const WIRE: &str = "offline";
-/// What stands between a question handed on and the one it is a part of.
-pub(super) const PART_OF: &str = "\n\nAsked as part of: ";
 /// How the remark begins that the runtime adds when a person asks for agents by their names.
 const ASKS_FOR: &str = "[The user asks for the agent";
 /// Heading of the questions in a summary of this model.
@@ -26,6 +24,8 @@ pub(super) struct Exchange<'m> {
 pub(super) struct Conversation<'m> {
     /// What people asked, the oldest first. The last one is at hand.
     pub asked: Vec<String>,
+    /// The agents that the question at hand asks for by name.
+    pub agents: Vec<String>,
     /// Calls for the question at hand.
     pub exchanges: Vec<Exchange<'m>>,
     /// Replies of this model to the question at hand, so far.
@@ -86,9 +86,14 @@ impl<'m> Conversation<'m> {
         } else if text.starts_with(LIMIT_NEAR) {
             self.pressed = true;
         } else {
+            self.agents.clear();
             match text.strip_prefix(SUMMARY_HEADING.trim_end()) {
                 Some(summary) => self.asked.extend(asked_before(summary)),
-                None => self.asked.push(own_words(text.split(PART_OF).next().unwrap_or(text))),
+                None => {
+                    let (words, agents) = own_words(text);
+                    self.asked.push(words);
+                    self.agents = agents;
+                }
             }
             self.exchanges.clear();
             self.replies = 0;
@@ -97,16 +102,19 @@ impl<'m> Conversation<'m> {
     }
 }
 
-/// What a person wants to know, without whom they ask for it: this model hands nothing on by name.
-fn own_words(text: &str) -> String {
-    let Some((words, remark)) = text.split_once(ASKS_FOR) else { return text.to_owned() };
+/// What a person wants to know, and the agents that are to find it out.
+fn own_words(text: &str) -> (String, Vec<String>) {
+    let Some((words, remark)) = text.rsplit_once(ASKS_FOR) else {
+        return (text.to_owned(), Vec::new());
+    };
     let words = words.trim();
     let lower = words.to_ascii_lowercase();
-    let named = remark.split('`').skip(1).step_by(2).map(str::to_ascii_lowercase);
-    let asked =
-        named.flat_map(|name| [format!("use the {name} agent to "), format!("@agent-{name} ")]);
+    let named: Vec<String> = remark.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    let asked = named.iter().map(|name| name.to_ascii_lowercase()).flat_map(|name| {
+        [format!("use the {name} agent to "), format!("@agent-{name} "), format!("ask {name} to ")]
+    });
     let begin = asked.filter(|asked| lower.starts_with(asked)).map(|asked| asked.len()).max();
-    words[begin.unwrap_or_default()..].to_owned()
+    (words[begin.unwrap_or_default()..].to_owned(), named)
 }
 
 /// The questions in a summary: one of this model, or one the loop made without a model.
@@ -136,12 +144,16 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn whom_a_person_asks_for_is_no_part_of_the_question() {
+    fn agents_that_a_person_asks_for_are_not_part_of_the_question() {
         let remark =
             "\n[The user asks for the agent `explore`: hand this to it with the Task tool.]";
         for asked in ["Use the explore agent to find x", "@agent-explore find x", "find x"] {
             let said = [Arc::new(Message::user(format!("{asked}{remark}")))];
-            assert_eq!(Conversation::read(&said).asked, ["find x"], "{asked}");
+            let read = Conversation::read(&said);
+            assert_eq!(
+                (&*read.asked, &*read.agents),
+                (&["find x".to_owned()][..], &["explore".to_owned()][..])
+            );
         }
     }
 

@@ -1,6 +1,6 @@
 //! What stands for a long conversation: the questions in their own words, and the last answer.
 
-use super::answer::{shortened, without_notice};
+use super::answer::shortened;
 use super::conversation::{ASKED, Conversation};
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ pub(super) fn of(conversation: &Conversation<'_>) -> String {
         }
     }
     if let Some(answer) = &conversation.last_answer {
-        let _ = writeln!(out, "\nAnswered last:\n{}", shortened(&without_notice(answer), 3_000));
+        let _ = writeln!(out, "\nAnswered last:\n{}", shortened(answer, 3_000));
     }
     out
 }

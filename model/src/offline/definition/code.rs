@@ -2,7 +2,7 @@
 
 use super::data::json_key;
 use super::parts::{
-    STATEMENTS, annotated, assigned, by_keyword, identifier, last_identifier, signature,
+    annotated, assigned, by_keyword, identifier, is_statement, last_identifier, signature,
     without_modifiers,
 };
 use super::{Kind, Named};
@@ -123,7 +123,8 @@ pub(super) fn script(text: &str, indent: usize) -> Named<'_> {
     }
     for prefix in ["module.exports.", "exports."] {
         if let Some(name) = text.strip_prefix(prefix).and_then(assigned) {
-            return Some((Kind::Constant, name));
+            let function = text.contains("=>") || text.contains("function");
+            return Some((if function { Kind::Function } else { Kind::Constant }, name));
         }
     }
     if indent == 0 {
@@ -133,7 +134,7 @@ pub(super) fn script(text: &str, indent: usize) -> Named<'_> {
     if text.ends_with('{')
         && let Some((name, rest)) = identifier(plain)
         && rest.trim_start().starts_with(['(', '<'])
-        && !STATEMENTS.contains(&name)
+        && !is_statement(name)
         && name != "function"
     {
         return Some((Kind::Function, name));
@@ -160,7 +161,7 @@ pub(super) fn go(text: &str, indent: usize) -> Named<'_> {
     }
     let (name, rest) = identifier(text)?;
     let plain = rest.starts_with(' ') && !rest.contains(['=', '(', '{', '.', '"']);
-    (plain && !STATEMENTS.contains(&name)).then_some((Kind::Field, name))
+    (plain && !is_statement(name)).then_some((Kind::Field, name))
 }
 
 pub(super) fn java(text: &str, indent: usize) -> Named<'_> {
@@ -179,7 +180,7 @@ pub(super) fn java(text: &str, indent: usize) -> Named<'_> {
     let before = text.split('=').next()?.trim_end_matches([';', ' ']);
     let (prefix, name) = last_identifier(before)?;
     let typed = prefix.ends_with(' ') && !prefix.contains(['(', '"', '.']);
-    (typed && !STATEMENTS.contains(&identifier(text)?.0))
+    (typed && !is_statement(identifier(text)?.0))
         .then_some((Kind::Field, name.trim_start_matches('$')))
 }
 
