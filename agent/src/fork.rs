@@ -7,7 +7,7 @@
 
 use crate::compact::shortened;
 use crate::transcript::{Transcript, weigh};
-use posse_protocol::{CallId, Message, Part, Role, Seq, ToolCall, ToolResult};
+use posse_protocol::{CallId, Message, Part, Role, SeenFile, Seq, ToolCall, ToolResult};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub enum Form {
 pub struct Fork {
     /// The conversation and, last, the separator. The task comes after it.
     pub messages: Vec<Message>,
+    /// The files that the other run had read or written.
+    pub seen: Vec<SeenFile>,
     /// The log of the other run gives this fork up to here, whatever came later. The same for all
     /// calls of one reply.
     pub at: Seq,
@@ -50,7 +52,7 @@ impl Fork {
 /// What a run that may call `may_call` takes over from the run of `transcript`: all of it, or the
 /// last `turns`. A turn begins where someone speaks to the agent.
 pub fn fork(transcript: &Transcript, form: Form, turns: Option<u32>, may_call: &[String]) -> Fork {
-    let (taken, at) = transcript.handed_over();
+    let (taken, seen, at) = transcript.handed_over();
     let first = turns.map_or(0, |count| beginning_of_last(count, &taken));
     let taken = &taken[first..];
     let mut messages = match form {
@@ -59,7 +61,7 @@ pub fn fork(transcript: &Transcript, form: Form, turns: Option<u32>, may_call: &
     };
     messages.push(separator(may_call, form));
     let bytes = messages.iter().map(|message| weigh(&message.parts)).sum();
-    Fork { messages, at, tokens: transcript.tokens_of(bytes) }
+    Fork { messages, seen: seen.list(), at, tokens: transcript.tokens_of(bytes) }
 }
 
 /// What stands between a conversation that was taken over and the task: whose it was, and which

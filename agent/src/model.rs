@@ -135,6 +135,14 @@ pub enum ModelError {
         /// What the network said.
         reason: String,
     },
+    /// The user's own server is not running: to try again is no use until somebody starts it.
+    #[error("cannot reach {model}: {reason}")]
+    NotRunning {
+        /// Which model.
+        model: String,
+        /// Where it was looked for, and how to start it.
+        reason: String,
+    },
     /// Nothing came for too long.
     #[error("{model} stalled: no event for {} s", after.as_secs_f64())]
     Stalled {

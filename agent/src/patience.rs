@@ -59,22 +59,13 @@ impl Patience {
     /// How long to wait before the call that failed with `error` is made again; `None` when it
     /// should not be.
     pub(crate) fn wait_after(&self, error: &ModelError, trouble: Trouble) -> Option<Duration> {
-        let (retries, asked) = match error {
-            ModelError::RetryAfter { after, .. } | ModelError::Overloaded { after, .. } => {
-                (self.retries, *after)
-            }
-            ModelError::Unreachable { .. } | ModelError::Cut { .. } => (self.retries, None),
-            ModelError::Stalled { .. } | ModelError::Malformed { .. } => {
-                (self.retries.min(COSTLY_RETRIES), None)
-            }
-            ModelError::Rejected { .. }
-            | ModelError::Unauthorised { .. }
-            | ModelError::ContextOverflow { .. }
-            | ModelError::Cancelled => return None,
-        };
-        if trouble.retries >= retries {
+        if trouble.retries >= self.retries_after(error) {
             return None;
         }
+        let asked = match error {
+            ModelError::RetryAfter { after, .. } | ModelError::Overloaded { after, .. } => *after,
+            _ => None,
+        };
         let doubled = self.first_wait.saturating_mul(1 << trouble.retries.min(20));
         let own = doubled.min(self.longest_wait);
         let share = share(trouble);
@@ -84,6 +75,26 @@ impl Patience {
             None => own.mul_f64(0.5 + share / 2.0),
         };
         (trouble.waited + wait <= self.total_wait).then_some(wait)
+    }
+}
+
+impl Patience {
+    /// How often a call that failed with `error` is made again at the most.
+    pub(crate) fn retries_after(&self, error: &ModelError) -> u32 {
+        match error {
+            ModelError::RetryAfter { .. }
+            | ModelError::Overloaded { .. }
+            | ModelError::Unreachable { .. }
+            | ModelError::Cut { .. } => self.retries,
+            ModelError::Stalled { .. } | ModelError::Malformed { .. } => {
+                self.retries.min(COSTLY_RETRIES)
+            }
+            ModelError::Rejected { .. }
+            | ModelError::NotRunning { .. }
+            | ModelError::Unauthorised { .. }
+            | ModelError::ContextOverflow { .. }
+            | ModelError::Cancelled => 0,
+        }
     }
 }
 

@@ -121,6 +121,7 @@ impl<'a> Shift<'a> {
             from,
             message: Message::user(text),
             later: false,
+            asks: None,
             extra: Extra::default(),
         }));
     }
@@ -211,7 +212,8 @@ impl<'a> Shift<'a> {
         let waited = Duration::from_millis(phase.waited_ms);
         let trouble = Trouble { run: self.agent.run, retries: phase.retries, waited };
         if let Some(wait) = self.agent.patience.wait_after(error, trouble) {
-            return Some(Remedy::retry(wait.as_millis() as u64));
+            let of = self.agent.patience.retries_after(error);
+            return Some(Remedy::retry_of(wait.as_millis() as u64, phase.retries + 1, of));
         }
         if matches!(error, ModelError::Cancelled | ModelError::ContextOverflow { .. }) {
             return None;
@@ -265,8 +267,8 @@ impl<'a> Shift<'a> {
 
     pub(crate) async fn compact(&mut self) -> Result<(), JournalError> {
         self.desk.store().await?;
-        let keep = keep_tokens(&self.bounds);
         let transcript = &self.desk.transcript;
+        let keep = keep_tokens(transcript, &self.bounds);
         let before = transcript.compactable_before(keep).unwrap_or(transcript.seq().next());
         // What a summary is asked of has to fit the window, too; in the transcript it stays as it is.
         let share = share(transcript, &self.bounds);

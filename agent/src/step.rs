@@ -301,7 +301,8 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
         return stopped(limit);
     }
     let input = bounds.overhead_tokens.saturating_add(transcript.context_tokens());
-    if input > bounds.model.context_window / 100 * COMPACT_AT_PERCENT
+    let is_long = input > bounds.model.context_window / 100 * COMPACT_AT_PERCENT;
+    if (is_long || transcript.phase.asked_to_compact)
         && !transcript.phase.just_compacted
         && may_compact(transcript, bounds)
     {
@@ -387,12 +388,16 @@ fn dearer_input(price: &Price) -> u64 {
 }
 
 fn may_compact(transcript: &Transcript, bounds: &Bounds) -> bool {
-    transcript.compactable_before(keep_tokens(bounds)).is_some()
+    transcript.compactable_before(keep_tokens(transcript, bounds)).is_some()
 }
 
-/// What stays verbatim when the transcript is compacted: a quarter of the window.
-pub(crate) fn keep_tokens(bounds: &Bounds) -> u64 {
-    bounds.model.context_window / 4
+/// What stays verbatim when the transcript is compacted: a quarter of the window, or nothing if
+/// somebody asked for a summary.
+pub(crate) fn keep_tokens(transcript: &Transcript, bounds: &Bounds) -> u64 {
+    match transcript.phase.asked_to_compact {
+        true => 0,
+        false => bounds.model.context_window / 4,
+    }
 }
 
 /// The first limit that is near and has not been told yet.

@@ -1,5 +1,6 @@
 //! What the loop needs of a tool, and the table it finds tools in.
 
+use crate::SeenFiles;
 use async_trait::async_trait;
 use posse_protocol::{CallId, Delta, RunId, TimeAtWork, ToolOutput, ToolSpec};
 use serde_json::Value;
@@ -67,6 +68,8 @@ pub struct ToolContext {
     pub time: TimeAtWork,
     /// How many bytes the run's tools may still write to disks, where that is limited.
     pub writable_bytes: Option<u64>,
+    /// The files that the run has read or written before this call.
+    pub seen: SeenFiles,
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,
     /// Takes progress to show. Must not block.

@@ -14,6 +14,7 @@ pub(crate) use weight::weigh;
 use crate::awaited::Awaited;
 use crate::calls::{Call, CallState, Calls};
 use crate::guard::Standing;
+use crate::seen::SeenFiles;
 use news::News;
 use posse_protocol::{
     CancelRequested, CancelScope, Compacted, Event, FailureKind, Limit, Limits, Message,
@@ -37,6 +38,8 @@ pub struct Transcript {
     pub(crate) awaited: Awaited,
     /// The calls of the last reply, in its order, until the next reply.
     pub(crate) calls: Calls,
+    /// The files that the run has read or written.
+    pub(crate) seen: SeenFiles,
     pub(crate) spent: Spent,
     pub(crate) phase: Phase,
     seq: Seq,
@@ -98,6 +101,8 @@ pub(crate) struct Phase {
     reserved: Option<Usage>,
     /// Compacted since the last reply: doing it again would change nothing.
     pub(crate) just_compacted: bool,
+    /// Somebody asked for a summary in place of the conversation so far.
+    pub(crate) asked_to_compact: bool,
     /// New results were shortened since the last reply because the provider found them too long.
     pub(crate) squeezed: bool,
     /// Time at work when the run was last set to work.
@@ -311,20 +316,21 @@ impl Transcript {
 
     /// What another run may take over, and up to which event it depends on the log: what the model
     /// has seen and said and the results of its last calls, but not its last reply while any of
-    /// those is open. What no reply has seen is not taken over.
-    pub(crate) fn handed_over(&self) -> (Vec<Arc<Message>>, Seq) {
+    /// those is open. What no reply has seen is not taken over. The files are those that were seen
+    /// in this part of the log.
+    pub(crate) fn handed_over(&self) -> (Vec<Arc<Message>>, SeenFiles, Seq) {
         let mut messages: Vec<_> = self.entries.iter().map(|entry| entry.message.clone()).collect();
         let last_reply = self.entries.last().and_then(|entry| entry.reply);
         match last_reply {
             Some(reply) if !self.calls_done() => {
                 messages.pop();
-                (messages, reply)
+                (messages, self.seen.without_last_reply(), reply)
             }
             Some(_) => {
                 messages.extend(self.calls.results().cloned());
-                (messages, self.seq)
+                (messages, self.seen.clone(), self.seq)
             }
-            None => (messages, self.seq),
+            None => (messages, self.seen.clone(), self.seq),
         }
     }
 
@@ -391,6 +397,10 @@ impl Transcript {
         for message in started.forked.iter().flat_map(|forked| &forked.messages) {
             self.push(message.clone(), None);
         }
+        if let Some(forked) = &started.forked {
+            self.seen.note(&forked.seen);
+            self.seen.settle();
+        }
         // What it took over stands among the entries; it need not be kept twice.
         self.started = Some(match started.forked {
             None => started.clone(),
@@ -443,6 +453,7 @@ impl Transcript {
 
     fn reply(&mut self, seq: Seq, replied: &ModelReplied) {
         self.replies += 1;
+        self.seen.settle();
         self.forget_trouble();
         self.settle(&replied.usage, replied.worked_ms);
         if let Some(results) = self.calls.results().cloned() {
@@ -474,6 +485,7 @@ impl Transcript {
         self.phase.awake = self.phase.awake && (!self.calls.is_empty() || !self.inbox.is_empty());
         self.phase.failure = None;
         (self.phase.just_compacted, self.phase.squeezed) = (false, false);
+        self.phase.asked_to_compact = false;
         self.phase.last_stop = Some(replied.stop.clone());
     }
 
@@ -501,7 +513,7 @@ impl Transcript {
             self.push_shared(entry.message, entry.reply);
         }
         self.weight.since = self.news_weight();
-        self.phase.just_compacted = true;
+        (self.phase.just_compacted, self.phase.asked_to_compact) = (true, false);
         self.phase.failure = None;
     }
 

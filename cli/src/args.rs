@@ -1,12 +1,17 @@
 //! The command line: names, help, values. No logic.
 
 mod audit;
+mod claude;
+mod front;
 mod later;
+mod number;
 mod runs;
 mod selection;
 mod trust;
 
 pub use audit::{AuditFilters, AuditVerb};
+pub use claude::{ClaudeOptions, ClaudeRunOptions, Earlier, instead_of};
+pub use front::{complete, nearest, quoted};
 pub use later::Later;
 pub use runs::{AnswerOptions, CleanOptions, ListOptions, PruneOptions, RunsVerb, TreeOptions};
 pub use selection::{Choice, Filters, Targets};
@@ -15,21 +20,26 @@ pub use trust::{TrustOptions, TrustVerb};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use posse::protocol::{Budget, Effort, Mode, Network, Profile};
+use number::{whole, whole_or_negative};
+use posse::protocol::{Budget, Effort, Instructions, Mode, Network, Profile};
 use std::path::PathBuf;
 
 /// Runs LLM agents on your files, durably
 ///
-/// A run is a log: kill posse at any moment, start it again, and the run goes on where it
-/// stopped, repeating nothing.
+/// `posse "what does this project do?"` runs one task, and `posse` alone opens a chat. A run is a
+/// log: kill posse at any moment, start it again, and the run continues where it stopped, repeating
+/// nothing.
 #[derive(Parser)]
-#[command(name = "posse", version, max_term_width = 100, after_help = EXIT_CODES, after_long_help = MORE)]
+#[command(name = "posse", version, max_term_width = 100, override_usage = USAGE, after_help = EXIT_CODES, after_long_help = MORE)]
 pub struct Arguments {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
     pub command: Command,
 }
+
+const USAGE: &str = "posse [OPTIONS] <COMMAND>
+       posse [OPTIONS] \"PROMPT\"";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -42,17 +52,22 @@ Exit codes:
 
 const MORE: &str = "\
 First steps:
-  posse demo                                an agent at work, without a key
-  posse run \"what does this project do?\"    one task, one answer
-  posse chat                                line by line
-  posse agents list                         who there is to do the work
-  posse models                              which models can be used now
-  posse runs list                           what there is, and what is unfinished
-  posse cost --by day                       what it cost
+  posse demo                                watch an agent work, without a key
+  posse \"what does this project do?\"        one task, one answer (same as: posse run \"…\")
+  git diff | posse \"review this change\"     standard input is added to the prompt
+  posse                                     chat (same as: posse chat)
+  posse agents list                         list the agents
+  posse models                              list the models, and which can be used now
+  posse runs list                           list the runs
+  posse cost --by day                       show the cost of each day
+
+Coming from Claude Code:
+  posse -p \"…\" is posse run; posse -c continues the last chat of this folder. `posse run --help`
+  lists the options that have the same name here.
 
 Environment:
-  ANTHROPIC_API_KEY, OPENAI_API_KEY, …      keys; `posse models` names the one of each vendor
-  ANTHROPIC_BASE_URL, OPENAI_BASE_URL, …    where to send requests instead
+  ANTHROPIC_API_KEY, OPENAI_API_KEY, …      keys; `posse models` names the variable of each vendor
+  ANTHROPIC_BASE_URL, OPENAI_BASE_URL, …    other addresses to send requests to
   NO_COLOR                                  no colours
 
 Exit codes:
@@ -64,12 +79,12 @@ Exit codes:
                                  130  interrupted; the run is kept";
 
 #[derive(Args, Clone)]
-#[command(next_help_heading = "Everywhere")]
+#[command(next_help_heading = "Global options")]
 pub struct Global {
     /// Keep runs in this database [default: posse.db in your data folder]
     #[arg(long, global = true, value_name = "FILE")]
     pub db: Option<PathBuf>,
-    /// Print JSON: data, and on standard error {"error", "hint", "code"}
+    /// Print JSON; errors go to standard error as {"error", "hint", "code"}
     #[arg(long, global = true)]
     pub json: bool,
     /// Print results and errors only
@@ -79,7 +94,7 @@ pub struct Global {
 
 #[derive(Args, Clone)]
 pub struct DoctorOptions {
-    /// Try to break out of each confinement, and show what succeeds
+    /// Try to break out of each sandbox and show which attempts succeed
     #[arg(long)]
     pub sandbox: bool,
 }
@@ -89,35 +104,35 @@ pub enum Command {
     /// Run an agent on a task and print its answer
     #[command(after_help = EXIT_CODES)]
     Run(Later<RunOptions>),
-    /// Talk with an agent
+    /// Chat with an agent
     Chat(Later<ChatOptions>),
     /// List, follow and control runs
     #[command(subcommand)]
     Runs(Later<RunsVerb>),
     /// Show what model calls cost, by model, run, agent, label or day
     Cost(Later<CostOptions>),
-    /// List, check, make and run agents
+    /// List, check, create and run agents
     #[command(subcommand)]
     Agents(Later<AgentsVerb>),
     /// List, check and show skills
     #[command(subcommand)]
     Skills(Later<SkillsVerb>),
-    /// Trust what a folder brings along: agents, skills with scripts, settings
+    /// Trust a folder's own agents, skills with scripts, and settings
     Trust(Later<TrustOptions>),
-    /// List, export and check what was decided and done
+    /// List, export and verify the audit log: what agents did and who allowed it
     #[command(subcommand)]
     Audit(Later<AuditVerb>),
-    /// List and test webhooks; list what they are told, and send it again
+    /// List and test webhooks, and list and resend their deliveries
     #[command(subcommand)]
     Webhooks(Later<WebhooksVerb>),
-    /// List the models there are, those that can be used now first
+    /// List the models, those that you can use now first
     Models(Later<ModelsOptions>),
-    /// Execute runs in the background, so that they outlive the terminal
+    /// Execute runs in the background, so that they continue after the terminal closes
     #[command(subcommand)]
     Daemon(Later<DaemonVerb>),
     /// Show the settings in force and where each came from
-    Config,
-    /// Show what confines the commands of agents here, and what is missing
+    Config(Later<ConfigOptions>),
+    /// Show how commands of agents are sandboxed on this machine, and what is missing
     Doctor(Later<DoctorOptions>),
     /// Watch a scripted agent work on this folder, without a key
     Demo(Later<DemoOptions>),
@@ -125,109 +140,121 @@ pub enum Command {
     FakeModel(Later<FakeModelOptions>),
     /// Print completions for a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: Shell,
     },
 }
 
 #[derive(Args)]
 pub struct AgentOptions {
-    /// Which agent [default: general-purpose]
+    /// The agent to run [default: general-purpose]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// More agents: a map of them in JSON, or a file that holds one
+    /// Define more agents: JSON, or the path of a JSON file
     #[arg(long, value_name = "JSON|FILE")]
     pub agents: Vec<String>,
-    /// Which model, as vendor/name or a short name such as `sonnet`; after a comma, those to go
-    /// on with when it cannot be had
+    /// Model: vendor/name or a short name such as `sonnet`. Add fallbacks after commas
     #[arg(long, value_name = "MODEL", value_delimiter = ',')]
     pub model: Vec<String>,
-    /// How hard the model is to think
+    /// Reasoning effort
     #[arg(long, value_name = "EFFORT", value_parser = efforts())]
     pub effort: Option<Effort>,
     /// Stop after this many model calls
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<1, { u32::MAX }>)]
     pub max_turns: Option<u32>,
-    /// Stop before more than this many dollars are spent
-    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
+    /// Stop before the cost exceeds this many dollars
+    #[arg(long, alias = "max-budget-usd", value_name = "DOLLARS", value_parser = dollars)]
     pub max_cost: Option<f64>,
-    /// What the run and all below it may spend together, such as cost=1.50,turns=200; also
+    /// Budget of the run and all its subagents together, such as cost=1.50,turns=200; also
     /// tool_calls, tokens, input_tokens, output_tokens and children
     #[arg(long, value_name = "BUDGET", value_parser = posse::config::parse_budget)]
     pub budget: Option<Budget>,
-    /// Stop after this much time at work, such as 90s, 10m or 2h
+    /// Stop after this much working time, such as 90s, 10m or 2h
     #[arg(long, value_name = "TIME", value_parser = posse::config::parse_duration)]
     pub timeout: Option<u64>,
-    /// How calls are decided that no rule decides: plan, dont-ask, ask, accept-edits or bypass
+    /// Permission mode for tool calls that no rule covers
     #[arg(long, value_name = "MODE", value_parser = modes())]
     pub mode: Option<Mode>,
-    /// How far commands reach: read-only, workspace-write, or full, which confines nothing
+    /// Sandbox for commands; `full` means none
     #[arg(long, value_name = "PROFILE", value_parser = profiles())]
     pub sandbox: Option<Profile>,
-    /// Whom commands may talk to: off, open, or hosts such as example.org,*.example.org
+    /// Network access for commands: off, open, or hosts such as example.org,*.example.org
     #[arg(long, value_name = "HOSTS", value_parser = network)]
     pub network: Option<Network>,
-    /// A rule for calls that need nobody's word, such as 'Bash(git diff:*)'; may be repeated
+    /// Run matching tool calls without asking, such as 'Bash(git diff:*)'; may be repeated
     #[arg(long, value_name = "RULE")]
     pub allow: Vec<String>,
-    /// A rule for calls that are refused, such as 'Read(secrets/**)'; may be repeated
+    /// Refuse matching tool calls, such as 'Read(secrets/**)'; may be repeated
     #[arg(long, value_name = "RULE")]
     pub deny: Vec<String>,
     /// Work in this folder [default: the current one]
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
-    /// Trust what the folder brings along, as it is now and for this command only
+    /// Trust the folder's own agents, skills and settings for this command only
     #[arg(long)]
     pub trust: bool,
+    #[command(flatten)]
+    pub claude: ClaudeOptions,
+    /// What `--system-prompt` and `--append-system-prompt` say.
+    #[arg(skip)]
+    pub instructions: Instructions,
 }
 
 #[derive(Args)]
 pub struct CassetteOptions {
-    /// Record what is said to the model and what it answers into this file, keys left out
+    /// Record all model requests and replies into this file, without keys
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
-    /// Take the model's answers from this recording, offline; fail at the first request that differs
+    /// Replay the model's replies from such a file, offline; fail at the first request that differs
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
 }
 
 #[derive(Args)]
 pub struct RunOptions {
-    /// What to do; `-`, or nothing when piped, reads it from standard input
+    /// The task. Piped standard input is added to it; alone, or with `-`, it is the task
     #[arg(conflicts_with = "prompt_file")]
     pub prompt: Option<String>,
-    /// Read what to do from a file
+    /// What follows a task that was not quoted.
+    #[arg(hide = true)]
+    pub more: Vec<String>,
+    /// Read the task from a file
     #[arg(long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
     #[command(flatten)]
     pub agent: AgentOptions,
-    /// Print every event and delta as a line of JSON while it happens
+    /// Print every event and piece of text as a line of JSON as it happens
     #[arg(long, conflicts_with = "json")]
     pub stream_json: bool,
-    /// Hold the answer to the JSON Schema in this file
+    /// Require an answer that matches the JSON Schema in this file
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
-    /// What it is about, for lists; `posse runs` finds it by that
+    /// Name the run; `posse runs` accepts the name in place of its id
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
-    /// Get a free slot before runs with a lower one
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-100..=100))]
+    /// Priority in the queue, -100 to 100; higher goes first
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole_or_negative::<100>)]
     pub priority: i32,
-    /// Start only if no run has this key; otherwise follow that run
+    /// Start a run only if none has this key yet; otherwise follow that one
     #[arg(long, value_name = "KEY", value_parser = key, conflicts_with_all = ["record", "replay"])]
     pub key: Option<String>,
-    /// Store the run for the daemon to execute, print its id and return
+    /// Leave the run to the daemon, print its id and return
     #[arg(long, conflicts_with_all = ["stream_json", "record", "replay", "trust"])]
     pub background: bool,
     #[command(flatten)]
     pub cassette: CassetteOptions,
+    #[command(flatten)]
+    pub claude: ClaudeRunOptions,
 }
 
 #[derive(Args)]
 pub struct ChatOptions {
-    /// Go on with this session [default: the newest in the folder]
-    #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with_all = ["agent", "model", "effort", "max_turns", "max_cost", "budget", "timeout", "record", "replay"])]
+    /// Continue this chat [default: choose one of the folder's]
+    #[arg(long, short, value_name = "RUN", num_args = 0..=1, conflicts_with_all = ["agent", "model", "effort", "max_turns", "max_cost", "budget", "timeout", "record", "replay"])]
     pub resume: Option<Option<String>>,
+    /// Continue the newest chat of the folder
+    #[arg(long = "continue", short = 'c', hide_short_help = true, conflicts_with_all = ["agent", "model", "effort", "max_turns", "max_cost", "budget", "timeout", "record", "replay"])]
+    pub continues: bool,
     #[command(flatten)]
     pub agent: AgentOptions,
     #[command(flatten)]
@@ -236,40 +263,40 @@ pub struct ChatOptions {
 
 #[derive(Subcommand)]
 pub enum AgentsVerb {
-    /// List the agents there are, where each comes from, and whom it shadows
+    /// List the agents, where each comes from and what each is for
     List(CatalogOptions),
-    /// Show an agent as it is used: where it comes from, its tools, its prompt
+    /// Show an agent: where it comes from, its tools, its prompt
     Show {
-        /// Which agent
+        /// The agent
         name: String,
-        /// Show what a run of it may do here: its grant, as the log would hold it
+        /// Show what a run of it may do here: its grant, as the log would store it
         #[arg(long)]
         grant: bool,
         #[command(flatten)]
         options: CatalogOptions,
     },
-    /// Say what is wrong with definitions of agents, and where; exit code 2 if one cannot be used
+    /// Check the definitions of agents; exit code 2 if one cannot be used
     Check {
-        /// Only in these files and folders [default: wherever agents are looked for]
+        /// Check only these files and folders [default: wherever Posse looks for agents]
         paths: Vec<PathBuf>,
         #[command(flatten)]
         options: CatalogOptions,
     },
-    /// Write a file to begin an agent with
+    /// Create the file of a new agent
     New {
-        /// What it is called
+        /// The name of the agent
         name: String,
-        /// Into your own folder, in place of the project's .posse/agents
+        /// Put it into your own folder, not into the project's .posse/agents
         #[arg(long)]
         user: bool,
         /// The project's folder [default: the current one]
         #[arg(long, value_name = "FOLDER", conflicts_with = "user")]
         cwd: Option<PathBuf>,
     },
-    /// Run an agent on a task: what `posse run --agent NAME` does
+    /// Run an agent on a task: same as `posse run --agent NAME`
     #[command(after_help = EXIT_CODES, mut_arg("agent", |agent| agent.hide(true).conflicts_with("name")))]
     Run {
-        /// Which agent
+        /// The agent
         name: String,
         #[command(flatten)]
         options: Box<RunOptions>,
@@ -278,20 +305,20 @@ pub enum AgentsVerb {
 
 #[derive(Subcommand)]
 pub enum SkillsVerb {
-    /// List the skills there are, where each comes from, and whom it shadows
+    /// List the skills, where each comes from and what each is for
     List(SkillOptions),
-    /// Show a skill as an agent is given it: where it comes from, its files, its text
+    /// Show a skill: where it comes from, its files, its text
     Show {
-        /// Which
+        /// The skill
         name: String,
-        /// What to fill in for its arguments
+        /// Values for its arguments
         arguments: Vec<String>,
         #[command(flatten)]
         options: SkillOptions,
     },
-    /// Say what is wrong with skills, and where; exit code 2 if one cannot be used
+    /// Check skills; exit code 2 if one cannot be used
     Check {
-        /// Only in these files and folders [default: wherever skills are looked for]
+        /// Check only these files and folders [default: wherever Posse looks for skills]
         paths: Vec<PathBuf>,
         #[command(flatten)]
         options: SkillOptions,
@@ -300,64 +327,64 @@ pub enum SkillsVerb {
 
 #[derive(Subcommand)]
 pub enum WebhooksVerb {
-    /// List the webhooks of your settings; neither secrets nor whole addresses are shown
+    /// List the webhooks of your settings, without secrets and whole addresses
     List,
-    /// List what webhooks are told and what came of it, the newest first
+    /// List deliveries and their state, the newest first
     Deliveries(DeliveryOptions),
-    /// Send again what was given up, with all attempts before it
+    /// Retry deliveries that were given up
     Retry {
-        /// Which deliveries, by their ids
+        /// The ids of the deliveries
         #[arg(required_unless_present = "all_dead", value_name = "ID")]
         ids: Vec<String>,
-        /// All that were given up
+        /// All deliveries that were given up
         #[arg(long, conflicts_with = "ids")]
         all_dead: bool,
     },
-    /// Send a signed test event and say what came back; exit code 1 if it was not taken
+    /// Send a signed test event and show the response; exit code 1 if it was not accepted
     Test {
-        /// Which webhook
+        /// The webhook
         name: String,
     },
 }
 
 #[derive(Args)]
 pub struct DeliveryOptions {
-    /// Only what was given up
+    /// Only deliveries that were given up
     #[arg(long, conflicts_with_all = ["due", "all"])]
     pub dead: bool,
-    /// Only what is to be sent, at once or later
+    /// Only deliveries that are still to be sent
     #[arg(long, conflicts_with = "all")]
     pub due: bool,
-    /// Also what has arrived
+    /// Also deliveries that have arrived
     #[arg(long)]
     pub all: bool,
     /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<1, 10_000>)]
     pub limit: u32,
 }
 
 #[derive(Subcommand)]
 pub enum DaemonVerb {
-    /// Start it: it goes on with every unfinished run of the database
+    /// Start the daemon; it continues every unfinished run of the database
     Start {
-        /// Stay here until told to stop, as service managers want it
+        /// Stay in the foreground, for service managers
         #[arg(long)]
         foreground: bool,
         /// Leave the terminal's session: what `start` starts itself with
         #[arg(long, hide = true, requires = "foreground")]
         detached: bool,
     },
-    /// Stop it, each run after its present step; they are kept and go on at the next start
+    /// Stop the daemon after the current step of each run; the next start continues them
     Stop {
-        /// Stop in the middle of steps
+        /// Do not wait for the current steps
         #[arg(long)]
         now: bool,
     },
-    /// Say whether it runs and what it does; exit code 1 if it does not run
+    /// Show whether the daemon runs and what it does; exit code 1 if it does not run
     Status,
-    /// Print a unit with which systemd keeps it running
+    /// Print a systemd unit for the daemon
     Unit {
-        /// Write it to where systemd looks for units of yours
+        /// Install it as a systemd user unit
         #[arg(long)]
         install: bool,
     },
@@ -365,17 +392,17 @@ pub enum DaemonVerb {
 
 #[derive(Args)]
 pub struct SkillOptions {
-    /// As they are for work in this folder [default: the current one]
+    /// For work in this folder [default: the current one]
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
 }
 
 #[derive(Args)]
 pub struct CatalogOptions {
-    /// More agents: a map of them in JSON, or a file that holds one
+    /// Define more agents: JSON, or the path of a JSON file
     #[arg(long, value_name = "JSON|FILE")]
     pub agents: Vec<String>,
-    /// As they are for work in this folder [default: the current one]
+    /// For work in this folder [default: the current one]
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
 }
@@ -383,7 +410,7 @@ pub struct CatalogOptions {
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct ModelsOptions {
-    /// Only models whose name or short name holds this
+    /// Only models whose name or short name contains this
     pub filter: Option<String>,
     #[command(subcommand)]
     pub verb: Option<ModelsVerb>,
@@ -391,11 +418,23 @@ pub struct ModelsOptions {
 
 #[derive(Subcommand)]
 pub enum ModelsVerb {
-    /// Call a model once and say how it went
+    /// Call a model once and report the result
     Test {
-        /// Which model, as vendor/name or a short name
+        /// The model: vendor/name or a short name
         model: String,
     },
+}
+
+#[derive(Args)]
+pub struct ConfigOptions {
+    #[command(subcommand)]
+    pub verb: Option<ConfigVerb>,
+}
+
+#[derive(Subcommand)]
+pub enum ConfigVerb {
+    /// List the files and folders that Posse reads settings, agents and skills from
+    Path,
 }
 
 #[derive(Args)]
@@ -407,23 +446,23 @@ pub struct DemoOptions {
 
 #[derive(Args)]
 pub struct FakeModelOptions {
-    /// What to answer, in TOML
+    /// The script of replies, in TOML
     #[arg(long, value_name = "FILE")]
     pub script: PathBuf,
-    /// Listen here, on a loopback address; port 0 is any free one
+    /// Loopback address to listen on; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: std::net::SocketAddr,
 }
 
 #[derive(Args)]
 pub struct CostOptions {
-    /// One sum for each of these [default: model; with --run: run]
+    /// Group by this [default: model; with --run: run]
     #[arg(long, value_enum)]
     pub by: Option<CostBy>,
-    /// Only of this run and all below it: its id, or a few of its first or last characters
+    /// Only this run and its subagents: id, part of the id, or label
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
-    /// Only calls from then on, such as 7d, 12h or 2026-11-01 (UTC)
+    /// Only calls since then: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
     #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
     pub since: Option<u64>,
     /// Only calls before then
@@ -432,12 +471,12 @@ pub struct CostOptions {
     /// Only of runs in this folder
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
-    /// At most this many sums; the total is of all
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// At most this many rows; the total covers all
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<1, 100_000>)]
     pub limit: u32,
 }
 
-/// What there is one sum for
+/// What costs are grouped by
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CostBy {
     Run,
@@ -478,7 +517,7 @@ fn network(text: &str) -> Result<Network, String> {
 
 fn key(text: &str) -> Result<String, String> {
     match text.trim().is_empty() {
-        true => Err("the key is empty; runs that have nothing in common would share it".to_owned()),
+        true => Err("the key is empty; all runs without a key would share it".to_owned()),
         false => Ok(text.to_owned()),
     }
 }

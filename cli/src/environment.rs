@@ -25,7 +25,7 @@ pub struct Environment {
     pub runtime_folder: Option<PathBuf>,
     /// Colours are not wanted.
     pub no_color: bool,
-    /// The terminal cannot move its cursor.
+    /// The terminal cannot move its cursor, or nobody says what it is.
     pub dumb_terminal: bool,
     /// What commands of agents are given.
     pub for_processes: ProcessEnvironment,
@@ -49,7 +49,7 @@ impl Environment {
         let config = folder("XDG_CONFIG_HOME").or_else(|| under_home(".config"));
         let data = folder("XDG_DATA_HOME").or_else(|| under_home(".local/share"));
         let state = folder("XDG_STATE_HOME").or_else(|| under_home(".local/state"));
-        let dumb_terminal = text("TERM").as_deref() == Some("dumb");
+        let dumb_terminal = text("TERM").is_none_or(|name| name == "dumb");
         Environment {
             config_folder: config.map(|folder| folder.join("posse")),
             data_folder: data.map(|folder| folder.join("posse")),

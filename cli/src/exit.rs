@@ -1,5 +1,6 @@
 //! How the command ends: exit codes and failures.
 
+use crate::args::nearest;
 use posse::Outcome;
 use std::process::ExitCode;
 
@@ -76,11 +77,26 @@ impl From<posse::Error> for Failure {
         use posse::Error;
         let message = error.to_string();
         match error {
-            Error::Model(posse::ResolveError::MissingKey { .. }) => {
-                Failure::usage(message).hint(NO_MODEL)
+            Error::Model(
+                posse::ResolveError::MissingKey { .. } | posse::ResolveError::NoneUsable { .. },
+            ) => Failure::usage(message).hint(NO_MODEL),
+            Error::UnknownAgent { name, known } => {
+                let meant = nearest(name.as_str(), known.iter().map(String::as_str));
+                Failure::usage(message).hint(match meant {
+                    Some(meant) => {
+                        format!("did you mean `{meant}`? `posse agents list` lists them")
+                    }
+                    None => "`posse agents list` shows where each comes from".to_owned(),
+                })
             }
-            Error::UnknownAgent { .. } => {
-                Failure::usage(message).hint("`posse agents list` shows where each comes from")
+            Error::Model(posse::ResolveError::UnknownModel { name, aliases, .. }) => {
+                let words = aliases.split(|c: char| !(c.is_alphanumeric() || "-._".contains(c)));
+                let meant = nearest(&name, words.filter(|alias| !alias.is_empty()));
+                let list = "`posse models` lists the models";
+                Failure::usage(format!("`{name}` is not a known model")).hint(match meant {
+                    Some(meant) => format!("did you mean `{meant}`? {list}"),
+                    None => format!("write vendor/name, or a short name: {aliases}. {list}"),
+                })
             }
             Error::UnusableAgent { .. }
             | Error::AlreadyExists { .. }

@@ -105,7 +105,7 @@ impl Family {
         }
         let below = self.below(row.id);
         let is_there = |wanted: &Status| below.iter().any(|row| row.status == *wanted);
-        let liveliest = [Status::Running, Status::Interrupted, Status::Queued];
+        let liveliest = [Status::Running, Status::Crashed, Status::Queued];
         liveliest.into_iter().find(is_there).unwrap_or(row.status)
     }
 }
@@ -125,6 +125,11 @@ pub fn word(row: &RunRow, standing: Status) -> String {
         (Some(outcome), Status::Finished) => outcome.clone(),
         (_, standing) => standing.to_string(),
     }
+}
+
+/// True for a chat in which nothing was said: there is nothing to see or to continue.
+pub fn is_empty_chat(row: &RunRow) -> bool {
+    row.session && row.title.is_empty() && row.outcome.is_none() && row.damaged.is_none()
 }
 
 /// How long it has been since a run was made, or was until its last event, in milliseconds.

@@ -14,16 +14,20 @@ mod print;
 mod screen;
 mod signals;
 mod spending;
+mod table;
 mod terminal;
 mod time;
 mod view;
 
 use args::{Arguments, Command, Later};
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 use environment::Environment;
 use exit::Failure;
 use print::Tell;
 use rustix::process::DumpableBehavior;
+use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Thousands of runs allocate from many threads at once: a quarter of the processor time less
@@ -36,9 +40,9 @@ fn main() -> ExitCode {
     let launcher = posse::launch::init();
     #[cfg(feature = "failpoints")]
     failpoints::arm();
-    let arguments = match Arguments::try_parse() {
+    let arguments = match parse(std::env::args_os().collect()) {
         Ok(arguments) => arguments,
-        Err(error) => return usage(error),
+        Err(code) => return code,
     };
     let tell = Tell::as_json(arguments.global.json);
     let environment = Environment::read();
@@ -65,18 +69,71 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the command line, or what it asks for: help, the version.
-fn usage(error: clap::Error) -> ExitCode {
-    let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    if error.use_stderr() && wants_json {
+/// What `--dangerously-skip-permissions` means here.
+const SKIPS: &str = "note: mode bypass: tool calls run without asking. Deny rules still hold, and \
+commands stay in the sandbox (--sandbox full turns it off)";
+
+/// Reads the command line. Says what is wrong with it, or what it asks for: help, the version.
+fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
+    let tell = Tell::as_json(typed.iter().any(|argument| argument == "--json"));
+    let failed = |failure: Failure| {
+        print::failure(&failure, tell);
+        ExitCode::from(failure.code)
+    };
+    let at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let line = args::complete(typed, at_terminal).map_err(failed)?;
+    let error = match Arguments::try_parse_from(&line) {
+        Ok(mut arguments) => {
+            arguments.understand();
+            let skips = line.iter().any(|argument| argument == "--dangerously-skip-permissions");
+            if skips && tell == Tell::Words && !arguments.global.quiet {
+                print::note(SKIPS);
+            }
+            return Ok(arguments);
+        }
+        Err(error) => error,
+    };
+    if let Some(failure) = unknown_argument(&error, &line) {
+        return Err(failed(failure));
+    }
+    if error.use_stderr() && tell == Tell::Json {
         let text = error.to_string();
-        let failure = Failure::usage(said(&text)).hint("`posse help` shows how it is used");
-        print::failure(&failure, Tell::Json);
-        return failure.code.into();
+        return Err(failed(Failure::usage(said(&text)).hint("`posse help` lists the commands")));
     }
     // The text goes where it belongs; if it cannot, there is nobody to tell.
     let _ = error.print();
-    if error.use_stderr() { exit::Code::Usage.into() } else { exit::Code::Done.into() }
+    Err(if error.use_stderr() { exit::Code::Usage.into() } else { exit::Code::Done.into() })
+}
+
+/// Names the option that was probably meant, if `error` is about one that the command does not have.
+fn unknown_argument(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
+    let argument = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => argument,
+        _ => return None,
+    };
+    let mut program = Arguments::command();
+    program.build();
+    let (mut command, mut path) = (&program, "posse".to_owned());
+    for word in line.iter().skip(1) {
+        if let Some(next) = command.find_subcommand(word) {
+            path = format!("{path} {}", next.get_name());
+            command = next;
+        }
+    }
+    let name = argument.split('=').next().unwrap_or_default();
+    let longs = command.get_arguments().filter_map(|it| it.get_long());
+    let longs: Vec<String> = longs.map(|long| format!("--{long}")).collect();
+    let hint = match (args::instead_of(name), args::nearest(name, longs.iter().map(String::as_str)))
+    {
+        (Some(instead), _) => instead.to_owned(),
+        (None, Some(meant)) => format!("did you mean `{meant}`? `{path} --help` lists the options"),
+        (None, None) => format!("`{path} --help` shows how it is used"),
+    };
+    let message = match name.starts_with('-') {
+        true => format!("`{path}` has no option `{name}`"),
+        false => format!("`{path}` does not take the argument `{name}`"),
+    };
+    Some(Failure::usage(message).hint(hint))
 }
 
 /// What is wrong, in one line: all of `text` up to how it is used, and to what else could be tried.
@@ -105,7 +162,7 @@ async fn dispatch(
         Command::Models(Later(options)) => commands::models::run(common, options).await,
         Command::Daemon(Later(verb)) => commands::daemon::run(common, verb).await,
         Command::Doctor(Later(options)) => commands::doctor::run(&common, &options).await,
-        Command::Config => commands::config::run(&common).await,
+        Command::Config(Later(options)) => commands::config::run(&common, &options).await,
         Command::Demo(Later(options)) => commands::demo::run(common, options).await,
         Command::FakeModel(Later(options)) => commands::fake_model::run(common, options).await,
         Command::Completions { shell } => commands::completions::run(&common, shell),

@@ -1,13 +1,14 @@
 //! Colours, when they are wanted.
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Paint {
     pub on: bool,
 }
 
 impl Paint {
-    fn with(self, code: &str, text: &str) -> String {
-        match self.on {
+    /// In the colours and styles of `code`, numbers for a terminal; none if it is empty.
+    pub fn with(self, code: &str, text: &str) -> String {
+        match self.on && !code.is_empty() {
             true => format!("\x1b[{code}m{text}\x1b[0m"),
             false => text.to_owned(),
         }
@@ -40,6 +41,11 @@ impl Paint {
             _ => "36",
         };
         self.with(code, text)
+    }
+
+    /// What is chosen among others.
+    pub fn chosen(self, text: &str) -> String {
+        self.with("7", text)
     }
 
     pub fn green(self, text: &str) -> String {

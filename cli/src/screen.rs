@@ -1,16 +1,21 @@
 //! A run while it happens, and those below it: live on a terminal, plain lines when piped.
 
 mod call;
+pub mod change;
 mod children;
 mod foot;
 pub mod line;
+mod markdown;
+mod prose;
 mod provider;
 mod speech;
 pub mod todos;
 pub mod tree;
 pub mod worktree;
+pub mod wrap;
 
 pub use call::describe;
+pub use foot::Foot;
 
 use crate::clean::{clean, clean_line};
 use crate::environment::Environment;
@@ -20,13 +25,15 @@ use crate::print;
 use crate::spending::Spending;
 use crate::terminal::{self, fitted};
 use crate::view;
+use call::Detail;
 use children::{Children, Manner};
-use foot::Foot;
 use line::Look;
 use posse::protocol::{
-    Delta, Event, Message, Outcome, Record, Sender, ToolCall, ToolFinished, ToolPending,
+    CallId, Delta, Event, Message, Outcome, Purpose, Record, Sender, ToolCall, ToolFinished,
+    ToolPending,
 };
 use posse::{RunId, RunRow, Update};
+use prose::Prose;
 use provider::Provider;
 use speech::{Rest, Speech, Voice};
 use std::io::IsTerminal;
@@ -41,6 +48,8 @@ pub enum Volume {
     Usual,
     /// Nothing.
     Quiet,
+    /// Not even results.
+    Silent,
 }
 
 pub struct Screen {
@@ -48,19 +57,29 @@ pub struct Screen {
     paint: Paint,
     manner: Manner,
     speech: Speech,
+    /// What is being said, where it is laid out for a terminal; `None` where it is printed as it comes.
+    prose: Option<Prose>,
+    /// Colours of what is said.
+    ink: Paint,
     /// The cursor stands behind text.
     mid_line: bool,
-    /// What the run does, until the next output.
-    status: Option<String>,
+    /// What the run does, until the next output, and since when.
+    status: Option<(String, Instant)>,
+    /// What the person types meanwhile.
+    typed: Vec<String>,
     foot: Foot,
     began: Instant,
+    /// When the present call of the model began, or the last call of a tool ended.
+    since: Instant,
     provider: Provider,
-    /// Calls that have no result yet.
-    calls: Vec<ToolCall>,
+    /// Calls that have no result yet, and when they began.
+    calls: Vec<(ToolCall, Instant)>,
     todos: Todos,
     worktree: Worktree,
     spending: Spending,
     children: Option<Children>,
+    /// The run waits because its log cannot be written.
+    held: bool,
 }
 
 /// How long a line may be that goes to no terminal.
@@ -72,22 +91,36 @@ impl Screen {
         let err = std::io::stderr().is_terminal();
         let usual = volume == Volume::Usual;
         let live = err && usual && !environment.dumb_terminal;
+        let prose = (out && !environment.dumb_terminal).then(Prose::default);
         Screen {
             volume,
             paint: Paint { on: err && !environment.no_color },
+            prose,
+            ink: Paint { on: out && !environment.no_color },
             manner: if live { Manner::Live } else { Manner::Plain },
-            speech: Speech::new(if out && usual { Voice::Live } else { Voice::AtTheEnd }),
+            speech: Speech::new(match volume {
+                Volume::Usual if out => Voice::Live,
+                Volume::Usual | Volume::Quiet => Voice::AtTheEnd,
+                Volume::Silent => Voice::Silent,
+            }),
             mid_line: false,
             status: None,
+            typed: Vec::new(),
             foot: Foot::default(),
             began: Instant::now(),
+            since: Instant::now(),
             provider: Provider::default(),
             calls: Vec::new(),
             todos: Todos::default(),
             worktree: Worktree::default(),
             spending: Spending::default(),
             children: None,
+            held: false,
         }
+    }
+
+    pub fn paint(&self) -> Paint {
+        self.paint
     }
 
     pub fn volume(&self) -> Volume {
@@ -107,10 +140,10 @@ impl Screen {
         self.worktree.observe(&record.event);
         self.provider.recall(&record.event);
         match &record.event {
-            Event::ModelReplied(replied) => {
-                self.calls.extend(replied.message.tool_calls().cloned());
+            Event::ModelReplied(replied) => self.expect(&replied.message),
+            Event::ToolFinished(finished) => {
+                self.calls.retain(|(call, _)| call.id != finished.call);
             }
-            Event::ToolFinished(finished) => self.calls.retain(|call| call.id != finished.call),
             _ => {}
         }
     }
@@ -172,17 +205,26 @@ impl Screen {
                 let on = clean_line(on, 64);
                 self.set_status(&format!("waiting for {on}: {ahead} before it"));
             }
+            Delta::Held { reason } => {
+                self.held = true;
+                self.note(&self.paint.yellow(&format!("◇ {}", clean_line(reason, 400))));
+                self.set_status("waits until it can be stored");
+            }
             Delta::ToolProgress { call, text } => {
                 if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
-                    let call = self.calls.iter().find(|known| known.id == *call);
+                    let (call, since) = self.call(call);
                     let name = clean_line(call.map_or("tool", |call| &call.name), 32);
-                    self.set_status(&format!("{name}: {}", clean_line(line, 200)));
+                    let text = format!("{name}: {}", clean_line(line, 200));
+                    self.set_status_since(&text, since);
                 }
             }
         }
     }
 
     fn event(&mut self, record: &Record) {
+        if std::mem::take(&mut self.held) {
+            self.remark("◇ it can be stored again; going on");
+        }
         self.spending.observe(&record.event);
         self.worktree.observe(&record.event);
         let todos = self.todos.observe(&record.event);
@@ -192,7 +234,14 @@ impl Screen {
                     self.remark(line);
                 }
             }
-            Event::ModelCalled(_) => self.set_status("waiting for the model"),
+            Event::ModelCalled(called) => {
+                // The turn before ended in an answer, and the run goes on.
+                if called.purpose == Purpose::Turn {
+                    self.say_answer();
+                }
+                self.since = Instant::now();
+                self.set_status("waiting for the model");
+            }
             Event::ModelReplied(replied) => {
                 self.provider.answered();
                 self.replied(&replied.message);
@@ -205,9 +254,14 @@ impl Screen {
                 }
             }
             Event::ToolStarted(started) => {
-                let call = self.calls.iter().find(|call| call.id == started.call);
+                if let Some((_, since)) =
+                    self.calls.iter_mut().find(|(it, _)| it.id == started.call)
+                {
+                    *since = Instant::now();
+                }
+                let (call, since) = self.call(&started.call);
                 let described = call.map_or_else(|| clean_line(&started.tool, 64), describe);
-                self.set_status(&described);
+                self.set_status_since(&described, since);
             }
             // Whoever watches is asked, or told that somebody is.
             Event::ApprovalAsked(_) | Event::ApprovalGiven(_) => {}
@@ -218,9 +272,12 @@ impl Screen {
             }
             Event::MessageReceived(received) => match &received.from {
                 Sender::LimitNear(limit) => {
-                    self.remark(&format!("◇ told that it nears its limit of {limit}"));
+                    self.remark(&format!("◇ warned the agent that it nears its limit of {limit}"));
                 }
-                Sender::Misfit => self.remark("◇ told that its answer does not fit the schema"),
+                Sender::Misfit => {
+                    self.speech.take_back();
+                    self.remark("◇ asked the agent again: its answer does not match the schema");
+                }
                 // What became of it stands in the tree.
                 Sender::User | Sender::Run(_) | Sender::Child(_) => {}
             },
@@ -228,7 +285,11 @@ impl Screen {
                 self.remark(&format!("◇ {} asked it to stop", clean_line(&request.by, 60)));
             }
             Event::Paused(paused) => {
-                self.remark(&format!("◇ {} asked it to pause", clean_line(&paused.by, 60)));
+                let by = clean_line(&paused.by, 60);
+                self.remark(&match paused.interrupted {
+                    true => format!("◇ {by} interrupted it"),
+                    false => format!("◇ {by} asked it to pause"),
+                });
             }
             Event::Resumed(resumed) => {
                 self.remark(&format!("◇ {} asked it to go on", clean_line(&resumed.by, 60)));
@@ -253,8 +314,23 @@ impl Screen {
         }
     }
 
+    /// Remembers the calls of a reply until they have results.
+    fn expect(&mut self, message: &Message) {
+        let now = Instant::now();
+        self.calls.extend(message.tool_calls().map(|call| (call.clone(), now)));
+    }
+
+    /// A call that has no result yet, and when it began.
+    fn call(&self, id: &CallId) -> (Option<&ToolCall>, Instant) {
+        match self.calls.iter().find(|(call, _)| call.id == *id) {
+            Some((call, since)) => (Some(call), *since),
+            None => (None, self.since),
+        }
+    }
+
     fn replied(&mut self, message: &Message) {
-        self.calls.extend(message.tool_calls().cloned());
+        self.expect(message);
+        self.since = Instant::now();
         match self.speech.replied(message) {
             Rest::Nothing => {}
             Rest::Goes(rest) => self.speak(&rest),
@@ -273,7 +349,7 @@ impl Screen {
 
     fn pending(&mut self, pending: &ToolPending) {
         // The result may have been faster.
-        let is_open = self.calls.iter().any(|call| call.id == pending.call);
+        let is_open = self.call(&pending.call).0.is_some();
         let child = self.children.as_ref().is_some_and(|it| it.will_answer(&pending.call));
         if child || !is_open {
             self.status = None;
@@ -283,8 +359,9 @@ impl Screen {
     }
 
     fn tool_finished(&mut self, finished: &ToolFinished, todos: Changed) {
-        let position = self.calls.iter().position(|call| call.id == finished.call);
-        let call = position.map(|position| self.calls.remove(position));
+        let position = self.calls.iter().position(|(call, _)| call.id == finished.call);
+        let call = position.map(|position| self.calls.remove(position).0);
+        self.since = Instant::now();
         // What a child has to tell is told with its end.
         if self.children.as_mut().is_some_and(|children| children.answers(&finished.call)) {
             return self.refresh();
@@ -293,7 +370,8 @@ impl Screen {
             let lines = self.todos.told(self.look());
             return self.note(&lines);
         }
-        let line = call::finished(call.as_ref(), finished, self.look());
+        let detail = if self.manner == Manner::Live { Detail::Result } else { Detail::Line };
+        let line = call::finished(call.as_ref(), finished, self.look(), detail);
         self.note(&line);
     }
 
@@ -303,23 +381,86 @@ impl Screen {
         Look { paint: self.paint, columns }
     }
 
+    /// How what is said looks.
+    fn page(&self) -> Look {
+        Look { paint: self.ink, columns: terminal::table_width().unwrap_or_else(terminal::width) }
+    }
+
     fn speak(&mut self, text: &str) {
+        let page = self.page();
+        if let Some(prose) = &mut self.prose {
+            let lines = prose.hear(text, page);
+            self.status = None;
+            self.say(&lines);
+            return self.refresh();
+        }
         self.clear_foot();
         // What cannot be shown now is in the log.
         let _ = print::piece(&clean(text));
         self.mid_line = !text.ends_with('\n');
     }
 
+    /// Shows the last answer, if it has not been shown.
+    fn say_answer(&mut self) {
+        if let Some(text) = self.speech.unshown_answer().map(str::to_owned) {
+            self.pause();
+            // What cannot be shown now is in the log.
+            let _ = self.say_whole(&text);
+        }
+    }
+
+    /// Prints lines of what is said, which stay.
+    fn say(&mut self, lines: &[String]) {
+        if !lines.is_empty() {
+            self.foot.clear();
+            let _ = print::piece(&format!("{}\n", lines.join("\n")));
+        }
+    }
+
+    /// Prints a text that nobody has seen come.
+    fn say_whole(&mut self, text: &str) -> Result<(), Failure> {
+        match self.prose {
+            Some(_) => print::line(self.laid_out(text).join("\n")),
+            None => print::line(clean(text)),
+        }
+    }
+
+    /// `text` in lines, as if it were said.
+    pub fn laid_out(&self, text: &str) -> Vec<String> {
+        let page = self.page();
+        match self.prose {
+            Some(_) => {
+                let mut prose = Prose::default();
+                let mut lines = prose.hear(text, page);
+                lines.extend(prose.end(page));
+                lines
+            }
+            None => clean(text.trim_end()).lines().map(str::to_owned).collect(),
+        }
+    }
+
+    /// Nothing more is added to what was said last.
     fn end_line(&mut self) {
+        let page = self.page();
+        let rest = self.prose.as_mut().map(|prose| prose.end(page)).unwrap_or_default();
+        self.say(&rest);
         if std::mem::take(&mut self.mid_line) {
             let _ = print::piece("\n");
         }
     }
 
+    /// Begins a new line behind the `^C` that a terminal shows, unless what stands there is taken
+    /// away or ended anyway.
+    pub fn leave_line(&mut self) {
+        if std::io::stderr().is_terminal() && !self.mid_line && !self.foot.stands() {
+            print::note_piece("\n");
+        }
+    }
+
     /// Makes room for a line that is printed past the screen.
     pub fn pause(&mut self) {
-        self.clear_foot();
         self.end_line();
+        self.clear_foot();
     }
 
     fn clear_foot(&mut self) {
@@ -330,19 +471,26 @@ impl Screen {
     /// Prints lines about what happens.
     pub fn note(&mut self, lines: &str) {
         self.status = None;
+        if self.volume == Volume::Usual {
+            self.end_line();
+        }
         self.print(lines);
     }
 
     fn print(&mut self, lines: &str) {
-        if self.volume == Volume::Quiet {
+        if self.volume != Volume::Usual {
             return;
         }
-        self.end_line();
         match self.manner {
-            Manner::Plain => print::note(lines),
+            Manner::Plain => {
+                self.end_line();
+                print::note(lines);
+            }
+            // What is being said stands below.
             Manner::Live => {
                 let foot = self.foot_lines();
-                self.foot.print(lines, &foot);
+                let lines = wrap::folded(lines, terminal::width());
+                self.foot.print(&lines, &foot);
             }
         }
     }
@@ -354,8 +502,26 @@ impl Screen {
 
     /// Says at the end of the terminal what the run does, until the next output.
     fn set_status(&mut self, text: &str) {
-        self.status = Some(text.to_owned());
+        self.set_status_since(text, self.since);
+    }
+
+    fn set_status_since(&mut self, text: &str, since: Instant) {
+        self.status = Some((text.to_owned(), since));
         self.refresh();
+    }
+
+    /// True when the lines at the end of the terminal can be drawn anew.
+    pub fn is_live(&self) -> bool {
+        self.manner == Manner::Live
+    }
+
+    /// Shows below everything else what the person types.
+    pub fn show_typed(&mut self, lines: Vec<String>) {
+        self.typed = lines;
+        if self.is_live() && !self.mid_line {
+            let lines = self.foot_lines();
+            self.foot.draw(&lines);
+        }
     }
 
     /// Shows how time goes by.
@@ -376,17 +542,24 @@ impl Screen {
         // A line that fills the last column would wrap, and could not be taken away whole.
         let look = Look { columns: terminal::width() - 1, ..self.look() };
         let mut lines = Vec::new();
+        if let Some(prose) = &self.prose {
+            let page = Look { columns: look.columns, ..self.page() };
+            lines = prose.open(page, Foot::open_rows());
+        }
         let below = self.children.as_ref().and_then(Children::status);
         if let (Some(children), Some(_)) = (&self.children, &below) {
-            lines = children.lines(view::now(), Foot::rows().saturating_sub(1).max(1), look);
+            lines.extend(children.lines(view::now(), Foot::rows().saturating_sub(1).max(1), look));
         }
-        if let Some(text) = self.status.clone().or(below) {
-            let seconds = view::seconds(self.began.elapsed());
+        if let Some((text, since)) = self.status.clone().or(below.map(|it| (it, self.since))) {
+            let seconds = view::seconds(since.elapsed());
             // Nor could one that leaves no room for the `^C` that a terminal shows.
             let room = look.columns.saturating_sub(seconds.len() + 7);
             let line = format!("  {} · {seconds}", fitted(&text, room));
             lines.push(self.paint.dim(&line));
         }
+        lines.extend(self.typed.iter().cloned());
+        // Of what is higher than the screen, the beginning could not be taken away.
+        lines.drain(..lines.len().saturating_sub(terminal::height().saturating_sub(1).max(1)));
         lines
     }
 
@@ -403,8 +576,8 @@ impl Screen {
     /// Ends a turn of a session, showing the answer if it has not been shown.
     pub fn end_turn(&mut self) -> Result<(), Failure> {
         self.pause();
-        match self.speech.unshown() {
-            Some(text) => print::line(clean(text)),
+        match self.speech.unshown().map(str::to_owned) {
+            Some(text) => self.say_whole(&text),
             None => Ok(()),
         }
     }
@@ -415,9 +588,9 @@ impl Screen {
         let shown = self.speech.has_shown(outcome.text());
         self.speech.unshown();
         if !shown && !outcome.text().is_empty() {
-            print::line(clean(outcome.text()))?;
+            self.say_whole(outcome.text())?;
         }
-        if self.volume == Volume::Quiet {
+        if self.volume != Volume::Usual {
             if !outcome.is_completed() {
                 print::note(clean_line(&outcome.to_string(), 600));
             }

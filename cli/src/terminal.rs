@@ -1,5 +1,7 @@
 //! The terminal: how wide it is, what fits, and leaving it as it was found.
 
+pub mod keys;
+
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::io;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};

@@ -23,6 +23,9 @@ pub struct RunView {
     pub title: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub label: String,
+    /// The beginning of what it was asked, if it has a label; else that is its title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     pub workspace: String,
     pub session: bool,
     pub created: String,
@@ -99,6 +102,7 @@ impl RunView {
             model: row.model.clone(),
             title: row.title.clone(),
             label: row.label.clone(),
+            task: None,
             workspace: row.workspace.clone(),
             session: row.session,
             created: timestamp(row.created_at),
@@ -130,6 +134,10 @@ impl RunView {
         RunView { below: Some(below), ..self }
     }
 
+    pub fn with_task(self, task: Option<String>) -> Self {
+        RunView { task, ..self }
+    }
+
     pub fn waiting_on(self, children: u64) -> Self {
         RunView { waiting_on: (children > 0).then_some(children), ..self }
     }
@@ -143,14 +151,20 @@ impl RunView {
     }
 }
 
-/// Milliseconds since 1970 as RFC 3339.
+/// Milliseconds since 1970 as RFC 3339, always of the same length.
 pub fn timestamp(at: u64) -> String {
-    jiff::Timestamp::from_millisecond(at as i64).map_or_else(|_| String::new(), |at| at.to_string())
+    let at = jiff::Timestamp::from_millisecond(at as i64);
+    at.map_or_else(|_| String::new(), |at| format!("{at:.3}"))
 }
 
 /// Milliseconds since 1970.
 pub fn now() -> u64 {
     jiff::Timestamp::now().as_millisecond().max(0) as u64
+}
+
+/// Who decided about a call, without the article that the log has.
+pub fn decider(by: &str) -> &str {
+    by.strip_prefix("the ").unwrap_or(by)
 }
 
 /// How long ago, in one short word.

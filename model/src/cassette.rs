@@ -89,13 +89,13 @@ pub enum CassetteError {
         source: io::Error,
     },
     /// There is another file in its place.
-    #[error("{} exists and is no cassette; it is left as it is", path.display())]
+    #[error("{} exists and is not a cassette; it is left as it is", path.display())]
     Taken {
         /// Which.
         path: PathBuf,
     },
-    /// It is no cassette.
-    #[error("{} is no cassette: {reason}", path.display())]
+    /// It is not a cassette.
+    #[error("{} is not a cassette: {reason}", path.display())]
     NotOne {
         /// Which.
         path: PathBuf,
@@ -129,6 +129,7 @@ pub enum CassetteError {
 fn name_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Unreachable => "unreachable",
+        Kind::Refused => "refused",
         Kind::Malformed => "malformed",
         _ => "cut",
     }
@@ -138,6 +139,7 @@ fn name_of(kind: Kind) -> &'static str {
 fn kind_of(name: &str) -> Kind {
     match name {
         "unreachable" => Kind::Unreachable,
+        "refused" => Kind::Refused,
         "malformed" => Kind::Malformed,
         _ => Kind::Cut,
     }

@@ -30,6 +30,8 @@ pub enum Kind {
     ContextOverflow,
     /// There was no answer at all.
     Unreachable,
+    /// The machine answered that nothing listens at this port.
+    Refused,
     /// Nothing came for this long.
     Stalled(Duration),
     /// The reply ended too early.
@@ -97,7 +99,7 @@ impl Fault {
             Kind::Rejected => ModelError::Rejected { model, reason },
             Kind::Unauthorised => ModelError::Unauthorised { model, reason },
             Kind::ContextOverflow => ModelError::ContextOverflow { model, reason },
-            Kind::Unreachable => ModelError::Unreachable { model, reason },
+            Kind::Unreachable | Kind::Refused => ModelError::Unreachable { model, reason },
             Kind::Stalled(after) => ModelError::Stalled { model, after },
             Kind::Cut => ModelError::Cut { model, reason },
             Kind::Malformed => ModelError::Malformed { model, reason },

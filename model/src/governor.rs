@@ -41,7 +41,7 @@ pub enum Pacing {
 
 impl Default for Pacing {
     fn default() -> Self {
-        Pacing::Adaptive { first_width: 16 }
+        Pacing::Adaptive { first_width: 24 }
     }
 }
 
@@ -256,7 +256,9 @@ impl Leave<'_> {
             Kind::Overloaded(asked) => (Refusal::Theirs, asked),
             // An answer all the same: the provider takes calls.
             Kind::Rejected | Kind::Unauthorised | Kind::ContextOverflow => return self.taken(),
-            Kind::Unreachable | Kind::Stalled(_) | Kind::Cut | Kind::Malformed => return,
+            Kind::Unreachable | Kind::Refused | Kind::Stalled(_) | Kind::Cut | Kind::Malformed => {
+                return;
+            }
         };
         let mut desk = self.governor.desk();
         desk.state.refused(&mut self.sent, refusal, asked, Instant::now());

@@ -115,7 +115,7 @@ impl Http {
                 false => root_cause(&error),
             };
             Fault {
-                kind: Kind::Unreachable,
+                kind: if is_refused(&error) { Kind::Refused } else { Kind::Unreachable },
                 reason: format!("{host}:{port}: {reason}"),
                 hint: "; check the network and the base URL",
             }
@@ -139,6 +139,18 @@ fn root_cause(error: &dyn Error) -> String {
         cause = source;
     }
     cause.to_string()
+}
+
+/// Whether the other side answered that nothing listens there.
+fn is_refused(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&dyn Error> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            return error.kind() == std::io::ErrorKind::ConnectionRefused;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// What a success brings.

@@ -13,13 +13,14 @@ mod trial;
 pub use choice::{Choice, Why};
 pub use error::ResolveError;
 pub use keys::Keys;
+pub(crate) use servers::address;
 pub use trial::{Offer, Trial, try_out};
 
 use crate::catalog::{Catalog, Found, OFFLINE_VENDOR, Vendor};
 use crate::governor::{Governor, Pacing, Provider};
 use crate::http::{self, Http};
 use crate::offline::{self, Offline};
-use crate::remote::Remote;
+use crate::remote::{Remote, Server};
 use crate::sight::Sight;
 use crate::wire::Written;
 use endpoint::Endpoint;
@@ -200,6 +201,7 @@ impl Models {
             http: self.http.clone(),
             governor,
             stall: self.options.stall,
+            server: Server::of(vendor),
         })
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! Makes one attempt and says how it ended; trying again is somebody else's business.
 
+use crate::catalog::{Reach, Vendor};
 use crate::fault::{Fault, Kind, Subject};
 use crate::governor::{Governor, Leave, NotSoon};
 use crate::http::{self, Answer, Http, Limits, Response, Watchdog};
+use crate::models::address;
 use crate::sight::Sight;
 use crate::sse::Events;
 use crate::wire::{Dialect, Progress, Target, Wire, Written};
@@ -18,7 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use url::Url;
+use url::{Host, Url};
 
 /// The most bytes the body of one reply may have.
 const MAX_REPLY_BYTES: usize = 32 << 20;
@@ -46,6 +48,24 @@ pub(crate) struct Remote {
     pub(crate) governor: Arc<Governor>,
     /// How long a stream may make no progress.
     pub(crate) stall: Duration,
+    /// The user's own server that serves it, if it is one.
+    pub(crate) server: Option<Server>,
+}
+
+/// A server that the user runs.
+pub(crate) struct Server {
+    /// The vendor's name.
+    name: String,
+    /// The command that starts it, if it is known.
+    start: Option<String>,
+}
+
+impl Server {
+    /// The server of `vendor`, if the user runs it.
+    pub(crate) fn of(vendor: &Vendor) -> Option<Self> {
+        let server = || Server { name: vendor.name.clone(), start: vendor.start.clone() };
+        (vendor.reach == Reach::Local).then(server)
+    }
 }
 
 #[async_trait]
@@ -76,9 +96,8 @@ impl Model for Remote {
             let conversation = pin!(self.converse(&request, deltas, &mut leave));
             cancel.run_until_cancelled(conversation).await
         };
-        let (reply, response) = ended
-            .ok_or(ModelError::Cancelled)?
-            .map_err(|fault| fault.into_error(self.subject()))?;
+        let (reply, response) =
+            ended.ok_or(ModelError::Cancelled)?.map_err(|fault| self.error_of(fault))?;
         leave.spent(&reply.usage);
         drop(leave);
         // The reply is complete and paid for: to be cancelled now costs only the connection.
@@ -205,6 +224,25 @@ impl Remote {
         ModelError::RetryAfter { model: self.info.id.clone(), after, reason }
     }
 
+    /// What the loop is told of a fault. A server on this machine that nobody has started will not
+    /// start by itself.
+    fn error_of(&self, fault: Fault) -> ModelError {
+        match &self.server {
+            Some(server) if fault.kind == Kind::Refused && is_loopback(&self.url) => {
+                let (address, name) = (address(&self.url), &server.name);
+                let start = server.start.as_ref().map_or_else(
+                    || "start its server".to_owned(),
+                    |start| format!("start it with `{start}`"),
+                );
+                ModelError::NotRunning {
+                    model: self.info.id.clone(),
+                    reason: format!("nothing listens at {address}; is {name} running? {start}"),
+                }
+            }
+            _ => fault.into_error(self.subject()),
+        }
+    }
+
     fn subject(&self) -> Subject<'_> {
         Subject {
             model: &self.info.id,
@@ -243,6 +281,16 @@ fn tell_calls_apart(message: &mut Message, said: &[Arc<Message>]) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// True for an address of this machine that no network reaches.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
 }
 
 /// True for the beginning of a body that is something other than a stream of events.

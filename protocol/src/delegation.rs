@@ -1,7 +1,7 @@
 //! How runs belong together: who started whom, with how much of whose conversation, and who may
 //! hand work to whom.
 
-use crate::{AgentName, AgentSpec, CallId, Extra, Limit, Message, RunId, Seq};
+use crate::{AgentName, AgentSpec, CallId, Extra, Limit, Message, RunId, SeenFile, Seq};
 use serde::{Deserialize, Serialize};
 
 /// How the end of a run that nobody waits for is told to its parent.
@@ -166,6 +166,9 @@ pub struct Forked {
     pub at: Seq,
     /// The conversation, as the run's model sees it.
     pub messages: Vec<Message>,
+    /// The files that the other run had read or written by then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<SeenFile>,
     /// What the model is shown in place of the run's own instructions and tools, so that its
     /// requests begin like those of the other run and read its prompt cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]

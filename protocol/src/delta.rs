@@ -25,6 +25,11 @@ pub enum Delta {
         /// How many calls go before it.
         ahead: usize,
     },
+    /// The run waits because its log cannot be written now. The next event tells that it goes on.
+    Held {
+        /// Why, for example that the disk is full.
+        reason: String,
+    },
     /// A tool says how far it is.
     ToolProgress {
         /// Which call.

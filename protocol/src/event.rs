@@ -219,6 +219,23 @@ pub struct MessageReceived {
     /// It is told when the present turn ends, not before the next step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub later: bool,
+    /// What is to change before it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Box<Asks>>,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What is to change before a message is answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Asks {
+    /// The model from now on, as `vendor/name`, in place of the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The conversation so far is replaced by a summary first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compact: bool,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -231,6 +248,7 @@ impl MessageReceived {
             from: Sender::User,
             message: Message::user(text),
             later: false,
+            asks: None,
             extra: Extra::default(),
         }
     }
@@ -304,6 +322,10 @@ pub struct CancelRequested {
 pub struct Paused {
     /// Who, in words for people.
     pub by: String,
+    /// A person interrupted the process that worked on the run (Ctrl-C), rather than asked for a
+    /// pause.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -419,7 +441,7 @@ mod tests {
     use serde_json::{Value, json};
 
     /// One event of each kind, with every field and every struct that is ever stored.
-    const EVENTS: [&str; 26] = [
+    const EVENTS: [&str; 27] = [
         r#"{"type":"run_started","agent":{"name":"code","limits":{"turns":3,"wall_ms":9}},
             "model":"anthropic/x","grant":{"tools":["Read"],"workspace":"/w"},"limits":{"cost":5}}"#,
         r#"{"type":"message_received","from":"user",
@@ -446,7 +468,7 @@ mod tests {
             "attended":true,"worktree":{"repository":"/r","data":"/r/.git","origin":"/r",
             "folder":"/f","base":"b","branch":"posse/x"}},"limits":{}}"#,
         r#"{"type":"tool_finished","call":"c","output":{"parts":[{"type":"tool_result","call":"d",
-            "parts":[],"is_error":true}],"is_error":true},"ending":"returned","took_ms":0,
+            "parts":[],"is_error":true}],"is_error":true,"seen":[{"path":"a","hash":"h"}]},"ending":"returned","took_ms":0,
             "worked_ms":0}"#,
         r#"{"type":"run_started","agent":{"name":"code","disallowed_tools":["Bash"],"max_depth":2,
             "agents":["plan"],"context":{"fork_turns":3},"limits":{}},"model":"a/x",
@@ -455,7 +477,7 @@ mod tests {
             "limits":{},"parent":{"run":"00000000000000000000000002","call":"c",
             "ancestors":["00000000000000000000000001","00000000000000000000000002"]},
             "label":"l","forked":{"from":"00000000000000000000000002","at":4,"messages":[],
-            "guise":{"system":"s","tools":["Task"]}}}"#,
+            "seen":[{"path":"a","hash":"h"}],"guise":{"system":"s","tools":["Task"]}}}"#,
         r#"{"type":"message_received","from":{"run":{"run":"00000000000000000000000002","call":"c"}},
             "message":{"role":"user","parts":[]}}"#,
         r#"{"type":"child_started","run":"00000000000000000000000003","call":"c","agent":"code",
@@ -478,6 +500,7 @@ mod tests {
             "announce":"steer","inherited":true,"kept":true}},"message":{"role":"user","parts":[]},"later":true}"#,
         r#"{"type":"time_passed","worked_ms":1,"quiet":true}"#,
         r#"{"type":"paused","by":"me"}"#,
+        r#"{"type":"paused","by":"me","interrupted":true}"#,
         r#"{"type":"resumed","by":"me"}"#,
     ];
 

@@ -7,6 +7,19 @@ use uuid::Uuid;
 
 /// The alphabet of Crockford's base 32, lower case: no `i`, `l`, `o`, `u`.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// What a byte that is not in the alphabet stands for in [`DIGITS`].
+const NO_DIGIT: u128 = 255;
+/// The digit that each byte stands for, in lower or upper case.
+const DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT as u8; 256];
+    let mut digit = 0;
+    while digit < ALPHABET.len() {
+        digits[ALPHABET[digit] as usize] = digit as u8;
+        digits[ALPHABET[digit].to_ascii_uppercase() as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
+};
 /// Base-32 digits of a 128-bit number.
 const RUN_ID_LEN: usize = 26;
 
@@ -79,10 +92,10 @@ impl FromStr for RunId {
         }
         let mut bits: u128 = 0;
         for (index, byte) in text.bytes().enumerate() {
-            let digit = ALPHABET
-                .iter()
-                .position(|letter| *letter == byte.to_ascii_lowercase())
-                .ok_or_else(invalid)? as u128;
+            let digit = u128::from(DIGITS[usize::from(byte)]);
+            if digit == NO_DIGIT {
+                return Err(invalid());
+            }
             if index == 0 && digit > 7 {
                 return Err(invalid());
             }

@@ -166,12 +166,14 @@ pub enum Status {
     Queued,
     /// A live process works on it.
     Running,
-    /// The process that worked on it is gone; the next one goes on with it.
-    Interrupted,
+    /// The process that worked on it died; the next one goes on with it.
+    Crashed,
     /// Has nothing to do until something is appended: a message, a result.
     Waiting,
     /// Someone asked it to pause; it goes on when someone says so.
     Paused,
+    /// A person interrupted it (Ctrl-C); it goes on when someone says so.
+    Interrupted,
     /// Ended; its outcome says how.
     Finished,
     /// Ended and put away.
@@ -185,9 +187,10 @@ impl fmt::Display for Status {
         f.write_str(match self {
             Status::Queued => "queued",
             Status::Running => "running",
-            Status::Interrupted => "interrupted",
+            Status::Crashed => "crashed",
             Status::Waiting => "waiting",
             Status::Paused => "paused",
+            Status::Interrupted => "interrupted",
             Status::Finished => "finished",
             Status::Archived => "archived",
             Status::Damaged => "damaged",

@@ -168,6 +168,30 @@ impl Cleanup {
     }
 }
 
+/// The system prompt of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Instructions {
+    /// The agent's own.
+    #[default]
+    Own,
+    /// The agent's own, and then this.
+    Append(String),
+    /// This, in place of the agent's own.
+    Replace(String),
+}
+
+impl Instructions {
+    /// What becomes of the instructions of an agent.
+    pub fn applied(&self, own: String) -> String {
+        match self {
+            Instructions::Own => own,
+            Instructions::Append(more) if own.is_empty() => more.clone(),
+            Instructions::Append(more) => format!("{own}\n\n{more}"),
+            Instructions::Replace(other) => other.clone(),
+        }
+    }
+}
+
 /// What to start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSpec {
@@ -186,6 +210,8 @@ pub struct RunSpec {
     pub effort: Option<Effort>,
     /// The JSON Schema of the answer, in place of the agent's own.
     pub output_schema: Option<serde_json::Value>,
+    /// The system prompt.
+    pub instructions: Instructions,
     /// Limits, each in place of the agent's own where it is set.
     pub limits: Limits,
     /// Ends each turn waiting for the next message instead of finishing.
@@ -239,6 +265,7 @@ impl RunSpec {
             fallbacks: Vec::new(),
             effort: None,
             output_schema: None,
+            instructions: Instructions::Own,
             limits: Limits::default(),
             session: false,
             key: None,

@@ -98,6 +98,19 @@ pub struct ToolSpec {
     pub idempotent: bool,
 }
 
+/// A file whose content an agent has read or written, so that a later change of the file by
+/// somebody else can be noticed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenFile {
+    /// Relative to the workspace, or absolute outside of it.
+    pub path: String,
+    /// SHA-256 of the content, in hexadecimal digits.
+    pub hash: String,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
 /// What a call gave. A failing tool returns output marked as error; the model sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
@@ -116,6 +129,12 @@ pub struct ToolOutput {
     /// confined, or is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confined_by: Option<String>,
+    /// The difference it made to a file, for people. The model is not sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+    /// The files whose present content the agent knows from this call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<SeenFile>,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
@@ -130,6 +149,8 @@ impl ToolOutput {
             narrows: None,
             written_bytes: 0,
             confined_by: None,
+            change: None,
+            seen: Vec::new(),
             extra: Extra::default(),
         }
     }

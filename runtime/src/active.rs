@@ -110,6 +110,11 @@ impl Active {
         lock(&self.runs).get(&run).map(|executed| executed.epoch)
     }
 
+    /// The runs that this process executes.
+    pub(crate) fn runs(&self) -> Vec<RunId> {
+        lock(&self.runs).keys().copied().collect()
+    }
+
     pub(crate) fn count(&self) -> usize {
         lock(&self.runs).len()
     }

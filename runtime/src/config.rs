@@ -41,6 +41,10 @@ use posse_store::Durability;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Runs that one process executes at the same time, unless a setting says otherwise. A run costs
+/// little; commands have a cap of their own, and providers say what they take.
+pub(crate) const MOST_RUNS: usize = 4096;
+
 /// The effective settings.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -315,7 +319,7 @@ impl Default for Config {
             plan_model: Setting::default(None),
             effort: Setting::default(None),
             agent: Setting::default(default_agent()),
-            max_concurrent: Setting::default(16),
+            max_concurrent: Setting::default(MOST_RUNS),
             lanes: LaneSettings::open(),
             max_depth: Setting::default(1),
             strategy: Setting::default(DelegationStrategy::Auto),

@@ -6,12 +6,15 @@
 
 use crate::delegation::child::{Reach, below};
 use crate::error::Error;
-use crate::preparation::{asked_for, received};
+use crate::preparation::{asked_for, named_in, received};
 use crate::runtime::Runtime;
 use futures_util::future::try_join_all;
-use posse_protocol::{CancelRequested, CancelScope, Event, Extra, Paused, Resumed, RunId, Status};
+use posse_protocol::{
+    Asks, CancelRequested, CancelScope, Event, Extra, Paused, Resumed, RunId, Status,
+};
 use posse_store::{Append, Filter, Kin, Reserve, RunRow, StoreError};
 use serde::Serialize;
+use std::collections::HashSet;
 
 /// Requests that are stored beside each other: one commit takes many.
 pub(crate) const SIDE_BY_SIDE: usize = 64;
@@ -97,19 +100,29 @@ enum Reads {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Pause,
+    /// A pause because a person interrupted the process at work.
+    Interrupt,
     GoOn,
 }
 
 impl Wish {
     fn is_granted(self, row: &RunRow) -> bool {
-        row.paused == (self == Wish::Pause)
+        row.paused == (self != Wish::GoOn)
     }
 
-    fn event(self, by: &str) -> Event {
+    fn append(self, run: RunId, by: &str) -> Append {
         let (by, extra) = (by.to_owned(), Extra::default());
         match self {
-            Wish::Pause => Event::Paused(Paused { by, extra }),
-            Wish::GoOn => Event::Resumed(Resumed { by, extra }),
+            Wish::Pause => {
+                let paused = Paused { by, interrupted: false, extra };
+                Append::by_anyone(run, Event::Paused(paused))
+            }
+            // What stops a run is stored even when the disk is full.
+            Wish::Interrupt => {
+                let paused = Event::Paused(Paused { by, interrupted: true, extra });
+                Append { reserve: Reserve::Use, ..Append::by_anyone(run, paused) }
+            }
+            Wish::GoOn => Append::by_anyone(run, Event::Resumed(Resumed { by, extra })),
         }
     }
 }
@@ -121,7 +134,23 @@ impl Runtime {
     /// # Errors
     /// When there is no such run, or it is archived, or the text is empty.
     pub async fn send(&self, run: RunId, text: impl Into<String>) -> Result<(), Error> {
-        self.say(run, text.into(), Reads::Next).await?;
+        self.send_with(run, text, Asks::default()).await
+    }
+
+    /// The same, with what is to change before it is answered. Only a session takes another model.
+    ///
+    /// # Errors
+    /// As [`Runtime::send`]; or when a model is asked for that cannot be used here.
+    pub async fn send_with(
+        &self,
+        run: RunId,
+        text: impl Into<String>,
+        mut asks: Asks,
+    ) -> Result<(), Error> {
+        if let Some(model) = &mut asks.model {
+            *model = self.models().resolve(model)?.info().id.clone();
+        }
+        self.say_with(run, text.into(), Reads::Next, asks).await?;
         // Only now: a run that has just ended is forgotten unless there is something to do for it.
         self.inner.supervisor.adopt(run);
         Ok(())
@@ -155,15 +184,28 @@ impl Runtime {
     }
 
     async fn say(&self, run: RunId, text: String, reads: Reads) -> Result<(), Error> {
+        self.say_with(run, text, reads, Asks::default()).await
+    }
+
+    async fn say_with(
+        &self,
+        run: RunId,
+        text: String,
+        reads: Reads,
+        asks: Asks,
+    ) -> Result<(), Error> {
         if text.trim().is_empty() {
             return Err(Error::InvalidInput("the message is empty; say something".to_owned()));
         }
-        let asked = match text.contains("agent") {
-            true => asked_for(&text, &self.start_of(run).await?.grant),
-            false => None,
-        };
-        let mut message = received(text, asked);
+        let mut remarks = Vec::new();
+        if text.contains("agent") || text.contains('@') {
+            let grant = &self.start_of(run).await?.grant;
+            remarks.extend(asked_for(&text, grant));
+            remarks.extend(named_in(&text, grant));
+        }
+        let mut message = received(text, remarks);
         message.later = reads == Reads::Later;
+        message.asks = (asks != Asks::default()).then(|| Box::new(asks));
         let message = Event::MessageReceived(message);
         fail::fail_point!("message.append.before");
         self.inner.store.append(vec![Append::by_anyone(run, message)]).await?;
@@ -236,7 +278,38 @@ impl Runtime {
         self.ask(run, by, extent, Wish::Pause).await
     }
 
-    /// Lets a paused run go on, or it and everything below it.
+    /// Interrupts every run that this process works on or was asked to work on, and everything
+    /// below each: a pause of [`Status::Interrupted`]. A run that another live process works on is
+    /// left alone. Stored before this returns, so it holds for a process that then ends at once.
+    /// Returns the runs at the top of what was interrupted.
+    ///
+    /// # Errors
+    /// When the store fails; runs that are not stored as interrupted then go on like after a crash.
+    pub async fn interrupt(&self, by: &str) -> Result<Vec<RunId>, Error> {
+        let mut interrupted: Vec<RunId> = Vec::new();
+        let mut reached: HashSet<RunId> = HashSet::new();
+        // By id: a parent before its children.
+        for run in self.inner.supervisor.own() {
+            if reached.contains(&run) {
+                continue;
+            }
+            let Some(row) = self.row(run).await? else { continue };
+            if row.status == Status::Running && !self.inner.workbench.active.contains(run) {
+                continue;
+            }
+            match self.ask(run, by, Extent::Subtree, Wish::Interrupt).await {
+                Ok(receipt) => {
+                    interrupted.push(run);
+                    reached.extend(receipt.told.iter().map(|told| told.run));
+                }
+                Err(Error::NotNow { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(interrupted)
+    }
+
+    /// Lets a paused or interrupted run go on, or it and everything below it.
     ///
     /// # Errors
     /// When there is no such run, or nobody of them is paused.
@@ -279,8 +352,7 @@ impl Runtime {
 
     /// Asks one run, unless it has ended meanwhile.
     async fn ask_one(&self, row: &RunRow, by: &str, wish: Wish) -> Result<Option<Told>, Error> {
-        let stored = self.inner.store.append(vec![Append::by_anyone(row.id, wish.event(by))]).await;
-        match stored {
+        match self.inner.store.append(vec![wish.append(row.id, by)]).await {
             Ok(_) => Ok(Some(Told::of(row, Asked::Now))),
             Err(StoreError::Finished(_) | StoreError::Archived(_)) => Ok(None),
             Err(error) => Err(error.into()),
@@ -315,7 +387,7 @@ fn refusal(row: &RunRow, wish: Wish) -> &'static str {
         _ if row.outcome.is_some() => "has ended",
         _ if row.stopping => "has been told to stop",
         _ if row.damaged.is_some() => "is damaged",
-        Wish::Pause => "is paused already",
+        Wish::Pause | Wish::Interrupt => "is paused already",
         Wish::GoOn => "is not paused",
     }
 }

@@ -16,6 +16,7 @@ use crate::journal::{Birth, RunJournal};
 use crate::policy::{FileRules, Policy, Today};
 use crate::redact::Redactor;
 use crate::runtime::{Inner, Runtime, RuntimeConfig};
+use crate::selection;
 use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
 use crate::stall::{self, Pulse, Stall};
@@ -223,11 +224,11 @@ impl Workbench {
         stop: &CancellationToken,
     ) -> Left {
         let run = assignment.run;
-        let hooks = self.hooks.clone();
+        let (hooks, feed) = (self.hooks.clone(), self.feed.clone());
         let mut stall = Stall::new(store.clone(), run, self.stall_after);
         let pulse = stall.pulse().clone();
         let mut journal =
-            RunJournal::new(store.clone(), run, assignment.epoch, stopping, hooks, pulse);
+            RunJournal::new(store.clone(), run, assignment.epoch, stopping, hooks, pulse, feed);
         let mut first = None;
         if assignment.birth.is_none() {
             fail::fail_point!("run.taken_up");
@@ -253,10 +254,13 @@ impl Workbench {
                 Ok(Next::Leave(left)) => return left,
                 Ok(Next::Again) => {}
                 // The store cannot be used now; the run is paused until it can, or until shutdown.
-                Ok(Next::Later) => tokio::select! {
-                    () = tokio::time::sleep(STORE_RETRY) => {}
-                    () = stop.cancelled() => return Left::AtRest,
-                },
+                Ok(Next::Later(why)) => {
+                    why.iter().for_each(|why| journal.tell_held(why));
+                    tokio::select! {
+                        () = tokio::time::sleep(STORE_RETRY) => {}
+                        () = stop.cancelled() => return Left::AtRest,
+                    }
+                }
                 // A panic in one run is that run's end, not the end of the others.
                 Err(_) => {
                     return self.fail(run, &journal, "posse failed inside itself").await;
@@ -284,10 +288,13 @@ impl Workbench {
         };
         let started: Arc<RunStarted> = match first {
             Ok(Some(Event::RunStarted(started))) => self.as_trusted_now(started),
-            Err(StoreError::Unusable { .. } | StoreError::Full) => return Next::Later,
+            Err(error @ (StoreError::Unusable { .. } | StoreError::Full)) => {
+                return Next::Later(Some(error.to_string()));
+            }
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
         };
+        let started = selection::chosen(store, run, started).await;
         if let Some(worktree) = &started.grant.worktree {
             journal.works_in(self.worktrees.clone(), worktree.clone());
             if let Err(error) = self.worktrees.make(worktree).await {
@@ -324,7 +331,9 @@ impl Workbench {
                 }
                 match released {
                     Err(StoreError::Moved { .. }) => Next::Again,
-                    Err(StoreError::Unusable { .. }) => Next::Later,
+                    Err(error @ StoreError::Unusable { .. }) => {
+                        Next::Later(Some(error.to_string()))
+                    }
                     _ => Next::Leave(Left::AtRest),
                 }
             }
@@ -335,9 +344,8 @@ impl Workbench {
                 Next::Leave(Left::AtRest)
             }
             Err(JournalError::NotOwner | JournalError::Damaged(_)) => Next::Leave(Left::AtRest),
-            Err(JournalError::Moved | JournalError::Failed(_) | JournalError::OverBudget(_)) => {
-                Next::Later
-            }
+            Err(JournalError::Failed(why)) => Next::Later(Some(why)),
+            Err(JournalError::Moved | JournalError::OverBudget(_)) => Next::Later(None),
         }
     }
 
@@ -428,7 +436,7 @@ impl Workbench {
         }
         // What has gone by says who waits.
         if journal.read_after(Seq::ZERO).await.is_err() {
-            return Err(Next::Later);
+            return Err(Next::Later(None));
         }
         let Some(inner) = self.runtime().upgrade() else { return Ok(()) };
         let runtime = Runtime { inner };
@@ -443,10 +451,10 @@ impl Workbench {
                 fail::fail_point!("run.forsaken.after");
                 match told {
                     Ok(_) | Err(StoreError::Finished(_)) => Ok(()),
-                    Err(_) => Err(Next::Later),
+                    Err(_) => Err(Next::Later(None)),
                 }
             }
-            Err(_) => Err(Next::Later),
+            Err(_) => Err(Next::Later(None)),
         }
     }
 
@@ -542,8 +550,8 @@ pub(crate) enum Left {
 enum Next {
     /// Something was appended: look again.
     Again,
-    /// The store cannot be used now.
-    Later,
+    /// The store cannot be used now, for this reason if it is known.
+    Later(Option<String>),
     /// Nothing more to do here.
     Leave(Left),
 }
@@ -559,7 +567,7 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
     text.push_str(&format!("\n\nWorking folder: {}\n", grant.workspace));
     let writes = ["Write", "Edit", "Bash"].iter().any(|tool| grant.allows(tool));
     if let Some(scratch) = grant.scratch.as_ref().filter(|_| writes) {
-        text.push_str(&format!("Scratch folder, for files that nobody else needs: {scratch}\n"));
+        text.push_str(&format!("Scratch folder: {scratch}\n"));
     }
     if started.parent.is_some() {
         text.push_str("Your last message is all that your caller gets to see: make it complete.\n");
@@ -576,9 +584,9 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
 }
 
 /// What urges an agent to hand work to others.
-const URGE: &str = "\nYou lead specialist agents, which you call with the Task tool. Use one \
-    whenever a task fits its description, when something must be searched for in many places, or \
-    when parts of the work can be done side by side; then judge what they report.\n";
+const URGE: &str = "\nYou lead specialist agents, which you call with the Task tool. Use one when a \
+    task fits its description, for a search in many places, or when parts can be done side by \
+    side; then judge what they report.\n";
 
 /// What the model is shown in place of the run's own.
 fn guise_of(started: &RunStarted) -> Option<&Guise> {

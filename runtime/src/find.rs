@@ -14,7 +14,7 @@ const FEWEST: usize = 4;
 
 impl Runtime {
     /// The run that `text` names: its id; its label, to the letter; a beginning or an end of its
-    /// id; a beginning of its label. Only one may fit in the first of these ways in which any does.
+    /// id, or a piece of what is shown of it; a beginning of its label. Only one may fit in the first of these ways in which any does.
     ///
     /// # Errors
     /// When none or several fit; then it names them.
@@ -46,8 +46,8 @@ impl Runtime {
 
 fn none(shown: &str) -> String {
     format!(
-        "no run fits `{shown}`: give its id, its label, or at least four of its first or last \
-         characters (`posse runs list` shows them)"
+        "no run matches `{shown}`: give its label, its id, or at least four characters of what \
+         `posse runs list` shows"
     )
 }
 
@@ -56,21 +56,20 @@ fn only(text: &str, mut rows: Vec<RunRow>) -> Option<Result<RunRow, Error>> {
     if rows.len() < 2 {
         return rows.pop().map(Ok);
     }
-    let names: Vec<String> = rows.iter().take(CANDIDATES).map(name).collect();
+    let names: String = rows.iter().take(CANDIDATES).map(name).collect();
     let more = match rows.len().saturating_sub(CANDIDATES) {
         0 => String::new(),
-        more => format!(", and {more} more"),
+        more => format!("\n  … and {more} more"),
     };
     let shown: String = text.chars().take(64).collect();
     Some(Err(Error::Ambiguous(format!(
-        "{} runs fit `{shown}`: {}{more}; give the id of one",
+        "{} runs match `{shown}`; give more of the id of one:{names}{more}",
         rows.len(),
-        names.join(", ")
     ))))
 }
 
-/// A run in few words.
+/// A run in a line of its own.
 fn name(row: &RunRow) -> String {
-    let title: String = row.title.chars().take(40).collect();
-    format!("{} ([{}] {title}, {})", row.id.short(), row.agent, row.status)
+    let title: String = row.title.chars().take(60).collect();
+    format!("\n  {}  {}  [{}] {title}", row.id.short(), row.status, row.agent)
 }

@@ -146,7 +146,11 @@ impl RunHandle {
         Ok(self.inner.store.places(&[self.run]).await?.remove(&self.run))
     }
 
-    pub(crate) async fn row(&self) -> Result<RunRow, Error> {
+    /// The run as it stands.
+    ///
+    /// # Errors
+    /// When there is no such run, it is damaged, or the store fails.
+    pub async fn row(&self) -> Result<RunRow, Error> {
         let filter = Filter { id: Some(self.run), limit: 1, ..Filter::default() };
         let row = self.inner.store.list(&filter).await?.pop();
         let row = row.ok_or(Error::Store(StoreError::NotFound(self.run)))?;

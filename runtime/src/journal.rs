@@ -4,17 +4,19 @@ use crate::active::Stopping;
 use crate::budget::Purse;
 use crate::delegation::announcement::{Account, Announcement};
 use crate::delegation::child::{request, stopped_by};
+use crate::feed::Feed;
 use crate::stall::Pulse;
 use crate::webhooks::Hooks;
 use crate::worktree::Worktrees;
 use async_trait::async_trait;
 use posse_agent::{Allowance, Expect, Journal, JournalError};
 use posse_protocol::{
-    Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share, Worktree,
+    Delta, Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share, Worktree,
 };
 use posse_store::{
     Append, Filter, Guard, Kin, Notice, Ownership, Reserve, Store, StoreError, Unfinished,
 };
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -38,6 +40,9 @@ pub(crate) struct RunJournal {
     hooks: Arc<Hooks>,
     /// Told whatever is stored.
     pulse: Arc<Pulse>,
+    feed: Arc<Feed>,
+    /// One more than where the log ended when it was last told that it cannot be written.
+    held: AtomicU64,
     /// The worktree that is the run's own.
     worktree: Mutex<Option<(Worktrees, Worktree)>>,
 }
@@ -96,6 +101,7 @@ impl RunJournal {
         stopping: Stopping,
         hooks: Arc<Hooks>,
         pulse: Arc<Pulse>,
+        feed: Arc<Feed>,
     ) -> Self {
         let tail = store.watch(run);
         let (fresh, birth, account) = (Mutex::default(), Mutex::default(), Mutex::default());
@@ -113,7 +119,18 @@ impl RunJournal {
             purse,
             hooks,
             pulse,
+            feed,
+            held: AtomicU64::new(0),
             worktree,
+        }
+    }
+
+    /// Tells whoever follows the run that it waits because its log cannot be written: once, until
+    /// something is stored.
+    pub(crate) fn tell_held(&self, reason: &str) {
+        let last = *self.tail.borrow();
+        if self.held.swap(last.0 + 1, Ordering::Relaxed) != last.0 + 1 {
+            self.feed.send(self.run, last, Delta::Held { reason: reason.to_owned() });
         }
     }
 
@@ -205,7 +222,10 @@ impl RunJournal {
                 }
                 Err(error) if beside.go_around(&error) => {}
                 // The run pauses until there is space, or until someone stops it.
-                Err(StoreError::Full) if !stopping => self.wait_for_space().await,
+                Err(StoreError::Full) if !stopping => {
+                    self.tell_held(&StoreError::Full.to_string());
+                    self.wait_for_space().await;
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -45,6 +45,7 @@ mod home;
 mod host_tools;
 mod journal;
 mod lanes;
+mod named_files;
 pub mod policy;
 mod preparation;
 pub mod query;

@@ -13,6 +13,7 @@ use crate::delegation::rules::{self, Rules, check_enabled};
 use crate::delegation::{self, DEEPEST, context, mention, task};
 use crate::error::Error;
 use crate::execute::Workbench;
+use crate::named_files;
 use crate::runtime::Runtime;
 use crate::selection::{self, Money};
 use crate::skills::allows;
@@ -65,6 +66,7 @@ impl Runtime {
         let agents = self.agents_in(&spec.workspace);
         let given = above.and_then(|above| above.given(&spec.agent));
         let rules = above.map(|above| self.rules(&above.started.agent));
+        agent.instructions = spec.instructions.applied(std::mem::take(&mut agent.instructions));
         teach(&mut agent, &grant.skills)?;
         agent.effort = spec.effort.or(agent.effort).or(config.effort);
         agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());
@@ -310,8 +312,10 @@ fn prompt(spec: &RunSpec) -> Result<Option<String>, Error> {
 /// The message that sets the agent to work.
 fn first_message(started: &mut RunStarted, prompt: String, notes: Vec<String>) -> MessageReceived {
     let hint = asked_for(&prompt, &started.grant);
+    // Another agent is no person who knows what is there.
+    let named = started.parent.is_none().then(|| named_in(&prompt, &started.grant)).flatten();
     // What a run is about is the prompt, not what is said around it.
-    let around = started.forked.is_some() || hint.is_some() || !notes.is_empty();
+    let around = started.forked.is_some() || hint.is_some() || named.is_some() || !notes.is_empty();
     if started.label.is_empty() && (around || !started.agent.initial_prompt.is_empty()) {
         started.label = prompt.lines().next().unwrap_or_default().chars().take(200).collect();
     }
@@ -319,14 +323,15 @@ fn first_message(started: &mut RunStarted, prompt: String, notes: Vec<String>) -
         "" => prompt,
         before => format!("{before}\n\n{prompt}"),
     };
-    received(text, notes.into_iter().chain(hint))
+    received(text, notes.into_iter().chain(hint).chain(named))
 }
 
 /// A message of a person, with remarks of the runtime after it.
 pub(crate) fn received(text: String, remarks: impl IntoIterator<Item = String>) -> MessageReceived {
     let parts = std::iter::once(text).chain(remarks).map(Part::text).collect();
     let message = Message { parts, ..Message::user("") };
-    MessageReceived { from: Sender::User, message, later: false, extra: Extra::default() }
+    let extra = Extra::default();
+    MessageReceived { from: Sender::User, message, later: false, asks: None, extra }
 }
 
 /// What a run is told of the agents that `text` asks for.
@@ -336,6 +341,11 @@ pub(crate) fn asked_for(text: &str, grant: &Grant) -> Option<String> {
         return None;
     }
     mention::hint(&mention::mentioned(text, &delegation.agents))
+}
+
+/// What a run is told of the files that `text` names.
+pub(crate) fn named_in(text: &str, grant: &Grant) -> Option<String> {
+    named_files::told(text, Path::new(&grant.workspace))
 }
 
 fn canonical_folder(path: &Path) -> Result<String, Error> {

@@ -113,6 +113,11 @@ impl Redactor {
                 text.text = clean;
             }
         }
+        if let Some(change) = &mut output.change
+            && let Cow::Owned(clean) = self.text(change)
+        {
+            *change = clean;
+        }
         output
     }
 }

@@ -151,7 +151,7 @@ impl RuntimeConfig {
             by_folder: None,
             tools: Vec::new(),
             launcher: None,
-            max_concurrent: 16,
+            max_concurrent: crate::config::MOST_RUNS,
             lanes: LaneCaps::default(),
             recovery: Recovery::Continue,
             stall_after: crate::stall::USUAL,
@@ -554,6 +554,13 @@ impl Runtime {
     /// middle of it when the time is up. Nothing is lost; the next runtime goes on.
     pub async fn shutdown(&self) {
         self.shutdown_within(self.inner.config.shutdown_after).await;
+    }
+
+    /// Lets go of every run that this process executes: each after its present step, or in the
+    /// middle of it when the time is up. They are unfinished and nobody's then, as after a shutdown.
+    /// [`Runtime::shutdown`] is still to be called.
+    pub async fn let_go(&self, within: Duration) {
+        self.inner.supervisor.shutdown(within).await;
     }
 
     /// Stops like [`Runtime::shutdown`], within this time. Dropped before it is done, it stops in

@@ -2,8 +2,10 @@
 
 use crate::error::Error;
 use crate::runtime::{Runtime, RuntimeConfig};
-use posse_model::{Models, Why};
-use posse_protocol::{AgentSpec, RunSpec, RunStarted};
+use posse_model::{Models, ResolveError, Why};
+use posse_protocol::{AgentSpec, Event, RunId, RunSpec, RunStarted, Seq};
+use posse_store::Store;
+use std::sync::Arc;
 
 /// The models of a run that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub struct Selection {
     pub fallbacks: Vec<String>,
     /// Who named them.
     pub named_by: NamedBy,
+    /// Why models that were named besides are left out: there is no key for them.
+    pub skipped: Vec<ResolveError>,
 }
 
 /// Who named the model of a run.
@@ -64,9 +68,19 @@ impl Runtime {
                     (&choice.model, &[][..], NamedBy::Choice(choice.why.clone()))
                 }
             };
-        let id = |name: &String| Ok(models.resolve(name)?.info().id.clone());
-        let fallbacks = more.iter().map(id).collect::<Result<_, Error>>()?;
-        Ok(Selection { model: id(named)?, fallbacks, named_by })
+        let (mut usable, mut skipped) = (Vec::new(), Vec::new());
+        for name in std::iter::once(named).chain(more) {
+            match models.resolve(name) {
+                Ok(model) => usable.push(model.info().id.clone()),
+                Err(missing @ ResolveError::MissingKey { .. }) => skipped.push(missing),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut usable = usable.into_iter();
+        match usable.next() {
+            Some(model) => Ok(Selection { model, fallbacks: usable.collect(), named_by, skipped }),
+            None => Err(none_usable(skipped).into()),
+        }
     }
 
     /// Whether a model can be had here: its vendor is known, and there is a key if it needs one.
@@ -77,6 +91,39 @@ impl Runtime {
         self.models().resolve(name)?;
         Ok(())
     }
+}
+
+/// Why none of the models that were named can be used.
+fn none_usable(mut skipped: Vec<ResolveError>) -> ResolveError {
+    match skipped.pop() {
+        Some(only) if skipped.is_empty() => only,
+        last => {
+            let reasons: Vec<String> =
+                skipped.iter().chain(&last).map(ToString::to_string).collect();
+            ResolveError::NoneUsable { reasons: reasons.join("; ") }
+        }
+    }
+}
+
+/// `started` with the model that its session was last told to use.
+pub(crate) async fn chosen(
+    store: &Arc<dyn Store>,
+    run: RunId,
+    mut started: Arc<RunStarted>,
+) -> Arc<RunStarted> {
+    if !started.session {
+        return started;
+    }
+    // A log that cannot be read now is read again by whoever executes the run.
+    let records = store.read(run, Seq::ZERO, usize::MAX).await.unwrap_or_default();
+    let model = records.iter().rev().find_map(|record| match &record.event {
+        Event::MessageReceived(received) => received.asks.as_ref()?.model.clone(),
+        _ => None,
+    });
+    if let Some(model) = model.filter(|model| *model != started.model) {
+        Arc::make_mut(&mut started).model = model;
+    }
+    started
 }
 
 /// The model somebody names, and its fallbacks.

@@ -167,6 +167,13 @@ impl Supervisor {
         self.shared.nudge.notify_one();
     }
 
+    /// The runs that this process executes, or is to execute when there is something to do.
+    pub(crate) fn own(&self) -> BTreeSet<RunId> {
+        let mut own: BTreeSet<RunId> = self.shared.adopted().keys().copied().collect();
+        own.extend(self.shared.workbench.active.runs());
+        own
+    }
+
     /// Looks at once for what there is to do.
     pub(crate) fn look_again(&self) {
         self.shared.line().look_at_all();

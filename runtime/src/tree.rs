@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use posse_protocol::{CallId, Event, Record, RunId, Seq};
-use posse_store::{Filter, Kin, RunRow, StoreError};
+use posse_store::{Filter, Kin, RunRow, StoreError, Unfinished};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use tokio::sync::watch;
@@ -85,6 +85,10 @@ impl RunHandle {
     /// When there is no such run, or the store fails.
     pub async fn tree(&self) -> Result<Vec<RunRow>, Error> {
         let own = self.row().await?;
+        // Most runs have no children, and stand in trees of thousands.
+        if own.parent.is_some() && !self.has_children().await? {
+            return Ok(vec![own]);
+        }
         let filter =
             Filter { kin: Kin::TreeOf(own.root), limit: usize::MAX >> 1, ..Filter::default() };
         let mut rows = self.inner.store.list(&filter).await?;
@@ -94,6 +98,49 @@ impl RunHandle {
             let inside = row.parent.is_some_and(|parent| family.contains(&parent));
             row.id == self.run || inside && family.insert(row.id)
         });
+        Ok(rows)
+    }
+
+    async fn has_children(&self) -> Result<bool, Error> {
+        let kin = Kin::ChildrenOf(self.run);
+        let child = Filter { kin, limit: 1, ..Filter::default() };
+        Ok(!self.inner.store.list(&child).await?.is_empty())
+    }
+
+    /// The runs below this one that have not ended, in no order. Costs little where few have not,
+    /// however large the tree is.
+    ///
+    /// # Errors
+    /// When there is no such run, or the store fails.
+    pub async fn unfinished_below(&self) -> Result<Vec<RunRow>, Error> {
+        self.some_unfinished_below(usize::MAX >> 1).await
+    }
+
+    /// True when a run below this one has not ended and can: damaged ones never end.
+    ///
+    /// # Errors
+    /// When there is no such run, or the store fails.
+    pub async fn has_unfinished_below(&self) -> Result<bool, Error> {
+        let can_end = |row: &RunRow| row.damaged.is_none();
+        // Itself may be one of the two.
+        let some = self.some_unfinished_below(2).await?;
+        if some.is_empty() || some.iter().any(can_end) {
+            return Ok(!some.is_empty());
+        }
+        Ok(self.unfinished_below().await?.iter().any(can_end))
+    }
+
+    async fn some_unfinished_below(&self, limit: usize) -> Result<Vec<RunRow>, Error> {
+        let own = self.row().await?;
+        if own.parent.is_some() {
+            let mut rows = self.tree().await?;
+            rows.retain(|row| row.id != self.run && row.outcome.is_none());
+            return Ok(rows);
+        }
+        let (kin, unfinished) = (Kin::TreeOf(self.run), Unfinished::Only);
+        let open = Filter { kin, unfinished, limit, ..Filter::default() };
+        let mut rows = self.inner.store.list(&open).await?;
+        rows.retain(|row| row.id != self.run);
         Ok(rows)
     }
 

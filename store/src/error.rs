@@ -90,7 +90,7 @@ pub enum StoreError {
 
     /// There is no space left to write to.
     #[error(
-        "the disk is full: nothing new can be stored; reading works, and work goes on when there is space again"
+        "the disk is full: nothing new can be stored; runs can still be read, and work goes on when there is space again"
     )]
     Full,
     /// The database was made by a newer version.

@@ -68,8 +68,9 @@ pub trait Store: Outbox {
     /// The runs that `filter` selects.
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError>;
 
-    /// The runs whose ids begin or end with `part`, at least four characters in lower case, the
-    /// newest first. Of very many it finds a thousand.
+    /// The runs whose ids begin or end with `part`, at least four characters in lower case; if there
+    /// are none, those that have it among the last eight characters, which people are shown. The
+    /// newest first; of very many it finds a thousand.
     async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError>;
 
     /// What model calls cost, summed up as `query` asks.

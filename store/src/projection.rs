@@ -60,7 +60,7 @@ impl Projection {
             ("expects", log.expects == row.expects),
             ("gathers", log.gathers == row.gathers),
             ("gathered_at", log.gathered_at == row.gathered_at),
-            ("paused", log.paused == row.paused),
+            ("paused", (log.paused, log.interrupted) == (row.paused, row.interrupted)),
             ("finished_at", log.finished_at == row.finished_at),
             ("cleanup", log.cleanup == row.cleanup),
             ("abreast", log.abreast == row.abreast),

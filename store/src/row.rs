@@ -88,8 +88,10 @@ pub struct RunRow {
     pub gathers: u32,
     /// When the last of those came whose results are yet to be told together; 0 if there is none.
     pub gathered_at: u64,
-    /// Someone has asked it to pause.
+    /// Someone has asked it to pause, or interrupted it.
     pub paused: bool,
+    /// It is paused because a person interrupted the process that worked on it.
+    pub interrupted: bool,
     /// When it ended; 0 if it has not.
     pub finished_at: u64,
     /// What becomes of its log once its end has been told.
@@ -237,6 +239,7 @@ impl RunRow {
             gathers: 0,
             gathered_at: 0,
             paused: false,
+            interrupted: false,
             finished_at: 0,
             cleanup: Cleanup::Keep,
             erased: false,
@@ -270,8 +273,9 @@ impl RunRow {
             row if row.archived => Status::Archived,
             row if row.outcome.is_some() => Status::Finished,
             row if row.owner.is_some() && owner_alive => Status::Running,
+            row if row.interrupted => Status::Interrupted,
             row if row.paused => Status::Paused,
-            row if row.owner.is_some() => Status::Interrupted,
+            row if row.owner.is_some() => Status::Crashed,
             row if row.runnable => Status::Queued,
             _ => Status::Waiting,
         }

@@ -113,7 +113,10 @@ impl Conditions {
         }
         let mut any = Vec::new();
         for status in statuses {
-            let owned = matches!(status, Status::Running | Status::Paused | Status::Interrupted);
+            let owned = matches!(
+                status,
+                Status::Running | Status::Paused | Status::Interrupted | Status::Crashed
+            );
             let alive = if owned { self.alive(living) } else { String::new() };
             any.push(standing(*status, &alive));
         }
@@ -152,7 +155,8 @@ fn standing(status: Status, alive: &str) -> String {
         Status::Finished => "damaged IS NULL AND archived = 0 AND outcome IS NOT NULL".to_owned(),
         Status::Running => format!("{open} AND {alive}"),
         Status::Paused => format!("{open} AND paused = 1 AND NOT ({alive})"),
-        Status::Interrupted => {
+        Status::Interrupted => format!("{open} AND paused = 2 AND NOT ({alive})"),
+        Status::Crashed => {
             format!("{open} AND paused = 0 AND owner IS NOT NULL AND NOT ({alive})")
         }
         Status::Queued => format!("{at_rest} AND runnable = 1"),
@@ -205,12 +209,13 @@ pub(crate) fn samples() -> Vec<String> {
 }
 
 #[cfg(test)]
-const ALL: [Status; 8] = [
+const ALL: [Status; 9] = [
     Status::Queued,
     Status::Running,
-    Status::Interrupted,
+    Status::Crashed,
     Status::Waiting,
     Status::Paused,
+    Status::Interrupted,
     Status::Finished,
     Status::Archived,
     Status::Damaged,

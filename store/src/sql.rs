@@ -290,6 +290,12 @@ pub(crate) fn runs_by_ending() -> String {
     format!("SELECT {RUN_COLUMNS} FROM runs WHERE substr(id, 23) = $1 ORDER BY id DESC LIMIT $2")
 }
 
+/// Finds runs by a piece of the last eight characters of their ids. Binds: a pattern, limit. Looks at
+/// every run.
+pub(crate) fn runs_by_piece() -> String {
+    format!("SELECT {RUN_COLUMNS} FROM runs WHERE substr(id, 19) LIKE $1 ORDER BY id DESC LIMIT $2")
+}
+
 /// How many of each are named in [`queue_ahead`].
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Passed {

@@ -3,14 +3,14 @@
 use crate::arguments::{Arguments, spec};
 use crate::aside::{Gone, Unwanted};
 use crate::blocking;
-use crate::confine::Confinement;
+use crate::confine::{Confinement, listed_names};
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, Launcher, Status};
 use crate::place::RunFiles;
 use crate::unseen::{fixed, now_fixed, unseen};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
-use posse_protocol::{Effect, Profile, ToolOutput, ToolSpec};
+use posse_protocol::{Effect, Part, Profile, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -27,9 +27,9 @@ const LONGEST_TIMEOUT_MS: u64 = 600_000;
 const OUTPUT_BYTES: usize = 30_000;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    let description = "Runs a bash command in the working folder, in a new shell each time, \
-                       without input. What it leaves running is killed when it ends. To read, \
-                       search and change files use the other tools.";
+    let description = "Runs a bash command in the working folder, in a new shell, without input. \
+                       What it leaves running is killed. Read, search and change files with the \
+                       other tools.";
     spec(
         "Bash",
         description,
@@ -44,7 +44,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
                     "maximum": LONGEST_TIMEOUT_MS,
                     "description": "ms, default 120000",
                 },
-                "description": {"type": "string", "description": "what it does, in a few words"},
+                "description": {"type": "string"},
             },
             "required": ["command"],
         }),
@@ -79,6 +79,10 @@ impl Tool for Bash {
 impl Bash {
     async fn run(&self, input: Value, context: &ToolContext) -> Result<ToolOutput, Failure> {
         let arguments = Arguments::check(&SPEC, input)?;
+        let waits = || context.progress("waiting for other commands to end\n");
+        let Some(_turn) = self.launcher.turn(&context.cancel, waits).await else {
+            return Err(Failure("the command was cancelled before it began".to_owned()));
+        };
         let (confinement, fixed_before) = self.confinement().await?;
         let timeout = arguments.number("timeout").unwrap_or(TIMEOUT_MS);
         let shell = ["--noprofile", "--norc", "-c", arguments.text("command")];
@@ -97,7 +101,19 @@ impl Bash {
         let finished = self.launcher.run(workspace, &command, &context.cancel, &progress).await;
         let finished = finished.map_err(|error| Failure(error.to_string()))?;
         let made = self.made_against_rules(&command.confinement, fixed_before).await?;
-        Ok(tell(finished, command.deadline, &made))
+        let listed = match command.confinement.profile {
+            Profile::WorkspaceWrite => listed_names(&finished.output, workspace.path()),
+            Profile::ReadOnly | Profile::Full => Vec::new(),
+        };
+        let mut output = tell(finished, command.deadline, &made);
+        if !listed.is_empty() {
+            let names = listed.join(", ");
+            output.parts.push(Part::text(format!(
+                "[not in the folder: {names}. The sandbox shows these names as empty folders while \
+                 a command runs, so that no command can create them.]"
+            )));
+        }
+        Ok(output)
     }
 
     /// What stands after a command in places where rules deny that anything is changed, and did not

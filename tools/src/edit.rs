@@ -6,10 +6,11 @@ use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::failure::{Failure, answer};
 use crate::path_rules::Usage;
-use crate::place::RunFiles;
+use crate::place::{RunFiles, read_up_to};
+use crate::read::WHOLE_FILE_BYTES;
 use crate::replace::Target;
 use crate::text::{self, Unencodable};
-use crate::write::{refusal, require_knowledge, require_room, store};
+use crate::write::{Knows, refusal, require_knowledge, require_room, store};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
@@ -27,9 +28,9 @@ const DIFF_LINE_CHARACTERS: usize = 300;
 const PLACES_NAMED: usize = 10;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    let description = "Replaces old_string, exactly as it stands in the file (without the line \
-                       numbers of Read), by new_string. It must be in one place only, unless \
-                       replace_all. Read the file first.";
+    let description = "Replaces old_string, exactly as in the file (without the line numbers of \
+                       Read), by new_string. It must occur once, unless replace_all. Read the \
+                       file first.";
     spec(
         "Edit",
         description,
@@ -62,12 +63,12 @@ impl Tool for Edit {
     }
 
     async fn preview(&self, input: &Value) -> Option<String> {
-        let text = |name: &str| input.get(name).and_then(Value::as_str);
-        let (old, new) = (text("old_string")?, text("new_string")?);
+        let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
+        let (path, old, new) = (text("file_path")?, text("old_string")?, text("new_string")?);
         let all = input.get("replace_all").and_then(Value::as_bool) == Some(true);
-        let places = if all { " (every place)" } else { "" };
-        let path = text("file_path")?;
-        Some(format!("{path}{places}\n{}", whole_difference(old, new)))
+        let files = self.files.clone();
+        let shown = move || Ok(preview(&files, &path, &old, &new, all));
+        blocking::to_the_end(shown).await.ok()
     }
 
     async fn refusal(&self, input: &Value) -> Option<String> {
@@ -75,12 +76,46 @@ impl Tool for Edit {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        let (files, writable) = (self.files.clone(), context.writable_bytes);
-        answer(blocking::to_the_end(move || edit(&files, input, writable)).await)
+        let (files, knows) = (self.files.clone(), Knows::of(context));
+        answer(blocking::to_the_end(move || edit(&files, input, &knows)).await)
     }
 }
 
-fn edit(files: &Arc<RunFiles>, input: Value, writable: Option<u64>) -> Result<ToolOutput, Failure> {
+/// What an edit would change in the file as it is now. If it cannot be made, what it asks for.
+fn preview(files: &Arc<RunFiles>, path: &str, old: &str, new: &str, all: bool) -> String {
+    let change = Change { old, new, places: if all { Places::All } else { Places::One } };
+    let bytes = content(files, path);
+    let before = bytes.as_deref().and_then(text::decode);
+    let after = before.as_ref().and_then(|before| change.apply(path, &before.text).ok());
+    let name = one_line(path);
+    match (before, after) {
+        (Some(before), Some((after, count))) => {
+            let places = if count > 1 { format!(" ({count} places)") } else { String::new() };
+            format!("{name}{places}\n{}", whole_difference(&before.text, &after))
+        }
+        _ => {
+            let marked = |mark: char, text: &str| -> String {
+                text.lines().map(|line| format!("{mark}{line}\n")).collect()
+            };
+            let every = if all { " (every place)" } else { "" };
+            let (old, new) = (marked('-', old), marked('+', new));
+            format!("{name}{every}: the text to replace is not there exactly once\n{old}{new}")
+        }
+    }
+}
+
+/// What is in the file now, if the run may change it.
+pub(crate) fn content(files: &Arc<RunFiles>, path: &str) -> Option<Vec<u8>> {
+    let (mut file, metadata) = files.place(path).ok()?.open_file(Usage::Change).ok()?;
+    read_up_to(&mut file, metadata.len(), WHOLE_FILE_BYTES).ok()
+}
+
+/// A path on one line, whatever it holds: what follows it must not be taken for a difference.
+pub(crate) fn one_line(path: &str) -> String {
+    path.replace('\r', "\\r").replace('\n', "\\n")
+}
+
+fn edit(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
     let place = files.place(arguments.text("file_path"))?;
     let path = place.show();
@@ -97,7 +132,7 @@ fn edit(files: &Arc<RunFiles>, input: Value, writable: Option<u64>) -> Result<To
     let Some(existing) = target.existing()? else {
         return Err(Failure(format!("{path} does not exist; use Write to create it")));
     };
-    require_knowledge(&place, &existing)?;
+    require_knowledge(&place, &existing, &knows.seen)?;
     let decoded = text::decode(&existing.bytes)
         .filter(|decoded| !decoded.damaged)
         .ok_or_else(|| Failure(format!("{path} is not valid text; change it by Bash")))?;
@@ -106,12 +141,13 @@ fn edit(files: &Arc<RunFiles>, input: Value, writable: Option<u64>) -> Result<To
         let encoding = decoded.encoding.unusual_name().unwrap_or("UTF-8");
         Failure(format!("{path} is {encoding}, which has no {character:?}"))
     })?;
-    require_room(&bytes, writable)?;
+    require_room(&bytes, knows.writable)?;
     store(&place, &target, &bytes, Some(&existing))?;
     let places = if count == 1 { "1 place".to_owned() } else { format!("{count} places") };
     let difference = difference(&decoded.text, &after);
     let said = format!("Edited {path} in {places}:\n{difference}");
-    Ok(ToolOutput { written_bytes: bytes.len() as u64, ..ToolOutput::text(said) })
+    let written_bytes = bytes.len() as u64;
+    Ok(ToolOutput { written_bytes, seen: place.seen(&bytes), ..ToolOutput::text(said) })
 }
 
 /// Where to replace.
@@ -231,7 +267,7 @@ pub(crate) fn whole_difference(before: &str, after: &str) -> String {
 }
 
 /// A short unified difference.
-fn difference(before: &str, after: &str) -> String {
+pub(crate) fn difference(before: &str, after: &str) -> String {
     let diff = TextDiff::configure().timeout(Duration::from_millis(200)).diff_lines(before, after);
     let unified = diff.unified_diff().context_radius(3).to_string();
     let mut lines = unified.lines();

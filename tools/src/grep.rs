@@ -35,28 +35,27 @@ const CONTEXT_LINES: usize = 100;
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     spec(
         "Grep",
-        "Searches file contents by regular expression (Rust syntax). Skips ignored and binary \
-         files.",
+        "Searches file contents by regular expression, as ripgrep does. Lists files unless \
+         output_mode says otherwise.",
         Effect::Read,
         json!({
             "type": "object",
             "properties": {
                 "pattern": {"type": "string"},
-                "path": {"type": "string", "description": "file or folder, default the working folder"},
-                "glob": {"type": "string", "description": "only such files: *.{ts,tsx}"},
-                "type": {"type": "string", "description": "only this file type: rust, py"},
+                "path": {"type": "string", "description": "file or folder"},
+                "glob": {"type": "string", "description": "*.{ts,tsx}"},
+                "type": {"type": "string", "description": "rust, py…"},
                 "output_mode": {
                     "type": "string",
                     "enum": ["files_with_matches", "content", "count"],
-                    "description": "default files_with_matches",
                 },
-                "-i": {"type": "boolean", "description": "ignore case"},
-                "-n": {"type": "boolean", "description": "line numbers, default true"},
-                "-A": {"type": "integer", "description": "lines after"},
-                "-B": {"type": "integer", "description": "lines before"},
-                "-C": {"type": "integer", "description": "lines around"},
-                "multiline": {"type": "boolean", "description": "match across lines"},
-                "head_limit": {"type": "integer", "minimum": 1, "description": "entries, default 250"},
+                "-i": {"type": "boolean"},
+                "-n": {"type": "boolean", "description": "default true"},
+                "-A": {"type": "integer"},
+                "-B": {"type": "integer"},
+                "-C": {"type": "integer"},
+                "multiline": {"type": "boolean"},
+                "head_limit": {"type": "integer", "minimum": 1, "description": "default 250"},
             },
             "required": ["pattern"],
         }),

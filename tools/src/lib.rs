@@ -48,15 +48,14 @@ use confine::{Confinement, FileRules};
 use launch::Launcher;
 use place::RunFiles;
 use posse_agent::Tool;
-use seen::Seen;
 use std::sync::Arc;
 
 /// The tools of one run, in the order in which a model is offered them. Commands may change the
 /// workspace and have no network.
 ///
-/// Make a new set for each run: it remembers which files the run has read, so that no edit is
-/// based on content the run never saw. With a scratch folder, which must be the run's own, the
-/// file tools reach that too, by its absolute path, and commands have it as `$TMPDIR` and
+/// An edit is never based on content that the run did not see: each call says which files it has
+/// seen, and is given those of the calls before it ([`posse_agent::ToolContext::seen`]). With a
+/// scratch folder, which must be the run's own, the file tools reach that too, by its absolute path, and commands have it as `$TMPDIR` and
 /// `$POSSE_SCRATCH`. Without a launcher there is no Bash.
 pub fn toolset(
     workspace: &Arc<Workspace>,
@@ -94,7 +93,7 @@ pub fn toolset_obeying(
     let rules = FileRules::new(confinement, &roots, &homes, &hidden, rules);
     let rules: Option<Arc<dyn PathRules>> = Some(Arc::new(rules));
     let (workspace, scratch) = (workspace.clone(), scratch.cloned());
-    let files = Arc::new(RunFiles { workspace, scratch, read_only, rules, seen: Seen::default() });
+    let files = Arc::new(RunFiles { workspace, scratch, read_only, rules });
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::Read { files: files.clone() }),
         Arc::new(write::Write { files: files.clone() }),
@@ -104,7 +103,7 @@ pub fn toolset_obeying(
         Arc::new(list::List { files: files.clone() }),
         Arc::new(todo::TodoWrite),
     ];
-    if let Some(launcher) = launcher.filter(|launcher| launcher.backend(confinement).is_ok()) {
+    if let Some(launcher) = launcher.filter(|launcher| launcher.offers(confinement)) {
         let (launcher, confinement) = (launcher.clone(), confinement.clone());
         tools.push(Arc::new(bash::Bash { files, launcher, confinement }));
     }

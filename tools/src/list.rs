@@ -2,13 +2,16 @@
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
+use crate::confine::{marks_placeholder, may_be_held};
 use crate::failure::{Failure, answer};
 use crate::path_rules::Usage;
-use crate::place::RunFiles;
+use crate::place::{Root, RunFiles};
 use async_trait::async_trait;
+use cap_std::fs::{DirEntry, MetadataExt};
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +51,14 @@ impl Tool for List {
     }
 }
 
+/// True for what a command of another run, which is under way, has put there for its own time.
+fn is_held(entry: &DirEntry) -> bool {
+    let is_placeholder = || entry.metadata().is_ok_and(|found| marks_placeholder(found.mode()));
+    entry.file_name().to_str().is_some_and(may_be_held)
+        && entry.file_type().is_ok_and(|it| it.is_dir())
+        && is_placeholder()
+}
+
 fn list(
     files: &Arc<RunFiles>,
     input: Value,
@@ -56,12 +67,16 @@ fn list(
     let arguments = Arguments::check(&SPEC, input)?;
     let place = files.place(arguments.optional_text("path").unwrap_or("."))?;
     let folder = place.open_folder(Usage::List)?;
+    let is_top = place.root() == Root::Workspace && place.path() == Path::new(".");
     let mut names = Vec::new();
     for entry in folder.entries().map_err(|error| place.explain(error))? {
         if cancel.is_cancelled() {
             return Err(blocking::cancelled());
         }
         let entry = entry.map_err(|error| place.explain(error))?;
+        if is_top && is_held(&entry) {
+            continue;
+        }
         names.push((entry.file_name(), entry.file_type().ok()));
     }
     names.sort_unstable_by(|one, other| one.0.cmp(&other.0));

@@ -9,9 +9,11 @@ use crate::linux;
 use crate::path_rules::{PathRules, Reached, Usage};
 use crate::read_only::ReadOnly;
 use crate::scratch::{Opened, Scratch};
-use crate::seen::{Knowledge, Seen};
+use crate::seen::{Knowledge, compare, seen_file};
 use crate::workspace::Workspace;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use posse_agent::SeenFiles;
+use posse_protocol::SeenFile;
 use rustix::fs::OFlags;
 use std::borrow::Cow;
 use std::fs::{File, Metadata};
@@ -24,12 +26,11 @@ use std::sync::{Arc, MutexGuard};
 /// How many names of a folder are looked at for one that resembles a missing one.
 const NAMES_CONSIDERED: usize = 2000;
 
-/// What the tools of one run share: its folders, and what the run knows of the files in them.
+/// What the tools of one run share: its folders.
 pub(crate) struct RunFiles {
     pub workspace: Arc<Workspace>,
     pub scratch: Option<Scratch>,
     pub read_only: Vec<ReadOnly>,
-    pub seen: Seen,
     /// What is asked about each file once it is open.
     pub rules: Option<Arc<dyn PathRules>>,
 }
@@ -324,14 +325,14 @@ impl Place {
         }
     }
 
-    /// Notes that the run knows `content` of this place.
-    pub(crate) fn remember(&self, content: &[u8]) {
-        self.files.seen.remember(&self.name(), content);
+    /// The fact that the run knows `content` of this place.
+    pub(crate) fn seen(&self, content: &[u8]) -> Vec<SeenFile> {
+        vec![seen_file(self.name().to_string_lossy().into_owned(), content)]
     }
 
-    /// What the run knows of this place, which now holds `content`.
-    pub(crate) fn compare(&self, content: &[u8]) -> Knowledge {
-        self.files.seen.compare(&self.name(), content)
+    /// What a run that has `seen` these files knows of this place, which now holds `content`.
+    pub(crate) fn compare(&self, seen: &SeenFiles, content: &[u8]) -> Knowledge {
+        compare(seen, &self.name().to_string_lossy(), content)
     }
 
     /// Names in the same folder that resemble the missing one.

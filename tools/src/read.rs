@@ -100,25 +100,29 @@ impl Read {
     }
 }
 
-/// Reads all of the file, remembers it, and shows the lines in the window.
+/// Reads all of the file, notes that it was seen, and shows the lines in the window.
 fn whole(place: &Place, mut file: File, size: u64, window: Window) -> Result<ToolOutput, Failure> {
     let bytes = read_up_to(&mut file, size, WHOLE_FILE_BYTES + 1)
         .map_err(|error| Failure::from(place.explain(error)))?;
     if bytes.len() > WHOLE_FILE_BYTES {
         return Err(Failure(format!("{} grew while it was read; read it again", place.show())));
     }
-    place.remember(&bytes);
+    Ok(ToolOutput { seen: place.seen(&bytes), ..shown(place, &bytes, window)? })
+}
+
+/// What the model is shown of a file that holds `bytes`.
+fn shown(place: &Place, bytes: &[u8], window: Window) -> Result<ToolOutput, Failure> {
     if bytes.is_empty() {
         return Ok(ToolOutput::text(format!("[{} is empty]", place.show())));
     }
-    if let Some(media_type) = kind::image_type(&bytes) {
-        return Ok(image(place, &bytes, media_type));
+    if let Some(media_type) = kind::image_type(bytes) {
+        return Ok(image(place, bytes, media_type));
     }
-    if kind::is_pdf(&bytes) {
-        return Ok(pdf(place, &bytes));
+    if kind::is_pdf(bytes) {
+        return Ok(pdf(place, bytes));
     }
-    let Some(decoded) = text::decode(&bytes) else {
-        return Ok(ToolOutput::text(not_text(place, &bytes, bytes.len() as u64)));
+    let Some(decoded) = text::decode(bytes) else {
+        return Ok(ToolOutput::text(not_text(place, bytes, bytes.len() as u64)));
     };
     let mut page = Page::new(window, bytes.len());
     let mut lines = 0;

@@ -1,23 +1,9 @@
-//! What a run knows of the files it read or wrote: a fingerprint each, never the content.
+//! Whether a run knows what a file holds: a hash of the content is compared, never the content.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Fingerprints of what a run last read or wrote, by the path that the model has for it.
-#[derive(Default)]
-pub(crate) struct Seen {
-    /// Keyed anew for each run, so that no content can be made to collide on purpose.
-    hasher: RandomState,
-    files: Mutex<HashMap<PathBuf, Fingerprint>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Fingerprint {
-    size: usize,
-    hash: u64,
-}
+use posse_agent::SeenFiles;
+use posse_protocol::{Extra, SeenFile};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
 
 /// How what a run knows of a file compares with what is there now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,34 +16,24 @@ pub(crate) enum Knowledge {
     None,
 }
 
-impl Seen {
-    /// Notes that the run knows `content` of `path`.
-    pub(crate) fn remember(&self, path: &Path, content: &[u8]) {
-        let fingerprint = self.fingerprint(content);
-        let mut files = self.lock();
-        match files.get_mut(path) {
-            Some(known) => *known = fingerprint,
-            None => {
-                files.insert(path.to_owned(), fingerprint);
-            }
-        }
-    }
+/// The fact that a run knows `content` of `path`.
+pub(crate) fn seen_file(path: String, content: &[u8]) -> SeenFile {
+    SeenFile { path, hash: hash(content), extra: Extra::default() }
+}
 
-    /// What the run knows of `path`, which now holds `content`.
-    pub(crate) fn compare(&self, path: &Path, content: &[u8]) -> Knowledge {
-        let known = self.lock().get(path).copied();
-        match known {
-            None => Knowledge::None,
-            Some(known) if known == self.fingerprint(content) => Knowledge::Current,
-            Some(_) => Knowledge::Stale,
-        }
+/// What a run that has `seen` these files knows of `path`, which now holds `content`.
+pub(crate) fn compare(seen: &SeenFiles, path: &str, content: &[u8]) -> Knowledge {
+    match seen.hash_of(path) {
+        None => Knowledge::None,
+        Some(known) if known == hash(content) => Knowledge::Current,
+        Some(_) => Knowledge::Stale,
     }
+}
 
-    fn fingerprint(&self, content: &[u8]) -> Fingerprint {
-        Fingerprint { size: content.len(), hash: self.hasher.hash_one(content) }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Fingerprint>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn hash(content: &[u8]) -> String {
+    let digest = Sha256::digest(content);
+    digest.iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

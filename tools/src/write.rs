@@ -1,18 +1,18 @@
 //! The tool Write: a whole file, new or replaced.
 
 use crate::arguments::{Arguments, spec};
-use crate::edit::whole_difference;
+use crate::edit::{content, difference, one_line, whole_difference};
 use crate::failure::{Failure, answer};
-use crate::path_rules::Usage;
 use crate::place::{Place, RunFiles};
 use crate::replace::{Existing, Target};
 use crate::seen::Knowledge;
+use crate::text;
 use crate::{blocking, kind};
 use async_trait::async_trait;
-use posse_agent::{Answer, Tool, ToolContext};
+use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::sync::{Arc, LazyLock};
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -49,19 +49,14 @@ impl Tool for Write {
 
     async fn preview(&self, input: &Value) -> Option<String> {
         let path = input.get("file_path")?.as_str()?.to_owned();
-        let content = input.get("content")?.as_str()?.to_owned();
+        let written = input.get("content")?.as_str()?.to_owned();
         let files = self.files.clone();
         let shown = move || {
-            let before =
-                files.place(&path).ok().and_then(|place| place.open_file(Usage::Change).ok());
-            let before = before.and_then(|(mut file, _)| {
-                let mut bytes = Vec::new();
-                io::Read::read_to_end(&mut file, &mut bytes).ok()?;
-                Some(String::from_utf8_lossy(&bytes).into_owned())
-            });
+            let before = content(&files, &path);
+            let before = before.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             let verb = if before.is_some() { "replaces" } else { "creates" };
-            let difference = whole_difference(&before.unwrap_or_default(), &content);
-            Ok(format!("{verb} {path}\n{difference}"))
+            let difference = whole_difference(&before.unwrap_or_default(), &written);
+            Ok(format!("{verb} {}\n{difference}", one_line(&path)))
         };
         blocking::to_the_end(shown).await.ok()
     }
@@ -71,8 +66,8 @@ impl Tool for Write {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        let (files, writable) = (self.files.clone(), context.writable_bytes);
-        answer(blocking::to_the_end(move || write(&files, input, writable)).await)
+        let (files, knows) = (self.files.clone(), Knows::of(context));
+        answer(blocking::to_the_end(move || write(&files, input, &knows)).await)
     }
 }
 
@@ -85,26 +80,40 @@ pub(crate) async fn refusal(files: &Arc<RunFiles>, input: &Value) -> Option<Stri
     refused.map(|error| error.to_string())
 }
 
-fn write(
-    files: &Arc<RunFiles>,
-    input: Value,
-    writable: Option<u64>,
-) -> Result<ToolOutput, Failure> {
+/// What a call that changes a file must know of its run.
+pub(crate) struct Knows {
+    /// The bytes that the run may still write to disks, where that is limited.
+    pub writable: Option<u64>,
+    /// The files that it has read or written.
+    pub seen: SeenFiles,
+}
+
+impl Knows {
+    pub(crate) fn of(context: &ToolContext) -> Self {
+        Knows { writable: context.writable_bytes, seen: context.seen.clone() }
+    }
+}
+
+fn write(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
     let place = files.place(arguments.text("file_path"))?;
     let content = arguments.text("content").as_bytes();
-    require_room(content, writable)?;
+    require_room(content, knows.writable)?;
     let _lock = place.lock_for_writing();
     let target = Target::find(&place)?;
     let existing = target.existing()?;
     if let Some(existing) = &existing {
-        require_knowledge(&place, existing)?;
+        require_knowledge(&place, existing, &knows.seen)?;
     }
     store(&place, &target, content, existing.as_ref())?;
     let verb = if existing.is_some() { "Replaced" } else { "Created" };
+    let before = existing.as_ref().and_then(|existing| text::decode(&existing.bytes));
+    let before = before.map(|decoded| decoded.text).unwrap_or_default();
+    let change = Some(difference(&before, arguments.text("content")));
     let written_bytes = content.len() as u64;
     let said = format!("{verb} {} ({})", place.show(), kind::size(written_bytes));
-    Ok(ToolOutput { written_bytes, ..ToolOutput::text(said) })
+    let seen = place.seen(content);
+    Ok(ToolOutput { written_bytes, change, seen, ..ToolOutput::text(said) })
 }
 
 /// Refuses what is more than the run may still write, in bytes.
@@ -120,8 +129,12 @@ pub(crate) fn require_room(content: &[u8], writable: Option<u64>) -> Result<(), 
 }
 
 /// Refuses unless the run has seen what it is about to replace.
-pub(crate) fn require_knowledge(place: &Place, existing: &Existing) -> Result<(), Failure> {
-    match place.compare(&existing.bytes) {
+pub(crate) fn require_knowledge(
+    place: &Place,
+    existing: &Existing,
+    seen: &SeenFiles,
+) -> Result<(), Failure> {
+    match place.compare(seen, &existing.bytes) {
         Knowledge::Current => Ok(()),
         Knowledge::None => Err(Failure(format!(
             "{} exists and has not been read in this run; read it first",
@@ -134,7 +147,7 @@ pub(crate) fn require_knowledge(place: &Place, existing: &Existing) -> Result<()
     }
 }
 
-/// Writes `content` and remembers it as known.
+/// Writes `content`.
 pub(crate) fn store(
     place: &Place,
     target: &Target,
@@ -150,7 +163,5 @@ pub(crate) fn store(
             Failure(format!("{path} was created by someone else meanwhile; read it first"))
         }
         _ => place.explain(error).into(),
-    })?;
-    place.remember(content);
-    Ok(())
+    })
 }

@@ -218,6 +218,7 @@ impl Shift<'_> {
                     turn: self.desk.transcript.replies(),
                     time: time.clone(),
                     writable_bytes,
+                    seen: self.desk.transcript.seen.clone(),
                     cancel: token.child_token(),
                     deltas: self.agent.deltas.clone(),
                 };

@@ -74,6 +74,7 @@ impl Transcript {
             self.weight.since += weight;
             // An answer that nobody waits for any more says nothing of the time now.
             self.worked(finished.worked_ms);
+            self.seen.note(&finished.output.seen);
             self.standing.narrowed.extend(finished.output.narrows.clone());
         }
     }

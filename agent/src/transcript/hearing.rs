@@ -10,6 +10,7 @@ impl Transcript {
         // What is asked now is not what the call that failed has asked.
         self.phase.again &= received.is_only_recorded();
         let idle = self.is_idle();
+        self.phase.asked_to_compact |= received.asks.as_ref().is_some_and(|asks| asks.compact);
         match &received.from {
             Sender::User | Sender::Run(_) => {
                 if idle {

@@ -156,13 +156,13 @@ fn what_comes_after_the_end_reopens_nothing() {
 fn a_paused_run_begins_nothing_until_it_goes_on_and_can_be_cancelled() {
     let mut world = World::new(false, Limits::default());
     let by = || "me".to_owned();
-    world.push(Event::Paused(Paused { by: by(), extra: Extra::default() }));
+    world.push(Event::Paused(Paused { by: by(), interrupted: false, extra: Extra::default() }));
     assert_eq!(world.next(), Step::Wait);
     world.say("are you there?");
     assert_eq!(world.next(), Step::Wait);
     world.push(Event::Resumed(Resumed { by: by(), extra: Extra::default() }));
     assert!(calls_model(&world));
-    world.push(Event::Paused(Paused { by: by(), extra: Extra::default() }));
+    world.push(Event::Paused(Paused { by: by(), interrupted: false, extra: Extra::default() }));
     world.cancel(CancelScope::Run);
     assert!(matches!(world.next(), Step::Finish(Outcome::Cancelled { .. })));
 }

@@ -365,6 +365,7 @@ fn what_is_next_after_a_correction_is_a_turn() {
         from: Sender::Misfit,
         message: Message::user("not so"),
         later: false,
+        asks: None,
         extra: Extra::default(),
     }));
     assert!(matches!(world.next(), Step::CallModel { .. }), "{:?}", world.next());

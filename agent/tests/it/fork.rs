@@ -11,12 +11,17 @@ fn may_call() -> Vec<String> {
     vec!["Read".to_owned(), "Grep".to_owned()]
 }
 
+fn seen(path: &str, hash: usize) -> SeenFile {
+    SeenFile { path: path.to_owned(), hash: hash.to_string(), extra: Extra::default() }
+}
+
 /// A run that began with `messages` and has done nothing yet.
 fn begun_with(messages: Vec<Message>) -> Transcript {
     let forked = Forked {
         from: RunId::from_u128(9),
         at: Seq(3),
         messages,
+        seen: Vec::new(),
         guise: None,
         extra: Extra::default(),
     };
@@ -251,17 +256,19 @@ fn the_last_turns_begin_where_someone_spoke() {
 #[test]
 fn the_call_that_asks_for_the_fork_is_not_taken_over_and_its_siblings_see_the_same() {
     let mut world = World::new(true, Limits::default());
+    let saw = |path, hash| ToolOutput { seen: vec![seen(path, hash)], ..ToolOutput::text("x") };
     world.reply_with_calls(1);
-    world.finish_call("call-1".into(), Ending::Returned, ToolOutput::text("x"));
+    world.finish_call("call-1".into(), Ending::Returned, saw("a", 1));
     let sent = world.transcript.messages();
     world.reply_with_calls(3);
     let first = fork(&world.transcript, Form::Normalised, None, &may_call());
     world.start_call("call-2".into(), true);
-    world.finish_call("call-2".into(), Ending::Returned, ToolOutput::text("x"));
+    world.finish_call("call-2".into(), Ending::Returned, saw("a", 2));
     world.say("meanwhile");
     world.leave_pending("call-3".into());
     let second = fork(&world.transcript, Form::Normalised, None, &may_call());
     assert_eq!(first, second);
+    assert_eq!(first.seen, [seen("a", 1)], "nor what its siblings have read");
     let verbatim = fork(&world.transcript, Form::Verbatim, None, &may_call());
     let sent: Vec<Message> = sent.iter().map(|message| Message::clone(message)).collect();
     assert_eq!(verbatim.messages[..sent.len()], sent);
@@ -296,6 +303,9 @@ fn logs() -> impl Strategy<Value = Vec<Record>> {
                 Event::ModelReplied(replied) => vary(&mut replied.message, index),
                 Event::MessageReceived(received) if index % 4 == 3 => {
                     received.message = Message::user(" \n");
+                }
+                Event::ToolFinished(finished) => {
+                    finished.output.seen.push(seen(&format!("file {}", index % 3), index));
                 }
                 _ => {}
             }
@@ -453,7 +463,7 @@ proptest! {
                 let now = fork(&transcript, form, turns, &may_call());
                 let then = Transcript::of(&records[..now.at.0 as usize]);
                 let then = fork(&then, form, turns, &may_call());
-                prop_assert_eq!((&now.messages, now.at), (&then.messages, then.at));
+                prop_assert_eq!((&now.messages, &now.seen, now.at), (&then.messages, &then.seen, then.at));
             }
         }
     }

@@ -147,6 +147,7 @@ impl Worker {
                         worked_ms,
                         extra: extra.clone(),
                     }),
+                    asks: None,
                     message: Message::user("it has ended"),
                     later: false,
                     extra,
@@ -200,6 +201,7 @@ fn said_by(caller: Caller) -> Event {
         from: Sender::Run(caller),
         message: Message::user("go on"),
         later: false,
+        asks: None,
         extra: Extra::default(),
     })
 }
@@ -261,6 +263,12 @@ fn what_was_begun_for_an_earlier_message_takes_no_time_from_a_later_one() {
     };
     let message = Message::user("it has ended");
     let (from, extra) = (Sender::Child(told), Extra::default());
-    worker.push(Event::MessageReceived(MessageReceived { from, message, later: false, extra }));
+    worker.push(Event::MessageReceived(MessageReceived {
+        from,
+        message,
+        later: false,
+        asks: None,
+        extra,
+    }));
     assert_eq!(worker.left(), 1_000);
 }

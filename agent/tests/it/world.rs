@@ -157,6 +157,7 @@ impl World {
             from: Sender::Child(told),
             message: Message::user(text),
             later: false,
+            asks: None,
             extra: Extra::default(),
         }))
     }
@@ -169,7 +170,7 @@ impl World {
 
     fn pause(&mut self) {
         let by = || "someone".to_owned();
-        self.push(Event::Paused(Paused { by: by(), extra: Extra::default() }));
+        self.push(Event::Paused(Paused { by: by(), interrupted: false, extra: Extra::default() }));
         self.push(Event::Resumed(Resumed { by: by(), extra: Extra::default() }));
     }
 
@@ -194,6 +195,7 @@ impl World {
                     from: Sender::LimitNear(limit),
                     message: Message::user(text),
                     later: false,
+                    asks: None,
                     extra: Extra::default(),
                 }));
             }

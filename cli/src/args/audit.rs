@@ -9,36 +9,36 @@ use std::path::PathBuf;
 pub enum AuditVerb {
     /// List what was granted, allowed, asked, denied, done and trusted, the newest last
     List(AuditFilters),
-    /// Write it as lines of JSON of which none can be changed or left out unseen
+    /// Export the audit log as tamper-evident JSON lines
     Export {
         #[command(flatten)]
         filters: AuditFilters,
-        /// Into this file [default: standard output]
+        /// Write to this file [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Check that nothing was changed or lost, and name the first record that was
+    /// Verify that nothing was changed or lost; otherwise name the first such record
     Verify {
-        /// An export [default: all runs of the database, and the log of trust]
+        /// An exported file [default: all runs of the database, and the trust log]
         file: Option<PathBuf>,
     },
 }
 
 #[derive(Args)]
 pub struct AuditFilters {
-    /// Only of this run: its id, a few of its first or last characters, or its label
+    /// Only this run: id, part of the id, or label
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
-    /// Only of runs of this agent
+    /// Only runs of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Only calls of this tool
     #[arg(long, value_name = "TOOL")]
     pub tool: Option<String>,
-    /// Only these; may be repeated
+    /// Only entries of this kind; may be repeated
     #[arg(long, value_name = "WHAT", value_parser = kinds())]
     pub decision: Vec<AuditKind>,
-    /// Only from then on, such as 7d, 12h or 2026-11-01 (UTC)
+    /// Only entries since then: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
     #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
     pub since: Option<u64>,
 }

@@ -1,24 +1,25 @@
 //! Options of `posse runs`.
 
 use super::EXIT_CODES;
+use super::number::whole;
 use super::selection::{Choice, Filters, Targets};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Subcommand)]
 pub enum RunsVerb {
-    /// List runs, the newest first; those that other runs have started only when asked for
+    /// List runs, the newest first, without subagents unless you ask for them
     List(ListOptions),
     /// Show a run and its result
     Show {
-        /// Its id, a few of its first or last characters, or its label
+        /// The run: id, part of the id, or label
         run: String,
     },
-    /// Show a run with all that stand below it
+    /// Show a run with all its subagents as a tree
     Tree(TreeOptions),
     /// Print the events of a run
     Log {
-        /// Its id, a few of its first or last characters, or its label
+        /// The run: id, part of the id, or label
         run: String,
         /// Only events after this position
         #[arg(long, value_name = "N", default_value_t = 0)]
@@ -27,76 +28,76 @@ pub enum RunsVerb {
     /// Follow a run until it ends
     #[command(after_help = EXIT_CODES)]
     Watch {
-        /// Its id, a few of its first or last characters, or its label
+        /// The run: id, part of the id, or label
         run: String,
     },
-    /// Say something to runs, which read it before their next step
+    /// Send a message to runs, which read it before their next step
     #[command(visible_alias = "steer", override_usage = SEND)]
     Send {
-        /// Which: ids, a few of their first or last characters, or labels; then what to say
+        /// The runs (ids, parts of ids, or labels), then the message
         #[arg(value_names = ["RUN", "TEXT"], num_args = 1.., required = true)]
         words: Vec<String>,
-        /// They read it when their present turn is over
+        /// Let them read it after their current turn
         #[arg(long)]
         later: bool,
         #[command(flatten)]
         choice: Choice,
     },
-    /// Remove worktrees that crashes have left of ended runs; what was changed stays on a branch
+    /// Remove worktrees that ended runs left behind after a crash; changes stay on a branch
     Clean(CleanOptions),
-    /// Show what runs ask a person
+    /// List questions that runs are waiting for an answer to
     Questions {
-        /// Only of this run and the others of its tree
+        /// Only questions of this run and the others of its tree
         run: Option<String>,
     },
-    /// Answer what a run asks
+    /// Answer a question of a run
     Answer(AnswerOptions),
-    /// Stop runs and all below them, and say whom that reached
+    /// Stop runs and their subagents
     Cancel(Targets),
-    /// Let runs and all below them rest after their present step, until they are resumed
+    /// Pause runs and their subagents after their current step
     Pause {
         #[command(flatten)]
         targets: Targets,
-        /// Not those below them
+        /// Do not pause their subagents
         #[arg(long)]
         alone: bool,
     },
-    /// Go on with a run that was paused or interrupted, waits or has ended
+    /// Continue a run that was paused or interrupted, or that waits or has ended
     #[command(after_help = EXIT_CODES)]
     Resume {
-        /// Its id, a few of its first or last characters, or its label
+        /// The run: id, part of the id, or label
         #[arg(required_unless_present = "all")]
         run: Option<String>,
-        /// What to say to it; needed when it has ended
+        /// A message for it; required if the run has ended
         text: Option<String>,
-        /// Go on with every unfinished run that the options below select; with paused ones only if
-        /// `--status paused` says so
+        /// Continue every unfinished run that the options below select; paused and interrupted ones
+        /// only with `--status paused,interrupted`
         #[arg(long, conflicts_with_all = ["run", "text", "alone"])]
         all: bool,
-        /// Of a paused run: those below it stay paused
+        /// Leave the subagents of a paused run paused
         #[arg(long)]
         alone: bool,
         #[command(flatten)]
         filters: Filters,
     },
-    /// Check that no event was changed or lost
+    /// Verify that no event was changed or lost
     Verify {
-        /// Only of this run: its id, a few of its first or last characters, or its label
+        /// Only this run: id, part of the id, or label
         run: Option<String>,
     },
-    /// Put runs away that have ended: nothing can be said to them any more
+    /// Archive finished runs; they can no longer be resumed
     Archive {
-        /// Their ids, or a few of their first or last characters
+        /// The runs: ids, parts of ids, or labels
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
     },
-    /// Remove the logs of runs that ended long ago; what they cost is kept
+    /// Delete the logs of runs that ended long ago; their costs are kept
     Prune(PruneOptions),
-    /// Write the events of a run as lines of JSON
+    /// Export the events of a run as JSON lines
     Export {
-        /// Its id, a few of its first or last characters, or its label
+        /// The run: id, part of the id, or label
         run: String,
-        /// Into this file [default: standard output]
+        /// Write to this file [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -107,48 +108,50 @@ const SEND: &str = "posse runs send [OPTIONS] <RUN>... <TEXT>
 
 #[derive(Args)]
 pub struct PruneOptions {
-    /// Only of runs that ended so long ago, such as 30d, 2w or 12h
-    #[arg(long, value_name = "AGE", value_parser = crate::time::age_with_unit)]
+    /// Only runs that ended at least this long ago, such as 30d, 2w or 12h
+    #[arg(long, value_name = "AGE", value_parser = crate::time::age)]
     pub older_than: std::time::Duration,
-    /// Say which, and remove nothing
+    /// Only list them, delete nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Do not ask; without a terminal nothing is asked either
+    #[arg(long, short)]
+    pub yes: bool,
 }
 
 #[derive(Args)]
 pub struct ListOptions {
-    /// Also runs that other runs have started; they are listed as well when an agent, a label, a
-    /// model, a status or an outcome is asked for
+    /// Include subagents. Filters by agent, label, model, status or outcome include them, too
     #[arg(long, conflicts_with_all = ["children_of", "tree"])]
     pub all: bool,
     #[command(flatten)]
     pub filters: Filters,
     /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<1, 10_000>)]
     pub limit: u32,
-    /// Only runs older than this one: the next page
+    /// Only runs older than this one, for the next page
     #[arg(long, value_name = "RUN")]
     pub before: Option<String>,
 }
 
 #[derive(Args)]
 pub struct TreeOptions {
-    /// Its id, a few of its first or last characters, or its label
+    /// The run: id, part of the id, or label
     pub run: String,
-    /// Only so many levels below it
-    #[arg(long, value_name = "N")]
+    /// Show at most this many levels of subagents
+    #[arg(long, value_name = "N", value_parser = whole::<0, { u32::MAX }>)]
     pub depth: Option<u32>,
     /// At most this many runs
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<1, { u32::MAX }>)]
     pub limit: u32,
-    /// Only runs that stand after this one: the next page
+    /// Only runs after this one, for the next page
     #[arg(long, value_name = "RUN")]
     pub after: Option<String>,
 }
 
 #[derive(Args)]
 pub struct CleanOptions {
-    /// Only show what would be removed
+    /// Only list them, remove nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -156,24 +159,24 @@ pub struct CleanOptions {
 #[derive(Args)]
 #[group(skip)]
 pub struct AnswerOptions {
-    /// Its id, a few of its first or last characters, or its label
+    /// The run: id, part of the id, or label
     pub run: String,
-    /// Which call, by the first characters of its id, if it asks about several
+    /// Answer about this call (first characters of its id), if it asks about several
     #[arg(long, value_name = "CALL")]
     pub call: Option<String>,
-    /// Only if this is what is asked: the beginning of the digest that `runs questions` shows
+    /// Answer only if the question still has this digest, as `runs questions` shows it
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
-    /// Let it run, this once
+    /// Allow it this once
     #[arg(long, group = "answer")]
     pub once: bool,
-    /// Let it run, and what is like it for the rest of the run
+    /// Allow it, and similar calls for the rest of the run
     #[arg(long, group = "answer")]
     pub for_run: bool,
-    /// Let it run, and what is like it from now on: the rule is written to your settings
+    /// Allow it, and similar calls from now on: writes a rule to your settings
     #[arg(long, group = "answer")]
     pub always: bool,
-    /// Do not let it run; may say why
+    /// Deny it, with an optional reason
     #[arg(long, group = "answer", value_name = "WHY", num_args = 0..=1, default_missing_value = "")]
     pub no: Option<String>,
 }

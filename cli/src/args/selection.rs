@@ -12,31 +12,31 @@ pub struct Filters {
     /// Only runs of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Only runs with this label, or, with a * at its end, with one that begins like it
+    /// Only runs with this label; a * at its end matches any rest
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
-    /// Only runs of this model, as vendor/name or a short name
+    /// Only runs of this model: vendor/name or a short name
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Only runs that stand like this; after a comma, or like that
+    /// Only runs with this status (several: comma-separated)
     #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = statuses())]
     pub status: Vec<Status>,
-    /// Only runs that ended like this
+    /// Only runs with this outcome
     #[arg(long, value_name = "OUTCOME", value_parser = OUTCOMES)]
     pub outcome: Option<String>,
-    /// Only runs that other runs have started and do not wait for; not those of `run --background`
+    /// Only subagents that their parents do not wait for; not runs of `run --background`
     #[arg(long)]
     pub background: bool,
-    /// Only runs made since then: 90s, 10m, 2h or 7d ago, or a date
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<String>,
-    /// Only runs made before then
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<String>,
-    /// Only runs in the tree that this one stands in
+    /// Only runs started since then: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
+    #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
+    pub since: Option<u64>,
+    /// Only runs started before then
+    #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
+    pub until: Option<u64>,
+    /// Only runs of the tree that this one belongs to
     #[arg(long, value_name = "RUN", conflicts_with = "children_of")]
     pub tree: Option<String>,
-    /// Only runs that this one has started
+    /// Only runs that this one started
     #[arg(long, value_name = "RUN")]
     pub children_of: Option<String>,
     /// Only runs that have not ended
@@ -51,8 +51,9 @@ impl Filters {
     /// Nothing is asked for.
     pub fn is_empty(&self) -> bool {
         let Filters { since, until, tree, children_of, unfinished, cwd, .. } = self;
-        let texts = [since, until, tree, children_of];
-        !self.is_about_each() && texts.iter().all(|it| it.is_none()) && !unfinished && cwd.is_none()
+        let times = [since, until].into_iter().all(Option::is_none);
+        let texts = [tree, children_of].into_iter().all(Option::is_none);
+        !self.is_about_each() && times && texts && !unfinished && cwd.is_none()
     }
 
     /// Runs are meant for what they are themselves, wherever they stand in a tree.
@@ -65,10 +66,10 @@ impl Filters {
 /// Every run that the filters select.
 #[derive(Args)]
 pub struct Choice {
-    /// All unfinished runs that the options below select; those at the top, if none is given
+    /// All unfinished runs that the options below select; without options, all but subagents
     #[arg(long)]
     pub all: bool,
-    /// Do not ask whether all of them are meant
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
     #[command(flatten)]
@@ -78,7 +79,7 @@ pub struct Choice {
 /// Runs by their names, or all that the filters select.
 #[derive(Args)]
 pub struct Targets {
-    /// Ids, a few of their first or last characters, or labels
+    /// The runs: ids, parts of ids, or labels
     #[arg(value_name = "RUN", required_unless_present = "all", conflicts_with = "all")]
     pub runs: Vec<String>,
     #[command(flatten)]
@@ -89,12 +90,13 @@ const OUTCOMES: [&str; 6] =
     ["completed", "failed", "cancelled", "timed-out", "stopped", "out-of-budget"];
 
 /// Statuses by their words.
-const STATUSES: [(&str, Status); 8] = [
+const STATUSES: [(&str, Status); 9] = [
     ("queued", Status::Queued),
     ("running", Status::Running),
     ("waiting", Status::Waiting),
     ("paused", Status::Paused),
     ("interrupted", Status::Interrupted),
+    ("crashed", Status::Crashed),
     ("finished", Status::Finished),
     ("archived", Status::Archived),
     ("damaged", Status::Damaged),

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct TrustOptions {
-    /// Which folder, with those above it in its repository [default: the current one]
+    /// The folder, with those above it in its repository [default: the current one]
     pub folder: Option<PathBuf>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
     #[command(subcommand)]
@@ -19,9 +19,9 @@ pub struct TrustOptions {
 pub enum TrustVerb {
     /// List the folders that you trust, and whether they have changed since
     List,
-    /// Trust a folder no longer, nor those above it in its repository
+    /// Stop trusting a folder and those above it in its repository
     Remove {
-        /// Which folder [default: the current one]
+        /// The folder [default: the current one]
         folder: Option<PathBuf>,
     },
 }

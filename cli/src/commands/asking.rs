@@ -4,7 +4,9 @@ use super::Common;
 use super::rest::is_open;
 use crate::clean::{clean_line, exact};
 use crate::exit::Failure;
+use crate::paint::Paint;
 use crate::print;
+use crate::screen::change;
 use crate::signals::{Signal, Signals};
 use posse::protocol::{Approval, ApprovalGiven, Event};
 use posse::{Question, RunId, RunRow, Runtime, Update};
@@ -27,6 +29,7 @@ const LONGEST: usize = 4_096;
 pub struct Asker {
     /// Where rules are written that always hold.
     settings: Option<PathBuf>,
+    paint: Paint,
     /// Held by whoever reads what is typed.
     reading: Arc<Semaphore>,
 }
@@ -51,6 +54,7 @@ impl Asker {
     pub fn at_terminal(common: &Common) -> Option<Asker> {
         is_attended().then(|| Asker {
             settings: common.user_settings(),
+            paint: Paint { on: !common.environment.no_color },
             reading: Arc::new(Semaphore::new(1)),
         })
     }
@@ -67,7 +71,8 @@ impl Asker {
             let questions = runtime.questions(Some(root)).await?;
             let Some(question) = questions.first() else { return Ok(Replied::Answered) };
             forget_typed();
-            print::note(put(question, self.settings.as_deref().map(|it| it.display().to_string())));
+            let settings = self.settings.as_deref().map(|it| it.display().to_string());
+            print::note(painted(question, settings, self.paint));
             let answer = tokio::select! {
                 biased;
                 signal = signals.next() => {
@@ -194,25 +199,11 @@ pub async fn give(
     Ok(())
 }
 
-/// A question, whole, for a person.
-pub fn put(question: &Question, settings: Option<String>) -> String {
-    let Question { run, agent, depth, asked, .. } = question;
-    let mut text = format!(
-        "? {agent} (run {}, depth {depth}) wants to call {}",
-        run.short(),
-        clean_line(&asked.tool, 80)
-    );
-    let shown = exact(&asked.shown);
-    for line in shown.lines() {
-        text.push_str("\n  │ ");
-        text.push_str(line);
-    }
-    if !asked.shown.is_ascii() {
-        text.push_str("\n  ! it has characters outside ASCII: look closely");
-    }
-    text.push_str(&format!("\n  asked because of {}", clean_line(&asked.by, 200)));
+/// A question, whole, and the keys that answer it.
+fn painted(question: &Question, settings: Option<String>, paint: Paint) -> String {
+    let mut text = described(question, paint);
     text.push_str("\n  [y] once   [n] no, [n why] no and say why");
-    if let Some(rule) = &asked.rule {
+    if let Some(rule) = &question.asked.rule {
         let rule = exact(rule);
         text.push_str(&format!("\n  [r] for this run: {rule}"));
         if let Some(settings) = settings {
@@ -220,6 +211,57 @@ pub fn put(question: &Question, settings: Option<String>) -> String {
         }
     }
     text
+}
+
+/// A question, whole, for a person.
+pub fn describe(question: &Question) -> String {
+    described(question, Paint { on: false })
+}
+
+fn described(question: &Question, paint: Paint) -> String {
+    let Question { run, agent, depth, asked, .. } = question;
+    let mut text = format!(
+        "? {agent} (run {}, depth {depth}) wants to call {}",
+        run.short(),
+        clean_line(&asked.tool, 80)
+    );
+    for line in shown(question, paint) {
+        text.push_str("\n  │ ");
+        text.push_str(&line);
+    }
+    if !asked.shown.is_ascii() {
+        text.push_str("\n  ! it has characters outside ASCII: look closely");
+    }
+    text.push_str(&format!("\n  {}", clean_line(&required_by(&asked.by), 200)));
+    text
+}
+
+/// Why a person has to answer.
+fn required_by(by: &str) -> String {
+    match by.strip_prefix("the mode ") {
+        None => format!("approval required by {by}"),
+        Some(rest) => {
+            let (mode, why) = rest.split_once("; ").unwrap_or((rest, ""));
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            format!("mode `{mode}` requires approval{why}")
+        }
+    }
+}
+
+/// What a question is about, in lines, with every byte of it. A change of a file has its line numbers.
+fn shown(question: &Question, paint: Paint) -> Vec<String> {
+    let asked = &question.asked;
+    // Of other tools, a text may look like a difference and be none.
+    let is_change = matches!(asked.tool.as_str(), "Edit" | "Write");
+    let change = change::difference_in(&asked.shown).filter(|_| is_change);
+    let before = &asked.shown[..asked.shown.len() - change.map_or(0, str::len)];
+    let mut lines: Vec<String> = exact(before).lines().map(str::to_owned).collect();
+    let rows = change.map(change::rows).unwrap_or_default();
+    let width = change::number_width(&rows);
+    let row =
+        |row: &change::Row<'_>| change::painted(row, &exact(change::text_of(row)), width, paint);
+    lines.extend(rows.iter().map(row));
+    lines
 }
 
 /// What a line says about `question`.
@@ -288,11 +330,22 @@ mod tests {
     #[test]
     fn a33_a34_a_question_shows_every_byte_and_does_nothing_to_the_terminal() {
         let padded = format!("ls{}\r\u{202e}; rm -rf x\u{200b}\x1b[2K", " ".repeat(5_000));
-        let text = put(&question(&padded, None), None);
+        let text = painted(&question(&padded, None), None, Paint { on: false });
         assert!(text.contains(&" ".repeat(5_000)), "padding is shown in full");
         assert!(text.contains("\\r\\u{202e}; rm -rf x\\u{200b}\\u{1b}[2K"), "{text}");
         assert!(text.contains("outside ASCII"));
         assert!(!text.contains('\r') && !text.contains('\x1b') && !text.contains('\u{202e}'));
+    }
+
+    #[test]
+    fn a_change_is_shown_with_the_line_numbers_of_the_file() {
+        let mut question = question("a.rs\n@@ -9,2 +9,2 @@\n x\n-old\n+new\u{202e}\n", None);
+        question.asked.tool = "Edit".into();
+        let text = painted(&question, None, Paint { on: false });
+        assert!(text.contains("│ a.rs\n  │  9  x\n  │ 10 -old\n  │ 10 +new\\u{202e}\n"), "{text}");
+        question.asked.tool = "Bash".into();
+        let plain = painted(&question, None, Paint { on: false });
+        assert!(plain.contains("│ @@ -9,2 +9,2 @@"), "a command is shown as it is");
     }
 
     #[test]

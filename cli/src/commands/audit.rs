@@ -5,6 +5,7 @@ use super::{Common, folder};
 use crate::args::{AuditFilters, AuditVerb};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::table::{Column, Table};
 use crate::{print, view};
 use posse::audit::{AuditEntry, AuditExport, AuditKind, verify_export};
 use posse::{RunRow, Runtime};
@@ -20,11 +21,7 @@ pub async fn run(common: Common, verb: AuditVerb) -> Result<Code, Failure> {
     }
     // What was decided is told in any folder, whatever its settings are.
     let config = common.user_config()?;
-    let has_database = match verb {
-        AuditVerb::Verify { .. } => common.has_database_to_check()?,
-        _ => common.has_database()?,
-    };
-    let runtime = match has_database {
+    let runtime = match common.has_database()? {
         true => Some(common.runtime(&config, common.agents(&folder(None)?, &[])?).await?),
         // Whoever only looks makes no database.
         false => None,
@@ -109,27 +106,40 @@ async fn list(
         print::json_pretty(&found)?;
         return conclude(unreadable);
     }
-    for entry in &found {
-        print::line(line(entry))?;
-    }
+    Table { columns: COLUMNS, rows: found.iter().map(line).collect() }.print(common)?;
     if found.is_empty() && !common.global.quiet {
-        print::note("nothing was decided yet that fits");
+        print::note("no such entries");
     }
     conclude(unreadable)
 }
 
+const COLUMNS: [Column; 7] = [
+    Column::text("TIME"),
+    Column::text("RUN"),
+    Column::figures("EVENT").leaves(1),
+    Column::text("WHAT"),
+    Column::text("AGENT").cut(16, 8).leaves(2),
+    Column::text("TOOL"),
+    Column::text("DETAILS").cut(20, 8).leaves(3),
+];
+
 /// An entry, in one line for people.
-fn line(entry: &AuditEntry) -> String {
+fn line(entry: &AuditEntry) -> [String; 7] {
     let AuditEntry { at, kind, run, record, agent, tool, by, detail, .. } = entry;
-    let run = run.map_or_else(|| "trust".to_owned(), |run| run.short());
-    let agent = agent.as_ref().map_or("", |agent| agent.as_str());
-    let by = if by.is_empty() { String::new() } else { format!(" by {by}") };
-    let what = match detail {
-        serde_json::Value::Null => String::new(),
-        detail => format!(" {detail}"),
+    let by = if by.is_empty() { String::new() } else { format!("by {}", view::decider(by)) };
+    let details = match detail {
+        serde_json::Value::Null => by,
+        detail => format!("{by} {detail}"),
     };
-    let head = format!("{}  {run} {record:<5} {:10}", view::timestamp(*at), kind.as_str());
-    format!("{head}  {}", clean_line(&format!("{agent} {tool}{by}{what}"), 600))
+    [
+        view::timestamp(*at),
+        run.map_or_else(|| "trust".to_owned(), |run| run.short()),
+        record.to_string(),
+        kind.as_str().to_owned(),
+        clean_line(agent.as_ref().map_or("", |agent| agent.as_str()), 64),
+        clean_line(tool, 64),
+        clean_line(&details, 600),
+    ]
 }
 
 async fn export(

@@ -106,7 +106,7 @@ fn tell(
 fn lines(stored: &Stored, taker: &Taker) -> Vec<String> {
     let (short, model) = (stored.run.short(), &stored.model);
     let follow = format!(
-        "  `posse runs watch {short}` follows it, `posse runs show {short}` tells how it stands"
+        "  `posse runs watch {short}` follows it, `posse runs show {short}` shows its status"
     );
     if stored.found {
         let word = &stored.word;
@@ -115,26 +115,20 @@ fn lines(stored: &Stored, taker: &Taker) -> Vec<String> {
     match taker {
         Taker::Daemon(daemon) => vec![
             format!(
-                "run {short} ({model}) is left to the daemon (pid {}), which goes on when this terminal closes",
+                "run {short} ({model}) is queued at the daemon (pid {}), which keeps working when this terminal closes",
                 daemon.pid()
             ),
             follow,
         ],
         Taker::Silent(why) => vec![
-            format!(
-                "run {short} ({model}) is stored; the daemon that is to execute it does not answer now: {why}"
-            ),
-            "  `posse daemon status` says more".to_owned(),
+            format!("run {short} ({model}) is queued, but the daemon does not answer: {why}"),
+            "  `posse daemon status` shows more".to_owned(),
         ],
         Taker::Nobody => vec![
             format!(
-                "run {short} ({model}) is stored and queued, and nobody executes it: no daemon runs on this database"
+                "run {short} ({model}) is queued, but no daemon is running. Start one: `posse daemon start`"
             ),
-            "  closing this terminal changes nothing about that, and nothing is lost".to_owned(),
-            "  `posse daemon start` executes it in the background".to_owned(),
-            format!(
-                "  `posse runs resume {short}` executes it in a terminal, as long as that stays open"
-            ),
+            format!("  or run it in this terminal: `posse runs resume {short}`"),
         ],
     }
 }

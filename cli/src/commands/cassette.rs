@@ -121,8 +121,10 @@ fn again(path: &dyn std::fmt::Display) -> String {
 
 fn unusable(error: CassetteError, path: &Path) -> Failure {
     let hint = match error {
-        CassetteError::Taken { .. } => "name another file, or remove this one".to_owned(),
-        CassetteError::Unusable { .. } => "check the path and who may use it".to_owned(),
+        CassetteError::Taken { .. } | CassetteError::NotOne { .. } => {
+            "name another file; `--record FILE` writes a new recording".to_owned()
+        }
+        CassetteError::Unusable { .. } => "check the path and its permissions".to_owned(),
         _ => again(&path.display()),
     };
     Failure::usage(error.to_string()).hint(hint)

@@ -1,7 +1,10 @@
 //! `posse chat`: a session, line by line.
 
 mod commands;
+mod completion;
 mod lines;
+mod picker;
+mod recap;
 mod words;
 
 use super::cassette::Deck;
@@ -10,7 +13,7 @@ use super::rest::busy_below;
 use super::run::wait_for_below;
 use super::{Common, folder, reason, spec};
 use crate::args::ChatOptions;
-use crate::clean::clean_line;
+use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::signals::Signal;
@@ -18,11 +21,11 @@ use crate::terminal::Restore;
 use commands::Chat;
 use lines::{Line, Lines};
 use posse::config::Config;
-use posse::protocol::CancelScope;
-use posse::store::{Filter, Kin};
+use posse::protocol::{Asks, CancelScope};
 use posse::{Extent, RunRow, Runtime};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use words::{Command, Meaning};
 
 pub async fn run(mut common: Common, options: ChatOptions) -> Result<Code, Failure> {
@@ -41,16 +44,27 @@ pub async fn run(mut common: Common, options: ChatOptions) -> Result<Code, Failu
         let agent = options.agent.agent.as_deref();
         viewer.warn_of_agents(&runtime, agent.unwrap_or(config.agent.value.as_str()));
         deck.announce(&mut viewer.screen);
-        let mut session = open(&runtime, &options, &config, &folder, &mut viewer).await?;
-        let lines = Lines::open(history(&common));
-        let chat = Chat { common: &common, runtime: &runtime, session: session.run.id() };
-        let code = converse(&chat, &mut session, lines, &mut viewer, &deck).await?;
-        let row = runtime.find(&session.run.id().to_string()).await?;
-        if !row.title.is_empty() {
-            let again = format!("`posse chat --resume {}` goes on with this", row.id.short());
-            viewer.screen.remark(&again);
+        let mut lines = None;
+        let mut target = asked_for(&common, &runtime, &options, &folder, &mut viewer).await?;
+        loop {
+            let mut session = match target {
+                Target::New => begin(&runtime, &options, &config, &folder, &mut viewer).await?,
+                Target::Session(row) => resume(&runtime, *row, &mut viewer).await?,
+            };
+            let chat = Chat { common: &common, runtime: &runtime, session: session.run.id() };
+            let lines = lines.get_or_insert_with(|| Lines::open(history(&common), folder.clone()));
+            let next = converse(&chat, &mut session, lines, &mut viewer, &deck, &folder).await?;
+            let row = runtime.find(&session.run.id().to_string()).await?;
+            if !row.title.is_empty() {
+                let again = format!("To continue: `posse chat --resume {}`", row.id.short());
+                viewer.screen.remark(&again);
+            }
+            target = match next {
+                Next::Leave(code) => return Ok(code),
+                Next::Go(target) => target,
+            };
+            viewer.turn_to_another(&common);
         }
-        Ok(code)
     }
     .await;
     viewer.close(&runtime).await;
@@ -65,26 +79,66 @@ fn history(common: &Common) -> Option<PathBuf> {
     Some(folder.join("history"))
 }
 
-async fn open(
+/// Which session is talked to.
+enum Target {
+    New,
+    Session(Box<RunRow>),
+}
+
+/// What comes after a session.
+enum Next {
+    Leave(Code),
+    Go(Target),
+}
+
+/// The session that `options` ask for. A person chooses among several.
+async fn asked_for(
+    common: &Common,
+    runtime: &Runtime,
+    options: &ChatOptions,
+    folder: &Path,
+    viewer: &mut Viewer,
+) -> Result<Target, Failure> {
+    let row = match &options.resume {
+        None if !options.continues => return Ok(Target::New),
+        Some(Some(id)) => runtime.find(id).await?,
+        None | Some(None) => {
+            let mut rows = picker::sessions(runtime, folder).await?;
+            let place = match rows.len() {
+                0 => return Err(picker::none(folder)),
+                2.. if !options.continues && viewer.screen.is_live() && lines::is_interactive() => {
+                    let picked = picker::pick(common, &rows, &mut viewer.signals).await;
+                    picked.ok_or_else(|| Failure {
+                        code: Code::Interrupted,
+                        message: "no chat was chosen".to_owned(),
+                        hint: None,
+                    })?
+                }
+                _ => 0,
+            };
+            rows.swap_remove(place)
+        }
+    };
+    Ok(Target::Session(Box::new(row)))
+}
+
+async fn begin(
     runtime: &Runtime,
     options: &ChatOptions,
     config: &Config,
     folder: &Path,
     viewer: &mut Viewer,
 ) -> Result<Followee, Failure> {
-    let Some(wanted) = &options.resume else {
-        let mut spec = spec(&options.agent, config, folder, None)?;
-        spec.session = true;
-        let selection = runtime.select(&spec).await?;
-        let why = reason(&selection, &spec, config);
-        viewer.screen.because(&selection.model, why);
-        let run = runtime.start(spec).await?;
-        return Ok(Followee::new(run));
-    };
-    let row = match wanted {
-        Some(id) => runtime.find(id).await?,
-        None => latest(runtime, folder).await?,
-    };
+    let mut spec = spec(&options.agent, config, folder, None)?;
+    spec.session = true;
+    let selection = runtime.select(&spec).await?;
+    viewer.warn_of_models(&selection);
+    let why = reason(&selection, &spec, config);
+    viewer.screen.because(&selection.model, why);
+    Ok(Followee::new(runtime.start(spec).await?))
+}
+
+async fn resume(runtime: &Runtime, row: RunRow, viewer: &mut Viewer) -> Result<Followee, Failure> {
     let short = row.id.short();
     if !row.session {
         return Err(Failure::usage(format!("run {short} is not a chat"))
@@ -92,7 +146,10 @@ async fn open(
     }
     runtime.check_model(&row.model)?;
     let title = clean_line(&row.title, 100);
-    viewer.screen.remark(&format!("going on with {short}: {title}"));
+    viewer.screen.remark(&format!("continuing {short}: {title}"));
+    if viewer.form == Form::Screen && lines::is_interactive() {
+        recap::show(runtime, &row, viewer).await?;
+    }
     // Whoever comes back to talk does not mean to wait.
     if row.paused && row.outcome.is_none() {
         runtime.unpause(row.id, "the user", Extent::Subtree).await?;
@@ -101,42 +158,45 @@ async fn open(
     Ok(Followee::again(runtime.resume(row.id), recalled))
 }
 
-/// The newest session in this folder.
-async fn latest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
-    let workspace = Some(folder.display().to_string());
-    let filter = Filter { workspace, kin: Kin::Roots, limit: 10_000, ..Filter::default() };
-    let rows = runtime.list(&filter).await?;
-    let said = |row: &RunRow| row.session && !row.title.is_empty() && row.damaged.is_none();
-    rows.into_iter().find(said).ok_or_else(|| {
-        Failure::usage(format!("there is no chat in {} yet", folder.display()))
-            .hint("`posse chat` begins one; `posse runs list` shows those elsewhere")
-    })
-}
-
 async fn converse(
     chat: &Chat<'_>,
     session: &mut Followee,
-    mut lines: Lines,
+    lines: &mut Lines,
     viewer: &mut Viewer,
     deck: &Deck,
-) -> Result<Code, Failure> {
+    folder: &Path,
+) -> Result<Next, Failure> {
     let runtime = chat.runtime;
     // A new session says what it is; a resumed one may be in the middle of a turn.
     let Turn::Over(mut code) = turn(runtime, session, viewer).await? else {
-        return Ok(Code::Interrupted);
+        return Ok(Next::Leave(Code::Interrupted));
     };
     // Something has come that was not shown yet.
     let mut waiting = false;
+    // What is to change with the next message.
+    let mut asks = Asks::default();
     loop {
-        let next = tokio::select! {
-            next = lines.next(&mut viewer.signals) => next?,
-            told = session.told() => {
-                told?;
-                if lines::is_interactive() {
-                    lines.say("◇ a task in the background has ended; Enter shows what comes of it");
-                    waiting = true;
+        let next = match viewer.typing.next() {
+            Some(text) => {
+                lines.remember(&text);
+                viewer.screen.note(&format!("› {}", clean(&text).replace('\n', "\n  ")));
+                Line::Text(text)
+            }
+            None => {
+                lines.begin_with(viewer.typing.unfinished());
+                tokio::select! {
+                    next = lines.next(&mut viewer.signals) => next?,
+                    told = session.told() => {
+                        told?;
+                        if lines::is_interactive() {
+                            lines.say(
+                                "◇ a task in the background has ended; Enter shows what comes of it",
+                            );
+                            waiting = true;
+                        }
+                        continue;
+                    }
                 }
-                continue;
             }
         };
         let line = match next {
@@ -145,43 +205,88 @@ async fn converse(
                 print::note("(Ctrl-D or /quit leaves)");
                 continue;
             }
-            Line::End => return leave(chat, session, viewer, code).await,
+            Line::End => return leave(chat, session, viewer, code).await.map(Next::Leave),
             Line::Unreadable(reason) => {
                 return Err(Failure::usage(format!("cannot read the input: {reason}")));
             }
-            Line::Killed => return Ok(Code::Interrupted),
+            Line::Killed => return Ok(Next::Leave(Code::Interrupted)),
         };
         let text = match Meaning::of(&line) {
             Meaning::Nothing if std::mem::take(&mut waiting) => {
                 match turn(runtime, session, viewer).await? {
                     Turn::Over(_) => continue,
-                    Turn::Leave => return Ok(Code::Interrupted),
+                    Turn::Leave => return Ok(Next::Leave(Code::Interrupted)),
                 }
             }
             Meaning::Nothing => continue,
             Meaning::Say(text) => text,
-            Meaning::Command(Command::Quit) => return leave(chat, session, viewer, code).await,
+            Meaning::Command(Command::Quit) => {
+                return leave(chat, session, viewer, code).await.map(Next::Leave);
+            }
+            Meaning::Command(Command::Clear) => return Ok(Next::Go(Target::New)),
+            Meaning::Command(Command::Switch) => match switch(chat, folder, viewer).await {
+                Ok(Some(target)) => return Ok(Next::Go(target)),
+                Ok(None) => continue,
+                Err(failure) => {
+                    print::failure(&failure, print::Tell::Words);
+                    continue;
+                }
+            },
+            Meaning::Command(Command::Compact) => {
+                asks.compact = true;
+                chat.tell("the conversation is summarised before your next message is answered");
+                continue;
+            }
+            Meaning::Command(Command::Model { name: Some(name) }) => {
+                match runtime.check_model(name) {
+                    Ok(()) => {
+                        asks.model = Some(name.to_owned());
+                        chat.tell(&format!("{} answers your next message", clean_line(name, 100)));
+                    }
+                    Err(error) => print::failure(&error.into(), print::Tell::Words),
+                }
+                continue;
+            }
             Meaning::Command(command) => match chat.obey(command, viewer).await? {
                 Turn::Over(_) => continue,
-                Turn::Leave => return Ok(Code::Interrupted),
+                Turn::Leave => return Ok(Next::Leave(Code::Interrupted)),
             },
             Meaning::Unknown(word) => {
                 print::note(commands::unknown(word));
                 continue;
             }
             Meaning::Misused(usage) => {
-                print::note(format!("it is used like this: {usage}"));
+                print::note(format!("usage: {usage}"));
                 continue;
             }
         };
         waiting = false;
-        runtime.send(chat.session, text).await?;
+        runtime.send_with(chat.session, text, std::mem::take(&mut asks)).await?;
         code = match turn(runtime, session, viewer).await? {
             Turn::Over(code) => code,
-            Turn::Leave => return Ok(Code::Interrupted),
+            Turn::Leave => return Ok(Next::Leave(Code::Interrupted)),
         };
         deck.check()?;
     }
+}
+
+/// Lets the person choose another chat of this folder; nothing if none is wanted.
+async fn switch(
+    chat: &Chat<'_>,
+    folder: &Path,
+    viewer: &mut Viewer,
+) -> Result<Option<Target>, Failure> {
+    if !lines::is_interactive() || !viewer.screen.is_live() {
+        return Err(Failure::usage("there is no terminal to choose a chat on")
+            .hint("usage: /resume RUN [TEXT]"));
+    }
+    let mut rows = picker::sessions(chat.runtime, folder).await?;
+    rows.retain(|row| row.id != chat.session);
+    if rows.is_empty() {
+        return Err(Failure::usage("there is no other chat in this folder"));
+    }
+    let picked = picker::pick(chat.common, &rows, &mut viewer.signals).await;
+    Ok(picked.map(|place| Target::Session(Box::new(rows.swap_remove(place)))))
 }
 
 /// The input has ended. A pipe waits for what is at work in the background: nobody could ask for it
@@ -205,7 +310,12 @@ async fn leave(
         }
         tokio::select! {
             told = session.told() => told?,
-            _ = viewer.signals.next() => return Ok(Code::Interrupted),
+            signal = viewer.signal() => {
+                if signal == Signal::Interrupt {
+                    viewer.interrupt(chat.runtime).await?;
+                }
+                return Ok(Code::Interrupted);
+            }
         }
         code = match turn(chat.runtime, session, viewer).await? {
             Turn::Over(code) => code,
@@ -238,8 +348,32 @@ enum Turn {
     Leave,
 }
 
-/// Shows a turn until the session waits again. Ctrl-C interrupts the turn, other signals leave.
+/// A turn that takes longer ends with a bell: the person may be looking at something else.
+const LONG_TURN: Duration = Duration::from_secs(10);
+
+/// Shows a turn until the session waits again. What is typed meanwhile is kept for the next one.
 async fn turn(
+    runtime: &Runtime,
+    session: &mut Followee,
+    viewer: &mut Viewer,
+) -> Result<Turn, Failure> {
+    let began = Instant::now();
+    let is_watched =
+        viewer.form == Form::Screen && lines::is_interactive() && viewer.screen.is_live();
+    if is_watched {
+        viewer.typing.listen();
+    }
+    let over = turn_to_its_end(runtime, session, viewer).await;
+    viewer.typing.stop();
+    viewer.screen.show_typed(Vec::new());
+    if is_watched && began.elapsed() >= LONG_TURN {
+        print::note_piece("\x07");
+    }
+    over
+}
+
+/// Ctrl-C interrupts the turn, other signals leave.
+async fn turn_to_its_end(
     runtime: &Runtime,
     session: &mut Followee,
     viewer: &mut Viewer,
@@ -260,11 +394,18 @@ async fn turn(
             }
             Followed::Signal(Signal::Interrupt) => {
                 interrupted = true;
+                viewer.typing.take_all_back();
                 let id = session.run.id();
                 tokio::select! {
                     // Nothing to interrupt any more is fine.
                     _ = runtime.cancel(id, "the user", CancelScope::Turn) => {}
-                    _ = viewer.signals.next() => return Ok(Turn::Leave),
+                    signal = viewer.signal() => {
+                        // The turn may not have been told to end: it is not to go on by itself.
+                        if signal == Signal::Interrupt {
+                            viewer.interrupt(runtime).await?;
+                        }
+                        return Ok(Turn::Leave);
+                    }
                 }
             }
             Followed::Signal(_) => return Ok(Turn::Leave),

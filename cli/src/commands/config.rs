@@ -1,16 +1,63 @@
-//! `posse config`: the settings in force and where each came from.
+//! `posse config`: the settings in force and where each came from, and the files that are read.
 
 use super::{Common, folder};
+use crate::args::{ConfigOptions, ConfigVerb};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
+use crate::table::{Column, Table};
 use posse::config::{AutoResume, Setting};
 use posse::model::catalog::Source;
 use posse::protocol::Limit;
 use posse::store::Durability;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
-pub async fn run(common: &Common) -> Result<Code, Failure> {
+pub async fn run(common: &Common, options: &ConfigOptions) -> Result<Code, Failure> {
+    match options.verb {
+        Some(ConfigVerb::Path) => paths(common),
+        None => show(common).await,
+    }
+}
+
+/// Lists the files and folders that are read for work in the current folder.
+fn paths(common: &Common) -> Result<Code, Failure> {
+    let folder = folder(None)?;
+    let sources = common.sources(&folder);
+    let agents = common.agent_sources(&folder, &[]);
+    let config = common.environment.config_folder.as_ref();
+    let home = common.environment.home_folder.as_ref();
+    let skills = [config.map(|it| it.join("skills")), home.map(|it| it.join(".claude/skills"))];
+    let own = |what: &'static str, paths: Vec<PathBuf>| paths.into_iter().map(move |it| (what, it));
+    let mut found: Vec<(&str, PathBuf)> = Vec::new();
+    found.extend(own("your settings", sources.user.into_iter().collect()));
+    found.extend(own("project settings", sources.project.into_iter().collect()));
+    found.extend(own("your agents", agents.user_folders));
+    let below = |path: &str| folder.join(path);
+    found.extend(own("project agents", vec![below(".posse/agents"), below(".claude/agents")]));
+    found.extend(own("your skills", skills.into_iter().flatten().collect()));
+    found.extend(own("project skills", vec![below(".posse/skills"), below(".claude/skills")]));
+    found.extend(own("plugins", agents.plugin_folders));
+    found.extend(own("database", vec![common.database()?]));
+    if common.global.json {
+        let view = |(what, path): &(&str, PathBuf)| json!({"what": what, "path": path, "exists": path.exists()});
+        print::json_pretty(&found.iter().map(view).collect::<Vec<_>>())?;
+        return Ok(Code::Done);
+    }
+    if common.global.quiet {
+        found.iter().try_for_each(|(_, path)| print::line(path.display()))?;
+        return Ok(Code::Done);
+    }
+    let row = |(what, path): (&str, PathBuf)| {
+        let state = if path.exists() { "" } else { "does not exist" };
+        [what.to_owned(), state.to_owned(), clean_line(&path.display().to_string(), 400)]
+    };
+    let columns = [Column::text("WHAT"), Column::text("STATE").leaves(1), Column::text("PATH")];
+    Table { columns, rows: found.into_iter().map(row).collect() }.print(common)?;
+    Ok(Code::Done)
+}
+
+async fn show(common: &Common) -> Result<Code, Failure> {
     let folder = folder(None)?;
     let config = common.config(&folder)?;
     let sources = common.sources(&folder);
@@ -129,6 +176,7 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
     let command = &config.command;
     row("command.memory", size(command.memory_bytes.value), &command.memory_bytes.origin);
     row("command.processes", json!(command.processes.value), &command.processes.origin);
+    row("command.at_once", json!(command.at_once.value), &command.at_once.origin);
     row("command.written", size(command.written_bytes.value), &command.written_bytes.origin);
     let budget = &config.budget;
     row("budget.turns", json!(budget.turns.value), &budget.turns.origin);
@@ -218,7 +266,7 @@ pub async fn run(common: &Common) -> Result<Code, Failure> {
         if let Some(path) = path
             && !common.global.quiet
         {
-            let state = if path.exists() { "read" } else { "not there" };
+            let state = if path.exists() { "read" } else { "does not exist" };
             print::note(format!("{name}: {} ({state})", path.display()));
         }
     }

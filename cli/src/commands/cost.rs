@@ -6,7 +6,7 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::screen::line::label;
-use crate::terminal;
+use crate::table::{Column, Table};
 use crate::view;
 use posse::protocol::Usage;
 use posse::store::{By, Filter, Spending, SpendingQuery};
@@ -93,17 +93,22 @@ impl Costs {
             print::note("nothing was spent");
             return Ok(());
         }
-        let keys: Vec<String> = sums.iter().map(|sum| key(sum, by)).collect();
-        let widest = keys.iter().map(|key| terminal::columns(key)).max().unwrap_or(0);
-        let width = widest.max(by.word().len()).max(TOTAL.len());
-        let columns = terminal::table_width().unwrap_or(usize::MAX);
-        let line = |line: String| print::line(terminal::fitted(line.trim_end(), columns));
-        line(cells(width, by.word(), ["runs", "calls", "in", "cached", "out", "cost"], ""))?;
-        for (index, (sum, key)) in sums.iter().zip(&keys).enumerate() {
-            let name = names.get(index).map_or("", String::as_str);
-            line(figures(width, key, sum, name))?;
-        }
-        line(figures(width, TOTAL, total, ""))?;
+        let named = |(index, sum): (usize, &Spending)| {
+            figures(key(sum, by), sum, names.get(index).cloned().unwrap_or_default())
+        };
+        let mut rows: Vec<[String; 8]> = sums.iter().enumerate().map(named).collect();
+        rows.push(figures(TOTAL.to_owned(), total, String::new()));
+        let columns = [
+            Column::text(by.heading()).cut(24, 10),
+            Column::figures("RUNS").leaves(2),
+            Column::figures("CALLS").leaves(3),
+            Column::figures("IN").leaves(4),
+            Column::figures("CACHED").leaves(1),
+            Column::figures("OUT").leaves(5),
+            Column::figures("COST"),
+            Column::text("TASK").cut(20, 8),
+        ];
+        Table { columns, rows }.print(common)?;
         if common.global.quiet {
             return Ok(());
         }
@@ -136,28 +141,32 @@ fn key(sum: &Spending, by: CostBy) -> String {
     }
 }
 
-fn figures(width: usize, key: &str, sum: &Spending, name: &str) -> String {
+fn figures(key: String, sum: &Spending, name: String) -> [String; 8] {
     let usage = &sum.usage;
-    let cells_of = [
+    [
+        key,
         sum.runs.to_string(),
         sum.calls.to_string(),
         view::tokens(usage.all_input_tokens()),
         view::tokens(usage.cache_read_tokens),
         view::tokens(usage.output_tokens),
         usage.cost.to_string(),
-    ];
-    cells(width, key, cells_of.each_ref().map(String::as_str), name)
-}
-
-fn cells(width: usize, key: &str, cells: [&str; 6], name: &str) -> String {
-    let [runs, calls, sent, cached, received, cost] = cells;
-    let key = format!("{key}{}", " ".repeat(width.saturating_sub(terminal::columns(key))));
-    format!(
-        "{key}  {runs:>6}  {calls:>6}  {sent:>7}  {cached:>7}  {received:>7}  {cost:>9}  {name}"
-    )
+        name,
+    ]
 }
 
 impl CostBy {
+    fn heading(self) -> &'static str {
+        match self {
+            CostBy::Run => "RUN",
+            CostBy::Tree => "TREE",
+            CostBy::Agent => "AGENT",
+            CostBy::Model => "MODEL",
+            CostBy::Label => "LABEL",
+            CostBy::Day => "DAY",
+        }
+    }
+
     fn word(self) -> &'static str {
         match self {
             CostBy::Run => "run",

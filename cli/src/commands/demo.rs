@@ -1,11 +1,12 @@
 //! `posse demo`: a scripted agent at work on the user's folder, on the fake model.
 
 use super::follow::{Followee, Form, Viewer};
-use super::run::{follow_to_end, unfinished};
+use super::run::follow_to_end;
 use super::{Common, folder};
 use crate::args::DemoOptions;
 use crate::exit::{Code, Failure};
-use posse::RunSpec;
+use posse::store::Filter;
+use posse::{Extent, RunSpec, Status};
 use posse_testkit::{FakeModel, Script};
 
 /// The model's name on the wire; the script answers to any.
@@ -29,7 +30,13 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
     let mut viewer = Viewer::new(&common, form)?;
     let runtime = common.runtime(&config, posse::AgentCatalog::built_in().into()).await?;
     let result = async {
-        let mut followee = match unfinished(&runtime, &folder).await?.first() {
+        let earlier = Filter {
+            workspace: Some(folder.display().to_string()),
+            status: vec![Status::Interrupted, Status::Crashed, Status::Queued],
+            limit: 1,
+            ..Filter::default()
+        };
+        let mut followee = match runtime.list(&earlier).await?.first() {
             Some(row) => {
                 let run = row.id;
                 viewer.screen.remark(&format!(
@@ -39,6 +46,9 @@ pub async fn run(mut common: Common, options: DemoOptions) -> Result<Code, Failu
                     run.short()
                 ));
                 let recalled = viewer.recall(&runtime, row).await?;
+                if row.paused {
+                    runtime.unpause(run, "the user", Extent::Subtree).await?;
+                }
                 Followee::again(runtime.resume(run), recalled)
             }
             None => {

@@ -24,7 +24,7 @@ pub async fn run(common: Common, options: FakeModelOptions) -> Result<Code, Fail
     let mut signals = Signals::listen()?;
     let fake = FakeModel::start_on(script, options.listen)
         .await
-        .map_err(|error| Failure::usage(format!("cannot listen on {}: {error}", options.listen)))?;
+        .map_err(|error| Failure::usage(error.to_string()))?;
     if common.global.json {
         print::json(&serde_json::json!({"url": fake.url()}))?;
     } else {

@@ -2,8 +2,9 @@
 
 use super::Common;
 use super::asking::{Asker, Replied};
-use super::rest::{is_open, settled};
+use super::rest::{at_rest, is_open, settled};
 use super::runs::PAGE;
+use super::typing::{Typing, Wish};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::Family;
@@ -13,10 +14,13 @@ use crate::signals::{Signal, Signals};
 use posse::agents::{Level, Problem};
 use posse::config::Config;
 use posse::protocol::{Delta, Event, Outcome, Record, Sender, Seq};
-use posse::{AgentName, Events, RunHandle, RunId, RunRow, Runtime, TreeEvents, Update};
+use posse::{AgentName, Events, RunHandle, RunId, RunRow, Runtime, Selection, TreeEvents, Update};
 use serde::Serialize;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
+
+/// How long storing that runs were interrupted may take.
+const STORING: Duration = Duration::from_secs(5);
 
 /// How a run is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -137,15 +141,20 @@ pub struct Viewer {
     pub signals: Signals,
     /// Asks the person who watches, if there is one.
     asker: Option<Asker>,
+    /// What that person types meanwhile; heard in a chat only.
+    pub typing: Typing,
 }
 
 impl Viewer {
     pub fn new(common: &Common, form: Form) -> Result<Self, Failure> {
-        let quiet = common.global.quiet || form != Form::Screen;
-        let volume = if quiet { Volume::Quiet } else { Volume::Usual };
+        let volume = match (form, common.global.quiet) {
+            (Form::Json | Form::StreamJson, _) => Volume::Silent,
+            (Form::Screen, true) => Volume::Quiet,
+            (Form::Screen, false) => Volume::Usual,
+        };
         let screen = Screen::new(volume, &common.environment);
         let asker = Asker::at_terminal(common).filter(|_| form == Form::Screen);
-        Ok(Viewer { form, screen, signals: Signals::listen()?, asker })
+        Ok(Viewer { form, screen, signals: Signals::listen()?, asker, typing: Typing::default() })
     }
 
     /// Turns to another run for a while. Returns the screen of the present one.
@@ -172,6 +181,13 @@ impl Viewer {
             }
         };
         self.screen.remark(&clean_line(&remark, 400));
+    }
+
+    /// Says which of the models that were named are left out.
+    pub fn warn_of_models(&mut self, selection: &Selection) {
+        for why in &selection.skipped {
+            self.screen.remark(&clean_line(&format!("◇ left out: {why}"), 400));
+        }
     }
 
     /// Says what has no effect because nobody trusts the folder that brings it along.
@@ -267,12 +283,28 @@ impl Viewer {
                 }
                 match until {
                     Until::Rest => return Ok(Followed::Rests(Box::new(row))),
-                    Until::End => self.end_turn()?,
+                    Until::End => {
+                        self.end_turn()?;
+                        self.screen.remark(&at_rest(&row));
+                    }
                 }
             }
             let update = tokio::select! {
                 biased;
-                signal = self.signals.next() => return Ok(Followed::Signal(signal)),
+                signal = self.signals.next() => {
+                    if signal == Signal::Interrupt {
+                        self.screen.leave_line();
+                    }
+                    return Ok(Followed::Signal(signal));
+                }
+                key = self.typing.key() => {
+                    if self.typing.take(key) == Wish::Stop {
+                        return Ok(Followed::Signal(Signal::Interrupt));
+                    }
+                    let lines = self.typing.lines(self.screen.paint());
+                    self.screen.show_typed(lines);
+                    continue;
+                }
                 update = followee.next() => update,
                 row = &mut rest, if looking => {
                     (looking, rested) = (false, row?);
@@ -315,8 +347,17 @@ impl Viewer {
     /// instead of an answer.
     async fn ask(&mut self, runtime: &Runtime, run: RunId) -> Result<Option<Signal>, Failure> {
         let Some(asker) = &self.asker else { return Ok(None) };
+        // The question reads the terminal itself; what was typed before does not answer it.
+        let is_typing = self.typing.is_listening();
+        self.typing.stop();
+        self.screen.show_typed(Vec::new());
         self.screen.pause();
-        match asker.ask(runtime, run, &mut self.signals).await? {
+        let replied = asker.ask(runtime, run, &mut self.signals).await;
+        if is_typing {
+            self.typing.listen();
+            self.screen.show_typed(self.typing.lines(self.screen.paint()));
+        }
+        match replied? {
             Replied::Answered => Ok(None),
             Replied::Signal(signal) => Ok(Some(signal)),
             Replied::Gone => {
@@ -421,17 +462,64 @@ impl Viewer {
         Ok(Code::of(outcome))
     }
 
-    /// Ends orderly after a signal: nothing is lost. A second signal ends at once.
-    pub async fn shut_down(&mut self, runtime: &Runtime, signal: Signal) {
+    /// The next signal.
+    pub async fn signal(&mut self) -> Signal {
+        let signal = self.signals.next().await;
+        if signal == Signal::Interrupt {
+            self.screen.leave_line();
+        }
+        signal
+    }
+
+    /// Ends orderly after a signal; a second signal ends at once. Nothing is lost. What Ctrl-C
+    /// stops stays interrupted until somebody resumes it; what another signal stops goes on like
+    /// after a crash. Returns what to say of `run`.
+    pub async fn shut_down(
+        &mut self,
+        runtime: &Runtime,
+        run: &RunHandle,
+        signal: Signal,
+    ) -> Failure {
         self.screen.note(&format!("{signal}: finishing the present step; once more stops at once"));
+        let short = run.id().short();
+        let failure = match signal {
+            Signal::Interrupt => self.interrupt(runtime).await.err().unwrap_or_else(|| {
+                let message = format!("interrupted by {signal}; run {short} is kept");
+                Failure { code: Code::Interrupted, message, hint: None }.hint(format!(
+                    "`posse runs resume {short}` goes on with it, `posse runs cancel {short}` ends it"
+                ))
+            }),
+            Signal::Terminate | Signal::Hangup => {
+                let message = format!("stopped by {signal}; run {short} is kept");
+                Failure { code: Code::Interrupted, message, hint: None }.hint(format!(
+                    "`posse runs resume {short}`, or the next `posse run` in its folder, goes on with it"
+                ))
+            }
+        };
         self.close(runtime).await;
+        failure
+    }
+
+    /// Stores that a person has interrupted what this process works on. Not before this is done
+    /// is another signal heard, so that it holds even if the process ends at once.
+    pub async fn interrupt(&mut self, runtime: &Runtime) -> Result<(), Failure> {
+        let stored = tokio::time::timeout(STORING, runtime.interrupt("the user")).await;
+        let why = match stored {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the database does not answer".to_owned(),
+        };
+        let message = format!("interrupted, but that could not be stored: {why}");
+        Err(Failure { code: Code::Interrupted, message, hint: None }.hint(
+            "the next `posse run` in this folder goes on with the run; `posse runs cancel` ends it",
+        ))
     }
 
     /// Ends orderly. A signal ends at once.
     pub async fn close(&mut self, runtime: &Runtime) {
         tokio::select! {
             () = runtime.shutdown() => {}
-            _ = self.signals.next() => {
+            _ = self.signal() => {
                 self.screen.pause();
                 print::note("stopped at once; `posse runs list --unfinished` shows what is kept");
                 std::process::exit(Code::Interrupted as i32)
@@ -473,14 +561,5 @@ pub async fn read(
             Some(last) if last.seq < row.last_seq => after = last.seq,
             _ => return Ok(()),
         }
-    }
-}
-
-/// What is told when a signal has ended the following of `run`.
-pub fn interrupted(run: &RunHandle, signal: Signal) -> Failure {
-    Failure {
-        code: Code::Interrupted,
-        message: format!("interrupted by {signal}; run {} is kept", run.id().short()),
-        hint: Some(format!("`posse runs resume {}` goes on with it", run.id().short())),
     }
 }

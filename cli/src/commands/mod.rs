@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod again;
 pub mod agents;
 mod asking;
 pub mod audit;
@@ -15,11 +16,13 @@ pub mod doctor;
 pub mod fake_model;
 mod follow;
 pub mod models;
+mod prompt;
 mod rest;
 pub mod run;
 pub mod runs;
 pub mod skills;
 pub mod trust;
+mod typing;
 pub mod webhooks;
 
 use crate::args::{AgentOptions, Global};
@@ -77,22 +80,18 @@ impl Common {
         Ok(folder.join("posse.db"))
     }
 
-    /// True when there is a database.
+    /// True when there is a database. For commands that make none.
     ///
     /// # Errors
-    /// When that cannot be told: then there may be runs that nobody sees.
+    /// When one was named and is not there, or that cannot be told: then there may be runs that
+    /// nobody sees.
     pub fn has_database(&self) -> Result<bool, Failure> {
         let path = self.database()?;
-        path.try_exists().map_err(|error| {
+        let has = path.try_exists().map_err(|error| {
             no_database(format!("the database {} cannot be reached: {error}", path.display()))
-        })
-    }
-
-    /// The same for whoever checks a database: one that was named has to be there.
-    pub fn has_database_to_check(&self) -> Result<bool, Failure> {
-        let has = self.has_database()?;
-        match &self.global.db {
-            Some(path) if !has => {
+        })?;
+        match self.global.db {
+            Some(_) if !has => {
                 Err(no_database(format!("the database {} does not exist", path.display())))
             }
             _ => Ok(has),
@@ -192,7 +191,9 @@ impl Common {
         let Environment { config_folder, data_folder, state_folder, .. } = &self.environment;
         let own = [config_folder, data_folder].into_iter().flatten();
         let own = own.chain(&self.environment.key_files).cloned();
-        let launcher = self.launcher.clone().with_limits(config.command.limits());
+        let command = &config.command;
+        let launcher = self.launcher.clone().with_limits(command.limits());
+        let launcher = launcher.with_commands_at_once(command.most_at_once());
         let mut launcher = launcher.with_environment(environment).hiding(own);
         if let Some(state) = state_folder {
             launcher = launcher.remembering(state.join("sandbox.json"));
@@ -273,9 +274,14 @@ pub fn folder(cwd: Option<&PathBuf>) -> Result<PathBuf, Failure> {
                 .hint("it may have been removed; go to another, or name one with --cwd")
         })?,
     };
-    folder
+    let shown = folder.display();
+    let real = folder
         .canonicalize()
-        .map_err(|error| Failure::usage(format!("cannot work in {}: {error}", folder.display())))
+        .map_err(|error| Failure::usage(format!("cannot work in {shown}: {error}")))?;
+    match real.is_dir() {
+        true => Ok(real),
+        false => Err(Failure::usage(format!("cannot work in {shown}: it is not a folder"))),
+    }
 }
 
 /// What `options` and the settings ask for.
@@ -312,6 +318,7 @@ pub fn spec(
         limits,
         budget,
         mode: options.mode,
+        instructions: options.instructions.clone(),
         reach: options.sandbox,
         network: options.network.clone(),
         permissions,

@@ -14,14 +14,15 @@ pub async fn settled(run: &RunHandle) -> Result<Option<RunRow>, posse::Error> {
         if is_done || row.paused {
             return Ok(Some(row));
         }
-        // One look at all of them, for they change together.
-        let tree = run.tree().await?;
-        let (own, below): (Vec<&RunRow>, Vec<&RunRow>) =
-            tree.iter().partition(|found| found.id == row.id);
-        if own.iter().any(|own| is_busy(own)) {
-            continue;
+        // It goes on when they have ended, which its events tell.
+        if run.has_unfinished_below().await? {
+            return Ok(None);
         }
-        return Ok((!below.iter().any(|below| is_open(below))).then_some(row));
+        // The last of them may have ended since the first look.
+        let row = run.row().await?;
+        if !is_busy(&row) {
+            return Ok(Some(row));
+        }
     }
 }
 
@@ -43,16 +44,10 @@ pub async fn rested(runtime: &Runtime, run: RunId) -> Result<RunRow, Failure> {
     }
 }
 
-/// True when somebody is at work on a run or could be, or on one below it.
-pub async fn has_work(runtime: &Runtime, run: RunId) -> Result<bool, Failure> {
-    Ok(runtime.handle(run).tree().await?.iter().any(is_busy))
-}
-
 /// Those below `run` that somebody is at work on, or could be.
 pub async fn busy_below(runtime: &Runtime, run: RunId) -> Result<Vec<RunId>, Failure> {
-    let tree = runtime.handle(run).tree().await?;
-    let below = tree.iter().filter(|row| row.id != run && is_busy(row));
-    Ok(below.map(|row| row.id).collect())
+    let below = runtime.handle(run).unfinished_below().await?;
+    Ok(below.iter().filter(|row| is_busy(row)).map(|row| row.id).collect())
 }
 
 /// The runs to go on with so that all of `rows` do, and whoever waits for them: each root once,
@@ -73,6 +68,24 @@ pub async fn heads(runtime: &Runtime, rows: &[RunRow]) -> Result<Vec<RunRow>, Fa
         heads.push(head);
     }
     Ok(heads)
+}
+
+/// Says that a run rests, why, and how it goes on.
+pub fn at_rest(row: &RunRow) -> String {
+    let short = row.id.short();
+    match row {
+        _ if row.interrupted => {
+            format!("run {short} is interrupted; `posse runs resume {short}` goes on")
+        }
+        _ if row.paused => format!("run {short} is paused; `posse runs resume {short}` goes on"),
+        _ if row.asks > 0 => {
+            format!("run {short} waits for an answer; `posse runs questions {short}` shows to what")
+        }
+        _ if row.session => {
+            format!("run {short} waits; `posse chat --resume {short}` goes on")
+        }
+        _ => format!("run {short} waits; `posse runs show {short}` says more"),
+    }
 }
 
 /// True when a run has not ended and can.

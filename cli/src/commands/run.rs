@@ -2,23 +2,22 @@
 
 use super::asking::{first_asked, waits_for_answer};
 use super::cassette::Deck;
-use super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
-use super::rest::{busy_below, has_work, heads, rested};
-use super::runs::resume::paused;
-use super::{Common, background, folder, reason, spec};
+use super::follow::{Followed, Followee, Form, Until, Viewer};
+use super::prompt::prompt;
+use super::rest::{at_rest, busy_below, heads, is_open, rested};
+use super::{Common, again, background, folder, reason, spec};
 use crate::args::RunOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::signals::Signal;
 use crate::view;
 use posse::config::{AutoResume, Config};
 use posse::store::{Filter, Unfinished};
-use posse::{Begun, RunId, RunRow, RunSpec, Runtime, Status};
+use posse::{Begun, Extent, RunId, RunRow, RunSpec, Runtime, Status};
 use serde_json::Value;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
-
-/// The largest prompt that is read.
-const MAX_PROMPT: u64 = 4 << 20;
+use std::time::Duration;
 
 /// What a command line asks for.
 pub struct Asked {
@@ -46,6 +45,9 @@ impl Asked {
 }
 
 pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failure> {
+    if let Some(earlier) = options.earlier() {
+        return again::run(&common, &options, &earlier).await;
+    }
     if options.background {
         return background::run(&common, &options).await;
     }
@@ -71,29 +73,28 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         viewer.warn_of_trust(&runtime, &config, &spec.agent);
         deck.announce(&mut viewer.screen);
         let selection = runtime.select(&spec).await?;
+        viewer.warn_of_models(&selection);
         let why = reason(&selection, &spec, &config);
         viewer.screen.because(&selection.model, why);
         // First of all the run itself: the look at others can wait, a person does not like to.
         let (begun, events) = runtime.start_and_watch(spec).await?;
-        let (mut others, left) = take_up(&runtime, &config, &folder, begun.run()).await?;
+        let others = take_up(&runtime, &config, &folder, begun.run(), &mut viewer).await?;
+        if let Begun::Found(run) = begun {
+            find_again(&runtime, run, &mut viewer).await?;
+        }
+        tell_interrupted(&common, &runtime, &folder, begun.run(), &mut viewer).await?;
         // A key may have found a run that nobody executes.
         let run = runtime.resume(begun.run());
-        if let Begun::Found(run) = begun {
-            let short = run.short();
-            let found =
-                format!("run {short} has this key already; it is followed, none is started");
-            viewer.screen.remark(&found);
-        }
-        announce(&mut viewer, &others, left);
         let mut followee = Followee::started(run.clone(), events);
-        let code = follow_to_end(&runtime, &mut followee, &mut viewer).await?;
+        let followed = follow_to_end(&runtime, &mut followee, &mut viewer).await;
+        if matches!(&followed, Err(failure) if failure.code == Code::Interrupted) {
+            return followed;
+        }
         if runtime.find(&run.id().to_string()).await?.outcome.is_some() {
             wait_for_below(&common, &runtime, run.id(), &mut viewer).await?;
         }
-        // Others may have been interrupted meanwhile.
-        others.extend(take_up(&runtime, &config, &folder, run.id()).await?.0);
-        wait_for_others(&runtime, others, &mut viewer).await?;
-        Ok(code)
+        leave_others(&common, &runtime, run.id(), &others, &mut viewer).await?;
+        followed
     }
     .await;
     viewer.close(&runtime).await;
@@ -111,52 +112,109 @@ pub async fn follow_to_end(
     match followed {
         Followed::Ended(outcome) => viewer.conclude(runtime, run, &outcome).await,
         Followed::Rests(row) if row.paused => {
-            viewer.screen.note(&paused(&row));
+            viewer.screen.note(&at_rest(&row));
             Ok(Code::Interrupted)
         }
         Followed::Rests(row) => {
             if let Some(question) = first_asked(runtime, [&*row]).await? {
                 return Err(waits_for_answer(row.id, &question));
             }
-            viewer.screen.note(&format!("run {} waits; see `posse runs show`", row.id.short()));
+            viewer.screen.note(&at_rest(&row));
             Ok(Code::Done)
         }
-        Followed::Signal(signal) => {
-            viewer.shut_down(runtime, signal).await;
-            Err(interrupted(run, signal))
-        }
+        Followed::Signal(signal) => Err(viewer.shut_down(runtime, run, signal).await),
     }
 }
 
-/// Goes on with runs in this folder, other than `own`, that were interrupted. Returns them, and
-/// why others are left as they are: their model cannot be had here.
+/// Says that a key has found `run`. Whoever asks again for a run that was interrupted wants it to
+/// go on.
+async fn find_again(runtime: &Runtime, run: RunId, viewer: &mut Viewer) -> Result<(), Failure> {
+    let (row, short) = (runtime.find(&run.to_string()).await?, run.short());
+    if row.interrupted {
+        viewer.screen.remark(&format!("run {short} has this key already, and was interrupted"));
+        runtime.unpause(run, "the user", Extent::Subtree).await?;
+        return Ok(());
+    }
+    let found = format!("run {short} has this key already; it is followed, none is started");
+    viewer.screen.remark(&found);
+    Ok(())
+}
+
+/// Goes on with runs in this folder, other than `own`, that a crash or a closed terminal has left
+/// unfinished. Returns them. Those whose model cannot be used here, and those below a run that
+/// somebody has paused, are left as they are.
 async fn take_up(
     runtime: &Runtime,
     config: &Config,
     folder: &Path,
     own: RunId,
-) -> Result<(Vec<RunId>, Vec<String>), Failure> {
-    let (mut taken, mut left) = (Vec::new(), Vec::new());
+    viewer: &mut Viewer,
+) -> Result<Vec<RunId>, Failure> {
+    let mut taken = Vec::new();
     if config.recovery.value == AutoResume::Wait {
-        return Ok((taken, left));
+        return Ok(taken);
     }
     let mut rows = unfinished(runtime, folder).await?;
     rows.retain(|row| row.root != own);
-    for head in heads(runtime, &rows).await? {
+    for head in heads(runtime, &rows).await?.into_iter().filter(|head| !head.paused) {
+        let (short, about) = (head.id.short(), about(&head));
         let models = rows.iter().filter(|row| row.root == head.root);
         match models.map(|row| runtime.check_model(&row.model)).find_map(Result::err) {
-            None => taken.push(runtime.resume(head.id).id()),
+            None => {
+                taken.push(runtime.resume(head.id).id());
+                viewer.screen.remark(&format!(
+                    "going on with unfinished run {short} {about}; stop it: posse runs cancel {short}"
+                ));
+            }
             Some(error) => {
                 let why = clean_line(&error.to_string(), 200);
-                left.push(format!("run {} waits: {why}", head.id.short()));
+                viewer.screen.remark(&format!("run {short} {about} waits: {why}"));
             }
         }
     }
-    Ok((taken, left))
+    Ok(taken)
+}
+
+/// What a run is about, in a few words.
+fn about(row: &RunRow) -> String {
+    format!("\"{}\"", clean_line(if row.label.is_empty() { &row.title } else { &row.label }, 60))
+}
+
+/// Tells a person at a terminal which run in this folder was interrupted, and what to do with it.
+async fn tell_interrupted(
+    common: &Common,
+    runtime: &Runtime,
+    folder: &Path,
+    own: RunId,
+    viewer: &mut Viewer,
+) -> Result<(), Failure> {
+    if common.global.quiet || viewer.form != Form::Screen || !std::io::stderr().is_terminal() {
+        return Ok(());
+    }
+    let filter = Filter {
+        workspace: Some(folder.display().to_string()),
+        status: vec![Status::Interrupted],
+        limit: 1_000,
+        ..Filter::default()
+    };
+    let mut rows = runtime.list(&filter).await?;
+    rows.retain(|row| row.root != own);
+    let heads = heads(runtime, &rows).await?;
+    let Some(newest) = heads.first() else { return Ok(()) };
+    let (short, about) = (newest.id.short(), about(newest));
+    let more = match heads.len() - 1 {
+        0 => String::new(),
+        more => format!(" ({more} more: posse runs list --status interrupted)"),
+    };
+    viewer.screen.remark(&format!(
+        "run {short} {about} was interrupted here and waits{more}\n  \
+         resume it: posse runs resume {short}; end it: posse runs cancel {short}"
+    ));
+    Ok(())
 }
 
 /// Runs in this folder that nobody executes, or that are executed here.
-pub async fn unfinished(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, Failure> {
+async fn unfinished(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, Failure> {
     let filter = Filter {
         workspace: Some(folder.display().to_string()),
         unfinished: Unfinished::Only,
@@ -165,47 +223,46 @@ pub async fn unfinished(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>,
     };
     let rows = runtime.list(&filter).await?;
     let resumed = |row: &RunRow| match row.status {
-        Status::Interrupted | Status::Queued => true,
+        Status::Crashed | Status::Queued => true,
         _ => runtime.handle(row.id).executed_here().is_some(),
     };
     Ok(rows.into_iter().filter(resumed).collect())
 }
 
-fn announce(viewer: &mut Viewer, others: &[RunId], left: Vec<String>) {
-    for line in left {
-        viewer.screen.remark(&line);
-    }
-    let others: Vec<String> = others.iter().map(RunId::short).collect();
-    if !others.is_empty() {
-        let runs = if others.len() == 1 { "run" } else { "runs" };
-        let others = others.join(", ");
-        viewer.screen.remark(&format!("going on with unfinished {runs} in this folder: {others}"));
-    }
-}
+/// How long a command that has its result waits for the present steps of runs that it has taken up
+/// besides.
+const MOMENT: Duration = Duration::from_millis(250);
 
-/// Waits for runs that were found unfinished, until a signal comes.
-async fn wait_for_others(
+/// Lets go of the runs that were taken up beside `own`, which is done: a daemon goes on with them, or
+/// the next command here. Says how each stands.
+async fn leave_others(
+    common: &Common,
     runtime: &Runtime,
-    mut others: Vec<RunId>,
+    own: RunId,
+    others: &[RunId],
     viewer: &mut Viewer,
 ) -> Result<(), Failure> {
-    others.sort();
-    others.dedup();
-    let mut busy = 0;
-    for other in &others {
-        busy += u64::from(has_work(runtime, *other).await?);
+    if others.is_empty() {
+        return Ok(());
     }
-    if busy > 0 {
-        let runs = view::count(busy, "other run");
-        viewer.screen.remark(&format!("waiting for {runs}; Ctrl-C leaves, they are kept"));
+    // Those below `own` that are at work may finish their step, as after any command.
+    if busy_below(runtime, own).await?.is_empty() {
+        runtime.let_go(MOMENT).await;
     }
+    let has_daemon = common.daemon().await.is_some();
     for other in others {
-        let rested = tokio::select! {
-            rested = rested(runtime, other) => rested,
-            _ = viewer.signals.next() => return Ok(()),
-        };
-        if let Ok(row) = rested {
-            tell_rest(&row, viewer);
+        let row = runtime.find(&other.to_string()).await?;
+        let short = other.short();
+        match is_open(&row) {
+            false => tell_rest(&row, viewer),
+            true if has_daemon => {
+                viewer
+                    .screen
+                    .remark(&format!("run {short} is not done; the daemon goes on with it"));
+            }
+            true => viewer.screen.remark(&format!(
+                "run {short} is not done; go on with it: posse runs resume {short}"
+            )),
         }
     }
     Ok(())
@@ -236,38 +293,22 @@ pub async fn wait_for_below(
         }
         if !std::mem::replace(&mut is_told, true) {
             let runs = view::count(below.len() as u64, "run");
-            let told =
-                format!("waiting for {runs} in the background; Ctrl-C leaves, they are kept");
+            let told = format!("waiting for {runs} in the background; Ctrl-C interrupts them");
             viewer.screen.remark(&told);
         }
         for below in below {
             let row = tokio::select! {
                 row = rested(runtime, below) => row?,
-                _ = viewer.signals.next() => return Ok(()),
+                signal = viewer.signal() => {
+                    return match signal {
+                        Signal::Interrupt => viewer.interrupt(runtime).await,
+                        Signal::Terminate | Signal::Hangup => Ok(()),
+                    };
+                }
             };
             tell_rest(&row, viewer);
         }
     }
-}
-
-fn prompt(options: &RunOptions) -> Result<String, Failure> {
-    let piped = !std::io::stdin().is_terminal();
-    let text = match (&options.prompt, &options.prompt_file) {
-        (Some(text), _) if text != "-" => text.clone(),
-        (_, Some(path)) => {
-            let file = std::fs::File::open(path);
-            let file =
-                file.map_err(|e| Failure::usage(format!("cannot read {}: {e}", path.display())))?;
-            read_prompt(file, &path.display().to_string())?
-        }
-        (Some(_), None) => read_prompt(std::io::stdin(), "standard input")?,
-        (None, None) if piped => read_prompt(std::io::stdin(), "standard input")?,
-        (None, None) => return Err(Failure::usage("there is nothing to do").hint(SAY)),
-    };
-    if text.trim().is_empty() {
-        return Err(Failure::usage("the prompt is empty").hint(SAY));
-    }
-    Ok(text)
 }
 
 /// The largest schema that is read.
@@ -277,8 +318,8 @@ const MAX_SCHEMA: u64 = 1 << 20;
 fn schema(path: &Path) -> Result<Value, Failure> {
     let name = path.display();
     let wrong = |reason: String| {
-        Failure::usage(format!("{name} is no JSON Schema: {reason}"))
-            .hint("it holds an object such as {\"type\": \"object\", \"properties\": {…}}")
+        Failure::usage(format!("{name} is not a JSON Schema: {reason}"))
+            .hint("it must hold an object such as {\"type\": \"object\", \"properties\": {…}}")
     };
     let file = std::fs::File::open(path)
         .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
@@ -294,19 +335,4 @@ fn schema(path: &Path) -> Result<Value, Failure> {
         Ok(_) => Err(wrong("it is not an object".to_owned())),
         Err(error) => Err(wrong(error.to_string())),
     }
-}
-
-const SAY: &str = "say what to do: posse run \"what does this project do?\"";
-
-fn read_prompt(from: impl Read, name: &str) -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    from.take(MAX_PROMPT + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
-    if bytes.len() as u64 > MAX_PROMPT {
-        return Err(Failure::usage(format!("the prompt in {name} is larger than 4 MiB"))
-            .hint("put it into a file in the folder, and name that file in the prompt"));
-    }
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("the prompt in {name} is not valid UTF-8")))
 }

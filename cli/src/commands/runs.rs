@@ -35,11 +35,7 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
         // are.
         _ => common.user_config()?,
     };
-    let has_database = match verb {
-        RunsVerb::Verify { .. } => common.has_database_to_check()?,
-        _ => common.has_database()?,
-    };
-    if !has_database {
+    if !common.has_database()? {
         return nothing_yet(&common, &verb);
     }
     let agents = common.agents(&folder, &[])?;
@@ -80,7 +76,12 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
     let json = common.global.json;
     match verb {
         RunsVerb::List(_) if json => print::json_pretty(&json!([]))?,
-        RunsVerb::List(_) => print::note("no runs yet; `posse run \"…\"` starts one"),
+        RunsVerb::List(_) => match &common.global.db {
+            Some(path) => {
+                print::note(format!("no runs: the database {} does not exist", path.display()));
+            }
+            None => print::note("no runs yet; `posse \"…\"` starts one"),
+        },
         RunsVerb::Verify { run: None } if json => {
             print::json_pretty(&json!({"runs": 0, "events": 0, "removed": 0, "damaged": []}))?;
         }
@@ -107,7 +108,7 @@ fn nothing_yet(common: &Common, verb: &RunsVerb) -> Result<Code, Failure> {
             let path = common.database()?;
             let message = format!("there are no runs yet: {} does not exist", path.display());
             return Err(Failure::usage(message)
-                .hint("`posse run \"…\"` starts one; --db names another database"));
+                .hint("`posse \"…\"` starts one; --db names another database"));
         }
     }
     Ok(Code::Done)
@@ -137,7 +138,7 @@ async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code,
         RunsVerb::Resume { all: true, filters, .. } => resume::all(common, runtime, &filters).await,
         RunsVerb::Resume { run, text, alone, filters, .. } => {
             if !filters.is_empty() {
-                return Err(Failure::usage("options that select runs go with --all"));
+                return Err(Failure::usage("options that select runs need --all"));
             }
             resume::one(common, runtime, &run.unwrap_or_default(), text, extent(alone)).await
         }

@@ -6,7 +6,7 @@ use crate::clean::{clean, clean_line};
 use crate::environment::Environment;
 use crate::exit::{Code, Failure};
 use crate::print;
-use crate::terminal::{self, columns, fitted};
+use crate::table::{Column, Table};
 use crate::view;
 use posse::agents::{Level, Problem};
 use posse::skills::{Entry, Skill, Source, Sources};
@@ -55,16 +55,10 @@ fn list(common: &Common, folder: &Path) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     let rows: Vec<[String; 3]> = entries.into_iter().map(row).collect();
-    let width = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
-    let (names, sources) = (width(0), width(1));
-    let room = terminal::table_width().unwrap_or(usize::MAX);
-    for [name, source, about] in &rows {
-        let name = format!("{name}{}", " ".repeat(names - columns(name)));
-        let source = format!("{source}{}", " ".repeat(sources - columns(source)));
-        print::line(fitted(&format!("{name}  {source}  {about}"), room))?;
-    }
+    let table = Table { columns: COLUMNS, rows };
+    table.print(common)?;
     if !common.global.quiet {
-        if rows.is_empty() {
+        if table.rows.is_empty() {
             print::note("no skills: put a folder with a SKILL.md into .posse/skills");
         }
         let wrong = catalog.problems().iter().filter(|it| it.level <= Level::Warning).count();
@@ -75,6 +69,12 @@ fn list(common: &Common, folder: &Path) -> Result<Code, Failure> {
     }
     Ok(Code::Done)
 }
+
+const COLUMNS: [Column; 3] = [
+    Column::text("SKILL"),
+    Column::text("FROM").cut(24, 8).leaves(1),
+    Column::text("DESCRIPTION").cut(30, 10),
+];
 
 /// Name, source, and what it is for or why it is not used.
 fn row(entry: &Entry) -> [String; 3] {

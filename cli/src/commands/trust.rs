@@ -6,6 +6,7 @@ use super::{Common, folder};
 use crate::args::{TrustOptions, TrustVerb};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::table::{Column, Table};
 use crate::{print, view};
 use posse::trust::{Act, Brought, Standing, TrustError, TrustLog};
 use review::Review;
@@ -97,7 +98,7 @@ fn asked(common: &Common, review: &Review) -> Result<bool, Failure> {
 struct Listed {
     folder: PathBuf,
     standing: Standing,
-    at: u64,
+    at: String,
     digest: String,
     brought: Vec<String>,
 }
@@ -109,7 +110,7 @@ fn list(common: &Common) -> Result<Code, Failure> {
         .map(|decision| Listed {
             standing: common.trust.standing(&decision.folder),
             folder: decision.folder,
-            at: decision.at,
+            at: view::timestamp(decision.at),
             digest: decision.digest,
             brought: decision.brought,
         })
@@ -118,10 +119,16 @@ fn list(common: &Common) -> Result<Code, Failure> {
         print::json_pretty(&listed)?;
         return Ok(Code::Done);
     }
-    for Listed { folder, standing, at, .. } in &listed {
+    let row = |Listed { folder, standing, at, .. }: &Listed| {
         let folder = clean_line(&folder.display().to_string(), 400);
-        print::line(format!("{}  {folder}  {standing}", view::timestamp(*at)))?;
-    }
+        [at.clone(), standing.to_string(), folder]
+    };
+    let columns = [
+        Column::text("SINCE").leaves(1),
+        Column::text("STATE"),
+        Column::text("FOLDER").cut(30, 10),
+    ];
+    Table { columns, rows: listed.iter().map(row).collect() }.print(common)?;
     if listed.is_empty() {
         note(common, "no folder is trusted; `posse trust FOLDER` shows what one brings along");
     }

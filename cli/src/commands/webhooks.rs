@@ -5,7 +5,7 @@ use crate::args::{DeliveryOptions, WebhooksVerb};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
-use crate::terminal::{self, columns, fitted};
+use crate::table::{Column, Table};
 use crate::view;
 use posse::Runtime;
 use posse::config::Config;
@@ -21,7 +21,7 @@ pub async fn run(common: &Common, verb: WebhooksVerb) -> Result<Code, Failure> {
     if let WebhooksVerb::List = verb {
         return list(common, &common.webhooks(&config, None)?);
     }
-    if !common.has_database()? && !matches!(verb, WebhooksVerb::Test { .. }) {
+    if !matches!(verb, WebhooksVerb::Test { .. }) && !common.has_database()? {
         return nothing_yet(common, &verb);
     }
     let runtime = common.runtime(&config, common.agents(&folder, &[])?).await?;
@@ -98,7 +98,14 @@ fn list(common: &Common, webhooks: &[Webhook]) -> Result<Code, Failure> {
         };
         [webhook.name().to_owned(), webhook.shown_address(), secrets, runs.to_owned(), events]
     });
-    print_table(rows.collect())?;
+    let columns = [
+        Column::text("WEBHOOK"),
+        Column::text("ADDRESS").cut(24, 10),
+        Column::text("SECRETS").leaves(2),
+        Column::text("RUNS").leaves(1),
+        Column::text("EVENTS").cut(12, 8).leaves(3),
+    ];
+    Table { columns, rows: rows.collect() }.print(common)?;
     if webhooks.is_empty() && !common.global.quiet {
         print::note(
             "no webhooks: add [[webhooks]] to your own settings (`posse config` names them)",
@@ -251,24 +258,18 @@ fn print_deliveries(
             },
             other => other.name().to_owned(),
         };
-        let attempts = view::count(u64::from(delivery.attempts), "attempt");
+        let attempts = delivery.attempts.to_string();
         let about = format!("{} of {}", delivery.kind, delivery.run.short());
         let note = clean_line(&delivery.note, 200);
-        [delivery.id.clone(), delivery.hook.clone(), about, state, format!("{attempts}  {note}")]
+        [delivery.id.clone(), delivery.hook.clone(), about, state, attempts, note]
     });
-    print_table(rows.collect())
-}
-
-fn print_table(rows: Vec<[String; 5]>) -> Result<(), Failure> {
-    let width = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..5).map(width).collect();
-    let room = terminal::table_width().unwrap_or(usize::MAX);
-    for row in &rows {
-        let cells = row.iter().zip(&widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - columns(cell))))
-            .collect();
-        print::line(fitted(cells.join("  ").trim_end(), room))?;
-    }
-    Ok(())
+    let columns = [
+        Column::text("DELIVERY"),
+        Column::text("WEBHOOK").leaves(2),
+        Column::text("EVENT").leaves(3),
+        Column::text("STATE"),
+        Column::figures("ATTEMPTS").leaves(1),
+        Column::text("RESULT").cut(20, 8),
+    ];
+    Table { columns, rows: rows.collect() }.print(common)
 }

@@ -93,6 +93,9 @@ pub struct Counts {
     pub waiting: u64,
     /// Held back until they are told to go on.
     pub paused: u64,
+    /// Interrupted by a person, and held back until they are told to go on.
+    #[serde(default)]
+    pub interrupted: u64,
 }
 
 /// Writes `value` as a line.

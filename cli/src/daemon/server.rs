@@ -81,7 +81,7 @@ async fn talk(mut stream: UnixStream, desk: &Desk) -> std::io::Result<()> {
 /// What a line asks for.
 fn understand(line: &[u8]) -> Result<Ask, String> {
     let value: serde_json::Value =
-        serde_json::from_slice(line).map_err(|error| format!("this is no JSON: {error}"))?;
+        serde_json::from_slice(line).map_err(|error| format!("not valid JSON: {error}"))?;
     let form = value.get("posse").and_then(serde_json::Value::as_u64);
     if form != Some(u64::from(FORM)) {
         return Err(format!(
@@ -158,9 +158,10 @@ impl Desk {
                 Standing::Running if self.runtime.handle(row.id).executed_here().is_none() => {
                     runs.elsewhere += 1;
                 }
-                Standing::Queued | Standing::Interrupted => runs.queued += 1,
+                Standing::Queued | Standing::Crashed => runs.queued += 1,
                 Standing::Waiting => runs.waiting += 1,
                 Standing::Paused => runs.paused += 1,
+                Standing::Interrupted => runs.interrupted += 1,
                 _ => {}
             }
         }
@@ -182,7 +183,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_answered_with_the_reason() {
         let why = |line: &str| understand(line.as_bytes()).unwrap_err();
-        assert!(why("hello").starts_with("this is no JSON"));
+        assert!(why("hello").starts_with("not valid JSON"));
         assert!(why(r#"{"posse":2,"ask":"ping"}"#).contains("speaks no other form"));
         assert!(why(r#"{"posse":1,"ask":"dance"}"#).contains("does not know this request"));
         assert_eq!(understand(br#"{"posse":1,"ask":"look"}"#), Ok(Ask::Look));

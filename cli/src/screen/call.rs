@@ -1,7 +1,9 @@
-//! A tool call in one line, and what came of it.
+//! A tool call in one line, what came of it, and on a terminal the part of it that people look for:
+//! the change in a file, the end of a command's output.
 
+use super::change;
 use super::line::Look;
-use crate::clean::clean_line;
+use crate::clean::{clean, clean_line};
 use crate::terminal::fitted;
 use crate::view;
 use posse::protocol::{Ending, ToolCall, ToolFinished};
@@ -9,6 +11,20 @@ use posse::protocol::{Ending, ToolCall, ToolFinished};
 /// What a call may be about, the most telling first.
 const SUBJECTS: [&str; 7] =
     ["command", "file_path", "pattern", "path", "description", "prompt", "url"];
+
+/// Lines of a command's output, from its end.
+const OUTPUT: usize = 5;
+/// The same of one that failed.
+const FAILED_OUTPUT: usize = 15;
+
+/// How much is told of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// A line; two if it went wrong.
+    Line,
+    /// What it changed and what it printed besides.
+    Result,
+}
 
 /// A call in one line: the tool, what it is about, and where it looks.
 pub fn describe(call: &ToolCall) -> String {
@@ -30,8 +46,13 @@ pub fn describe(call: &ToolCall) -> String {
     about.trim_end().to_owned()
 }
 
-/// A call that has its result, in one line; in two if it went wrong.
-pub fn finished(call: Option<&ToolCall>, finished: &ToolFinished, look: Look) -> String {
+/// A call that has its result.
+pub fn finished(
+    call: Option<&ToolCall>,
+    finished: &ToolFinished,
+    look: Look,
+    detail: Detail,
+) -> String {
     let described = call.map_or_else(|| "a call".to_owned(), describe);
     let took = match finished.took_ms {
         0..100 => String::new(),
@@ -39,11 +60,42 @@ pub fn finished(call: Option<&ToolCall>, finished: &ToolFinished, look: Look) ->
     };
     let described = fitted(&described, look.columns.saturating_sub(2 + took.len()));
     let took = look.paint.dim(&took);
-    if finished.ending == Ending::Returned && !finished.output.is_error {
-        return format!("{} {described}{took}", look.paint.green("●"));
+    let worked = finished.ending == Ending::Returned && !finished.output.is_error;
+    let mark = if worked { look.paint.green("●") } else { look.paint.red("●") };
+    let mut lines = vec![format!("{mark} {described}{took}")];
+    let text = finished.output.joined_text();
+    let is_command = call.is_some_and(|call| call.input.get("command").is_some());
+    match (detail, worked) {
+        (Detail::Result, _) if is_command && finished.ending == Ending::Returned => {
+            lines.extend(output(&text, if worked { OUTPUT } else { FAILED_OUTPUT }, look));
+        }
+        (_, false) => {
+            let why = fitted(&clean_line(&text, 400), look.columns.saturating_sub(2));
+            lines.push(format!("  {}", look.paint.dim(&why)));
+        }
+        (Detail::Result, true) => {
+            let is_change = call.is_some_and(|call| call.input.get("file_path").is_some());
+            let made = finished.output.change.as_deref();
+            let made = made.or_else(|| change::difference_in(&text).filter(|_| is_change));
+            lines.extend(made.map(|made| change::told(made, look)).unwrap_or_default());
+        }
+        (Detail::Line, true) => {}
     }
-    let why = clean_line(&finished.output.joined_text(), 400);
-    let why = fitted(&why, look.columns.saturating_sub(2));
-    let (mark, why) = (look.paint.red("●"), look.paint.dim(&why));
-    format!("{mark} {described}{took}\n  {why}")
+    lines.join("\n")
+}
+
+/// The last lines of what a command printed.
+fn output(text: &str, most: usize, look: Look) -> Vec<String> {
+    let printed: Vec<&str> = text.lines().filter(|line| *line != "[no output]").collect();
+    let earlier = printed.len().saturating_sub(most);
+    let mut lines = Vec::new();
+    if earlier > 0 {
+        lines.push(format!("… {}", view::count(earlier as u64, "earlier line")));
+    }
+    // Of a line that was written over, what stood there in the end.
+    let last = |line: &&str| line.trim_end().rsplit('\r').next().map(clean).unwrap_or_default();
+    lines.extend(printed[earlier..].iter().map(|line| last(line).replace('\t', "    ")));
+    let room = look.columns.saturating_sub(2);
+    let line = |line: &String| format!("  {}", look.paint.dim(&fitted(line.trim_end(), room)));
+    lines.iter().map(|it| line(it).trim_end().to_owned()).collect()
 }

@@ -24,9 +24,19 @@ impl Foot {
         (terminal::height() / 3).clamp(1, MOST)
     }
 
+    /// Rows that a text may fill which is still being said: half of the screen.
+    pub fn open_rows() -> usize {
+        (terminal::height() / 2).max(1)
+    }
+
     /// True when what stands there has stood for long enough to be drawn anew.
     pub fn is_due(&self) -> bool {
         self.at.is_none_or(|at| at.elapsed() >= STANDS)
+    }
+
+    /// True when something stands there.
+    pub fn stands(&self) -> bool {
+        !self.drawn.is_empty()
     }
 
     /// Draws `lines` in place of what stands there.

@@ -64,16 +64,32 @@ impl Provider {
     pub fn failed(&mut self, failed: &ModelFailed) -> Option<String> {
         let remedy = failed.remedy.as_ref()?;
         let why = match self.trouble == failed.reason {
-            true => "the same again".to_owned(),
+            true if failed.reason.starts_with("cannot reach") => "still unreachable".to_owned(),
+            true => "the same failure again".to_owned(),
             false => clean_line(&failed.reason, 300),
         };
         self.trouble.clone_from(&failed.reason);
         self.fall_back(failed);
-        Some(format!("◇ {why}; {}", clean_line(&remedy.to_string(), 120)))
+        Some(format!("◇ {why}; {}", told(remedy)))
     }
 
     /// The model has answered: what was wrong before is over.
     pub fn answered(&mut self) {
         self.trouble.clear();
+    }
+}
+
+/// What is done about a failed call, for people.
+fn told(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::Fallback { model, .. } => format!("going on with {}", clean_line(model, 80)),
+        Remedy::Retry { after_ms, attempt, of, .. } => {
+            let when = match after_ms {
+                0..1_000 => "now".to_owned(),
+                _ => format!("in {} s", after_ms.div_ceil(1_000)),
+            };
+            let count = if *of > 0 { format!(" ({attempt} of {of})") } else { String::new() };
+            format!("retrying {when}{count}")
+        }
     }
 }

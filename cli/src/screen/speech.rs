@@ -9,6 +9,8 @@ pub enum Voice {
     Live,
     /// To standard output, when the turn is over.
     AtTheEnd,
+    /// Nowhere: whoever asked takes it from the log.
+    Silent,
 }
 
 /// What is to be shown of a reply.
@@ -33,11 +35,14 @@ pub struct Speech {
     last: String,
     /// The last text has been shown on standard output.
     shown: bool,
+    /// It ended a turn: no tool was called with it.
+    answers: bool,
 }
 
 impl Speech {
     pub fn new(voice: Voice) -> Self {
-        Speech { voice, said: String::new(), owed: 0, last: String::new(), shown: true }
+        let (said, last) = (String::new(), String::new());
+        Speech { voice, said, owed: 0, last, shown: true, answers: false }
     }
 
     /// What is to be shown of a piece of the present reply.
@@ -62,7 +67,8 @@ impl Speech {
             .collect();
         if !message.text().trim().is_empty() {
             self.last = message.text();
-            self.shown = self.voice == Voice::Live;
+            self.shown = self.voice != Voice::AtTheEnd;
+            self.answers = message.tool_calls().next().is_none();
         }
         let said = std::mem::take(&mut self.said);
         let whole = texts.concat();
@@ -81,8 +87,18 @@ impl Speech {
                 let texts = texts.iter().filter(|text| !text.trim().is_empty());
                 Rest::Aside(texts.map(|text| (*text).to_owned()).collect())
             }
-            Voice::AtTheEnd => Rest::Nothing,
+            Voice::AtTheEnd | Voice::Silent => Rest::Nothing,
         }
+    }
+
+    /// The answer of the turn that is over, if it has not been shown; from now on it has.
+    pub fn unshown_answer(&mut self) -> Option<&str> {
+        if self.answers { self.unshown() } else { None }
+    }
+
+    /// The last text does not count as an answer: the agent is asked again.
+    pub fn take_back(&mut self) {
+        self.answers = false;
     }
 
     /// The last text of the agent.

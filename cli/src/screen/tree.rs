@@ -16,7 +16,7 @@ pub enum State {
     Running,
     /// Has nothing to do until something happens elsewhere.
     Waiting,
-    /// Its process is gone.
+    /// Its process died, or a person interrupted it.
     Interrupted,
     Done,
     /// Ended without its answer: failed, timed out, stopped at a limit, damaged.
@@ -44,7 +44,7 @@ impl State {
             (Some("cancelled"), _) => State::Cancelled,
             (Some(_), _) => State::Failed,
             (None, Status::Queued) => State::Queued,
-            (None, Status::Interrupted) => State::Interrupted,
+            (None, Status::Crashed | Status::Interrupted) => State::Interrupted,
             (None, Status::Waiting | Status::Paused) => State::Waiting,
             (None, _) => State::Running,
         }

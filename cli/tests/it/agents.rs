@@ -29,7 +29,9 @@ async fn list_shows_where_each_comes_from_and_who_is_shadowed() {
     };
     assert!(line("reviewer ").contains(&format!("project ({})", project.display())));
     assert!(line("reviewer ").contains("opus"));
-    assert!(line("reviewer ").ends_with("  Read, Grep (not trusted: only looks)"));
+    assert!(line("AGENT ").contains("DESCRIPTION"), "{}", list.out);
+    assert!(line("reviewer ").contains("  (not trusted: read-only) Reviews  "), "{}", list.out);
+    assert!(line("reviewer ").ends_with("  Read, Grep"));
     assert!(line("  reviewer ").contains(&format!("user ({})", user.display())));
     assert!(line("  reviewer ").contains("(shadowed by project ("), "{}", list.out);
     assert!(line("writer ").ends_with("  all") && line("writer ").contains(".claude/agents"));

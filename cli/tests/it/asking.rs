@@ -115,7 +115,12 @@ async fn a_question_can_be_left_and_answered_from_another_process() {
     assert!(unclear.out.contains("+written"), "{unclear:?}");
     let digest = asked[0]["digest"].as_str().unwrap();
     let shown = world.run(&["runs", "questions"]).await.expect(0).out;
-    assert!(shown.contains(&format!("--digest {} --once", &digest[..12])), "{shown}");
+    for answer in ["--once", "--for-run    # Edit(/b.txt)", "--always ", "--no \"why\""] {
+        let command = format!("--digest {} {answer}", &digest[..12]);
+        assert!(shown.contains(&command), "{command}: {shown}");
+    }
+    assert!(!shown.contains("[y]"), "no keys can be pressed there: {shown}");
+    assert!(asked[0]["at"].as_str().unwrap().ends_with('Z'), "{asked}");
     for (wrong, says) in [("0123456789ab", "something else than what was shown"), ("", "at least")]
     {
         let other =
@@ -127,7 +132,7 @@ async fn a_question_can_be_left_and_answered_from_another_process() {
     world.run(&["runs", "resume", run]).await.expect(0);
     assert_eq!(world.read("b.txt"), "written\n");
     let none = world.run(&["runs", "questions"]).await.expect(0);
-    assert!(none.err.contains("nobody asks"), "{none:?}");
+    assert!(none.err.contains("no run asks anything"), "{none:?}");
 }
 
 #[tokio::test]

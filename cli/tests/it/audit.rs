@@ -61,7 +61,7 @@ async fn every_grant_call_and_decision_is_listed_with_what_decided_it() {
     assert_eq!(list(&world, &["--agent", "general-purpose"]).await.len(), 6);
     assert_eq!(list(&world, &["--since", "2999-01-01"]).await.len(), 0);
     let text = world.run(&["audit", "list"]).await.expect(0).out;
-    assert_eq!(text.lines().count(), 7);
+    assert_eq!(text.lines().count(), 8, "a heading and seven entries");
     assert!(text.contains("denied") && text.contains("Nonsense"), "{text}");
 }
 

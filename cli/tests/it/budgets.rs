@@ -77,7 +77,7 @@ async fn a_budget_that_is_none_is_bad_usage() {
         ("turns", "write it like"),
         ("turns=x", "whole number"),
         ("cost=-1", "more than 0"),
-        ("time=5m", "no part of a budget"),
+        ("time=5m", "is not a budget key"),
         ("turns=1,turns=2", "twice"),
     ] {
         let exit = world.run(&["run", "--budget", budget, "x"]).await.expect(2);

@@ -134,7 +134,7 @@ async fn a_replay_waits_for_nobody() {
     std::fs::write(tape(&first), patient).unwrap();
     let second = elsewhere("").await;
     let exit = replay(&second, &tape(&first), &["run", &notes(&second)]).await.expect(0);
-    assert!(exit.err.contains("tries again in "), "{}", exit.err);
+    assert!(exit.err.contains("retrying in "), "{}", exit.err);
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn what_is_no_cassette_of_this_version_is_refused() {
         let tape = tape(&world);
         std::fs::write(&tape, text).unwrap();
         let exit = replay(&world, &tape, &["run", "x"]).await.expect(2);
-        assert!(exit.err.contains(reason) && exit.err.contains("record again"), "{}", exit.err);
+        assert!(exit.err.contains(reason) && exit.err.contains("  hint: "), "{}", exit.err);
     };
     check("{\"cassette\":{\"version\":7}}\n", "is a cassette of version 7").await;
     check("", "it is empty").await;
@@ -220,7 +220,7 @@ async fn a_recording_replaces_a_cassette_and_no_other_file() {
     assert_eq!(std::fs::read_to_string(tape(&world)).unwrap().lines().count(), before - 1);
 
     let exit = world.run(&["run", "--record", "notes.txt", "x"]).await.expect(2);
-    assert!(exit.err.contains("notes.txt exists and is no cassette"), "{}", exit.err);
+    assert!(exit.err.contains("notes.txt exists and is not a cassette"), "{}", exit.err);
     assert_eq!(world.read("notes.txt"), "All is well.");
     let exit = world.run(&["run", "--record", "no/such/folder.jsonl", "x"]).await.expect(2);
     assert!(exit.err.contains("cannot write the cassette no/such/folder.jsonl"), "{}", exit.err);
@@ -258,7 +258,7 @@ async fn a_chat_is_recorded_and_played_line_by_line() {
         assert_eq!(exit.out, out);
         assert!(exit.err.contains(err), "{}", exit.err);
     };
-    check("one\ntwo\n", 0, "0: one\n1: two\n", "` goes on with this").await;
+    check("one\ntwo\n", 0, "0: one\n1: two\n", "To continue: `posse chat --resume ").await;
     check("one\n", 0, "0: one\n", &format!("not made: 1 recorded request of {tape}")).await;
     let differs = "request 2 differs from recorded request 2\n  at       messages[2].content[0].text\n  \
                    recorded \"two\"\n  sent     \"three\"";

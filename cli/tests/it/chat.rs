@@ -15,7 +15,7 @@ async fn each_line_is_answered_in_order_until_the_input_ends() {
     let world = World::new(talkative()).await;
     let exit = world.feed(&["chat"], "one\n\n  \ntwo\r\nthree").await.expect(0);
     assert_eq!(exit.out, "0: one\n1: two\n2: three\n");
-    assert!(exit.err.contains("` goes on with this"), "{}", exit.err);
+    assert!(exit.err.contains("To continue: `posse chat --resume "), "{}", exit.err);
     let messages = world.fake.requests()[2].body["messages"].as_array().unwrap().len();
     assert_eq!(messages, 5, "one conversation");
     assert_eq!(world.list().await[0]["status"], "waiting");
@@ -27,9 +27,9 @@ async fn commands_are_not_sent_and_paths_are() {
     let lines = "/help\n/nonsense of mine\n/etc/hosts\n//help\n/quit\nnever\n";
     let exit = world.feed(&["chat"], lines).await.expect(0);
     assert_eq!(exit.out, "0: /etc/hosts\n1: /help\n");
-    assert!(exit.err.contains("interrupts what it does"), "{}", exit.err);
-    let unknown =
-        "there is no /nonsense; there are: /agents /runs /cancel /resume /cost /help /quit";
+    assert!(exit.err.contains("stop what the agent is doing"), "{}", exit.err);
+    let unknown = "there is no /nonsense; there are: /agents /runs /cancel /resume /model /compact /clear \
+         /permissions /cost /help /quit";
     assert!(exit.err.contains(unknown), "{}", exit.err);
 }
 

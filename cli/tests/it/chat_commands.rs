@@ -46,8 +46,8 @@ async fn a_run_is_resumed_from_within_a_chat_and_the_chat_goes_on() {
     assert_eq!(exit.out, "more: and now?\nhm\n");
     for part in [
         "has nothing to do\n",
-        "no run fits `nobody`",
-        "it is used like this: /resume RUN [TEXT]",
+        "no run matches `nobody`",
+        "usage: /resume RUN [TEXT]",
         "that is this session",
     ] {
         assert!(exit.err.contains(part), "{part}: {}", exit.err);
@@ -67,4 +67,56 @@ async fn another_run_is_cancelled_from_within_a_chat() {
     assert!(exit.err.contains(": cancelled by the user\n"), "{}", exit.err);
     assert!(exit.err.contains("has ended"), "{}", exit.err);
     owner.end().await.expect(3);
+}
+
+#[tokio::test]
+async fn another_model_answers_from_the_next_message_on_and_after_a_resume() {
+    let world = World::new(Script::always(Reply::text("hm"))).await;
+    let lines = "one\n/model haiku\n/model\ntwo\n/model\n/model nonsense/at-all\nthree\n";
+    let exit = world.feed(&["chat"], lines).await.expect(0);
+    world.feed(&["chat", "--resume"], "four\n").await.expect(0);
+    let models =
+        world.fake.requests().iter().map(|it| it.body["model"].to_string()).collect::<Vec<_>>();
+    assert_eq!(models.len(), 4, "{models:?}");
+    assert!(models[0].contains("sonnet"), "{models:?}");
+    assert!(models[1..].iter().all(|model| model.contains("haiku")), "{models:?}");
+    assert!(exit.err.contains("model: anthropic/claude-haiku"), "{}", exit.err);
+    assert!(exit.err.contains("error: ") && exit.err.contains("nonsense"), "{}", exit.err);
+    assert_eq!(world.list().await.len(), 1, "one session");
+}
+
+#[tokio::test]
+async fn a_conversation_is_summarised_when_that_is_asked_for() {
+    let summary = When::any().last_user_contains("Write a summary");
+    let script = Script::new()
+        .rule(Rule::when(summary).reply(Reply::text("in short: nothing")))
+        .rule(Rule::when(When::any()).reply(Reply::text("{{last_user}}!")));
+    let world = World::new(script).await;
+    let exit = world.feed(&["chat"], "one\ntwo\n/compact\nthree\nfour\n").await.expect(0);
+    assert!(exit.out.starts_with("one!\ntwo!\n") && exit.out.ends_with("three!\nfour!\n"));
+    assert!(exit.err.contains("was summarised"), "{}", exit.err);
+    let requests = world.fake.requests();
+    assert_eq!(requests.len(), 5, "a summary besides");
+    let third = requests[3].body["messages"].to_string();
+    assert!(third.contains("in short: nothing") && !third.contains("one!"), "{third}");
+}
+
+#[tokio::test]
+async fn clear_begins_a_new_chat_and_plain_words_leave() {
+    for word in ["exit", "quit"] {
+        let world = World::new(Script::always(Reply::text("{{turn}} {{last_user}}"))).await;
+        let lines = format!("one\n/clear\ntwo\n{word}\nthree\n");
+        let exit = world.feed(&["chat"], &lines).await.expect(0);
+        assert_eq!(exit.out, "0 one\n0 two\n");
+        assert_eq!(world.list().await.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn permissions_say_what_the_agent_may_do() {
+    let world = World::new(script()).await;
+    let exit = world.feed(&["chat", "--mode", "plan", "--deny", "Bash(rm:*)"], "/permissions\n");
+    let exit = exit.await.expect(0);
+    assert!(exit.err.contains("mode      plan\n"), "{}", exit.err);
+    assert!(exit.err.contains("Bash(rm:*)"), "{}", exit.err);
 }

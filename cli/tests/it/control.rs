@@ -24,7 +24,7 @@ async fn interrupted(then: Reply) -> (World, String) {
 async fn what_is_sent_to_an_interrupted_run_is_kept_for_it() {
     let (world, run) = interrupted(Reply::text("You said: {{last_user}}")).await;
     let sent = world.run(&["runs", "send", &run, "second"]).await.expect(0);
-    assert!(sent.err.contains("nobody executes it now: `posse runs resume"), "{}", sent.err);
+    assert!(sent.err.contains("is not being executed: `posse runs resume"), "{}", sent.err);
     let exit = world.run(&["runs", "resume", &run]).await.expect(0);
     assert_eq!(exit.out, "You said: first\nsecond\n");
 }

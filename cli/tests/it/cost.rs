@@ -1,5 +1,6 @@
 //! `posse cost`, and what stays of runs that are put away.
 
+use crate::tmux::Terminal;
 use crate::world::{World, bash};
 use posse_testkit::{Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
@@ -55,7 +56,7 @@ async fn what_was_spent_is_summed_up_by_what_is_asked_for() {
     let lines: Vec<&str> = table.out.lines().collect();
     assert_eq!(lines.len(), 4, "{}", table.out);
     let head: Vec<&str> = lines[0].split_whitespace().collect();
-    assert_eq!(head, ["run", "runs", "calls", "in", "cached", "out", "cost"]);
+    assert_eq!(head, ["RUN", "RUNS", "CALLS", "IN", "CACHED", "OUT", "COST", "TASK"]);
     assert!(lines[1].contains("[general-purpose] "), "{}", table.out);
     assert!(lines[3].starts_with("total "), "{}", table.out);
     assert_eq!(table.err, "");
@@ -110,11 +111,11 @@ async fn nothing_costs_nothing_and_what_is_wrong_is_said() {
     assert_eq!((&none["sums"], &none["total"]["calls"]), (&json!([]), &json!(0)));
     world.run(&["run", "x"]).await.expect(0);
     let wrong = world.run(&["cost", "--since", "whenever"]).await.expect(2);
-    assert!(wrong.err.contains("`whenever` is no time"), "{}", wrong.err);
+    assert!(wrong.err.contains("`whenever` is not a valid time"), "{}", wrong.err);
     let wrong = world.run(&["runs", "prune", "--older-than", "old"]).await.expect(2);
-    assert!(wrong.err.contains("`old` is no age"), "{}", wrong.err);
+    assert!(wrong.err.contains("`old` is not an age"), "{}", wrong.err);
     let bare = world.run(&["runs", "prune", "--older-than", "0.001"]).await.expect(2);
-    assert!(bare.err.contains("say the unit, such as 30d, 2w or 12h"), "{}", bare.err);
+    assert!(bare.err.contains("add the unit, such as 30d, 2w or 12h"), "{}", bare.err);
     world.run(&["runs", "log", &world.only_run().await]).await.expect(0);
     world.run(&["cost", "--run", "zzzz"]).await.expect(2);
 }
@@ -137,7 +138,7 @@ async fn a_run_is_put_away_its_log_goes_and_what_it_cost_stays() {
 
     world.run(&["runs", "prune", "--older-than", "30d"]).await.expect(0);
     let dry = world.run(&["runs", "prune", "--older-than", "0d", "--dry-run"]).await.expect(0);
-    assert!(dry.err.contains("1 run, 6 events would be removed"), "{}", dry.err);
+    assert!(dry.err.contains("1 run, 6 events would be deleted"), "{}", dry.err);
     world.run(&["runs", "log", &run]).await.expect(0);
     let pruned = world.run(&["runs", "prune", "--older-than", "0d", "--json"]).await.expect(0);
     assert_eq!(pruned.json(), json!({"removed": true, "runs": [run], "events": 6}));
@@ -155,4 +156,22 @@ async fn a_run_is_put_away_its_log_goes_and_what_it_cost_stays() {
         verified.err
     );
     assert_eq!(cost(&world, &["--run", &run]).await, before);
+}
+
+#[tokio::test]
+async fn at_a_terminal_nothing_is_deleted_before_somebody_says_yes() {
+    let world = World::saying("the answer").await;
+    world.run(&["run", "an old task"]).await.expect(0);
+    let run = world.only_run().await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse runs prune --older-than 0d; echo code $?").await;
+    let screen = terminal.shows("1 run would be deleted for good. Continue? [y/N]").await;
+    assert!(screen.contains("an old task"), "{screen}");
+    terminal.enter("n").await;
+    terminal.shows("nothing was done").await;
+    terminal.shows("code 3").await;
+    world.run(&["runs", "log", &run]).await.expect(0);
+    terminal.enter("clear; posse runs prune --older-than 0d --yes; echo code $?").await;
+    terminal.shows("code 0").await;
+    world.run(&["runs", "log", &run]).await.expect(1);
 }

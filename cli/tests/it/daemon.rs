@@ -80,17 +80,17 @@ async fn a_run_is_executed_when_the_command_that_left_it_is_gone() {
     let exit = world.run(&["run", "--background", "do it"]).await.expect(0);
     let run = exit.out.trim();
     let pid = guard.pid();
-    assert!(exit.err.contains(&format!("is left to the daemon (pid {pid})")), "{}", exit.err);
+    assert!(exit.err.contains(&format!("is queued at the daemon (pid {pid})")), "{}", exit.err);
     assert!(exit.err.contains(&format!("posse runs watch {}", &run[18..])), "{}", exit.err);
     let shown = ended(&world, run).await;
     assert_eq!((&shown["outcome"], &shown["text"]), (&json!("completed"), &json!("well done")));
 
     let status = world.run(&["daemon", "status", "--json"]).await.expect(0).json();
     assert_eq!(status["pid"].to_string(), pid);
-    assert_eq!((&status["running"], &status["slots"]), (&json!(true), &json!(16)));
+    assert_eq!((&status["running"], &status["slots"]), (&json!(true), &json!(4096)));
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
     let words = world.run(&["daemon", "status"]).await.expect(0);
-    assert!(words.out.contains("0 of 16 slots at work"), "{}", words.out);
+    assert!(words.out.contains("0 of 4096 slots at work"), "{}", words.out);
 
     let stopped = world.run(&["daemon", "stop"]).await.expect(0);
     assert!(stopped.err.contains("no run is left to go on"), "{}", stopped.err);
@@ -247,9 +247,7 @@ async fn without_a_daemon_it_is_said_what_will_happen_and_the_next_one_does_it()
     let exit = world.run(&["run", "--background", "later"]).await.expect(0);
     let run = exit.out.trim().to_owned();
     for part in [
-        "is stored and queued, and nobody executes it: no daemon runs on this database",
-        "closing this terminal changes nothing",
-        "`posse daemon start` executes it",
+        "is queued, but no daemon is running. Start one: `posse daemon start`",
         &format!("`posse runs resume {}`", &run[18..]),
     ] {
         assert!(exit.err.contains(part), "{part}: {}", exit.err);
@@ -277,7 +275,7 @@ async fn what_is_said_to_a_run_that_has_ended_is_answered_by_the_daemon() {
     let run = leave(&world, "first").await;
     ended(&world, &run).await;
     let sent = world.run(&["runs", "send", &run, "and then?"]).await.expect(0);
-    assert!(sent.err.contains("the daemon goes on with run"), "{}", sent.err);
+    assert!(sent.err.contains("the daemon continues run"), "{}", sent.err);
     eventually("the second answer", async || ended(&world, &run).await["text"] == "two: and then?")
         .await;
 }

@@ -30,7 +30,7 @@ async fn whatever_is_said_is_answered_with_one_line() {
     let status = say(&socket, "{\"posse\":1,\"ask\":\"status\"}\n").await;
     assert_eq!(status["status"]["runs"]["queued"], 0);
     for (line, why) in [
-        ("hello\n", "this is no JSON"),
+        ("hello\n", "not valid JSON"),
         ("{\"posse\":2,\"ask\":\"ping\"}\n", "speaks no other form"),
         ("{\"posse\":1,\"ask\":\"dance\"}\n", "does not know this request"),
         ("{\"posse\":1,\"ask\":\"reach\",\"model\":\"nobody/nothing\"}\n", "no vendor `nobody`"),
@@ -89,7 +89,7 @@ async fn a_lock_whose_holder_does_not_listen_is_told_with_its_process() {
     let stop = world.run(&["daemon", "stop"]).await.expect(1);
     assert!(stop.err.contains("`kill -9 4711`"), "{}", stop.err);
     let exit = world.run(&["run", "--background", "x"]).await.expect(0);
-    assert!(exit.err.contains("does not answer now"), "{}", exit.err);
+    assert!(exit.err.contains("the daemon does not answer"), "{}", exit.err);
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ async fn the_reference_holds_the_help_of_every_command() {
         // What every command takes stands there once.
         let own = match command.as_str() {
             "" => help.as_str(),
-            _ => help.split("\n\nEverywhere:").next().unwrap(),
+            _ => help.split("\n\nGlobal options:").next().unwrap(),
         };
         let name = format!("posse {command}");
         let level = "#".repeat(name.split_whitespace().count());

@@ -185,6 +185,7 @@ fn looking(verb: &str, run: &str) -> Option<(Vec<String>, i32)> {
         | "webhooks deliveries"
         | "models"
         | "config"
+        | "config path"
         | "doctor"
         | "daemon unit" => (&[], 0),
         "runs show" | "runs tree" | "runs log" | "runs watch" | "runs export" => (&[run], 0),

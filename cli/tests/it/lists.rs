@@ -1,6 +1,7 @@
 //! `posse runs list`, `show` and `log`.
 
-use crate::world::{World, bash};
+use crate::tmux::Terminal;
+use crate::world::{World, bash, started};
 use posse_testkit::{Reply, Rule, Script, When};
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ async fn before_there_is_a_database_there_is_nothing_and_none_is_made() {
     let list = world.run(&["runs", "list"]).await.expect(0);
     assert_eq!(
         (list.out.as_str(), list.err.as_str()),
-        ("", "no runs yet; `posse run \"…\"` starts one\n")
+        ("", "no runs yet; `posse \"…\"` starts one\n")
     );
     assert_eq!(
         world.run(&["runs", "list", "--json"]).await.expect(0).json(),
@@ -28,7 +29,7 @@ async fn before_there_is_a_database_there_is_nothing_and_none_is_made() {
 }
 
 #[tokio::test]
-async fn a_database_that_was_named_has_to_be_there_to_be_verified() {
+async fn a_database_that_was_named_has_to_be_there_to_be_read() {
     let world = World::saying("x").await;
     for area in ["runs", "audit"] {
         let verify = world.run(&[area, "verify", "--db", "typo.db"]).await.expect(6);
@@ -37,7 +38,17 @@ async fn a_database_that_was_named_has_to_be_there_to_be_verified() {
         assert_eq!(verify.out, "");
         world.run(&[area, "verify"]).await.expect(0);
     }
-    assert_eq!(world.run(&["runs", "list", "--db", "typo.db"]).await.expect(0).out, "");
+    for command in [
+        &["runs", "list"][..],
+        &["runs", "show", "abcd"],
+        &["runs", "resume", "--all"],
+        &["cost"],
+        &["audit", "list"],
+        &["webhooks", "deliveries"],
+    ] {
+        let exit = world.run(&[command, &["--db", "typo.db"]].concat()).await.expect(6);
+        assert!(exit.err.contains("the database typo.db does not exist"), "{}", exit.err);
+    }
     assert!(!world.work().join("typo.db").exists());
 }
 
@@ -82,7 +93,7 @@ async fn runs_are_listed_newest_first_filtered_and_in_pages() {
     assert_eq!(open.json(), serde_json::json!([]));
 
     let page = world.run(&["runs", "list", "--limit", "2"]).await.expect(0);
-    assert_eq!(page.out.lines().count(), 2);
+    assert_eq!(page.out.lines().count(), 3, "a heading and two runs");
     let before = page.err.trim().rsplit(' ').next().unwrap().to_owned();
     assert_eq!(page.err, format!("older ones: --before {before}\n"));
     let next = world.run(&["runs", "list", "--json", "--before", &before]).await.expect(0);
@@ -150,7 +161,7 @@ async fn a_run_that_is_not_there_is_named_with_what_to_do() {
     world.run(&["run", "x"]).await.expect(0);
     let long = "0".repeat(26);
     for (text, says) in [
-        ("zzzzzz", "no run fits `zzzzzz`"),
+        ("zzzzzz", "no run matches `zzzzzz`"),
         ("ab", "at least four"),
         (&long, "there is no run 000"),
     ] {
@@ -162,5 +173,111 @@ async fn a_run_that_is_not_there_is_named_with_what_to_do() {
                 exit.err
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn any_piece_of_what_is_shown_of_an_id_names_the_run() {
+    let world = World::saying("x").await;
+    world.run(&["run", "first task"]).await.expect(0);
+    let run = world.only_run().await;
+    let shown = &run[18..];
+    for piece in [&shown[..4], &shown[2..6], &shown[4..], &shown[..7], shown] {
+        let show = world.run(&["runs", "show", piece]).await.expect(0);
+        assert!(show.out.contains(&run), "{piece}: {}", show.out);
+    }
+    world.run(&["run", "second task"]).await.expect(0);
+    // Both ids begin with the same moment.
+    let several = world.run(&["runs", "show", &run[..4]]).await.expect(2).err;
+    assert!(several.contains("2 runs match"), "{several}");
+    for line in
+        [format!("\n  {shown}  finished  [general-purpose] first task\n"), "second task".to_owned()]
+    {
+        assert!(several.contains(&line), "{line}: {several}");
+    }
+}
+
+#[tokio::test]
+async fn a_label_does_not_hide_the_task() {
+    let world = World::saying("x").await;
+    world.run(&["run", "--label", "nightly", "check the links"]).await.expect(0);
+    let list = world.run(&["runs", "list"]).await.expect(0).out;
+    assert!(list.ends_with("  nightly: check the links\n"), "{list}");
+    let show = world.run(&["runs", "show", "nightly"]).await.expect(0).out;
+    for line in ["task        check the links", "label       nightly"] {
+        assert!(show.lines().any(|shown| shown == line), "{line}: {show}");
+    }
+    let json = &world.list().await[0];
+    assert_eq!((&json["label"], &json["task"]), (&"nightly".into(), &"check the links".into()));
+}
+
+#[tokio::test]
+async fn lists_have_a_heading_unless_they_are_to_be_quiet() {
+    let world = World::saying("x").await;
+    world.run(&["run", "x"]).await.expect(0);
+    for (list, first, last) in [
+        (&["runs", "list"][..], "RUN ", " TASK"),
+        (&["agents", "list"], "AGENT ", " TOOLS"),
+        (&["audit", "list"], "TIME ", " DETAILS"),
+        (&["models", "sonnet"], "  MODEL ", " STATE"),
+        (&["cost"], "MODEL ", " COST"),
+        (&["config", "path"], "WHAT ", " PATH"),
+        (&["runs", "prune", "--dry-run", "--older-than", "0d"], "RUN ", " TASK"),
+    ] {
+        let heading = world.run(list).await.expect(0).out.lines().next().unwrap().to_owned();
+        assert!(heading.starts_with(first) && heading.ends_with(last), "{list:?}: {heading}");
+        let quiet = world.run(&[list, &["-q"]].concat()).await.expect(0).out;
+        assert!(!quiet.contains(first), "{list:?}: {quiet}");
+    }
+}
+
+#[tokio::test]
+async fn in_a_narrow_terminal_money_and_tasks_can_be_read() {
+    let world = World::saying("x").await;
+    world.run(&["run", "count the lines of every file"]).await.expect(0);
+    let Some(terminal) = Terminal::open(&world, 40, 30).await else { return };
+    terminal.enter("posse runs list; echo done").await;
+    let screen = terminal.shows("\ndone").await;
+    let row = screen.lines().find(|line| line.contains("completed")).unwrap().to_owned();
+    assert!(row.contains("  $0.0") && row.contains("  count the"), "{screen}");
+    terminal.enter("clear; posse cost; echo over").await;
+    let screen = terminal.shows("\nover").await;
+    let total = screen.lines().find(|line| line.starts_with("total ")).unwrap().to_owned();
+    assert!(total.contains("$0.0"), "{screen}");
+}
+
+#[tokio::test]
+async fn a_chat_in_which_nothing_was_said_is_not_listed() {
+    let world = World::saying("x").await;
+    world.feed(&["chat"], "").await.expect(0);
+    assert!(world.list().await.is_empty());
+    let open = world.run(&["runs", "list", "--unfinished"]).await.expect(0);
+    assert_eq!((open.out.as_str(), open.err.as_str()), ("", "no such runs\n"));
+    world.feed(&["chat"], "hello\n").await.expect(0);
+    assert_eq!(titles(&world.list().await), ["hello"]);
+}
+
+#[tokio::test]
+async fn a_time_is_local_and_means_the_same_in_every_list() {
+    let world = World::saying("x").await;
+    world.run(&["run", "x"]).await.expect(0);
+    let created = world.list().await[0]["created"].as_str().unwrap().to_owned();
+    // Without its zone, the very time is an hour earlier east of Greenwich.
+    let local = created.trim_end_matches('Z').to_owned();
+    for list in [&["runs", "list", "--json"][..], &["cost", "--json"], &["audit", "list", "--json"]]
+    {
+        let mut found = Vec::new();
+        for zone in ["UTC-1", "UTC+1"] {
+            let mut command = world.command(&[list, &["--since", &local]].concat());
+            command.env("TZ", zone);
+            let json = started(command).end().await.expect(0).json();
+            let rows = json.as_array().or(json["sums"].as_array()).unwrap().len();
+            found.push(rows > 0);
+        }
+        assert_eq!(found, [true, false], "{list:?}");
+        let wrong = world.run(&[list, &["--since", "7"]].concat()).await.expect(2);
+        assert!(wrong.err.contains("`7` is not a valid time"), "{}", wrong.err);
+        let ago = world.run(&[list, &["--since", "2w"]].concat()).await.expect(0);
+        assert!(ago.out.len() > 10, "{list:?}: {}", ago.out);
     }
 }

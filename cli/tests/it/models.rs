@@ -2,6 +2,7 @@
 
 use crate::world::{Exit, World, started};
 use posse_testkit::{Reply, Rule, Script, When};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 fn user_file(world: &World, text: &str) {
@@ -44,14 +45,14 @@ async fn models_are_listed_the_usable_ones_first_and_the_others_with_why_not() {
     assert!(lines[first_unusable..].iter().all(|line| line.starts_with("○")));
     let ollama = lines[position("ollama/…")];
     assert!(ollama.ends_with("no server answers at http://127.0.0.1:1"), "{ollama}");
-    let usual = "without --model: anthropic/claude-sonnet-5-5 (ANTHROPIC_API_KEY is set)";
+    let usual = "default model: anthropic/claude-sonnet-5-5 (ANTHROPIC_API_KEY is set)";
     assert!(exit.err.contains(usual), "{}", exit.err);
-    assert!(exit.err.contains("prices: dollars for a million tokens"), "{}", exit.err);
+    assert!(exit.err.contains("prices: USD per million tokens"), "{}", exit.err);
     let quiet = world.run(&["models", "-q", "haiku"]).await.expect(0);
     assert_eq!(quiet.err, "");
     assert!(quiet.out.lines().all(|line| line.contains("haiku")), "{}", quiet.out);
     let none = world.run(&["models", "zebra"]).await.expect(0);
-    assert!(none.out.is_empty() && none.err.contains("called like `zebra`"), "{none:?}");
+    assert!(none.out.is_empty() && none.err.contains("no model matches `zebra`"), "{none:?}");
     assert!(!world.database().exists(), "nothing is stored for that");
 }
 
@@ -176,10 +177,10 @@ async fn a_provider_in_trouble_is_shown_and_so_is_who_takes_over() {
     assert_eq!(lines.len(), 5, "{lines:#?}");
     assert_eq!(
         lines[1],
-        "◇ anthropic/claude-opus-5-5 is overloaded or in trouble: HTTP 529: Overloaded; tries again at once"
+        "◇ anthropic/claude-opus-5-5 is overloaded or in trouble: HTTP 529: Overloaded; retrying now (1 of 2)"
     );
-    assert_eq!(lines[2], "◇ the same again; tries again at once");
-    assert_eq!(lines[3], "◇ the same again; goes on with anthropic/claude-haiku-5-5");
+    assert_eq!(lines[2], "◇ the same failure again; retrying now (2 of 2)");
+    assert_eq!(lines[3], "◇ the same failure again; going on with anthropic/claude-haiku-5-5");
     assert!(lines[4].starts_with("✓ 1 turn · "), "{}", lines[4]);
     let asked: Vec<Value> =
         world.fake.requests().iter().map(|request| request.body["model"].clone()).collect();
@@ -226,9 +227,11 @@ async fn effort_and_the_schema_of_the_answer_come_from_flags() {
     assert_eq!(sent["effort"], "high", "{sent}");
     assert!(sent["format"]["schema"]["properties"]["word"].is_object(), "{sent}");
 
-    for (text, says) in
-        [("[1]", "it is not an object"), ("{", "is no JSON Schema"), ("", "is no JSON Schema")]
-    {
+    for (text, says) in [
+        ("[1]", "it is not an object"),
+        ("{", "is not a JSON Schema"),
+        ("", "is not a JSON Schema"),
+    ] {
         world.write("schema.json", text);
         let exit = world.run(&flags).await.expect(2);
         assert!(exit.err.contains(says) && exit.err.contains("hint: "), "{}", exit.err);
@@ -276,8 +279,8 @@ async fn without_a_key_and_a_server_it_works_all_the_same() {
     let chat = run_with(&world, &["config", "--json"], &keyless).await.expect(0).json();
     assert_eq!(chat["settings"]["model"]["value"], "offline/planner");
     let exit = run_with(&world, &["models"], &keyless).await.expect(0);
-    assert!(exit.out.starts_with("● offline/planner (offline) "), "{}", exit.out);
-    assert!(exit.err.contains("for another: set a key"), "{}", exit.err);
+    assert!(exit.out.contains("\n● offline/planner (offline) "), "{}", exit.out);
+    assert!(exit.err.contains("for a better one, set a key"), "{}", exit.err);
     assert_eq!(world.fake.count(), 0);
 }
 
@@ -295,5 +298,53 @@ async fn a_run_whose_key_is_not_here_is_left_as_it_is_and_told_about() {
     assert!(exit.err.contains("set ANTHROPIC_API_KEY"), "{}", exit.err);
     let exit = run_with(&world, &["runs", "resume", "--all"], &keyless).await.expect(1);
     assert!(exit.err.contains("waits: ") && exit.err.contains("ANTHROPIC_API_KEY"), "{}", exit.err);
-    assert_eq!(world.list().await[0]["status"], "interrupted", "nobody has ended it");
+    assert_eq!(world.list().await[0]["status"], "crashed", "nobody has ended it");
+}
+
+#[tokio::test]
+async fn a_local_server_that_is_not_there_is_named_at_once() {
+    let world = World::saying("from elsewhere").await;
+    for (model, start) in [
+        ("ollama/qwen3:8b", "is ollama running? start it with `ollama serve`"),
+        ("lmstudio/qwen3", "is lmstudio running? start it with `lms server start`"),
+        ("llamacpp/qwen3", "is llamacpp running? start it with `llama-server -m MODEL.gguf`"),
+        ("vllm/qwen3", "is vllm running? start it with `vllm serve MODEL`"),
+    ] {
+        let exit = world.run(&["run", "--model", model, "x"]).await.expect(1);
+        assert!(exit.err.contains(start), "{}", exit.err);
+        assert!(exit.err.contains("nothing listens at http://127.0.0.1:1"), "{}", exit.err);
+        assert!(!exit.err.contains("retrying"), "{}", exit.err);
+    }
+    let exit = world.run(&["run", "--model", "ollama/qwen3:8b,sonnet", "x"]).await.expect(0);
+    assert_eq!(exit.out, "from elsewhere\n");
+    assert!(exit.err.contains("; going on with anthropic/"), "{}", exit.err);
+}
+
+#[tokio::test]
+async fn a_provider_elsewhere_is_tried_again_and_that_is_said_in_plain_words() {
+    let world = World::saying("never").await;
+    let mut command = world.command(&["run", "--model", "sonnet", "x"]);
+    command.env("ANTHROPIC_BASE_URL", crate::world::NOWHERE);
+    let running = crate::world::started(command);
+    running.notes("check the network and the base URL; retrying now (1 of 8)").await;
+    running.notes("◇ still unreachable; retrying ").await;
+    running.signal(Signal::KILL);
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_model_without_a_key_is_left_out_where_others_are_named() {
+    let world = World::saying("hello").await;
+    let exit = world.run(&["run", "--model", "sonnet,gpt,ollama/qwen3:8b", "x"]).await.expect(0);
+    assert_eq!(exit.out, "hello\n");
+    let told = exit.err.matches("left out: `gpt` needs a key, and there is none; set").count();
+    assert_eq!(told, 1, "{}", exit.err);
+    let exit = world.run(&["run", "--model", "gpt,sonnet", "x"]).await.expect(0);
+    assert!(exit.err.contains("left out: `gpt` needs a key"), "{}", exit.err);
+    let exit = world.run(&["run", "--model", "gpt,gemini", "x"]).await.expect(2);
+    for part in ["none of the models can be used", "`gpt` needs a key", "`gemini` needs a key"] {
+        assert!(exit.err.contains(part), "{part}: {}", exit.err);
+    }
+    let exit = world.run(&["run", "--model", "sonnet,gtp", "x"]).await.expect(2);
+    assert!(exit.err.contains("`gtp` is not a known model"), "{}", exit.err);
 }

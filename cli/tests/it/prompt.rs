@@ -1,6 +1,8 @@
 //! Where the prompt comes from.
 
-use crate::world::World;
+use crate::world::{World, started};
+use posse_testkit::{Reply, Script};
+use serde_json::json;
 
 /// What the model was asked.
 fn asked(world: &World) -> String {
@@ -21,8 +23,49 @@ async fn from_the_command_line_a_file_or_standard_input() {
     assert_eq!(asked(&world), "from the pipe\n");
     world.feed(&["run", "-"], "from the dash é\n").await.expect(0);
     assert_eq!(asked(&world), "from the dash é\n");
-    world.feed(&["run", "the line wins"], "over the pipe\n").await.expect(0);
-    assert_eq!(asked(&world), "the line wins");
+    world.feed(&["run", "an empty pipe"], "").await.expect(0);
+    assert_eq!(asked(&world), "an empty pipe");
+}
+
+#[tokio::test]
+async fn standard_input_is_added_to_a_prompt_that_is_given() {
+    let world = World::saying("ok").await;
+    world.feed(&["run", "review this"], "a change\n").await.expect(0);
+    assert_eq!(asked(&world), "review this\n\n<stdin>\na change\n</stdin>");
+    world.write("task.md", "from the file\n");
+    world.feed(&["run", "--prompt-file", "task.md"], "a change").await.expect(0);
+    assert_eq!(asked(&world), "from the file\n\n<stdin>\na change\n</stdin>");
+    // A file in place of a pipe.
+    let mut command = world.command(&["run", "sum up"]);
+    command.stdin(std::fs::File::open(world.work().join("task.md")).unwrap());
+    started(command).end().await.expect(0);
+    assert_eq!(asked(&world), "sum up\n\n<stdin>\nfrom the file\n</stdin>");
+}
+
+/// Programs often start others with a pipe that nobody writes to or closes.
+#[tokio::test]
+async fn a_pipe_that_stays_silent_holds_nobody_up() {
+    let world = World::saying("ok").await;
+    let mut running = world.start_with_input(&["run", "alone"]);
+    let stdin = running.stdin.take();
+    let exit = running.end().await.expect(0);
+    drop(stdin);
+    assert_eq!(asked(&world), "alone");
+    assert!(exit.err.contains("nothing came from standard input"), "{}", exit.err);
+}
+
+#[tokio::test]
+async fn what_cannot_be_added_to_a_prompt_is_refused() {
+    let world = World::saying("never").await;
+    std::fs::write(world.work().join("binary"), [0xff, 0xfe]).unwrap();
+    std::fs::write(world.work().join("huge"), vec![b'x'; 4 << 20]).unwrap();
+    for (name, why) in [("binary", "not valid UTF-8"), ("huge", "larger than 4 MiB")] {
+        let mut command = world.command(&["run", "look"]);
+        command.stdin(std::fs::File::open(world.work().join(name)).unwrap());
+        let exit = started(command).end().await.expect(2);
+        assert!(exit.err.contains("standard input") && exit.err.contains(why), "{}", exit.err);
+    }
+    assert!(!world.database().exists());
 }
 
 #[tokio::test]
@@ -46,4 +89,16 @@ async fn what_is_no_prompt_is_refused_before_anything_is_stored() {
         assert_eq!(exit.out, "");
     }
     assert!(!world.database().exists());
+}
+
+#[tokio::test]
+async fn a_file_that_is_named_is_told_to_the_agent_and_read_under_its_rules() {
+    let reads = Reply::tool_call("Read", json!({"file_path": "secret.txt"}));
+    let world = World::new(Script::turns([reads, Reply::text("{{last_tool_result}}")])).await;
+    world.write("secret.txt", "hush");
+    let deny = ["--deny", "Read(./secret.txt)"];
+    let exit = world.run(&["run", deny[0], deny[1], "what is in @secret.txt?"]).await.expect(0);
+    let first = world.fake.requests()[0].body["messages"][0]["content"].to_string();
+    assert!(first.contains("[In the working folder: file secret.txt]"), "{first}");
+    assert!(!first.contains("hush") && !exit.out.contains("hush"), "{exit:?}");
 }

@@ -174,3 +174,51 @@ async fn a_script_that_cannot_be_played_names_its_line() {
     let exit = world.run(&listen).await.expect(2);
     assert!(exit.err.contains("not a loopback address") && exit.err.contains("hint: "));
 }
+
+#[tokio::test]
+async fn the_files_that_are_read_are_listed() {
+    let world = World::saying("x").await;
+    world.write("posse.toml", "");
+    let user = world.home().join("config/posse/config.toml");
+    let list = world.run(&["config", "path"]).await.expect(0).out;
+    let line = |what: &str| list.lines().find(|line| line.starts_with(what)).unwrap().to_owned();
+    assert!(line("your settings").contains("does not exist"), "{list}");
+    assert!(line("your settings").ends_with(&user.display().to_string()), "{list}");
+    assert!(!line("project settings").contains("does not exist"), "{list}");
+    let json = world.run(&["config", "path", "--json"]).await.expect(0).json();
+    assert_eq!(json[0]["path"], user.display().to_string());
+    let quiet = world.run(&["config", "path", "-q"]).await.expect(0).out;
+    assert_eq!(quiet.lines().next(), Some(user.display().to_string().as_str()));
+    assert!(world.run(&["config"]).await.expect(0).out.contains("database"));
+}
+
+#[tokio::test]
+async fn a_mistake_in_a_settings_file_is_named() {
+    let world = World::saying("x").await;
+    for (text, says) in [
+        (
+            "[limits]\ntime = \"10 minutes\"\n",
+            "`time` in the limits: `10 minutes` is not a duration",
+        ),
+        (
+            "anthropic_api_key = \"sk-1\"\n",
+            "keys come from the environment. Set ANTHROPIC_API_KEY there",
+        ),
+    ] {
+        let path = user_file(&world, text);
+        let exit = world.run(&["config"]).await.expect(2);
+        assert!(exit.err.contains(says), "{}", exit.err);
+        assert!(exit.err.contains(&path.display().to_string()), "{}", exit.err);
+        assert!(!exit.err.contains("sk-1"), "{}", exit.err);
+    }
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_named_once() {
+    let world = World::saying("x").await;
+    let taken = world.fake.url().trim_start_matches("http://").to_owned();
+    world.write("script.toml", "[[rule]]\n[[rule.reply]]\ntext = \"x\"\n");
+    let exit = world.run(&["fake-model", "--script", "script.toml", "--listen", &taken]).await;
+    assert_eq!(exit.code, Some(2), "{exit:?}");
+    assert_eq!(exit.err.matches("cannot listen on").count(), 1, "{}", exit.err);
+}

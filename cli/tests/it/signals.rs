@@ -17,7 +17,10 @@ async fn check(signal: Signal, name: &str) {
     gone(&pid).await;
     let run = world.only_run().await;
     let status = &world.list().await[0]["status"];
-    assert!(status == "queued" || status == "interrupted", "{status}");
+    match signal {
+        Signal::INT => assert_eq!(status, "interrupted"),
+        _ => assert!(status == "queued" || status == "crashed", "{status}"),
+    }
     let exit = world.run(&["runs", "resume", &run]).await.expect(0);
     assert_eq!(exit.out, "after all\n");
     assert_eq!(world.read("ledger"), "began\n");
@@ -49,6 +52,7 @@ async fn a_second_interrupt_ends_at_once_whatever_a_command_ignores() {
     assert!(exit.err.ends_with("--unfinished` shows what is kept\n"), "{}", exit.err);
     gone(&pid).await;
     let run = world.only_run().await;
+    assert_eq!(world.list().await[0]["status"], "interrupted");
     assert_eq!(world.run(&["runs", "resume", &run]).await.expect(0).out, "over\n");
 }
 

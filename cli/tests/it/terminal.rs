@@ -83,7 +83,7 @@ async fn ctrl_c_interrupts_the_turn_and_not_the_session() {
     terminal.shows("(Ctrl-D or /quit leaves)\n›").await;
     terminal.press("C-d").await;
     let screen = terminal.shows("code 0").await;
-    assert!(screen.contains("` goes on with this"), "{screen}");
+    assert!(screen.contains("To continue: `posse chat --resume "), "{screen}");
     assert_eq!(mode(&world.home().join("data/posse/history")), 0o600);
 }
 
@@ -104,7 +104,9 @@ async fn lines_can_be_edited_and_recalled_also_in_the_next_session() {
     terminal.press("C-d").await;
     terminal.shows("code 0").await;
     terminal.enter("clear; posse chat --resume; echo code $?").await;
-    terminal.shows(": first lime\n›").await;
+    terminal
+        .shows(": first lime\n› first lime\n0 first lime!\n› first line\n1 first line!\n›")
+        .await;
     terminal.press("Up").await;
     terminal.shows("› first line").await;
     terminal.press("Enter").await;
@@ -136,5 +138,19 @@ async fn without_a_prompt_on_a_terminal_it_says_what_to_type() {
     let Some(terminal) = Terminal::open(&world, 80, 24).await else { return };
     terminal.enter("posse run; echo code $?").await;
     let screen = terminal.shows("code 2").await;
-    assert!(screen.contains("error: there is nothing to do\n  hint: say what to do: posse run \""));
+    assert!(screen.contains("error: there is no task\n  hint: name the task: posse run \""));
+}
+
+#[tokio::test]
+async fn a_terminal_that_nobody_names_gets_no_colours() {
+    let world = World::saying("x").await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse models sonnet; echo done").await;
+    terminal.shows("\ndone").await;
+    assert!(terminal.painted().await.contains("\u{1b}[32m●"));
+    let posse = env!("CARGO_BIN_EXE_posse");
+    terminal.enter(&format!("clear; env -u TERM {posse} models sonnet; echo over")).await;
+    terminal.shows("\nover").await;
+    let screen = terminal.painted().await;
+    assert!(screen.contains('●') && !screen.contains("\u{1b}["), "{screen:?}");
 }

@@ -79,6 +79,17 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"]).await.trim_end().to_owned()
     }
 
+    /// The same with its colours.
+    pub async fn painted(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-e"]).await
+    }
+
+    /// From now on keeps every byte that the terminal is sent in this file of the working folder.
+    pub async fn record(&self, name: &str) {
+        let file = self.folder.join("work").join(name);
+        self.tmux(&["pipe-pane", &format!("cat > '{}'", file.display())]).await;
+    }
+
     /// Waits until the terminal shows this.
     pub async fn shows(&self, part: &str) -> String {
         let mut screen = String::new();

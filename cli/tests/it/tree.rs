@@ -107,7 +107,7 @@ async fn a_run_is_not_left_before_those_are_done_that_it_does_not_wait_for() {
     let world = World::new(leaving_one_behind(&gate)).await;
     let run = world.start(&["run", "lead them"]);
     run.says("all done").await;
-    run.notes("waiting for 1 run in the background; Ctrl-C leaves").await;
+    run.notes("waiting for 1 run in the background; Ctrl-C interrupts").await;
     gate.open();
     let exit = run.end().await.expect(0);
     assert!(exit.err.contains(": completed"), "{}", exit.err);
@@ -126,8 +126,9 @@ async fn what_an_ended_run_has_left_unfinished_is_listed_and_resumed() {
     run.end().await.expect(0);
     let open = world.run(&["runs", "list", "--unfinished", "--json"]).await.expect(0).json();
     assert_eq!((&open[0]["depth"], open.as_array().unwrap().len()), (&json!(1), 1), "{open}");
+    assert_eq!(open[0]["status"], "interrupted");
     gate.open();
-    world.run(&["runs", "resume", "--all"]).await.expect(0);
+    world.run(&["runs", "resume", "--all", "--status", "interrupted"]).await.expect(0);
     let open = world.run(&["runs", "list", "--unfinished", "--json"]).await.expect(0).json();
     assert_eq!(open, json!([]));
 }
@@ -138,14 +139,14 @@ async fn lists_show_roots_with_how_many_stand_below() {
     world.run(&["run", "lead them"]).await.expect(0);
     let run = world.only_run().await;
     let list = world.run(&["runs", "list"]).await.expect(0).out;
-    assert!(list.ends_with("  lead them (+3)\n") && list.lines().count() == 1, "{list}");
+    assert!(list.ends_with("  lead them (+3)\n") && list.lines().count() == 2, "{list}");
     assert_eq!(world.list().await[0]["below"], 3);
     let all = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
     let depths: Vec<u64> =
         all.as_array().unwrap().iter().map(|run| run["depth"].as_u64().unwrap()).collect();
     assert_eq!(depths, [1, 1, 1, 0]);
     let children = world.run(&["runs", "list", "--children-of", &run]).await.expect(0).out;
-    assert_eq!(children.lines().count(), 3, "{children}");
+    assert_eq!(children.lines().count(), 4, "a heading and three: {children}");
     assert!(children.contains("  failed  ") && children.contains("  plan  "), "{children}");
     world.run(&["runs", "list", "--all", "--children-of", &run]).await.expect(2);
 }
@@ -249,13 +250,13 @@ async fn cancelling_says_how_many_below_were_told_and_they_have_stopped() {
 #[tokio::test]
 async fn a_tree_that_was_killed_goes_on_with_its_root() {
     for command in [&["runs", "resume"][..], &["runs", "resume", "--all"], &["run", "another"]] {
-        let gate = Gate::new();
+        let (gate, end) = (Gate::new(), Gate::new());
         let held = Reply::text("late").held_by(&gate);
         let script = Script::new()
             .conversation(lead(["quick", "slow"].map(|prompt| task("explore", prompt))))
             .conversation(child("quick", Reply::text("1")))
             .conversation(child("slow", held))
-            .rule(Rule::when(When::any()).reply(Reply::text("something else")));
+            .rule(Rule::when(When::any()).reply(Reply::text("something else").held_by(&end)));
         let world = World::new(script).await;
         let owner = world.start(&["run", "lead them"]);
         gate.wait_for_held(1).await.unwrap();
@@ -267,10 +268,17 @@ async fn a_tree_that_was_killed_goes_on_with_its_root() {
         let mut arguments = command.to_vec();
         if command == ["runs", "resume"] {
             let list = world.run(&["runs", "list", "--unfinished"]).await.expect(0).out;
-            assert!(list.contains("  interrupted  ") || list.contains("  queued  "), "{list}");
+            assert!(list.contains("  crashed  ") || list.contains("  queued  "), "{list}");
             arguments.push(&run);
         }
-        let exit = world.run(&arguments).await.expect(0);
+        let running = world.start(&arguments);
+        // A command ends with its own run.
+        eventually("the end of the tree", async || {
+            world.run(&["runs", "show", &run, "--json"]).await.json()["outcome"] == "completed"
+        })
+        .await;
+        end.open();
+        let exit = running.end().await.expect(0);
         assert_eq!(exit.err.matches("do quick").count(), 0, "it was told before: {}", exit.err);
         let all = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
         let tree: Vec<&Value> =

@@ -68,7 +68,7 @@ async fn a7_what_changes_after_it_was_trusted_is_a_stranger_again() {
         put(&world, path, text);
         assert!(!could_write(&world, &[]).await, "{path}");
         let list = world.run(&["agents", "list"]).await.expect(0).out;
-        assert!(list.contains("(changed since it was trusted: only looks)"), "{list}");
+        assert!(list.contains("(changed since it was trusted: read-only)"), "{list}");
         let trusted = world.run(&["trust", "list"]).await.expect(0).out;
         assert!(trusted.contains("changed since it was trusted"), "{trusted}");
     }

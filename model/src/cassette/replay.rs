@@ -51,7 +51,7 @@ impl Replay {
     /// Reads the cassette at `path`, to be played for a run in `places`.
     ///
     /// # Errors
-    /// When it cannot be read, or is no cassette of this version. A last line that was cut off is
+    /// When it cannot be read, or is not a cassette of this version. A last line that was cut off is
     /// left out.
     pub fn open(path: impl Into<PathBuf>, places: Places) -> Result<Self, CassetteError> {
         let path = path.into();

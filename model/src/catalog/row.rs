@@ -43,6 +43,7 @@ pub struct VendorRow {
     #[serde(deserialize_with = "one_or_more")]
     pub(super) prefixes: Vec<String>,
     pub(super) local: Option<bool>,
+    pub(super) start: Option<String>,
     pub(super) max_concurrent: Option<usize>,
     pub(super) requests_per_minute: Option<u64>,
     pub(super) tokens_per_minute: Option<u64>,

@@ -28,6 +28,8 @@ pub struct Vendor {
     pub prefixes: Vec<String>,
     /// Where it is, and so what it takes to use it.
     pub reach: Reach,
+    /// The command that starts its server, if the user runs it.
+    pub start: Option<String>,
     /// What the user lets it have.
     pub caps: Caps,
     /// Who says so.
@@ -80,6 +82,7 @@ impl Vendor {
             model: row.model,
             prefixes: row.prefixes,
             reach: if row.local == Some(true) { Reach::Local } else { Reach::Remote },
+            start: row.start,
             caps,
             source,
             dialect: row.dialect,
@@ -115,6 +118,7 @@ impl Vendor {
         set(&mut self.model, row.model.map(Some));
         let reach = row.local.map(|local| if local { Reach::Local } else { Reach::Remote });
         set(&mut self.reach, reach);
+        set(&mut self.start, row.start.map(Some));
         self.source = Source::User;
         Ok(())
     }

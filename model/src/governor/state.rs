@@ -21,9 +21,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// decides whether it does, or goes elsewhere.
 const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
-/// How long a provider that has never refused a call may leave all without an answer before some
-/// more are sent.
-const SILENCE: Duration = Duration::from_millis(250);
+/// A provider that refuses calls does so at once. After this long without a refusal, more are sent.
+const SILENCE: Duration = Duration::from_millis(30);
 
 /// What a reply is taken to have before there was one.
 const FIRST_OUTPUT: u64 = 500;
@@ -137,7 +136,7 @@ impl State {
             return Verdict::Later;
         }
         if self.in_flight >= self.width.now() {
-            // Who would refuse does so at once: silence is leave for some more.
+            // A provider that never refused a call gets more after a short silence.
             let silent = self.last_sent.map(|sent| sent + SILENCE);
             match silent.filter(|_| self.width.was_never_refused()) {
                 Some(at) if at <= now => self.width.widen(),

@@ -10,6 +10,9 @@ const MOST_CAUTION: usize = 64;
 /// in so many.
 const TOLERATED: u32 = 8;
 
+/// By how much the width grows after a silence, while nothing was ever refused.
+const WIDENING: usize = 5;
+
 /// Why a call was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -64,9 +67,9 @@ impl Width {
         self.known.is_none() && self.round == 0
     }
 
-    /// Some more may be in flight.
+    /// Many more may be in flight: nothing was refused yet.
     pub(super) fn widen(&mut self) {
-        self.now = self.now.saturating_add((self.now / 4).max(1)).min(self.most);
+        self.now = self.now.saturating_mul(WIDENING).min(self.most);
     }
 
     /// The number of the present round: a cut begins a new one.

@@ -36,6 +36,12 @@ pub enum ResolveError {
         /// Where the key is expected.
         variable: String,
     },
+    /// Of several models that were named, each lacks its key.
+    #[error("none of the models can be used: {reasons}")]
+    NoneUsable {
+        /// What each lacks.
+        reasons: String,
+    },
     /// It is not in the cassette that is played.
     #[error(
         "`{name}` is not in the cassette {path}, which has {recorded}; leave the model out, or record again"

@@ -6,7 +6,7 @@ use super::{Abilities, Choice, Models, ResolveError, Why, servers};
 use crate::cassette::{Cassette, Cast, Replay};
 use crate::catalog::{Caps, Found, usable_url};
 use crate::governor::{Governor, Pacing};
-use crate::remote::Remote;
+use crate::remote::{Remote, Server};
 use crate::sight::Sight;
 use crate::wire::Written;
 use posse_agent::ModelInfo;
@@ -91,6 +91,10 @@ impl Models {
             http: self.http.clone(),
             governor: Arc::new(governor),
             stall: self.options.stall,
+            server: cast
+                .id
+                .split_once('/')
+                .and_then(|(vendor, _)| self.catalog.vendor(vendor).and_then(Server::of)),
         })
     }
 

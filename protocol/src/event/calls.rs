@@ -107,6 +107,12 @@ pub enum Remedy {
     Retry {
         /// How long to wait.
         after_ms: u64,
+        /// Which retry this is, counted from 1; 0 when that was not stored.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        attempt: u32,
+        /// How many there are at the most; 0 when that was not stored.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        of: u32,
         /// Fields of a later version.
         #[serde(flatten)]
         extra: Extra,
@@ -128,7 +134,12 @@ const ELSEWHERE: &str = "goes on with";
 impl Remedy {
     /// The same call again, after so many milliseconds.
     pub fn retry(after_ms: u64) -> Self {
-        Remedy::Retry { after_ms, extra: Extra::default() }
+        Remedy::retry_of(after_ms, 0, 0)
+    }
+
+    /// The same, for this retry `of` so many.
+    pub fn retry_of(after_ms: u64, attempt: u32, of: u32) -> Self {
+        Remedy::Retry { after_ms, attempt, of, extra: Extra::default() }
     }
 
     /// True when `note` begins with the words for a remedy.
@@ -142,6 +153,11 @@ impl Remedy {
     }
 }
 
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// These words are stored with runs: lists show them, and a check compares them with the log.
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -14,7 +14,7 @@ const PLACED: usize = 4;
 pub(crate) fn read(text: &str) -> Result<Vec<(Key, Node)>, Finding> {
     let wrong = |error: serde_json::Error| {
         let place = Place { line: error.line() as u32, column: error.column() as u32 };
-        finding(place, format!("this is no JSON: {}", without_place(&error)))
+        finding(place, format!("not valid JSON: {}", without_place(&error)))
     };
     let whole: &RawValue = serde_json::from_str(text).map_err(wrong)?;
     let mut cursor = Cursor { text, offset: 0, place: Place { line: 1, column: 1 } };
@@ -138,9 +138,9 @@ mod tests {
     fn what_is_no_map_of_agents_is_refused_with_its_place() {
         for (text, reason) in [
             ("[1]", "this is a list"),
-            ("{\"a\": }", "this is no JSON: expected value"),
-            ("{} {}", "this is no JSON: trailing characters"),
-            ("", "this is no JSON: EOF"),
+            ("{\"a\": }", "not valid JSON: expected value"),
+            ("{} {}", "not valid JSON: trailing characters"),
+            ("", "not valid JSON: EOF"),
         ] {
             let finding = read(text).unwrap_err();
             assert!(finding.reason.contains(reason), "{finding:?}");

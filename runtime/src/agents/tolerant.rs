@@ -34,7 +34,7 @@ pub(crate) fn read(
     let chunks = chunks(head, first_line, findings);
     findings.note(
         place,
-        format!("this is no YAML ({reason}); it is read line by line, each key up to the next"),
+        format!("not valid YAML ({reason}); it is read line by line, each key up to the next"),
     );
     let entries = chunks.into_iter().filter_map(|chunk| {
         let key = Key { place: chunk.place, name: chunk.key.to_owned() };

@@ -116,7 +116,7 @@ pub fn parse_budget(text: &str) -> Result<Budget, String> {
     let mut budget = Budget::default();
     for part in text.split(',').map(str::trim) {
         let Some((name, amount)) = part.split_once('=') else {
-            return Err(format!("`{part}` is no part of a budget: write it like cost=1.50"));
+            return Err(format!("`{part}` is not a budget key: write it like cost=1.50"));
         };
         let (name, amount) = (name.trim(), amount.trim());
         let number = || {
@@ -139,7 +139,7 @@ pub fn parse_budget(text: &str) -> Result<Budget, String> {
             "children" => [Some(&mut budget.children), None],
             _ => {
                 return Err(format!(
-                    "`{name}` is no part of a budget: it can have cost, turns, tool_calls, \
+                    "`{name}` is not a budget key: it can have cost, turns, tool_calls, \
                      tokens, input_tokens, output_tokens and children"
                 ));
             }
@@ -214,7 +214,7 @@ mod tests {
             ("turns=many", "`turns` is `many`"),
             ("cost=0", "more than 0"),
             ("cost=nan", "more than 0"),
-            ("time=5m", "`time` is no part of a budget"),
+            ("time=5m", "`time` is not a budget key"),
             ("turns=1,Turns=2", "twice"),
             ("tokens=1,input_tokens=2", "twice"),
         ] {

@@ -2,7 +2,7 @@
 
 use super::limits::parse_size;
 use super::{Origin, Setting};
-use posse_tools::confine::CommandLimits;
+use posse_tools::confine::{CommandLimits, usual_commands_at_once};
 use serde::Deserialize;
 
 /// What any one command may use, all its processes together, and where each value came from.
@@ -14,6 +14,8 @@ pub struct CommandSettings {
     pub processes: Setting<Option<u32>>,
     /// Bytes written to disks.
     pub written_bytes: Setting<Option<u64>>,
+    /// Commands of all runs that run at the same time.
+    pub at_once: Setting<Option<usize>>,
 }
 
 impl CommandSettings {
@@ -28,6 +30,11 @@ impl CommandSettings {
         }
     }
 
+    /// How many commands run at the same time.
+    pub fn most_at_once(&self) -> usize {
+        self.at_once.value.unwrap_or_else(usual_commands_at_once)
+    }
+
     /// What holds when nobody says anything.
     pub(super) fn usual() -> Self {
         let CommandLimits { memory_bytes, processes, disk_bytes, .. } = CommandLimits::usual();
@@ -35,6 +42,7 @@ impl CommandSettings {
             memory_bytes: Setting::default(Some(memory_bytes)),
             processes: Setting::default(Some(processes)),
             written_bytes: Setting::default(Some(disk_bytes)),
+            at_once: Setting::default(Some(usual_commands_at_once())),
         }
     }
 
@@ -47,6 +55,10 @@ impl CommandSettings {
         if file.processes == Some(0) {
             return Err("`command.processes` is 0: a command is one at least".to_owned());
         }
+        if file.at_once == Some(0) {
+            return Err("`command.at_once` must be at least 1".to_owned());
+        }
+        self.at_once.narrow(file.at_once, origin);
         self.memory_bytes.narrow(size("memory", file.memory)?, origin);
         self.processes.narrow(file.processes, origin);
         self.written_bytes.narrow(size("written", file.written)?, origin);
@@ -60,4 +72,5 @@ pub(super) struct FileCommand {
     memory: Option<String>,
     processes: Option<u32>,
     written: Option<String>,
+    at_once: Option<usize>,
 }

@@ -155,10 +155,31 @@ pub(super) fn read(path: &Path) -> Result<Option<(File, String)>, ConfigError> {
         Ok(file) => Ok(Some((file, text))),
         Err(error) => {
             // It quotes the line at fault, which may hold the secret of a webhook.
-            let reason = blotted(error.to_string().trim_end());
+            let reason = match key_of_a_vendor(&error, &text) {
+                Some(reason) => reason,
+                None => blotted(error.to_string().trim_end()),
+            };
             Err(ConfigError::Invalid { path: path.to_owned(), reason })
         }
     }
+}
+
+/// Says where keys belong, if `error` is about a setting in `text` that was to hold one.
+fn key_of_a_vendor(error: &toml::de::Error, text: &str) -> Option<String> {
+    let (_, rest) = error.message().split_once("unknown field `")?;
+    let (field, _) = rest.split_once('`')?;
+    let name = field.to_ascii_uppercase();
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let variable =
+        if name == "API_KEY" { "a variable such as ANTHROPIC_API_KEY" } else { name.as_str() };
+    (is_name && (name.ends_with("API_KEY") || name.ends_with("_TOKEN"))).then(|| {
+        format!(
+            "line {line}: `{field}` is not a setting: keys come from the environment. Set \
+             {variable} there"
+        )
+    })
 }
 
 /// Reads a text or a list of them. An empty list is refused: it would say nothing.

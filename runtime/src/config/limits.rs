@@ -87,8 +87,11 @@ impl FileLimits {
             }
             cost => cost.map(Usd::from_dollars),
         };
-        let wall_ms = self.time.map(|time| parse_duration(&time)).transpose()?;
-        let written_bytes = self.written.map(|size| parse_size(&size)).transpose()?;
+        let at = |key: &'static str| move |why: String| format!("`{key}` in the limits: {why}");
+        let wall_ms =
+            self.time.map(|time| parse_duration(&time)).transpose().map_err(at("time"))?;
+        let written_bytes =
+            self.written.map(|size| parse_size(&size)).transpose().map_err(at("written"))?;
         Ok(Limits {
             turns: self.turns,
             tool_calls: self.tool_calls,
@@ -171,6 +174,9 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     let milliseconds = number * factor;
+    if number == 0.0 {
+        return Err(format!("`{text}` is no time at all: give more than 0, such as 90s"));
+    }
     if milliseconds < 1.0 || !milliseconds.is_finite() || milliseconds > 1e15 {
         return Err(wrong());
     }

@@ -253,7 +253,8 @@ impl Announcement {
                 };
                 let message = Message { parts: self.output.parts.clone(), ..Message::user("") };
                 let (from, later, extra) = (Sender::Child(told), false, Extra::default());
-                Event::MessageReceived(MessageReceived { from, message, later, extra })
+                let asks = None;
+                Event::MessageReceived(MessageReceived { from, message, later, asks, extra })
             }
         };
         Some(Append::by_anyone(*to, event))

@@ -39,9 +39,10 @@ pub(crate) async fn take_over(
     if !taken.fits(window) {
         return Ok(Taken { forked: None, note: Some(TOO_LONG.to_owned()) });
     }
-    let (from, at, messages) = (above.run, taken.at, taken.messages);
+    let (from, at) = (above.run, taken.at);
+    let (messages, seen) = (taken.messages, taken.seen);
     let guise = alike.then(|| Box::new(guise(parent)));
-    let forked = Forked { from, at, messages, guise, extra: Extra::default() };
+    let forked = Forked { from, at, messages, seen, guise, extra: Extra::default() };
     Ok(Taken { forked: Some(forked), note: None })
 }
 

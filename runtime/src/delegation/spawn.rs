@@ -19,38 +19,34 @@ use std::sync::{Arc, LazyLock, Weak};
 /// The name that models know it by.
 pub(crate) const NAME: &str = "spawn_subagent";
 
-const ABOUT: &str = "Starts an agent in the background and returns at once. It works in its own \
-    context; put all it needs into the task. Its result is announced to you when it has ended: do \
-    not poll or wait for it. Go on with other work, or end your turn: you are woken. \
-    Which agents there are is said by the Task tool; left out, it is one like you.";
+const ABOUT: &str = "Starts an agent in the background and returns at once. Put all it needs into the \
+    task. Its result is announced to you: do not poll. Go on with other work or end your turn; the \
+    result wakes you.";
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let text = |about: &str| json!({"type": "string", "description": about});
-    let names = || json!({"type": "array", "items": {"type": "string"}});
     Schema::from(json!({
         "type": "object",
         "properties": {
-            "task": text("The task, with all that the agent needs to know"),
-            "label": text("What it is about, in a few words; it can be called by that"),
-            "agentId": text("Which agent; without it, one like you"),
-            "model": text("Another model than the agent's own"),
-            "thinking": text("How hard to think: default, low, medium, high, max"),
-            "runTimeoutSeconds": {"type": "number", "description": "How long it may work"},
+            "task": {"type": "string"},
+            "label": text("A few words to call it by"),
+            "agentId": text("Name of the agent, default one like you"),
+            "model": {"type": "string"},
+            "thinking": text("low, medium, high or max"),
+            "runTimeoutSeconds": {"type": "number"},
             "cleanup": {"type": "string", "enum": ["delete", "keep"],
-                "description": "Whether its transcript is removed once its result was told"},
+                "description": "Its transcript, afterwards"},
             "announce": {"type": "string", "enum": ["steer", "followup", "collect", "silent"],
-                "description": "When its result is told: before your next step; when your turn \
-                    ends; together with the others'; never"},
+                "description": "When you see the result: before your next step, when your turn \
+                    ends, with those of the others, never"},
             "context": {"type": "string", "enum": ["isolated", "fork"],
-                "description": "fork: it begins with this conversation"},
-            "output_schema": {"type": "object", "description": "JSON Schema of the result"},
-            "budget": {"type": "object", "description": "What it and all below it may spend, out \
-                of yours: cost in dollars, turns, toolCalls, inputTokens, outputTokens, children"},
-            "tools": {"type": "object", "description": "Which of its tools it may call", "properties": {
-                "allow": names(), "deny": names(), "inherit": {"type": "boolean"}}},
-            "skills": {"type": "object", "description": "Which skills it has", "properties": {
-                "inherit": {"type": "boolean"}, "extraDirs": names(), "allow": names(),
-                "deny": names()}},
+                "description": "fork: starts with this conversation"},
+            "output_schema": {"type": "object"},
+            "budget": {"type": "object",
+                "description": "{cost, turns, toolCalls, inputTokens, outputTokens, children}"},
+            "tools": {"type": "object", "description": "{allow: [], deny: [], inherit: bool}"},
+            "skills": {"type": "object",
+                "description": "{allow: [], deny: [], inherit: bool, extraDirs: []}"},
         },
         "required": ["task"],
     }))

@@ -25,8 +25,8 @@ use std::time::Duration;
 /// The name that models know it by.
 pub(crate) const NAME: &str = "subagents";
 
-const ABOUT: &str = "Looks at, waits for, talks to and stops the agents that you have started, and \
-    those that they have started. Results are announced to you by themselves: do not poll.";
+const ABOUT: &str = "Lists, inspects, waits for, messages and cancels the agents below you. Results \
+    are announced to you: do not poll.";
 
 /// How long `wait` waits when nothing is said, and at most.
 const WAIT: Duration = Duration::from_secs(60);
@@ -44,15 +44,14 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         "properties": {
             "action": {"type": "string",
                 "enum": ["list", "status", "log", "wait", "message", "steer", "cancel"],
-                "description": "message: told when its turn ends, or sets it to work again; \
-                    steer: told before its next step"},
-            "target": text("Which: its run id, its label, its number in the list, or the first \
-                characters of one of the first two"),
+                "description": "message: seen when its turn ends, or wakes it; steer: seen before \
+                    its next step"},
+            "target": text("Run id, label, or number in the list"),
             "targets": {"type": "array", "items": {"type": "string"},
-                "description": "Several, for status, wait and cancel"},
-            "message": text("What to say, for message and steer"),
+                "description": "For status, wait, cancel"},
+            "message": {"type": "string"},
             "timeoutSeconds": {"type": "number", "description": "For wait, at most 600"},
-            "limit": {"type": "integer", "description": "Lines of a list or a log"},
+            "limit": {"type": "integer", "description": "Lines of list or log"},
         },
         "required": ["action"],
     }))
@@ -298,7 +297,8 @@ async fn say(
     }
     let message = |from: Caller| {
         let (message, extra) = (Message::user(text), Extra::default());
-        Event::MessageReceived(MessageReceived { from: Sender::Run(from), message, later, extra })
+        let (from, asks) = (Sender::Run(from), None);
+        Event::MessageReceived(MessageReceived { from, message, later, asks, extra })
     };
     let own = Caller::of_run(context.run);
     if row.outcome.is_none() {

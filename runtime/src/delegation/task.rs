@@ -23,10 +23,10 @@ pub(crate) const NAME: &str = "Task";
 pub(crate) const ALIASES: [&str; 2] = ["task", "Agent"];
 
 /// What it says about itself, but for who there is.
-const ABOUT: &str = "Hands a task to a specialist agent that works in its own context and returns \
-    its final report. It sees nothing of this conversation: put all it needs into the prompt. Send \
-    several calls in one reply to have them work side by side. Do not use it to read a known file, \
-    to find a known symbol, or to look through two or three files: use the tool for that yourself.";
+const ABOUT: &str = "Hands a task to a specialist agent, which works in its own context, and returns \
+    its final report. The agent sees nothing of this conversation: put all it needs into the prompt. \
+    Several calls in one reply run side by side. To read a known file or find a known symbol, use \
+    Read or Grep yourself.";
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let text = |about: &str| json!({"type": "string", "description": about});
@@ -34,12 +34,12 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         "type": "object",
         "properties": {
             "description": text("The task in 3 to 5 words"),
-            "prompt": text("The task, with all that the agent needs to know"),
-            "subagent_type": text("Which agent"),
-            "model": text("Another model than the agent's own"),
-            "resume": text("Id of an earlier run of yours to go on with; the prompt is said to it"),
+            "prompt": {"type": "string"},
+            "subagent_type": text("Name of the agent"),
+            "model": text("Instead of the agent's own"),
+            "resume": text("Id of an earlier run to continue with this prompt"),
             "run_in_background": {"type": "boolean",
-                "description": "Go on meanwhile; the result is announced"},
+                "description": "Return at once; the result is announced later"},
             "output_schema": {"type": "object", "description": "JSON Schema of the result"},
         },
         "required": ["description", "prompt"],
@@ -277,6 +277,7 @@ async fn resume(
         from: Sender::Run(caller),
         message: Message::user(arguments.prompt.clone()),
         later: false,
+        asks: None,
         extra: Extra::default(),
     });
     // Someone else may set it to work at the same moment.

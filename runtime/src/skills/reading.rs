@@ -347,7 +347,7 @@ mod tests {
         let written = written.unwrap();
         assert_eq!(written.description, "Use this: when \"forms\" come in: more lines");
         assert_eq!(written.allowed_tools, ["Read"]);
-        assert!(told[0].contains("this is no YAML"), "{told:?}");
+        assert!(told[0].contains("not valid YAML"), "{told:?}");
         let mut findings = Findings::default();
         read(text, &mut findings);
         assert!(findings.0.iter().all(|it| it.level == Level::Note));

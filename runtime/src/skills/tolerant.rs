@@ -16,7 +16,7 @@ pub(crate) fn read(
     let (place, reason) = wrong;
     findings.note(
         place,
-        format!("this is no YAML ({reason}); it is read line by line, each key up to the next"),
+        format!("not valid YAML ({reason}); it is read line by line, each key up to the next"),
     );
     let mut entries: Vec<(node::Key, Vec<&str>)> = Vec::new();
     for (index, line) in head.lines().enumerate() {

@@ -408,7 +408,7 @@ fn a_map_of_agents_is_read_inline_or_from_a_file_and_a_bad_entry_hides_no_other(
         "agents.json:5:14: error: `no name` is not an agent name",
         "agents.json:6:10: error: this is a number",
         "agent `good`:1: error: there is an agent `good` already",
-        "agents:1:1: error: this is no JSON",
+        "agents:1:1: error: not valid JSON",
         "/nowhere/agents.json: error: it cannot be read",
     ] {
         assert!(errors.contains(says), "{says}\n{errors}");

@@ -184,7 +184,7 @@ fn what_is_no_yaml_is_read_as_it_is_meant_and_that_is_said() {
     assert_eq!(spec.tools.unwrap(), ["Read", "Grep"]);
     assert_eq!(spec.color, "pink");
     let notes = problems(&catalog, Level::Note);
-    assert!(notes[0].contains("x.md:3:22: note: this is no YAML"), "{notes:?}");
+    assert!(notes[0].contains("x.md:3:22: note: not valid YAML"), "{notes:?}");
 
     let look = Some(vec!["Read".to_owned(), "Grep".to_owned()]);
     for lines in [

@@ -251,11 +251,11 @@ async fn i15_a_run_is_found_by_its_label_and_several_are_named() {
     assert_eq!(find(&runs[1].short()).await.unwrap().id, runs[1]);
     for text in ["beta", "alph"] {
         let error = find(text).await.unwrap_err().to_string();
-        assert!(error.starts_with(&format!("2 runs fit `{text}`: ")), "{error}");
-        assert!(error.contains(", finished)"), "{error}");
+        assert!(error.starts_with(&format!("2 runs match `{text}`; ")), "{error}");
+        assert!(error.contains("  finished  [general-purpose] "), "{error}");
     }
     let none = find("delta").await.unwrap_err().to_string();
-    assert!(none.starts_with("no run fits `delta`"), "{none}");
+    assert!(none.starts_with("no run matches `delta`"), "{none}");
     assert!(matches!(bench.runtime.find("delta").await, Err(posse::Error::NoRun(_))));
 }
 

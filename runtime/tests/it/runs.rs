@@ -208,9 +208,9 @@ async fn short_ids_find_runs_when_they_are_unambiguous() {
     let common: String = one.id().to_string().chars().take(6).collect();
     assert!(other.id().to_string().starts_with(&common));
     let error = bench.runtime.find(&common).await.unwrap_err().to_string();
-    assert!(error.contains("2 runs fit"), "{error}");
+    assert!(error.contains("2 runs match"), "{error}");
     let error = bench.runtime.find("zz").await.unwrap_err().to_string();
-    assert!(error.contains("no run fits"), "{error}");
+    assert!(error.contains("no run matches"), "{error}");
 }
 
 #[tokio::test]

@@ -37,6 +37,7 @@ fn told(child: RunId, announce: Announce, kept: bool) -> Event {
         from: Sender::Child(told),
         message: Message::user("it has ended"),
         later: false,
+        asks: None,
         extra: Extra::default(),
     })
 }
@@ -116,7 +117,7 @@ pub(super) async fn a_paused_run_is_not_claimed_until_it_goes_on_or_is_stopped(
     let by = || "me".to_owned();
     let all = Wanted { limit: 9, runs: Vec::new(), workspace: None };
     let run = create(store, "/w", Ownership::Queued).await?;
-    let paused = Event::Paused(Paused { by: by(), extra: Extra::default() });
+    let paused = Event::Paused(Paused { by: by(), interrupted: false, extra: Extra::default() });
     append(store, Append::by_anyone(run, paused.clone())).await?;
     ensure!(status(store, run).await? == Status::Paused, "it is not paused");
     append(store, Append::by_anyone(run, message("are you there?"))).await?;

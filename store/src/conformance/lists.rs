@@ -123,7 +123,11 @@ async fn create_as(
 }
 
 fn paused() -> Event {
-    Event::Paused(Paused { by: "tester".to_owned(), extra: Extra::default() })
+    Event::Paused(Paused { by: "tester".to_owned(), interrupted: false, extra: Extra::default() })
+}
+
+fn interrupted() -> Event {
+    Event::Paused(Paused { by: "tester".to_owned(), interrupted: true, extra: Extra::default() })
 }
 
 fn resumed() -> Event {
@@ -201,6 +205,8 @@ pub(super) async fn lists_can_be_filtered_by_where_runs_stand(subject: &dyn Subj
     append(store, Append::by_anyone(pausing, paused())).await?;
     let at_pause = create(store, "/w", Ownership::Queued).await?;
     append(store, Append::by_anyone(at_pause, paused())).await?;
+    let at_interruption = create(store, "/w", Ownership::Queued).await?;
+    append(store, Append::by_anyone(at_interruption, interrupted())).await?;
     let ended = create(store, "/w", Ownership::Mine).await?;
     append(store, step(ended, 1, vec![finished()], Ownership::Mine)).await?;
     let away = create(store, "/w", Ownership::Mine).await?;
@@ -211,7 +217,8 @@ pub(super) async fn lists_can_be_filtered_by_where_runs_stand(subject: &dyn Subj
         (vec![Status::Running], vec![pausing, running]),
         (vec![Status::Waiting], vec![waiting]),
         (vec![Status::Paused], vec![at_pause]),
-        (vec![Status::Interrupted, Status::Damaged], vec![]),
+        (vec![Status::Interrupted], vec![at_interruption]),
+        (vec![Status::Crashed, Status::Damaged], vec![]),
         (vec![Status::Finished], vec![ended]),
         (vec![Status::Archived, Status::Paused], vec![away, at_pause]),
         (
@@ -243,6 +250,8 @@ pub(super) async fn a_paused_run_is_nobody_s_until_it_goes_on(subject: &dyn Subj
     append(store, Append::by_anyone(run, cancel())).await?;
     append(store, Append::by_anyone(run, paused())).await?;
     ensure!(!row(store, run).await?.paused, "a run that is to stop was paused");
+    append(store, Append::by_anyone(run, interrupted())).await?;
+    ensure!(!row(store, run).await?.interrupted, "a run that is to stop was interrupted");
     append(store, step(run, 1, vec![finished()], Ownership::Mine)).await?;
     ensure_refused!(
         append(store, Append::by_anyone(run, paused())).await,
@@ -345,14 +354,15 @@ pub(super) async fn a_run_is_found_by_a_part_of_its_id(subject: &dyn Subject) ->
     let runs = create_many(&*store, "/w", 30).await?;
     for run in &runs {
         let id = run.to_string();
-        for part in [&id[..], &id[..25], &id[14..], &id[20..], &id[22..]] {
-            let expected: Vec<RunId> = runs
-                .iter()
-                .rev()
-                .map(RunId::to_string)
-                .filter(|id| id.starts_with(part) || id.ends_with(part))
-                .filter_map(|id| id.parse().ok())
-                .collect();
+        let whole = [&id[..], &id[..25], &id[14..], &id[20..], &id[22..]];
+        let pieces = [&id[18..22], &id[19..24], &id[20..25]];
+        for part in whole.into_iter().chain(pieces) {
+            let at_an_end = |id: &String| id.starts_with(part) || id.ends_with(part);
+            let texts: Vec<String> = runs.iter().rev().map(RunId::to_string).collect();
+            let some_do = texts.iter().any(at_an_end);
+            let fits = |id: &&String| at_an_end(id) || (!some_do && id[18..].contains(part));
+            let expected: Vec<RunId> =
+                texts.iter().filter(fits).filter_map(|id| id.parse().ok()).collect();
             let found = ids(&store.find(part).await?);
             ensure!(found == expected, "`{part}` finds {found:?} in place of {expected:?}");
         }

@@ -164,7 +164,8 @@ pub(super) async fn nothing_starts_below_a_run_that_is_paused(subject: &dyn Subj
     let top = create(store, "/w", Ownership::Mine).await?;
     let middle = bear(store, &[top]).await?;
     let (by, extra) = ("tester".to_owned(), Extra::default());
-    append(store, Append::by_anyone(top, Event::Paused(Paused { by, extra }))).await?;
+    append(store, Append::by_anyone(top, Event::Paused(Paused { by, interrupted: false, extra })))
+        .await?;
     let (child, batch) = birth(&[top])?;
     ensure_refused!(store.append(batch).await, StoreError::Paused(run) if run == top);
     let one = Filter { id: Some(child), ..Filter::default() };

@@ -89,14 +89,15 @@ impl RunRow {
             }
             Event::CancelRequested(request) => {
                 self.stopping |= request.scope == CancelScope::Run || !self.session;
-                self.paused &= !self.stopping;
+                self.pause(self.paused && !self.stopping, self.interrupted);
                 // What it asks about will not be called any more.
                 self.asks = 0;
                 self.wake(at);
             }
             Event::RunFinished(finished) => {
                 self.settle(self.reserved);
-                (self.stopping, self.paused) = (false, false);
+                self.stopping = false;
+                self.pause(false, false);
                 (self.expects, self.gathers, self.gathered_at) = (0, 0, 0);
                 self.asks = 0;
                 self.finished_at = at;
@@ -118,12 +119,16 @@ impl RunRow {
             }
             Event::TimePassed(_) => {}
             // What is told to stop is to come to its end: nothing holds it up.
-            Event::Paused(_) => self.paused = !self.stopping,
+            Event::Paused(paused) => self.pause(!self.stopping, paused.interrupted),
             Event::Resumed(_) => {
-                self.paused = false;
+                self.pause(false, false);
                 self.wake(at);
             }
         }
+    }
+
+    fn pause(&mut self, paused: bool, interrupted: bool) {
+        (self.paused, self.interrupted) = (paused, paused && interrupted);
     }
 
     fn receive(&mut self, received: &MessageReceived, at: u64) {

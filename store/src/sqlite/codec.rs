@@ -47,7 +47,9 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(i64::from(row.expects))
         .bind(i64::from(row.gathers))
         .bind(to_sql(row.gathered_at))
-        .bind(i64::from(row.paused))
+        // 1 for a pause that was asked for, 2 for an interruption. An older build takes either for
+        // a pause.
+        .bind(i64::from(row.paused) + i64::from(row.interrupted))
         .bind(to_sql(row.finished_at))
         .bind(if row.cleanup.is_keep() { "keep" } else { "delete" })
         .bind(i64::from(row.erased))
@@ -246,6 +248,7 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
         gathers: small(row, 37)?,
         gathered_at: number(38)?,
         paused: number(39)? != 0,
+        interrupted: number(39)? == 2,
         finished_at: number(40)?,
         cleanup: if text(41)? == "delete" { Cleanup::Delete } else { Cleanup::Keep },
         erased: number(42)? != 0,

@@ -17,21 +17,23 @@ const LENGTH: usize = 108;
 const WAL_HEADER: u64 = 32;
 const FRAME_HEADER: u64 = 24;
 
-/// Refuses what must not be touched. A file that is empty or not there is fine.
-pub(super) fn inspect(file: &Path, path: &str) -> Result<(), StoreError> {
+/// Refuses what must not be touched. A file that is empty or not there is fine. Returns the version of
+/// its schema, 0 if it has none.
+pub(super) fn inspect(file: &Path, path: &str) -> Result<i64, StoreError> {
     let unusable = |reason: String| StoreError::Unusable { path: path.to_owned(), reason };
     let corrupt = |reason: String| StoreError::Corrupt { path: path.to_owned(), reason };
     let database = File::open(file).map_err(|error| unusable(error.to_string()))?;
     let length = database.metadata().map_err(|error| unusable(error.to_string()))?.len();
     if length == 0 {
-        return Ok(());
+        return Ok(0);
     }
     let mut header = [0; LENGTH];
-    if database.read_exact_at(&mut header, 0).is_err() {
-        return Err(corrupt(format!("it ends after {length} bytes")));
+    let read = database.read_at(&mut header, 0).map_err(|error| unusable(error.to_string()))?;
+    if !header.starts_with(&MAGIC[..read.min(MAGIC.len())]) {
+        return Err(unusable("it is not a Posse database".to_owned()));
     }
-    if !header.starts_with(MAGIC) {
-        return Err(corrupt("it is not an SQLite database".to_owned()));
+    if read < LENGTH {
+        return Err(corrupt(format!("it ends after {length} bytes")));
     }
     let mut wal = file.as_os_str().to_owned();
     wal.push("-wal");
@@ -50,12 +52,14 @@ pub(super) fn inspect(file: &Path, path: &str) -> Result<(), StoreError> {
     let application = number(&header, 68);
     let has_tables = header[100] != 0x0d || header[103..105] != [0, 0];
     if application != APPLICATION && (has_tables || application != 0 || found != 0) {
-        return Err(unusable("it belongs to another program; name another file".to_owned()));
+        return Err(unusable(
+            "it is not a Posse database: it belongs to another program".to_owned(),
+        ));
     }
     if found > known {
         return Err(StoreError::NewerDatabase { path: path.to_owned(), found, known });
     }
-    Ok(())
+    Ok(found)
 }
 
 /// The beginning of the database's first page as it was last committed to the write-ahead log,

@@ -1,6 +1,7 @@
 //! Who is to be told what moved.
 
-use posse_protocol::{RunId, Seq};
+use super::recent::{MOST_BYTES, Recent, Stored};
+use posse_protocol::{Record, RunId, Seq};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -12,11 +13,21 @@ pub(super) struct Hub {
 }
 
 struct Tails {
-    watched: HashMap<RunId, watch::Sender<Seq>>,
+    watched: HashMap<RunId, Watched>,
+    /// Bytes of events that are kept for those who follow runs.
+    bytes: usize,
     /// At this many, those that nobody watches any more are dropped.
     sweep_at: usize,
     /// Nothing moves any more.
     closed: bool,
+}
+
+/// A run that somebody watches.
+struct Watched {
+    tail: watch::Sender<Seq>,
+    /// Somebody reads its events as they come.
+    followed: bool,
+    recent: Recent,
 }
 
 /// Runs that are kept at least before any are dropped.
@@ -24,14 +35,15 @@ const FEW: usize = 256;
 
 impl Tails {
     fn sweep(&mut self) {
-        self.watched.retain(|_, sender| sender.receiver_count() > 0);
+        self.watched.retain(|_, watched| watched.tail.receiver_count() > 0);
+        self.bytes = self.watched.values().map(|watched| watched.recent.bytes()).sum();
         self.sweep_at = (self.watched.len() * 2).max(FEW);
     }
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        let tails = Tails { watched: HashMap::new(), sweep_at: FEW, closed: false };
+        let tails = Tails { watched: HashMap::new(), bytes: 0, sweep_at: FEW, closed: false };
         Hub { tails: Mutex::new(tails), ready: watch::Sender::new(0) }
     }
 }
@@ -45,7 +57,12 @@ impl Hub {
         if tails.watched.len() >= tails.sweep_at {
             tails.sweep();
         }
-        tails.watched.entry(run).or_insert_with(|| watch::Sender::new(Seq::ZERO)).subscribe()
+        let watched = tails.watched.entry(run).or_insert_with(|| Watched {
+            tail: watch::Sender::new(Seq::ZERO),
+            followed: false,
+            recent: Recent::default(),
+        });
+        watched.tail.subscribe()
     }
 
     pub(super) fn ready(&self) -> watch::Receiver<u64> {
@@ -56,13 +73,54 @@ impl Hub {
     pub(super) fn moved(&self, tails: impl IntoIterator<Item = (RunId, Seq)>) {
         let known = self.lock();
         for (run, seq) in tails {
-            let Some(sender) = known.watched.get(&run) else { continue };
-            sender.send_if_modified(|tail| {
+            let Some(watched) = known.watched.get(&run) else { continue };
+            watched.tail.send_if_modified(|tail| {
                 let moved = *tail < seq;
                 *tail = (*tail).max(seq);
                 moved
             });
         }
+    }
+
+    /// Keeps events that were just stored, if somebody follows their run. To be called before the
+    /// watchers are told.
+    pub(super) fn keep(&self, stored: impl IntoIterator<Item = (RunId, Stored)>) {
+        let mut tails = self.lock();
+        for (run, stored) in stored {
+            if tails.watched.get(&run).is_none_or(|watched| !watched.followed) {
+                continue;
+            }
+            if tails.bytes + stored.bytes > MOST_BYTES {
+                tails.sweep();
+            }
+            let fits = tails.bytes + stored.bytes <= MOST_BYTES;
+            let Some(watched) = tails.watched.get_mut(&run) else { continue };
+            let before = watched.recent.bytes();
+            match fits {
+                true => watched.recent.push(stored),
+                false => watched.recent.clear(),
+            }
+            let after = watched.recent.bytes();
+            tails.bytes = tails.bytes + after - before;
+        }
+    }
+
+    /// What follows `after` in the log of `run`, if this process has stored all of it a moment ago.
+    /// Whoever asks follows the run: what is stored from now on is kept for the next time.
+    pub(super) fn recent(&self, run: RunId, after: Seq, limit: usize) -> Option<Vec<Record>> {
+        let mut tails = self.lock();
+        let watched = tails.watched.get_mut(&run)?;
+        if !std::mem::replace(&mut watched.followed, true) {
+            return None;
+        }
+        let before = watched.recent.bytes();
+        let tail = *watched.tail.borrow();
+        let records = watched.recent.read(run, after, limit);
+        let freed = before - watched.recent.bytes();
+        tails.bytes -= freed;
+        // Another process may have stored more.
+        let reached = records.as_ref()?.last()?.seq;
+        records.filter(|records| reached >= tail || records.len() == limit)
     }
 
     /// Tells workers that there may be something to claim.

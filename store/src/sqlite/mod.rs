@@ -12,6 +12,7 @@ mod place;
 mod presence;
 mod queue;
 mod reader;
+mod recent;
 mod reserve;
 mod text;
 mod work;
@@ -126,7 +127,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const QUEUE: usize = 16_384;
 
 impl SqliteStore {
-    /// Opens or makes the database.
+    /// Opens or makes the database. Where the disk has no space even to open it, it can only be read.
     ///
     /// # Errors
     /// When the file cannot be used, or was made by a newer version: it is then left untouched.
@@ -140,33 +141,51 @@ impl SqliteStore {
         // One name for one file, whatever links lead to it and wherever this process goes.
         let options = Options { path: options.path.canonicalize().map_err(unusable)?, ..options };
         let place = Place::of(&options.path).map_err(unusable)?;
-        header::inspect(&options.path, &path)?;
+        let schema = header::inspect(&options.path, &path)?;
         let connect = connect_options(&options);
         let reserve = SpaceReserve::new(&options.path, options.reserve_bytes);
-        let connected = match migrate::open(&connect, &path).await {
-            // The engine itself needs some space, if only to read.
-            Err(StoreError::Full) => {
-                reserve.release();
-                migrate::open(&connect, &path).await?
-            }
-            opened => opened?,
-        };
+        let mut connected = migrate::open(&connect, &path).await;
+        // The engine itself needs some space, if only to read.
+        if matches!(connected, Err(StoreError::Full)) {
+            reserve.release();
+            connected = migrate::open(&connect, &path).await;
+        }
+        // Where there is no reserve either, one connection that nobody shares can read without.
+        let can_only_read = matches!(connected, Err(StoreError::Full))
+            && schema == crate::sql::MIGRATIONS.len() as i64;
         let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
         let presence = Arc::new(presence.map_err(unusable)?);
         fail::fail_point!("store.presence.announced");
         let hub = Arc::new(Hub::default());
         let (requests, inbox) = mpsc::channel(QUEUE);
+        let tasks = TaskTracker::new();
+        let scrub = options.scrub;
+        if can_only_read {
+            let reader = Reader::alone(connect, path, presence, requests.clone());
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "in the writer's place; awaited by close"
+            )]
+            tokio::spawn(tasks.track_future(writer::refuse(inbox)));
+            tasks.close();
+            return Ok(SqliteStore {
+                requests,
+                reader: Arc::new(reader),
+                hub,
+                tasks,
+                scrub,
+                place,
+            });
+        }
         let (checkpoints, beside) = checkpoint::beside(connect.clone());
         let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
-        let ledger = Ledger::new(connected, place.clone(), path, presence);
+        let ledger = Ledger::new(connected?, place.clone(), path, presence);
         let writer = Writer::new(ledger, reserve, options.poll, hub.clone(), checkpoints);
-        let tasks = TaskTracker::new();
         #[expect(clippy::disallowed_methods, reason = "ends with the writer; awaited by close")]
         tokio::spawn(tasks.track_future(beside));
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         tasks.close();
-        let scrub = options.scrub;
         Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks, scrub, place })
     }
 
@@ -210,6 +229,10 @@ impl Store for SqliteStore {
     }
 
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError> {
+        self.place.check()?;
+        if let Some(recent) = self.hub.recent(run, after, limit) {
+            return Ok(recent);
+        }
         self.look(move |reader| async move { reader.read(run, after, limit).await }).await
     }
 

@@ -14,7 +14,9 @@ use crate::spending::{By, Spending, SpendingQuery, date};
 use crate::sql::{self, Ask};
 use crate::{Delivery, DeliveryFilter, Filter, LedgerRow, Leftovers, RunRow, StoreError, chain};
 use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq, WorkerId};
-use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteRow};
+use sqlx::sqlite::{
+    Sqlite, SqliteConnectOptions, SqliteLockingMode, SqlitePool, SqlitePoolOptions, SqliteRow,
+};
 use sqlx::{AssertSqlSafe, Transaction};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -53,6 +55,23 @@ impl Reader {
             .acquire_timeout(PATIENCE)
             .test_before_acquire(false)
             .connect_lazy_with(options.read_only(true).create_if_missing(false));
+        Reader { pool, path, presence, requests }
+    }
+
+    /// A reader that shares the database with nobody, and so needs no file for what is shared: there
+    /// is no space for one. While it is open, no other process can use the database.
+    pub(super) fn alone(
+        options: SqliteConnectOptions,
+        path: String,
+        presence: Arc<Presence>,
+        requests: mpsc::Sender<Request>,
+    ) -> Self {
+        let options = options.locking_mode(SqliteLockingMode::Exclusive).create_if_missing(false);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(PATIENCE)
+            .test_before_acquire(false)
+            .connect_lazy_with(options.pragma("query_only", "1"));
         Reader { pool, path, presence, requests }
     }
 
@@ -162,7 +181,7 @@ impl Reader {
         Ok(as_they_stand(&rows, &living))
     }
 
-    /// The runs whose ids begin or end with `part`, the newest first.
+    /// The runs whose ids begin or end with `part`, or else hold it near their end, the newest first.
     pub(super) async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
         let Some(ending) = part.len().checked_sub(ENDING).and_then(|at| part.get(at..)) else {
             return Ok(Vec::new());
@@ -176,7 +195,11 @@ impl Reader {
         found.extend(ends.into_iter().filter(|row| row.id.to_string().ends_with(part)));
         found.sort_by_key(|row| std::cmp::Reverse(row.id));
         found.dedup_by_key(|row| row.id);
-        Ok(found)
+        if !found.is_empty() || !part.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Ok(found);
+        }
+        let holds = sqlx::query(AssertSqlSafe(bare(&sql::runs_by_piece())));
+        self.standing(holds.bind(format!("%{part}%")).bind(FOUND)).await
     }
 
     /// The runs of which something is to be put away.

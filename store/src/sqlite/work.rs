@@ -1,6 +1,7 @@
 //! What the writer is asked to do, sorted for one transaction, and how everyone is answered.
 
 use super::deliveries::{Change, Changed};
+use super::recent::Stored;
 use crate::append::{Append, Appended, Draft, Guard, Ownership, Reserve};
 use crate::{Claimed, StoreError, Wanted};
 use posse_protocol::{RunId, Seq};
@@ -83,6 +84,24 @@ impl Work {
 
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The events that were stored, by run.
+    pub(super) fn stored(&self, answers: &Answers) -> impl Iterator<Item = (RunId, Stored)> {
+        let appended = self.appends.iter().zip(&answers.appended);
+        appended.filter_map(|((batch, _), result)| Some((batch, result.as_ref().ok()?))).flat_map(
+            |(batch, appended)| {
+                batch.iter().zip(appended).map(|(draft, appended)| {
+                    let stored = Stored {
+                        first: appended.first,
+                        at: appended.at,
+                        events: draft.append.events.clone(),
+                        bytes: draft.bodies.iter().map(|body| body.len()).sum(),
+                    };
+                    (draft.append.run, stored)
+                })
+            },
+        )
     }
 
     /// Answers everyone. Returns the runs that were claimed for someone who no longer waits.

@@ -33,6 +33,19 @@ pub(super) struct Writer {
     checkpoints: Checkpoints,
 }
 
+/// Stands in the writer's place where the disk has no space even to open the database: refuses
+/// everything.
+pub(super) async fn refuse(mut inbox: mpsc::Receiver<Request>) {
+    let mut group = Vec::with_capacity(SMALL_GROUP);
+    while inbox.recv_many(&mut group, SMALL_GROUP).await > 0 {
+        let closing = group.iter().any(|it| matches!(it, Request::Close));
+        group.drain(..).collect::<Work>().refuse(&StoreError::Full);
+        if closing {
+            return;
+        }
+    }
+}
+
 impl Writer {
     pub(super) fn new(
         ledger: Ledger,
@@ -147,6 +160,7 @@ impl Writer {
 
     /// Tells watchers, then those who asked: whoever has an answer finds watchers told.
     fn conclude(&self, work: Work, done: Done) -> Vec<Claimed> {
+        self.hub.keep(work.stored(&done.answers));
         self.hub.moved(done.tails);
         if done.freed {
             self.hub.wake();

@@ -56,7 +56,7 @@ async fn a_silent_worker_loses_its_runs_after_its_lease() {
     assert!(claim(&other, 1).await.is_empty(), "the lease still holds");
     assert_eq!(row(&other, run).await.status, Status::Running);
     clock.pass(Duration::from_millis(1));
-    assert_eq!(row(&other, run).await.status, Status::Interrupted);
+    assert_eq!(row(&other, run).await.status, Status::Crashed);
     let mut ready = silent.ready();
     let taken = claim(&other, 1).await;
     assert_eq!((ids(&taken), taken[0].epoch), (vec![run], 2));
@@ -129,7 +129,7 @@ async fn another_boot_of_the_machine_frees_at_once() {
     let before = open(&place, &FakeClock::new("first boot")).await;
     let run = create(&before, 2, Ownership::Mine).await;
     let after = open(&place, &FakeClock::new("second boot")).await;
-    assert_eq!(row(&after, run).await.status, Status::Interrupted);
+    assert_eq!(row(&after, run).await.status, Status::Crashed);
     assert_eq!(ids(&claim(&after, 1).await), [run]);
 }
 
@@ -159,7 +159,7 @@ fn a_store_whose_executor_vanished_frees_its_runs() {
     drop(owner);
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let other = open(&place, &clock).await;
-        assert_eq!(row(&other, run).await.status, Status::Interrupted);
+        assert_eq!(row(&other, run).await.status, Status::Crashed);
         assert_eq!(ids(&claim(&other, 1).await), [run]);
         let left = std::fs::read_dir(place.folder().join("posse.db-workers")).unwrap().count();
         assert_eq!(left, 1, "only the lock of the living is left");

@@ -19,9 +19,9 @@ async fn check_refused(bytes: &[u8], what: &str) {
 
 #[tokio::test]
 async fn what_is_no_database_is_refused_untouched() {
-    check_refused(b"hello", "it ends after 5 bytes").await;
-    check_refused(&b"# not a database\n".repeat(1_000), "not an SQLite database").await;
-    check_refused(&[0; 8_192], "not an SQLite database").await;
+    check_refused(b"hello", "it is not a Posse database").await;
+    check_refused(&b"# not a database\n".repeat(1_000), "it is not a Posse database").await;
+    check_refused(&[0; 8_192], "it is not a Posse database").await;
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ async fn a_killed_process_frees_its_runs_at_once() {
         ready.mark_unchanged();
         child.kill().await.unwrap();
         tokio::time::timeout(Duration::from_secs(10), ready.changed()).await.unwrap().unwrap();
-        assert_eq!(row(&store, runs[0]).await.status, Status::Interrupted);
+        assert_eq!(row(&store, runs[0]).await.status, Status::Crashed);
         let taken = claim(&store, 5).await;
         assert_eq!(ids(&taken), runs);
         assert_eq!(taken[0].epoch, 2 * round);

@@ -74,6 +74,11 @@ impl Backends {
         Backends { usable, found: self.found.clone() }
     }
 
+    /// True when `backend` may be used.
+    pub(crate) fn allows(&self, backend: Backend) -> bool {
+        Backend::ALL.iter().zip(self.usable).any(|(it, usable)| *it == backend && usable)
+    }
+
     /// Whether `backend` works here, by `trial` unless that is known.
     pub(crate) fn check(
         &self,
@@ -85,6 +90,12 @@ impl Backends {
             return Err(format!("{backend} is not to be used"));
         }
         self.found[index].get_or_init(|| trial(backend)).clone()
+    }
+
+    /// What was found out about `backend`, if anything was.
+    pub(crate) fn known(&self, backend: Backend) -> Option<Result<(), String>> {
+        let index = Backend::ALL.iter().position(|it| *it == backend)?;
+        self.found[index].get().cloned()
     }
 
     /// The best one that serves.

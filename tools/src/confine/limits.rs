@@ -28,6 +28,18 @@ pub struct CommandLimits {
 /// Memory that a command may use on a machine that has twice as much.
 const MEMORY_BYTES: u64 = 4 << 30;
 
+/// Memory of the machine for each command that runs beside others.
+const SHARE_BYTES: u64 = 512 << 20;
+
+/// How many commands run at the same time on this machine, unless a setting says otherwise: two for
+/// each core, and no more than memory allows. At least two, so that a slow command does not hold up
+/// all others.
+pub fn usual_commands_at_once() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let shares = usize::try_from(linux::machine_bytes() / SHARE_BYTES).unwrap_or(usize::MAX);
+    (2 * cores).max(4).min(shares).max(2)
+}
+
 impl CommandLimits {
     /// What is usual: 4 GiB of memory, or half of what the machine has if that is less, and plenty
     /// of the rest.

@@ -16,13 +16,14 @@ mod mounts;
 mod placeholder;
 mod program;
 mod protected;
+mod repository;
 mod secrets;
 mod syscalls;
 mod walls;
 
 pub use backend::{Backend, Unavailable};
 pub use landlock::landlock_version;
-pub use limits::{CommandLimits, Limit};
+pub use limits::{CommandLimits, Limit, usual_commands_at_once};
 pub use placeholder::is_placeholder;
 pub use protected::PROTECTED;
 
@@ -30,7 +31,10 @@ pub(crate) use backend::Backends;
 pub(crate) use bubblewrap::Bubblewrap;
 pub(crate) use file_rules::FileRules;
 pub(crate) use limits::Watchdog;
-pub(crate) use placeholder::Placeholders;
+pub(crate) use placeholder::{Placeholders, listed_names, marks_placeholder};
+pub(crate) use protected::may_be_held;
+pub(crate) use repository::Repository;
+pub(crate) use secrets::hidden;
 pub(crate) use walls::{Link, Walls};
 
 use posse_protocol::{Grant, Network, Profile};

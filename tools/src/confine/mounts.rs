@@ -177,10 +177,11 @@ fn without_covered(mounts: Vec<Mount>) -> Vec<Mount> {
     kept
 }
 
-/// What of the workspace is a mount of its own, so that it is neither moved away nor replaced, and
+/// What of the workspace and its repository is a mount of its own, so that it is neither moved away nor replaced, and
 /// whether it can be changed.
 fn guarded(walls: &Walls) -> Vec<(PathBuf, Access)> {
-    let paths = protected(walls).into_iter().map(|path| (path, Access::Read));
+    let repository = walls.repository.iter().map(|data| (data.clone(), Access::Write));
+    let paths = protected(walls).into_iter().map(|path| (path, Access::Read)).chain(repository);
     let git = walls.workspace.join(GIT);
     if walls.writable.contains(&git) {
         return paths.collect();
@@ -199,6 +200,9 @@ pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
         Some(data) => paths.extend(IN_GIT.iter().map(|name| data.join(name))),
         // Or else the workspace itself could be made one.
         None => paths.push(workspace.join(HEAD)),
+    }
+    if let Some(data) = &walls.repository {
+        paths.extend(IN_GIT.iter().map(|name| data.join(name)));
     }
     for home in walls.homes.iter().filter(|home| home.starts_with(workspace)) {
         paths.extend(IN_HOME.iter().map(|name| home.join(name)));

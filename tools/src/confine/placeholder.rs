@@ -2,12 +2,13 @@
 //!
 //! Only what exists can be mounted over. So a missing name gets an empty folder, which git does
 //! not see, and which is told from others by its mode; where git would stop at a folder, a file that
-//! says nothing. The last command in a workspace to end
-//! removes them: removing one takes the mount away from every command that still runs. Who runs
-//! there is told by a lock on the workspace. What a crash leaves, the next command removes.
+//! says nothing. The last command that needs those of a folder removes them: removing one takes the
+//! mount away from every command that still runs. Who needs them is told by a lock on the folder:
+//! the workspace, or the data of its repository, which other workspaces may have in common. What a
+//! crash leaves, the next command removes.
 
 use super::mounts::protected;
-use super::protected::{COMMON_FOLDER, GIT, WORKTREE_CONFIG};
+use super::protected::{COMMON_FOLDER, GIT, HEAD, PROTECTED, WORKTREE_CONFIG, data_of};
 use super::walls::Walls;
 use posse_protocol::Profile;
 use rustix::fs::{
@@ -15,6 +16,7 @@ use rustix::fs::{
     unlinkat,
 };
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -26,11 +28,21 @@ const FILE_MODE: RawMode = 0o1444;
 const STICKY: RawMode = 0o1000;
 const WRITABLE: RawMode = 0o222;
 
+/// Fewer names than this, somewhere in a text, are no listing of a folder.
+const A_LISTING: usize = 3;
+
 /// The placeholders of one workspace, while a command runs in it.
 pub(crate) struct Placeholders {
-    workspace: File,
+    folders: Vec<Folder>,
+}
+
+/// Those in one folder.
+struct Folder {
+    /// Where it is, to be told.
+    path: PathBuf,
+    handle: File,
     /// Where they are or would be in there.
-    paths: Vec<PathBuf>,
+    names: Vec<PathBuf>,
     locked: bool,
 }
 
@@ -40,22 +52,22 @@ impl Placeholders {
         if walls.profile != Profile::WorkspaceWrite {
             return Ok(None);
         }
-        let root = &walls.workspace;
-        let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let workspace = File::from(open(root, folder, Mode::empty())?);
+        let workspace = open_folder(&walls.workspace)?;
         let found = rustix::fs::fstat(&workspace)?;
         if walls.identity.is_some_and(|identity| identity != (found.st_dev, found.st_ino)) {
             return Err(io::Error::other("the workspace was replaced meanwhile"));
         }
-        // Some file systems do not know it; then nobody removes anything.
-        let locked = flock(&workspace, FlockOperation::LockShared).is_ok();
-        let mut paths = vec![root.join(GIT)];
+        let mut paths = vec![walls.workspace.join(GIT)];
         paths.extend(protected(walls));
-        let below = |path: &PathBuf| path.strip_prefix(root).ok().map(Path::to_owned);
-        let paths = paths.iter().filter_map(below).collect();
-        let placeholders = Placeholders { workspace, paths, locked };
-        for path in &placeholders.paths {
-            if let Err(error) = placeholders.put_up_one(path) {
+        // What is in the data of a repository is locked there.
+        let data = data_of(&walls.workspace).filter(|data| *data != walls.workspace);
+        let mut placeholders = Placeholders { folders: Vec::new() };
+        for root in data.iter().chain(&walls.repository) {
+            placeholders.add(root, open_folder(root)?, &mut paths);
+        }
+        placeholders.add(&walls.workspace, workspace, &mut paths);
+        for folder in &placeholders.folders {
+            if let Err(error) = folder.put_up() {
                 placeholders.take_down();
                 return Err(error);
             }
@@ -63,23 +75,48 @@ impl Placeholders {
         Ok(Some(placeholders))
     }
 
+    /// Takes those of `paths` that are in the folder at `root`.
+    fn add(&mut self, root: &Path, handle: File, paths: &mut Vec<PathBuf>) {
+        // Some file systems do not know it; then nobody removes anything.
+        let locked = flock(&handle, FlockOperation::LockShared).is_ok();
+        let inside = paths.extract_if(.., |path| path.starts_with(root) && *path != root);
+        let names = inside.filter_map(|path| path.strip_prefix(root).ok().map(Path::to_owned));
+        let names = names.collect();
+        self.folders.push(Folder { path: root.to_owned(), handle, names, locked });
+    }
+
     /// Takes them down, unless others still need them. For when the command and all it started are
     /// dead.
     pub(crate) fn take_down(&self) {
+        self.folders.iter().for_each(Folder::take_down);
+    }
+}
+
+fn open_folder(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(open(path, flags, Mode::empty())?))
+}
+
+impl Folder {
+    fn put_up(&self) -> io::Result<()> {
+        self.names.iter().try_for_each(|name| self.put_up_one(name))
+    }
+
+    fn take_down(&self) {
         let last =
-            self.locked && flock(&self.workspace, FlockOperation::NonBlockingLockExclusive).is_ok();
+            self.locked && flock(&self.handle, FlockOperation::NonBlockingLockExclusive).is_ok();
         if last {
             // What is in a folder comes before the folder.
-            self.paths.iter().rev().for_each(|path| self.take_down_one(path));
+            self.names.iter().rev().for_each(|name| self.take_down_one(name));
         }
     }
 
     fn put_up_one(&self, path: &Path) -> io::Result<()> {
-        match statat(&self.workspace, path, AtFlags::SYMLINK_NOFOLLOW) {
+        match statat(&self.handle, path, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::Symlink => {
                 let why =
                     "is a link, which cannot be protected: put a folder or a file in its place";
-                Err(io::Error::other(format!("{} {why}", path.display())))
+                Err(io::Error::other(format!("{} {why}", self.path.join(path).display())))
             }
             Ok(_) => Ok(()),
             Err(Errno::NOENT) => match self.make(path) {
@@ -94,7 +131,7 @@ impl Placeholders {
     }
 
     fn make(&self, path: &Path) -> Result<(), Errno> {
-        let here = &self.workspace;
+        let here = &self.handle;
         let Some(content) = content_of(path) else {
             return rustix::fs::mkdirat(here, path, Mode::from_raw_mode(MODE));
         };
@@ -112,14 +149,14 @@ impl Placeholders {
 
     /// Removes a placeholder, and nothing else: what is not empty cannot be removed like this.
     fn take_down_one(&self, path: &Path) {
-        let Ok(found) = statat(&self.workspace, path, AtFlags::SYMLINK_NOFOLLOW) else { return };
-        if !marked(found.st_mode) {
+        let Ok(found) = statat(&self.handle, path, AtFlags::SYMLINK_NOFOLLOW) else { return };
+        if !marks_placeholder(found.st_mode) {
             return;
         }
         let _ = match FileType::from_raw_mode(found.st_mode) {
-            FileType::Directory => unlinkat(&self.workspace, path, AtFlags::REMOVEDIR),
+            FileType::Directory => unlinkat(&self.handle, path, AtFlags::REMOVEDIR),
             FileType::RegularFile if content_of(path).is_some() => {
-                unlinkat(&self.workspace, path, AtFlags::empty())
+                unlinkat(&self.handle, path, AtFlags::empty())
             }
             _ => Ok(()),
         };
@@ -135,12 +172,29 @@ fn content_of(path: &Path) -> Option<&'static [u8]> {
     }
 }
 
+/// The names that placeholders had at the top of `workspace` while a command ran, if `text`, its
+/// output, lists them: at least half of them. Nothing otherwise.
+pub(crate) fn listed_names(text: &str, workspace: &Path) -> Vec<&'static str> {
+    let head = data_of(workspace).is_none().then_some(HEAD);
+    let names = PROTECTED.into_iter().chain([GIT]).chain(head);
+    let is_held = |name: &&str| match workspace.join(name).symlink_metadata() {
+        Ok(found) => is_placeholder(&found),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    let words = text.split(|letter: char| letter.is_whitespace() || letter == '/');
+    let words: HashSet<&str> = words.collect();
+    let held: Vec<&str> = names.filter(is_held).collect();
+    let listed = held.iter().filter(|name| words.contains(*name)).count();
+    if listed >= A_LISTING.max(held.len().div_ceil(2)) { held } else { Vec::new() }
+}
+
 /// True for what stands, while commands run, in the place of a file that must not appear in a
 /// workspace.
 pub fn is_placeholder(found: &std::fs::Metadata) -> bool {
-    found.is_dir() && marked(found.mode())
+    found.is_dir() && marks_placeholder(found.mode())
 }
 
-fn marked(mode: RawMode) -> bool {
+/// True for the mode that only placeholders have.
+pub(crate) fn marks_placeholder(mode: RawMode) -> bool {
     mode & STICKY != 0 && mode & WRITABLE == 0
 }

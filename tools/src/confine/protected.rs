@@ -48,6 +48,11 @@ pub(super) const COMMON_FOLDER: &str = "commondir";
 /// More settings; harmless when it is empty.
 pub(super) const WORKTREE_CONFIG: &str = "config.worktree";
 
+/// True for the name of a placeholder at the top of a workspace.
+pub(crate) fn may_be_held(name: &str) -> bool {
+    name == GIT || name == HEAD || PROTECTED.contains(&name)
+}
+
 /// The data of the repository whose files are in `workspace`, if they are in there too: in the usual
 /// place, where a file says, or, of a repository without files, right there.
 pub(super) fn data_of(workspace: &Path) -> Option<PathBuf> {

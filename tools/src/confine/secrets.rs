@@ -124,7 +124,7 @@ pub(super) fn in_homes(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
 }
 
 /// All that is there of it, without links on the way.
-pub(super) fn hidden(walls: &Walls) -> Vec<PathBuf> {
+pub(crate) fn hidden(walls: &Walls) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = in_homes(&walls.homes).collect();
     paths.extend(walls.hidden.iter().cloned());
     if geteuid().is_root() {

@@ -21,6 +21,9 @@ pub(crate) struct Walls {
     pub workspace: PathBuf,
     /// Which folder that was when the run began: its device and its number there.
     pub identity: Option<(u64, u64)>,
+    /// The data of the git repository that the workspace is a folder of, if they lie above it. They
+    /// can be changed like those of a repository in the workspace.
+    pub repository: Option<PathBuf>,
     /// Folders beside it that can be changed.
     pub writable: Vec<PathBuf>,
     /// Folders that are shown also where what is around them is hidden.

@@ -20,14 +20,16 @@ pub use command::{Command, Finished, LaunchError, Status};
 pub use environment::{Environment, allowed_environment};
 
 use crate::confine::Link;
-use crate::confine::{Backend, Backends, CommandLimits, Confinement, Unavailable};
+use crate::confine::{
+    Backend, Backends, CommandLimits, Confinement, Unavailable, usual_commands_at_once,
+};
 use crate::egress::{Listening, Proxy};
 use crate::linux;
 use crate::workspace::Workspace;
 use leash::Leash;
 use memory::Memory;
 use output::{Capture, Meter};
-use posse_protocol::Network;
+use posse_protocol::{Network, Profile};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -38,6 +40,7 @@ use supervisor::{Ending, Order, Report};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::process::Child;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -97,6 +100,8 @@ struct Settings {
     hidden: Vec<PathBuf>,
     /// What earlier processes have found out about back ends.
     memory: Option<Memory>,
+    /// Agents' commands that may run at the same time.
+    turns: Arc<Semaphore>,
 }
 
 impl Launcher {
@@ -112,6 +117,7 @@ impl Launcher {
             limits: CommandLimits::usual(),
             hidden: Vec::new(),
             memory: None,
+            turns: Arc::new(Semaphore::new(usual_commands_at_once())),
         }))
     }
 
@@ -132,6 +138,32 @@ impl Launcher {
     #[must_use]
     pub fn with_limits(self, limits: CommandLimits) -> Launcher {
         Launcher(Arc::new(Settings { limits, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// Sets how many commands of agents run at the same time, those of all clones together; at
+    /// least one. Without it, the number follows from the machine's cores and memory.
+    #[must_use]
+    pub fn with_commands_at_once(self, most: usize) -> Launcher {
+        let turns = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
+        Launcher(Arc::new(Settings { turns, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// Waits until one more command of an agent may run. `queued` is called once if there is a wait.
+    /// Returns `None` when `cancel` fires first.
+    pub(crate) async fn turn(
+        &self,
+        cancel: &CancellationToken,
+        queued: impl FnOnce(),
+    ) -> Option<OwnedSemaphorePermit> {
+        let turns = &self.0.turns;
+        if let Ok(turn) = turns.clone().try_acquire_owned() {
+            return Some(turn);
+        }
+        queued();
+        tokio::select! {
+            turn = turns.clone().acquire_owned() => turn.ok(),
+            () = cancel.cancelled() => None,
+        }
     }
 
     /// Hides these files and folders from confined commands, beside the secrets that lie where
@@ -166,6 +198,23 @@ impl Launcher {
     pub fn backend(&self, confinement: &Confinement) -> Result<Backend, Unavailable> {
         let Confinement { profile, network, .. } = confinement;
         self.0.backends.choose(*profile, network, |backend| self.recall_or_try(backend))
+    }
+
+    /// Whether an agent may be offered commands that reach this far. Answers at once where the trial
+    /// would most likely succeed, and makes that trial on a thread of its own meanwhile: the first
+    /// command waits for its result, the first request to a model does not.
+    pub(crate) fn offers(&self, confinement: &Confinement) -> bool {
+        let backend = Backend::Bubblewrap;
+        let is_open = confinement.profile != Profile::Full
+            && self.0.backends.allows(backend)
+            && self.0.backends.known(backend).is_none();
+        if !is_open || self.is_remembered(backend) || !self.is_likely() {
+            return self.backend(confinement).is_ok();
+        }
+        let (launcher, confinement) = (self.clone(), confinement.clone());
+        // Dropped at once: nobody waits for the thread, and its command ends with this process.
+        drop(std::thread::spawn(move || launcher.backend(&confinement).is_ok()));
+        true
     }
 
     /// What is started to watch over a command.

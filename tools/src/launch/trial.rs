@@ -4,7 +4,7 @@
 use super::memory::Surroundings;
 use super::supervisor::{Ending, Order, Report};
 use super::{LaunchError, Launcher, MARKER};
-use crate::confine::{Backend, CommandLimits, Confinement, Link, Walls};
+use crate::confine::{Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden};
 use crate::workspace::Workspace;
 use posse_protocol::{Network, Profile};
 use std::ffi::OsStr;
@@ -28,6 +28,16 @@ const FOLDERS: [&str; 5] = [
     "/nix/var/nix/profiles/default/bin",
 ];
 
+/// Files that are found in containers.
+const CONTAINERS: [&str; 2] = ["/.dockerenv", "/run/.containerenv"];
+
+/// Settings of the kernel, and the value with which each forbids namespaces to ordinary users.
+const FORBIDDING: [(&str, &str); 3] = [
+    ("/proc/sys/kernel/unprivileged_userns_clone", "0"),
+    ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
+    ("/proc/sys/user/max_user_namespaces", "0"),
+];
+
 /// Folders of which a command sees little or nothing.
 const HIDDEN: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/home", "/root"];
 
@@ -46,6 +56,7 @@ impl Launcher {
         let mut walls = self.walls_of(backend, confinement);
         walls.workspace = workspace.path().to_owned();
         walls.identity = Some(identity);
+        show_repository(&mut walls);
         // What would be run to confine it must not be for it to write.
         if walls.bubblewrap.starts_with(workspace.path()) {
             let reason = format!("{} is in the workspace", walls.bubblewrap.display());
@@ -63,6 +74,7 @@ impl Launcher {
             link,
             workspace: PathBuf::from("/"),
             identity: None,
+            repository: None,
             writable: confinement.writable.clone(),
             readable: confinement.readable.iter().cloned().chain(self.programs()).collect(),
             hidden: self.0.hidden.iter().chain(&confinement.hidden).cloned().collect(),
@@ -102,6 +114,25 @@ impl Launcher {
         homes.retain(|home| home.parent().is_some());
         homes.dedup();
         homes
+    }
+
+    /// True when an earlier process has found that `backend` works.
+    pub(super) fn is_remembered(&self, backend: Backend) -> bool {
+        let Some(memory) = &self.0.memory else { return false };
+        let bubblewrap = self.bubblewrap().filter(|_| backend == Backend::Bubblewrap);
+        let surroundings = Surroundings::of(bubblewrap.as_deref());
+        surroundings.is_some_and(|surroundings| memory.knows(backend, &surroundings))
+    }
+
+    /// True when bubblewrap is installed and nothing speaks against its working here. Containers
+    /// often forbid what it needs, and some systems forbid it to ordinary users.
+    pub(super) fn is_likely(&self) -> bool {
+        let says = |file: &str, value: &str| {
+            std::fs::read_to_string(file).is_ok_and(|text| text.trim() == value)
+        };
+        let forbidden = CONTAINERS.iter().any(|file| Path::new(file).exists())
+            || FORBIDDING.iter().any(|(file, value)| says(file, value));
+        self.bubblewrap().is_some() && !forbidden
     }
 
     /// Whether a back end works: as it is remembered, or by a trial that is remembered.
@@ -194,4 +225,14 @@ fn home_of_user() -> Option<PathBuf> {
     let own = rustix::process::geteuid().as_raw().to_string();
     let line = users.lines().find(|line| line.split(':').nth(2) == Some(&own))?;
     line.split(':').nth(5).map(Path::new).map(Path::to_owned)
+}
+/// Lets git find the repository that the workspace belongs to.
+fn show_repository(walls: &mut Walls) {
+    let Repository { top, data, elsewhere } = Repository::of(&walls.workspace, &walls.homes);
+    // What a file `.git` names may be anything: it never shows what is hidden.
+    let secret = if elsewhere.is_empty() { Vec::new() } else { hidden(walls) };
+    let is_hidden = |path: &PathBuf| secret.iter().any(|it| path.starts_with(it));
+    walls.readable.extend(top);
+    walls.readable.extend(elsewhere.into_iter().filter(|path| !is_hidden(path)));
+    walls.repository = data;
 }

@@ -1,10 +1,11 @@
 //! A workspace in a temporary folder, with something outside that must stay untouched.
 
-use posse_agent::{Answer, ToolContext, Toolbox};
+use posse_agent::{Answer, SeenFiles, ToolContext, Toolbox};
 use posse_protocol::{CallId, Delta, RunId, ToolOutput};
 use posse_tools::launch::{Launcher, allowed_environment};
 use posse_tools::{Scratch, Workspace, toolset};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ pub struct Fixture {
     pub runtime: Runtime,
     pub cancel: CancellationToken,
     pub shown: Arc<Mutex<String>>,
+    pub seen: Mutex<HashMap<usize, SeenFiles>>,
 }
 
 impl Fixture {
@@ -61,7 +63,16 @@ impl Fixture {
         let tools = Toolbox::new(toolset(&workspace, None, launcher.as_ref()));
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let cancel = CancellationToken::new();
-        Fixture { folder, workspace, scratch: None, tools, runtime, cancel, shown: Arc::default() }
+        Fixture {
+            folder,
+            workspace,
+            scratch: None,
+            tools,
+            runtime,
+            cancel,
+            shown: Arc::default(),
+            seen: Mutex::default(),
+        }
     }
 
     /// The tools of another run in the same workspace.
@@ -98,6 +109,7 @@ impl Fixture {
         let shown = self.shown.clone();
         ToolContext {
             writable_bytes: None,
+            seen: SeenFiles::default(),
             time: Default::default(),
             run: RunId::from_u128(1),
             call: CallId::from("call"),
@@ -112,8 +124,15 @@ impl Fixture {
     }
 
     pub async fn call_with(&self, tools: &Toolbox, tool: &str, input: Value) -> ToolOutput {
-        match tools.find(tool).unwrap().call(input, &self.context()).await {
-            Answer::Done(output) => output,
+        // Each run has its own tools.
+        let run = Arc::as_ptr(tools.find("Read").unwrap()).addr();
+        let seen = self.seen.lock().unwrap().entry(run).or_default().clone();
+        let context = ToolContext { seen, ..self.context() };
+        match tools.find(tool).unwrap().call(input, &context).await {
+            Answer::Done(output) => {
+                self.seen.lock().unwrap().entry(run).or_default().note(&output.seen);
+                output
+            }
             Answer::Pending { .. } => panic!("no tool here waits"),
         }
     }

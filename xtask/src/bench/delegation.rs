@@ -6,6 +6,7 @@ mod forks;
 mod memory;
 mod queue;
 mod recording;
+mod shipped;
 mod tree;
 mod tree_raw;
 mod watching;
@@ -33,6 +34,8 @@ pub struct Delegation {
 enum Figure {
     /// A main agent and 10, 100, 1,000 children, against a raw client
     FanOut,
+    /// The same through `posse run` as it ships, and through few slots
+    Shipped,
     /// Memory of a live child
     Memory,
     /// What someone gets to see who watches a tree
@@ -62,17 +65,24 @@ impl Delegation {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         for children in SIZES {
             let fan_out = wanted(Figure::FanOut);
+            let shipped = wanted(Figure::Shipped);
             let memory = wanted(Figure::Memory) && children == memory::CHILDREN;
-            if !fan_out && !memory {
+            if !fan_out && !shipped && !memory {
                 continue;
             }
             let recording = runtime.block_on(Recording::of_tree(children))?;
             if fan_out {
                 fan_out::measure(&recording, effort)?;
             }
+            if shipped {
+                shipped::measure(&recording, effort)?;
+            }
             if memory {
                 memory::measure(&recording, effort)?;
             }
+        }
+        if wanted(Figure::Shipped) {
+            shipped::measure_queue(effort)?;
         }
         if wanted(Figure::Watching) {
             watching::measure(effort)?;

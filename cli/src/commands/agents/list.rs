@@ -6,7 +6,7 @@ use crate::args::CatalogOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
-use crate::terminal::{self, columns, fitted};
+use crate::table::{Column, Table};
 use crate::view;
 use posse::agents::{Entry, Level, Source};
 use posse::trust::Standing;
@@ -21,10 +21,7 @@ pub fn run(common: &Common, options: &CatalogOptions) -> Result<Code, Failure> {
         print::json_pretty(&entries)?;
         return Ok(Code::Done);
     }
-    let room = terminal::table_width().unwrap_or(usize::MAX);
-    for line in table(&catalog) {
-        print::line(fitted(&line, room))?;
-    }
+    Table { columns: COLUMNS, rows: in_order(&catalog).map(row).collect() }.print(common)?;
     let wrong = catalog.problems().iter().filter(|it| it.level <= Level::Warning).count() as u64;
     if wrong > 0 && !common.global.quiet {
         let problems = view::count(wrong, "problem");
@@ -51,41 +48,37 @@ fn in_order(catalog: &AgentCatalog) -> impl Iterator<Item = &Entry> {
     })
 }
 
-fn table(catalog: &AgentCatalog) -> Vec<String> {
-    let rows: Vec<[String; 4]> = in_order(catalog).map(row).collect();
-    let width = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
-    let widths = [width(0), width(1), width(2)];
-    let line = |row: &[String; 4]| {
-        let mut line = String::new();
-        for (text, width) in row.iter().zip(widths) {
-            line.push_str(text);
-            line.push_str(&" ".repeat(width - columns(text) + 2));
-        }
-        format!("{line}{}", row[3])
-    };
-    rows.iter().map(line).collect()
-}
+const COLUMNS: [Column; 5] = [
+    Column::text("AGENT"),
+    Column::text("MODEL").cut(20, 8).leaves(2),
+    Column::text("FROM").cut(24, 8).leaves(3),
+    Column::text("DESCRIPTION").cut(30, 10),
+    Column::text("TOOLS").cut(20, 8).leaves(1),
+];
 
-/// Name, model, source, tools.
-fn row(entry: &Entry) -> [String; 4] {
+fn row(entry: &Entry) -> [String; 5] {
     let name = clean_line(entry.name.as_str(), 80);
     let source = clean_line(&entry.source.to_string(), 200);
     match (&entry.shadowed_by, &entry.agent) {
         (Some(by), _) => {
-            let by = clean_line(&by.to_string(), 200);
-            [format!("  {name}"), String::new(), source, format!("(shadowed by {by})")]
+            let by = format!("(shadowed by {})", clean_line(&by.to_string(), 200));
+            [format!("  {name}"), String::new(), source, by, String::new()]
         }
-        (None, Some(agent)) => [name, model(agent), source, tools(agent) + &standing(entry)],
+        (None, Some(agent)) => {
+            let about = format!("{} {}", standing(entry), agent.description);
+            [name, model(agent), source, clean_line(&about, 120), tools(agent)]
+        }
         (None, None) => {
-            [name, String::new(), source, "cannot be used: see `posse agents check`".to_owned()]
+            let why = "cannot be used: see `posse agents check`".to_owned();
+            [name, String::new(), source, why, String::new()]
         }
     }
 }
 
-/// That it only looks, if nobody trusts who brings it along.
+/// That it is read-only, if its folder is not trusted.
 pub fn standing(entry: &Entry) -> String {
     match entry.standing.as_ref().filter(|standing| !standing.is_trusted()) {
-        Some(standing) => format!(" ({}: only looks)", clean_line(&standing.to_string(), 200)),
+        Some(standing) => format!("({}: read-only)", clean_line(&standing.to_string(), 200)),
         None => String::new(),
     }
 }

@@ -1,7 +1,7 @@
 //! The commands of a chat. What they print goes to standard error: standard output holds answers.
 
 use super::super::Common;
-use super::super::follow::{Followee, Viewer};
+use super::super::follow::{Followee, Viewer, read};
 use super::super::runs::{cancel, resume, tree};
 use super::words::{COMMANDS, Command, names};
 use super::{Turn, turn};
@@ -11,10 +11,11 @@ use crate::family::Family;
 use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::Look;
+use crate::screen::wrap;
 use crate::spending::Spending;
 use crate::terminal::{self, fitted};
 use crate::view;
-use posse::protocol::CancelScope;
+use posse::protocol::{CancelScope, Event, Seq};
 use posse::{Extent, RunId, RunRow, Runtime};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -29,26 +30,40 @@ pub struct Chat<'a> {
 /// Lines of a table of costs.
 const MOST: usize = 15;
 
-/// What is shown besides the commands.
-const HELP: &str = "\
-Type what you want; the agent answers. `//` at the beginning of a line says one slash.
-  Ctrl-C              interrupts what it does
-  Ctrl-D              leaves
-The session is kept: `posse chat --resume` goes on with it.";
+/// Columns that an explanation has at least.
+const NARROW: usize = 16;
+
+/// What keys do.
+const KEYS: [(&str, &str); 5] = [
+    ("@path", "name a file or folder; Tab completes it"),
+    ("\\ or Alt-Enter", "continue on the next line"),
+    ("Up, Ctrl-R", "use an earlier message"),
+    ("Esc or Ctrl-C", "stop what the agent is doing"),
+    ("Ctrl-D", "leave the chat"),
+];
+
+/// What else there is to know.
+const NOTES: &str = "\
+What you type while the agent works is sent when it has finished.
+Start a line with `//` to send a text that begins with `/`.
+The chat is kept: `posse chat --resume` continues it.";
 
 impl Chat<'_> {
     /// Does what a command says. What goes wrong is told, and the chat goes on.
     pub async fn obey(&self, command: Command<'_>, viewer: &mut Viewer) -> Result<Turn, Failure> {
         let done = match command {
             Command::Help => {
-                help();
+                help(self.look());
                 Ok(Turn::Over(Code::Done))
             }
             Command::Agents => {
                 self.agents();
                 Ok(Turn::Over(Code::Done))
             }
-            Command::Quit => Ok(Turn::Leave),
+            Command::Permissions => self.permissions().await,
+            // What changes the conversation itself is done where it is led.
+            Command::Quit | Command::Switch | Command::Clear | Command::Compact => Ok(Turn::Leave),
+            Command::Model { .. } => self.model().await,
             Command::Runs => self.runs().await,
             Command::Cost => self.cost().await,
             Command::Cancel { run } => self.cancel(run, viewer).await,
@@ -66,6 +81,11 @@ impl Chat<'_> {
         Look { paint, columns: if is_terminal { terminal::width() } else { usize::MAX } }
     }
 
+    /// Prints a line, broken between words where it is too long.
+    pub fn tell(&self, line: &str) {
+        print::note(wrap::folded(line, self.look().columns));
+    }
+
     async fn row(&self) -> Result<RunRow, Failure> {
         Ok(self.runtime.find(&self.session.to_string()).await?)
     }
@@ -80,6 +100,54 @@ impl Chat<'_> {
             let name = look.paint.agent(&agent.color, &format!("{:width$}", agent.name.as_str()));
             print::note(format!("{name}  {}", fitted(&about, room)));
         }
+    }
+
+    /// The model that answers now.
+    pub async fn model(&self) -> Result<Turn, Failure> {
+        let row = self.row().await?;
+        let mut model = row.model.clone();
+        read(self.runtime, &row, |record| {
+            if let Event::MessageReceived(received) = &record.event
+                && let Some(chosen) = received.asks.as_ref().and_then(|asks| asks.model.clone())
+            {
+                model = chosen;
+            }
+        })
+        .await?;
+        self.tell(&format!(
+            "model: {}; `/model NAME` uses another, `posse models list` shows them",
+            clean_line(&model, 100)
+        ));
+        Ok(Turn::Over(Code::Done))
+    }
+
+    async fn permissions(&self) -> Result<Turn, Failure> {
+        let first = self.runtime.read(self.session, Seq::ZERO, 1).await?;
+        let started = first.iter().find_map(|record| match &record.event {
+            Event::RunStarted(started) => Some(started.clone()),
+            _ => None,
+        });
+        let Some(started) = started else { return Ok(Turn::Over(Code::Done)) };
+        let grant = &started.grant;
+        let rules = |rules: &[String]| match rules.is_empty() {
+            true => "no rules".to_owned(),
+            false => clean_line(&rules.join(", "), 1_000),
+        };
+        for (name, value) in [
+            ("mode", grant.mode.to_string()),
+            ("folder", clean_line(&grant.workspace, 400)),
+            ("commands", grant.profile().to_string()),
+            ("allow", rules(&grant.permissions.allow)),
+            ("ask", rules(&grant.permissions.ask)),
+            ("deny", rules(&grant.permissions.deny)),
+        ] {
+            self.tell(&format!("{name:9} {value}"));
+        }
+        self.tell(
+            "These hold for the whole chat, with your settings (`posse config`). To change them, \
+             start a chat with --mode, --allow or --deny.",
+        );
+        Ok(Turn::Over(Code::Done))
     }
 
     async fn runs(&self) -> Result<Turn, Failure> {
@@ -173,10 +241,8 @@ impl Chat<'_> {
             return Err(Failure::usage("that is this session; say it without a command"));
         }
         let family = Family::of(self.runtime, &row).await?;
-        let held = resume::is_held(&family, &row, Extent::Subtree);
-        if !held {
-            resume::check(self.runtime, &family, &row, text, viewer).await?;
-        }
+        let extent = Extent::Subtree;
+        let held = resume::check(self.runtime, &family, &row, text, extent, viewer).await?;
         self.runtime.check_model(&row.model)?;
         let own = viewer.turn_to_another(self.common);
         let recalled = viewer.recall(self.runtime, &row).await;
@@ -197,11 +263,19 @@ impl Chat<'_> {
     }
 }
 
-fn help() {
+fn help(look: Look) {
     let width = COMMANDS.iter().map(|(usage, _)| usage.len()).max().unwrap_or(0);
-    let line = |(usage, about): &(&str, &str)| format!("  {usage:width$}  {about}");
-    let commands: Vec<String> = COMMANDS.iter().map(line).collect();
-    print::note(format!("{HELP}\n\n{}", commands.join("\n")));
+    let room = look.columns.saturating_sub(width + 4).max(NARROW);
+    let row = |(usage, about): &(&str, &str)| {
+        let about = wrap::lines(about, room).join(&format!("\n{}", " ".repeat(width + 4)));
+        print::note(format!("  {usage:width$}  {about}"));
+    };
+    let tell = |text: &str| print::note(wrap::lines(text, look.columns).join("\n"));
+    tell("Type a message and press Enter; the agent answers.");
+    KEYS.iter().for_each(row);
+    tell(NOTES);
+    print::note("");
+    COMMANDS.iter().for_each(row);
 }
 
 /// What is told of a command that there is not.

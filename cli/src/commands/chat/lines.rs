@@ -1,10 +1,13 @@
 //! Lines from a person, with editing and a history, or from a pipe.
 
+use super::completion::Completion;
 use crate::exit::Failure;
 use crate::signals::{Signal, Signals};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Config, Editor, ExternalPrinter};
+use rustyline::{
+    Cmd, CompletionType, Config, Editor, EventHandler, ExternalPrinter, KeyEvent, Modifiers,
+};
 use std::io::{BufRead, BufReader, IsTerminal, Stdin};
 use std::path::PathBuf;
 use tokio::sync::{mpsc, oneshot};
@@ -23,26 +26,51 @@ pub enum Line {
 
 /// Read on a thread of their own, because reading blocks.
 pub struct Lines {
-    wanted: mpsc::Sender<oneshot::Sender<Line>>,
+    wanted: mpsc::Sender<Wanted>,
+    /// What the next line begins with.
+    draft: String,
+    /// Lines that were typed elsewhere, for the history.
+    typed: Vec<String>,
     /// The line that is being read.
     reading: Option<oneshot::Receiver<Line>>,
     /// Writes above the line that a person types.
     printer: Option<Box<dyn ExternalPrinter + Send>>,
 }
 
+/// A line that somebody wants to read.
+struct Wanted {
+    draft: String,
+    typed: Vec<String>,
+    reply: oneshot::Sender<Line>,
+}
+
 impl Lines {
-    pub fn open(history: Option<PathBuf>) -> Self {
-        let (wanted, mut requests) = mpsc::channel::<oneshot::Sender<Line>>(1);
-        let mut source = Source::open(history);
+    /// Reads lines about `folder`.
+    pub fn open(history: Option<PathBuf>, folder: PathBuf) -> Self {
+        let (wanted, mut requests) = mpsc::channel::<Wanted>(1);
+        let mut source = Source::open(history, folder);
         let printer = source.printer();
         std::thread::spawn(move || {
-            while let Some(reply) = requests.blocking_recv() {
-                if reply.send(source.read()).is_err() {
+            while let Some(Wanted { draft, typed, reply }) = requests.blocking_recv() {
+                typed.iter().for_each(|line| source.remember(line));
+                if reply.send(source.read(&draft)).is_err() {
                     break;
                 }
             }
         });
-        Lines { wanted, reading: None, printer }
+        Lines { wanted, draft: String::new(), typed: Vec::new(), reading: None, printer }
+    }
+
+    /// The next line begins with `draft`, which the person goes on with.
+    pub fn begin_with(&mut self, draft: String) {
+        if !draft.is_empty() {
+            self.draft = draft;
+        }
+    }
+
+    /// Puts a line that was typed elsewhere into the history.
+    pub fn remember(&mut self, line: &str) {
+        self.typed.push(line.to_owned());
     }
 
     /// The next line. May be dropped while it waits: what is being typed is not lost.
@@ -52,7 +80,10 @@ impl Lines {
             Some(line) => line,
             none => {
                 let (reply, line) = oneshot::channel();
-                self.wanted.send(reply).await.map_err(|_| gone())?;
+                let (draft, typed) =
+                    (std::mem::take(&mut self.draft), std::mem::take(&mut self.typed));
+                let wanted = Wanted { draft, typed, reply };
+                self.wanted.send(wanted).await.map_err(|_| gone())?;
                 none.insert(line)
             }
         };
@@ -88,23 +119,31 @@ pub fn is_interactive() -> bool {
 }
 
 enum Source {
-    Editor(Box<Editor<(), FileHistory>>, Option<PathBuf>),
+    Editor(Box<Editor<Completion, FileHistory>>, Option<PathBuf>),
     Pipe(BufReader<Stdin>),
 }
 
 impl Source {
-    fn open(history: Option<PathBuf>) -> Self {
+    fn open(history: Option<PathBuf>, folder: PathBuf) -> Self {
         let pipe = || Source::Pipe(BufReader::new(std::io::stdin()));
         if !is_interactive() {
             return pipe();
         }
-        let config = Config::builder().auto_add_history(true).max_history_size(1_000);
-        let editor = config.map(|config| Editor::<(), FileHistory>::with_config(config.build()));
+        let config = Config::builder()
+            .auto_add_history(true)
+            .completion_type(CompletionType::List)
+            .max_history_size(1_000);
+        let editor = config.map(|config| Editor::with_config(config.build()));
         match editor {
             Ok(Ok(mut editor)) => {
                 if let Some(path) = &history {
                     // No history yet is fine.
                     let _ = editor.load_history(path);
+                }
+                editor.set_helper(Some(Completion { folder }));
+                for enter in ['\r', '\n'] {
+                    let alt_enter = KeyEvent::new(enter, Modifiers::ALT);
+                    editor.bind_sequence(alt_enter, EventHandler::Simple(Cmd::Newline));
                 }
                 Source::Editor(Box::new(editor), history)
             }
@@ -122,7 +161,14 @@ impl Source {
         }
     }
 
-    fn read(&mut self) -> Line {
+    fn remember(&mut self, line: &str) {
+        if let Source::Editor(editor, _) = self {
+            // Without it, it cannot be recalled: no reason not to talk.
+            let _ = editor.add_history_entry(line);
+        }
+    }
+
+    fn read(&mut self, draft: &str) -> Line {
         match self {
             Source::Pipe(input) => {
                 let mut line = String::new();
@@ -132,17 +178,20 @@ impl Source {
                     Err(error) => Line::Unreadable(error.to_string()),
                 }
             }
-            Source::Editor(editor, history) => match editor.readline("› ") {
-                Ok(line) => {
-                    if let Some(path) = history {
-                        // Rustyline makes the file readable by its owner only.
-                        let _ = editor.save_history(path);
+            Source::Editor(editor, history) => {
+                match editor.readline_with_initial("› ", (draft, "")) {
+                    Ok(line) => {
+                        if let Some(path) = history {
+                            // Rustyline makes the file readable by its owner only.
+                            let _ = editor.save_history(path);
+                        }
+                        // A backslash made another line.
+                        Line::Text(line.replace("\\\n", "\n"))
                     }
-                    Line::Text(line)
+                    Err(ReadlineError::Interrupted) => Line::Interrupted,
+                    Err(_) => Line::End,
                 }
-                Err(ReadlineError::Interrupted) => Line::Interrupted,
-                Err(_) => Line::End,
-            },
+            }
         }
     }
 }

@@ -18,27 +18,53 @@ pub enum Command<'a> {
     Help,
     Agents,
     Runs,
-    Cancel { run: Option<&'a str> },
-    Resume { run: &'a str, text: Option<&'a str> },
+    Cancel {
+        run: Option<&'a str>,
+    },
+    Resume {
+        run: &'a str,
+        text: Option<&'a str>,
+    },
+    /// Another session in place of this one.
+    Switch,
+    /// A new session in place of this one.
+    Clear,
+    Compact,
+    Model {
+        name: Option<&'a str>,
+    },
+    Permissions,
     Cost,
     Quit,
 }
 
 /// Every command: how it is used, and what it does.
-pub const COMMANDS: [(&str, &str); 7] = [
-    ("/agents", "who there is to hand work to"),
-    ("/runs", "the runs of this session, as a tree"),
-    ("/cancel [RUN]", "stop a run, or what this session has at work"),
-    ("/resume RUN [TEXT]", "go on with a run, saying TEXT to it"),
-    ("/cost", "what this session has spent, by run, agent and model"),
-    ("/help", "this"),
-    ("/quit", "leave"),
+pub const COMMANDS: [(&str, &str); 12] = [
+    ("/agents", "list the agents this one can delegate to"),
+    ("/runs", "show the runs of this session as a tree"),
+    ("/cancel [RUN]", "stop a run, or everything this session is doing"),
+    ("/resume", "choose another chat of this folder and continue it"),
+    ("/resume RUN [TEXT]", "continue a run, and send TEXT to it"),
+    ("/model [NAME]", "show the model, or use another one from the next message on"),
+    ("/compact", "summarise the conversation before your next message is answered"),
+    ("/clear", "start a new chat; this one is kept"),
+    ("/permissions", "show what the agent may do without asking"),
+    ("/cost", "show what this session has spent, by run, agent and model"),
+    ("/help", "show this help"),
+    ("/quit", "leave the chat"),
 ];
 
-/// The names of all commands, in one line.
-pub fn names() -> String {
+/// The names of all commands.
+pub fn all_names() -> impl Iterator<Item = &'static str> {
     let name = |(usage, _): &(&'static str, &str)| usage.split(' ').next().unwrap_or(usage);
-    COMMANDS.iter().map(name).collect::<Vec<_>>().join(" ")
+    let mut names: Vec<&str> = COMMANDS.iter().map(name).collect();
+    names.dedup();
+    names.into_iter()
+}
+
+/// The same in one line.
+pub fn names() -> String {
+    all_names().collect::<Vec<_>>().join(" ")
 }
 
 impl<'a> Meaning<'a> {
@@ -55,6 +81,9 @@ impl<'a> Meaning<'a> {
             Some((word, rest)) => (word, rest.trim()),
             None => (line, ""),
         };
+        if matches!(line, "exit" | "quit") {
+            return Meaning::Command(Command::Quit);
+        }
         if !is_command(word) {
             return Meaning::Say(line);
         }
@@ -69,7 +98,11 @@ impl<'a> Meaning<'a> {
                 Some(_) => return Meaning::Misused("/cancel [RUN]"),
                 None => Command::Cancel { run },
             },
-            ("/resume", None) => return Meaning::Misused("/resume RUN [TEXT]"),
+            ("/clear" | "/new", _) => Command::Clear,
+            ("/compact", _) => Command::Compact,
+            ("/model", name) => Command::Model { name },
+            ("/permissions" | "/mode", _) => Command::Permissions,
+            ("/resume", None) => Command::Switch,
             ("/resume", Some(rest)) => match rest.split_once(char::is_whitespace) {
                 Some((run, text)) => Command::Resume { run, text: Some(text.trim()) },
                 None => Command::Resume { run: rest, text: None },
@@ -106,13 +139,22 @@ mod tests {
             ("/cancel", Meaning::Command(Command::Cancel { run: None })),
             ("/cancel 4n8c", Meaning::Command(Command::Cancel { run: Some("4n8c") })),
             ("/cancel all of it", Meaning::Misused("/cancel [RUN]")),
-            ("/resume", Meaning::Misused("/resume RUN [TEXT]")),
+            ("/resume", Meaning::Command(Command::Switch)),
+            ("exit", Meaning::Command(Command::Quit)),
+            (" quit ", Meaning::Command(Command::Quit)),
+            ("quit smoking", say("quit smoking")),
+            ("/model", Meaning::Command(Command::Model { name: None })),
+            ("/model opus", Meaning::Command(Command::Model { name: Some("opus") })),
+            ("/clear", Meaning::Command(Command::Clear)),
             ("/resume 4n8c", resume("4n8c", None)),
             ("/resume 4n8c  and now? ", resume("4n8c", Some("and now?"))),
             ("/nonsense at all", Meaning::Unknown("/nonsense")),
         ] {
             assert_eq!(Meaning::of(line), meaning, "{line:?}");
         }
-        assert_eq!(names(), "/agents /runs /cancel /resume /cost /help /quit");
+        assert_eq!(
+            names(),
+            "/agents /runs /cancel /resume /model /compact /clear /permissions /cost /help /quit"
+        );
     }
 }

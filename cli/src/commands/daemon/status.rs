@@ -88,6 +88,7 @@ fn counts(status: &Status) -> String {
         (runs.queued, "queued"),
         (runs.waiting, "waiting"),
         (runs.paused, "paused"),
+        (runs.interrupted, "interrupted"),
         (runs.elsewhere, "executed by other processes"),
     ];
     let more = more.into_iter().filter(|(count, _)| *count > 0);

@@ -95,6 +95,6 @@ async fn unfinished(common: &Common) -> Result<u64, Failure> {
     let filter = Filter { unfinished: Unfinished::Only, limit: 1_000_000, ..Filter::default() };
     let rows = runtime.list(&filter).await;
     runtime.shutdown().await;
-    let left = |status: &Status| matches!(status, Status::Queued | Status::Interrupted);
+    let left = |status: &Status| matches!(status, Status::Queued | Status::Crashed);
     Ok(rows?.iter().filter(|row| left(&row.status)).count() as u64)
 }

@@ -5,6 +5,7 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::paint::Paint;
 use crate::print;
+use crate::table::{Column, Table};
 use crate::terminal;
 use posse::ResolveError;
 use posse::config::Config;
@@ -12,7 +13,6 @@ use posse::model::catalog::{Dated, Found, OFFLINE_VENDOR, Properties, Reach, Sou
 use posse::model::{Models, Why, offline};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
-use unicode_width::UnicodeWidthStr;
 
 /// A model, and whether it can be used now.
 struct Row {
@@ -43,10 +43,14 @@ pub async fn run(
         return Ok(Code::Done);
     }
     let paint = Paint { on: std::io::stdout().is_terminal() && !common.environment.no_color };
-    let columns = terminal::table_width().unwrap_or(usize::MAX);
-    let widths = Widths::of(&rows);
-    for row in &rows {
-        let line = terminal::fitted(&row.line(&widths), columns.saturating_sub(2));
+    // Before each line stands whether the model can be used.
+    let room = terminal::table_width().map(|room| room.saturating_sub(2));
+    let table = Table { columns: COLUMNS, rows: rows.iter().map(Row::cells).collect() };
+    let (heading, lines) = table.lines(room);
+    if !lines.is_empty() && !common.global.quiet {
+        print::line(format!("  {heading}"))?;
+    }
+    for (row, line) in rows.iter().zip(lines) {
         match row.obstacle {
             None => print::line(format!("{} {line}", paint.green("●")))?,
             Some(_) => print::line(paint.dim(&format!("○ {line}")))?,
@@ -67,17 +71,17 @@ pub async fn run(
 fn tell(rows: &[Row], filter: Option<&str>, (model, why): (String, String), chosen: &Why) {
     if rows.is_empty() {
         let filter = clean_line(filter.unwrap_or_default(), 80);
-        print::note(format!("no model here is called like `{filter}`"));
+        print::note(format!("no model matches `{filter}`"));
     }
     let dates =
         rows.iter().filter_map(|row| row.properties.as_ref()?.price.as_ref()?.date.as_ref());
     if let Some(date) = dates.min() {
-        print::note(format!("prices: dollars for a million tokens in/out, of {date} or later"));
+        print::note(format!("prices: USD per million tokens (in/out), as of {date} or later"));
     }
-    print::note("any other model of a vendor works as vendor/name");
-    print::note(format!("without --model: {} ({why})", clean_line(&model, 100)));
+    print::note("other models of a vendor work, too: write vendor/name");
+    print::note(format!("default model: {} ({why})", clean_line(&model, 100)));
     if *chosen == Why::Nothing {
-        print::note("for another: set a key, or start a server such as ollama");
+        print::note("for a better one, set a key or start a local server such as ollama");
     }
 }
 
@@ -153,6 +157,13 @@ fn built_in() -> Row {
     }
 }
 
+const COLUMNS: [Column; 4] = [
+    Column::text("MODEL").cut(36, 16),
+    Column::figures("WINDOW").leaves(1),
+    Column::figures("$/M IN/OUT").leaves(2),
+    Column::text("STATE").cut(20, 10),
+];
+
 impl Row {
     fn of(found: &Found<'_>, obstacle: Option<String>) -> Self {
         let source = match found.source {
@@ -209,8 +220,7 @@ impl Row {
         }
     }
 
-    fn line(&self, widths: &Widths) -> String {
-        let Widths { names, price } = *widths;
+    fn cells(&self) -> [String; 4] {
         let source = match self.source {
             "built-in" => "",
             source => source,
@@ -220,9 +230,7 @@ impl Row {
             (Some(obstacle), source) => format!("{} ({source})", clean_line(obstacle, 200)),
             (None, source) => source.to_owned(),
         };
-        let (name, window, cost) = (self.names(), self.window(), self.price());
-        let line = format!("{name:names$}  {window:>4}  {cost:>price$}  {state}");
-        line.trim_end().to_owned()
+        [self.names(), self.window(), self.price(), state]
     }
 
     fn json(&self) -> Value {
@@ -256,22 +264,4 @@ impl Row {
 fn dollars(price: u64) -> String {
     let text = format!("{:.3}", price as f64 / 1e3);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// How wide the columns are.
-#[derive(Clone, Copy)]
-struct Widths {
-    names: usize,
-    price: usize,
-}
-
-/// Names are lined up unless they are longer than this.
-const USUAL_NAME: usize = 42;
-
-impl Widths {
-    fn of(rows: &[Row]) -> Self {
-        let widths = |of: fn(&Row) -> String| rows.iter().map(move |row| of(row).width());
-        let names = widths(Row::names).filter(|width| *width <= USUAL_NAME).max();
-        Widths { names: names.unwrap_or(0), price: widths(Row::price).max().unwrap_or(0) }
-    }
 }

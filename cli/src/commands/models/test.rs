@@ -98,6 +98,7 @@ fn failure(error: &ModelError) -> Failure {
         ModelError::Rejected { .. } => "`posse models` lists the names that are known",
         ModelError::Unauthorised { .. } => "see whether the key is whole and still valid",
         ModelError::Unreachable { .. } => "see whether the network or the server is up",
+        ModelError::NotRunning { .. } => "`posse models` lists the models that can be used now",
         ModelError::Stalled { .. } | ModelError::Cut { .. } => "try again",
         ModelError::Malformed { .. } => "see whether the base URL and the wire are this vendor's",
         _ => "`posse models` lists the models there are",

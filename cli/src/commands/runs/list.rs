@@ -1,14 +1,15 @@
 //! `posse runs list`.
 
 use super::super::Common;
+use super::show::task;
 use super::targets;
 use crate::args::ListOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
-use crate::family::Family;
+use crate::family::{Family, is_empty_chat};
 use crate::print;
 use crate::screen::line::label;
-use crate::terminal;
+use crate::table::{Column, Table};
 use crate::view::{self, RunView};
 use posse::store::Kin;
 use posse::{RunId, RunRow, Runtime};
@@ -32,25 +33,28 @@ pub async fn run(
     if let Some(text) = &options.before {
         filter.before = Some(runtime.find(text).await?.id);
     }
-    let rows = runtime.list(&filter).await?;
+    let mut rows = runtime.list(&filter).await?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|last| last.id);
+    rows.retain(|row| !is_empty_chat(row));
     let families = Families::of(runtime, &rows).await?;
     if common.global.json {
-        let view = |row: &RunRow| families.view(row);
-        print::json_pretty(&rows.iter().map(view).collect::<Vec<_>>())?;
+        let mut views = Vec::with_capacity(rows.len());
+        for row in &rows {
+            views.push(families.view(row).with_task(task(runtime, row).await?));
+        }
+        print::json_pretty(&views)?;
         return Ok(Code::Done);
     }
     if rows.is_empty() {
         print::note("no such runs");
     }
-    let columns = terminal::table_width().unwrap_or(usize::MAX);
+    let mut lines = Vec::with_capacity(rows.len());
     for row in &rows {
-        print::line(line(&families, row, columns))?;
+        lines.push(line(&families, row, task(runtime, row).await?.as_deref()));
     }
-    if rows.len() == limit
-        && let Some(last) = rows.last()
-        && !common.global.quiet
-    {
-        print::note(format!("older ones: --before {}", last.id.short()));
+    Table { columns: COLUMNS, rows: lines }.print(common)?;
+    if let Some(last) = next.filter(|_| !common.global.quiet) {
+        print::note(format!("older ones: --before {}", last.short()));
     }
     Ok(Code::Done)
 }
@@ -110,29 +114,36 @@ impl Families {
     }
 }
 
-/// Columns below which the agent is left out.
-const WIDE: usize = 90;
-/// Columns from which on the model is shown.
-const VERY_WIDE: usize = 140;
-/// Columns that a title has at least.
-const TITLE: usize = 16;
+const COLUMNS: [Column; 7] = [
+    Column::text("RUN"),
+    Column::text("STATUS"),
+    Column::figures("UPDATED").leaves(3),
+    Column::figures("COST"),
+    Column::text("AGENT").cut(15, 8).leaves(2),
+    Column::text("MODEL").cut(28, 8).leaves(1),
+    Column::text("TASK").cut(24, 10),
+];
 
-fn line(families: &Families, row: &RunRow, columns: usize) -> String {
-    let agent = match columns {
-        WIDE.. => format!("  {:15}", clean_line(&row.agent, 15)),
-        _ => String::new(),
-    };
-    let model = match columns {
-        // Where nobody says how wide it is, a program reads it.
-        VERY_WIDE..usize::MAX => format!("  {:28}", clean_line(&row.model, 28)),
-        _ => String::new(),
-    };
+fn line(families: &Families, row: &RunRow, task: Option<&str>) -> [String; 7] {
     let family = families.get(row);
     let state = family.map_or_else(|| row.status.to_string(), |family| family.word(row));
-    let (ago, cost) = (view::ago(row.updated_at), row.cost().to_string());
-    let before = format!("{}  {state:11}  {ago:>7}  {cost:>8}{agent}{model}  ", row.id.short());
-    let about = families.about(row);
-    let taken = terminal::columns(&before) + terminal::columns(&about);
-    let title = terminal::fitted(&label(&row.title), columns.saturating_sub(taken).max(TITLE));
-    terminal::fitted(&format!("{before}{title}{about}"), columns)
+    [
+        row.id.short(),
+        state,
+        view::ago(row.updated_at),
+        row.cost().to_string(),
+        clean_line(&row.agent, 64),
+        clean_line(&row.model, 80),
+        format!("{}{}", about(row, task), families.about(row)),
+    ]
+}
+
+/// What a run is about: its label, if it has one, and its task.
+fn about(row: &RunRow, task: Option<&str>) -> String {
+    match task {
+        Some(task) if !row.label.is_empty() => {
+            format!("{}: {}", clean_line(&row.label, 60), clean_line(task, 120))
+        }
+        _ => label(&row.title),
+    }
 }

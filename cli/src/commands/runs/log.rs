@@ -69,6 +69,9 @@ fn detail(event: &Event) -> String {
         Event::TimePassed(passed) => view::duration(passed.worked_ms),
         Event::Compacted(compacted) => compacted.summary.clone(),
         Event::CancelRequested(request) => format!("by {}", request.by),
+        Event::Paused(paused) if paused.interrupted => {
+            format!("by {}, who interrupted it", paused.by)
+        }
         Event::Paused(paused) => format!("by {}", paused.by),
         Event::Resumed(resumed) => format!("by {}", resumed.by),
         Event::RunFinished(finished) => finished.outcome.to_string(),

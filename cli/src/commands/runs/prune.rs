@@ -1,11 +1,13 @@
-//! `posse runs prune`: removes the logs of runs that ended long ago.
+//! `posse runs prune`: deletes the logs of runs that ended long ago, after asking at a terminal.
 
 use super::super::Common;
+use super::super::asking::is_attended;
+use super::targets::confirm;
 use crate::args::PruneOptions;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::screen::line::label;
-use crate::terminal;
+use crate::table::{Column, Table};
 use crate::view;
 use posse::{Prune, RunRow, Runtime};
 use serde_json::json;
@@ -15,6 +17,13 @@ pub async fn run(
     runtime: &Runtime,
     options: PruneOptions,
 ) -> Result<Code, Failure> {
+    let asks = !options.yes && !common.global.json && is_attended();
+    if asks && !options.dry_run {
+        let rows = runtime.prune(options.older_than, Prune::Preview).await?;
+        if !rows.is_empty() {
+            confirm(common, &rows, "deleted for good", "")?;
+        }
+    }
     let prune = if options.dry_run { Prune::Preview } else { Prune::Now };
     let rows = runtime.prune(options.older_than, prune).await?;
     let events: u64 = rows.iter().map(|row| row.last_seq.0).sum();
@@ -24,22 +33,25 @@ pub async fn run(
         print::json_pretty(&json!({"removed": removed, "runs": runs, "events": events}))?;
         return Ok(Code::Done);
     }
-    let columns = terminal::table_width().unwrap_or(usize::MAX);
-    for row in &rows {
-        print::line(terminal::fitted(&line(row), columns))?;
-    }
+    Table { columns: COLUMNS, rows: rows.iter().map(line).collect() }.print(common)?;
     if !common.global.quiet {
         let (runs, events) = (view::count(rows.len() as u64, "run"), view::count(events, "event"));
         print::note(match prune {
-            Prune::Now => format!("{runs}, {events} removed; what they cost is kept"),
-            Prune::Preview => format!("{runs}, {events} would be removed"),
+            Prune::Now => format!("{runs}, {events} deleted; their costs are kept"),
+            Prune::Preview => format!("{runs}, {events} would be deleted"),
         });
     }
     Ok(Code::Done)
 }
 
-fn line(row: &RunRow) -> String {
-    let (short, ago) = (row.id.short(), view::ago(row.finished_at));
-    let events = view::count(row.last_seq.0, "event");
-    format!("{short}  {ago:>8}  {events:>11}  {}", label(&row.title))
+const COLUMNS: [Column; 4] = [
+    Column::text("RUN"),
+    Column::figures("ENDED"),
+    Column::figures("EVENTS").leaves(1),
+    Column::text("TASK").cut(24, 10),
+];
+
+fn line(row: &RunRow) -> [String; 4] {
+    let ended = view::ago(row.finished_at);
+    [row.id.short(), ended, row.last_seq.to_string(), label(&row.title)]
 }

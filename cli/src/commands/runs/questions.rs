@@ -1,11 +1,11 @@
 //! `posse runs questions` and `posse runs answer`: what runs ask a person, and the answers.
 
 use crate::args::AnswerOptions;
-use crate::clean::clean_line;
+use crate::clean::{clean_line, exact};
 use crate::commands::Common;
-use crate::commands::asking::{give, put};
+use crate::commands::asking::{describe, give};
 use crate::exit::{Code, Failure};
-use crate::print;
+use crate::{print, view};
 use posse::protocol::Approval;
 use posse::{Question, Runtime};
 use serde_json::{Value, json};
@@ -21,12 +21,13 @@ pub async fn list(common: &Common, runtime: &Runtime, run: Option<&str>) -> Resu
         return Ok(Code::Done);
     }
     for question in &questions {
-        print::line(put(question, None))?;
-        print::line(format!("  {}", suggested(question)))?;
+        print::line(describe(question))?;
+        for (answer, command) in suggested(question) {
+            print::line(format!("  {answer:14}{command}"))?;
+        }
     }
-    match questions.is_empty() {
-        true => print::note("nobody asks anything"),
-        false => print::note("in place of --once: --for-run, --always or --no"),
+    if questions.is_empty() {
+        print::note("no run asks anything");
     }
     Ok(Code::Done)
 }
@@ -34,12 +35,20 @@ pub async fn list(common: &Common, runtime: &Runtime, run: Option<&str>) -> Resu
 /// Characters of a digest in a command, at least and as suggested.
 const DIGEST: (usize, usize) = (8, 12);
 
-/// The command that answers this question and no other.
-fn suggested(question: &Question) -> String {
+/// The answers that can be given, with the commands that answer this question and no other.
+fn suggested(question: &Question) -> Vec<(&'static str, String)> {
     let Question { run, asked, .. } = question;
     let digest: String = asked.digest.chars().take(DIGEST.1).collect();
     let call = clean_line(&asked.call.0, 80);
-    format!("posse runs answer {} --call {call} --digest {digest} --once", run.short())
+    let command = format!("posse runs answer {} --call {call} --digest {digest}", run.short());
+    let mut answers = vec![("allow once:", format!("{command} --once"))];
+    if let Some(rule) = &asked.rule {
+        let rule = exact(rule);
+        answers.push(("for this run:", format!("{command} --for-run    # {rule}")));
+        answers.push(("always:", format!("{command} --always     # {rule}")));
+    }
+    answers.push(("deny:", format!("{command} --no \"why\"")));
+    answers
 }
 
 /// Leaves those of `questions` whose digest begins like this; an error if there were only others.
@@ -77,13 +86,13 @@ pub async fn answer(
     let question = match &questions[..] {
         [question] => question,
         [] => {
-            return Err(Failure::usage(format!("run {} asks nothing like that", run.short()))
-                .hint("`posse runs questions` shows what is asked"));
+            return Err(Failure::usage(format!("run {} has no such question", run.short()))
+                .hint("`posse runs questions` lists the questions"));
         }
         several => {
             let calls: Vec<&str> = several.iter().map(|it| &*it.asked.call.0).collect();
             return Err(Failure::usage(format!(
-                "run {} asks about {} calls: say which with --call: {}",
+                "run {} asks about {} calls; name one with --call: {}",
                 run.short(),
                 calls.len(),
                 calls.join(", ")
@@ -93,7 +102,7 @@ pub async fn answer(
     let settings = common.user_settings();
     let rule = || {
         question.asked.rule.clone().ok_or_else(|| {
-            Failure::usage("no rule would allow what is like this call").hint("allow it --once")
+            Failure::usage("this call is too specific for a rule").hint("use --once")
         })
     };
     let answer = match (options.once, options.for_run, options.always, &options.no) {
@@ -102,8 +111,12 @@ pub async fn answer(
         (_, _, true, _) => Approval::Always { rule: rule()? },
         (.., Some(reason)) => Approval::Denied { reason: reason.clone() },
         (.., None) => {
-            print::line(put(question, settings.map(|it| it.display().to_string())))?;
-            return Err(Failure::usage("say --once, --for-run, --always or --no"));
+            print::line(describe(question))?;
+            let answers = match question.asked.rule {
+                Some(_) => "--once, --for-run, --always or --no",
+                None => "--once or --no",
+            };
+            return Err(Failure::usage(format!("there is no answer: add {answers}")));
         }
     };
     give(runtime, question, answer, settings.as_deref()).await?;
@@ -117,7 +130,7 @@ pub async fn answer(
 fn shown(question: &Question) -> Value {
     let Question { run, agent, depth, about, at, asked } = question;
     json!({
-        "run": run, "agent": agent, "depth": depth, "about": about, "at": at,
+        "run": run, "agent": agent, "depth": depth, "about": about, "at": view::timestamp(*at),
         "call": asked.call, "tool": asked.tool, "digest": asked.digest, "shown": asked.shown,
         "by": asked.by, "rule": asked.rule,
     })

@@ -2,8 +2,8 @@
 
 use super::super::Common;
 use super::super::asking::{first_asked, waits_for_answer};
-use super::super::follow::{Followed, Followee, Form, Until, Viewer, interrupted};
-use super::super::rest::{heads, is_open, rested};
+use super::super::follow::{Followed, Followee, Form, Until, Viewer};
+use super::super::rest::{at_rest, heads, is_open, rested};
 use super::super::run::wait_for_below;
 use super::targets;
 use crate::args::Filters;
@@ -11,6 +11,7 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::Family;
 use crate::print;
+use crate::view;
 use posse::store::{Kin, Unfinished};
 use posse::{Extent, RunRow, Runtime, Status};
 use serde_json::json;
@@ -24,12 +25,9 @@ pub async fn one(
 ) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
     let family = Family::of(runtime, &row).await?;
-    let held = is_held(&family, &row, extent);
     let form = if common.global.json { Form::Json } else { Form::Screen };
     let mut viewer = Viewer::new(common, form)?;
-    if !held {
-        check(runtime, &family, &row, text.as_deref(), &viewer).await?;
-    }
+    let held = check(runtime, &family, &row, text.as_deref(), extent, &viewer).await?;
     runtime.check_model(&row.model)?;
     let recalled = viewer.recall(runtime, &row).await?;
     if let Some(text) = text {
@@ -47,8 +45,7 @@ pub async fn one(
         }
         Followed::Rests(row) => rests(runtime, &row, &mut viewer).await?,
         Followed::Signal(signal) => {
-            viewer.shut_down(runtime, signal).await;
-            return Err(interrupted(&followee.run, signal));
+            return Err(viewer.shut_down(runtime, &followee.run, signal).await);
         }
     };
     tell_who_waits(runtime, &row, &mut viewer).await?;
@@ -57,7 +54,7 @@ pub async fn one(
 }
 
 /// Whether somebody asked `row` to pause, or, if they are meant too, those below it.
-pub fn is_held(family: &Family, row: &RunRow, extent: Extent) -> bool {
+fn is_held(family: &Family, row: &RunRow, extent: Extent) -> bool {
     let is_held = |row: &RunRow| row.paused && row.outcome.is_none();
     let below = || family.below(row.id).into_iter().any(is_held);
     is_held(row) || (extent == Extent::Subtree && below())
@@ -92,40 +89,45 @@ async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<C
         return Ok(Code::Done);
     }
     viewer.screen.end_turn()?;
-    let short = row.id.short();
-    if row.paused {
-        viewer.screen.remark(&paused(row));
-        return Ok(Code::Interrupted);
-    }
-    viewer.screen.remark(&format!("run {short} waits; `posse chat --resume {short}` goes on"));
-    Ok(Code::Done)
-}
-
-/// What is told of a run that somebody has paused.
-pub fn paused(row: &RunRow) -> String {
-    let short = row.id.short();
-    format!("run {short} is paused; `posse runs resume {short}` goes on")
+    viewer.screen.remark(&at_rest(row));
+    Ok(if row.paused { Code::Interrupted } else { Code::Done })
 }
 
 /// Refuses to resume what cannot go on as it is. What waits for an answer goes on where `viewer` can
-/// ask for it.
+/// ask for it. Returns whether somebody has paused or interrupted it, as far as `extent` goes.
 pub async fn check(
     runtime: &Runtime,
     family: &Family,
     row: &RunRow,
     text: Option<&str>,
+    extent: Extent,
     viewer: &Viewer,
-) -> Result<(), Failure> {
-    let standing = family.standing(row);
-    if standing == Status::Waiting && text.is_none() {
-        let rows = std::iter::once(row).chain(family.below(row.id));
-        match first_asked(runtime, rows).await? {
-            Some(_) if viewer.can_ask() => return Ok(()),
-            Some(question) => return Err(waits_for_answer(row.id, &question)),
-            None => {}
-        }
+) -> Result<bool, Failure> {
+    let (held, standing) = (is_held(family, row, extent), family.standing(row));
+    let asks = (held || standing == Status::Waiting)
+        && text.is_none()
+        && asks_alone(runtime, family, row, viewer).await?;
+    if !held && !asks {
+        refuse(row, standing, text)?;
     }
-    refuse(row, standing, text)
+    Ok(held)
+}
+
+/// True when all that `row` and those below it could do is to ask. Refused where nobody can be asked.
+async fn asks_alone(
+    runtime: &Runtime,
+    family: &Family,
+    row: &RunRow,
+    viewer: &Viewer,
+) -> Result<bool, Failure> {
+    let rows = || std::iter::once(row).chain(family.below(row.id));
+    if rows().any(|row| is_open(row) && row.runnable) {
+        return Ok(false);
+    }
+    match first_asked(runtime, rows()).await? {
+        Some(question) if !viewer.can_ask() => Err(waits_for_answer(row.id, &question)),
+        asked => Ok(asked.is_some()),
+    }
 }
 
 fn refuse(row: &RunRow, standing: Status, text: Option<&str>) -> Result<(), Failure> {
@@ -153,8 +155,8 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     let mut filter = targets::filter(runtime, filters, Kin::All).await?;
     filter.unfinished = Unfinished::Only;
     let mut rows = targets::all(runtime, filter).await?;
-    // Who was paused stays so, unless it is those who are asked for.
-    if filters.status.contains(&Status::Paused) {
+    // Who was paused or interrupted stays so, unless it is those who are asked for.
+    if filters.status.iter().any(|it| matches!(it, Status::Paused | Status::Interrupted)) {
         for row in rows.iter().filter(|row| row.paused) {
             match runtime.unpause(row.id, "the user", Extent::Alone).await {
                 Ok(_) | Err(posse::Error::NotNow { .. }) => {}
@@ -163,6 +165,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
         }
         rows.retain(is_open);
     } else {
+        tell_who_stays(common, &rows);
         rows.retain(|row| row.runnable && !row.paused && is_open(row));
     }
     let mut viewer = Viewer::new(common, Form::Json)?;
@@ -182,9 +185,8 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     for handle in resumed {
         let row = tokio::select! {
             rested = rested(runtime, handle.id()) => rested?,
-            signal = viewer.signals.next() => {
-                viewer.shut_down(runtime, signal).await;
-                return Err(interrupted(&handle, signal));
+            signal = viewer.signal() => {
+                return Err(viewer.shut_down(runtime, &handle, signal).await);
             }
         };
         if row.outcome.as_deref().is_some_and(|outcome| outcome != "completed") {
@@ -194,6 +196,17 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     }
     viewer.close(runtime).await;
     Ok(code)
+}
+
+/// Tells that those stay as they are that a person has interrupted.
+fn tell_who_stays(common: &Common, rows: &[RunRow]) {
+    let stay = rows.iter().filter(|row| row.status == Status::Interrupted).count() as u64;
+    if stay > 0 && !common.global.quiet && !common.global.json {
+        let runs = view::count(stay, "interrupted run");
+        print::note(format!(
+            "not resumed: {runs}; `posse runs resume --all --status interrupted` resumes those"
+        ));
+    }
 }
 
 /// Tells how a run stands now that it rests.

@@ -16,21 +16,21 @@ pub async fn run(
     choice: &Choice,
 ) -> Result<Code, Failure> {
     let Some((text, names)) = words.split_last() else {
-        return Err(Failure::usage("say to whom, and what"));
+        return Err(Failure::usage("name a run and a message"));
     };
     match (names.is_empty(), choice.all) {
         (true, false) => {
-            return Err(Failure::usage("say to whom, and what")
-                .hint("posse runs send RUN \"…\", or --all and what selects them"));
+            return Err(Failure::usage("name a run and a message")
+                .hint("posse runs send RUN \"…\"; --all in place of RUN sends it to all"));
         }
         (false, true) => {
-            return Err(Failure::usage("runs are named beside --all; it is one or the other")
-                .hint("what is said is one argument: put it into quotes"));
+            return Err(Failure::usage("runs are named beside --all; use one or the other")
+                .hint("the message must be one argument: quote it"));
         }
         _ => {}
     }
     if text.trim().is_empty() {
-        return Err(Failure::usage("the message is empty; say something"));
+        return Err(Failure::usage("the message is empty"));
     }
     let mut course = Course::new(common);
     for row in targets::chosen(common, runtime, names, choice, "told").await? {
@@ -59,14 +59,15 @@ fn tell(common: &Common, row: &RunRow, later: bool, has_daemon: bool) -> Result<
     }
     let short = row.id.short();
     print::note(match row.status {
-        Status::Running if later => format!("run {short} reads it when its present turn is over"),
+        Status::Running if later => format!("run {short} reads it after its current turn"),
         Status::Running => format!("run {short} reads it before its next step"),
-        Status::Paused => {
-            format!("kept for run {short}; it is paused: `posse runs resume {short}` goes on")
+        Status::Paused | Status::Interrupted => {
+            let word = row.status;
+            format!("stored; run {short} is {word}: `posse runs resume {short}` continues it")
         }
-        _ if has_daemon => format!("the daemon goes on with run {short}"),
+        _ if has_daemon => format!("the daemon continues run {short}"),
         _ => format!(
-            "kept for run {short}; nobody executes it now: `posse runs resume {short}` does"
+            "stored; run {short} is not being executed: `posse runs resume {short}` continues it"
         ),
     });
     Ok(())

@@ -14,6 +14,7 @@ use crate::screen::worktree::Worktree;
 use crate::spending::{self, Spending};
 use crate::terminal;
 use crate::view::{self, RunView};
+use posse::protocol::{Event, Seq};
 use posse::{Budget, RunRow, Runtime, Status};
 
 pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
@@ -33,12 +34,13 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
         .await?;
     }
     let text = outcome.as_ref().map(|outcome| outcome.text());
+    let task = task(runtime, &row).await?;
     if common.global.json {
-        let view = whole(&family, &row, &todos, text).with_worktree(&worktree);
+        let view = whole(&family, &row, &todos, text).with_worktree(&worktree).with_task(task);
         print::json_pretty(&view)?;
         return Ok(Code::Done);
     }
-    for (name, value) in facts(&family, &row) {
+    for (name, value) in facts(&family, &row, task.as_deref()) {
         print::line(format!("{name:11} {value}"))?;
     }
     if let Some(left) = worktree.left() {
@@ -75,7 +77,23 @@ fn whole(family: &Family, row: &RunRow, todos: &Todos, text: Option<&str>) -> Ru
     }
 }
 
-fn facts(family: &Family, row: &RunRow) -> Vec<(&'static str, String)> {
+/// Events among which the first message of a run is.
+const FIRST: usize = 8;
+
+/// The beginning of what a run with a label was asked. The title of other runs tells it.
+pub async fn task(runtime: &Runtime, row: &RunRow) -> Result<Option<String>, Failure> {
+    if row.label.is_empty() || row.damaged.is_some() || row.erased {
+        return Ok(None);
+    }
+    let records = runtime.read(row.id, Seq::ZERO, FIRST).await?;
+    let asked = records.iter().find_map(|record| match &record.event {
+        Event::MessageReceived(received) => Some(received.message.text()),
+        _ => None,
+    });
+    Ok(asked.map(|text| clean_line(&text, 200)))
+}
+
+fn facts(family: &Family, row: &RunRow, task: Option<&str>) -> Vec<(&'static str, String)> {
     let status = match (&row.outcome, &row.damaged) {
         (Some(_), None) if row.status == Status::Archived => {
             format!("{}; archived", clean_line(&row.note, 400))
@@ -96,8 +114,11 @@ fn facts(family: &Family, row: &RunRow) -> Vec<(&'static str, String)> {
         ("started", view::timestamp(row.created_at)),
         ("last event", last),
         ("spent", spent(&Spending::of(row))),
-        ("task", clean_line(&row.title, 200)),
+        ("task", clean_line(task.unwrap_or(&row.title), 200)),
     ];
+    if task.is_some() {
+        facts.push(("label", clean_line(&row.label, 200)));
+    }
     let budget = spending::of_budget(row, &Budget::DIMENSIONS);
     if !budget.is_empty() {
         facts.push(("budget", budget));

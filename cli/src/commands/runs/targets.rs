@@ -7,7 +7,6 @@ use crate::exit::{Code, Failure};
 use crate::family;
 use crate::print::{self, Tell};
 use crate::screen::line::label;
-use crate::time::is_bare;
 use crate::view;
 use posse::store::{Background, Filter, Kin, Label, Unfinished};
 use posse::{RunRow, Runtime};
@@ -65,12 +64,11 @@ pub async fn chosen(
 ) -> Result<Vec<RunRow>, Failure> {
     if !choice.all {
         if !choice.filters.is_empty() {
-            return Err(Failure::usage("options that select runs go with --all")
-                .hint(format!("--all and those options name the runs to be {deed}")));
+            return Err(Failure::usage("options that select runs need --all")
+                .hint(format!("add --all: every run that they select is then {deed}")));
         }
         return named(runtime, names).await;
     }
-    refuse_bare(&choice.filters)?;
     let mut filter = filter(runtime, &choice.filters, Kin::Roots).await?;
     filter.unfinished = Unfinished::Only;
     let rows = all(runtime, filter).await?;
@@ -82,19 +80,9 @@ pub async fn chosen(
         return Ok(rows);
     }
     if !choice.yes {
-        confirm(common, &rows, deed)?;
+        confirm(common, &rows, deed, ", with their subagents")?;
     }
     Ok(rows)
-}
-
-/// Refuses times without a unit: who means days and is understood in seconds reaches the wrong runs.
-fn refuse_bare(filters: &Filters) -> Result<(), Failure> {
-    let mut times = [&filters.since, &filters.until].into_iter().flatten();
-    match times.find(|time| is_bare(time)) {
-        None => Ok(()),
-        Some(time) => Err(Failure::usage(format!("`{}` is no time", clean_line(time, 64)))
-            .hint("say the unit, such as 10m, 2h or 7d")),
-    }
 }
 
 /// The runs of these names, each once, in this order.
@@ -117,7 +105,7 @@ pub async fn all(runtime: &Runtime, mut filter: Filter) -> Result<Vec<RunRow>, F
         let page = runtime.list(&filter).await?;
         filter.before = page.last().map(|last| last.id);
         let is_last = page.len() < PAGE;
-        rows.extend(page);
+        rows.extend(page.into_iter().filter(|row| !family::is_empty_chat(row)));
         if is_last {
             rows.reverse();
             return Ok(rows);
@@ -154,35 +142,15 @@ pub async fn filter(runtime: &Runtime, filters: &Filters, kin: Kin) -> Result<Fi
         outcome: filters.outcome.as_ref().map(|word| word.replace('-', " ")),
         background: if filters.background { Background::Only } else { Background::All },
         unfinished: if filters.unfinished { Unfinished::Only } else { Unfinished::All },
-        since: filters.since.as_deref().map(moment).transpose()?,
-        until: filters.until.as_deref().map(moment).transpose()?,
+        since: filters.since,
+        until: filters.until,
         ..Filter::default()
     })
 }
 
-/// A time in milliseconds since 1970: so long ago, or a date, with or without a time of day.
-fn moment(text: &str) -> Result<u64, Failure> {
-    let days = text.strip_suffix('d').and_then(|days| days.parse::<f64>().ok());
-    let ago = match days.filter(|days| days.is_finite() && *days >= 0.0) {
-        Some(days) => Ok((days * 86_400e3) as u64),
-        None => posse::config::parse_duration(text),
-    };
-    if let Ok(ago) = ago {
-        return Ok(view::now().saturating_sub(ago));
-    }
-    let zone = jiff::tz::TimeZone::system();
-    let local = |at: jiff::civil::DateTime| at.to_zoned(zone.clone()).map(|at| at.timestamp());
-    let at = text.parse::<jiff::Timestamp>();
-    let at = at.or_else(|_| text.parse::<jiff::civil::DateTime>().and_then(local));
-    match at {
-        Ok(at) => Ok(at.as_millisecond().max(0) as u64),
-        Err(_) => Err(Failure::usage(format!("`{}` is no time", clean_line(text, 64)))
-            .hint("write it like 10m, 2h or 7d, which is so long ago, or like 2026-01-31")),
-    }
-}
-
-/// Asks whether all of `rows` are meant.
-fn confirm(common: &Common, rows: &[RunRow], deed: &str) -> Result<(), Failure> {
+/// Asks whether all of `rows` are meant. `deed` says what is to become of them, and `with` of whom
+/// else.
+pub fn confirm(common: &Common, rows: &[RunRow], deed: &str, with: &str) -> Result<(), Failure> {
     let count = view::count(rows.len() as u64, "run");
     for row in rows.iter().take(SHOWN) {
         print::note(named_line(row, &family::word(row, row.status)));
@@ -192,9 +160,9 @@ fn confirm(common: &Common, rows: &[RunRow], deed: &str) -> Result<(), Failure> 
     }
     if common.global.json || !stdin().is_terminal() {
         return Err(Failure::usage(format!("{count} would be {deed}"))
-            .hint("--yes says that they are meant"));
+            .hint("check the list above, then run it again with --yes"));
     }
-    print::note_piece(&format!("{count} would be {deed}, with all below. Go on? [y/N] "));
+    print::note_piece(&format!("{count} would be {deed}{with}. Continue? [y/N] "));
     let mut answer = String::new();
     let read = stdin().lock().read_line(&mut answer);
     match (read, answer.trim().to_ascii_lowercase().as_str()) {

@@ -2,7 +2,6 @@
 
 use super::super::Common;
 use super::super::follow::{Followed, Followee, Form, Until, Viewer};
-use super::resume::paused;
 use crate::exit::{Code, Failure};
 use posse::{Runtime, Status};
 
@@ -11,14 +10,11 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     let form = if common.global.json { Form::StreamJson } else { Form::Screen };
     let mut viewer = Viewer::new(common, form)?;
     let short = row.id.short();
-    if matches!(row.status, Status::Interrupted | Status::Queued) {
+    if matches!(row.status, Status::Crashed | Status::Queued) {
         viewer.screen.remark(&match common.daemon().await {
             Some(_) => format!("run {short} waits for its turn at the daemon"),
             None => format!("nobody executes run {short} now; `posse runs resume {short}` does"),
         });
-    }
-    if row.status == Status::Paused {
-        viewer.screen.remark(&paused(&row));
     }
     let mut followee = Followee::new(runtime.handle(row.id));
     match viewer.follow(runtime, &mut followee, Until::End).await? {

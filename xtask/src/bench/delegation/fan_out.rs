@@ -22,7 +22,7 @@ pub fn measure(recording: &Recording, effort: Effort) -> Result<()> {
     Ok(())
 }
 
-fn raw(recording: &Recording) -> Result<Cost> {
+pub fn raw(recording: &Recording) -> Result<Cost> {
     let server = Server::of_tree(recording.children, LATENCY)?;
     let mut client = raw_client(recording, &server.url)?;
     client.tell("go")?;

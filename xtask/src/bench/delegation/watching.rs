@@ -45,7 +45,10 @@ pub fn measure(effort: Effort) -> Result<()> {
             posse: Samples::new(pairs.iter().map(|pair| pair.0).collect()).shown(seconds),
             raw: format!("{} unwatched", Samples::new(unwatched).shown(seconds)),
             ratio: Samples::ratios(&pairs).shown(times),
-            goal: Goal::None,
+            goal: match children == SIZES[SIZES.len() - 1] {
+                true => Goal::at_most("≤ 1.2 × unwatched", Samples::ratios(&pairs).median(), 1.2),
+                false => Goal::None,
+            },
         }
         .print();
     }

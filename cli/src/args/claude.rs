@@ -1,0 +1,214 @@
+//! Options of Claude Code that mean the same here, and what to use in place of the others.
+
+use super::{AgentOptions, AgentsVerb, Arguments, ChatOptions, Command, Global, Later, RunOptions};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use posse::protocol::{Instructions, Mode};
+
+/// Where they stand in the help.
+const HEADING: &str = "Options that Claude Code has, too";
+
+// What `posse run` and `posse chat` both take. A doc comment would become their help.
+#[derive(Args, Default)]
+pub struct ClaudeOptions {
+    /// Several --allow in one: "Bash(git log:*) Edit"
+    #[arg(long, alias = "allowedTools", value_name = "RULES", help_heading = HEADING, hide_short_help = true)]
+    allowed_tools: Vec<String>,
+    /// Several --deny in one
+    #[arg(long, alias = "disallowedTools", value_name = "RULES", help_heading = HEADING, hide_short_help = true)]
+    disallowed_tools: Vec<String>,
+    /// The --mode, by the name that Claude Code has for it
+    #[arg(long, value_name = "MODE", value_parser = modes(), conflicts_with = "mode", help_heading = HEADING, hide_short_help = true)]
+    permission_mode: Option<Mode>,
+    /// Same as --mode bypass: never ask. Deny rules still hold and commands stay in the sandbox
+    #[arg(long, conflicts_with_all = ["mode", "permission_mode"], help_heading = HEADING, hide_short_help = true)]
+    dangerously_skip_permissions: bool,
+    /// Use this text in place of the agent's own instructions
+    #[arg(long, value_name = "TEXT", conflicts_with = "append_system_prompt", help_heading = HEADING, hide_short_help = true)]
+    system_prompt: Option<String>,
+    /// Add this text to the agent's own instructions
+    #[arg(long, value_name = "TEXT", help_heading = HEADING, hide_short_help = true)]
+    append_system_prompt: Option<String>,
+    /// Use this model when the first one is not available: same as a second name in --model
+    #[arg(long, value_name = "MODEL", requires = "model", help_heading = HEADING, hide_short_help = true)]
+    fallback_model: Option<String>,
+    /// No effect: progress is always shown; --quiet turns it off
+    #[arg(long, help_heading = HEADING, hide_short_help = true)]
+    verbose: bool,
+}
+
+// What only `posse run` takes.
+#[derive(Args, Default)]
+pub struct ClaudeRunOptions {
+    /// No effect here: `posse -p "…"` is `posse run "…"`
+    #[arg(long, short, help_heading = HEADING, hide_short_help = true)]
+    print: bool,
+    /// Send the prompt to the newest run or chat of this folder
+    #[arg(long = "continue", short = 'c', help_heading = HEADING, hide_short_help = true, conflicts_with = "resume", conflicts_with_all = NEW_RUN)]
+    continues: bool,
+    /// Send the prompt to this run or chat
+    #[arg(long, short, value_name = "RUN", help_heading = HEADING, hide_short_help = true, conflicts_with_all = NEW_RUN)]
+    resume: Option<String>,
+    /// text; json is --json; stream-json is --stream-json
+    #[arg(long, value_name = "FORMAT", value_enum, help_heading = HEADING, hide_short_help = true)]
+    output_format: Option<OutputFormat>,
+}
+
+/// Options that say what a new run is like.
+const NEW_RUN: [&str; 18] = [
+    "agent",
+    "model",
+    "effort",
+    "max_turns",
+    "max_cost",
+    "budget",
+    "timeout",
+    "mode",
+    "system_prompt",
+    "append_system_prompt",
+    "record",
+    "replay",
+    "output_schema",
+    "label",
+    "priority",
+    "key",
+    "background",
+    "stream_json",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    Text,
+    Json,
+    StreamJson,
+}
+
+/// The run that a prompt is sent to.
+pub enum Earlier {
+    /// The newest one of the folder.
+    Newest,
+    /// The one that this names.
+    Named(String),
+}
+
+impl Arguments {
+    /// Puts what options of Claude Code say into the options that mean the same.
+    pub fn understand(&mut self) {
+        match &mut self.command {
+            Command::Run(Later(options)) => options.understand(&mut self.global),
+            Command::Agents(Later(AgentsVerb::Run { options, .. })) => {
+                options.understand(&mut self.global);
+            }
+            Command::Chat(Later(options)) => options.understand(),
+            _ => {}
+        }
+    }
+}
+
+impl RunOptions {
+    fn understand(&mut self, global: &mut Global) {
+        self.agent.understand();
+        match self.claude.output_format {
+            Some(OutputFormat::Json) => global.json = true,
+            Some(OutputFormat::StreamJson) => self.stream_json = !global.json,
+            Some(OutputFormat::Text) | None => {}
+        }
+    }
+
+    /// The run that the prompt is sent to, if it does not start a new one.
+    pub fn earlier(&self) -> Option<Earlier> {
+        match (&self.claude.resume, self.claude.continues) {
+            (Some(run), _) => Some(Earlier::Named(run.clone())),
+            (None, true) => Some(Earlier::Newest),
+            (None, false) => None,
+        }
+    }
+}
+
+impl ChatOptions {
+    fn understand(&mut self) {
+        self.agent.understand();
+    }
+}
+
+impl AgentOptions {
+    fn understand(&mut self) {
+        let claude = std::mem::take(&mut self.claude);
+        self.allow.extend(claude.allowed_tools.iter().flat_map(|text| rules(text)));
+        self.deny.extend(claude.disallowed_tools.iter().flat_map(|text| rules(text)));
+        self.mode = self.mode.or(claude.permission_mode);
+        if claude.dangerously_skip_permissions {
+            self.mode = Some(Mode::Bypass);
+        }
+        self.model.extend(claude.fallback_model);
+        self.instructions = match (claude.system_prompt, claude.append_system_prompt) {
+            (Some(text), _) => Instructions::Replace(text),
+            (None, Some(text)) => Instructions::Append(text),
+            (None, None) => Instructions::Own,
+        };
+    }
+}
+
+/// The rules of a list: they stand between commas or spaces, but not within parentheses.
+fn rules(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let parts = text.split(|character: char| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (character == ',' || character.is_whitespace())
+    });
+    parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+/// Modes by the names of Claude Code.
+const MODES: [(&str, Mode); 5] = [
+    ("default", Mode::Ask),
+    ("acceptEdits", Mode::AcceptEdits),
+    ("plan", Mode::Plan),
+    ("dontAsk", Mode::DontAsk),
+    ("bypassPermissions", Mode::Bypass),
+];
+
+fn modes() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(MODES.map(|(word, _)| word)).map(|word| {
+        let known = MODES.iter().find(|(known, _)| *known == word);
+        known.map_or(Mode::Ask, |(_, mode)| *mode)
+    })
+}
+
+/// Options of Claude Code that have no counterpart, and what to do instead.
+const OTHERS: [(&str, &str); 13] = [
+    ("--add-dir", "an agent works in one folder: --cwd names a folder that holds all of them"),
+    ("--mcp-config", "Posse cannot connect to MCP servers yet"),
+    ("--strict-mcp-config", "Posse cannot connect to MCP servers yet"),
+    ("--json-schema", "--output-schema FILE takes the schema from a file"),
+    ("--tools", "an agent's definition lists its tools (--agents); --deny takes some away"),
+    ("--settings", "settings are read from files: `posse config path` lists them"),
+    ("--setting-sources", "settings are read from files: `posse config path` lists them"),
+    ("--session-id", "Posse chooses the id; --label gives a run a name, --resume continues one"),
+    ("--fork-session", "--resume continues the run itself; there is no copy of it"),
+    ("--input-format", "the prompt is text; `posse chat --json` takes several, one on each line"),
+    ("--include-partial-messages", "--stream-json always includes them"),
+    ("--plugin-dir", "`plugins` in the settings names folders of plugins"),
+    ("--debug", "`posse runs log RUN` prints all that a run did"),
+];
+
+/// What to do in place of an option of Claude Code that Posse does not have.
+pub fn instead_of(option: &str) -> Option<&'static str> {
+    OTHERS.iter().find(|(other, _)| *other == option).map(|(_, instead)| *instead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rules;
+
+    #[test]
+    fn a_list_of_rules_is_cut_outside_of_parentheses() {
+        assert_eq!(rules("Bash(git log:*) Edit"), ["Bash(git log:*)", "Edit"]);
+        assert_eq!(rules("Read,Bash(a, b), Write"), ["Read", "Bash(a, b)", "Write"]);
+        assert_eq!(rules(" "), [""; 0]);
+    }
+}

@@ -1,0 +1,193 @@
+//! Command lines that leave out the command: `posse "question"`, `posse -p "…"`, `posse -c`, `posse`.
+
+use super::{ChatOptions, Command, Global, RunOptions};
+use crate::exit::Failure;
+use clap::{Args, Subcommand};
+use std::collections::HashSet;
+use std::ffi::OsString;
+
+/// `arguments` with the command that they leave out; as they are if they name one, or if only clap
+/// can say what is wrong with them. `at_terminal`: a person sits there, who can chat.
+///
+/// A word alone is never run: a command with a spelling mistake would cost money.
+pub fn complete(mut arguments: Vec<OsString>, at_terminal: bool) -> Result<Vec<OsString>, Failure> {
+    let is_first_a_command =
+        arguments.get(1).and_then(|first| first.to_str()).is_some_and(is_command);
+    if is_first_a_command {
+        return Ok(arguments);
+    }
+    let line = Line::read(arguments.iter().skip(1));
+    let command = match &line.words[..] {
+        _ if line.asks_for_help => return Ok(arguments),
+        [first, ..] if is_command(first) => return Ok(arguments),
+        [] if line.prints => "run",
+        [] if line.resumes || at_terminal => "chat",
+        [] => return Ok(arguments),
+        [_, ..] if line.prints || line.resumes => "run",
+        [prompt] if prompt.contains(char::is_whitespace) => "run",
+        words => return Err(not_a_command(words)),
+    };
+    arguments.insert(1, command.into());
+    Ok(arguments)
+}
+
+fn is_command(word: &str) -> bool {
+    word == "help" || Command::has_subcommand(word)
+}
+
+/// What a prompt of several arguments should have been.
+pub fn quoted(words: &[String]) -> String {
+    let prompt = words.join(" ").replace(['\\', '"', '$', '`'], "");
+    format!("quote the prompt: posse run \"{prompt}\"")
+}
+
+fn not_a_command(words: &[String]) -> Failure {
+    let first = words.first().map(String::as_str).unwrap_or_default();
+    let commands = Command::augment_subcommands(clap::Command::new("posse"));
+    let names: Vec<&str> = commands.get_subcommands().map(clap::Command::get_name).collect();
+    let hint = match nearest(first, names) {
+        Some(name) => format!("did you mean `posse {name}`? Otherwise {}", quoted(words)),
+        None => format!("{}; `posse help` lists the commands", quoted(words)),
+    };
+    Failure::usage(format!("`{first}` is not a command")).hint(hint)
+}
+
+/// The one of `names` that `word` is most likely a misspelling of.
+pub fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let most = (word.chars().count() / 3).max(1);
+    let near = names.into_iter().map(|name| (strsim::osa_distance(word, name), name));
+    let near = near.filter(|(distance, _)| *distance <= most);
+    // Of two that are equally near, letters in a wrong order are likelier than a missing one.
+    near.min_by_key(|(distance, name)| (*distance, name.len().abs_diff(word.len())))
+        .map(|(_, name)| name)
+}
+
+/// What a command line holds.
+#[derive(Default)]
+struct Line {
+    /// What is not an option, nor the value of one.
+    words: Vec<String>,
+    prints: bool,
+    resumes: bool,
+    asks_for_help: bool,
+}
+
+impl Line {
+    fn read<'a>(arguments: impl Iterator<Item = &'a OsString>) -> Line {
+        let valued = options_with_a_value();
+        let mut line = Line::default();
+        let mut arguments = arguments.map(|argument| argument.to_string_lossy()).peekable();
+        while let Some(argument) = arguments.next() {
+            if argument == "--" {
+                line.words.extend(arguments.by_ref().map(|word| word.into_owned()));
+            } else if argument == "-" || !argument.starts_with('-') {
+                line.words.push(argument.into_owned());
+            } else {
+                line.option(&argument);
+                let takes_next = valued.contains(&*argument)
+                    && !(is_resume(&argument)
+                        && arguments.peek().is_none_or(|next| next.starts_with('-')));
+                if takes_next {
+                    arguments.next();
+                }
+            }
+        }
+        line
+    }
+
+    fn option(&mut self, argument: &str) {
+        let name = argument.split('=').next().unwrap_or_default();
+        match name {
+            "--print" => self.prints = true,
+            "--continue" | "--resume" => self.resumes = true,
+            "--help" | "--version" => self.asks_for_help = true,
+            long if long.starts_with("--") => {}
+            shorts => {
+                self.prints |= shorts.contains('p');
+                self.resumes |= shorts.contains(['c', 'r']);
+                self.asks_for_help |= shorts.contains(['h', 'V']);
+            }
+        }
+    }
+}
+
+/// In a chat its value may be left out.
+fn is_resume(option: &str) -> bool {
+    matches!(option, "--resume" | "-r")
+}
+
+/// The options of `run` and `chat` that take a value, as they are typed.
+fn options_with_a_value() -> HashSet<String> {
+    let command = Global::augment_args(clap::Command::new("posse"));
+    let run = RunOptions::augment_args(clap::Command::new("run"));
+    let chat = ChatOptions::augment_args(clap::Command::new("chat"));
+    let mut found = HashSet::new();
+    for option in [&command, &run, &chat].into_iter().flat_map(|it| it.get_arguments()) {
+        if option.get_action().takes_values() {
+            found.extend(option.get_long().map(|long| format!("--{long}")));
+            found.extend(option.get_short().map(|short| format!("-{short}")));
+            let aliases = option.get_all_aliases().into_iter().flatten();
+            found.extend(aliases.map(|alias| format!("--{alias}")));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn completed(line: &[&str], at_terminal: bool) -> Result<Vec<String>, String> {
+        let arguments = std::iter::once("posse").chain(line.iter().copied());
+        let arguments = arguments.map(OsString::from).collect();
+        let completed = complete(arguments, at_terminal);
+        let text = |it: Vec<OsString>| it.into_iter().map(|it| it.into_string().unwrap()).collect();
+        completed.map(text).map_err(|failure| failure.hint.unwrap_or_default())
+    }
+
+    fn command(line: &[&str], at_terminal: bool) -> String {
+        completed(line, at_terminal).unwrap().get(1).cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_is_typed_without_a_command_finds_its_command() {
+        for (line, wanted) in [
+            (&["what is this?"][..], "run"),
+            (&["-p", "hello"], "run"),
+            (&["--model", "sonnet", "-p", "hello"], "run"),
+            (&["--allowedTools", "Bash(git:*)", "--print", "hello"], "run"),
+            (&["-p"], "run"),
+            (&["-c", "-p", "and then?"], "run"),
+            (&["-c"], "chat"),
+            (&["--resume"], "chat"),
+            (&["--resume", "abcd"], "chat"),
+            (&["--json", "runs", "list"], "--json"),
+            (&["--db", "x.db", "runs", "list"], "--db"),
+            (&["--help"], "--help"),
+            (&["runs", "list"], "runs"),
+        ] {
+            assert_eq!(command(line, false), wanted, "{line:?}");
+        }
+        assert_eq!(command(&[], true), "chat");
+        assert_eq!(command(&["--model", "opus"], true), "chat");
+        assert_eq!(command(&[], false), "");
+    }
+
+    #[test]
+    fn a_word_alone_is_never_run() {
+        let hint = completed(&["rns", "list"], true).unwrap_err();
+        assert!(hint.contains("did you mean `posse runs`"), "{hint}");
+        let hint = completed(&["what", "is", "this"], true).unwrap_err();
+        assert!(hint.contains("quote the prompt: posse run \"what is this\""), "{hint}");
+        assert!(completed(&["hello"], true).is_err());
+    }
+
+    #[test]
+    fn the_nearest_name_is_the_one_that_was_meant() {
+        let options = ["--mode", "--model", "--max-turns"];
+        assert_eq!(nearest("--modle", options), Some("--model"));
+        assert_eq!(nearest("--max-turn", options), Some("--max-turns"));
+        assert_eq!(nearest("--nothing", options), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! `posse run --continue` and `--resume`: sends the task to a run that there is already.
+
+use super::prompt::prompt;
+use super::runs::resume;
+use super::{Common, folder};
+use crate::args::{Earlier, RunOptions};
+use crate::exit::{Code, Failure};
+use posse::store::{Filter, Kin};
+use posse::{Extent, RunRow, Runtime};
+use std::path::Path;
+
+/// How many runs of a folder are looked at.
+const RECENT: usize = 1_000;
+
+pub async fn run(
+    common: &Common,
+    options: &RunOptions,
+    earlier: &Earlier,
+) -> Result<Code, Failure> {
+    let text = prompt(options)?;
+    let folder = folder(options.agent.cwd.as_ref())?;
+    let config = common.config(&folder)?;
+    let agents = common.agents(&folder, &options.agent.agents)?;
+    let runtime = common.runtime(&config, agents).await?;
+    let result = async {
+        let row = match earlier {
+            Earlier::Named(run) => runtime.find(run).await?,
+            Earlier::Newest => newest(&runtime, &folder).await?,
+        };
+        resume::one(common, &runtime, &row.id.to_string(), Some(text), Extent::Subtree).await
+    }
+    .await;
+    runtime.shutdown().await;
+    result
+}
+
+/// The newest run or chat of `folder` that a person can talk to.
+async fn newest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
+    let workspace = Some(folder.display().to_string());
+    let filter = Filter { workspace, kin: Kin::Roots, limit: RECENT, ..Filter::default() };
+    let is_open_to_talk = |row: &RunRow| {
+        !row.title.is_empty() && row.damaged.is_none() && !row.erased && !row.archived
+    };
+    let rows = runtime.list(&filter).await?;
+    rows.into_iter().find(is_open_to_talk).ok_or_else(|| {
+        Failure::usage(format!("there is no run in {} to continue", folder.display()))
+            .hint("leave out --continue to start one; `posse runs list` shows those elsewhere")
+    })
+}

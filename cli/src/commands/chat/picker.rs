@@ -1,0 +1,131 @@
+//! Choosing a session: those of this folder, the newest first.
+
+use super::super::Common;
+use crate::clean::clean_line;
+use crate::exit::Failure;
+use crate::paint::Paint;
+use crate::screen::Foot;
+use crate::signals::Signals;
+use crate::terminal::keys::{Key, Keys};
+use crate::terminal::{self, fitted};
+use crate::view;
+use posse::store::{Filter, Kin};
+use posse::{RunRow, Runtime};
+use std::path::Path;
+
+/// Rows of the terminal that the list leaves alone.
+const AROUND: usize = 4;
+
+/// The sessions of `folder` in which something was said, the newest first.
+pub async fn sessions(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, Failure> {
+    let workspace = Some(folder.display().to_string());
+    let filter = Filter { workspace, kin: Kin::Roots, limit: 10_000, ..Filter::default() };
+    let mut rows = runtime.list(&filter).await?;
+    rows.retain(|row| {
+        row.session && !row.title.is_empty() && row.damaged.is_none() && !row.archived
+    });
+    Ok(rows)
+}
+
+/// What is told where there is none.
+pub fn none(folder: &Path) -> Failure {
+    Failure::usage(format!("there is no chat in {} yet", folder.display()))
+        .hint("`posse chat` begins one; `posse runs list` shows those elsewhere")
+}
+
+/// Lets the person choose one of `rows`; nothing if none is wanted.
+pub async fn pick(common: &Common, rows: &[RunRow], signals: &mut Signals) -> Option<usize> {
+    let paint = Paint { on: !common.environment.no_color };
+    let mut keys = Keys::listen().ok()?;
+    let mut list = List { at: 0, count: rows.len() };
+    let mut foot = Foot::default();
+    let choice = loop {
+        foot.draw(&list.lines(rows, paint));
+        let key = tokio::select! {
+            key = keys.next() => key,
+            _ = signals.next() => None,
+        };
+        match key.map_or(Move::Leave, |key| list.take(&key)) {
+            Move::Stay => {}
+            Move::Leave => break None,
+            Move::Take(row) => break Some(row),
+        }
+    };
+    foot.clear();
+    choice
+}
+
+struct List {
+    /// The row that is chosen.
+    at: usize,
+    count: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Move {
+    Stay,
+    Leave,
+    Take(usize),
+}
+
+impl List {
+    fn take(&mut self, key: &Key) -> Move {
+        match key {
+            Key::Up => self.at = self.at.saturating_sub(1),
+            Key::Down => self.at = (self.at + 1).min(self.count.saturating_sub(1)),
+            Key::Enter => return Move::Take(self.at),
+            Key::Escape => return Move::Leave,
+            Key::Text(text) => return self.typed(text),
+            _ => {}
+        }
+        Move::Stay
+    }
+
+    fn typed(&mut self, text: &str) -> Move {
+        match text {
+            "q" => Move::Leave,
+            "k" => self.take(&Key::Up),
+            "j" => self.take(&Key::Down),
+            _ => match text.parse::<usize>() {
+                Ok(number) if (1..=self.count).contains(&number) => Move::Take(number - 1),
+                _ => Move::Stay,
+            },
+        }
+    }
+
+    fn lines(&self, rows: &[RunRow], paint: Paint) -> Vec<String> {
+        let width = terminal::width() - 1;
+        let room = terminal::height().saturating_sub(AROUND).max(1);
+        let first = (self.at + 1).saturating_sub(room);
+        let mut lines = vec![paint.dim(&fitted("Choose a chat to continue:", width))];
+        for (index, row) in rows.iter().enumerate().skip(first).take(room) {
+            let ago = view::ago(row.updated_at);
+            let mark = if index == self.at { "›" } else { " " };
+            let line =
+                format!("{mark} {:>2}  {ago:>8}  {}", index + 1, clean_line(&row.title, 400));
+            let line = fitted(&line, width);
+            lines.push(if index == self.at { paint.chosen(&line) } else { line });
+        }
+        let keys = "arrow keys and Enter, or its number; Esc for none";
+        lines.push(paint.dim(&fitted(keys, width)));
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrows_move_and_numbers_choose() {
+        let mut list = List { at: 0, count: 3 };
+        for key in [Key::Up, Key::Down, Key::Down, Key::Down] {
+            assert_eq!(list.take(&key), Move::Stay);
+        }
+        assert_eq!(list.take(&Key::Enter), Move::Take(2));
+        assert_eq!(list.take(&Key::Text("1".to_owned())), Move::Take(0));
+        assert_eq!(list.take(&Key::Text("9".to_owned())), Move::Stay);
+        assert_eq!(list.take(&Key::Text("q".to_owned())), Move::Leave);
+        assert_eq!(list.take(&Key::Escape), Move::Leave);
+    }
+}

@@ -1,0 +1,97 @@
+//! What was said last in a session that is continued.
+
+use super::super::follow::{Viewer, read};
+use crate::clean::clean;
+use crate::exit::Failure;
+use crate::view;
+use posse::protocol::{Event, Message, Part, Sender};
+use posse::{RunRow, Runtime};
+
+/// Exchanges that are shown.
+const EXCHANGES: usize = 2;
+/// Lines of one message that are shown.
+const LINES: usize = 30;
+
+/// Something that was said, by the person or by the agent.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    ByPerson(String),
+    ByAgent(String),
+}
+
+/// Shows the end of the conversation, as the log of `row` has it.
+pub async fn show(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<(), Failure> {
+    let mut said = Vec::new();
+    read(runtime, row, |record| match &record.event {
+        Event::MessageReceived(received) if received.from == Sender::User => {
+            said.extend(first_text(&received.message).map(Said::ByPerson));
+        }
+        // What it said on its way to an answer is left out.
+        Event::ModelReplied(replied) if replied.message.tool_calls().next().is_none() => {
+            let text = replied.message.text();
+            said.extend((!text.trim().is_empty()).then_some(Said::ByAgent(text)));
+        }
+        _ => {}
+    })
+    .await?;
+    let from = beginning(&said);
+    if from > 0 {
+        let earlier = view::count(from as u64, "earlier message");
+        viewer.screen.remark(&format!("… {earlier}"));
+    }
+    for said in &said[from..] {
+        match said {
+            Said::ByPerson(text) => {
+                let lines = clean(text.trim_end()).replace('\n', "\n  ");
+                viewer.screen.note(&format!("› {}", cut(lines.lines().map(str::to_owned))));
+            }
+            Said::ByAgent(text) => {
+                let lines = viewer.screen.laid_out(text);
+                viewer.screen.note(&cut(lines.into_iter()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the person typed; remarks of the runtime stand after it.
+fn first_text(message: &Message) -> Option<String> {
+    message.parts.iter().find_map(|part| match part {
+        Part::Text(text) if !text.text.trim().is_empty() => Some(text.text.clone()),
+        _ => None,
+    })
+}
+
+/// Where the last exchanges begin.
+fn beginning(said: &[Said]) -> usize {
+    let by_person = |(_, said): &(usize, &Said)| matches!(said, Said::ByPerson(_));
+    let mut questions = said.iter().enumerate().rev().filter(by_person);
+    questions.nth(EXCHANGES - 1).map_or(0, |(place, _)| place)
+}
+
+/// The first lines of a message.
+fn cut(lines: impl Iterator<Item = String>) -> String {
+    let mut lines: Vec<String> = lines.collect();
+    let more = lines.len().saturating_sub(LINES);
+    if more > 0 {
+        lines.truncate(LINES);
+        lines.push(format!("… {}", view::count(more as u64, "more line")));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_two_exchanges_are_shown() {
+        let person = || Said::ByPerson("q".to_owned());
+        let agent = || Said::ByAgent("a".to_owned());
+        assert_eq!(beginning(&[]), 0);
+        assert_eq!(beginning(&[person(), agent(), person()]), 0);
+        assert_eq!(beginning(&[person(), agent(), person(), agent(), person(), agent()]), 2);
+        let long = cut((0..40).map(|line| line.to_string()));
+        assert!(long.ends_with("29\n… 10 more lines"), "{long}");
+    }
+}

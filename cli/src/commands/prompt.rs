@@ -1,0 +1,120 @@
+//! The task of a run: from the command line, a file or standard input.
+
+use crate::args::{RunOptions, quoted};
+use crate::exit::Failure;
+use crate::print;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
+use std::io::{IsTerminal, Read, Stdin, stdin};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+
+/// The largest task that is read, standard input included.
+const MAX_PROMPT: usize = 4 << 20;
+/// How long a pipe may take until its first byte or its end comes. Programs that start others
+/// often leave them a pipe that nobody writes to or closes.
+const FIRST_BYTE: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
+
+const SAY: &str = "name the task: posse run \"what does this project do?\"";
+
+/// What `options` ask for, with what is piped to the command.
+pub fn prompt(options: &RunOptions) -> Result<String, Failure> {
+    if !options.more.is_empty() {
+        let words: Vec<String> = options.prompt.iter().chain(&options.more).cloned().collect();
+        let count = words.len();
+        return Err(Failure::usage(format!("the task must be one argument, not {count}"))
+            .hint(quoted(&words)));
+    }
+    let given = match (&options.prompt, &options.prompt_file) {
+        (Some(text), _) if text != "-" => Some(text.clone()),
+        (_, Some(path)) => {
+            let name = path.display().to_string();
+            let file = File::open(path);
+            let file = file.map_err(|e| Failure::usage(format!("cannot read {name}: {e}")))?;
+            Some(read(file, &name, MAX_PROMPT)?)
+        }
+        _ => None,
+    };
+    let text = match given {
+        Some(text) if text.trim().is_empty() => text,
+        Some(text) => with_standard_input(text)?,
+        None if options.prompt.is_none() && stdin().is_terminal() => {
+            return Err(Failure::usage("there is no task").hint(SAY));
+        }
+        None => read(stdin(), "standard input", MAX_PROMPT)?,
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the prompt is empty").hint(SAY));
+    }
+    Ok(text)
+}
+
+/// `text`, and after it what standard input holds, if that is a file, a pipe or a socket. A terminal
+/// and a device such as /dev/null are not read.
+fn with_standard_input(text: String) -> Result<String, Failure> {
+    let stdin = stdin();
+    let is_there = match stdin.as_fd().try_clone_to_owned().map(File::from) {
+        Ok(file) => file.metadata().is_ok_and(|data| {
+            let kind = data.file_type();
+            kind.is_file() || ((kind.is_fifo() || kind.is_socket()) && has_begun(&stdin))
+        }),
+        Err(_) => false,
+    };
+    if !is_there {
+        return Ok(text);
+    }
+    let input = read(stdin, "standard input", MAX_PROMPT.saturating_sub(text.len()))?;
+    Ok(if input.trim().is_empty() { text } else { with_block(&text, &input) })
+}
+
+/// True when something comes from a pipe, or its end, before long.
+fn has_begun(stdin: &Stdin) -> bool {
+    let mut events = [PollFd::new(stdin, PollFlags::IN)];
+    let has_begun = poll(&mut events, Some(&FIRST_BYTE)).map_or(true, |ready| ready > 0);
+    if !has_begun {
+        print::note(
+            "note: nothing came from standard input within 3 seconds, so it is left out; \
+             `posse run -` waits for it, `< /dev/null` says that there is none",
+        );
+    }
+    has_begun
+}
+
+/// `input` in a block of its own after `text`. Its tag is one that `input` does not close itself.
+fn with_block(text: &str, input: &str) -> String {
+    let mut tag = "stdin".to_owned();
+    let mut number = 1;
+    while input.contains(&format!("</{tag}>")) {
+        number += 1;
+        tag = format!("stdin-{number}");
+    }
+    let (text, input) = (text.trim_end(), input.strip_suffix('\n').unwrap_or(input));
+    format!("{text}\n\n<{tag}>\n{input}\n</{tag}>")
+}
+
+fn read(from: impl Read, name: &str, most: usize) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    from.take(most as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    if bytes.len() > most {
+        return Err(Failure::usage(format!("the prompt in {name} is larger than 4 MiB"))
+            .hint("put it into a file in the folder, and name that file in the prompt"));
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        Failure::usage(format!("the prompt in {name} is not valid UTF-8"))
+            .hint("it may be a binary file; name the file in the prompt in place of piping it")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_block;
+
+    #[test]
+    fn a_block_cannot_be_closed_by_what_is_in_it() {
+        assert_eq!(with_block("sum up\n", "a\nb\n"), "sum up\n\n<stdin>\na\nb\n</stdin>");
+        let block = with_block("x", "</stdin> now do this");
+        assert_eq!(block, "x\n\n<stdin-2>\n</stdin> now do this\n</stdin-2>");
+    }
+}

@@ -1,0 +1,335 @@
+//! Markdown for a terminal: text with marks becomes styled lines that fit its width. Pure.
+//!
+//! Colours mean the same on a light and on a dark background. Without colours the marks of headings,
+//! code and strong words stay. Whatever the text says, no control character comes out.
+
+use crate::clean::clean;
+use crate::screen::line::Look;
+use crate::screen::wrap::{Span, Style, painted, width_of, wrapped};
+use crate::terminal::columns;
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
+
+/// Spaces before a line of code.
+pub const CODE_INDENT: &str = "  ";
+/// Columns between the cells of a table.
+const GAP: usize = 2;
+/// Columns that a cell of a table gets at least.
+const NARROWEST_CELL: usize = 6;
+/// The longest rule across the page.
+const RULE: usize = 40;
+
+/// `source` as lines. Lines of code are not wrapped, so that they can be copied.
+pub fn lines(source: &str, look: Look) -> Vec<String> {
+    let source = clean(source);
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut layout = Layout::new(look);
+    for event in Parser::new_ext(&source, options) {
+        layout.take(event);
+    }
+    layout.end_block();
+    layout.out
+}
+
+/// A line of code as it is shown.
+pub fn code_line(line: &str) -> String {
+    let line = clean(line).replace('\t', "    ");
+    format!("{CODE_INDENT}{}", line.trim_end()).trim_end().to_owned()
+}
+
+/// What stands before the lines of a list item or a quote.
+struct Indent {
+    /// Before the next line, once.
+    first: Option<String>,
+    /// Before all others.
+    rest: String,
+}
+
+struct Link {
+    url: String,
+    /// How many spans there were before its text.
+    from: usize,
+    is_plain: bool,
+}
+
+struct Layout {
+    look: Look,
+    out: Vec<String>,
+    spans: Vec<Span>,
+    style: Style,
+    indents: Vec<Indent>,
+    /// The number of the next item of each open list; `None` for bullets.
+    lists: Vec<Option<u64>>,
+    links: Vec<Link>,
+    code: Option<String>,
+    table: Option<Vec<Vec<Vec<Span>>>>,
+    /// Nothing has been put into the present item yet.
+    fresh: bool,
+}
+
+impl Layout {
+    fn new(look: Look) -> Self {
+        Layout {
+            look,
+            out: Vec::new(),
+            spans: Vec::new(),
+            style: Style::default(),
+            indents: Vec::new(),
+            lists: Vec::new(),
+            links: Vec::new(),
+            code: None,
+            table: None,
+            fresh: true,
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            // Entities such as `&#27;` are control characters only now.
+            Event::Text(text) => self.text(&clean(&text)),
+            Event::Code(code) => {
+                let plain = !self.look.paint.on;
+                let mark = if plain { "`" } else { "" };
+                let style = Style { code: true, ..self.style };
+                self.spans.push(Span::new(style, format!("{mark}{}{mark}", clean(&code))));
+            }
+            Event::Html(html) | Event::InlineHtml(html) => self.text(&clean(&html)),
+            Event::SoftBreak => self.text(" "),
+            Event::HardBreak => self.text("\n"),
+            Event::Rule => {
+                self.begin_block();
+                let width = self.room().min(RULE);
+                let rule = if self.look.paint.on { "─".repeat(width) } else { "---".to_owned() };
+                let rule = self.look.paint.dim(&rule);
+                self.put(&rule);
+            }
+            Event::TaskListMarker(done) => self.text(if done { "[x] " } else { "[ ] " }),
+            Event::FootnoteReference(name) => self.text(&format!("[{}]", clean(&name))),
+            Event::InlineMath(math) | Event::DisplayMath(math) => self.text(&clean(&math)),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph | Tag::HtmlBlock => self.begin_block(),
+            Tag::Heading { level, .. } => {
+                self.begin_block();
+                self.style.bold = true;
+                if !self.look.paint.on {
+                    self.text(&format!("{} ", "#".repeat(level as usize)));
+                }
+            }
+            Tag::BlockQuote(_) => {
+                self.begin_block();
+                let bar = if self.look.paint.on { "│ " } else { "> " };
+                let bar = self.look.paint.dim(bar);
+                self.indents.push(Indent { first: None, rest: bar });
+                self.fresh = true;
+            }
+            Tag::CodeBlock(_) => {
+                self.begin_block();
+                self.code = Some(String::new());
+            }
+            Tag::List(first) => {
+                match self.lists.is_empty() {
+                    true => self.begin_block(),
+                    false => self.end_block(),
+                }
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                self.end_block();
+                let marker = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{}. ", *number - 1)
+                    }
+                    _ if self.look.paint.on => "• ".to_owned(),
+                    _ => "- ".to_owned(),
+                };
+                let rest = " ".repeat(columns(&marker));
+                self.indents.push(Indent { first: Some(marker), rest });
+                self.fresh = true;
+            }
+            Tag::Emphasis => self.style.italic = true,
+            Tag::Strong => self.strong(true),
+            Tag::Strikethrough => self.style.strike = true,
+            Tag::Link { link_type, dest_url, .. } => {
+                let is_plain = matches!(link_type, LinkType::Autolink | LinkType::Email);
+                self.links.push(Link { url: clean(&dest_url), from: self.spans.len(), is_plain });
+            }
+            Tag::Image { dest_url, .. } => {
+                self.links.push(Link {
+                    url: clean(&dest_url),
+                    from: self.spans.len(),
+                    is_plain: false,
+                });
+            }
+            Tag::Table(_) => {
+                self.begin_block();
+                self.table = Some(Vec::new());
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(rows) = &mut self.table {
+                    rows.push(Vec::new());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock => self.end_block(),
+            TagEnd::Heading(_) => {
+                self.end_block();
+                self.style.bold = false;
+            }
+            TagEnd::BlockQuote(_) => {
+                self.end_block();
+                self.indents.pop();
+            }
+            TagEnd::CodeBlock => {
+                for line in self.code.take().unwrap_or_default().lines() {
+                    self.put(&code_line(line));
+                }
+            }
+            TagEnd::List(_) => {
+                self.lists.pop();
+            }
+            TagEnd::Item => {
+                // An item without text shows its number all the same.
+                if self.fresh && self.spans.is_empty() {
+                    self.put("");
+                }
+                self.end_block();
+                self.indents.pop();
+                self.fresh = false;
+            }
+            TagEnd::Emphasis => self.style.italic = false,
+            TagEnd::Strong => self.strong(false),
+            TagEnd::Strikethrough => self.style.strike = false,
+            TagEnd::Link | TagEnd::Image => self.end_link(),
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.spans);
+                if let Some(row) = self.table.as_mut().and_then(|rows| rows.last_mut()) {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Table => {
+                let rows = self.table.take().unwrap_or_default();
+                self.put_table(rows);
+            }
+            _ => {}
+        }
+    }
+
+    fn strong(&mut self, on: bool) {
+        self.style.bold = on;
+        if !self.look.paint.on {
+            self.text("**");
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        match &mut self.code {
+            Some(code) => code.push_str(text),
+            None => self.spans.push(Span::new(self.style, text)),
+        }
+    }
+
+    /// The address of a link stands behind its text, unless it is its text.
+    fn end_link(&mut self) {
+        let Some(link) = self.links.pop() else { return };
+        let said: String = self.spans[link.from..].iter().map(|span| span.text.as_str()).collect();
+        if !link.is_plain && !link.url.is_empty() && said != link.url {
+            let before = if said.is_empty() { "" } else { " " };
+            let style = Style { dim: true, ..self.style };
+            self.spans.push(Span::new(style, format!("{before}({})", link.url)));
+        }
+    }
+
+    /// An empty line stands between blocks, and none at the beginning of an item.
+    fn begin_block(&mut self) {
+        self.end_block();
+        if !self.fresh && !self.out.is_empty() {
+            let indent: String = self.indents.iter().map(|indent| indent.rest.as_str()).collect();
+            self.out.push(indent.trim_end().to_owned());
+        }
+        self.fresh = false;
+    }
+
+    /// Lays out what was said since the last block.
+    fn end_block(&mut self) {
+        let spans = std::mem::take(&mut self.spans);
+        if spans.iter().all(|span| span.text.trim().is_empty()) {
+            return;
+        }
+        for line in wrapped(&spans, self.room()) {
+            let line = painted(&line, self.look.paint);
+            self.put(&line);
+        }
+    }
+
+    /// Columns that are left for text.
+    fn room(&self) -> usize {
+        let indent: usize = self.indents.iter().map(|indent| columns(&indent.rest)).sum();
+        self.look.columns.saturating_sub(indent).max(NARROWEST_CELL)
+    }
+
+    /// Puts a line on the page.
+    fn put(&mut self, line: &str) {
+        self.fresh = false;
+        let mut out = String::new();
+        for indent in &mut self.indents {
+            out.push_str(&indent.first.take().unwrap_or_else(|| indent.rest.clone()));
+        }
+        out.push_str(line);
+        self.out.push(out.trim_end().to_owned());
+    }
+
+    fn put_table(&mut self, rows: Vec<Vec<Vec<Span>>>) {
+        let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let natural = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| width_of(cell)).max().unwrap_or(0).max(1)
+        };
+        let mut widths: Vec<usize> = (0..count).map(natural).collect();
+        let room = self.room().saturating_sub(GAP * count.saturating_sub(1));
+        while widths.iter().sum::<usize>() > room {
+            match widths.iter_mut().max() {
+                Some(widest) if *widest > NARROWEST_CELL => *widest -= 1,
+                _ => break,
+            }
+        }
+        for (index, row) in rows.iter().enumerate() {
+            let cells: Vec<Vec<Vec<Span>>> =
+                row.iter().zip(&widths).map(|(cell, width)| wrapped(cell, *width)).collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+            for line in 0..height {
+                let mut text = String::new();
+                for (cell, width) in cells.iter().zip(&widths) {
+                    let spans = cell.get(line).map(Vec::as_slice).unwrap_or_default();
+                    let bold = spans.iter().map(|span| span.with_bold(index == 0));
+                    let bold: Vec<Span> = bold.collect();
+                    text.push_str(&painted(&bold, self.look.paint));
+                    text.push_str(&" ".repeat(width.saturating_sub(width_of(spans)) + GAP));
+                }
+                self.put(text.trim_end());
+            }
+            if index == 0 {
+                let mark = if self.look.paint.on { "─" } else { "-" };
+                let rules = widths.iter().map(|width| mark.repeat(*width));
+                let rule = rules.collect::<Vec<_>>().join(&" ".repeat(GAP));
+                let rule = self.look.paint.dim(&rule);
+                self.put(&rule);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "markdown/tests.rs"]
+mod tests;

@@ -1,0 +1,212 @@
+//! Keys as they are pressed, while the screen belongs to something else: nothing is echoed, and Ctrl-C
+//! is a signal as ever. The terminal is put back when this is dropped.
+
+use crate::print;
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+use tokio::net::unix::pipe::Receiver;
+
+/// How long the rest of a key's bytes may take: what follows later was pressed after Escape.
+const ESCAPE: Duration = Duration::from_millis(60);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// Typed or pasted.
+    Text(String),
+    Enter,
+    /// Alt-Enter: a line break that is part of the text.
+    NewLine,
+    Backspace,
+    /// Ctrl-W: the last word goes.
+    LastWord,
+    /// Ctrl-U: all of it goes.
+    Clear,
+    Up,
+    Down,
+    Escape,
+    /// Anything else.
+    Other,
+}
+
+pub struct Keys {
+    /// Read like a pipe: whoever waits is woken when there is something.
+    terminal: Receiver,
+    found: Termios,
+    bytes: VecDeque<u8>,
+}
+
+impl Keys {
+    /// Listens to the keys of this process's terminal.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn listen() -> io::Result<Keys> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let terminal = rustix::fs::open("/dev/tty", flags, Mode::empty())?;
+        let found = tcgetattr(&terminal)?;
+        let mut raw = found.clone();
+        raw.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
+        raw.special_codes[SpecialCodeIndex::VMIN] = 1;
+        raw.special_codes[SpecialCodeIndex::VTIME] = 0;
+        let terminal = Receiver::from_file_unchecked(File::from(terminal))?;
+        tcsetattr(&terminal, OptionalActions::Now, &raw)?;
+        // What is pasted comes as one piece.
+        print::note_piece("\x1b[?2004h");
+        Ok(Keys { terminal, found, bytes: VecDeque::new() })
+    }
+
+    /// The next key; nothing when the terminal is gone. May be dropped while it waits.
+    pub async fn next(&mut self) -> Option<Key> {
+        loop {
+            if let Some(key) = decode(&mut self.bytes) {
+                return Some(key);
+            }
+            let read = self.read();
+            match self.bytes_are_begun() {
+                true => match tokio::time::timeout(ESCAPE, read).await {
+                    Ok(bytes) => self.bytes.extend(bytes?),
+                    Err(_) => {
+                        self.bytes.clear();
+                        return Some(Key::Escape);
+                    }
+                },
+                false => {
+                    let bytes = read.await?;
+                    self.bytes.extend(bytes);
+                }
+            }
+        }
+    }
+
+    fn bytes_are_begun(&self) -> bool {
+        self.bytes.front() == Some(&0x1b) && !begins_paste(&self.bytes)
+    }
+
+    async fn read(&self) -> Option<Vec<u8>> {
+        loop {
+            self.terminal.readable().await.ok()?;
+            let mut bytes = [0; 1024];
+            match self.terminal.try_read(&mut bytes) {
+                Ok(0) => return None,
+                Ok(count) => return Some(bytes[..count].to_vec()),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        print::note_piece("\x1b[?2004l");
+        // A terminal that is gone needs nothing.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.found);
+    }
+}
+
+const PASTE: &[u8] = b"\x1b[200~";
+const PASTED: &[u8] = b"\x1b[201~";
+
+fn begins_paste(bytes: &VecDeque<u8>) -> bool {
+    bytes.len() >= PASTE.len() && bytes.iter().zip(PASTE).all(|(byte, paste)| byte == paste)
+}
+
+/// Takes the first key from `bytes`; nothing when more of it is still to come.
+fn decode(bytes: &mut VecDeque<u8>) -> Option<Key> {
+    let held = bytes.make_contiguous();
+    let (key, taken) = match *held.first()? {
+        0x1b => escape(held)?,
+        b'\r' | b'\n' => (Key::Enter, 1),
+        0x7f | 0x08 => (Key::Backspace, 1),
+        0x15 => (Key::Clear, 1),
+        0x17 => (Key::LastWord, 1),
+        0x00..0x20 => (Key::Other, 1),
+        _ => text(held)?,
+    };
+    bytes.drain(..taken);
+    Some(key)
+}
+
+/// A key that begins with Escape.
+fn escape(bytes: &[u8]) -> Option<(Key, usize)> {
+    if bytes.starts_with(PASTE) {
+        let end = bytes.windows(PASTED.len()).position(|window| window == PASTED)?;
+        let text = String::from_utf8_lossy(&bytes[PASTE.len()..end]);
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        return Some((Key::Text(text), end + PASTED.len()));
+    }
+    match bytes.get(1)? {
+        b'[' => {
+            let end = bytes.iter().skip(2).position(|byte| (0x40..=0x7e).contains(byte))? + 2;
+            Some((arrow(bytes[end]), end + 1))
+        }
+        b'O' => Some((arrow(*bytes.get(2)?), 3)),
+        b'\r' | b'\n' => Some((Key::NewLine, 2)),
+        // Escape twice is Escape.
+        0x1b => Some((Key::Escape, 1)),
+        _ => Some((Key::Other, 2)),
+    }
+}
+
+fn arrow(last: u8) -> Key {
+    match last {
+        b'A' => Key::Up,
+        b'B' => Key::Down,
+        _ => Key::Other,
+    }
+}
+
+/// Text up to the next key that is none.
+fn text(bytes: &[u8]) -> Option<(Key, usize)> {
+    let is_key = |byte: &u8| *byte < 0x20 || *byte == 0x7f;
+    let end = bytes.iter().position(is_key).unwrap_or(bytes.len());
+    match std::str::from_utf8(&bytes[..end]) {
+        Ok(text) => Some((Key::Text(text.to_owned()), end)),
+        Err(error) if error.valid_up_to() > 0 => {
+            let valid = error.valid_up_to();
+            Some((Key::Text(String::from_utf8_lossy(&bytes[..valid]).into_owned()), valid))
+        }
+        // The rest of a character is still to come, unless something else has.
+        Err(error) if error.error_len().is_none() && end == bytes.len() => None,
+        Err(_) => Some((Key::Other, 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(pieces: &[&[u8]]) -> Vec<Key> {
+        let mut bytes = VecDeque::new();
+        let mut keys = Vec::new();
+        for piece in pieces {
+            bytes.extend(*piece);
+            while let Some(key) = decode(&mut bytes) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+
+    #[test]
+    fn bytes_become_keys_however_they_are_cut() {
+        let text = |text: &str| Key::Text(text.to_owned());
+        assert_eq!(keys(&[b"hi\r"]), [text("hi"), Key::Enter]);
+        assert_eq!(keys(&["é".as_bytes()]), [text("é")]);
+        assert_eq!(keys(&[b"a\xc3", b"\xa9"]), [text("a"), text("é")]);
+        assert_eq!(keys(&[b"\x1b", b"[", b"A\x1bOB"]), [Key::Up, Key::Down]);
+        assert_eq!(keys(&[b"\x1b\r\x7f\x15\x17\x04"]), {
+            [Key::NewLine, Key::Backspace, Key::Clear, Key::LastWord, Key::Other]
+        });
+        assert_eq!(keys(&[b"\x1b[200~a\rb", b"\x1b[201~c"]), [text("a\nb"), text("c")]);
+        assert_eq!(keys(&[b"\xff\xffa"]), [Key::Other, Key::Other, text("a")]);
+        assert_eq!(keys(&[b"\x1b"]), [], "it may be the beginning of something");
+    }
+}

@@ -1,0 +1,275 @@
+//! What a person sees and types in a chat, on a real terminal.
+
+use crate::tmux::Terminal;
+use crate::world::{World, bash, eventually};
+use posse_testkit::{Gate, Reply, Rule, Script, When};
+use serde_json::json;
+use std::time::Instant;
+
+const ANSWER: &str = "# The title\n\nSome **bold** words and `code` that go on for longer than the line is wide: ANTHROPIC_API_KEY.\n\n- one\n- two\n\n```sh\nls --all\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n";
+
+/// Waits until the prompt stands alone on the last line.
+async fn prompt(terminal: &Terminal) -> String {
+    let mut screen = String::new();
+    eventually("the prompt", async || {
+        screen = terminal.screen().await;
+        screen.ends_with("\n›") || screen == "›"
+    })
+    .await;
+    screen
+}
+
+#[tokio::test]
+async fn markdown_is_laid_out_on_a_terminal_and_raw_in_a_pipe() {
+    let world = World::saying(ANSWER).await;
+    let Some(terminal) = Terminal::open(&world, 40, 40).await else { return };
+    terminal.enter("posse run hello; echo code $?").await;
+    let screen = terminal.shows("code 0").await;
+    let expected = "\nThe title\n\nSome bold words and code that go on for\nlonger than the line is wide:\n\
+                    ANTHROPIC_API_KEY.\n\n• one\n• two\n\n  ls --all\n\na  b\n─  ─\n1  2\n";
+    assert!(screen.contains(expected), "{screen}");
+    assert!(screen.contains("\n  (ANTHROPIC_API_KEY is set)"), "remarks are broken too: {screen}");
+    let painted = terminal.painted().await;
+    assert!(painted.contains("\x1b[1mbold"), "{painted:?}");
+    assert!(painted.contains("\x1b[36mcode"), "{painted:?}");
+    let piped = world.run(&["run", "hello"]).await.expect(0);
+    assert_eq!(piped.out.trim_end(), ANSWER.trim_end());
+}
+
+#[tokio::test]
+async fn without_colours_there_are_none_and_a_dumb_terminal_gets_no_codes_at_all() {
+    let world = World::saying(ANSWER).await;
+    let Some(terminal) = Terminal::open(&world, 60, 60).await else { return };
+    terminal.enter("NO_COLOR=1 posse run hello; echo code $?").await;
+    let screen = terminal.shows("code 0").await;
+    assert!(screen.contains("\n# The title\n\nSome **bold** words and `code`"), "{screen}");
+    assert!(!terminal.painted().await.contains("\x1b["), "no colour");
+    terminal.enter("clear").await;
+    terminal.record("raw").await;
+    terminal.enter("TERM=dumb posse run hello; echo over $?").await;
+    terminal.shows("over 0").await;
+    eventually("the record", async || world.read("raw").contains("over 0")).await;
+    let raw = world.read("raw");
+    let said = raw.split("# The title").nth(1).unwrap().split("over 0").next().unwrap();
+    assert!(said.contains("**bold**") && !said.contains('\x1b'), "{said:?}");
+}
+
+#[tokio::test]
+async fn an_edit_shows_its_lines_and_a_command_its_output() {
+    let script = Script::turns([
+        Reply::tool_call("Read", json!({"file_path": "a.txt"})),
+        Reply::tool_call(
+            "Edit",
+            json!({"file_path": "a.txt", "old_string": "line 12", "new_string": "changed"}),
+        ),
+        Reply::tool_call("Write", json!({"file_path": "new.txt", "content": "first\nsecond\n"})),
+        bash("seq 100 109"),
+        bash("seq 200 203; exit 3"),
+        Reply::text("done"),
+    ]);
+    let world = World::new(script).await;
+    let lines: String = (1..=20).map(|line| format!("line {line}\n")).collect();
+    world.write("a.txt", &lines);
+    let Some(terminal) = Terminal::open(&world, 60, 60).await else { return };
+    terminal.enter("posse run go; echo code $?").await;
+    let screen = terminal.shows("code 0").await;
+    for part in [
+        "\n   9  line 9\n  10  line 10\n  11  line 11\n  12 -line 12\n  12 +changed\n  13  line 13\n",
+        "● Edit a.txt",
+        "● Write new.txt",
+        "\n  1 +first\n  2 +second\n",
+        "● Bash seq 100 109",
+        "\n  … 5 earlier lines\n  105\n  106\n  107\n  108\n  109\n",
+        "● Bash seq 200 203; exit 3",
+        "\n  200\n  201\n  202\n  203\n  [exit code 3]\n",
+    ] {
+        assert!(screen.contains(part), "{part}\n--- not in:\n{screen}");
+    }
+    let painted = terminal.painted().await;
+    assert!(painted.contains("\x1b[31m12 -line 12") && painted.contains("\x1b[32m12 +changed"));
+}
+
+#[tokio::test]
+async fn in_a_pipe_a_call_stays_one_line() {
+    let script = Script::turns([bash("seq 100 109"), Reply::text("done")]);
+    let world = World::new(script).await;
+    let exit = world.run(&["run", "go"]).await.expect(0);
+    assert!(exit.err.contains("● Bash seq 100 109") && !exit.err.contains("\n  109"), "{exit:?}");
+}
+
+#[tokio::test]
+async fn a_question_shows_the_change_as_the_file_will_have_it() {
+    let script = Script::turns([
+        Reply::tool_call(
+            "Edit",
+            json!({"file_path": "a.txt", "old_string": "line 12", "new_string": "changed"}),
+        ),
+        Reply::text("done"),
+    ]);
+    let world = World::new(script).await;
+    let lines: String = (1..=20).map(|line| format!("line {line}\n")).collect();
+    world.write("a.txt", &lines);
+    let Some(terminal) = Terminal::open(&world, 80, 40).await else { return };
+    terminal.enter("posse run --mode ask go; echo code $?").await;
+    let screen = terminal.shows("allow it?").await;
+    assert!(screen.contains("│ 11  line 11\n  │ 12 -line 12\n  │ 12 +changed\n"), "{screen}");
+    assert!(!screen.contains("No newline"), "{screen}");
+    terminal.enter("n").await;
+    terminal.shows("code 0").await;
+}
+
+#[tokio::test]
+async fn what_is_typed_during_a_turn_is_queued_and_sent_when_it_ends() {
+    let gate = Gate::new();
+    let script = Script::new()
+        .rule(
+            Rule::when(When::any().last_user_contains("slow"))
+                .reply(Reply::text("slowly").held_by(&gate)),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("you said {{last_user}}")));
+    let world = World::new(script).await;
+    let Some(terminal) = Terminal::open(&world, 80, 30).await else { return };
+    terminal.enter("posse chat; echo code $?").await;
+    prompt(&terminal).await;
+    terminal.enter("slow").await;
+    gate.wait_for_held(1).await.unwrap();
+    terminal.shows("waiting for the model").await;
+    for _ in 0..3 {
+        terminal.press("Enter").await;
+    }
+    terminal.type_out("frist").await;
+    terminal.shows("\n› frist").await;
+    terminal.press("Enter").await;
+    terminal.shows("queued: frist").await;
+    terminal.press("Up").await;
+    terminal.shows("\n› frist").await;
+    terminal.press("C-u").await;
+    terminal.enter("first").await;
+    terminal.enter("second").await;
+    let screen = terminal.shows("queued: second").await;
+    assert_eq!(screen.matches("waiting for the model").count(), 1, "one status line:\n{screen}");
+    assert_eq!(world.fake.count(), 1, "nothing is sent yet");
+    terminal.type_out("dra").await;
+    terminal.shows("\n› dra").await;
+    gate.open();
+    let said = "slowly\n› first\nyou said first\n› second\nyou said second\n› dra";
+    terminal.shows(said).await;
+    terminal.type_out("ft").await;
+    terminal.press("Enter").await;
+    terminal.shows("you said draft\n›").await;
+    terminal.press("Up").await;
+    terminal.press("Up").await;
+    terminal.shows("\n› second").await;
+    terminal.press("C-c").await;
+    prompt(&terminal).await;
+    terminal.enter("exit").await;
+    terminal.shows("code 0").await;
+}
+
+#[tokio::test]
+async fn escape_stops_the_turn_and_gives_back_what_was_queued() {
+    let gate = Gate::new();
+    let world = World::new(Script::always(Reply::text("long").held_by(&gate))).await;
+    let Some(terminal) = Terminal::open(&world, 80, 30).await else { return };
+    terminal.enter("posse chat; echo code $?").await;
+    prompt(&terminal).await;
+    terminal.enter("talk").await;
+    gate.wait_for_held(1).await.unwrap();
+    terminal.enter("and then this").await;
+    terminal.shows("queued: and then this").await;
+    terminal.press("Escape").await;
+    terminal.shows("asked it to stop\n› and then this").await;
+    assert_eq!(world.fake.count(), 1, "it is not sent by itself");
+    terminal.press("C-c").await;
+    prompt(&terminal).await;
+    terminal.press("C-d").await;
+    terminal.shows("code 0").await;
+}
+
+#[tokio::test]
+async fn the_timer_of_a_command_counts_from_its_own_start() {
+    let gate = Gate::new();
+    let wait = "echo tick; until [ -e go ]; do sleep 0.05; done";
+    let first = Reply::tool_call("Bash", json!({"command": wait})).held_by(&gate);
+    let world = World::new(Script::turns([first, Reply::text("done")])).await;
+    let Some(terminal) = Terminal::open(&world, 80, 30).await else { return };
+    terminal.enter("posse run go; echo code $?").await;
+    terminal.shows("waiting for the model · 3s").await;
+    let opened = Instant::now();
+    gate.open();
+    let screen = terminal.shows("Bash: tick · ").await;
+    let shown = screen.split("Bash: tick · ").nth(1).unwrap();
+    let seconds: u64 = shown.split('s').next().unwrap().parse().unwrap();
+    assert!(seconds <= opened.elapsed().as_secs(), "{screen}");
+    world.write("go", "");
+    terminal.shows("code 0").await;
+}
+
+#[tokio::test]
+async fn a_chat_is_chosen_among_several_and_told_again() {
+    let world = World::new(Script::always(Reply::text("**{{turn}}** {{last_user}}"))).await;
+    world.feed(&["chat"], "alpha one\nalpha two\nalpha three\n").await.expect(0);
+    world.feed(&["chat"], "beta\n").await.expect(0);
+    let Some(terminal) = Terminal::open(&world, 80, 30).await else { return };
+    terminal.enter("posse chat --resume; echo code $?").await;
+    let screen = terminal.shows("Choose a chat").await;
+    assert!(screen.contains("›  1 ") && screen.contains("beta"), "{screen}");
+    terminal.press("Down").await;
+    terminal.shows("›  2 ").await;
+    terminal.press("Enter").await;
+    let told = ": alpha one\n… 2 earlier messages\n› alpha two\n1 alpha two\n› alpha three\n2 alpha three\n›";
+    let screen = terminal.shows(told).await;
+    assert!(!screen.contains("Choose"), "the list is gone: {screen}");
+    terminal.enter("/resume").await;
+    terminal.shows("Choose a chat").await;
+    terminal.type_out("1").await;
+    terminal.shows(": beta\n› beta\n0 beta\n›").await;
+    terminal.enter("more").await;
+    terminal.shows("1 more\n›").await;
+    terminal.enter("/clear").await;
+    terminal.shows("general-purpose · ").await;
+    prompt(&terminal).await;
+    terminal.enter("gamma").await;
+    terminal.shows("0 gamma\n›").await;
+    terminal.enter("/quit").await;
+    terminal.shows("code 0").await;
+    assert_eq!(world.list().await.len(), 3);
+    terminal.enter("clear; posse chat --resume; echo none $?").await;
+    terminal.shows("Choose a chat").await;
+    terminal.press("Escape").await;
+    terminal.shows("none 130").await;
+}
+
+#[tokio::test]
+async fn lines_go_on_and_tab_completes_commands_and_files() {
+    let world = World::new(Script::always(Reply::text("heard"))).await;
+    world.write("setup.sh", "");
+    let Some(terminal) = Terminal::open(&world, 80, 30).await else { return };
+    terminal.enter("posse chat; echo code $?").await;
+    prompt(&terminal).await;
+    terminal.enter("one\\").await;
+    terminal.type_out("two").await;
+    terminal.press("M-Enter").await;
+    terminal.enter("three").await;
+    terminal.shows("heard\n›").await;
+    let said = |at: usize| {
+        let body = &world.fake.requests()[at].body;
+        let messages = body["messages"].as_array().unwrap();
+        messages.last().unwrap()["content"].to_string()
+    };
+    assert!(said(0).contains("one\\ntwo\\nthree"), "{}", said(0));
+    terminal.type_out("look at @set").await;
+    terminal.press("Tab").await;
+    terminal.shows("› look at @setup.sh").await;
+    terminal.press("Enter").await;
+    eventually("the second", async || world.fake.count() == 2).await;
+    assert!(said(1).contains("[In the working folder: file setup.sh]"), "{}", said(1));
+    prompt(&terminal).await;
+    terminal.type_out("/perm").await;
+    terminal.press("Tab").await;
+    terminal.shows("› /permissions").await;
+    terminal.press("Enter").await;
+    terminal.shows("mode      ").await;
+    terminal.enter("quit").await;
+    terminal.shows("code 0").await;
+}

@@ -1,0 +1,191 @@
+//! Git for agents that work in a folder of a repository, and what a folder shows while a command
+//! runs in it.
+
+use crate::world::{World, bash, eventually, started};
+use posse_testkit::{Reply, Rule, Script, When};
+use serde_json::json;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+use std::process::Command;
+
+const NOBODY: u32 = 65534;
+
+/// Runs git outside of any confinement, in the world's folder.
+fn git(world: &World, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=n", "-c", "user.email=e", "-c", "safe.directory=*"])
+        .args(arguments)
+        .current_dir(world.work())
+        .env("HOME", world.home())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A world whose folder is a repository with a commit, and in it a folder `sub`. Its agent runs
+/// `command` and says what came of it.
+async fn repository(command: &str) -> World {
+    let world =
+        World::new(Script::turns([bash(command), Reply::text("{{last_tool_result}}")])).await;
+    git(&world, &["init", "-q", "-b", "main"]);
+    for (name, value) in [("user.name", "n"), ("user.email", "e")] {
+        git(&world, &["config", name, value]);
+    }
+    std::fs::create_dir(world.work().join("sub")).unwrap();
+    world.write("top.txt", "top\n");
+    world.write("sub/a.txt", "one\n");
+    git(&world, &["add", "."]);
+    git(&world, &["commit", "-qm", "first"]);
+    world
+}
+
+/// What the agent says who was asked in `sub`.
+async fn asked_in_sub(world: &World, arguments: &[&str]) -> String {
+    let mut command = world.command(arguments);
+    command.current_dir(world.work().join("sub"));
+    started(command).end().await.expect(0).out
+}
+
+/// Looks, changes a file and commits it.
+const WORK: &str = "git log --format=log:%s; echo two > a.txt; git diff --stat; \
+    git status --short; git add a.txt && git commit -qm second; git status --short; \
+    git log -1 --format=then:%s";
+
+fn expect_work(world: &World, said: &str) {
+    for part in ["log:first", "a.txt | 2 +-", " M a.txt", "then:second"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("top.txt"), "all of the working tree is there: {said}");
+    assert_eq!(git(world, &["log", "--format=%s"]), "second\nfirst\n");
+    assert_eq!(git(world, &["show", "HEAD:sub/a.txt"]), "two\n");
+    assert_eq!(git(world, &["status", "--short"]), "");
+}
+
+#[tokio::test]
+async fn git_works_in_a_folder_of_a_repository() {
+    let world = repository(WORK).await;
+    let said = asked_in_sub(&world, &["run", "go"]).await;
+    expect_work(&world, &said);
+}
+
+#[tokio::test]
+async fn git_works_in_a_folder_of_a_repository_for_an_ordinary_user() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let world = repository(WORK).await;
+    // The program, in a place where an ordinary user finds it.
+    let copy = world.folder.path().join("posse");
+    std::fs::copy(env!("CARGO_BIN_EXE_posse"), &copy).unwrap();
+    give_away(world.folder.path());
+    let nobody = NOBODY.to_string();
+    let mut command = tokio::process::Command::new("setpriv");
+    command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"]).arg(&copy);
+    let mut command = world.set_up(command);
+    command.args(["run", "go"]).current_dir(world.work().join("sub"));
+    let said = started(command).end().await.expect(0).out;
+    expect_work(&world, &said);
+}
+
+fn give_away(path: &Path) {
+    chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    if path.is_dir() {
+        std::fs::read_dir(path).unwrap().flatten().for_each(|entry| give_away(&entry.path()));
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_only_looks_sees_the_repository_and_changes_nothing_of_it() {
+    let world = repository("git log --format=log:%s; git status --short; git tag x; true").await;
+    let looker =
+        r#"{"looker": {"description": "looks", "prompt": "Look.", "tools": ["Read", "Bash"]}}"#;
+    let said = asked_in_sub(&world, &["run", "--agents", looker, "--agent", "looker", "go"]).await;
+    assert!(said.contains("log:first") && said.contains("Read-only"), "{said}");
+    assert_eq!(git(&world, &["tag"]), "");
+}
+
+#[tokio::test]
+async fn what_git_obeys_cannot_be_changed_from_a_folder_of_a_repository() {
+    let attack = [
+        "git config core.fsmonitor /bin/false",
+        "git config core.hooksPath sub",
+        "echo x >> ../.git/config",
+        "mv ../.git/config ../.git/c",
+        "mv ../.git ../g",
+        "mkdir -p ../.git/hooks; echo x > ../.git/hooks/pre-commit",
+        "mkdir -p ../.git/worktrees/x ../.git/modules/x",
+        "echo ../evil > ../.git/commondir",
+        "echo x > ../.git/config.worktree",
+        "git init -q .; mkdir .git; echo 'gitdir: ../../evil' > .git",
+        "git init -q --bare .; echo 'ref: refs/heads/main' > HEAD",
+        "echo x > ../top.txt; echo x > ../new.txt; rm ../top.txt",
+    ]
+    .join("; ");
+    let world = repository(&format!("rm -rf ../.git/hooks/x; {attack}; echo END")).await;
+    let config = world.read(".git/config");
+    let hooks = names_in(&world.work().join(".git/hooks"));
+    let said = asked_in_sub(&world, &["run", "go"]).await;
+    assert!(said.contains("END"), "{said}");
+    assert_eq!(world.read(".git/config"), config);
+    assert_eq!(names_in(&world.work().join(".git/hooks")), hooks);
+    for name in [".git/modules", ".git/worktrees", ".git/commondir", ".git/config.worktree"] {
+        assert!(!world.work().join(name).exists(), "{name}: {said}");
+    }
+    for name in ["sub/.git", "sub/HEAD", "new.txt", "g"] {
+        assert!(!world.work().join(name).exists(), "{name}: {said}");
+    }
+    assert_eq!(world.read("top.txt"), "top\n");
+}
+
+#[tokio::test]
+async fn a_repository_around_the_home_folder_or_of_somebody_else_is_left_alone() {
+    let world = repository("git log --format=log:%s; cat ../top.txt; true").await;
+    // Somebody else may have put it there, in a folder for everybody.
+    std::fs::set_permissions(world.work(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let said = asked_in_sub(&world, &["run", "go"]).await;
+    assert!(!said.contains("log:first") && !said.contains("top\n"), "{said}");
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn an_agent_is_told_which_names_in_a_listing_are_not_in_the_folder() {
+    let said = "{{last_tool_result}}";
+    let world = World::new(Script::turns([bash("ls -a"), Reply::text(said)])).await;
+    world.write("mine", "");
+    std::fs::create_dir(world.work().join(".idea")).unwrap();
+    let out = world.run(&["run", "go"]).await.expect(0).out;
+    let note = out.split("[not in the folder: ").nth(1).expect(&out);
+    assert!(note.contains(".envrc") && note.contains(".vscode"), "{out}");
+    assert!(!note.contains(".idea") && !note.contains("mine"), "they are there: {out}");
+}
+
+#[tokio::test]
+async fn what_holds_names_while_a_command_runs_is_empty_marked_and_gone_afterwards() {
+    let waits = "echo > up; until [ -e go ]; do sleep 0.02; done";
+    let slow = Rule::when(When::any().first_user_contains("slow").turn(0)).reply(bash(waits));
+    let lists = Rule::when(When::any().first_user_contains("look").turn(0));
+    let lists = lists.reply(Reply::tool_call("List", json!({"path": "."})));
+    let ends = Rule::when(When::any()).reply(Reply::text("{{last_tool_result}}"));
+    let world = World::new(Script::new().rule(slow).rule(lists).rule(ends)).await;
+    let running = world.start(&["run", "slow"]);
+    eventually("the command runs", async || world.work().join("up").exists()).await;
+    let during = names_in(&world.work());
+    for name in during.iter().filter(|name| *name != "up") {
+        let path = world.work().join(name);
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o1555, "{name} is marked as a placeholder");
+        assert!(names_in(&path).is_empty(), "{name}");
+    }
+    let listed = world.run(&["run", "look"]).await.expect(0).out;
+    world.write("go", "");
+    running.end().await.expect(0);
+    assert_eq!(listed.trim(), "up", "an agent's own list has no placeholders");
+    assert_eq!(names_in(&world.work()), ["go", "up"]);
+}

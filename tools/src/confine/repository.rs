@@ -1,0 +1,138 @@
+//! The git repository that a workspace belongs to, as far as it lies outside of the workspace: git
+//! must see it, and a command that may change the workspace may commit to it.
+//!
+//! Everything here is found by looking. Whether a folder may be shown is decided strictly: an
+//! archive, or another user, may have put a `.git` somewhere.
+
+use super::protected::{GIT, HEAD};
+use rustix::process::geteuid;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Everybody may create files in such a folder.
+const WORLD_WRITABLE: u32 = 0o002;
+
+/// What of a repository lies outside of the workspace.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repository {
+    /// The top of its working tree, above the workspace.
+    pub top: Option<PathBuf>,
+    /// Its data, where it is the folder `.git` of that top.
+    pub data: Option<PathBuf>,
+    /// Its data, where a file `.git` says that it is elsewhere: of a worktree or a submodule.
+    pub elsewhere: Vec<PathBuf>,
+}
+
+impl Repository {
+    /// The repository of `workspace`, which git would find from there. None in one of `homes`: a
+    /// person who keeps that in git does not mean every project in it.
+    pub(crate) fn of(workspace: &Path, homes: &[PathBuf]) -> Repository {
+        let found = workspace.metadata().ok().and_then(|own| search(workspace, &own, homes));
+        found.unwrap_or_default()
+    }
+}
+
+fn search(workspace: &Path, own: &Metadata, homes: &[PathBuf]) -> Option<Repository> {
+    for top in workspace.ancestors() {
+        let folder = top.metadata().ok()?;
+        // Git looks no further either.
+        if folder.dev() != own.dev() {
+            return None;
+        }
+        let git = top.join(GIT);
+        let Ok(found) = git.symlink_metadata() else { continue };
+        let is_above = top != workspace;
+        let is_ours = found.uid() == own.uid() || found.uid() == geteuid().as_raw();
+        if is_above && !(is_ours && may_be_shown(top, &folder, homes)) {
+            return None;
+        }
+        let top = is_above.then(|| top.to_owned());
+        if found.is_dir() && is_repository(&git) {
+            let data = is_above.then_some(git);
+            return Some(Repository { top, data, elsewhere: Vec::new() });
+        }
+        if found.is_file() {
+            let elsewhere = data_elsewhere(&git, own)?;
+            return Some(Repository { top, data: None, elsewhere });
+        }
+    }
+    None
+}
+
+/// False for folders that hold more than a project.
+fn may_be_shown(top: &Path, folder: &Metadata, homes: &[PathBuf]) -> bool {
+    let is_home = homes.iter().any(|home| home.starts_with(top))
+        || top == Path::new("/root")
+        || top.parent().is_none_or(|around| around == Path::new("/home"));
+    !is_home && folder.mode() & WORLD_WRITABLE == 0
+}
+
+fn is_repository(data: &Path) -> bool {
+    data.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir())
+}
+
+/// The folder that the file `.git` names, and the one that this shares with other worktrees.
+fn data_elsewhere(file: &Path, own: &Metadata) -> Option<Vec<PathBuf>> {
+    let named = |file: &Path, prefix: &str| {
+        let text = std::fs::read_to_string(file).ok()?;
+        let path = text.strip_prefix(prefix)?.trim();
+        file.parent()?.join(path).canonicalize().ok()
+    };
+    let data = named(file, "gitdir:")?;
+    let common = named(&data.join("commondir"), "");
+    let is_ours = |path: &PathBuf| path.metadata().is_ok_and(|it| it.uid() == own.uid());
+    let all = [Some(data), common].into_iter().flatten();
+    Some(all.filter(|path| is_repository(path) && is_ours(path)).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_repository_is_found_above_a_folder_but_not_where_more_than_a_project_is() {
+        let around = tempfile::tempdir().unwrap();
+        let root = around.path().canonicalize().unwrap();
+        let (top, inner) = (root.join("r"), root.join("r/a/b"));
+        fs::create_dir_all(&inner).unwrap();
+        let of = |homes: &[PathBuf]| Repository::of(&inner, homes);
+        assert_eq!(of(&[]), Repository::default());
+        fs::create_dir(top.join(".git")).unwrap();
+        // What holds the place of a missing repository is none.
+        fs::create_dir(inner.join(".git")).unwrap();
+        assert_eq!(of(&[]), Repository::default());
+        fs::write(top.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        let found = of(&[]);
+        assert_eq!((found.top, found.data), (Some(top.clone()), Some(top.join(".git"))));
+        assert_eq!(Repository::of(&top, &[]), Repository::default(), "all of it is inside");
+        assert_eq!(of(std::slice::from_ref(&top)), Repository::default(), "a home folder");
+        assert_eq!(of(&[top.join("home")]), Repository::default(), "around a home folder");
+        fs::set_permissions(&top, fs::Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(of(&[]), Repository::default(), "a folder for everybody");
+    }
+
+    #[test]
+    fn the_data_of_a_worktree_is_found_where_its_file_says_if_it_is_a_repository() {
+        let around = tempfile::tempdir().unwrap();
+        let root = around.path().canonicalize().unwrap();
+        let (common, data) = (root.join("main/.git"), root.join("main/.git/worktrees/w"));
+        fs::create_dir_all(&data).unwrap();
+        fs::create_dir_all(root.join("w/sub")).unwrap();
+        let points = format!("gitdir: {}\n", data.display());
+        fs::write(root.join("w/.git"), points).unwrap();
+        assert_eq!(Repository::of(&root.join("w"), &[]), Repository::default(), "it has no HEAD");
+        for folder in [&common, &data] {
+            fs::write(folder.join("HEAD"), "x").unwrap();
+        }
+        fs::write(data.join("commondir"), "../..\n").unwrap();
+        for (folder, top) in [("w", None), ("w/sub", Some(root.join("w")))] {
+            let found = Repository::of(&root.join(folder), &[]);
+            let elsewhere = vec![data.clone(), common.clone()];
+            assert_eq!(found, Repository { top, data: None, elsewhere }, "{folder}");
+        }
+    }
+}
