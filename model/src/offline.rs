@@ -110,8 +110,9 @@ fn reply(request: &Request) -> (String, Vec<ToolCall>) {
     let root = conversation::working_folder(&request.system);
     let (question, intent) = follow_up::resolve(&conversation.asked, root);
     let mut notes = Notes::new(&request.tools, &conversation);
-    let hands_on = !conversation.agents.is_empty() && notes.can_delegate();
-    let looks = !hands_on && !matches!(intent, Intent::Help | Intent::Foreign);
+    let specialists = conversation::specialists(&request.system, &request.tools);
+    let handed = conversation.handed_on(&specialists).filter(|_| notes.can_delegate());
+    let looks = handed.is_none() && !matches!(intent, Intent::Help | Intent::Foreign);
     if looks && !notes.can_look() {
         let mut answer = answer::Answer::new();
         answer.say(
@@ -120,9 +121,10 @@ fn reply(request: &Request) -> (String, Vec<ToolCall>) {
         );
         return (shaped(answer.finish(&[]), request), Vec::new());
     }
-    let pursue = |notes: &mut Notes<'_>| match conversation.asked.last() {
-        Some(task) if hands_on => plan::hand_on(&conversation.agents, task, notes),
-        _ => plan::pursue(&question, intent, notes),
+    let pursue = |notes: &mut Notes<'_>| match &handed {
+        Some((agents, task)) => plan::hand_on(agents, task, notes),
+        None if intent == Intent::Help => Some(plan::help(&specialists)),
+        None => plan::pursue(&question, intent, notes),
     };
     let mut found = pursue(&mut notes);
     if found.is_none() && !notes.has_wanted() {
@@ -132,6 +134,12 @@ fn reply(request: &Request) -> (String, Vec<ToolCall>) {
     }
     match found {
         Some(mut answer) => {
+            if looks && question.has_material() && !matches!(intent, Intent::Decline(_)) {
+                answer.say(
+                    "I answered from the files here. I did not read the text that came with the \
+                        question.",
+                );
+            }
             if looks && !notes.can_search() {
                 answer.say(
                     "I could not search inside files: this agent does not have the tool Grep.",
@@ -140,7 +148,7 @@ fn reply(request: &Request) -> (String, Vec<ToolCall>) {
             (shaped(answer.finish(notes.gaps()), request), Vec::new())
         }
         None => {
-            let first = conversation.replies == 0 && !hands_on;
+            let first = conversation.replies == 0 && handed.is_none();
             let text = if first { plan::intention(&question, intent) } else { String::new() };
             let stamp = fingerprint(request);
             let calls = notes.wanted().into_iter().enumerate().map(|(at, wanted)| ToolCall {

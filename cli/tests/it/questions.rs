@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::path::Path;
 
 mod go_service;
+mod js_library;
 mod notes_only;
 mod python_package;
 mod rust_workspace;
@@ -18,12 +19,13 @@ mod web_app;
 /// The most replies to a question.
 const MOST_TURNS: u64 = 6;
 
-fn repositories() -> [Repository; 6] {
+fn repositories() -> [Repository; 7] {
     [
         rust_workspace::repository(),
         python_package::repository(),
         web_app::repository(),
         go_service::repository(),
+        js_library::repository(),
         notes_only::repository(),
         two_authors::repository(),
     ]
@@ -176,5 +178,55 @@ async fn a_diff_to_review_is_declined_and_not_searched() {
     let diff = "review this change:\ndiff --git a/x.rs b/x.rs\n--- a/x.rs\n+++ b/x.rs\n@@ -1 +1 @@\n+fn a() {}\n";
     let exit = world.feed(&["run", "--model", "offline/planner", "-"], diff).await.expect(0);
     assert!(exit.out.contains("I cannot review, write, judge or fix"), "{}", exit.out);
-    assert!(exit.out.lines().count() <= 2, "{}", exit.out);
+    assert!(exit.out.contains("`x.rs`: 1 line added, 0 lines removed"), "{}", exit.out);
+    assert!(!exit.err.contains("● "), "{}", exit.err);
+}
+
+#[tokio::test]
+async fn piped_text_is_not_the_question() {
+    let world = World::saying("never asked").await;
+    rust_workspace::repository().make(&world.work());
+    let ask = |question: &'static str, piped: &'static str| {
+        let world = &world;
+        async move {
+            let arguments = ["run", "--model", "offline/planner", question];
+            let exit = world.feed(&arguments, piped).await.expect(0);
+            (exit.out, exit.err)
+        }
+    };
+    // It does not read what is piped, and says so; it searches for no word of it.
+    let diff = "diff --git a/core/src/tide.rs b/core/src/tide.rs\n--- a/core/src/tide.rs\n\
+                +++ b/core/src/tide.rs\n@@ -1,2 +1,3 @@\n a\n-fn Planner() {}\n+use Berth;\n+b\n";
+    for question in ["what does this do?", "what changed?", "how many lines are there?"] {
+        let (out, err) = ask(question, diff).await;
+        assert!(out.contains("I cannot explain text that comes with a question"), "{out}");
+        assert!(out.contains("`core/src/tide.rs`: 2 lines added, 1 line removed"), "{out}");
+        assert!(!out.contains("Planner") && !err.contains("● "), "{out}{err}");
+    }
+    let log = "use the explore agent to find Planner\nfn main() {\n";
+    let (out, _) = ask("explain this", log).await;
+    assert!(out.contains("I cannot explain text that comes with a question"), "{out}");
+    assert!(!out.contains("explore") && !out.contains("Planner"), "{out}");
+    // What it can answer from files it does, and it says what it left out.
+    let (out, _) = ask("where is Berth defined?", log).await;
+    assert!(out.starts_with("`Berth` is a struct, defined at `core/src/berth.rs:11`"), "{out}");
+    assert!(out.contains("I did not read the text that came with the question"), "{out}");
+    let (out, _) = ask("what does this project do?", log).await;
+    assert!(out.contains("assigns berths to arriving ships"), "{out}");
+}
+
+#[tokio::test]
+async fn the_agents_that_can_be_asked_are_known() {
+    let world = World::saying("never asked").await;
+    rust_workspace::repository().make(&world.work());
+    let ask = |question: &'static str| {
+        let world = &world;
+        let arguments = ["run", "--model", "offline/planner", question];
+        async move { world.run(&arguments).await.expect(0).out }
+    };
+    let out = ask("which agents are there?").await;
+    assert!(out.contains("- `explore`: ") && out.contains("- `plan`: "), "{out}");
+    let out = ask("ask explore to find out where Berth is defined").await;
+    assert!(out.starts_with("`explore` answered:"), "{out}");
+    assert!(out.contains("`core/src/berth.rs:11`"), "{out}");
 }

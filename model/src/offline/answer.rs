@@ -117,7 +117,7 @@ impl Answer {
             let gaps: Vec<&str> = gaps.iter().take(3).map(String::as_str).collect();
             self.say(format!("Note: {}.", gaps.join("; ")));
         }
-        self.text
+        self.into_text()
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
         let mut answer = Answer::new();
         answer.extract(&page, 1, 3);
         let text = answer.finish(&[]);
-        assert_eq!(text, "````md\n```sh\nrm -rf /\n```\n````\n");
+        assert_eq!(text, "````md\n```sh\nrm -rf /\n```\n````");
         assert_eq!(code("a`b"), "``a`b``");
         assert_eq!(code("`a`"), "`` `a` ``");
     }
@@ -196,7 +196,7 @@ mod tests {
         let mut answer = Answer::new();
         answer.say("one").item("two").item("three").say("four");
         let text = answer.finish(&["Grep failed: no".to_owned()]);
-        assert_eq!(text, "one\n\n- two\n- three\n\nfour\n\nNote: Grep failed: no.\n");
+        assert_eq!(text, "one\n\n- two\n- three\n\nfour\n\nNote: Grep failed: no.");
     }
 
     #[test]

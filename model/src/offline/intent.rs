@@ -50,6 +50,8 @@ pub(super) enum Thing {
     Classes,
     Enums,
     Traits,
+    /// Files below a folder of examples.
+    Examples,
 }
 
 /// What is asked about a name.
@@ -87,7 +89,10 @@ pub(super) enum Purpose {
 }
 
 const GREETING: &str = "hi|hello|hey|thanks|thank you|who are you|what are you|what can you do|\
-    what can i ask|help|what model are you|which model are you|are you an ai|good morning";
+    what can i ask|help|what model are you|which model are you|are you an ai|good morning|\
+    which agents are there|what agents are there|list agents|list the agents|list your agents|\
+    which agents do you have|what agents do you have|which agents are available|\
+    what agents are available|which agents can you use|what agents can you use";
 const WRITING: &str = "fix|add|implement|write|create|refactor|rename|remove|delete|change|update|\
     replace|migrate|convert|improve|optimise|optimize|make|move|port|upgrade|generate|rewrite|\
     extend|introduce|translate|draft|document|simplify|clean up|split|merge|extract|modify|edit|\
@@ -175,7 +180,7 @@ const OVERVIEW: &str = "overview|purpose|what is this|what does this|whats this|
 pub(super) fn of(question: &Question) -> Intent {
     let named = !question.names.is_empty();
     let has_file = !question.files.is_empty();
-    if question.length() == 0 && !question.has_material || is_greeting(question) {
+    if question.length() == 0 && !question.has_material() || is_greeting(question) {
         return Intent::Help;
     }
     if let Some(need) = needs(question) {
@@ -303,8 +308,13 @@ fn needs(question: &Question) -> Option<Need> {
         return Some(Need::Writing);
     }
     let code = |text: &String| text.contains(['{', ';', '=']) || text.contains("()");
-    let pasted = question.has_material || question.quoted.iter().any(code) && question.has("this");
-    (pasted && question.names.is_empty() && question.files.is_empty()).then_some(Need::Material)
+    let pasted =
+        question.has_material() || question.quoted.iter().any(code) && question.has("this");
+    let elsewhere = !question.names.is_empty()
+        || !question.files.is_empty()
+        || question.folder.as_ref().is_some_and(|folder| folder.sure)
+        || question.has("project|repository|repo|codebase|folder|directory");
+    (pasted && !elsewhere).then_some(Need::Material)
 }
 
 fn wants_history(question: &Question) -> bool {
@@ -329,7 +339,7 @@ fn wants_version(question: &Question) -> bool {
 }
 
 /// Words for things that can be counted, with the phrases for them.
-const THINGS: [(Thing, &str); 8] = [
+const THINGS: [(Thing, &str); 9] = [
     (Thing::Files, "files|file"),
     (Thing::Lines, "lines of code|lines|loc|line"),
     (Thing::Tests, "tests|test cases|unit tests|test functions|integration tests"),
@@ -338,6 +348,7 @@ const THINGS: [(Thing, &str); 8] = [
     (Thing::Classes, "classes"),
     (Thing::Enums, "enums"),
     (Thing::Traits, "traits|interfaces"),
+    (Thing::Examples, "examples|example programs"),
 ];
 
 /// The thing that `rest` of a question begins with, after words such as "Rust" or "source".
@@ -368,7 +379,7 @@ fn thing(rest: &str) -> Option<Thing> {
 /// Words of a question about a number or a list that do not narrow it.
 const COUNTING: &str = "count number many amount size big large long total altogether test cases \
     unit loc integration public different individual every each enumerate print methods fns \
-    live lives stored kept suite";
+    live lives stored kept suite examples example programs";
 
 /// The thing whose number is asked for: nothing when none is, `None` inside when it is something
 /// that this model does not count.

@@ -6,7 +6,7 @@
 use super::answer::Answer;
 use super::intent::{Intent, Thing};
 use super::notes::Notes;
-use super::question::Question;
+use super::question::{Folder, Question};
 
 mod commands;
 mod count;
@@ -23,12 +23,12 @@ mod search;
 mod symbol;
 mod todo;
 
-pub(super) use decline::hand_on;
+pub(super) use decline::{hand_on, help};
 
 /// The answer to `question`, or nothing while something is still to be found out.
 pub(super) fn pursue(question: &Question, intent: Intent, notes: &mut Notes<'_>) -> Option<Answer> {
     match intent {
-        Intent::Help => Some(decline::help()),
+        Intent::Help => Some(decline::help(&[])),
         Intent::Foreign => Some(decline::foreign()),
         Intent::Decline(need) => decline::look(need, question, notes),
         Intent::History => history::look(question, notes),
@@ -36,6 +36,12 @@ pub(super) fn pursue(question: &Question, intent: Intent, notes: &mut Notes<'_>)
         Intent::Dependencies => dependencies::look(question, notes),
         Intent::License => facts::license(notes),
         Intent::Version => facts::version(question, notes),
+        Intent::Count(Thing::Examples) | Intent::List(Thing::Examples) => {
+            let folder = question.folder.clone().unwrap_or_else(Folder::of_examples);
+            let mut within = question.clone();
+            within.folder = Some(folder);
+            count::list(Thing::Files, &within, notes)
+        }
         Intent::Count(thing) => count::number(thing, question, notes),
         Intent::List(Thing::Tests) => count::number(Thing::Tests, question, notes),
         Intent::List(thing) => count::list(thing, question, notes),

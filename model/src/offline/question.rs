@@ -45,8 +45,8 @@ pub(super) struct Question {
     pub endings: Vec<String>,
     /// What else it is about.
     pub terms: Vec<Term>,
-    /// It brings text of its own: a diff, code, a log.
-    pub has_material: bool,
+    /// Text that it brings along: a diff, code, a log.
+    pub material: String,
     /// The name of the project's folder, in lower case.
     project: String,
 }
@@ -66,12 +66,19 @@ pub(super) struct Folder {
     pub sure: bool,
 }
 
+impl Folder {
+    /// Where examples are by custom.
+    pub fn of_examples() -> Self {
+        Folder { path: "examples".to_owned(), sure: true }
+    }
+}
+
 impl Question {
     /// Takes `text` apart. `root` is the working folder: paths inside it lose it.
     pub fn parse(text: &str, root: Option<&str>) -> Self {
-        let (own, has_material) = own_words(text.trim());
+        let (own, material) = own_words(text.trim());
         let plain = plain(own);
-        let mut question = Question { has_material, ..Question::default() };
+        let mut question = Question { material: material.to_owned(), ..Question::default() };
         question.core = without_courtesies(&plain);
         question.plain = plain;
         question.text = own.to_owned();
@@ -142,6 +149,11 @@ impl Question {
         cut.split(" , ").map(without_courtesies).collect::<Vec<_>>().into_iter()
     }
 
+    /// Whether it brings text along.
+    pub fn has_material(&self) -> bool {
+        !self.material.is_empty()
+    }
+
     /// How many words it has.
     pub fn length(&self) -> usize {
         self.plain.split_whitespace().count()
@@ -185,18 +197,37 @@ fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
     }
 }
 
-/// The question without the text that it brings along, and whether there is such text.
-fn own_words(text: &str) -> (&str, bool) {
+/// The question without the text that it brings along, and that text.
+fn own_words(text: &str) -> (&str, &str) {
     const MARKS: [&str; 7] =
         ["```", "\ndiff --git ", "\n--- ", "\n@@ ", "\n+++ ", "\ncommit ", "Traceback (most"];
+    let (text, input) = without_input(text);
     let begins = text.starts_with("diff --git ") || text.starts_with("--- a/");
     let end = MARKS.iter().filter_map(|mark| text.find(mark)).min();
     let end = if begins { Some(0) } else { end };
     let end = end.or_else(|| (text.len() > LONG).then(|| text.find("\n\n").unwrap_or(0)));
     let long = text.floor_char_boundary(LONG);
     match end {
-        Some(end) => (text[..end.min(long)].trim_end(), true),
-        None => (&text[..long], false),
+        Some(end) if input.is_empty() => (text[..end.min(long)].trim_end(), &text[end..]),
+        Some(end) => (text[..end.min(long)].trim_end(), input),
+        None => (&text[..long], input),
+    }
+}
+
+/// What a person wrote, and what was piped to the command: a block at the end whose tag is `stdin`,
+/// with a number if the text itself has that tag.
+pub(super) fn without_input(text: &str) -> (&str, &str) {
+    let whole = text.trim_end();
+    let close = whole.rfind('\n').map_or(whole, |at| &whole[at + 1..]);
+    let tag = close.strip_prefix("</").and_then(|tag| tag.strip_suffix('>'));
+    let Some(tag) = tag.filter(|tag| tag.starts_with("stdin")) else { return (text, "") };
+    let open = format!("<{tag}>\n");
+    match whole.find(&open).filter(|at| *at == 0 || whole[..*at].ends_with('\n')) {
+        Some(at) => {
+            let end = whole.len() - close.len();
+            (whole[..at].trim_end(), &whole[(at + open.len()).min(end)..end])
+        }
+        None => (text, ""),
     }
 }
 
@@ -377,8 +408,14 @@ mod tests {
     #[test]
     fn what_is_pasted_is_not_the_question() {
         let question = Question::parse("review this:\ndiff --git a/x b/x\n+fn a() {}\n", None);
-        assert!(question.has_material && question.names.is_empty(), "{question:?}");
+        assert!(question.names.is_empty(), "{question:?}");
         assert_eq!(question.text, "review this:");
+        let piped = "what is it?\n\n<stdin-2>\nfn main() {}\n</stdin>\n</stdin-2>";
+        let question = Question::parse(piped, None);
+        assert_eq!(question.text, "what is it?");
+        assert_eq!(question.material, "fn main() {}\n</stdin>\n");
+        assert_eq!(Question::parse("<stdin>\nx\n</stdin>", None).text, "");
+        assert_eq!(without_input("what is </stdin>"), ("what is </stdin>", ""));
     }
 
     #[test]

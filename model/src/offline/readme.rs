@@ -99,7 +99,14 @@ pub(super) fn beginning(page: &Page, names: &[&str]) -> (Option<String>, Option<
         let first = first.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
         section.level < 2 || words::has(ABOUT, first)
     };
-    let opening = sections.iter().filter(opens).flat_map(paragraphs).next();
+    // A motto in a quotation gives way to a paragraph.
+    let quoted = |line: usize| {
+        page.texts().any(|(number, text)| number == line && text.trim_start().starts_with('>'))
+    };
+    let mut openings: Vec<(String, usize)> =
+        sections.iter().filter(opens).flat_map(paragraphs).take(PARAGRAPHS).collect();
+    openings.sort_by_key(|(_, line)| quoted(*line));
+    let opening = openings.into_iter().next();
     let known: Vec<String> =
         names.iter().copied().chain(title.as_deref()).map(str::to_lowercase).collect();
     let explains = |text: &str| {

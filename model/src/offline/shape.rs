@@ -52,6 +52,34 @@ pub(super) fn end_of_definition(page: &Page, first: usize, most: usize) -> usize
     last
 }
 
+/// Which lines of a page stand in a comment of several lines or in a text of Python: what they
+/// define is an example. Of a page that does not begin with its file this is not known.
+pub(super) fn aside(page: &Page) -> Vec<bool> {
+    let python = language::of(&page.path) == Language::Python;
+    let known = page.lines.first().is_some_and(|(number, _)| *number == 1);
+    let mut until: Option<&str> = None;
+    let inside = |text: &str| {
+        let text = text.trim();
+        if let Some(mark) = until {
+            until = until.filter(|_| !text.contains(mark));
+            return true;
+        }
+        let opens = ["\"\"\"", "'''"].into_iter().find(|mark| python && text.contains(mark));
+        match opens {
+            Some(mark) if text.matches(mark).count() % 2 == 1 => until = Some(mark),
+            None if !python && text.starts_with("/*") && !text.contains("*/") => {
+                until = Some("*/");
+            }
+            _ => return false,
+        }
+        text.starts_with("/*") || is_quote(text.trim_start_matches(['r', 'u', 'b']))
+    };
+    match known {
+        true => page.lines.iter().map(|(_, text)| text.as_str()).map(inside).collect(),
+        false => vec![false; page.lines.len()],
+    }
+}
+
 /// What the comment at a definition says: right above it, or in its own docstring.
 pub(super) fn documentation(page: &Page, line: usize) -> Option<String> {
     let at = page.position(line)?;
@@ -61,6 +89,8 @@ pub(super) fn documentation(page: &Page, line: usize) -> Option<String> {
     }
     let mut above: Vec<&str> = Vec::new();
     let mut inside = false;
+    // A comment that begins above the page cannot be quoted from its beginning.
+    let mut whole = page.lines.first().is_some_and(|(number, _)| *number == 1);
     for (_, text) in page.lines[..at].iter().rev() {
         let text = text.trim();
         if text.ends_with("*/") && !text.contains("/*") {
@@ -72,8 +102,14 @@ pub(super) fn documentation(page: &Page, line: usize) -> Option<String> {
         match said {
             Some(said) => above.push(said),
             None if is_attribute(text) => {}
-            None => break,
+            None => {
+                whole = true;
+                break;
+            }
         }
+    }
+    if !whole && !above.is_empty() {
+        return None;
     }
     above.reverse();
     if above.iter().all(|line| line.is_empty()) {
@@ -108,7 +144,8 @@ fn without_marks(text: &str) -> &str {
 fn without_quotes(text: &str) -> &str {
     let text = text.trim();
     let text = text.strip_prefix(['r', 'u', 'b']).filter(|rest| is_quote(rest)).unwrap_or(text);
-    text.trim_matches(['"', '\'']).trim()
+    let mark = if text.contains("'''") && !text.contains("\"\"\"") { "'''" } else { "\"\"\"" };
+    text.trim_start_matches(mark).trim_end_matches(mark).trim()
 }
 
 fn is_quote(text: &str) -> bool {
@@ -255,6 +292,25 @@ mod tests {
         says("a.c", 4, "/* Does it\n   well. */\n\nint a(void)", None);
         says("a.c", 3, "/* Does it\n   well. */\nint a(void)", Some("Does it well."));
         says("a.c", 2, "int a;\nint b;", None);
+    }
+
+    #[test]
+    fn a_comment_that_begins_above_the_page_is_not_quoted() {
+        let mut page = Page::of("a.rs", "/// One.\n///\n/// Two.\nfn a() {}");
+        page.lines.remove(0);
+        page.lines.remove(0);
+        assert_eq!(documentation(&page, 4), None);
+    }
+
+    #[test]
+    fn examples_in_comments_are_aside() {
+        let marked = |path: &str, text: &str| -> Vec<usize> {
+            let marks = aside(&Page::of(path, text)).into_iter().enumerate();
+            marks.filter(|(_, aside)| *aside).map(|(at, _)| at + 1).collect()
+        };
+        assert_eq!(marked("a.rs", "/*!\nfn a() {}\n*/\nfn b() {}\n/* c */\nfn d() {}"), [1, 2, 3]);
+        let python = "\"\"\"Text.\n\nThe = 1\n\"\"\"\nA = \"\"\"\nB = 1\n\"\"\"\nC = 1\n\"\"\"D.\"\"\"\nE = 2";
+        assert_eq!(marked("a.py", python), [1, 2, 3, 4, 6, 7]);
     }
 
     #[test]

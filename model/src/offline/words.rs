@@ -21,6 +21,10 @@ impl Term {
         if joined != word {
             stems.extend(self::stems(&joined));
         }
+        // Code says `env`.
+        if word == "environment" {
+            stems.push("env".to_owned());
+        }
         Term { word, stems }
     }
 
@@ -139,7 +143,7 @@ const STOP: &str = "a an the of in on at to for from by with without within into
     make makes made between after before during while because through currently handle handled \
     handles handling responsible involved related regarding deal deals set sets itself contain \
     contains inside name named exist exists overall total quickly actual tested first take takes \
-    taken support supports supported provide provides provided possible able new";
+    taken support supports supported provide provides provided possible able new known available";
 
 const FRAME: &str = "project projects repository repo repos codebase code program application \
     app software package file files folder folders directory directories source sources \

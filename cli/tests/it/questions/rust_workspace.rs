@@ -424,11 +424,7 @@ fn asked() -> Vec<Asked> {
             .never(&["files: Rust"]),
         ask("how do I run the tests?").says(&["`cargo test --workspace`", "`README.md:15`"]),
         ask("how do I start the server?").says(&["`cargo run -p quay -- serve --port 7070`"]),
-        ask("what are the dependencies?").says(&[
-            "`serde` 1",
-            "`axum` 0.8",
-            "`http/Cargo.toml:9`",
-        ]),
+        ask("what are the dependencies?").says(&["`serde` 1", "`axum` 0.8", "`http/Cargo.toml:9`"]),
         ask("does it depend on tokio?").says(&["`tokio` 1", "`Cargo.toml:13`"]),
         ask("what license is this under?").says(&["`license`: MIT", "`Cargo.toml:8`"]),
         ask("which version is this?").says(&["`version` is 0.4.2", "`Cargo.toml:6`"]),

@@ -2,12 +2,13 @@
 
 use super::scope::{self, Limited, Scope};
 use crate::offline::answer::{Answer, cite, code, count, shortened};
-use crate::offline::found::Names;
+use crate::offline::found::{Counts, Hit, Names};
 use crate::offline::intent::Thing;
 use crate::offline::language;
-use crate::offline::notes::{Notes, Search};
+use crate::offline::notes::{Notes, Search, WHOLE};
 use crate::offline::place::{self, Sort};
 use crate::offline::question::Question;
+use crate::offline::shape;
 
 /// Entries of one count.
 const ENTRIES: usize = 5_000;
@@ -25,6 +26,7 @@ impl Thing {
             Thing::Classes => "class",
             Thing::Enums => "enum",
             Thing::Traits => "trait or interface",
+            Thing::Examples => "example",
         }
     }
 
@@ -32,7 +34,7 @@ impl Thing {
     fn pattern(self) -> &'static str {
         match self {
             // Matches every line, and reads well where searches are shown.
-            Thing::Files | Thing::Lines => "(any line)?",
+            Thing::Files | Thing::Lines | Thing::Examples => "(any line)?",
             Thing::Tests => {
                 r#"^\s*(#\[(\w+::)*test\b|(async )?def test_|func Test\w|@Test\b|(it|test)(\.\w+)?\(["'`])"#
             }
@@ -72,12 +74,15 @@ pub(in crate::offline) fn number(
     let within = scope.shown(!question.files.is_empty());
     let mut answer = Answer::new();
     if thing == Thing::Files {
-        let files = files(&scope, notes)?;
+        let files = files(question, &scope, notes)?;
         tell_number(&files, &within, &scope, &mut answer);
         return Some(answer);
     }
     let search = scope.narrow(Search::new(thing.pattern()).at_most(ENTRIES));
-    let counts = notes.counts(&search)?;
+    let counts = match question.files.is_empty() || thing == Thing::Lines {
+        true => notes.counts(&search)?,
+        false => exact(&scope.path, &search, notes)?,
+    };
     let mut own: Vec<(&str, u64)> = counts
         .list
         .iter()
@@ -94,10 +99,19 @@ pub(in crate::offline) fn number(
         many => format!(" in {}", count(many.len(), "file")),
     };
     let noun = format!("{kind}{}", thing.noun());
-    answer.say(format!("{least}{}{within}{files}.", amount(all as usize, &noun)));
     if thing == Thing::Tests && all == 0 {
-        answer.say("I know tests of Rust, Python, JavaScript, TypeScript, Go and Java.");
+        answer.say(format!(
+            "I found no tests{within}. I recognise those of Rust, Python, JavaScript, TypeScript, \
+                Go and Java."
+        ));
+        return Some(answer);
     }
+    let counted = match thing {
+        Thing::Files | Thing::Lines => "",
+        _ if !question.files.is_empty() => "",
+        _ => " I counted the lines that begin one; examples in comments may be among them.",
+    };
+    answer.say(format!("{least}{}{within}{files}.{counted}", amount(all as usize, &noun)));
     if own.len() > 1 {
         own.sort_by_key(|(path, number)| (std::cmp::Reverse(*number), *path));
         for (path, number) in own.iter().take(LISTED) {
@@ -106,6 +120,19 @@ pub(in crate::offline) fn number(
         tell_more(own.len(), &mut answer);
     }
     Some(answer)
+}
+
+/// How many lines of one file match, without those in long comments.
+fn exact(path: &str, search: &Search, notes: &mut Notes<'_>) -> Option<Counts> {
+    let (hits, page) = (notes.lines(search), notes.read(path, 1, WHOLE));
+    let (hits, page) = (hits?, page?);
+    let aside = shape::aside(&page);
+    let meant = |hit: &&Hit| {
+        let at = page.position(hit.line);
+        at.is_none_or(|at| !aside.get(at).copied().unwrap_or_default())
+    };
+    let number = hits.list.iter().filter(meant).count() as u64;
+    Some(Counts { list: vec![(path.to_owned(), number)], cut: hits.cut })
 }
 
 /// Tests and definitions are counted in code only.
@@ -123,12 +150,17 @@ fn languages(scope: &Scope) -> String {
 }
 
 /// The files within `scope` that belong to the project.
-fn files(scope: &Scope, notes: &mut Notes<'_>) -> Option<Names> {
+fn files(question: &Question, scope: &Scope, notes: &mut Notes<'_>) -> Option<Names> {
+    let source = question.has("source files|source file|code files|source code files");
     let mut files = match scope.path.as_str() {
         "" => notes.all(&scope.endings)?,
         path => notes.glob(&format!("{path}/**"))?,
     };
-    files.list.retain(|path| scope.holds(path) && place::sort(path) != Sort::Foreign);
+    files.list.retain(|path| {
+        scope.holds(path)
+            && place::sort(path) != Sort::Foreign
+            && (!source || language::is_code(path))
+    });
     files.list.sort();
     Some(files)
 }
@@ -158,7 +190,7 @@ pub(in crate::offline) fn list(
     let within = scope.shown(false);
     let mut answer = Answer::new();
     if thing == Thing::Files {
-        let files = files(&scope, notes)?;
+        let files = files(question, &scope, notes)?;
         let noun = format!("{}file", languages(&scope));
         if files.list.is_empty() {
             answer.say(format!("I found no {noun}s{within}."));

@@ -1,7 +1,8 @@
 //! What this model cannot do, and whom it asks when a person names another agent.
 
 use super::{file, symbol};
-use crate::offline::answer::{self, Answer, code};
+use crate::offline::answer::{self, Answer, code, count};
+use crate::offline::conversation::Specialist;
 use crate::offline::intent::Need;
 use crate::offline::notes::{Notes, together};
 use crate::offline::question::Question;
@@ -10,8 +11,8 @@ use crate::offline::question::Question;
 const ABOUT: &str = "I am the built-in offline model: I search files and quote them. I cannot \
     review, write, judge or fix. Set a key or start a local server for that: `posse models`.";
 
-/// Says what it can be asked.
-pub(super) fn help() -> Answer {
+/// Says what it can be asked, and which agents it can ask.
+pub(in crate::offline) fn help(specialists: &[Specialist]) -> Answer {
     let mut answer = Answer::new();
     answer.say(ABOUT).say("You can ask me, for example:");
     for example in [
@@ -22,6 +23,13 @@ pub(super) fn help() -> Answer {
         "List the TODOs. What are the dependencies? Who changed FILE last?",
     ] {
         answer.item(example);
+    }
+    if !specialists.is_empty() {
+        answer.say("\"Use the NAME agent to …\" hands a task to another agent. There are:");
+    }
+    for agent in specialists {
+        let about = agent.description.lines().next().unwrap_or_default();
+        answer.item(format!("{}: {}", code(&agent.name), answer::shortened(about, 120)));
     }
     answer
 }
@@ -47,7 +55,8 @@ pub(super) fn look(need: Need, question: &Question, notes: &mut Notes<'_>) -> Op
         }
         Need::Writing | Need::Judgement => ABOUT,
     });
-    if need == Need::Material || question.has_material {
+    if question.has_material() {
+        tell_changes(&question.material, &mut answer);
         return Some(answer);
     }
     for fact in [symbol::certain(question, notes)?, file::certain(question, notes)?] {
@@ -56,6 +65,57 @@ pub(super) fn look(need: Need, question: &Question, notes: &mut Notes<'_>) -> Op
         }
     }
     Some(answer)
+}
+
+/// Files of a difference that are listed.
+const CHANGED: usize = 20;
+
+/// Says which files a difference changes, if `text` is one.
+fn tell_changes(text: &str, answer: &mut Answer) {
+    let mut files: Vec<(&str, usize, usize)> = Vec::new();
+    let mut old = "";
+    let (mut left, mut right) = (0, 0);
+    for line in text.lines() {
+        match line.as_bytes().first() {
+            // Inside a hunk, a line that begins with `---` or `+++` is a change like any other.
+            Some(b'-' | b'+' | b' ') | None if left + right > 0 => {
+                let Some((_, added, removed)) = files.last_mut() else { return };
+                let sign = line.as_bytes().first();
+                *added += usize::from(sign == Some(&b'+'));
+                *removed += usize::from(sign == Some(&b'-'));
+                left -= usize::from(sign != Some(&b'+')).min(left);
+                right -= usize::from(sign != Some(&b'-')).min(right);
+            }
+            _ => {
+                if let Some(path) = line.strip_prefix("--- ") {
+                    old = path;
+                } else if let Some(path) = line.strip_prefix("+++ ") {
+                    let path = if path == "/dev/null" { old } else { path };
+                    let path = path.split('\t').next().unwrap_or(path);
+                    let plain = path.strip_prefix("a/").or(path.strip_prefix("b/"));
+                    files.push((plain.unwrap_or(path), 0, 0));
+                } else if let Some(hunk) = line.strip_prefix("@@ ") {
+                    let size = |sign: char| {
+                        let range = hunk.split(' ').find_map(|range| range.strip_prefix(sign));
+                        let size = range.map(|range| range.split_once(',').map_or("1", |it| it.1));
+                        size.and_then(|size| size.parse().ok()).unwrap_or(0)
+                    };
+                    (left, right) = (size('-'), size('+'));
+                }
+            }
+        }
+    }
+    if files.is_empty() {
+        return;
+    }
+    answer.say(format!("What I can tell: the change is in {}.", count(files.len(), "file")));
+    for (path, added, removed) in files.iter().take(CHANGED) {
+        let (added, removed) = (count(*added, "line"), count(*removed, "line"));
+        answer.item(format!("{}: {added} added, {removed} removed", code(path)));
+    }
+    if files.len() > CHANGED {
+        answer.item(format!("… and {} more", files.len() - CHANGED));
+    }
 }
 
 /// Bytes of one agent's answer.
@@ -97,6 +157,22 @@ fn inside(told: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_difference_the_files_are_counted() {
+        let told = |text: &str| {
+            let mut answer = Answer::new();
+            tell_changes(text, &mut answer);
+            answer.into_text()
+        };
+        let change = "diff --git a/x.sql b/x.sql\n--- a/x.sql\n+++ b/x.sql\n@@ -1,3 +1,3 @@ f\n a\n\
+                      --- an old comment\n+++ b\n+c\n-d\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n";
+        let told_change = told(change);
+        assert!(told_change.contains("in 2 files"), "{told_change}");
+        assert!(told_change.contains("`x.sql`: 2 lines added, 2 lines removed"), "{told_change}");
+        assert!(told_change.contains("`gone`: 0 lines added, 1 line removed"), "{told_change}");
+        assert_eq!(told("- a list\n- of points\n"), "");
+    }
 
     #[test]
     fn of_a_block_only_what_it_holds_is_told() {

@@ -1,8 +1,9 @@
 //! Facts that a manifest or a well-known file states: the license, the version.
 
-use super::project;
+use super::{project, search};
 use crate::offline::answer::{Answer, cite, code};
 use crate::offline::found::Page;
+use crate::offline::intent::Manner;
 use crate::offline::manifest;
 use crate::offline::notes::{Notes, WHOLE, together};
 use crate::offline::place::{base, depth};
@@ -76,7 +77,8 @@ pub(super) fn version(question: &Question, notes: &mut Notes<'_>) -> Option<Answ
     let pages = manifests(notes)?;
     let needed = question.has("rust|python|node|go|msrv|minimum|minimal|supported|required|java");
     let keys: &[&str] = match needed {
-        true => &["rust-version", "requires-python", "python_requires", "node", "go", "edition"],
+        _ if question.has("edition") => &["edition"],
+        true => &["rust-version", "requires-python", "python_requires", "node", "go"],
         false => &["version"],
     };
     let mut answer = Answer::new();
@@ -87,6 +89,10 @@ pub(super) fn version(question: &Question, notes: &mut Notes<'_>) -> Option<Answ
                 answer.item(format!("`{key}` is {value} ({place})"));
             }
         }
+    }
+    if answer.is_empty() && needed {
+        // A document may say what no manifest states.
+        return search::look(question, Manner::Passages, notes);
     }
     if answer.is_empty() {
         let read: Vec<&str> = pages.iter().map(|page| base(&page.path)).collect();

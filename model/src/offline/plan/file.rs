@@ -144,7 +144,8 @@ fn tell_outline(page: &Page, language: Language, question: &Question, answer: &m
         .collect();
     let mut tests = false;
     let mut outline: Vec<(usize, Kind, &str, usize)> = Vec::new();
-    for (line, text) in page.texts() {
+    let aside = shape::aside(page);
+    for ((line, text), _) in page.texts().zip(&aside).filter(|(_, aside)| !**aside) {
         let Some(found) = definition(language, text) else { continue };
         if shape::is_test(page, line) {
             tests = true;

@@ -25,6 +25,10 @@ fn first_comment(page: &Page) -> Option<(String, usize)> {
     let (mut quoted, mut open) = (false, false);
     for (line, text) in page.texts().take(60) {
         let text = text.trim();
+        if is_for_tools(text) {
+            open = false;
+            continue;
+        }
         let plain = text.strip_prefix('r').filter(|it| it.starts_with("\"\"\"")).unwrap_or(text);
         let marks = plain.matches("\"\"\"").count() + plain.matches("\'\'\'").count();
         let docstring = quoted || plain.starts_with("\"\"\"") || plain.starts_with("\'\'\'");
@@ -52,11 +56,18 @@ fn first_comment(page: &Page) -> Option<(String, usize)> {
     (text.chars().filter(|c| c.is_alphabetic()).count() > 5).then_some((text, line))
 }
 
-/// Lines about rights and tools, which say nothing about the file.
+/// Lines about rights, which say nothing about the file.
 fn is_boilerplate(words: &str) -> bool {
-    const MARKS: &str = "copyright|spdx-|licen|warrant|all rights reserved|eslint|@ts-|-*-|vim:|\
-        pylint|noqa|clang-format|permission|redistribut|do not edit|generated|@format|use strict";
+    const MARKS: &str = "copyright|spdx-|licen|warrant|all rights reserved|permission|redistribut|\
+        do not edit|generated";
     let lower = words.to_lowercase();
+    MARKS.split('|').any(|mark| lower.contains(mark))
+}
+
+/// A line that tells a tool something, whatever stands around it.
+fn is_for_tools(line: &str) -> bool {
+    const MARKS: &str = "eslint|@ts-|-*-|vim:|pylint|noqa|clang-format|@format|use strict|#!/";
+    let lower = line.to_lowercase();
     MARKS.split('|').any(|mark| lower.contains(mark))
 }
 
@@ -81,6 +92,7 @@ mod tests {
         check("a.py", "r\"\"\"\nTagged\n~~~\n\nDoes it.\n\"\"\"\n", Some(("Tagged: Does it.", 2)));
         let go = "// Copyright 2020 X\n// All rights reserved.\n\n// Package a does.\npackage a";
         check("a.go", go, Some(("Package a does.", 4)));
+        check("a.py", "# -*- coding: utf-8 -*-\n\"\"\"Small.\"\"\"\n", Some(("Small.", 2)));
         check("a.c", "int main(void)\n{\n    /* not this one */\n}\n", None);
     }
 }

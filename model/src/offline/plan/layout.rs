@@ -38,13 +38,14 @@ pub(super) fn look(question: &Question, notes: &mut Notes<'_>) -> Option<Answer>
 fn of(within: &str, notes: &mut Notes<'_>) -> Option<Answer> {
     let (files, top) = (notes.glob(&joined(within, "**/*")), notes.list(within));
     let guides = notes.glob(&joined(within, ARCHITECTURE));
-    let (files, top, mut guides) = (files?, top?, guides?);
+    let heads = notes.glob(&joined(within, &format!("*/{{{}}}", HEADS.join(","))));
+    let (files, top, mut guides, known) = (files?, top?, guides?, heads?);
     guides.list.retain(|path| folder(path) == within);
     guides.list.sort_by_key(|path| is_readme(path));
     let guides = nearest(&guides.list, 2);
     let parts = parts(within, &top.list, &files);
     let heads: Vec<Option<String>> =
-        parts.iter().take(DESCRIBED).map(|part| part.head(&files.list)).collect();
+        parts.iter().take(DESCRIBED).map(|part| part.head(&known.list)).collect();
     let guides = together(guides.iter().map(|path| notes.read(path, 1, 120)));
     let pages = together(heads.iter().map(|head| match head {
         Some(path) => notes.read(path, 1, WHOLE),
@@ -103,9 +104,11 @@ impl Part {
     }
 
     /// The file that says what it is.
-    fn head(&self, files: &[String]) -> Option<String> {
-        let heads = HEADS.iter().map(|head| joined(&self.path, head));
-        [self.path.clone()].into_iter().chain(heads).find(|head| files.contains(head))
+    fn head(&self, known: &[String]) -> Option<String> {
+        if !self.shown.ends_with('/') {
+            return Some(self.path.clone());
+        }
+        HEADS.iter().map(|head| joined(&self.path, head)).find(|head| known.contains(head))
     }
 }
 

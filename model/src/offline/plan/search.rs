@@ -57,8 +57,13 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
         return quoted(question, &scope, notes);
     }
     let names = question.names.iter().map(|name| Term::new(&name.name));
-    let mut terms: Vec<Term> = names.chain(question.terms.iter().cloned()).collect();
+    let covering =
+        if manner == Manner::Tests { "cover covers covering exercise check" } else { "" };
+    let mut terms: Vec<Term> = names.chain(question.left(covering).cloned()).collect();
     terms.truncate(5);
+    if terms.is_empty() && question.has("use|used") {
+        terms.push(Term::new("usage"));
+    }
     if terms.is_empty() {
         return Some(unclear());
     }
@@ -76,8 +81,8 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
         weighed.into_iter().partition(|word| word.weight > 0.0);
     if known.is_empty() {
         answer.say(format!(
-            "I found nothing about {}: no line has any of these words, in all files that are not \
-                ignored.",
+            "I found nothing about {}: no line has any of these words. I searched all files but \
+                ignored ones and license texts.",
             emphasised(&missing)
         ));
         return Some(answer);
@@ -99,9 +104,12 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
         return Some(answer);
     }
     passages.retain(|passage| passage.covers() == most);
-    let mut around = |hit: &Hit| notes.read(&hit.path, hit.line.saturating_sub(40), 60);
+    let mut around = |hit: &Hit| notes.read(&hit.path, hit.line.saturating_sub(80), 100);
     let pages = together(passages.iter().take(PASSAGES).map(|found| around(&found.hit)))?;
     tell_found(&known, &missing, &passages, &mut answer);
+    if question.begins("where|which file|what file|in which file") {
+        tell_namesakes(&known, &hits, &mut answer);
+    }
     for (passage, page) in passages.iter().zip(&pages) {
         tell_passage(passage, page, &mut answer);
     }
@@ -144,7 +152,8 @@ fn lines(terms: &[Term], scope: &Scope, notes: &mut Notes<'_>) -> Option<Hits> {
         let found = together(best.map(|(path, _)| notes.lines(&any.clone().within(path))))?;
         hits = Hits { list: found.into_iter().flat_map(|hits| hits.list).collect(), cut: true };
     }
-    hits.list.retain(|hit| terms.iter().any(|term| term.is_in(&hit.text)));
+    hits.list
+        .retain(|hit| !is_license(&hit.path) && terms.iter().any(|term| term.is_in(&hit.text)));
     Some(hits)
 }
 
@@ -161,10 +170,18 @@ fn weigh(terms: Vec<Term>, hits: &Hits) -> Vec<Weighed> {
     terms.into_iter().map(|term| Weighed { weight: weight(&term), term }).collect()
 }
 
+/// Whether a file holds the text of a license, which mentions everything and says nothing of it.
+fn is_license(path: &str) -> bool {
+    let stem = place::stem(path).to_lowercase();
+    let first = stem.split('-').next().unwrap_or_default();
+    crate::offline::words::has("license licence copying unlicense", first)
+        && !language::is_code(path)
+}
+
 /// How much a file counts for what it is. What mentions everything once comes last.
 fn factor(path: &str) -> f64 {
     let stem = place::stem(path).to_lowercase();
-    let passing = "changelog changes history news releases license licence copying notice authors";
+    let passing = "changelog changes history news releases notice authors";
     match place::sort(path) {
         _ if crate::offline::words::has(passing, stem.split('-').next().unwrap_or_default()) => 0.1,
         Sort::Foreign => 0.1,
@@ -254,6 +271,23 @@ fn tell_found(known: &[Weighed], missing: &[Weighed], found: &[Passage], answer:
             format!("No passage has all of {}. The closest:", emphasised(known))
         }
     });
+}
+
+/// Source files whose name is one of the words.
+fn tell_namesakes(known: &[Weighed], hits: &Hits, answer: &mut Answer) {
+    let mut paths: Vec<&str> = hits
+        .list
+        .iter()
+        .map(|hit| hit.path.as_str())
+        .filter(|path| place::sort(path) == Sort::Source)
+        .filter(|path| known.iter().any(|word| word.term.word == place::stem(path).to_lowercase()))
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let paths: Vec<String> = paths.into_iter().take(3).map(code).collect();
+    if !paths.is_empty() {
+        answer.say(format!("By name: {}.", paths.join(", ")));
+    }
 }
 
 /// Lines that have one of the words each, when none has enough of them.

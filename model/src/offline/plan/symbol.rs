@@ -304,7 +304,13 @@ impl Symbol {
         paths.dedup();
         let least = if self.more { "at least " } else { "" };
         let (lines, files) = (count(hits.len(), "line"), count(paths.len(), "file"));
-        let verb = if hits.len() == 1 { "mentions" } else { "mention" };
+        let one = hits.len() == 1;
+        if !self.name.within.is_empty() {
+            let verb = if one { "has" } else { "have" };
+            let word = code(&self.name.name);
+            return format!("{least}{lines} of {files} {verb} the word {word}, of whatever it is");
+        }
+        let verb = if one { "mentions" } else { "mention" };
         format!("{least}{lines} of {files} {verb} it")
     }
 }

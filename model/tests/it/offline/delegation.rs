@@ -18,7 +18,7 @@ fn an_agent_asked_for_by_name_gets_the_task_and_its_answer_is_the_answer() {
         })
     });
     let answer = world.ask(ASKED);
-    assert_eq!(answer, "`explore` answered:\n\nIt is at `src/parse.rs:1`.\n");
+    assert_eq!(answer, "`explore` answered:\n\nIt is at `src/parse.rs:1`.");
     let [call] = &*world.calls else { panic!("{:?}", world.calls) };
     assert_eq!(call.input["subagent_type"], json!("explore"));
     assert_eq!(text(&call.input["prompt"]), "find the parser");
@@ -31,7 +31,7 @@ fn an_agent_asked_for_by_name_gets_the_task_and_its_answer_is_the_answer() {
 fn one_that_fails_is_named() {
     let mut world = World::new(&TOOLS, |_| Err("the run was stopped".to_owned()));
     let answer = world.ask(ASKED);
-    assert_eq!(answer, "`explore` did not answer: the run was stopped\n");
+    assert_eq!(answer, "`explore` did not answer: the run was stopped");
 }
 
 #[test]
