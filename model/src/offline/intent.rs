@@ -14,6 +14,8 @@ pub(super) enum Intent {
     /// It needs a language model.
     Decline(Need),
     History,
+    /// What a changelog says.
+    Changes,
     Todos,
     Dependencies,
     License,
@@ -111,7 +113,7 @@ const JUDGEMENT: &str = "review|audit|critique|judge|evaluate|assess|rate|compar
 const OPINION: &str = "what do you think|your opinion|pros and cons|whats wrong|what is wrong|\
     how would you|how could we improve|how can we improve|how can i improve|how to improve|\
     be improved|best way|best practice|best practices|code smell|code smells|refactoring plan|\
-    better way|code quality|well written|good idea|could be better|most important|too complex|\
+    better way|code quality|well written|well tested|well documented|well structured|well designed|good idea|could be better|most important|too complex|\
     what should|which should|worst|cleanest|ugliest";
 const SHAPED: &str = "bullets|bullet points|one sentence|two sentences|three sentences|one word|\
     like im five|like i am five|eli5|in simple terms|in plain english|in your own words|haiku|poem|\
@@ -123,6 +125,9 @@ const HISTORY: &str = "who changed|who wrote|who touched|who modified|who edited
     last touched|last commit|last commits|latest commit|latest commits|recent commit|commits|\
     recent commits|commit history|git log|git history|git blame|changed recently|recent changes|\
     recently changed|changed last|history of|most recent change|latest changes|last changes";
+const CHANGES: &str = "changelog|release notes|whats new|what is new|new in version|\
+    changed in version|changes in version|changed in the last release|what changed in v|\
+    changed in the latest release|changed in the latest version|changes in the latest version";
 const WHEN: &str = "added|changed|created|introduced|removed|modified|written|edited|updated|\
     committed|touched|born|start|started|deleted";
 const DEPENDS: &str = "dependency|dependencies|does it depend on|does this depend on|\
@@ -189,6 +194,9 @@ pub(super) fn of(question: &Question) -> Intent {
     if question.is_foreign() && !question.names.iter().any(|name| name.sure) && !has_file {
         return Intent::Foreign;
     }
+    if question.has(CHANGES) && question.files.is_empty() && question.quoted.is_empty() {
+        return Intent::Changes;
+    }
     if wants_history(question) {
         return Intent::History;
     }
@@ -220,7 +228,9 @@ pub(super) fn of(question: &Question) -> Intent {
     if !named && !has_file && wants_command(question) {
         return Intent::Commands;
     }
-    if question.names.iter().any(|name| name.sure) || named && is_bare(question) {
+    let of_project = question.names_nothing()
+        && question.begins("what is|what does|whats|explain|describe|tell me about|what can");
+    if question.names.iter().any(|name| name.sure) || named && is_bare(question) && !of_project {
         return Intent::Symbol(aspect(question));
     }
     if has_file {
@@ -461,7 +471,7 @@ fn is_bare(question: &Question) -> bool {
 fn aspect(question: &Question) -> Aspect {
     if question.has(TESTS) {
         Aspect::Tests
-    } else if question.has(USES) {
+    } else if question.has(USES) && !question.has("used for|use for") {
         Aspect::Uses
     } else if question.has("what is|what does|whats|how does|how is|why|explain|describe|show|do") {
         match question.has("where|defined|declared") {
@@ -517,6 +527,7 @@ mod tests {
         check("which version of Rust does it need?", Intent::Version);
         check("who changed src/a.rs last", Intent::History);
         check("when was this added", Intent::History);
+        check("what changed in version 2.1?", Intent::Changes);
         check("list all TODOs", Intent::Todos);
         check("how does the todo list component work", Intent::Search(Manner::Passages));
         check("hello", Intent::Help);

@@ -146,7 +146,7 @@ impl Question {
         let cut = self.text.replace([',', ';', '.', '!', '?', '\n'], " , ");
         let cut = plain_with(&cut, ",").replace(" and then ", " , ");
         let cut = cut.replace(" then ", " , ").replace(" and ", " , ");
-        cut.split(" , ").map(without_courtesies).collect::<Vec<_>>().into_iter()
+        cut.split(',').map(without_courtesies).collect::<Vec<_>>().into_iter()
     }
 
     /// Whether it brings text along.
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(Question::parse("what does --port do?", None).quoted, ["--port"]);
         check("where is resolve defined", &["resolve"], &[], &[]);
         check("the function parse", &["parse"], &[], &[]);
-        check("what's the user's role", &[], &[], &["users", "role"]);
+        check("what's the user's role", &[], &[], &["user", "role"]);
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub(super) fn end_of_definition(page: &Page, first: usize, most: usize) -> usize
     let heading =
         definition::definition(language, opening).is_some_and(|found| found.kind == Kind::Heading);
     let mut last = first;
+    if opening.trim_end().ends_with(';') {
+        return first;
+    }
     for (number, line) in page.lines[start + 1..].iter().take(most.saturating_sub(1)) {
         let text = line.trim();
         if heading {
@@ -268,6 +271,8 @@ mod tests {
         assert_eq!(end_of_definition(&python, 1, 10), 4);
         let text = Page::of("a.md", "# A\n\nword\n\n## B");
         assert_eq!(end_of_definition(&text, 1, 10), 3);
+        let declared = Page::of("a.rs", "trait T {\n    fn a();\n}\n");
+        assert_eq!(end_of_definition(&declared, 2, 10), 2);
         let wide = Page::of("a.rs", "fn a(\n    x: u8,\n) -> u8 {\n    x\n}\n\nfn b() {}");
         assert_eq!(end_of_definition(&wide, 1, 10), 5);
     }

@@ -47,6 +47,12 @@ impl Term {
         })
     }
 
+    /// Whether `other` is a form of this word.
+    pub fn is_form_of(&self, other: &str) -> bool {
+        let other = Term::new(other);
+        self.stems.iter().any(|stem| other.stems.contains(stem))
+    }
+
     /// A regular expression for all its forms.
     pub fn pattern(&self) -> String {
         let short = |stem: &String| match stem.len() > SHORT {
@@ -67,13 +73,14 @@ fn stems(word: &str) -> Vec<String> {
         return ["y", "ies", "ied"].map(|ending| format!("{base}{ending}")).to_vec();
     }
     let mut base = word;
-    if let Some(rest) = base.strip_suffix("es").filter(|rest| rest.ends_with(['s', 'x', 'h', 'z']))
-    {
+    const HISSING: [&str; 5] = ["ss", "sh", "ch", "x", "zz"];
+    let hisses = |rest: &&str| HISSING.iter().any(|end| rest.ends_with(end));
+    if let Some(rest) = base.strip_suffix("es").filter(hisses) {
         base = rest;
     } else if base.ends_with('s') && !["ss", "us", "is"].iter().any(|end| base.ends_with(end)) {
         base = &base[..base.len() - 1];
     }
-    if ["string", "thing", "spring", "ping"].contains(&base) {
+    if ["string", "thing", "spring", "ping", "exception"].contains(&base) {
         return vec![base.to_owned()];
     }
     for ending in ["ations", "ation", "ion", "ing", "ed", "e"] {
@@ -143,7 +150,7 @@ const STOP: &str = "a an the of in on at to for from by with without within into
     make makes made between after before during while because through currently handle handled \
     handles handling responsible involved related regarding deal deals set sets itself contain \
     contains inside name named exist exists overall total quickly actual tested first take takes \
-    taken support supports supported provide provides provided possible able new known available";
+    taken support supports supported provide provides provided possible able new known available often";
 
 const FRAME: &str = "project projects repository repo repos codebase code program application \
     app software package file files folder folders directory directories source sources \
@@ -176,6 +183,9 @@ mod tests {
             ("running", "run_all"),
             ("classes", "class_name"),
             ("log", "the logs"),
+            ("cases", "CamelCase"),
+            ("sizes", "size_of"),
+            ("aliases", "an alias"),
             ("pre-releases", "a prerelease"),
         ] {
             assert!(Term::new(word).is_in(text), "{word}: {:?}", Term::new(word));

@@ -39,6 +39,10 @@ watch({ station: 'husum' })
 "#,
     ),
     (
+        "CHANGELOG.md",
+        "# Changes\n\n## 2.1.0\n\n- Watches several stations.\n\n## 2.0.0\n\n- First release.\n",
+    ),
+    (
         "src/index.js",
         r#"/*
 function example() {}
@@ -116,6 +120,12 @@ fn asked() -> Vec<Asked> {
         ask("what is MAX_RETRIES").says(&["`src/fetch.js:1`"]).never(&["Gets the table"]),
         ask("what license does it have?").says(&["`license`: ISC", "ISC License"]),
         ask("make it faster").says(&["I cannot review, write, judge or fix"]),
+        ask("what is tidewatch?").says(&["**tidewatch**: Watches tide tables"]),
+        ask("what changed in version 2.1?")
+            .says(&["`CHANGELOG.md:3`", "Watches several stations"])
+            .never(&["First release"]),
+        ask("who maintains this?").says(&["not in a git repository"]),
+        ask("what is DEFAULT_INTERVAL used for?").says(&["`DEFAULT_INTERVAL` is a constant"]),
         ask("is it well tested?").says(&["I cannot"]).never(&["is tested"]),
     ]
 }

@@ -111,9 +111,18 @@ pub(super) fn python(text: &str, indent: usize) -> Named<'_> {
     Some((if annotated(text).is_some() { Kind::Field } else { Kind::Variable }, name))
 }
 
+/// Whether what is assigned in `tail` is a function, and not a call that is given one.
+fn is_function(tail: &str) -> bool {
+    let value = tail.split_once("= ").map_or(tail, |(_, value)| value).trim_start();
+    let value = value.strip_prefix("async ").unwrap_or(value);
+    let arrow = value.starts_with(['(', '<'])
+        || identifier(value).is_some_and(|(_, rest)| rest.trim_start().starts_with("=>"));
+    value.starts_with("function") || arrow && value.contains("=>")
+}
+
 pub(super) fn script(text: &str, indent: usize) -> Named<'_> {
     if let Some((kind, name, tail)) = by_keyword(text, &SCRIPT) {
-        let function = tail.contains("=>") || tail.contains("function");
+        let function = is_function(tail);
         let kind = match kind {
             Kind::Constant | Kind::Variable if function => Kind::Function,
             Kind::Constant if indent > 0 => Kind::Variable,
@@ -123,7 +132,7 @@ pub(super) fn script(text: &str, indent: usize) -> Named<'_> {
     }
     for prefix in ["module.exports.", "exports."] {
         if let Some(name) = text.strip_prefix(prefix).and_then(assigned) {
-            let function = text.contains("=>") || text.contains("function");
+            let function = text.split_once('=').is_some_and(|(_, value)| is_function(value));
             return Some((if function { Kind::Function } else { Kind::Constant }, name));
         }
     }

@@ -58,7 +58,8 @@ pub(super) fn by_keyword<'l>(
             }
             after = after.strip_prefix("mut ").unwrap_or(after);
             let (name, tail) = identifier(after)?;
-            if !keywords.iter().any(|(keyword, _)| *keyword == name) {
+            let goes_on = word == "const" && words::has("unsafe async extern", name);
+            if !keywords.iter().any(|(keyword, _)| *keyword == name) && !goes_on {
                 return Some((*kind, name, tail));
             }
             rest = after;

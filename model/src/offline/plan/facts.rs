@@ -1,4 +1,4 @@
-//! Facts that a manifest or a well-known file states: the license, the version.
+//! Facts that a manifest or a well-known file states: the license, the version, the last changes.
 
 use super::{project, search};
 use crate::offline::answer::{Answer, cite, code};
@@ -8,6 +8,7 @@ use crate::offline::manifest;
 use crate::offline::notes::{Notes, WHOLE, together};
 use crate::offline::place::{base, depth};
 use crate::offline::question::Question;
+use crate::offline::readme;
 
 /// Files that hold a license.
 const LICENSES: &str = "**/{LICENSE*,LICENCE*,COPYING*,UNLICENSE*,license*,License*}";
@@ -103,5 +104,52 @@ pub(super) fn version(question: &Question, notes: &mut Notes<'_>) -> Option<Answ
         };
         answer.say(format!("I found no version: {read}."));
     }
+    Some(answer)
+}
+
+/// Files that say what changed.
+const CHANGELOGS: &str = "{CHANGELOG*,CHANGES*,HISTORY*,NEWS*,RELEASES*,Changelog*,changelog*}";
+/// Lines of a changelog that are shown.
+const CHANGED: usize = 24;
+
+/// Quotes what the changelog says of the version in `question`, or of the newest.
+pub(super) fn changes(question: &Question, notes: &mut Notes<'_>) -> Option<Answer> {
+    let found = notes.glob(CHANGELOGS)?;
+    let mut answer = Answer::new();
+    let Some(path) = found.list.first() else {
+        answer.say("I found no changelog at the top of the project.");
+        return Some(answer);
+    };
+    let page = notes.read(path, 1, WHOLE)?;
+    let is_version =
+        |word: &&str| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
+    let plain =
+        |word: &str| word.trim_start_matches('v').trim_end_matches(['.', '?', '!', ',']).to_owned();
+    let words: Vec<String> = question.text.split_whitespace().map(plain).collect();
+    let asked = words.iter().map(String::as_str).find(is_version);
+    let sections = readme::sections(&page);
+    let mut entries = sections.iter().enumerate().filter(|(_, section)| {
+        section.title.contains(|c: char| c.is_ascii_digit()) || section.title.contains("Unreleased")
+    });
+    let entry = match asked {
+        Some(version) => entries.find(|(_, section)| section.title.contains(version)),
+        None => entries.next(),
+    };
+    let Some((at, entry)) = entry else {
+        answer.say(match asked {
+            Some(version) => format!("{} has no heading for version {version}.", code(path)),
+            None => format!("{} has no heading with a version.", code(path)),
+        });
+        return Some(answer);
+    };
+    let next = sections[at + 1..].iter().find(|section| section.level <= entry.level);
+    let end = next.map_or(usize::MAX, |next| next.line);
+    let lines = page.texts().filter(|(line, _)| (entry.line + 1..end).contains(line));
+    let mut lines: Vec<&str> = lines.map(|(_, text)| text).take(CHANGED).collect();
+    while lines.last().is_some_and(|line| line.trim().is_empty()) {
+        lines.pop();
+    }
+    answer.say(format!("{}, \"{}\":", cite(path, entry.line), entry.title));
+    answer.block(&lines, "md");
     Some(answer)
 }

@@ -92,7 +92,7 @@ mod tests {
         check("a.py", "r\"\"\"\nTagged\n~~~\n\nDoes it.\n\"\"\"\n", Some(("Tagged: Does it.", 2)));
         let go = "// Copyright 2020 X\n// All rights reserved.\n\n// Package a does.\npackage a";
         check("a.go", go, Some(("Package a does.", 4)));
-        check("a.py", "# -*- coding: utf-8 -*-\n\"\"\"Small.\"\"\"\n", Some(("Small.", 2)));
+        check("a.py", "# -*- coding: utf-8 -*-\n\"\"\"A client.\"\"\"\n", Some(("A client.", 2)));
         check("a.c", "int main(void)\n{\n    /* not this one */\n}\n", None);
     }
 }

@@ -155,6 +155,9 @@ fn subject(question: &Question, notes: &mut Notes<'_>) -> Option<Subject> {
 fn output<'s>(said: &'s Said, answer: &mut Answer) -> Option<&'s str> {
     match said {
         Said::Output(text) => return Some(text),
+        Said::Failed(text) if text.contains("not a git repo") || text.contains("outside repo") => {
+            answer.say("This folder is not in a git repository, so I know nothing of its history.");
+        }
         Said::Failed(text) => {
             let reason =
                 text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason");

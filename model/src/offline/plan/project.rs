@@ -81,6 +81,16 @@ pub(in crate::offline) fn overview(notes: &mut Notes<'_>) -> Option<Answer> {
     Some(answer)
 }
 
+/// Whether a manifest at the top calls the project `name`.
+pub(super) fn is_called(name: &str, notes: &mut Notes<'_>) -> Option<bool> {
+    let manifests = notes.glob(manifest::PATTERN)?;
+    let mut near = nearest(&manifests.list, 3);
+    near.retain(|path| depth(path) == 0 && manifest::names_dependencies(path));
+    let pages = together(near.iter().map(|path| notes.read(path, 1, WHOLE)))?;
+    let mut names = pages.iter().filter_map(manifest::name);
+    Some(names.any(|(own, _)| base(&own).eq_ignore_ascii_case(name)))
+}
+
 /// What the manifests call the project. False when they do not say what it is.
 fn tell_identity(described: &[Page], answer: &mut Answer) -> bool {
     for page in described {

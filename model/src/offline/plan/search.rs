@@ -1,6 +1,7 @@
 //! Anything else: a search for the words of the question. It quotes the passages that have most of
 //! them and says which words it found; it does not claim that they answer the question.
 
+use super::project;
 use super::scope::{self, Limited, Scope};
 use crate::offline::answer::{Answer, cite, code, count};
 use crate::offline::definition::{Kind, definition};
@@ -67,6 +68,13 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
     if terms.is_empty() {
         return Some(unclear());
     }
+    let explains = question.begins("what is|what are|whats|what does|explain|describe");
+    if let [only] = terms.as_slice()
+        && explains
+        && project::is_called(&only.word, notes)?
+    {
+        return project::overview(notes);
+    }
     let hits = lines(&terms, &scope, notes)?;
     let mut answer = Answer::new();
     match manner {
@@ -91,9 +99,13 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
         tell_files(&known, &missing, &hits, &mut answer);
         return Some(answer);
     }
-    let mut passages = passages(&hits.list, &known);
+    let mut passages = passages(&hits.list, &known, explains);
     if manner == Manner::Tests {
         passages.retain(|passage| place::is_test(&passage.hit.path));
+    }
+    if passages.is_empty() {
+        tell_found(&known, &missing, &passages, &mut answer);
+        return Some(answer);
     }
     let floor = passages.first().map_or(0.0, |best| best.score * 0.5);
     passages.retain(|passage| passage.score >= floor);
@@ -110,7 +122,10 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
     if question.begins("where|which file|what file|in which file") {
         tell_namesakes(&known, &hits, &mut answer);
     }
-    for (passage, page) in passages.iter().zip(&pages) {
+    let is_test = |page: &Page, line: usize| manner != Manner::Tests && shape::is_test(page, line);
+    let mut told: Vec<(&Passage, &Page)> = passages.iter().zip(&pages).collect();
+    told.sort_by_key(|(passage, page)| is_test(page, passage.hit.line));
+    for (passage, page) in told {
         tell_passage(passage, page, &mut answer);
     }
     let rest: Vec<&Passage> = passages.iter().skip(pages.len()).take(4).collect();
@@ -152,8 +167,11 @@ fn lines(terms: &[Term], scope: &Scope, notes: &mut Notes<'_>) -> Option<Hits> {
         let found = together(best.map(|(path, _)| notes.lines(&any.clone().within(path))))?;
         hits = Hits { list: found.into_iter().flat_map(|hits| hits.list).collect(), cut: true };
     }
-    hits.list
-        .retain(|hit| !is_license(&hit.path) && terms.iter().any(|term| term.is_in(&hit.text)));
+    hits.list.retain(|hit| {
+        !is_license(&hit.path)
+            && !hit.text.starts_with("#!/")
+            && terms.iter().any(|term| term.is_in(&hit.text))
+    });
     Some(hits)
 }
 
@@ -191,8 +209,9 @@ fn factor(path: &str) -> f64 {
     }
 }
 
-/// The stretches that have most of the words, the best first, none beside another.
-fn passages(hits: &[Hit], weighed: &[Weighed]) -> Vec<Passage> {
+/// The stretches that have most of the words, the best first, none beside another. Where something
+/// is to be explained, documents come first.
+fn passages(hits: &[Hit], weighed: &[Weighed], explains: bool) -> Vec<Passage> {
     let mut found: Vec<Passage> = Vec::new();
     for (at, hit) in hits.iter().enumerate() {
         let near = |other: &&Hit| other.path == hit.path && other.line < hit.line + WINDOW;
@@ -213,6 +232,8 @@ fn passages(hits: &[Hit], weighed: &[Weighed]) -> Vec<Passage> {
         let stem = place::stem(&hit.path);
         let named = weighed.iter().filter(|word| word.term.is_in(stem)).map(|word| word.weight);
         let score = (score + bonus(&best) + 0.3 * named.sum::<f64>()) * factor(&hit.path);
+        let told = explains && place::sort(&hit.path) == Sort::Document;
+        let score = if told { score * 1.6 } else { score };
         let last = window.last().map_or(hit.line, |last| last.line);
         found.push(Passage { hit: best.clone(), lines: (hit.line, last), score, has });
     }
@@ -280,7 +301,7 @@ fn tell_namesakes(known: &[Weighed], hits: &Hits, answer: &mut Answer) {
         .iter()
         .map(|hit| hit.path.as_str())
         .filter(|path| place::sort(path) == Sort::Source)
-        .filter(|path| known.iter().any(|word| word.term.word == place::stem(path).to_lowercase()))
+        .filter(|path| known.iter().any(|word| word.term.is_form_of(place::stem(path))))
         .collect();
     paths.sort_unstable();
     paths.dedup();

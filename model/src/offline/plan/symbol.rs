@@ -79,7 +79,7 @@ pub(super) fn certain(question: &Question, notes: &mut Notes<'_>) -> Option<Opti
     let others = hits.list.len() - 1;
     let least = if hits.cut { "at least " } else { "" };
     Some(Some(format!(
-        "What I can tell: {} is a {}, defined at {}; {least}{} mention it.",
+        "What I can tell: {} is a {}, defined at {}; {least}{} mention the name.",
         code(&name.shown()),
         only.kind.word(),
         cite(&only.hit.path, only.hit.line),
@@ -297,7 +297,7 @@ impl Symbol {
         }
     }
 
-    /// `3 lines of 2 files mention it`.
+    /// `3 lines of 2 files mention the name`.
     fn amount(&self, hits: &[Hit]) -> String {
         let mut paths: Vec<&str> = hits.iter().map(|hit| hit.path.as_str()).collect();
         paths.sort_unstable();
@@ -308,10 +308,12 @@ impl Symbol {
         if !self.name.within.is_empty() {
             let verb = if one { "has" } else { "have" };
             let word = code(&self.name.name);
-            return format!("{least}{lines} of {files} {verb} the word {word}, of whatever it is");
+            return format!(
+                "{least}{lines} of {files} {verb} the word {word}, some perhaps for another one"
+            );
         }
         let verb = if one { "mentions" } else { "mention" };
-        format!("{least}{lines} of {files} {verb} it")
+        format!("{least}{lines} of {files} {verb} the name")
     }
 }
 

@@ -17,7 +17,7 @@ fn it_is_what_the_question_before_was_about() {
     let mut world = World::new(&LOOKING, planner);
     world.ask("Where is `Planner` defined?");
     let answer = world.ask("and where is it used?");
-    assert!(answer.starts_with("`Planner`: 2 lines of 2 files mention it."), "{answer}");
+    assert!(answer.starts_with("`Planner`: 2 lines of 2 files mention the name."), "{answer}");
     let answer = world.ask("is it tested?");
     assert!(answer.starts_with("`Planner` is mentioned in tests, in 1 line"), "{answer}");
 }
