@@ -110,7 +110,7 @@ const JUDGEMENT: &str = "review|audit|critique|judge|evaluate|assess|rate|compar
     are there bugs|are there any problems|are there any issues|are there any security|\
     are there any vulnerabilities|is there a bug|is there anything wrong|any bugs|verify|\
     plan|prioritise|prioritize|estimate|rank|choose|decide|predict|prove";
-const OPINION: &str = "what do you think|your opinion|pros and cons|whats wrong|what is wrong|\
+const OPINION: &str = "what do you think|any good|your opinion|pros and cons|whats wrong|what is wrong|\
     how would you|how could we improve|how can we improve|how can i improve|how to improve|\
     be improved|best way|best practice|best practices|code smell|code smells|refactoring plan|\
     better way|code quality|well written|well tested|well documented|well structured|well designed|good idea|could be better|most important|too complex|\
@@ -344,7 +344,7 @@ fn wants_todos(question: &Question) -> bool {
 
 fn wants_version(question: &Question) -> bool {
     let beside = "version msrv minimum minimal supported required require requires current latest \
-        rust python node go java support supports oldest lowest edition running";
+        rust python node go java support supports oldest lowest edition running need needs needed";
     question.left(beside).next().is_none()
 }
 

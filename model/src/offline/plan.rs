@@ -43,6 +43,7 @@ pub(super) fn pursue(question: &Question, intent: Intent, notes: &mut Notes<'_>)
             within.folder = Some(folder);
             count::list(Thing::Files, &within, notes)
         }
+        Intent::Count(thing) if question.has("public") => count::list(thing, question, notes),
         Intent::Count(thing) => count::number(thing, question, notes),
         Intent::List(Thing::Tests) => count::number(Thing::Tests, question, notes),
         Intent::List(thing) => count::list(thing, question, notes),

@@ -163,10 +163,15 @@ fn prose(line: &str) -> Option<String> {
     let bare = ["[![", "![", "|", ".. ", "::", "---", "===", ":", "[//]"]
         .iter()
         .any(|start| line.starts_with(start));
-    if bare || line.is_empty() {
+    let names_link = line.starts_with('[') && line.contains("]: ");
+    if bare || names_link || line.is_empty() {
         return None;
     }
     let line = without_links(line);
+    // The rest of a badge that began on the line above.
+    if line.0.contains("](http") {
+        return None;
+    }
     let mut out = String::new();
     let mut depth = 0_usize;
     for character in line.0.chars() {

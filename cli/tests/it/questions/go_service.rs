@@ -253,6 +253,7 @@ fn asked() -> Vec<Asked> {
         ask("is retryLater tested?")
             .says(&["`internal/queue/dispatcher_test.go:12` in `TestRetryLaterCountsAttempts`"]),
         ask("which go version does it need?").says(&["`go` is 1.23"]),
+        ask("what go version is needed?").says(&["`go` is 1.23"]),
         ask("what does it depend on?").says(&["`github.com/go-chi/chi/v5` v5.1.0"]),
         ask("list the FIXMEs").says(&["`internal/queue/dispatcher.go:53`"]),
         ask("how many functions are there?").says(&["functions in"]),

@@ -416,6 +416,9 @@ fn asked() -> Vec<Asked> {
         ask("how many tests are in core/src/planner.rs?")
             .says(&["1 test in `core/src/planner.rs`"]),
         ask("how many structs are in the core directory?").says(&["5 structs in `core/`"]),
+        ask("which public functions are in core/src?")
+            .says(&["public functions in `core/src/`", "`pub fn lowest(&self) -> f64`"])
+            .never(&["a_short_ship_gets", "an_empty_ledger"]),
         ask("how many ships may be announced per minute?")
             .says(&["I cannot count that"])
             .never(&["10 Rust files", "lines in"]),

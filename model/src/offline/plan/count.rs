@@ -4,7 +4,7 @@ use super::scope::{self, Limited, Scope};
 use crate::offline::answer::{Answer, cite, code, count, shortened};
 use crate::offline::found::{Counts, Hit, Names};
 use crate::offline::intent::Thing;
-use crate::offline::language;
+use crate::offline::language::{self, Language};
 use crate::offline::notes::{Notes, Search, WHOLE};
 use crate::offline::place::{self, Sort};
 use crate::offline::question::Question;
@@ -206,23 +206,38 @@ pub(in crate::offline) fn list(
     }
     let search = scope.narrow(Search::new(thing.pattern()).at_most(ENTRIES));
     let hits = notes.lines(&search)?;
-    let own: Vec<_> = hits
+    let mut own: Vec<_> = hits
         .list
         .iter()
         .filter(|hit| place::sort(&hit.path) != Sort::Foreign && language::is_code(&hit.path))
         .collect();
+    let mut noun = thing.noun().to_owned();
+    if question.has("public") {
+        if !own.iter().all(|hit| says_who_sees(&hit.path)) {
+            answer.say("I can tell what is public in Rust, JavaScript, TypeScript and Java only.");
+            return Some(answer);
+        }
+        let public = ["pub ", "export ", "public "];
+        own.retain(|hit| public.iter().any(|word| hit.text.trim_start().starts_with(word)));
+        noun = format!("public {noun}");
+    }
     let least = if hits.cut { "At least " } else { "" };
     if own.is_empty() {
-        answer.say(format!("I found no {}{within}.", thing.noun()));
+        answer.say(format!("I found no {noun}{within}."));
         return Some(answer);
     }
-    answer.say(format!("{least}{}{within}:", amount(own.len(), thing.noun())));
+    answer.say(format!("{least}{}{within}:", amount(own.len(), &noun)));
     for hit in own.iter().take(LISTED) {
         let text = code(&shortened(hit.text.trim().trim_end_matches('{').trim_end(), 100));
         answer.item(format!("{} {text}", cite(&hit.path, hit.line)));
     }
     tell_more(own.len(), &mut answer);
     Some(answer)
+}
+
+/// Whether a word before a definition says who may use it.
+fn says_who_sees(path: &str) -> bool {
+    matches!(language::of(path), Language::Rust | Language::Script | Language::Java)
 }
 
 fn tell_more(all: usize, answer: &mut Answer) {

@@ -32,13 +32,12 @@ pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Op
     if found.is_empty() {
         let read: Vec<String> = nearest.iter().map(|path| code(path)).collect();
         let read = match read.is_empty() {
-            true => "there is no manifest that I know".to_owned(),
+            true => "there is no manifest that I know (Cargo.toml, package.json, pyproject.toml, \
+                requirements.txt, go.mod, composer.json, Gemfile)"
+                .to_owned(),
             false => format!("none is named in {}", read.join(", ")),
         };
-        answer.say(format!(
-            "I found no dependencies: {read} (Cargo.toml, package.json, pyproject.toml, \
-                requirements.txt, go.mod, composer.json, Gemfile)."
-        ));
+        answer.say(format!("I found no dependencies: {read}."));
         return Some(answer);
     }
     let asked: Vec<String> = question

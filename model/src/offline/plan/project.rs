@@ -8,7 +8,7 @@ use crate::offline::language;
 use crate::offline::manifest;
 use crate::offline::notes::{Notes, WHOLE, together};
 use crate::offline::place::{self, Sort, base, depth};
-use crate::offline::readme;
+use crate::offline::{readme, words};
 
 /// Documents that describe a project.
 const READMES: &str = "**/{README*,readme*,Readme*}";
@@ -48,6 +48,11 @@ pub(in crate::offline) fn overview(notes: &mut Notes<'_>) -> Option<Answer> {
     described.retain(|path| is_top(path) && manifest::names_dependencies(path));
     // Without a README, the first comment of the main file speaks, or the documents at the top.
     let head = HEADS.iter().find(|head| files.list.iter().any(|path| path == *head));
+    let program = |path: &&String| {
+        depth(path) < 3 && words::has("main.go doc.go __main__.py main.py", base(path))
+    };
+    let head = head.map(|head| (*head).to_owned());
+    let head = head.or_else(|| files.list.iter().find(program).cloned());
     let mut others = nearest(&files.list, 60);
     others.retain(|path| is_top(path) && place::sort(path) == Sort::Document);
     others.truncate(if readme.is_empty() { 5 } else { 0 });

@@ -10,7 +10,9 @@ use crate::offline::notes::{Notes, Search, WHOLE, together};
 use crate::offline::place::{self, Sort};
 use crate::offline::question::{Name, Question};
 use crate::offline::rank::{self, Defined};
+use crate::offline::words::Term;
 use crate::offline::{language, shape, words};
+use std::cmp::Reverse;
 
 /// Words that announce definitions, in all languages at once.
 const KEYWORDS: &str = "fn|func|fun|def|class|struct|enum|trait|interface|type|const|let|var|val|\
@@ -32,6 +34,8 @@ struct Symbol {
     more: bool,
     /// Pages that were read, whole files or surroundings.
     pages: Vec<Page>,
+    /// What else the question is about.
+    terms: Vec<Term>,
 }
 
 /// Answers about the names in `question`.
@@ -141,7 +145,8 @@ fn look_up(
             together(read.map(|path| notes.read(path, 1, WHOLE)))?
         }
     };
-    Some(Symbol { name: name.clone(), definitions, uses, more: hits.cut, pages })
+    let terms = question.terms.clone();
+    Some(Symbol { name: name.clone(), definitions, uses, more: hits.cut, pages, terms })
 }
 
 /// Keeps definitions that stand inside `within`: a class, an `impl`, a module, a receiver.
@@ -224,7 +229,13 @@ impl Symbol {
         }
         if !self.uses.is_empty() {
             answer.say(format!("Besides, {}, for example:", self.amount(&self.uses)));
-            for hit in one_per_file(&self.uses).iter().take(3) {
+            let mut examples = one_per_file(&self.uses);
+            let near = |hit: &&Hit| {
+                let said = |term: &&Term| term.is_in(&hit.text) || term.is_in(&hit.path);
+                Reverse(self.terms.iter().filter(said).count())
+            };
+            examples.sort_by_key(near);
+            for hit in examples.iter().take(3) {
                 answer.place(hit);
             }
         }
