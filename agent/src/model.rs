@@ -60,7 +60,8 @@ pub struct Reply {
 /// A model: one request in, deltas while it speaks, and then exactly one reply or one error.
 ///
 /// The future is the whole conversation with the provider. It returns soon after `cancel` fires,
-/// with [`ModelError::Cancelled`].
+/// with [`ModelError::Cancelled`], or with [`ModelError::NotSent`] if the provider has heard nothing
+/// of it.
 #[async_trait]
 pub trait Model: Send + Sync {
     /// What is known of it.
@@ -134,6 +135,8 @@ pub enum ModelError {
         model: String,
         /// What the network said.
         reason: String,
+        /// The request may have reached it: the connection broke before an answer began.
+        sent: bool,
     },
     /// The user's own server is not running: to try again is no use until somebody starts it.
     #[error("cannot reach {model}: {reason}")]
@@ -170,4 +173,7 @@ pub enum ModelError {
     /// We stopped it.
     #[error("the call was cancelled")]
     Cancelled,
+    /// We stopped it before anything was sent.
+    #[error("the call was cancelled before it was sent")]
+    NotSent,
 }

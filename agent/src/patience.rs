@@ -93,7 +93,8 @@ impl Patience {
             | ModelError::NotRunning { .. }
             | ModelError::Unauthorised { .. }
             | ModelError::ContextOverflow { .. }
-            | ModelError::Cancelled => 0,
+            | ModelError::Cancelled
+            | ModelError::NotSent => 0,
         }
     }
 }

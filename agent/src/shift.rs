@@ -1,5 +1,6 @@
 //! The moves of the loop: calling the model, running tools, compacting, finishing.
 
+mod heard;
 mod tools;
 
 use crate::allowance::Reach;
@@ -8,16 +9,17 @@ use crate::patience::{Trouble, Waits};
 use crate::run::Agent;
 use crate::schema::{self, Schema, Verdict};
 use crate::step::{Bounds, keep_tokens, reservation, share};
-use crate::transcript::Transcript;
+use crate::transcript::{BYTES_PER_TOKEN, Transcript};
 use crate::{
     Allowance, DeltaSink, Journal, JournalError, Model, ModelError, Reply, Request, compact,
 };
+use heard::Listener;
 use posse_protocol::{
-    CallId, Compacted, Delta, Ending, Event, Extra, FailureKind, Limits, Message, MessageReceived,
-    ModelCalled, ModelFailed, ModelReplied, Outcome, Part, Price, Purpose, Remedy, Role,
-    RunFinished, Sender, Seq, Share, Stop, ToolFinished, ToolOutput, ToolSpec, Usage,
+    CallId, Charge, Compacted, Delta, Ending, Event, Extra, FailureKind, Limits, Message,
+    MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Purpose, Remedy, RunFinished,
+    Sender, Seq, Share, ToolFinished, ToolOutput, ToolSpec, Usage,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -58,7 +60,13 @@ impl<'a> Shift<'a> {
     }
 
     /// Sees what may still be drawn of budgets.
+    ///
+    /// A budget knows only what is stored. A reply that is noted and not stored has not given back
+    /// what its call reserved, so it is stored first.
     pub(crate) async fn take_stock(&mut self) -> Result<(), JournalError> {
+        if !self.bounds.allowance.is_empty() {
+            self.desk.store().await?;
+        }
         let allowance = self.desk.allowance().await?;
         self.bounds.allowance = match self.has_waited_enough() {
             true => allowance.without_what_others_hold(),
@@ -176,27 +184,27 @@ impl<'a> Shift<'a> {
         }
         fail::fail_point!("loop.model.called");
         let seen = self.desk.transcript.seq();
-        let spoken = Mutex::new(String::new());
+        let listener = Listener::default();
         let listen = |delta: Delta| {
-            if let Delta::Text { text } = &delta
-                && let Ok(mut spoken) = spoken.lock()
-            {
-                spoken.push_str(text);
+            if let Some(delta) = listener.hear(delta) {
+                (self.agent.deltas)(delta);
             }
-            (self.agent.deltas)(delta);
         };
         let request = self.request(self.desk.transcript.messages(), max_tokens);
         let result = self.ask(request, &listen, before).await?;
         fail::fail_point!("loop.model.replied");
-        let spoken = spoken.into_inner().unwrap_or_default();
+        let heard = listener.into_heard();
+        let price = &self.bounds.model.price;
         let worked_ms = self.desk.worked_ms();
         let event = match result {
             Ok(reply) => replied(seen, reply, worked_ms),
-            Err(ModelError::Cancelled) if !spoken.trim().is_empty() => {
-                let price = self.bounds.model.price;
-                replied(seen, spoken_so_far(spoken, reserved, price), worked_ms)
+            Err(ModelError::Cancelled) if !heard.text.trim().is_empty() => {
+                replied(seen, heard.into_reply(&reserved, price), worked_ms)
             }
-            Err(error) => failed(&error, reserved, self.remedy(&error), worked_ms),
+            Err(error) => {
+                let charge = heard.charge(&error, &reserved, price);
+                failed(&error, &charge, self.remedy(&error), worked_ms)
+            }
         };
         self.desk.note(event);
         self.model = model_of(self.agent, &self.desk.transcript);
@@ -215,7 +223,7 @@ impl<'a> Shift<'a> {
             let of = self.agent.patience.retries_after(error);
             return Some(Remedy::retry_of(wait.as_millis() as u64, phase.retries + 1, of));
         }
-        if matches!(error, ModelError::Cancelled | ModelError::ContextOverflow { .. }) {
+        if is_cancelled(error) || matches!(error, ModelError::ContextOverflow { .. }) {
             return None;
         }
         let models = std::iter::once(&self.agent.model).chain(&self.agent.fallbacks);
@@ -255,7 +263,7 @@ impl<'a> Shift<'a> {
     ) -> Result<Result<Reply, ModelError>, JournalError> {
         // A pause that came while this was stored: nothing has been sent yet.
         if self.desk.interrupts() > before || self.desk.transcript.phase.paused {
-            return Ok(Err(ModelError::Cancelled));
+            return Ok(Err(ModelError::NotSent));
         }
         let token = CancellationToken::new();
         let work = self.model.call(request, deltas, &token);
@@ -279,7 +287,8 @@ impl<'a> Shift<'a> {
         let reserved = reservation(&self.bounds.model.price, input, max_tokens);
         let limits = self.bounds.allowance.within(&self.bounds.limits, transcript, Reach::Now);
         let before_call = self.desk.interrupts();
-        let (summary, by_model, usage) = if may_spend(transcript, &limits, &reserved)
+        let listener = Listener::default();
+        let (summary, by_model, charge) = if may_spend(transcript, &limits, &reserved)
             && self.begin_model_call(Purpose::Compaction, reserved.clone(), None).await?
                 == Draw::Taken
         {
@@ -288,24 +297,33 @@ impl<'a> Shift<'a> {
             messages.push(Arc::new(Message::user(compact::REQUEST)));
             // A summary is prose, whatever the answer must look like.
             let request = Request { output_schema: None, ..self.request(messages, max_tokens) };
-            let result = self.ask(request, &|_| {}, before_call).await?;
+            let listen = |delta: Delta| drop(listener.hear(delta));
+            let result = self.ask(request, &listen, before_call).await?;
             fail::fail_point!("loop.compact.replied");
             match result {
-                Ok(reply) if !reply.message.text().trim().is_empty() => {
-                    (reply.message.text(), true, reply.usage)
+                Ok(reply) => {
+                    let charge = Charge { known: reply.usage, uncertain: Usage::default() };
+                    match reply.message.text() {
+                        text if text.trim().is_empty() => (compact::extract(&all), false, charge),
+                        text => (text, true, charge),
+                    }
                 }
-                Ok(reply) => (compact::extract(&all), false, reply.usage),
-                Err(error) => (compact::extract(&all), false, charge(&error, reserved)),
+                Err(error) => {
+                    let price = &self.bounds.model.price;
+                    let charge = listener.into_heard().charge(&error, &reserved, price);
+                    (compact::extract(&all), false, charge)
+                }
             }
         } else {
-            (compact::extract(&all), false, Usage::default())
+            (compact::extract(&all), false, Charge::default())
         };
         let worked_ms = self.desk.worked_ms();
         self.desk.note(Event::Compacted(Box::new(Compacted {
             before,
             summary: compact::framed(&summary),
             by_model,
-            usage,
+            usage: charge.total(),
+            uncertain: told(&charge),
             worked_ms,
             extra: Extra::default(),
         })));
@@ -351,41 +369,24 @@ fn model_of<'a>(agent: &'a Agent, transcript: &Transcript) -> &'a Arc<dyn Model>
     agent.fallbacks.iter().find(in_use).unwrap_or(&agent.model)
 }
 
-/// What a model had said when it was stopped, charged by estimate.
-fn spoken_so_far(spoken: String, reserved: Usage, price: Price) -> Reply {
-    let output_tokens = (tokens(spoken.len()) + 1).min(reserved.output_tokens);
-    let mut usage = Usage { output_tokens, ..reserved };
-    usage.cost = price.of(&usage);
-    Reply {
-        message: Message::new(Role::Assistant, vec![Part::text(spoken)]),
-        stop: Stop::Cancelled,
-        usage,
-        request_id: None,
-        service_tier: None,
-        rate_limits: None,
-    }
+/// What of a charge is uncertain, as it is recorded: of what cost nothing there is nothing to say.
+fn told(charge: &Charge) -> Option<Usage> {
+    (charge.total() != Usage::default()).then(|| charge.uncertain.clone())
 }
 
-/// What a call that failed is charged: what was under way may be billed, as it was reserved.
-fn charge(error: &ModelError, reserved: Usage) -> Usage {
-    match error {
-        ModelError::Cancelled
-        | ModelError::Cut { .. }
-        | ModelError::Stalled { .. }
-        | ModelError::Malformed { .. } => reserved,
-        _ => Usage::default(),
-    }
+fn is_cancelled(error: &ModelError) -> bool {
+    matches!(error, ModelError::Cancelled | ModelError::NotSent)
 }
 
-fn failed(error: &ModelError, reserved: Usage, remedy: Option<Remedy>, worked_ms: u64) -> Event {
-    let usage = charge(error, reserved);
+fn failed(error: &ModelError, charge: &Charge, remedy: Option<Remedy>, worked_ms: u64) -> Event {
     let kind = match error {
         ModelError::ContextOverflow { .. } => FailureKind::ContextOverflow,
-        ModelError::Cancelled => FailureKind::Cancelled,
+        error if is_cancelled(error) => FailureKind::Cancelled,
         _ => FailureKind::Other,
     };
     let (reason, extra) = (error.to_string(), Extra::default());
-    Event::ModelFailed(ModelFailed { kind, reason, usage, remedy, worked_ms, extra })
+    let (usage, uncertain) = (charge.total(), told(charge));
+    Event::ModelFailed(ModelFailed { kind, reason, usage, uncertain, remedy, worked_ms, extra })
 }
 
 /// True when a call that spends `reserved` at most keeps within the limits.
@@ -406,5 +407,5 @@ fn overhead_tokens(system: &str, tools: &[ToolSpec]) -> u64 {
 
 /// Tokens of so many bytes of text, estimated on the high side.
 fn tokens(bytes: usize) -> u64 {
-    (bytes / 3) as u64
+    (bytes / BYTES_PER_TOKEN) as u64
 }

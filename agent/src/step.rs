@@ -5,7 +5,8 @@ use crate::calls::{Call, CallState};
 use crate::transcript::{BYTES_PER_TOKEN, Transcript};
 use crate::{Allowance, ModelInfo};
 use posse_protocol::{
-    CallId, Ending, FailureKind, Limit, Limits, Outcome, Price, Stop, ToolCall, Usage,
+    CallId, Ending, Extra, FailureKind, Limit, Limits, Outcome, Price, Shortfall, Stop, ToolCall,
+    Usage,
 };
 
 /// How far a run may go, and what its model takes and costs.
@@ -71,7 +72,7 @@ pub enum Step {
 pub const LIMIT_NEAR: &str = "You are close to your limit of ";
 /// The share of the window at which the transcript is compacted, in percent.
 const COMPACT_AT_PERCENT: u64 = 80;
-/// A reply shorter than this is not worth asking for.
+/// A reply shorter than this is not worth asking for: where not even it fits, the run ends.
 const MIN_REPLY_TOKENS: u64 = 64;
 /// A reply that is not cut short for want of what others hold of a budget: longer ones are rare.
 const LONG_REPLY_TOKENS: u64 = 4_096;
@@ -134,12 +135,35 @@ pub fn next_step(transcript: &Transcript, bounds: &Bounds) -> Step {
         return Step::Wait;
     }
     Step::Finish(match &phase.last_stop {
-        Some(Stop::MaxTokens) => Outcome::stopped(Limit::OutputTokens, partial()),
+        Some(Stop::MaxTokens) => cut_off(transcript, bounds),
         Some(Stop::Refusal) => Outcome::failed(REFUSED, partial()),
         // It is not done while others are at work for it: what they come to may change its answer.
         _ if transcript.awaited_runs() > 0 => return Step::Wait,
         _ => Outcome::completed(partial()),
     })
+}
+
+/// How a run ends whose last reply was cut off: at its money, if that made the reply so short.
+fn cut_off(transcript: &Transcript, bounds: &Bounds) -> Outcome {
+    let (partial, reserved) = (transcript.last_text(), &transcript.phase.reserved);
+    let (limits, allowance) = (&bounds.limits, &bounds.allowance);
+    let by_tokens = limits.output_tokens.is_some() || allowance.of(Limit::OutputTokens).is_some();
+    let is_short = reserved.output_tokens < longest_reply(&bounds.model, reserved.input_tokens);
+    if by_tokens || !is_short {
+        return Outcome::stopped(Limit::OutputTokens, partial);
+    }
+    match (limits.cost, allowance.of(Limit::Cost)) {
+        (None, Some(share)) => Outcome::out_of_budget(Limit::Cost, share.holder, partial),
+        (Some(_), _) => Outcome::stopped(Limit::Cost, partial),
+        (None, None) => Outcome::stopped(Limit::OutputTokens, partial),
+    }
+}
+
+/// Tokens of the longest reply that `model` can give to `input` tokens: providers refuse a call that
+/// could outgrow the window.
+fn longest_reply(model: &ModelInfo, input: u64) -> u64 {
+    let room = model.context_window.saturating_sub(input).max(MIN_REPLY_TOKENS);
+    model.max_output.min(room)
 }
 
 /// How each open call is answered when none of them will run any more: as stopped, for the reason
@@ -248,14 +272,15 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     if allowance.is_empty() {
         return own;
     }
-    let out_of_budget = |limit| {
+    let out_of_budget = |limit, shortfall: &Option<Shortfall>| {
         let holder = allowance.of(limit)?.holder;
-        Some(Step::Finish(Outcome::out_of_budget(limit, holder, transcript.last_text())))
+        let outcome = Outcome::out_of_budget(limit, holder, transcript.last_text());
+        Some(Step::Finish(outcome.for_want_of(shortfall.clone())))
     };
     if let Some(over) = transcript.phase.over
         && limits.tool_calls.is_none_or(|limit| transcript.spent.tool_calls < limit)
     {
-        return out_of_budget(over).unwrap_or(own);
+        return out_of_budget(over, &None).unwrap_or(own);
     }
     if matches!(own, Step::Finish(_)) {
         return own;
@@ -263,8 +288,8 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     let within = |reach| allowance.within(limits, transcript, reach);
     let full = turn_within(transcript, bounds, &within(Reach::Returned), Notice::Given);
     let most = match &full {
-        Step::Finish(Outcome::Stopped { limit, .. }) => {
-            return out_of_budget(*limit).unwrap_or(full);
+        Step::Finish(Outcome::Stopped { limit, shortfall, .. }) => {
+            return out_of_budget(*limit, shortfall).unwrap_or(full);
         }
         Step::CallModel { max_tokens, .. } => *max_tokens,
         _ => return full,
@@ -292,6 +317,11 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
     let spent = &transcript.spent;
     let used = transcript.leg_usage();
     let stopped = |limit| Step::Finish(Outcome::stopped(limit, transcript.last_text()));
+    let short = |limit, needed, left| {
+        let (reply_tokens, extra) = (MIN_REPLY_TOKENS, Extra::default());
+        let shortfall = Some(Shortfall { needed, left, reply_tokens, extra });
+        Step::Finish(Outcome::stopped(limit, transcript.last_text()).for_want_of(shortfall))
+    };
     // A call that failed and is made again is the same turn.
     let is_new = !transcript.phase.again && transcript.phase.failure.is_none();
     if is_new && limits.turns.is_some_and(|limit| spent.turns >= limit) {
@@ -310,20 +340,18 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
     }
     let share = share(transcript, bounds);
     let input = bounds.overhead_tokens.saturating_add(transcript.context_tokens_with(share));
-    if limits
-        .input_tokens
-        .is_some_and(|limit| used.all_input_tokens().saturating_add(input) > limit)
-    {
-        return stopped(Limit::InputTokens);
+    if let Some(limit) = limits.input_tokens {
+        let left = limit.saturating_sub(used.all_input_tokens());
+        if input > left {
+            return short(Limit::InputTokens, input, left);
+        }
     }
     // Until the agent has been told, room for one more reply is kept back, so that it can report.
-    // Providers refuse a call that could outgrow the window.
-    let room = bounds.model.context_window.saturating_sub(input).max(MIN_REPLY_TOKENS);
-    let mut max_tokens = bounds.model.max_output.min(room);
+    let mut max_tokens = longest_reply(&bounds.model, input);
     if let Some(limit) = limits.output_tokens {
         let left = limit.saturating_sub(used.output_tokens);
         if left < MIN_REPLY_TOKENS.min(limit) || left == 0 {
-            return stopped(Limit::OutputTokens);
+            return short(Limit::OutputTokens, MIN_REPLY_TOKENS, left);
         }
         let told = notice == Notice::Withheld || spent.told.contains(&Limit::OutputTokens);
         let usable = if told { left } else { left.saturating_sub(REPORT_TOKENS) };
@@ -340,7 +368,8 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
         let sent = input.saturating_mul(dearer_input(price));
         let affordable = left.saturating_sub(sent) / price.output;
         if affordable < MIN_REPLY_TOKENS {
-            return stopped(Limit::Cost);
+            let needed = sent.saturating_add(MIN_REPLY_TOKENS.saturating_mul(price.output));
+            return short(Limit::Cost, needed, left);
         }
         let report = sent.saturating_add(sent / 2) / price.output + REPORT_TOKENS;
         let told = notice == Notice::Withheld || spent.told.contains(&Limit::Cost);
@@ -355,8 +384,8 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
     }
     let reserved = reservation(price, input, max_tokens);
     // Where only what is sent costs something, no shorter reply makes it cheaper.
-    if limits.cost.is_some_and(|limit| used.cost + reserved.cost > limit) {
-        return stopped(Limit::Cost);
+    if let Some(limit) = limits.cost.filter(|limit| used.cost + reserved.cost > *limit) {
+        return short(Limit::Cost, reserved.cost.0, limit.saturating_sub(used.cost).0);
     }
     let share = share.map(|bytes| bytes as u64);
     Step::CallModel { max_tokens, reserved, share, after_ms: transcript.phase.wait_ms }

@@ -18,7 +18,8 @@ use crate::seen::SeenFiles;
 use news::News;
 use posse_protocol::{
     CancelRequested, CancelScope, Compacted, Event, FailureKind, Limit, Limits, Message,
-    ModelReplied, Outcome, Purpose, Record, Remedy, RunStarted, Seq, Stop, TimeAtWork, Usage,
+    ModelReplied, Outcome, Purpose, Record, Remedy, RunStarted, Seq, Stop, Tally, TimeAtWork,
+    Usage,
 };
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ pub struct Transcript {
     pub(crate) spent: Spent,
     pub(crate) phase: Phase,
     seq: Seq,
-    usage: Usage,
+    tally: Tally,
     last_text: String,
     weight: Weight,
     /// The model that took the place of the run's own.
@@ -66,7 +67,7 @@ pub(crate) struct Spent {
     pub(crate) turns: u32,
     pub(crate) tool_calls: u32,
     pub(crate) written_bytes: u64,
-    pub(crate) usage: Usage,
+    tally: Tally,
     /// Limits the agent has been told about.
     pub(crate) told: Vec<Limit>,
     /// Answers that did not follow their schema.
@@ -97,8 +98,8 @@ pub(crate) struct Phase {
     pub(crate) wait_ms: u64,
     /// The next call is one that failed, made again.
     pub(crate) again: bool,
-    /// What an unanswered model call may have cost.
-    reserved: Option<Usage>,
+    /// What the last call for a turn reserved.
+    pub(crate) reserved: Usage,
     /// Compacted since the last reply: doing it again would change nothing.
     pub(crate) just_compacted: bool,
     /// Somebody asked for a summary in place of the conversation so far.
@@ -141,12 +142,12 @@ impl Transcript {
     /// Folds one more event.
     pub fn apply(&mut self, seq: Seq, event: &Event) {
         self.seq = self.seq.max(seq);
+        self.tally.observe(event);
+        self.spent.tally.observe(event);
         match event {
             Event::RunStarted(started) => self.begin(started),
             Event::MessageReceived(received) => self.receive(seq, received),
             Event::ModelCalled(called) => {
-                self.charge_unanswered();
-                self.phase.reserved = Some(called.reserved.clone());
                 let mut again = std::mem::take(&mut self.phase.again);
                 self.phase.wait_ms = 0;
                 // Made in spite of a failure, it is the same call with less to read.
@@ -156,13 +157,14 @@ impl Transcript {
                 if let Some(share) = called.share {
                     self.shorten_news(usize::try_from(share).unwrap_or(usize::MAX));
                 }
-                if called.purpose == Purpose::Turn && !again {
-                    self.spent.turns += 1;
+                if called.purpose == Purpose::Turn {
+                    self.phase.reserved = called.reserved.clone();
+                    self.spent.turns += u32::from(!again);
                 }
             }
             Event::ModelReplied(replied) => self.reply(seq, replied),
             Event::ModelFailed(failed) => {
-                self.settle(&failed.usage, failed.worked_ms);
+                self.worked(failed.worked_ms);
                 match &failed.remedy {
                     Some(remedy) => self.mend(remedy),
                     // A call that we stopped is no failure of the run: what stopped it decides.
@@ -207,7 +209,6 @@ impl Transcript {
             Event::Paused(_) => self.phase.paused = true,
             Event::Resumed(_) => self.phase.paused = false,
             Event::RunFinished(finished) => {
-                self.charge_unanswered();
                 self.worked(finished.worked_ms);
                 self.phase.finished = Some(finished.outcome.clone());
                 (self.phase.awake, self.phase.paused) = (false, false);
@@ -247,14 +248,15 @@ impl Transcript {
         self.phase.finished.as_ref()
     }
 
-    /// What the whole run has cost, unanswered model calls as they were reserved.
+    /// What the whole run may have cost, at most: a call that is under way or was never answered as
+    /// it was reserved.
     pub fn usage(&self) -> Usage {
-        with_reserved(&self.usage, &self.phase)
+        self.tally.total()
     }
 
-    /// What was spent since the run was last set to work, an unanswered model call as reserved.
+    /// What may have been spent since the run was last set to work. Limits count this.
     pub(crate) fn leg_usage(&self) -> Usage {
-        with_reserved(&self.spent.usage, &self.phase)
+        self.spent.tally.total()
     }
 
     /// Time at work so far, in milliseconds.
@@ -433,7 +435,9 @@ impl Transcript {
 
     /// The run is set to work, by somebody who has so much time left.
     fn begin_leg(&mut self, left_ms: Option<u64>) {
-        self.spent = Spent::default();
+        let mut tally = std::mem::take(&mut self.spent.tally);
+        tally.begin_again();
+        self.spent = Spent { tally, ..Spent::default() };
         self.forget_trouble();
         self.fallback = None;
         // What was said before is no answer to what is asked now.
@@ -455,7 +459,7 @@ impl Transcript {
         self.replies += 1;
         self.seen.settle();
         self.forget_trouble();
-        self.settle(&replied.usage, replied.worked_ms);
+        self.worked(replied.worked_ms);
         if let Some(results) = self.calls.results().cloned() {
             self.push_shared(results, None);
         }
@@ -502,7 +506,7 @@ impl Transcript {
     }
 
     fn compact(&mut self, compacted: &Compacted) {
-        self.settle(&compacted.usage, compacted.worked_ms);
+        self.worked(compacted.worked_ms);
         let kept = self.entries.iter().position(|entry| entry.reply == Some(compacted.before));
         let kept = kept.unwrap_or(self.entries.len());
         let tail = self.entries.split_off(kept);
@@ -527,31 +531,7 @@ impl Transcript {
         self.entries.push(Entry { message, reply, bytes });
     }
 
-    /// A model call came to its end: what was reserved for it returns.
-    fn settle(&mut self, usage: &Usage, worked_ms: u64) {
-        self.phase.reserved = None;
-        self.usage += usage;
-        self.spent.usage += usage;
-        self.worked(worked_ms);
-    }
-
-    /// The process died during a model call: it is charged as reserved.
-    fn charge_unanswered(&mut self) {
-        if let Some(reserved) = self.phase.reserved.take() {
-            self.usage += &reserved;
-            self.spent.usage += &reserved;
-        }
-    }
-
     fn worked(&mut self, worked_ms: u64) {
         self.phase.worked_ms = self.phase.worked_ms.max(worked_ms);
-    }
-}
-
-fn with_reserved(usage: &Usage, phase: &Phase) -> Usage {
-    let usage = usage.clone();
-    match &phase.reserved {
-        Some(reserved) => usage + reserved,
-        None => usage,
     }
 }

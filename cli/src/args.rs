@@ -11,7 +11,7 @@ mod trust;
 
 pub use audit::{AuditFilters, AuditVerb};
 pub use claude::{ClaudeOptions, ClaudeRunOptions, Earlier, instead_of};
-pub use front::{complete, nearest, quoted};
+pub use front::{complete, quoted};
 pub use later::Later;
 pub use runs::{AnswerOptions, CleanOptions, ListOptions, PruneOptions, RunsVerb, TreeOptions};
 pub use selection::{Choice, Filters, Targets};

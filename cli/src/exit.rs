@@ -1,6 +1,5 @@
 //! How the command ends: exit codes and failures.
 
-use crate::args::nearest;
 use posse::Outcome;
 use std::process::ExitCode;
 
@@ -58,6 +57,28 @@ pub struct Failure {
     pub hint: Option<String>,
 }
 
+/// What the system says of files, and how people say it.
+const PLAIN: [(&str, &str); 5] = [
+    ("No such file or directory (os error 2)", "it does not exist"),
+    ("Permission denied (os error 13)", "you have no permission"),
+    ("File exists (os error 17)", "it exists already"),
+    ("Not a directory (os error 20)", "a part of the path is not a folder"),
+    ("Is a directory (os error 21)", "it is a folder"),
+];
+
+/// `message` in plain words, without the numbers of the system's errors.
+pub fn plain(message: &str) -> String {
+    let mut text = message.to_owned();
+    for (theirs, ours) in PLAIN {
+        text = text.replace(theirs, ours);
+    }
+    while let Some(at) = text.find(" (os error ") {
+        let Some(end) = text[at..].find(')') else { break };
+        text.replace_range(at..=at + end, "");
+    }
+    text
+}
+
 impl Failure {
     pub fn usage(message: impl Into<String>) -> Self {
         Failure { code: Code::Usage, message: message.into(), hint: None }
@@ -80,25 +101,8 @@ impl From<posse::Error> for Failure {
             Error::Model(
                 posse::ResolveError::MissingKey { .. } | posse::ResolveError::NoneUsable { .. },
             ) => Failure::usage(message).hint(NO_MODEL),
-            Error::UnknownAgent { name, known } => {
-                let meant = nearest(name.as_str(), known.iter().map(String::as_str));
-                Failure::usage(message).hint(match meant {
-                    Some(meant) => {
-                        format!("did you mean `{meant}`? `posse agents list` lists them")
-                    }
-                    None => "`posse agents list` shows where each comes from".to_owned(),
-                })
-            }
-            Error::Model(posse::ResolveError::UnknownModel { name, aliases, .. }) => {
-                let words = aliases.split(|c: char| !(c.is_alphanumeric() || "-._".contains(c)));
-                let meant = nearest(&name, words.filter(|alias| !alias.is_empty()));
-                let list = "`posse models` lists the models";
-                Failure::usage(format!("`{name}` is not a known model")).hint(match meant {
-                    Some(meant) => format!("did you mean `{meant}`? {list}"),
-                    None => format!("write vendor/name, or a short name: {aliases}. {list}"),
-                })
-            }
-            Error::UnusableAgent { .. }
+            Error::UnknownAgent { .. }
+            | Error::UnusableAgent { .. }
             | Error::AlreadyExists { .. }
             | Error::InvalidInput(_)
             | Error::Model(_)

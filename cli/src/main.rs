@@ -24,6 +24,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use environment::Environment;
 use exit::Failure;
+use posse::protocol::near;
 use print::Tell;
 use rustix::process::DumpableBehavior;
 use std::ffi::OsString;
@@ -123,8 +124,8 @@ fn unknown_argument(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     let name = argument.split('=').next().unwrap_or_default();
     let longs = command.get_arguments().filter_map(|it| it.get_long());
     let longs: Vec<String> = longs.map(|long| format!("--{long}")).collect();
-    let hint = match (args::instead_of(name), args::nearest(name, longs.iter().map(String::as_str)))
-    {
+    let meant = near::nearest(name, longs.iter().map(String::as_str));
+    let hint = match (args::instead_of(name), meant) {
         (Some(instead), _) => instead.to_owned(),
         (None, Some(meant)) => format!("did you mean `{meant}`? `{path} --help` lists the options"),
         (None, None) => format!("`{path} --help` shows how it is used"),

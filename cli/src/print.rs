@@ -4,7 +4,7 @@
 //! an error, for whoever asked would take an empty answer for the whole.
 
 use crate::clean::{clean, clean_json};
-use crate::exit::{Code, Failure};
+use crate::exit::{self, Code, Failure};
 use posse::redact::Redactor;
 use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
@@ -87,7 +87,7 @@ impl Tell {
 
 /// Prints why the command could not do what it was asked.
 pub fn failure(failure: &Failure, tell: Tell) {
-    let message = clean(&without_numbers(&failure.message));
+    let message = clean(&exit::plain(&failure.message));
     let hint = failure.hint.as_deref().map(clean);
     if tell == Tell::Json {
         let value = serde_json::json!({"error": message, "hint": hint, "code": failure.code as u8});
@@ -101,21 +101,6 @@ pub fn failure(failure: &Failure, tell: Tell) {
     if let Some(hint) = hint {
         note(format!("  hint: {hint}"));
     }
-}
-
-/// `text` without the numbers that the system has for its errors: their words stand before them.
-fn without_numbers(text: &str) -> String {
-    let mut pieces = text.split(" (os error ");
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        match piece.split_once(')') {
-            Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
-                out.push_str(rest);
-            }
-            _ => out.extend([" (os error ", piece]),
-        }
-    }
-    out
 }
 
 fn written(result: io::Result<()>) -> Result<(), Failure> {

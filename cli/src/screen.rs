@@ -22,7 +22,7 @@ use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::paint::Paint;
 use crate::print;
-use crate::spending::Spending;
+use crate::spending::{self, Spending};
 use crate::terminal::{self, fitted};
 use crate::view;
 use call::Detail;
@@ -201,6 +201,7 @@ impl Screen {
             }
             Delta::Text { .. } => self.set_status("writing"),
             Delta::Thinking { .. } => self.set_status("thinking"),
+            Delta::Counted { .. } => {}
             Delta::Waiting { on, ahead } => {
                 let on = clean_line(on, 64);
                 self.set_status(&format!("waiting for {on}: {ahead} before it"));
@@ -607,6 +608,9 @@ impl Screen {
         } else {
             self.note(&self.paint.red(&format!("✗ {}", clean_line(&outcome.to_string(), 600))));
             self.remark(&format!("  {totals}"));
+            if let Some(hint) = spending::hint(outcome) {
+                self.remark(&format!("  {hint}"));
+            }
         }
         if let Some(left) = self.worktree.left() {
             self.note(&format!("◇ {}", left.told()));

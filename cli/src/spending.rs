@@ -1,6 +1,8 @@
 //! What runs take: turns, tool calls, tokens, money. Counted from events or from rows, and summed.
 
-use posse::protocol::{Event, Limit, Purpose, Usage, Usd};
+use crate::view;
+use posse::protocol::{Event, Limit, Outcome, Purpose, Tally, Usage, Usd};
+use posse::store::Spent;
 use posse::{Budget, RunRow};
 use serde::Serialize;
 
@@ -9,69 +11,54 @@ use serde::Serialize;
 pub struct Spending {
     pub turns: u64,
     pub tool_calls: u64,
-    usage: Usage,
-    /// What a model call may spend that has not come back.
-    reserved: Usage,
+    tally: Tally,
 }
 
 impl Spending {
     /// Counts an event of the run.
     pub fn observe(&mut self, event: &Event) {
+        self.tally.observe(event);
         match event {
             Event::ModelCalled(called) => {
-                self.give_up();
-                self.reserved = called.reserved.clone();
                 self.turns += u64::from(called.purpose == Purpose::Turn);
             }
-            Event::ModelReplied(replied) => self.settle(&replied.usage),
+            // Made again, it is still the same turn.
             Event::ModelFailed(failed) => {
-                self.settle(&failed.usage);
-                // Made again, it is still the same turn.
                 self.turns = self.turns.saturating_sub(u64::from(failed.remedy.is_some()));
             }
-            Event::Compacted(compacted) => self.settle(&compacted.usage),
             Event::ToolStarted(_) => self.tool_calls += 1,
-            Event::RunFinished(_) => self.give_up(),
             _ => {}
         }
     }
 
-    /// A model call came to its end: what it spent counts.
-    fn settle(&mut self, spent: &Usage) {
-        self.reserved = Usage::default();
-        self.usage += spent;
-    }
-
-    /// A model call never will: what it may have spent counts.
-    fn give_up(&mut self) {
-        let unanswered = std::mem::take(&mut self.reserved);
-        self.usage += &unanswered;
-    }
-
-    /// What `row` says, unanswered model calls as they were reserved.
+    /// What `row` says. A call that is under way does not count.
     pub fn of(row: &RunRow) -> Self {
-        let usage = Usage {
-            input_tokens: row.spent.input_tokens.saturating_add(row.reserved.input_tokens),
-            output_tokens: row.spent.output_tokens.saturating_add(row.reserved.output_tokens),
-            cost: row.cost(),
+        let usage = |spent: Spent| Usage {
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cost: spent.cost,
             ..Usage::default()
         };
-        let (turns, tool_calls) = (row.turns, row.tool_calls);
-        Spending { turns, tool_calls, usage, reserved: Usage::default() }
+        let (uncertain, cut) = row.unsure();
+        let (known, uncertain) = (usage(row.known()), usage(uncertain));
+        let tally = Tally { known, uncertain, cut, open: None };
+        Spending { turns: row.turns, tool_calls: row.tool_calls, tally }
     }
 
     pub fn add(&mut self, other: &Spending) {
         self.turns += other.turns;
         self.tool_calls += other.tool_calls;
-        self.usage += &other.usage;
+        self.tally.known += &other.tally.known;
+        self.tally.uncertain += &other.tally.uncertain;
+        self.tally.cut += other.tally.cut;
     }
 
     pub fn input_tokens(&self) -> u64 {
-        self.usage.all_input_tokens()
+        self.tally.known.all_input_tokens()
     }
 
     pub fn output_tokens(&self) -> u64 {
-        self.usage.output_tokens
+        self.tally.known.output_tokens
     }
 
     /// Tokens sent and received.
@@ -79,20 +66,74 @@ impl Spending {
         self.input_tokens().saturating_add(self.output_tokens())
     }
 
+    /// What is known to have been spent.
     pub fn cost(&self) -> Usd {
-        self.usage.cost
+        self.tally.known.cost
+    }
+
+    /// What calls that were cut short may have cost besides.
+    pub fn uncertain_cost(&self) -> Usd {
+        self.tally.uncertain.cost
+    }
+
+    /// The money, with a `+` where more may have been spent: `$0.0061+`.
+    pub fn money(&self) -> String {
+        match self.uncertain_cost() {
+            Usd::ZERO => self.cost().to_string(),
+            _ => format!("{}+", self.cost()),
+        }
+    }
+
+    /// The money in words: `$0.0061, up to $1.28 more for 1 call cut short`.
+    pub fn money_in_words(&self) -> String {
+        match self.uncertain_cost() {
+            Usd::ZERO => self.cost().to_string(),
+            more => {
+                let calls = view::count(self.tally.cut, "call");
+                format!("{}, up to {more} more for {calls} cut short", self.cost())
+            }
+        }
     }
 }
 
-/// How much of the budget of `row` is drawn, of those of `limits` that it has: `3 of 10 turns`.
+/// What to do about a run that ended because its next model call did not fit.
+pub fn hint(outcome: &Outcome) -> Option<&'static str> {
+    let (Outcome::Stopped { limit, .. } | Outcome::OutOfBudget { limit, .. }) = outcome else {
+        return None;
+    };
+    match limit {
+        Limit::Cost => Some(
+            "allow more with --max-cost (or `cost` under [limits] and [budget] in your settings), \
+             or choose a cheaper model: `posse models` shows prices",
+        ),
+        Limit::InputTokens | Limit::OutputTokens => Some(
+            "allow more with --budget (or with `input_tokens` and `output_tokens` under [limits] \
+             and [budget] in your settings)",
+        ),
+        _ => None,
+    }
+}
+
+/// How much of the budget of `row` is used, of those of `limits` that it has: `3 of 10 turns`. What a
+/// call that is under way has reserved is told apart.
 pub fn of_budget(row: &RunRow, limits: &[Limit]) -> String {
     let Some(budget) = &row.budget else { return String::new() };
     let drawn = row.drawn.unwrap_or_default();
     let part = |limit: &Limit| {
-        let (drawn, of) = (limit.amount(drawn.of(*limit)), limit.amount(budget.of(*limit)?));
-        Some(match limit {
-            Limit::Cost => format!("{drawn} of {of}"),
-            limit => format!("{drawn} of {of} {limit}"),
+        let held = row.held.of(*limit);
+        let used = limit.amount(drawn.of(*limit).saturating_sub(held));
+        let of = limit.amount(budget.of(*limit)?);
+        let part = match limit {
+            Limit::Cost => format!("{used} of {of}"),
+            // Runs below are not used up.
+            Limit::Children => {
+                return Some(format!("{} of {of} {limit}", drawn.of(*limit)));
+            }
+            limit => format!("{used} of {of} {limit}"),
+        };
+        Some(match held {
+            0 => part,
+            held => format!("{part} ({} reserved)", limit.amount(held)),
         })
     };
     limits.iter().filter_map(part).collect::<Vec<_>>().join(", ")
@@ -139,7 +180,10 @@ pub struct SumView {
     pub tool_calls: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// What is known to have been spent.
     pub cost_usd: f64,
+    /// What calls that were cut short may have cost besides.
+    pub uncertain_cost_usd: f64,
 }
 
 impl SumView {
@@ -151,6 +195,7 @@ impl SumView {
             input_tokens: sum.input_tokens(),
             output_tokens: sum.output_tokens(),
             cost_usd: sum.cost().dollars(),
+            uncertain_cost_usd: sum.uncertain_cost().dollars(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is printed as JSON, and words for numbers.
 
 use crate::screen::worktree::{Left, Worktree};
-use crate::spending::{BudgetView, SumView};
+use crate::spending::{BudgetView, Spending, SumView};
 use posse::todo::{self, Todo};
 use posse::{RunId, RunRow, Status};
 use serde::Serialize;
@@ -35,7 +35,10 @@ pub struct RunView {
     pub tool_calls: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// What is known to have been spent.
     pub cost_usd: f64,
+    /// What calls that were cut short may have cost besides.
+    pub uncertain_cost_usd: f64,
     /// What it and all below it may spend together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Vec<BudgetView>>,
@@ -91,6 +94,7 @@ impl TodoView {
 impl RunView {
     pub fn of(row: &RunRow) -> Self {
         let ended = row.outcome.is_some();
+        let spending = Spending::of(row);
         RunView {
             run: row.id.to_string(),
             status: row.status,
@@ -110,9 +114,10 @@ impl RunView {
             events: row.last_seq.0,
             turns: row.turns,
             tool_calls: row.tool_calls,
-            input_tokens: row.spent.input_tokens + row.reserved.input_tokens,
-            output_tokens: row.spent.output_tokens + row.reserved.output_tokens,
-            cost_usd: row.cost().dollars(),
+            input_tokens: spending.input_tokens(),
+            output_tokens: spending.output_tokens(),
+            cost_usd: spending.cost().dollars(),
+            uncertain_cost_usd: spending.uncertain_cost().dollars(),
             budget: BudgetView::of(row),
             damaged: row.damaged.clone(),
             erased: row.erased,

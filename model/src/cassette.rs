@@ -130,6 +130,7 @@ fn name_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Unreachable => "unreachable",
         Kind::Refused => "refused",
+        Kind::Unanswered => "unanswered",
         Kind::Malformed => "malformed",
         _ => "cut",
     }
@@ -140,6 +141,7 @@ fn kind_of(name: &str) -> Kind {
     match name {
         "unreachable" => Kind::Unreachable,
         "refused" => Kind::Refused,
+        "unanswered" => Kind::Unanswered,
         "malformed" => Kind::Malformed,
         _ => Kind::Cut,
     }

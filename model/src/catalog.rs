@@ -16,6 +16,7 @@ pub use vendor::{Caps, Reach, Vendor};
 
 use crate::ResolveError;
 use crate::wire::{Dialect, Wire};
+use posse_protocol::near;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
@@ -199,13 +200,11 @@ impl Catalog {
     fn split(&self, asked: &str, name: &str) -> Result<(&Vendor, String), ResolveError> {
         let unknown = || ResolveError::UnknownModel {
             name: asked.to_owned(),
-            known: self.known_vendors(),
-            aliases: self
-                .aliases()
-                .map(|(alias, _)| alias)
-                .chain([OFFLINE_VENDOR])
-                .collect::<Vec<_>>()
-                .join(", "),
+            suggestion: near::suggestion(
+                asked,
+                self.aliases().map(|(alias, _)| alias).chain([OFFLINE_VENDOR]),
+                "write others as `vendor/name`; `posse models` lists all",
+            ),
         };
         if let Some((prefix, rest)) = name.split_once('/') {
             let vendor = self.vendor(prefix).ok_or_else(|| match prefix {
@@ -213,7 +212,14 @@ impl Catalog {
                 _ => ResolveError::UnknownVendor {
                     name: asked.to_owned(),
                     vendor: prefix.to_owned(),
-                    known: self.known_vendors(),
+                    suggestion: near::suggestion(
+                        prefix,
+                        self.vendors()
+                            .iter()
+                            .map(|vendor| vendor.name.as_str())
+                            .chain([OFFLINE_VENDOR]),
+                        "`posse models` lists all",
+                    ),
                 },
             })?;
             // `anthropic/sonnet` is as good as `sonnet`.
@@ -230,11 +236,6 @@ impl Catalog {
             Some(vendor) if check::is_model_name(name) => Ok((vendor, name.to_owned())),
             _ => Err(unknown()),
         }
-    }
-
-    fn known_vendors(&self) -> String {
-        let names = self.vendors().iter().map(|vendor| vendor.name.as_str());
-        names.chain([OFFLINE_VENDOR]).collect::<Vec<_>>().join(", ")
     }
 }
 

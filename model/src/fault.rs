@@ -28,10 +28,12 @@ pub enum Kind {
     Unauthorised,
     /// The transcript does not fit.
     ContextOverflow,
-    /// There was no answer at all.
+    /// There was no connection, so nothing was sent.
     Unreachable,
     /// The machine answered that nothing listens at this port.
     Refused,
+    /// The connection broke before an answer began.
+    Unanswered,
     /// Nothing came for this long.
     Stalled(Duration),
     /// The reply ended too early.
@@ -99,7 +101,10 @@ impl Fault {
             Kind::Rejected => ModelError::Rejected { model, reason },
             Kind::Unauthorised => ModelError::Unauthorised { model, reason },
             Kind::ContextOverflow => ModelError::ContextOverflow { model, reason },
-            Kind::Unreachable | Kind::Refused => ModelError::Unreachable { model, reason },
+            Kind::Unreachable | Kind::Refused => {
+                ModelError::Unreachable { model, reason, sent: false }
+            }
+            Kind::Unanswered => ModelError::Unreachable { model, reason, sent: true },
             Kind::Stalled(after) => ModelError::Stalled { model, after },
             Kind::Cut => ModelError::Cut { model, reason },
             Kind::Malformed => ModelError::Malformed { model, reason },

@@ -256,9 +256,8 @@ impl Leave<'_> {
             Kind::Overloaded(asked) => (Refusal::Theirs, asked),
             // An answer all the same: the provider takes calls.
             Kind::Rejected | Kind::Unauthorised | Kind::ContextOverflow => return self.taken(),
-            Kind::Unreachable | Kind::Refused | Kind::Stalled(_) | Kind::Cut | Kind::Malformed => {
-                return;
-            }
+            Kind::Unreachable | Kind::Refused | Kind::Unanswered => return,
+            Kind::Stalled(_) | Kind::Cut | Kind::Malformed => return,
         };
         let mut desk = self.governor.desk();
         desk.state.refused(&mut self.sent, refusal, asked, Instant::now());

@@ -114,8 +114,13 @@ impl Http {
                 true => format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()),
                 false => root_cause(&error),
             };
+            let kind = match error.is_connect() || error.is_builder() {
+                true if is_refused(&error) => Kind::Refused,
+                true => Kind::Unreachable,
+                false => Kind::Unanswered,
+            };
             Fault {
-                kind: if is_refused(&error) { Kind::Refused } else { Kind::Unreachable },
+                kind,
                 reason: format!("{host}:{port}: {reason}"),
                 hint: "; check the network and the base URL",
             }

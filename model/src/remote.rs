@@ -12,7 +12,7 @@ use crate::sse::Events;
 use crate::wire::{Dialect, Progress, Target, Wire, Written};
 use async_trait::async_trait;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
-use posse_protocol::{CallId, Delta, Message, Part};
+use posse_protocol::{CallId, Delta, Message, Part, Usage};
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashSet;
@@ -89,7 +89,7 @@ impl Model for Remote {
         let vendor = self.vendor();
         let queued = |ahead: usize| deltas(Delta::Waiting { on: vendor.to_owned(), ahead });
         let waited = cancel.run_until_cancelled(self.governor.leave(&request, queued)).await;
-        let waited = waited.ok_or(ModelError::Cancelled)?;
+        let waited = waited.ok_or(ModelError::NotSent)?;
         let mut leave = waited.map_err(|not_soon| self.not_sent(&not_soon))?;
         let ended = {
             // Pinned: what is handed on by value has a place in every future on its way.
@@ -160,6 +160,7 @@ impl Remote {
         let mut events = Events::default();
         let mut decoder = self.wire.decoder();
         let mut received = 0;
+        let mut counted = Usage::default();
         // How a body begins that holds no event: it may tell what it is instead.
         let mut beginning = Vec::new();
         let mut begun = false;
@@ -173,7 +174,13 @@ impl Remote {
             events.push(&chunk);
             while let Some(event) = events.next()? {
                 begun = true;
-                match decoder.event(&event, deltas)? {
+                let progress = decoder.event(&event, deltas)?;
+                let usage = decoder.usage();
+                if usage != counted {
+                    counted.clone_from(&usage);
+                    deltas(Delta::Counted { usage });
+                }
+                match progress {
                     Progress::None => {}
                     Progress::Moved => watchdog.moved(),
                     Progress::Complete => {

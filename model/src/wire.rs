@@ -20,7 +20,7 @@ pub use written::Written;
 use crate::fault::Fault;
 use crate::sse::Event;
 use posse_agent::{DeltaSink, Reply, Request};
-use posse_protocol::{Part, Price, ToolSpec};
+use posse_protocol::{Part, Price, ToolSpec, Usage};
 use serde::ser::{Error, SerializeMap};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -93,6 +93,9 @@ pub trait Decode: Send {
     /// # Errors
     /// When it is an error of the provider, or not what the wire says.
     fn document(&mut self, body: &[u8], deltas: DeltaSink<'_>) -> Result<(), Fault>;
+
+    /// The tokens that the provider has counted so far.
+    fn usage(&self) -> Usage;
 
     /// The reply, once it is complete. Its cost is what its tokens cost at `price`.
     ///

@@ -1,6 +1,6 @@
 //! What is shown while it happens and never stored.
 
-use crate::CallId;
+use crate::{CallId, Usage};
 use serde::{Deserialize, Serialize};
 
 /// A piece of something that is still under way. Readers may miss some; the stored event that
@@ -17,6 +17,12 @@ pub enum Delta {
     Thinking {
         /// What is new.
         text: String,
+    },
+    /// What the provider has counted so far of the call of the model. The loop keeps it; nobody is
+    /// shown it.
+    Counted {
+        /// Tokens; no money.
+        usage: Usage,
     },
     /// The call of the model waits until its provider takes more.
     Waiting {

@@ -283,9 +283,13 @@ pub struct Compacted {
     pub summary: String,
     /// The model wrote the summary; otherwise it was put together from extracts.
     pub by_model: bool,
-    /// What it cost.
+    /// What it cost, or may have cost at most. Limits count this.
     #[serde(default)]
     pub usage: Usage,
+    /// What of that is not known to have been spent. Logs from before this was recorded do not say
+    /// it: then all of it, unless the model wrote the summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncertain: Option<Usage>,
     /// Time at work so far, in milliseconds.
     pub worked_ms: u64,
     /// Fields of a later version.

@@ -55,6 +55,9 @@ pub enum Outcome {
     Stopped {
         /// Which.
         limit: Limit,
+        /// What the next model call needed, if it did not fit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shortfall: Option<Shortfall>,
         /// The last text before it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
@@ -68,6 +71,9 @@ pub enum Outcome {
         limit: Limit,
         /// Whose budget: its own, or that of a run above it.
         holder: RunId,
+        /// What the next model call needed, if it did not fit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shortfall: Option<Shortfall>,
         /// The last text before it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
@@ -102,12 +108,24 @@ impl Outcome {
 
     /// It reached `limit`; `partial` was the last text.
     pub fn stopped(limit: Limit, partial: impl Into<String>) -> Self {
-        Outcome::Stopped { limit, partial: partial.into(), extra: Extra::default() }
+        let (partial, extra) = (partial.into(), Extra::default());
+        Outcome::Stopped { limit, shortfall: None, partial, extra }
     }
 
     /// The budget of `holder` has no `limit` left; `partial` was the last text.
     pub fn out_of_budget(limit: Limit, holder: RunId, partial: impl Into<String>) -> Self {
-        Outcome::OutOfBudget { limit, holder, partial: partial.into(), extra: Extra::default() }
+        let (partial, extra) = (partial.into(), Extra::default());
+        Outcome::OutOfBudget { limit, holder, shortfall: None, partial, extra }
+    }
+
+    /// The same, because the next model call needed more than was left.
+    pub fn for_want_of(mut self, more: Option<Shortfall>) -> Self {
+        if let Outcome::Stopped { shortfall, .. } | Outcome::OutOfBudget { shortfall, .. } =
+            &mut self
+        {
+            *shortfall = more;
+        }
+        self
     }
 
     /// One word for lists and filters.
@@ -150,10 +168,46 @@ impl fmt::Display for Outcome {
             Outcome::TimedOut { limit_ms, .. } => {
                 write!(f, "timed out after {} s", *limit_ms as f64 / 1e3)
             }
-            Outcome::Stopped { limit, .. } => write!(f, "stopped at its limit of {limit}"),
-            Outcome::OutOfBudget { limit, holder, .. } => {
-                write!(f, "out of budget: {limit} of run {}", holder.short())
+            Outcome::Stopped { limit, shortfall, .. } => {
+                write!(f, "stopped at its limit of {limit}")?;
+                shortfall.as_ref().map_or(Ok(()), |short| short.tell(*limit, f))
             }
+            Outcome::OutOfBudget { limit, holder, shortfall, .. } => {
+                write!(f, "out of budget: {limit} of run {}", holder.short())?;
+                shortfall.as_ref().map_or(Ok(()), |short| short.tell(*limit, f))
+            }
+        }
+    }
+}
+
+/// A model call that was not made, because it could need more of a limit than was left.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortfall {
+    /// What it could need at most, money in billionths of a dollar.
+    pub needed: u64,
+    /// What was left.
+    pub left: u64,
+    /// Tokens of the reply that this counts: the shortest one that is asked for.
+    pub reply_tokens: u64,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Shortfall {
+    fn tell(&self, limit: Limit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (needed, left) = (limit.amount(self.needed), limit.amount(self.left));
+        match limit {
+            Limit::Cost => write!(
+                f,
+                ": the next call could cost up to {needed} with the shortest reply ({} tokens), \
+                 and {left} is left",
+                self.reply_tokens
+            ),
+            Limit::InputTokens => {
+                write!(f, ": the next call would send {needed} tokens, and {left} are left")
+            }
+            _ => write!(f, ": the next call needs at least {needed}, and {left} are left"),
         }
     }
 }
@@ -209,6 +263,13 @@ mod tests {
         assert_eq!(stopped.text(), "half");
         assert!(!stopped.is_completed());
         assert_eq!(stopped.to_string(), "stopped at its limit of turns");
+        let (needed, left) = (12_300_000, 30_000);
+        let short = Shortfall { needed, left, reply_tokens: 64, ..Shortfall::default() };
+        assert_eq!(
+            Outcome::stopped(Limit::Cost, "").for_want_of(Some(short)).to_string(),
+            "stopped at its limit of cost: the next call could cost up to $0.01 with the shortest \
+             reply (64 tokens), and $0.000030 is left"
+        );
         assert_eq!(crate::Usd::from_dollars(0.0012).to_string(), "$0.0012");
     }
 }

@@ -49,6 +49,7 @@ impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.dollars() {
             0.0 => f.write_str("$0"),
+            tiny if tiny < 0.0001 => write!(f, "${tiny:.6}"),
             small if small < 0.01 => write!(f, "${small:.4}"),
             amount => write!(f, "${amount:.2}"),
         }
@@ -84,6 +85,19 @@ pub(crate) fn is_zero(number: &u64) -> bool {
 }
 
 impl Usage {
+    /// The same without `other`, of which it holds at least as much.
+    pub fn without(&self, other: &Usage) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_sub(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_sub(other.cache_write_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_sub(other.reasoning_tokens),
+            cost: self.cost.saturating_sub(other.cost),
+            extra: Extra::default(),
+        }
+    }
+
     /// All tokens sent, cached or not.
     pub fn all_input_tokens(&self) -> u64 {
         self.input_tokens

@@ -66,6 +66,8 @@ pub struct Entry {
     pub path: Option<PathBuf>,
     /// The line it begins at.
     pub line: Option<u32>,
+    /// Line and column of its `model`, where they are known.
+    pub model_at: Option<(u32, u32)>,
     /// As it is written; `None` for an agent of the program.
     pub definition: Option<Arc<AgentDefinition>>,
     /// The agent itself; `None` when it cannot be used, which a problem says why.
@@ -105,6 +107,7 @@ impl AgentCatalog {
             source: Source::Host,
             path: None,
             line: None,
+            model_at: None,
             definition: None,
             agent: Some(agent),
             standing: None,

@@ -274,7 +274,7 @@ impl Runtime {
     }
 
     /// What model calls cost, summed up as `query` asks. Calls of runs that failed, were killed or
-    /// lost their logs are in it; those without an answer count as reserved.
+    /// lost their logs are in it; what those without an answer may have cost is told apart.
     ///
     /// # Errors
     /// When the store fails.

@@ -461,6 +461,7 @@ mod tests {
                 act: Act::Trusted,
                 folder: PathBuf::from("/x"),
                 digest: "d".to_owned(),
+                files: std::collections::BTreeMap::new(),
                 brought: Vec::new(),
                 hash: "h".to_owned(),
             };

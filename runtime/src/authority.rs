@@ -6,6 +6,7 @@ use crate::agents::tool_facts::ToolFacts;
 use crate::delegation::rules::Rules;
 use crate::error::Error;
 use crate::policy::{Policy, Rule, RuleError, Today, denials, scopes};
+use crate::rule_files;
 use crate::runtime::RuntimeConfig;
 use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec};
 use std::sync::Arc;
@@ -32,6 +33,9 @@ const SECRET_FILES: [&str; 14] = [
 /// Fills in what `grant` says of rules, mode, reach and network: of a run of `agent` that `spec`
 /// asks for, on behalf of a run with the grant `above` if there is one, whose rules for what it
 /// starts are `rules`.
+///
+/// # Errors
+/// When the rules of its folder cannot be read.
 pub(crate) fn narrow(
     grant: &mut Grant,
     config: &RuntimeConfig,
@@ -39,7 +43,7 @@ pub(crate) fn narrow(
     agent: &AgentSpec,
     spec: &RunSpec,
     rules: Option<&Rules<'_>>,
-) {
+) -> Result<(), Error> {
     let lists: Vec<_> = rules.into_iter().flat_map(Rules::tools).collect();
     let own = [agent.tools.as_deref(), spec.tools.allow.as_deref()];
     let allow = lists.iter().map(|list| list.allow.as_deref()).chain(own).flatten();
@@ -53,6 +57,9 @@ pub(crate) fn narrow(
         Some(above) => above.permissions.clone(),
         None => {
             let mut all = config.permissions.clone();
+            let around = rule_files::of_grant(config.rule_files.as_ref(), grant)?;
+            all.ask.extend(around.ask);
+            all.deny.extend(around.deny);
             all.allow.extend(spec.permissions.allow.iter().cloned());
             all
         }
@@ -87,12 +94,14 @@ pub(crate) fn narrow(
     };
     grant.mode = modes.into_iter().flatten().min().unwrap_or(Mode::Plan);
     grant.attended = above.map_or(spec.attended, |above| above.attended);
+    Ok(())
 }
 
 /// Refuses rules that could not be kept where `tools` exist.
 pub(crate) fn check(rules: &Permissions, tools: &[ToolFacts]) -> Result<(), Error> {
-    let mut all = rules.allow.iter().chain(&rules.ask).chain(&rules.deny);
-    all.try_for_each(|rule| Rule::parse_among(rule, tools).map(drop)).map_err(told)
+    let mut refusing = rules.ask.iter().chain(&rules.deny);
+    refusing.try_for_each(|rule| Rule::parse_refusing(rule, tools).map(drop)).map_err(told)?;
+    rules.allow.iter().try_for_each(|rule| Rule::parse_among(rule, tools).map(drop)).map_err(told)
 }
 
 /// Refuses a grant with rules that could not be kept where `tools` exist.
@@ -109,7 +118,11 @@ pub(crate) fn policy(
     tools: &Arc<[ToolFacts]>,
 ) -> Result<Policy, Error> {
     let home = config.home.as_ref().and_then(|home| home.to_str()).map(str::to_owned);
-    let today = Today { permissions: config.permissions.clone(), home };
+    let mut permissions = config.permissions.clone();
+    let around = rule_files::of_grant(config.rule_files.as_ref(), grant)?;
+    permissions.ask.extend(around.ask);
+    permissions.deny.extend(around.deny);
+    let today = Today { permissions, home };
     Policy::new(grant, &today, tools).map_err(told)
 }
 

@@ -16,6 +16,7 @@ mod project;
 mod skills;
 pub(crate) mod subagents;
 mod webhooks;
+mod words;
 
 pub use agents::AgentTable;
 pub use always::allow_always;
@@ -31,6 +32,9 @@ pub use permissions::PermissionSettings;
 pub use skills::SkillSettings;
 pub use subagents::SubagentSettings;
 pub use webhooks::WebhookSettings;
+
+pub(crate) use file::read_text;
+pub(crate) use permissions::project_rules;
 
 use crate::delegation::DEEPEST;
 use crate::trust::{self, Trustees};
@@ -117,10 +121,12 @@ pub enum ConfigError {
         reason: String,
     },
     /// It is not what it should be.
-    #[error("{path}: {reason}")]
+    #[error("{path}{}: {reason}", place(.at))]
     Invalid {
         /// Which file.
         path: PathBuf,
+        /// Line and column, where they are known.
+        at: Option<(u32, u32)>,
         /// What and where.
         reason: String,
     },
@@ -161,18 +167,21 @@ impl ConfigError {
     }
 
     /// At which line, where that is known, and what is wrong, without the name of the file.
-    pub(crate) fn told(&self) -> (Option<u32>, String) {
-        let line = match self {
-            ConfigError::NotForProjects { line, .. } => Some(*line),
-            _ => None,
-        };
+    pub fn told(&self) -> (Option<u32>, String) {
         let told = self.to_string();
-        let place = match line {
-            Some(line) => format!("{}:{line}: ", self.path().display()),
-            None => format!("{}: ", self.path().display()),
+        let (line, place) = match self {
+            ConfigError::NotForProjects { line, .. } => (Some(*line), format!(":{line}")),
+            ConfigError::Invalid { at, .. } => (at.map(|(line, _)| line), place(at)),
+            _ => (None, String::new()),
         };
+        let place = format!("{}{place}: ", self.path().display());
         (line, told.strip_prefix(&place).unwrap_or(&told).to_owned())
     }
+}
+
+/// A place in a file, as it stands after the file's name.
+fn place(at: &Option<(u32, u32)>) -> String {
+    at.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
 }
 
 /// Where settings are looked for.
@@ -212,7 +221,7 @@ impl Config {
             && let Some((mut file, text)) = file::read(path)?
         {
             project::check(&file, &text, path, sources)?;
-            if !sources.trust.standing(&trust::folder_of(path)).is_trusted() {
+            if !sources.trust.verdict(&trust::folder_of(path)).of_settings().is_trusted() {
                 let held_back = file.hold_back().into_iter();
                 let origin = || Origin::Project(path.clone());
                 config.held_back =
@@ -230,7 +239,7 @@ impl Config {
         path: &Path,
         origin: &Origin,
     ) -> Result<(), ConfigError> {
-        let invalid = |reason: String| ConfigError::Invalid { path: path.to_owned(), reason };
+        let invalid = |reason: String| words::unusable(path, text, reason);
         self.durability.set(file.durability(), origin);
         let additions = file.additions();
         if !additions.is_empty() {

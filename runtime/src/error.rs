@@ -1,13 +1,19 @@
 //! What can go wrong when a runtime is asked for something.
 
-use posse_protocol::{AgentName, RunId};
+use posse_protocol::{AgentName, RunId, near};
 use posse_store::StoreError;
+
+/// What lists all agents.
+const LIST_AGENTS: &str = "`posse agents list` lists all";
 
 /// Why the runtime did not do what it was asked. What goes wrong inside a run is its outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No agent of this name.
-    #[error("there is no agent `{name}`; there are: {}", known.join(", "))]
+    #[error(
+        "there is no agent `{name}`; {}",
+        near::suggestion(name.as_str(), known.iter().map(String::as_str), LIST_AGENTS)
+    )]
     UnknownAgent {
         /// What was asked for.
         name: AgentName,

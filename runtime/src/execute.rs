@@ -67,7 +67,15 @@ pub(crate) struct Workbench {
     /// What models were last offered.
     offers: Mutex<VecDeque<Arc<[ToolSpec]>>>,
     /// Tools of sessions that wait, which know what files the agent has read.
-    parked: Mutex<VecDeque<(RunId, Toolbox)>>,
+    parked: Mutex<VecDeque<Parked>>,
+}
+
+/// The tools of a session that waits.
+struct Parked {
+    run: RunId,
+    tools: Toolbox,
+    /// What they refuse: tools that were made for other rules are not used again.
+    refusing: Vec<String>,
 }
 
 /// How much is remembered of what models were offered. Agents that take turns have a few between
@@ -301,8 +309,8 @@ impl Workbench {
                 return Next::Leave(self.fail(run, journal, &error.to_string()).await);
             }
         }
-        let (agent, session) = match self.agent(run, &started, store.watch(run), pulse) {
-            Ok(agent) => (agent, started.session),
+        let (agent, refusing) = match self.agent(run, &started, store.watch(run), pulse) {
+            Ok(agent) => agent,
             Err(error) => {
                 return Next::Leave(self.fail(run, journal, &error.to_string()).await);
             }
@@ -326,8 +334,8 @@ impl Workbench {
                 fail::fail_point!("run.parking");
                 let released = journal.hand_over(Vec::new(), Some(seen), then).await;
                 fail::fail_point!("run.parked");
-                if session {
-                    self.park(run, agent.tools);
+                if started.session {
+                    self.park(Parked { run, tools: agent.tools, refusing });
                 }
                 match released {
                     Err(StoreError::Moved { .. }) => Next::Again,
@@ -355,7 +363,7 @@ impl Workbench {
         let Some(folder) = &started.project else { return started };
         let is_trusted = self.runtime().upgrade().is_some_and(|inner| {
             let around = Runtime { inner }.config().around(started.grant.workspace.as_ref());
-            around.agents.standing(folder.as_ref()).is_trusted()
+            around.agents.trusts(folder.as_ref(), &started.agent.name)
         });
         if !is_trusted {
             let grant = &mut Arc::make_mut(&mut started).grant;
@@ -366,13 +374,14 @@ impl Workbench {
         started
     }
 
+    /// The agent that executes a run, and the rules by which its tools refuse.
     fn agent(
         &self,
         run: RunId,
         started: &Arc<RunStarted>,
         tail: watch::Receiver<Seq>,
         pulse: Arc<Pulse>,
-    ) -> Result<Agent, Error> {
+    ) -> Result<(Agent, Vec<String>), Error> {
         let mut model = self.models.resolve(&started.model)?;
         if let Some(beginning) = common_beginning(started) {
             model = Arc::new(Staggered::new(model, &self.beginnings, &beginning));
@@ -381,7 +390,8 @@ impl Workbench {
         let fallbacks = started.fallbacks.iter().filter_map(|name| self.models.resolve(name).ok());
         let fallbacks = fallbacks.map(|model| self.redactor.before(model));
         let guard = self.policy(started)?;
-        let tools = match self.unpark(run) {
+        let refusing = guard.refusing();
+        let tools = match self.unpark(run, &refusing) {
             Some(tools) => tools,
             None => self.toolbox(started, &guard)?,
         };
@@ -390,7 +400,7 @@ impl Workbench {
         let shown = guise.map_or(&started.grant.tools, |guise| &guise.tools);
         let offered = self.offered(&tools, shown);
         let feed = self.feed.clone();
-        Ok(Agent {
+        let agent = Agent {
             run,
             system: system.into(),
             model: self.redactor.before(model),
@@ -407,7 +417,8 @@ impl Workbench {
                 pulse.beat();
                 feed.send(run, *tail.borrow(), delta);
             }),
-        })
+        };
+        Ok((agent, refusing))
     }
 
     /// What `tools` offers of those called `shown`: the same for all runs that are offered the same.
@@ -493,18 +504,19 @@ impl Workbench {
         }
     }
 
-    fn park(&self, run: RunId, tools: Toolbox) {
+    fn park(&self, session: Parked) {
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         if parked.len() >= PARKED {
             parked.pop_front();
         }
-        parked.push_back((run, tools));
+        parked.push_back(session);
     }
 
-    fn unpark(&self, run: RunId) -> Option<Toolbox> {
+    fn unpark(&self, run: RunId, refusing: &[String]) -> Option<Toolbox> {
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
-        let position = parked.iter().position(|(id, _)| *id == run)?;
-        parked.remove(position).map(|(_, tools)| tools)
+        let position = parked.iter().position(|session| session.run == run)?;
+        let session = parked.remove(position)?;
+        (session.refusing == refusing).then_some(session.tools)
     }
 }
 
@@ -577,16 +589,14 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
         && grant.allows(task::NAME)
     {
         text.push_str(URGE);
-        text.push_str(&task::listed(delegation));
-        text.push('\n');
     }
     text
 }
 
 /// What urges an agent to hand work to others.
-const URGE: &str = "\nYou lead specialist agents, which you call with the Task tool. Use one when a \
-    task fits its description, for a search in many places, or when parts can be done side by \
-    side; then judge what they report.\n";
+const URGE: &str = "\nHand work to a specialist agent with Task when the work fits its description, \
+    needs a search in many places, or has parts that can be done side by side. Judge what it \
+    reports.\n";
 
 /// What the model is shown in place of the run's own.
 fn guise_of(started: &RunStarted) -> Option<&Guise> {

@@ -51,6 +51,7 @@ mod preparation;
 pub mod query;
 mod quiet;
 pub mod redact;
+pub mod rule_files;
 mod runtime;
 mod selection;
 pub mod skills;

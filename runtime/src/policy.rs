@@ -23,7 +23,8 @@ pub use files::FileRules;
 pub use lists::{denials, scopes, tool_names};
 pub use rule::{Rule, RuleError};
 
-pub(crate) use rule::parts;
+pub(crate) use path::{names_of_machines, normal as without_detours};
+pub(crate) use rule::{TOOLS_PAGE, parts};
 
 use crate::agents::tool_facts::ToolFacts;
 use mode::Word;
@@ -116,6 +117,11 @@ impl Policy {
                 )),
             },
         }
+    }
+
+    /// The rules that deny or ask, as they are written.
+    pub(crate) fn refusing(&self) -> Vec<String> {
+        [self.deny.texts(), self.ask.texts()].concat()
     }
 
     fn roots(&self) -> Roots<'_> {

@@ -14,6 +14,7 @@ use crate::delegation::{self, DEEPEST, context, mention, task};
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::named_files;
+use crate::policy::TOOLS_PAGE;
 use crate::runtime::Runtime;
 use crate::selection::{self, Money};
 use crate::skills::allows;
@@ -23,7 +24,7 @@ use crate::trust::{self, Standing};
 use posse_protocol::{
     AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
     Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted,
-    Sender,
+    Sender, near,
 };
 use posse_tools::confine::Confinement;
 use std::path::Path;
@@ -185,13 +186,13 @@ impl Runtime {
         spec: &RunSpec,
     ) -> Result<Grant, Error> {
         let all = self.inner.workbench.facts(&grant.workspace)?;
-        let known = || all.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         for list in [agent.tools.as_deref().unwrap_or_default(), &agent.disallowed_tools] {
             if let Some(name) = filter::unknown(list, &all) {
+                let names = all.iter().map(|tool| tool.name.as_str());
                 return Err(Error::InvalidInput(format!(
-                    "agent `{}` names a tool `{name}` that does not exist here; there are: {}",
+                    "agent `{}` names a tool `{name}` that does not exist here; {}",
                     agent.name,
-                    known()
+                    near::suggestion(name, names, TOOLS_PAGE)
                 )));
             }
         }
@@ -224,7 +225,7 @@ impl Runtime {
         }
         let mut grant = Grant { tools, hand_on, delegation, ..grant };
         let parent = above.map(|above| &above.started.grant);
-        authority::narrow(&mut grant, self.config(), parent, agent, spec, rules.as_ref());
+        authority::narrow(&mut grant, self.config(), parent, agent, spec, rules.as_ref())?;
         authority::check_grant(&grant, &all)?;
         keep_useful(&mut grant, agent);
         Ok(grant)

@@ -13,6 +13,7 @@ use crate::host_tools;
 use crate::journal::create;
 use crate::lanes::LaneCaps;
 use crate::redact::Redactor;
+use crate::rule_files::RuleFiles;
 use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
 use crate::surroundings::ByFolder;
@@ -82,6 +83,9 @@ pub struct RuntimeConfig {
     pub mode: Mode,
     /// Rules about calls of all runs. What they deny or ask about holds for runs that began before.
     pub permissions: Permissions,
+    /// Where further rules are looked for, by the folder that a run works in. They deny or ask, and
+    /// never allow. Without it no file is looked at.
+    pub rule_files: Option<RuleFiles>,
     /// Whom the processes of runs may talk to, unless a run says otherwise.
     pub network: Network,
     /// The user's home folder, for rules with `~/`.
@@ -143,6 +147,7 @@ impl RuntimeConfig {
             budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
             mode: Mode::default(),
             permissions: Permissions::default(),
+            rule_files: None,
             network: Network::Off,
             home: None,
             // Those that are built in; read when they are needed, if no others are put here.

@@ -179,8 +179,9 @@ pub(crate) fn check(
         let abilities = models.abilities(id)?;
         if money == Money::Limited && !abilities.priced {
             return Err(Error::InvalidInput(format!(
-                "the price of {id} is not known, so a limit of cost cannot be kept; leave the limit \
-                 or budget out, limit turns, tokens or time instead, or set its `price` in your settings"
+                "the price of {id} is not known, so a limit of cost cannot be kept; set the price in \
+                 your settings, under [models.\"{id}\"]: price = {{ input = 1.0, output = 4.0 }} \
+                 (dollars for a million tokens), or limit turns, tokens or time instead of money"
             )));
         }
         if !abilities.tools {

@@ -1,7 +1,8 @@
 //! Whom the user trusts: folders that bring agents, skills and settings along.
 //!
-//! A decision is for one folder with exactly what it brought along then; the next change makes it
-//! a stranger again. Nothing in a folder can say that it is to be trusted. Runs nothing: what a
+//! A decision is for one folder with exactly what it brought along then. What is added or changed
+//! later is not trusted; definitions and skills that did not change stay so, unless settings have
+//! changed, which say what the others may do. Nothing in a folder can say that it is to be trusted. Runs nothing: what a
 //! folder brings along is read, hashed and compared.
 
 mod brought;
@@ -10,7 +11,7 @@ mod verdict;
 
 pub use brought::Brought;
 pub use log::{Act, Decision, TrustError, TrustLog};
-pub(crate) use verdict::Verdicts;
+pub(crate) use verdict::{Verdict, Verdicts};
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -49,6 +50,38 @@ impl fmt::Display for Standing {
     }
 }
 
+/// What became of a file since its folder was trusted, by its path below the folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// It was not there.
+    Added(String),
+    /// It was another.
+    Changed(String),
+    /// It is not there any more.
+    Removed(String),
+}
+
+impl Change {
+    /// Which file.
+    pub fn path(&self) -> &str {
+        match self {
+            Change::Added(path) | Change::Changed(path) | Change::Removed(path) => path,
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = match self {
+            Change::Added(_) => '+',
+            Change::Changed(_) => '~',
+            Change::Removed(_) => '-',
+        };
+        write!(f, "{sign} {}", self.path())
+    }
+}
+
 /// Whom the user trusts: as the log says, and for the time of one command. By default nobody.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trustees {
@@ -78,7 +111,17 @@ impl Trustees {
 
     /// What is thought of `folder`, which is canonical, now.
     pub fn standing(&self, folder: &Path) -> Standing {
-        Verdicts::default().standing(self, folder)
+        self.verdict(folder).standing
+    }
+
+    /// What has changed in `folder`, which is canonical, since it was trusted. Nothing if it is
+    /// trusted as it is, if nobody trusted it, or if an older version recorded that.
+    pub fn changes(&self, folder: &Path) -> Vec<Change> {
+        self.verdict(folder).changes
+    }
+
+    pub(crate) fn verdict(&self, folder: &Path) -> Verdict {
+        Verdicts::default().verdict(self, folder)
     }
 }
 

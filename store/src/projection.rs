@@ -74,6 +74,10 @@ impl Projection {
             ("input_tokens", same(log.spent.input_tokens, row.spent.input_tokens)),
             ("output_tokens", same(log.spent.output_tokens, row.spent.output_tokens)),
             ("cost", same(log.spent.cost.0, row.spent.cost.0)),
+            ("uncertain_input", at_most(row.uncertain.input_tokens, log.uncertain.input_tokens)),
+            ("uncertain_output", at_most(row.uncertain.output_tokens, log.uncertain.output_tokens)),
+            ("uncertain_cost", at_most(row.uncertain.cost.0, log.uncertain.cost.0)),
+            ("cut_calls", at_most(row.cut_calls, log.cut_calls)),
             ("reserved_input", same(log.reserved.input_tokens, row.reserved.input_tokens)),
             ("reserved_output", same(log.reserved.output_tokens, row.reserved.output_tokens)),
             ("reserved_cost", same(log.reserved.cost.0, row.reserved.cost.0)),
@@ -82,8 +86,14 @@ impl Projection {
     }
 }
 
+/// What was cut short before there was a ledger is not told apart in a row, only in its log.
+fn at_most(row: u64, log: u64) -> bool {
+    row.min(MOST) <= log.min(MOST)
+}
+
 /// A column holds 63 bits; a provider may claim more.
+const MOST: u64 = i64::MAX as u64;
+
 fn same(log: u64, row: u64) -> bool {
-    const MOST: u64 = i64::MAX as u64;
     log.min(MOST) == row.min(MOST)
 }

@@ -7,7 +7,7 @@ use posse_protocol::{Record, RunId, Seq};
 use std::collections::BTreeMap;
 
 /// The columns of a row of the ledger that are compared, in their order.
-pub(crate) const COLUMNS: [&str; 15] = [
+pub(crate) const COLUMNS: [&str; 18] = [
     "seq",
     "at",
     "root",
@@ -23,6 +23,9 @@ pub(crate) const COLUMNS: [&str; 15] = [
     "output_tokens",
     "reasoning_tokens",
     "cost",
+    "uncertain_input",
+    "uncertain_output",
+    "uncertain_cost",
 ];
 
 /// A row of the ledger, each column as text: whatever somebody put there can be compared.
@@ -148,5 +151,8 @@ fn earlier(run: &RunRow) -> LedgerRow {
         most(run.spent.output_tokens),
         "0".to_owned(),
         most(run.spent.cost.0),
+        "0".to_owned(),
+        "0".to_owned(),
+        "0".to_owned(),
     ])
 }

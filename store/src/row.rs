@@ -60,8 +60,12 @@ pub struct RunRow {
     pub turns: u64,
     /// Tool calls.
     pub tool_calls: u64,
-    /// What it has spent.
+    /// What it has spent, and what calls that were cut short may have spent. Limits count this.
     pub spent: Spent,
+    /// What of that is not known to have been spent.
+    pub uncertain: Spent,
+    /// Calls that were cut short.
+    pub cut_calls: u64,
     /// What an unanswered model call may have spent besides.
     pub reserved: Spent,
     /// What is wrong with its log.
@@ -188,6 +192,8 @@ impl RunRow {
             turns: before.turns,
             tool_calls: before.tool_calls,
             spent: before.spent,
+            uncertain: before.uncertain,
+            cut_calls: before.cut_calls,
             reserved: before.reserved,
             drawn: before.drawn,
             held: before.held,
@@ -225,6 +231,8 @@ impl RunRow {
             turns: 0,
             tool_calls: 0,
             spent: Spent::default(),
+            uncertain: Spent::default(),
+            cut_calls: 0,
             reserved: Spent::default(),
             damaged: None,
             parent: None,
@@ -261,9 +269,34 @@ impl RunRow {
         RunRow { damaged, ..RunRow::new(id, 0) }
     }
 
-    /// What it has cost, unanswered model calls as they were reserved.
-    pub fn cost(&self) -> Usd {
+    /// What it may have cost at most, a model call that has no answer as it was reserved.
+    pub fn most_cost(&self) -> Usd {
         self.spent.cost + self.reserved.cost
+    }
+
+    /// What it is known to have cost.
+    pub fn cost(&self) -> Usd {
+        self.known().cost
+    }
+
+    /// What it is known to have spent.
+    pub fn known(&self) -> Spent {
+        Spent {
+            input_tokens: self.spent.input_tokens.saturating_sub(self.uncertain.input_tokens),
+            output_tokens: self.spent.output_tokens.saturating_sub(self.uncertain.output_tokens),
+            cost: self.spent.cost.saturating_sub(self.uncertain.cost),
+        }
+    }
+
+    /// What it may have spent besides, and how many calls were cut short: with the last one, if its
+    /// process is gone. A call that is under way does not count.
+    pub fn unsure(&self) -> (Spent, u64) {
+        let mut uncertain = self.uncertain;
+        if self.calling.is_none() || self.status == Status::Running {
+            return (uncertain, self.cut_calls);
+        }
+        uncertain.add(self.reserved);
+        (uncertain, self.cut_calls + 1)
     }
 
     /// Where it stands, given whether its owner is alive.

@@ -5,7 +5,7 @@
 
 use crate::reckoning::LedgerRow;
 use crate::row::RunRow;
-use posse_protocol::{Event, ModelCalled, Purpose, RunId, Seq, Usage, Usd};
+use posse_protocol::{Charge, Event, ModelCalled, Purpose, RunId, Seq, Usage, Usd};
 
 /// A model call that was made and has no answer yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,12 +38,15 @@ pub(crate) struct ModelCall {
     pub(crate) label: String,
     pub(crate) purpose: Purpose,
     pub(crate) ending: &'static str,
+    /// What it may have cost, at most.
     pub(crate) usage: Usage,
+    /// What of that is not known to have been spent.
+    pub(crate) uncertain: Usage,
 }
 
 const REPLIED: &str = "replied";
 const FAILED: &str = "failed";
-/// Nobody recorded an answer: it is charged as it was reserved.
+/// Nobody recorded an answer: it may have cost all that it reserved.
 const UNANSWERED: &str = "unanswered";
 
 /// The most that one row counts. A provider may claim any number; a sum must not overflow.
@@ -52,16 +55,15 @@ const MOST: u64 = 1 << 50;
 impl ModelCall {
     /// The call that `event` settles, given the run as it stands before it.
     pub(crate) fn settled(row: &RunRow, event: &Event, seq: Seq, at: u64) -> Option<Self> {
-        let (ending, usage) = match event {
-            Event::ModelReplied(replied) => (REPLIED, &replied.usage),
-            Event::ModelFailed(failed) => (FAILED, &failed.usage),
-            Event::Compacted(compacted) if compacted.by_model => (REPLIED, &compacted.usage),
-            Event::Compacted(compacted) => (FAILED, &compacted.usage),
-            Event::ModelCalled(_) | Event::RunFinished(_) => (UNANSWERED, &reserved(row)),
-            _ => return None,
+        let charge = Charge::of(event, row.open_call().as_ref())?;
+        let ending = match event {
+            Event::ModelReplied(_) => REPLIED,
+            Event::Compacted(compacted) if compacted.by_model => REPLIED,
+            Event::ModelFailed(_) | Event::Compacted(_) => FAILED,
+            _ => UNANSWERED,
         };
         // A summary may be put together without any call.
-        if row.calling.is_none() && *usage == Usage::default() {
+        if row.calling.is_none() && charge == Charge::default() {
             return None;
         }
         let calling = row.calling.clone();
@@ -76,7 +78,8 @@ impl ModelCall {
             label: row.label.clone(),
             purpose: open.purpose,
             ending,
-            usage: bounded(usage),
+            usage: bounded(&charge.total()),
+            uncertain: bounded(&charge.uncertain),
         })
     }
 
@@ -99,7 +102,22 @@ impl ModelCall {
             usage.output_tokens.to_string(),
             usage.reasoning_tokens.to_string(),
             usage.cost.0.to_string(),
+            self.uncertain.input_tokens.to_string(),
+            self.uncertain.output_tokens.to_string(),
+            self.uncertain.cost.0.to_string(),
         ])
+    }
+}
+
+impl RunRow {
+    /// What the model call that has no answer yet reserved, if there is one.
+    pub(crate) fn open_call(&self) -> Option<Usage> {
+        self.calling.as_ref().map(|_| Usage {
+            input_tokens: self.reserved.input_tokens,
+            output_tokens: self.reserved.output_tokens,
+            cost: self.reserved.cost,
+            ..Usage::default()
+        })
     }
 }
 
@@ -108,16 +126,6 @@ pub(crate) fn purpose_word(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Turn => "turn",
         Purpose::Compaction => "compaction",
-    }
-}
-
-/// What an unanswered call of the run may have spent.
-fn reserved(row: &RunRow) -> Usage {
-    Usage {
-        input_tokens: row.reserved.input_tokens,
-        output_tokens: row.reserved.output_tokens,
-        cost: row.reserved.cost,
-        ..Usage::default()
     }
 }
 
@@ -179,11 +187,12 @@ pub struct Spending {
     pub runs: u64,
     /// How many calls.
     pub calls: u64,
-    /// Those of them that have no answer, whether they are under way or nobody will ever record
-    /// one: they count as reserved.
+    /// Those of them that were cut short or are still under way.
     pub unanswered: u64,
-    /// Tokens and money.
+    /// Tokens and money that are known to have been spent.
     pub usage: Usage,
+    /// What the unanswered calls may have spent besides, at most.
+    pub uncertain: Usage,
 }
 
 /// A day since 1970 as `2026-11-15`, in the calendar that everybody uses.

@@ -17,7 +17,8 @@ pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, sessio
     outcome, note, archived, turns, tool_calls, input_tokens, output_tokens, cost, \
     reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits, \
     label, priority, background, expects, gathers, gathered_at, paused, finished_at, cleanup, \
-    erased, account, budget, drawn, calling, calling_for, asks, abreast, archive_after";
+    erased, account, budget, drawn, calling, calling_for, asks, abreast, archive_after, \
+    uncertain_input, uncertain_output, uncertain_cost, cut_calls";
 
 /// Those that never change.
 const CONSTANT: [&str; 15] = [
@@ -40,7 +41,7 @@ const CONSTANT: [&str; 15] = [
 
 /// Those that change with every step, and are in one index at most: an index is written anew when a
 /// column of it is, whether that has changed or not.
-const MOVING: [&str; 14] = [
+const MOVING: [&str; 18] = [
     "updated_at",
     "last_seq",
     "last_hash",
@@ -55,10 +56,14 @@ const MOVING: [&str; 14] = [
     "drawn",
     "calling",
     "calling_for",
+    "uncertain_input",
+    "uncertain_output",
+    "uncertain_cost",
+    "cut_calls",
 ];
 
 /// How many columns `RUN_COLUMNS` has.
-pub(crate) const RUN_WIDTH: usize = 51;
+pub(crate) const RUN_WIDTH: usize = 55;
 
 /// What of a run that waits for a slot is looked at.
 const QUEUED_COLUMNS: &str =
@@ -73,8 +78,9 @@ pub(crate) const EVENT_WIDTH: usize = 6;
 
 /// Columns of `model_calls`.
 const CALL_COLUMNS: &str = "run, seq, at, root, agent, model, label, purpose, ending, calls, \
-    input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, cost";
-pub(crate) const CALL_WIDTH: usize = 16;
+    input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, cost, \
+    uncertain_input, uncertain_output, uncertain_cost";
+pub(crate) const CALL_WIDTH: usize = 19;
 
 pub(crate) const WORKERS: &str = "SELECT id, boot, lease_until FROM workers";
 pub(crate) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until) \

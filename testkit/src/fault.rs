@@ -23,6 +23,7 @@ pub use expectation::{Expectation, Failure, Needs};
 pub(crate) use plan::{Ending, Move, Plan};
 
 use crate::script::{Block, Body, Reply};
+use posse_protocol::near::distance;
 use std::fmt;
 
 /// A wire format, as far as faults differ by it.
@@ -248,18 +249,4 @@ impl Fault {
         self.exceptions = exceptions;
         self
     }
-}
-
-/// How many letters must change to turn one name into the other.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (line, left) in one.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
-        for (column, right) in other.bytes().enumerate() {
-            let replaced = diagonal + usize::from(left != right);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
 }

@@ -251,6 +251,7 @@ impl World {
             kind,
             reason,
             usage,
+            uncertain: None,
             remedy,
             worked_ms,
             extra,
@@ -392,6 +393,7 @@ impl World {
             summary: "what was".into(),
             by_model: true,
             usage: Usage::default(),
+            uncertain: None,
             worked_ms: self.worked(),
             extra: Extra::default(),
         })));

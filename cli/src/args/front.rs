@@ -3,6 +3,7 @@
 use super::{ChatOptions, Command, Global, RunOptions};
 use crate::exit::Failure;
 use clap::{Args, Subcommand};
+use posse::protocol::near;
 use std::collections::HashSet;
 use std::ffi::OsString;
 
@@ -45,21 +46,11 @@ fn not_a_command(words: &[String]) -> Failure {
     let first = words.first().map(String::as_str).unwrap_or_default();
     let commands = Command::augment_subcommands(clap::Command::new("posse"));
     let names: Vec<&str> = commands.get_subcommands().map(clap::Command::get_name).collect();
-    let hint = match nearest(first, names) {
+    let hint = match near::nearest(first, names) {
         Some(name) => format!("did you mean `posse {name}`? Otherwise {}", quoted(words)),
         None => format!("{}; `posse help` lists the commands", quoted(words)),
     };
     Failure::usage(format!("`{first}` is not a command")).hint(hint)
-}
-
-/// The one of `names` that `word` is most likely a misspelling of.
-pub fn nearest<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    let most = (word.chars().count() / 3).max(1);
-    let near = names.into_iter().map(|name| (strsim::osa_distance(word, name), name));
-    let near = near.filter(|(distance, _)| *distance <= most);
-    // Of two that are equally near, letters in a wrong order are likelier than a missing one.
-    near.min_by_key(|(distance, name)| (*distance, name.len().abs_diff(word.len())))
-        .map(|(_, name)| name)
 }
 
 /// What a command line holds.
@@ -181,13 +172,5 @@ mod tests {
         let hint = completed(&["what", "is", "this"], true).unwrap_err();
         assert!(hint.contains("quote the prompt: posse run \"what is this\""), "{hint}");
         assert!(completed(&["hello"], true).is_err());
-    }
-
-    #[test]
-    fn the_nearest_name_is_the_one_that_was_meant() {
-        let options = ["--mode", "--model", "--max-turns"];
-        assert_eq!(nearest("--modle", options), Some("--model"));
-        assert_eq!(nearest("--max-turn", options), Some("--max-turns"));
-        assert_eq!(nearest("--nothing", options), None);
     }
 }

@@ -17,6 +17,7 @@ use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::signals::Signal;
+use crate::spending;
 use crate::terminal::Restore;
 use commands::Chat;
 use lines::{Line, Lines};
@@ -30,8 +31,10 @@ use words::{Command, Meaning};
 
 pub async fn run(mut common: Common, options: ChatOptions) -> Result<Code, Failure> {
     let folder = folder(options.agent.cwd.as_ref())?;
-    if options.agent.trust {
-        common.trust_for_now(&folder)?;
+    let mut changed = None;
+    match options.agent.trust {
+        true => common.trust_for_now(&folder)?,
+        false => changed = common.review_changes(&folder, true)?,
     }
     let config = common.config(&folder)?;
     let form = if common.global.json { Form::StreamJson } else { Form::Screen };
@@ -43,6 +46,10 @@ pub async fn run(mut common: Common, options: ChatOptions) -> Result<Code, Failu
     let result = async {
         let agent = options.agent.agent.as_deref();
         viewer.warn_of_agents(&runtime, agent.unwrap_or(config.agent.value.as_str()));
+        if let Some(changed) = &changed {
+            viewer.screen.remark(changed);
+        }
+        common.tell_unused(&folder, &mut viewer.screen)?;
         deck.announce(&mut viewer.screen);
         let mut lines = None;
         let mut target = asked_for(&common, &runtime, &options, &folder, &mut viewer).await?;
@@ -386,6 +393,7 @@ async fn turn_to_its_end(
                 if !outcome.is_completed() && viewer.form == Form::Screen {
                     viewer.screen.end_turn()?;
                     print::note(format!("✗ {}", clean_line(&outcome.to_string(), 600)));
+                    spending::hint(&outcome).into_iter().for_each(print::note);
                 }
                 break Code::of(&outcome);
             }

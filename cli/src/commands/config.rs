@@ -142,6 +142,13 @@ async fn show(common: &Common) -> Result<Code, Failure> {
             row(key, json!(layer.value), &layer.origin);
         }
     }
+    let claude = common.rule_files().claude(&folder)?;
+    for settings in &claude {
+        let lists = [("permissions.deny", &settings.deny), ("permissions.ask", &settings.ask)];
+        for (key, rules) in lists.into_iter().filter(|(_, rules)| !rules.is_empty()) {
+            row(key, json!(rules), &settings.path.display());
+        }
+    }
     let recovery = match config.recovery.value {
         AutoResume::Continue => "continue",
         AutoResume::Wait => "wait",
@@ -218,8 +225,10 @@ async fn show(common: &Common) -> Result<Code, Failure> {
         row(&format!("({value})"), Value::Null, &place);
     }
     let warnings = &config.warnings;
+    let warnings = warnings.iter().map(|it| format!("{}: {}", it.origin, it.value));
     let warnings: Vec<_> =
-        warnings.iter().map(|it| format!("{}: {}", it.origin, it.value)).collect();
+        warnings.chain(claude.iter().flat_map(|it| it.warnings.clone())).collect();
+    let unused = common.unused(&folder)?;
     let keys = common.keys(&config);
     for vendor in catalog.value.vendors() {
         for variable in vendor.key_variables.iter().filter(|name| keys.has(name)) {
@@ -242,6 +251,7 @@ async fn show(common: &Common) -> Result<Code, Failure> {
             "user_file": sources.user,
             "project_file": sources.project,
             "warnings": warnings,
+            "unused": unused,
         }))?;
         return Ok(Code::Done);
     }
@@ -260,6 +270,9 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     }
     for warning in warnings {
         print::note(format!("warning: {}", clean_line(&warning, 400)));
+    }
+    if let Some(unused) = unused.filter(|_| !common.global.quiet) {
+        print::note(unused);
     }
     let files = [("your settings", sources.user), ("the project's settings", sources.project)];
     for (name, path) in files {

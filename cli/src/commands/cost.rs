@@ -8,7 +8,7 @@ use crate::print;
 use crate::screen::line::label;
 use crate::table::{Column, Table};
 use crate::view;
-use posse::protocol::Usage;
+use posse::protocol::{Usage, Usd};
 use posse::store::{By, Filter, Spending, SpendingQuery};
 use posse::{RunId, Runtime};
 use serde::Serialize;
@@ -114,11 +114,10 @@ impl Costs {
         }
         if total.unanswered > 0 {
             let calls = view::count(total.unanswered, "call");
-            let (have, count) = match total.unanswered {
-                1 => ("has", "counts"),
-                _ => ("have", "count"),
-            };
-            print::note(format!("{calls} {have} no answer and {count} as reserved"));
+            let (known, more) = (total.usage.cost, total.uncertain.cost);
+            print::note(format!(
+                "{known}, up to {more} more for {calls} cut short or still under way"
+            ));
         }
         if sums.len() == *limit {
             print::note(format!("the first {limit}; --limit shows more"));
@@ -150,9 +149,17 @@ fn figures(key: String, sum: &Spending, name: String) -> [String; 8] {
         view::tokens(usage.all_input_tokens()),
         view::tokens(usage.cache_read_tokens),
         view::tokens(usage.output_tokens),
-        usage.cost.to_string(),
+        money(sum),
         name,
     ]
+}
+
+/// What is known, with a `+` where more may have been spent.
+fn money(sum: &Spending) -> String {
+    match sum.uncertain.cost {
+        Usd::ZERO => sum.usage.cost.to_string(),
+        _ => format!("{}+", sum.usage.cost),
+    }
 }
 
 impl CostBy {
@@ -199,7 +206,7 @@ struct SumView<'a> {
     key: Option<&'a str>,
     runs: u64,
     calls: u64,
-    /// Those of the calls that have no answer and count as reserved.
+    /// Those of the calls that were cut short or are still under way.
     unanswered: u64,
     /// All tokens sent, cached or not.
     input_tokens: u64,
@@ -207,12 +214,15 @@ struct SumView<'a> {
     cache_write_tokens: u64,
     output_tokens: u64,
     reasoning_tokens: u64,
+    /// What is known to have been spent.
     cost_usd: f64,
+    /// What the unanswered calls may have cost besides.
+    uncertain_cost_usd: f64,
 }
 
 impl<'a> SumView<'a> {
     fn of(sum: &'a Spending) -> Self {
-        let Spending { key, runs, calls, unanswered, usage } = sum;
+        let Spending { key, runs, calls, unanswered, usage, uncertain } = sum;
         let Usage { cache_read_tokens, cache_write_tokens, .. } = *usage;
         SumView {
             key: Some(key),
@@ -225,6 +235,7 @@ impl<'a> SumView<'a> {
             output_tokens: usage.output_tokens,
             reasoning_tokens: usage.reasoning_tokens,
             cost_usd: usage.cost.dollars(),
+            uncertain_cost_usd: uncertain.cost.dollars(),
         }
     }
 }

@@ -49,6 +49,13 @@ fn tell(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
     let working = Backend::ALL.map(|backend| (backend, launcher.check(backend)));
     let landlock = landlock_version();
     let open = open_holes(landlock);
+    // Whatever is wrong with the folder, the rest is told.
+    let claude = super::folder(None).and_then(|folder| {
+        let settings = common.rule_files().claude(&folder)?;
+        let rules = settings.iter().map(|it| it.deny.len() + it.ask.len()).sum::<usize>();
+        Ok((rules, common.unused(&folder)?))
+    });
+    let claude = claude.map_err(|failure| crate::exit::plain(&failure.message));
     let CommandLimits { memory_bytes, processes, file_bytes, disk_bytes, open_files } =
         CommandLimits::usual();
     if common.global.json {
@@ -70,6 +77,10 @@ fn tell(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
             "landlock_version": landlock,
             "limits": CommandLimits::usual(),
             "open": open,
+            "claude": match &claude {
+                Ok((rules, unused)) => json!({"rules": rules, "unused": unused}),
+                Err(problem) => json!({"problem": problem}),
+            },
         }))?;
         return Ok(Code::Done);
     }
@@ -105,6 +116,15 @@ fn tell(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
     print::line("\nOpen:")?;
     for hole in open {
         print::line(format!("  - {hole}"))?;
+    }
+    print::line("\nClaude Code's settings for this folder:")?;
+    match claude {
+        Ok((rules, unused)) => {
+            let rules = crate::view::count(rules as u64, "rule");
+            print::line(format!("  {rules} of their deny and ask lists in force"))?;
+            unused.map_or(Ok(()), |unused| print::line(format!("  {unused}")))?;
+        }
+        Err(problem) => print::line(format!("  NO RUN CAN START HERE: {problem}"))?,
     }
     print::line("\n`posse doctor --sandbox` tries to break out.")?;
     Ok(Code::Done)

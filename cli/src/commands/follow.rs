@@ -202,9 +202,9 @@ impl Viewer {
             .entry(agent)
             .filter(|entry| entry.standing.as_ref().is_some_and(|standing| !standing.is_trusted()));
         let told = |problem: &&Problem| problem.agent.as_deref() == Some(agent.as_str());
-        let is_narrowed = |problem: &Problem| problem.reason.starts_with("only looks");
+        let is_narrowed = |problem: &Problem| problem.reason.starts_with("read-only");
         if entry.is_some() && agents.problems().iter().filter(told).any(is_narrowed) {
-            inert.push(format!("its agent {agent} only looks"));
+            inert.push(format!("its agent {agent} is read-only"));
         }
         if !inert.is_empty() {
             let why = inert.join(", ");

@@ -23,6 +23,7 @@ pub mod runs;
 pub mod skills;
 pub mod trust;
 mod typing;
+mod unused;
 pub mod webhooks;
 
 use crate::args::{AgentOptions, Global};
@@ -34,6 +35,7 @@ use posse::config::{Config, Sources};
 use posse::launch::Launcher;
 use posse::model::{Cassette, Models, Options};
 use posse::protocol::{Permissions, Usd};
+use posse::rule_files::RuleFiles;
 use posse::trust::Trustees;
 use posse::{
     Keys, Limits, LiveCatalog, NamedBy, Recovery, RunSpec, Runtime, RuntimeConfig, Selection,
@@ -107,6 +109,12 @@ impl Common {
     /// The file of the user's own settings, whether it exists or not.
     pub fn user_settings(&self) -> Option<PathBuf> {
         self.environment.config_folder.as_ref().map(|user| user.join("config.toml"))
+    }
+
+    /// Where rules are looked for that hold in every folder of the user.
+    pub fn rule_files(&self) -> RuleFiles {
+        let home = self.environment.home_folder.as_ref();
+        RuleFiles { user: home.map(|home| home.join(".claude/settings.json")) }
     }
 
     /// The settings for work in `folder`.
@@ -215,6 +223,7 @@ impl Common {
             stall: config.patience.stall(),
             mode: config.permissions.mode.value,
             permissions: config.permissions.permissions(),
+            rule_files: Some(self.rule_files()),
             home: self.environment.home_folder.clone(),
             limits: config.limits.limits(),
             budget: config.budget.budget(),

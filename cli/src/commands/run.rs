@@ -51,8 +51,11 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
     if options.background {
         return background::run(&common, &options).await;
     }
-    if options.agent.trust {
-        common.trust_for_now(&folder(options.agent.cwd.as_ref())?)?;
+    let place = folder(options.agent.cwd.as_ref())?;
+    let mut changed = None;
+    match options.agent.trust {
+        true => common.trust_for_now(&place)?,
+        false => changed = common.review_changes(&place, !options.stream_json)?,
     }
     let Asked { folder, mut config, spec } = Asked::read(&common, &options)?;
     let form = match (common.global.json, options.stream_json) {
@@ -70,7 +73,11 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
     let runtime = common.runtime_with(&config, agents, deck.cassette()).await?;
     let result = async {
         viewer.warn_of_agents(&runtime, spec.agent.as_str());
-        viewer.warn_of_trust(&runtime, &config, &spec.agent);
+        match &changed {
+            Some(changed) => viewer.screen.remark(changed),
+            None => viewer.warn_of_trust(&runtime, &config, &spec.agent),
+        }
+        common.tell_unused(&folder, &mut viewer.screen)?;
         deck.announce(&mut viewer.screen);
         let selection = runtime.select(&spec).await?;
         viewer.warn_of_models(&selection);

@@ -9,6 +9,7 @@ use crate::print;
 use crate::table::{Column, Table};
 use crate::view;
 use posse::agents::{Level, Problem};
+use posse::protocol::near;
 use posse::skills::{Entry, Skill, Source, Sources};
 use posse::trust::Standing;
 use posse::{LiveSkills, SkillCatalog};
@@ -143,10 +144,9 @@ impl<'a> EntryView<'a> {
 fn show(common: &Common, name: &str, arguments: &str, folder: &Path) -> Result<Code, Failure> {
     let catalog = common.skills(Some(folder.to_owned())).current();
     let Some(entry) = catalog.entry(name) else {
-        let known: Vec<&str> = catalog.iter().map(|skill| skill.name.as_str()).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(Failure::usage(format!("there is no skill `{name}`; there are: {known}"))
-            .hint("`posse skills list` shows where each comes from"));
+        let known = catalog.iter().map(|skill| skill.name.as_str());
+        let suggestion = near::suggestion(name, known, "`posse skills list` lists all");
+        return Err(Failure::usage(format!("there is no skill `{name}`; {suggestion}")));
     };
     let problems: Vec<&Problem> = catalog
         .problems()

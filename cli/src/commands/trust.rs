@@ -1,5 +1,6 @@
 //! `posse trust`: whom you trust, and with what.
 
+mod changed;
 mod review;
 
 use super::{Common, folder};
@@ -58,7 +59,7 @@ fn trust(common: &Common, options: &TrustOptions) -> Result<Code, Failure> {
     let is_agreed = !new.is_empty() && (options.yes || asked(common, &review)?);
     if is_agreed {
         for (brought, shown) in new.iter().zip(&review.folders) {
-            log.record(Act::Trusted, &brought.folder, &brought.digest, &shown.lines())?;
+            log.trust(brought, &shown.lines())?;
         }
     }
     if common.global.json {
@@ -66,13 +67,15 @@ fn trust(common: &Common, options: &TrustOptions) -> Result<Code, Failure> {
     }
     let told = folder.display();
     match (is_agreed, new.is_empty(), found.is_empty()) {
-        (true, ..) => note(common, "trusted; the next change of any of it asks again"),
+        (true, ..) => note(common, "trusted; the next change asks again"),
         (_, true, true) => note(common, format!("{told} brings nothing along that needs trust")),
         (_, true, _) => note(common, format!("{told} is trusted already, as it is")),
         _ if options.yes || std::io::stdin().is_terminal() => note(common, "not trusted"),
         _ => {
-            return Err(Failure::usage("nothing is trusted: there is nobody to ask")
-                .hint("look at what is listed, then say --yes"));
+            return Err(Failure::usage(
+                "not trusted: this needs a confirmation, and there is no terminal",
+            )
+            .hint("review the list above, then run again with --yes"));
         }
     }
     Ok(Code::Done)

@@ -154,7 +154,7 @@ impl Children {
         let states = states.iter().filter(|(count, _)| *count > 0);
         let states: Vec<String> = states.map(|(count, what)| format!("{count} {what}")).collect();
         let tools = view::count(sum.spending.tool_calls, "tool");
-        let (tokens, cost) = (view::tokens(sum.spending.tokens()), sum.spending.cost());
+        let (tokens, cost) = (view::tokens(sum.spending.tokens()), sum.spending.money());
         Some(format!("{} · {tools}, {tokens} tokens, {cost}", states.join(", ")))
     }
 

@@ -119,7 +119,7 @@ pub fn open(node: &Node, sum: &Sum, now: u64, look: Look) -> String {
     parts.extend(ended_below(sum));
     if node.spending.tokens() > 0 {
         parts.push(format!("{} tokens", view::tokens(node.spending.tokens())));
-        parts.push(node.spending.cost().to_string());
+        parts.push(node.spending.money());
     }
     let spinner = SPINNER[(now / TURNS_EVERY) as usize % SPINNER.len()];
     let mark = if node.state == State::Running { spinner } else { mark(node.state) };
@@ -169,7 +169,7 @@ pub fn collapsed(sum: &Sum, took_ms: u64, look: Look) -> String {
 pub fn spent(took_ms: u64, spending: &Spending) -> String {
     let tools = view::count(spending.tool_calls, "tool");
     let (took, tokens) = (view::duration(took_ms), view::tokens(spending.tokens()));
-    format!("{tools}, {took}, {tokens} tokens, {}", spending.cost())
+    format!("{tools}, {took}, {tokens} tokens, {}", spending.money())
 }
 
 /// What a run took itself, and what it took with all that stand below it.
@@ -180,7 +180,7 @@ pub fn totals(own: &Spending, took_ms: u64, tree: Option<&Tree>) -> String {
         view::count(own.tool_calls, "tool call"),
         view::tokens(own.input_tokens()),
         view::tokens(own.output_tokens()),
-        own.cost(),
+        own.money_in_words(),
         view::duration(took_ms),
     );
     if let Some(tree) = tree.filter(|tree| !tree.is_empty()) {
@@ -197,7 +197,7 @@ pub fn totals(own: &Spending, took_ms: u64, tree: Option<&Tree>) -> String {
             view::count(all.tool_calls, "tool call"),
             view::tokens(all.input_tokens()),
             view::tokens(all.output_tokens()),
-            all.cost(),
+            all.money_in_words(),
         ));
     }
     totals

@@ -109,6 +109,8 @@ async fn a_falsified_row_is_named() {
     let change = "UPDATE runs SET outcome = 'failed' WHERE id = RUN";
     check_row(change, &differs("outcome")).await;
     check_row("UPDATE runs SET cost = cost + 1 WHERE id = RUN", &differs("cost")).await;
+    let change = "UPDATE runs SET uncertain_cost = 5 WHERE id = RUN";
+    check_row(change, &differs("uncertain_cost")).await;
     check_row("UPDATE runs SET version = 99 WHERE id = RUN", &differs("version")).await;
     check_row("UPDATE runs SET label = 'harmless' WHERE id = RUN", &differs("label")).await;
     check_row("UPDATE runs SET note = 'all is well' WHERE id = RUN", &differs("note")).await;
@@ -150,7 +152,7 @@ async fn calls_that_were_added_to_the_ledger_are_named() {
         format!(
             "INSERT INTO model_calls SELECT {run}, 3, at, root, agent, model, label, purpose, \
              ending, calls, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, \
-             reasoning_tokens, cost FROM model_calls LIMIT 1"
+             reasoning_tokens, cost, 0, 0, 0 FROM model_calls LIMIT 1"
         )
     };
     let world = two_runs().await;

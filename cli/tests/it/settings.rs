@@ -47,7 +47,7 @@ async fn names_of_nothing_in_what_children_may_have_are_shown() {
     user_file(&world, "[subagents.tools]\ndeny = [\"Bsah\"]");
     for arguments in [&["config"][..], &["run", "x"]] {
         let wrong = world.run(arguments).await.expect(2);
-        assert!(wrong.err.contains("names `Bsah`, which is no tool"), "{}", wrong.err);
+        assert!(wrong.err.contains("names `Bsah`, which is not a tool"), "{}", wrong.err);
     }
 }
 
@@ -93,7 +93,7 @@ async fn an_agent_of_a_project_may_only_look() {
     world.write("posse.toml", &format!("{agent}tools = [\"Bash\"]\n"));
     let exit = world.run(&["run", "--agent", "helper", "x"]).await.expect(2);
     assert!(exit.err.contains("agent `helper` cannot be used"), "{}", exit.err);
-    assert!(exit.err.contains("posse.toml:1") && exit.err.contains("only look"), "{}", exit.err);
+    assert!(exit.err.contains("posse.toml:1") && exit.err.contains("only looks"), "{}", exit.err);
     world.write("posse.toml", &format!("{agent}tools = [\"Read\"]\n"));
     world.run(&["run", "--agent", "helper", "x"]).await.expect(0);
 }
@@ -102,9 +102,12 @@ async fn an_agent_of_a_project_may_only_look() {
 async fn a_settings_file_that_cannot_be_read_names_its_line() {
     let world = World::saying("x").await;
     for (text, says) in [
-        ("model = \"a\"\nmodel = ", "line 2"),
-        ("[limits]\n\nturn = 3\n", "line 3"),
-        ("[limits]\ntime = \"soon\"\n", "`soon` is not a duration"),
+        ("model = \"a\"\nmodel = ", "posse.toml:2:"),
+        ("[limits]\n\nturn = 3\n", "posse.toml:3:1: unknown key `turn`; did you mean `turns`?"),
+        (
+            "[limits]\ntime = \"10 minutes\"\n",
+            "posse.toml:2:1: in [limits]: `time`: `10 minutes` is not",
+        ),
         ("[limits]\ncost = -1\n", "cost"),
     ] {
         let path = world.write("posse.toml", text);

@@ -37,7 +37,7 @@ async fn a6_without_a_terminal_nothing_is_trusted_unless_the_command_line_says_s
     assert!(!could_write(&world, &[]).await, "that was for one command only");
     let exit = world.run(&["trust"]).await.expect(2);
     assert!(exit.out.contains("agent doer (.posse/agents/doer.md): would also have Write"));
-    assert!(exit.err.contains("there is nobody to ask"), "{}", exit.err);
+    assert!(exit.err.contains("there is no terminal"), "{}", exit.err);
     assert!(!could_write(&world, &[]).await);
     world.run(&["trust", "--yes"]).await.expect(0);
     assert!(could_write(&world, &[]).await);
@@ -57,8 +57,7 @@ async fn a7_what_changes_after_it_was_trusted_is_a_stranger_again() {
     put(&world, ".claude/skills/deploy/run.sh", "echo fine\n");
     put(&world, ".mcp.json", "{}");
     for (path, text) in [
-        (".posse/agents/other.md", "---\nname: other\ndescription: d\n---\nx\n"),
-        (".claude/skills/deploy/run.sh", "echo evil\n"),
+        (".posse/agents/doer.md", "---\ndescription: d\ntools: Read, Write\n---\nOther.\n"),
         (".mcp.json", "{\"mcpServers\": {\"x\": {\"command\": \"evil\"}}}"),
         (".claude/settings.json", "{\"hooks\": {}}"),
         ("posse.toml", "model = \"opus\"\n"),

@@ -6,27 +6,23 @@
 pub enum ResolveError {
     /// What stands before the `/` is no vendor.
     #[error(
-        "`{name}`: there is no vendor `{vendor}`; known vendors: {known}. A vendor of your own is a table [vendors.{vendor}] in your settings"
+        "`{name}`: there is no vendor `{vendor}`; {suggestion}. A vendor of your own is a table [vendors.{vendor}] in your settings"
     )]
     UnknownVendor {
         /// What was asked for.
         name: String,
         /// The part before the `/`.
         vendor: String,
-        /// The vendors there are.
-        known: String,
+        /// Which vendor may be meant.
+        suggestion: String,
     },
     /// A name without a vendor that is no known model either.
-    #[error(
-        "`{name}` is not a known model; write it as `vendor/name` (known vendors: {known}) or use one of {aliases}"
-    )]
+    #[error("`{name}` is not a known model; {suggestion}")]
     UnknownModel {
         /// What was asked for.
         name: String,
-        /// The vendors there are.
-        known: String,
-        /// The short names there are.
-        aliases: String,
+        /// Which model may be meant, and how others are written.
+        suggestion: String,
     },
     /// There is no key for the vendor.
     #[error("`{name}` needs a key, and there is none; set {variable}")]

@@ -48,7 +48,13 @@ async fn a_call_sends_the_key_and_the_transcript_and_returns_the_reply() {
     assert_eq!(reply.request_id.as_deref(), Some("req_7"));
     let cost = Usd(12 * 3_000 + 340 * 3_750 + 5_600 * 300 + 89 * 15_000);
     assert_eq!(reply.usage.cost, cost);
-    assert_eq!(shown.into_inner().unwrap().len(), 3);
+    let shown = shown.into_inner().unwrap();
+    let counted = shown.iter().filter_map(|delta| match delta {
+        Delta::Counted { usage } => Some((usage.all_input_tokens(), usage.output_tokens)),
+        _ => None,
+    });
+    assert_eq!(counted.last(), Some((12 + 340 + 5_600, 89)), "what the provider counts is told");
+    assert_eq!(shown.iter().filter(|it| !matches!(it, Delta::Counted { .. })).count(), 3);
 
     let next = request(vec![Message::user("hi"), reply.message, Message::user("go on")]);
     model.call(next, &|_| {}, &CancellationToken::new()).await.unwrap();
@@ -212,11 +218,11 @@ async fn a_server_that_is_not_there_is_unreachable() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let error = call(&*model_at(&format!("http://{address}"), PATIENT)).await.unwrap_err();
-    assert!(matches!(error, ModelError::Unreachable { .. }), "{error:?}");
+    assert!(matches!(error, ModelError::Unreachable { sent: false, .. }), "{error:?}");
     let words = error.to_string();
     assert!(words.contains(&address.to_string()) && words.contains("refused"), "{words}");
     let error = error_after(vec![Step::Close]).await;
-    assert!(matches!(error, ModelError::Unreachable { .. }), "{error:?}");
+    assert!(matches!(error, ModelError::Unreachable { sent: true, .. }), "{error:?}");
 }
 
 #[tokio::test]
@@ -310,7 +316,7 @@ async fn a_call_that_is_cancelled_before_it_starts_sends_nothing() {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let ended = model.call(request(vec![Message::user("hi")]), &|_| {}, &cancel).await;
-    assert!(matches!(ended, Err(ModelError::Cancelled)), "{ended:?}");
+    assert!(matches!(ended, Err(ModelError::NotSent)), "{ended:?}");
     assert_eq!(server.connections(), 0);
 }
 

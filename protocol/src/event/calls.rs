@@ -191,9 +191,13 @@ pub struct ModelFailed {
     pub kind: FailureKind,
     /// What went wrong and what to do about it.
     pub reason: String,
-    /// What it cost all the same.
+    /// What it may have cost all the same, at most. Limits count this.
     #[serde(default)]
     pub usage: Usage,
+    /// What of that is not known to have been spent. Logs from before this was recorded do not say
+    /// it: then all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncertain: Option<Usage>,
     /// What is done about it; nothing when the failure stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,

@@ -1,6 +1,8 @@
 //! The fields of a definition: their names, how else people spell them, and which of them nothing
 //! acts on yet.
 
+use posse_protocol::near;
+
 /// A field of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
@@ -99,6 +101,19 @@ impl Field {
         found.map(|(field, ..)| *field)
     }
 
+    /// The field that `key`, which is none, may be a slip of the pen for: one that narrows first.
+    pub(crate) fn near(key: &str) -> Option<Field> {
+        let key = plain(key);
+        let names =
+            |(field, name, also, _): &(Field, &'static str, &'static [&'static str], Shape)| {
+                let all = std::iter::once(name).chain(*also);
+                let near = all.map(|name| plain(name)).filter(|name| near::is_near(&key, name));
+                near.map(|name| near::distance(&key, &name)).min().map(|far| (far, *field))
+            };
+        let found = FIELDS.iter().filter_map(names);
+        found.min_by_key(|(far, field)| (!field.narrows(), *far)).map(|(_, field)| field)
+    }
+
     /// What it is called.
     pub(crate) fn name(self) -> &'static str {
         self.row().1
@@ -172,5 +187,26 @@ mod tests {
         assert_eq!(Field::of("version"), None);
         assert!(seems_to_restrict("tool") && seems_to_restrict("deny-list"));
         assert!(!seems_to_restrict("shallow") && !seems_to_restrict("user"));
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_means_the_field_that_is_nearest_one_that_narrows_first() {
+        for (key, field) in [
+            ("tols", Tools),
+            ("toools", Tools),
+            ("otols", Tools),
+            ("dissalowed-tools", DisallowedTools),
+            ("permisionMode", PermissionMode),
+            ("netwrok", Network),
+            ("subagent", Subagents),
+            ("maxTurn", MaxTurns),
+            ("descripton", Description),
+            ("modle", Model),
+        ] {
+            assert_eq!(Field::near(key), Some(field), "{key}");
+        }
+        for key in ["version", "author", "license", "tags", "goals", "metadata"] {
+            assert_eq!(Field::near(key), None, "{key}");
+        }
     }
 }

@@ -6,8 +6,8 @@ use super::source::{Source, Sources};
 use super::tool_facts::ToolFacts;
 use super::{AgentCatalog, Entry};
 use crate::error::Error;
-use crate::trust::Standing;
-use posse_protocol::{AgentSpec, Budget, Limits};
+use crate::trust::{self, Standing};
+use posse_protocol::{AgentName, AgentSpec, Budget, Limits};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -104,11 +104,26 @@ impl LiveCatalog {
         desk.sources.working_folder.clone()
     }
 
-    /// What is thought of `folder`, by whom these agents' sources trust.
-    pub(crate) fn standing(&self, folder: &Path) -> Standing {
-        let Some(desk) = &self.shared.desk else { return Standing::Unknown };
-        let desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
-        desk.sources.settings.trust.standing(folder)
+    /// True when `folder`, or at least what it says of the agent called `name` now, is trusted by
+    /// whom these agents' sources trust.
+    pub(crate) fn trusts(&self, folder: &Path, name: &AgentName) -> bool {
+        let Some(desk) = &self.shared.desk else { return false };
+        let standing = {
+            let desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+            desk.sources.settings.trust.standing(folder)
+        };
+        let is_of_folder = |entry: &&Entry| match &entry.source {
+            Source::Project { path } => trust::folder_of(path) == folder,
+            _ => false,
+        };
+        let trusted = |entry: &Entry| entry.standing == Some(Standing::Trusted);
+        match standing {
+            Standing::Trusted => true,
+            Standing::Changed => {
+                self.refresh().entry(name).filter(is_of_folder).is_some_and(trusted)
+            }
+            Standing::Unknown | Standing::Unsure(_) => false,
+        }
     }
 
     /// Says where the agents are to work: which tools there are, in place of those that the

@@ -2,6 +2,7 @@
 
 use super::change;
 use super::draft::{self, Draft};
+use super::field::Field;
 use super::folders::{self, Folder, Stamp};
 use super::front_matter::FILE_BYTES;
 use super::problem::{Finding, Findings, Level, Place, Problem, quoted};
@@ -12,7 +13,7 @@ use super::{AgentCatalog, Entry};
 use crate::config::budget::smaller;
 use crate::config::limits::stricter;
 use crate::config::{AgentTable, Config, Origin, Setting};
-use crate::trust::{self, Standing, Verdicts};
+use crate::trust::{self, Standing, Verdict, Verdicts};
 use posse_protocol::{AgentName, Budget, Limits};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -66,19 +67,24 @@ struct Settings {
     /// Whom runs may start, file by file.
     allowed_agents: Vec<Setting<Vec<String>>>,
     /// What is thought of the folders that bring something along.
-    standings: BTreeMap<PathBuf, Standing>,
+    verdicts: BTreeMap<PathBuf, Verdict>,
 }
 
 impl Settings {
-    /// What is thought of the folder that `source` is in, if it is a project's.
-    fn standing(&self, source: &Source) -> Option<&Standing> {
+    /// What is thought of what `file` of `source` says, if it is a project's.
+    fn standing(&self, source: &Source, file: Option<&Path>) -> Option<Standing> {
         let Source::Project { path } = source else { return None };
-        Some(self.standings.get(&trust::folder_of(path)).unwrap_or(&Standing::Unknown))
+        let verdict = self.verdicts.get(&trust::folder_of(path));
+        let of_file = |verdict: &Verdict| match file.filter(|file| file != path) {
+            Some(file) => verdict.of_agent(file),
+            None => verdict.of_settings(),
+        };
+        Some(verdict.map_or(Standing::Unknown, of_file))
     }
 
-    /// How far what comes from `source` is believed.
-    fn trust(&self, source: &Source) -> Trust<'_> {
-        match self.standing(source) {
+    /// How far is believed who stands like this.
+    fn trust<'s>(&'s self, standing: Option<&'s Standing>) -> Trust<'s> {
+        match standing {
             Some(standing) => Trust::Project {
                 standing,
                 limits: &self.limits,
@@ -96,7 +102,7 @@ struct Seen {
     /// Settings and maps of agents.
     files: Vec<(PathBuf, Option<Stamp>)>,
     folders: Vec<Folder>,
-    standings: BTreeMap<PathBuf, Standing>,
+    verdicts: BTreeMap<PathBuf, Verdict>,
 }
 
 impl Seen {
@@ -123,23 +129,23 @@ impl Reader {
     pub(crate) fn is_stale(&mut self, sources: &Sources) -> bool {
         let files = files(sources);
         let folders = folders::find(sources, &self.settings.plugins);
-        let standings = self.standings(sources, &folders);
-        self.seen.as_ref() != Some(&Seen { files, folders, standings })
+        let verdicts = self.verdicts(sources, &folders);
+        self.seen.as_ref() != Some(&Seen { files, folders, verdicts })
     }
 
     /// What is thought of the folders that bring agents along, or settings.
-    fn standings(&mut self, sources: &Sources, found: &[Folder]) -> BTreeMap<PathBuf, Standing> {
+    fn verdicts(&mut self, sources: &Sources, found: &[Folder]) -> BTreeMap<PathBuf, Verdict> {
         let projects = found.iter().filter_map(|folder| match &folder.source {
             Source::Project { path } => Some(path),
             _ => None,
         });
         let folders = projects.chain(&sources.settings.project).map(|path| trust::folder_of(path));
         let trustees = &sources.settings.trust;
-        let standing = |folder: PathBuf| {
-            let standing = self.verdicts.standing(trustees, &folder);
-            (folder, standing)
+        let verdict = |folder: PathBuf| {
+            let verdict = self.verdicts.verdict(trustees, &folder);
+            (folder, verdict)
         };
-        folders.map(standing).collect()
+        folders.map(verdict).collect()
     }
 
     /// What `sources` hold now, beside `host`, the agents of the program.
@@ -153,8 +159,8 @@ impl Reader {
         settings.limits = stricter(settings.limits, &self.limits);
         settings.budget = smaller(&settings.budget, &self.budget);
         let folders = folders::find(sources, &settings.plugins);
-        settings.standings = self.standings(sources, &folders);
-        let seen = Seen { files, folders, standings: settings.standings.clone() };
+        settings.verdicts = self.verdicts(sources, &folders);
+        let seen = Seen { files, folders, verdicts: settings.verdicts.clone() };
         for given in &sources.command_line {
             shelf.add_given(given);
         }
@@ -195,7 +201,7 @@ impl Reader {
                     plugins: config.plugins.value,
                     tables: config.agents,
                     allowed_agents: config.subagents.allowed_agents,
-                    standings: BTreeMap::new(),
+                    verdicts: BTreeMap::new(),
                 };
             }
             Err(error) => {
@@ -293,7 +299,8 @@ impl Shelf<'_> {
             return;
         }
         alike.push(self.entries.len());
-        let trust = settings.trust(source);
+        let standing = settings.standing(source, path);
+        let trust = settings.trust(standing.as_ref());
         let tools = &self.sources.tools;
         let agent = resolve::spec(&draft.written, name.clone(), tools, trust, &mut findings);
         self.report(&findings, path, draft.line, Some(&name));
@@ -302,9 +309,12 @@ impl Shelf<'_> {
             source: source.clone(),
             path: path.map(Path::to_owned),
             line: draft.line,
+            model_at: Some(draft.written.place(Field::Model))
+                .filter(|place| *place != Place::UNKNOWN)
+                .map(|place| (place.line, place.column)),
             definition: Some(Arc::new(draft.written.definition.clone())),
             agent,
-            standing: settings.standing(source).cloned(),
+            standing,
             shadowed_by: None,
             changed_by: Vec::new(),
         });
@@ -317,7 +327,8 @@ impl Shelf<'_> {
         for setting in settings.tables.iter().filter(|setting| setting.value.is_change()) {
             let AgentTable { name, definition, line, findings } = &setting.value;
             let Some((path, source)) = origin(&setting.origin) else { continue };
-            let trust = settings.trust(&source);
+            let standing = settings.standing(&source, Some(&path));
+            let trust = settings.trust(standing.as_ref());
             let mut findings = findings.clone();
             let written = Written::without_places(definition.clone());
             match catalog.effective_mut(name) {

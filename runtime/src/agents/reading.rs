@@ -142,16 +142,26 @@ fn misplaced(key: &str, value: &Node, findings: &mut Findings) {
 
 fn unknown(key: &str, place: Place, form: Form, findings: &mut Findings) {
     let shown = quoted(key);
-    if field::seems_to_restrict(key) {
+    let meant = Field::near(key);
+    let told = match meant {
+        Some(field) => format!("; did you mean `{}`?", field.name()),
+        None => String::new(),
+    };
+    // Whoever mistypes what restricts an agent believes that it holds.
+    if meant.is_some_and(Field::narrows) {
+        findings.error(place, format!("{shown} is not a field, and restricts nothing{told}"));
+    } else if field::seems_to_restrict(key) {
         let reason = format!(
-            "{shown} is no field, and would restrict nothing: write `tools`, `disallowedTools` or \
+            "{shown} is not a field, and restricts nothing: write `tools`, `disallowedTools` or \
              `permissionMode`"
         );
         findings.error(place, reason);
     } else if form == Form::Settings {
-        findings.error(place, format!("{shown} is no field of an agent; leave it out"));
+        let told = if meant.is_some() { told } else { "; leave it out".to_owned() };
+        findings.error(place, format!("{shown} is not a field of an agent{told}"));
     } else {
-        findings.warning(place, format!("{shown} is no field of an agent; it has no effect"));
+        let reason = format!("{shown} is not a field of an agent, and has no effect{told}");
+        findings.warning(place, reason);
     }
 }
 

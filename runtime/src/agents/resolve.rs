@@ -205,19 +205,30 @@ fn only_look(
         before.iter().filter(|name| !kept.contains(name)).map(String::as_str).collect();
     if !lost.is_empty() && !kept.is_empty() {
         let reason = format!(
-            "only looks: {} are not granted to an agent that a folder brings along which is \
-             {standing}; `posse trust` shows what it would grant",
+            "read-only: {}, so the agent does not get {}. `posse trust` shows what trusting it \
+             would allow",
+            of_folder(standing),
             lost.join(", ")
         );
         findings.note(place, reason);
     } else if !lost.is_empty() && findings.first_error().is_none() {
         let reason = format!(
-            "an agent that a folder brings along which is {standing} only looks, and it names no \
-             tool that does ({}); `posse trust` shows what that would grant, or give it tools of {}",
+            "{}, so the agent does not get {}, and it names no tool that only looks. `posse trust` \
+             shows what trusting it would allow; or give it tools of {}",
+            of_folder(standing),
             lost.join(", "),
             LOOKING.join(", ")
         );
         findings.error(place, reason);
+    }
+}
+
+/// Why an agent of a folder that stands like this is held back.
+fn of_folder(standing: &Standing) -> String {
+    match standing {
+        Standing::Changed => "this changed since you trusted the folder".to_owned(),
+        Standing::Trusted | Standing::Unknown => "this folder is not trusted".to_owned(),
+        Standing::Unsure(why) => format!("this folder is not trusted ({why})"),
     }
 }
 

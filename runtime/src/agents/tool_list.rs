@@ -6,7 +6,7 @@ use super::problem::{Findings, Place, quoted};
 use super::tool_facts::{Match, ToolFacts, find, is_foreign};
 use crate::delegation::filter::{GROUPS, allowed};
 use crate::policy;
-use posse_protocol::{AgentName, Effect};
+use posse_protocol::{AgentName, Effect, near};
 
 /// What a list allows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -167,9 +167,9 @@ pub(crate) fn deny(
                 }
                 None => {
                     let reason = format!(
-                        "`disallowedTools` names {shown}, which is no tool, so that nothing would \
-                         be denied; there are: {}",
-                        tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ")
+                        "`disallowedTools` names {shown}, which is not a tool, so that nothing \
+                         would be denied; {}",
+                        suggested(name, tools)
                     );
                     findings.error(place, reason);
                 }
@@ -195,15 +195,20 @@ fn named(name: &str, place: Place, tools: &[ToolFacts], findings: &mut Findings)
             None
         }
         None => {
-            let known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
             let reason = format!(
-                "there is no tool {shown}; the agent does without it. There are: {}",
-                known.join(", ")
+                "there is no tool {shown}, and the agent does without it; {}",
+                suggested(name, tools)
             );
             findings.warning(place, reason);
             None
         }
     }
+}
+
+/// Which tools there are that `name` may mean.
+fn suggested(name: &str, tools: &[ToolFacts]) -> String {
+    let names = tools.iter().map(|tool| tool.name.as_str());
+    near::suggestion(name, names, policy::TOOLS_PAGE)
 }
 
 /// Adds whom `Task(…)` names.

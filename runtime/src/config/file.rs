@@ -1,6 +1,5 @@
 //! A settings file as it is written.
 
-use super::ConfigError;
 use super::agents::FileAgent;
 use super::budget::FileBudget;
 use super::command::FileCommand;
@@ -11,7 +10,7 @@ use super::permissions::FilePermissions;
 use super::skills::FileSkills;
 use super::subagents::FileSubagents;
 use super::webhooks::FileWebhook;
-use crate::webhooks::blotted;
+use super::{ConfigError, words};
 use posse_model::catalog::{Additions, ModelRow, VendorRow};
 use posse_protocol::{AgentName, DelegationStrategy, Effort};
 use posse_store::Durability;
@@ -136,11 +135,12 @@ impl File {
     }
 }
 
-/// The file at `path` and its text, if there is one.
-pub(super) fn read(path: &Path) -> Result<Option<(File, String)>, ConfigError> {
+/// The text of the settings at `path`, if there are any.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
     let unreadable = |reason: String| ConfigError::Unreadable { path: path.to_owned(), reason };
     match std::fs::metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // A file in the place of a folder on the way, and a folder that is not there.
+        Err(error) if is_missing(&error) => return Ok(None),
         Err(error) => return Err(unreadable(error.to_string())),
         // While commands run in this folder, this holds the place of a file that must not appear.
         Ok(data) if posse_tools::confine::is_placeholder(&data) => return Ok(None),
@@ -150,36 +150,20 @@ pub(super) fn read(path: &Path) -> Result<Option<(File, String)>, ConfigError> {
         }
         Ok(_) => {}
     }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    match toml::from_str(&text) {
-        Ok(file) => Ok(Some((file, text))),
-        Err(error) => {
-            // It quotes the line at fault, which may hold the secret of a webhook.
-            let reason = match key_of_a_vendor(&error, &text) {
-                Some(reason) => reason,
-                None => blotted(error.to_string().trim_end()),
-            };
-            Err(ConfigError::Invalid { path: path.to_owned(), reason })
-        }
-    }
+    std::fs::read_to_string(path).map(Some).map_err(|error| unreadable(error.to_string()))
 }
 
-/// Says where keys belong, if `error` is about a setting in `text` that was to hold one.
-fn key_of_a_vendor(error: &toml::de::Error, text: &str) -> Option<String> {
-    let (_, rest) = error.message().split_once("unknown field `")?;
-    let (field, _) = rest.split_once('`')?;
-    let name = field.to_ascii_uppercase();
-    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    let variable =
-        if name == "API_KEY" { "a variable such as ANTHROPIC_API_KEY" } else { name.as_str() };
-    (is_name && (name.ends_with("API_KEY") || name.ends_with("_TOKEN"))).then(|| {
-        format!(
-            "line {line}: `{field}` is not a setting: keys come from the environment. Set \
-             {variable} there"
-        )
-    })
+fn is_missing(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+}
+
+/// The file at `path` and its text, if there is one.
+pub(super) fn read(path: &Path) -> Result<Option<(File, String)>, ConfigError> {
+    let Some(text) = read_text(path)? else { return Ok(None) };
+    match toml::from_str(&text) {
+        Ok(file) => Ok(Some((file, text))),
+        Err(error) => Err(words::unreadable(path, &text, &error)),
+    }
 }
 
 /// Reads a text or a list of them. An empty list is refused: it would say nothing.

@@ -83,15 +83,15 @@ impl FileLimits {
     pub(super) fn check(self) -> Result<Limits, String> {
         let cost = match self.cost {
             Some(dollars) if !(dollars.is_finite() && dollars > 0.0) => {
-                return Err(format!("`cost` is {dollars}: give dollars, more than 0"));
+                return Err(format!("in [limits]: `cost` is {dollars}: give dollars, more than 0"));
             }
             cost => cost.map(Usd::from_dollars),
         };
-        let at = |key: &'static str| move |why: String| format!("`{key}` in the limits: {why}");
-        let wall_ms =
-            self.time.map(|time| parse_duration(&time)).transpose().map_err(at("time"))?;
+        let wall_ms = self.time.map(|time| parse_duration(&time)).transpose();
+        let wall_ms = wall_ms.map_err(|reason| format!("in [limits]: `time`: {reason}"))?;
+        let written_bytes = self.written.map(|size| parse_size(&size)).transpose();
         let written_bytes =
-            self.written.map(|size| parse_size(&size)).transpose().map_err(at("written"))?;
+            written_bytes.map_err(|reason| format!("in [limits]: `written`: {reason}"))?;
         Ok(Limits {
             turns: self.turns,
             tool_calls: self.tool_calls,

@@ -1,9 +1,11 @@
 //! Rules and the mode, as settings files say them. Each file adds to the rules of the one before it.
 
-use super::{Origin, Setting};
+use super::{ConfigError, Origin, Setting, file, words};
+use crate::agents::ToolFacts;
 use crate::policy::Rule;
 use posse_protocol::{Mode, Permissions};
 use serde::Deserialize;
+use std::path::Path;
 
 /// Rules and the mode, and where each came from.
 #[derive(Clone, Debug)]
@@ -39,6 +41,7 @@ impl PermissionSettings {
             );
         }
         self.mode.set(file.mode, origin);
+        let tools = ToolFacts::built_in();
         let lists = [
             ("allow", file.allow, &mut self.allow),
             ("ask", file.ask, &mut self.ask),
@@ -47,7 +50,11 @@ impl PermissionSettings {
         for (key, rules, known) in lists {
             let Some(value) = rules else { continue };
             for rule in &value {
-                Rule::parse(rule).map_err(|error| format!("`permissions.{key}`: {error}"))?;
+                let read = match key {
+                    "allow" => Rule::parse(rule),
+                    _ => Rule::parse_refusing(rule, &tools),
+                };
+                read.map_err(|error| format!("`permissions.{key}`: {error}"))?;
             }
             known.push(Setting { value, origin: origin.clone() });
         }
@@ -68,6 +75,16 @@ impl PermissionSettings {
     }
 }
 
+/// What the project's settings at `path` deny and ask about.
+pub(crate) fn project_rules(path: &Path) -> Result<Permissions, ConfigError> {
+    let Some((file, text)) = file::read(path)? else { return Ok(Permissions::default()) };
+    let only = FilePermissions { mode: None, allow: None, ..file.permissions };
+    let mut settings = PermissionSettings::usual();
+    let wrong = |reason| words::unusable(path, &text, reason);
+    settings.add(only, &Origin::Project(path.to_owned())).map_err(wrong)?;
+    Ok(settings.permissions())
+}
+
 /// `[permissions]` as it is written.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -75,6 +92,6 @@ pub(super) struct FilePermissions {
     #[serde(alias = "defaultMode", alias = "default_mode")]
     pub(super) mode: Option<Mode>,
     pub(super) allow: Option<Vec<String>>,
-    ask: Option<Vec<String>>,
-    deny: Option<Vec<String>>,
+    pub(super) ask: Option<Vec<String>>,
+    pub(super) deny: Option<Vec<String>>,
 }

@@ -81,7 +81,7 @@ fn names_of_no_tool_are_refused_where_they_deny_and_told_where_they_allow() {
     let tools = |list: &str, name: &str| format!("[subagents.tools]\n{list} = [\"{name}\"]");
     for name in ["Bsah", "BASH", "@shell", "Nope(x)"] {
         let error = load(&tools("deny", name), "").unwrap_err().to_string();
-        assert!(error.contains(&format!("names `{name}`, which is no tool")), "{error}");
+        assert!(error.contains(&format!("names `{name}`, which is not a tool")), "{error}");
         let warnings = load(&tools("allow", name), "").unwrap().warnings;
         assert!(warnings[0].value.contains(&format!("names `{name}`")), "{warnings:?}");
     }
@@ -282,7 +282,7 @@ fn agents_know_their_lines_and_are_whole_or_changes() {
     for (wrong, says) in [
         ("description = \"d\"", "`instructions` is missing"),
         ("instructions = \"d\"", "`description` is missing"),
-        ("modle = \"x\"", "`modle` is no field of an agent"),
+        ("modle = \"x\"", "`modle` is not a field of an agent; did you mean `model`?"),
         ("limits = { turn = 3 }", "`limits` has `turn`"),
         ("tools = 5", "`tools` is `5`"),
     ] {

@@ -260,7 +260,7 @@ mod tests {
             (format!("{known}events = [\"run.started\"]"), "`run.started` is no event"),
             (format!("{known}timeout = \"1h\""), "`timeout` is 1h"),
             (format!("{known}schedule = [\"soon\"]"), "`soon` is not a duration"),
-            (format!("{known}colour = 1"), "unknown field `colour`"),
+            (format!("{known}colour = 1"), "unknown key `colour`"),
             (format!("secret = \"{SECRET}"), "config.toml"),
             (format!("secret = {SECRET}"), "config.toml"),
             (format!("secret = [\"{SECRET}\", 5]"), "expected a text or a list of texts"),

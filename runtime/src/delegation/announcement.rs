@@ -4,7 +4,7 @@
 
 use posse_protocol::{
     Announce, Announced, CallId, Caller, Changes, Ending, Event, Extra, Message, MessageReceived,
-    Outcome, RunFinished, RunId, Sender, Seq, ToolFinished, ToolOutput, Usage,
+    Outcome, RunFinished, RunId, Sender, Seq, Tally, ToolFinished, ToolOutput, Usage,
 };
 use posse_store::Append;
 use std::collections::VecDeque;
@@ -25,9 +25,7 @@ pub(crate) struct Account {
     tool_calls: u64,
     /// Its time at work when it had last ended.
     worked_ms: u64,
-    usage: Usage,
-    /// What an unanswered model call may have cost.
-    reserved: Option<Usage>,
+    tally: Tally,
 }
 
 /// The longest result that is handed over whole, in bytes.
@@ -50,6 +48,7 @@ impl Account {
             return false;
         }
         self.seen = seq;
+        self.tally.observe(event);
         match event {
             Event::RunStarted(started) => {
                 self.agent = started.agent.name.to_string();
@@ -73,17 +72,9 @@ impl Account {
                     self.caller = Some(caller.clone());
                 }
             }
-            Event::ModelCalled(called) => {
-                self.settle(None);
-                self.reserved = Some(called.reserved.clone());
-            }
-            Event::ModelReplied(replied) => self.settle(Some(&replied.usage)),
-            Event::ModelFailed(failed) => self.settle(Some(&failed.usage)),
-            Event::Compacted(compacted) => self.settle(Some(&compacted.usage)),
             Event::ToolStarted(_) => self.tool_calls += 1,
             // Its end has been told: who goes on with it now is somebody else.
             Event::RunFinished(finished) => {
-                self.settle(None);
                 self.caller = None;
                 self.worked_ms = finished.worked_ms;
             }
@@ -125,19 +116,14 @@ impl Account {
         self.tool_calls
     }
 
-    /// What it has spent, and what an unanswered call may have.
-    pub(crate) fn usage(&self) -> Usage {
-        let mut whole = self.clone();
-        whole.settle(None);
-        whole.usage
+    /// What it is known to have spent.
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.tally.known
     }
 
-    fn settle(&mut self, spent: Option<&Usage>) {
-        match (self.reserved.take(), spent) {
-            (_, Some(spent)) => self.usage += spent,
-            (Some(reserved), None) => self.usage += &reserved,
-            (None, None) => {}
-        }
+    /// What it may have spent besides, now that it has ended.
+    pub(crate) fn uncertain(&self) -> Usage {
+        self.tally.total().without(&self.tally.known)
     }
 
     /// The end of `run`, on its way to whoever is to hear of it, if somebody is.
@@ -181,7 +167,6 @@ impl Account {
 
     /// What is told of the end of `run`.
     pub(crate) fn output(&self, run: RunId, finished: &RunFinished) -> ToolOutput {
-        let usage = self.usage();
         let text = block(&Told {
             run,
             agent: &self.agent,
@@ -189,7 +174,7 @@ impl Account {
             outcome: &finished.outcome,
             worked_ms: finished.worked_ms,
             tool_calls: self.tool_calls,
-            usage: &usage,
+            usage: self.usage(),
             changes: finished.changes.as_deref(),
         });
         ToolOutput { is_error: !finished.outcome.is_completed(), ..ToolOutput::text(text) }

@@ -6,10 +6,11 @@ use crate::agents::tool_facts::{ToolFacts, is_foreign};
 use crate::delegation::child::deepest;
 use crate::delegation::filter;
 use crate::error::Error;
+use crate::policy::TOOLS_PAGE;
 use crate::runtime::Runtime;
 use posse_protocol::{
     AgentName, AgentSpec, Announce, Cleanup, NameRules, RunSpec, RunStarted, SkillRules,
-    SubagentRules, ToolRules,
+    SubagentRules, ToolRules, near,
 };
 
 /// What holds for whatever is started on behalf of a run, the nearest layer first.
@@ -111,11 +112,8 @@ pub(crate) fn narrow(
     }
     for list in [allow.as_deref().unwrap_or_default(), deny] {
         if let Some(name) = filter::unknown(list, all) {
-            let known: Vec<&str> = all.iter().map(|tool| tool.name.as_str()).collect();
-            return Err(Error::InvalidInput(format!(
-                "there is no tool `{name}`; there are: {}",
-                known.join(", ")
-            )));
+            let suggestion = suggested(name, all);
+            return Err(Error::InvalidInput(format!("there is no tool `{name}`; {suggestion}")));
         }
     }
     keep(tools, all, allow.as_deref(), deny);
@@ -138,15 +136,14 @@ pub(crate) fn check_tools(list: &NameRules, tools: &[ToolFacts]) -> Result<Vec<S
     // Without a launcher there is no shell; to name it is no slip.
     let mut all = ToolFacts::built_in();
     all.extend_from_slice(tools);
-    let known: Vec<&str> = all.iter().map(|tool| tool.name.as_str()).collect();
-    let known = known.join(", ");
     // What other systems have, and what no child has anyway, may be denied again.
     let is_denied = |name: &str| is_foreign(name) || filter::name_denied_to_children(name);
     if let Some(name) = list.deny.iter().find(|it| means_nothing(it, &all) && !is_denied(it)) {
         return Err(format!(
-            "`subagents.tools.deny` names {}, which is no tool, so that nothing would be denied; \
-             there are: {known}",
-            quoted(name)
+            "`subagents.tools.deny` names {}, which is not a tool, so that nothing would be \
+             denied; {}",
+            quoted(name),
+            suggested(name, &all)
         ));
     }
     let allow = list.allow.as_deref().unwrap_or_default();
@@ -154,9 +151,16 @@ pub(crate) fn check_tools(list: &NameRules, tools: &[ToolFacts]) -> Result<Vec<S
     let odd = allow.iter().filter(|it| !nobody && means_nothing(it, &all));
     let told = |name: &String| {
         let shown = quoted(name);
-        format!("`subagents.tools.allow` names {shown}, which is no tool; there are: {known}")
+        let suggestion = suggested(name, &all);
+        format!("`subagents.tools.allow` names {shown}, which is not a tool; {suggestion}")
     };
     Ok(odd.map(told).collect())
+}
+
+/// Which of `tools` the entry `name` may mean.
+fn suggested(name: &str, tools: &[ToolFacts]) -> String {
+    let names = tools.iter().map(|tool| tool.name.as_str());
+    near::suggestion(filter::parts(name).0, names, TOOLS_PAGE)
 }
 
 /// True when `entry` of a list is a name, and no tool has it. What has `*` in it may mean a tool that

@@ -20,8 +20,7 @@ use std::sync::{Arc, LazyLock, Weak};
 pub(crate) const NAME: &str = "spawn_subagent";
 
 const ABOUT: &str = "Starts an agent in the background and returns at once. Put all it needs into the \
-    task. Its result is announced to you: do not poll. Go on with other work or end your turn; the \
-    result wakes you.";
+    task. Its result is announced to you and wakes you: do not poll.";
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let text = |about: &str| json!({"type": "string", "description": about});
@@ -34,8 +33,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             "model": {"type": "string"},
             "thinking": text("low, medium, high or max"),
             "runTimeoutSeconds": {"type": "number"},
-            "cleanup": {"type": "string", "enum": ["delete", "keep"],
-                "description": "Its transcript, afterwards"},
+            "cleanup": {"type": "string", "enum": ["delete", "keep"]},
             "announce": {"type": "string", "enum": ["steer", "followup", "collect", "silent"],
                 "description": "When you see the result: before your next step, when your turn \
                     ends, with those of the others, never"},

@@ -107,7 +107,7 @@ impl Model for Staggered {
         let Some(place) = place else { return self.model.call(request, deltas, cancel).await };
         let turn = tokio::select! {
             turn = wait(place) => turn,
-            () = cancel.cancelled() => return Err(ModelError::Cancelled),
+            () = cancel.cancelled() => return Err(ModelError::NotSent),
         };
         let Some(turn) = turn else { return self.model.call(request, deltas, cancel).await };
         let listen = |delta: Delta| {

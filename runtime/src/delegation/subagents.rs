@@ -47,11 +47,10 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
                 "description": "message: seen when its turn ends, or wakes it; steer: seen before \
                     its next step"},
             "target": text("Run id, label, or number in the list"),
-            "targets": {"type": "array", "items": {"type": "string"},
-                "description": "For status, wait, cancel"},
+            "targets": {"type": "array", "items": {"type": "string"}},
             "message": {"type": "string"},
             "timeoutSeconds": {"type": "number", "description": "For wait, at most 600"},
-            "limit": {"type": "integer", "description": "Lines of list or log"},
+            "limit": {"type": "integer"},
         },
         "required": ["action"],
     }))

@@ -39,8 +39,8 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             "model": text("Instead of the agent's own"),
             "resume": text("Id of an earlier run to continue with this prompt"),
             "run_in_background": {"type": "boolean",
-                "description": "Return at once; the result is announced later"},
-            "output_schema": {"type": "object", "description": "JSON Schema of the result"},
+                "description": "The result is announced"},
+            "output_schema": {"type": "object"},
         },
         "required": ["description", "prompt"],
     }))

@@ -54,20 +54,20 @@ impl CommandPattern {
             Some(Piece::Word(name)) if name.contains('=') => {
                 Err("it sets a variable, which no rule can allow; begin with the program")
             }
-            Some(Piece::Word(name)) if name.is_ascii() => Ok(CommandPattern { words, end }),
-            Some(Piece::Word(_)) => Err("a program's name has letters that look like others"),
-            Some(_) => {
-                Err("it must begin with the name of a program; for all commands, write Bash")
+            Some(Piece::Word(name)) if !name.is_ascii() => {
+                Err("a program's name has letters that look like others")
             }
+            Some(_) => Ok(CommandPattern { words, end }),
             None => Err("it names no command; for all commands, write Bash"),
         }
     }
 
-    /// The program it is about.
-    pub(crate) fn program(&self) -> &str {
+    /// The program it is about; nothing when it leaves that open, as `* --force` does. Such a
+    /// pattern can refuse, and never allow.
+    pub(crate) fn program(&self) -> Option<&str> {
         match self.words.first() {
-            Some(Piece::Word(name)) => name,
-            _ => "",
+            Some(Piece::Word(name)) => Some(name),
+            _ => None,
         }
     }
 
@@ -94,10 +94,22 @@ impl CommandPattern {
         let Some(name) = head.exact() else {
             return Fit::Maybe("it is not clear which program it runs");
         };
-        if name != self.program() && base(name) != base(self.program()) {
+        // `git push*` is the beginning of a command, with whatever follows.
+        let end = match self.words.last() {
+            Some(Piece::Pattern(texts)) if texts.last().is_some_and(String::is_empty) => {
+                End::Anything
+            }
+            _ => self.end,
+        };
+        let Some(program) = self.program() else {
+            let mut whole = words.to_vec();
+            whole[0] = Word::Exact(base(name).to_owned());
+            return surer(loosely(&self.words, end, &whole), loosely(&self.words, end, words));
+        };
+        if name != program && base(name) != base(program) {
             return Fit::No;
         }
-        loosely(&self.words[1..], self.end, &words[1..])
+        loosely(&self.words[1..], end, &words[1..])
     }
 }
 

@@ -80,8 +80,7 @@ pub(crate) fn check(pattern: &str) -> Result<(), &'static str> {
         return Err("the path leads out with `..`; write it out, with // at its beginning");
     }
     if let Some(rest) = pattern.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
-        let first = rest.split('/').next().unwrap_or_default();
-        if OF_MACHINES.contains(&first) {
+        if names_of_machines(rest) {
             return Err(
                 "a path with one slash at its beginning is below the workspace; write two \
                         for an absolute path, as in //etc/hosts",
@@ -95,6 +94,11 @@ pub(crate) fn check(pattern: &str) -> Result<(), &'static str> {
         tokens(part)?;
     }
     Ok(())
+}
+
+/// True when `path`, without its first slash, looks like one of the machine.
+pub(crate) fn names_of_machines(path: &str) -> bool {
+    OF_MACHINES.contains(&path.split('/').next().unwrap_or_default())
 }
 
 impl PathPattern {

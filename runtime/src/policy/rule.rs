@@ -6,7 +6,7 @@ use super::path;
 use crate::agents::problem::quoted;
 use crate::agents::tool_facts::{ToolFacts, find, is_foreign};
 use crate::delegation::{spawn, task};
-use posse_protocol::{AgentName, Effect};
+use posse_protocol::{AgentName, Effect, near};
 use std::fmt;
 
 /// A rule about calls of tools.
@@ -43,7 +43,7 @@ pub(crate) enum What {
 
 /// A rule that cannot be kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the rule {} cannot be kept: {reason}", quoted(.rule))]
+#[error("invalid rule {}: {reason}", quoted(.rule))]
 pub struct RuleError {
     /// The rule as it was written.
     pub rule: String,
@@ -61,9 +61,12 @@ const STARTING: [&str; 2] = [task::NAME, spawn::NAME];
 /// Longer ones are a mistake.
 const LONGEST: usize = 2_000;
 
+/// Where all tools are listed.
+pub(crate) const TOOLS_PAGE: &str = "the page on tools (docs/reference/tools.md) lists all";
+
 impl Rule {
-    /// Reads a rule about the tools that come with Posse, those of MCP servers, and those that other
-    /// systems have.
+    /// Reads a rule that allows calls of the tools that come with Posse, those of MCP servers, and
+    /// those that other systems have.
     ///
     /// # Errors
     /// When it could not be enforced: there is no such tool, the tool takes no such specifier, the
@@ -77,11 +80,39 @@ impl Rule {
     /// # Errors
     /// As [`Rule::parse`].
     pub fn parse_among(text: &str, tools: &[ToolFacts]) -> Result<Rule, RuleError> {
+        let rule = Rule::parse_refusing(text, tools)?;
+        rule.check_allows()?;
+        Ok(rule)
+    }
+
+    /// Reads a rule that denies or asks, where `tools` exist. It may leave the program of a command
+    /// open: `Bash(* --force)`.
+    ///
+    /// # Errors
+    /// As [`Rule::parse`].
+    pub fn parse_refusing(text: &str, tools: &[ToolFacts]) -> Result<Rule, RuleError> {
         let known = |name: &str| {
             let found = find(tools, name).map(|(tool, _)| tool.name.clone());
-            found.or_else(|| is_foreign(name).then(|| name.to_owned()))
+            found.or_else(|| is_foreign(name).then(|| name.to_owned())).ok_or_else(|| {
+                let names = tools.iter().map(|tool| tool.name.as_str());
+                let suggestion = near::suggestion(name, names, TOOLS_PAGE);
+                format!("there is no tool {}; {suggestion}", quoted(name))
+            })
         };
         read(text, known)
+    }
+
+    /// Refuses what would allow calls of any program.
+    pub(crate) fn check_allows(&self) -> Result<(), RuleError> {
+        match &self.what {
+            What::Command(pattern) if pattern.program().is_none() => Err(RuleError {
+                rule: self.text.clone(),
+                reason: "to allow a command it must begin with the name of a program; for all \
+                         commands, write Bash"
+                    .to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// A rule that was checked when it was stored. A tool that does not exist now is none that can
@@ -89,7 +120,7 @@ impl Rule {
     pub(crate) fn stored(text: &str, tools: &[ToolFacts]) -> Result<Rule, RuleError> {
         let known = |name: &str| {
             let found = find(tools, name).map(|(tool, _)| tool.name.clone());
-            Some(found.unwrap_or_else(|| name.to_owned()))
+            Ok(found.unwrap_or_else(|| name.to_owned()))
         };
         read(text, known)
     }
@@ -132,7 +163,7 @@ pub(crate) fn parts(entry: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn read(text: &str, known: impl Fn(&str) -> Option<String>) -> Result<Rule, RuleError> {
+fn read(text: &str, known: impl Fn(&str) -> Result<String, String>) -> Result<Rule, RuleError> {
     let text = text.trim();
     let error = |reason: String| RuleError { rule: text.to_owned(), reason };
     let wrong = |reason: &str| error(reason.to_owned());
@@ -185,12 +216,7 @@ fn read(text: &str, known: impl Fn(&str) -> Option<String>) -> Result<Rule, Rule
             Some(_) => Err(wrong("a name with `*` takes nothing in parentheses; name the tool")),
         };
     }
-    let Some(tool) = known(name) else {
-        return Err(wrong(
-            "there is no tool of that name, so that it would mean nothing; `posse doctor` and the \
-             page on tools list them",
-        ));
-    };
+    let tool = known(name).map_err(error)?;
     let every_call = |tool: String| match tool.as_str() {
         // Whoever says something of handing on work means it whichever way it is done.
         task::NAME => done(Tools::Several(&STARTING), What::All),
@@ -317,7 +343,8 @@ mod tests {
     fn a_rule_that_cannot_be_enforced_is_an_error_that_names_it_and_says_what_to_write() {
         for (text, says) in [
             ("", "name of a tool"),
-            ("Raed", "no tool of that name"),
+            ("Raed", "did you mean `Read`?"),
+            ("Quux", "there is no tool `Quux`"),
             ("Read(src/**", "must end in a parenthesis"),
             ("Read)", "not opened"),
             ("Read(src/**) x", "must end in a parenthesis"),
@@ -348,7 +375,7 @@ mod tests {
         ] {
             let error = Rule::parse(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
-            assert!(error.starts_with("the rule "), "{error}");
+            assert!(error.starts_with("invalid rule "), "{error}");
         }
     }
 }

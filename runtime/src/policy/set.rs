@@ -35,6 +35,8 @@ struct OfTool {
     elsewhere: Vec<String>,
     /// By the name of their program.
     commands: HashMap<String, Vec<(CommandPattern, String)>>,
+    /// Those that leave the program open: they refuse, and never allow.
+    any_program: Vec<(CommandPattern, String)>,
     /// A rule about commands, if there is one: for commands of which nothing can be told.
     some_command: Option<String>,
     names: HashMap<String, String>,
@@ -63,7 +65,11 @@ impl Rules {
     ) -> Result<Self, RuleError> {
         let mut rules = Rules::default();
         for text in texts {
-            rules.add(Rule::stored(text, tools)?, roots, case)?;
+            let rule = Rule::stored(text, tools)?;
+            if case == Case::Matters {
+                rule.check_allows()?;
+            }
+            rules.add(rule, roots, case)?;
         }
         Ok(rules)
     }
@@ -115,8 +121,14 @@ impl Rules {
                 }
                 What::Command(pattern) => {
                     of_tool.some_command.get_or_insert_with(|| text.clone());
-                    let program = base(pattern.program()).to_owned();
-                    of_tool.commands.entry(program).or_default().push((pattern.clone(), text));
+                    let entry = (pattern.clone(), text);
+                    match pattern.program() {
+                        Some(program) => {
+                            let program = base(program).to_owned();
+                            of_tool.commands.entry(program).or_default().push(entry);
+                        }
+                        None => of_tool.any_program.push(entry),
+                    }
                 }
                 What::Names(names) => {
                     let names = names.iter().map(|name| (name.to_lowercase(), text.clone()));
@@ -217,7 +229,8 @@ impl Rules {
                         }
                         continue;
                     };
-                    for (pattern, rule) in rules.commands.get(base(name)).into_iter().flatten() {
+                    let of_program = rules.commands.get(base(name)).into_iter().flatten();
+                    for (pattern, rule) in of_program.chain(&rules.any_program) {
                         match pattern.may_mean(words) {
                             Fit::Yes => return Meant::By(rule.clone()),
                             Fit::Maybe(why) => maybe = Meant::MaybeBy(rule.clone(), why),

@@ -94,8 +94,11 @@ pub struct Summary {
     pub input_tokens: u64,
     /// Tokens received.
     pub output_tokens: u64,
-    /// Money; nothing when the price is not known.
+    /// Money that is known to have been spent; nothing when the price is not known.
     pub cost: Usd,
+    /// What calls that were cut short may have cost besides, at most.
+    #[serde(default)]
+    pub uncertain_cost: Usd,
     /// Model calls.
     pub turns: u64,
     /// Tool calls.
@@ -123,17 +126,18 @@ impl Summary {
             input_tokens: 0,
             output_tokens: 0,
             cost: Usd::ZERO,
+            uncertain_cost: Usd::ZERO,
             turns: 0,
             tool_calls: 0,
             children: 0,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         };
         for row in run.tree().await? {
-            for spent in [row.spent, row.reserved] {
-                summary.input_tokens += spent.input_tokens;
-                summary.output_tokens += spent.output_tokens;
-                summary.cost += spent.cost;
-            }
+            let (known, (uncertain, _)) = (row.known(), row.unsure());
+            summary.input_tokens += known.input_tokens;
+            summary.output_tokens += known.output_tokens;
+            summary.cost += known.cost;
+            summary.uncertain_cost += uncertain.cost;
             summary.turns += row.turns;
             summary.tool_calls += row.tool_calls;
             summary.children += usize::from(row.id != run.id());

@@ -81,8 +81,8 @@ impl Reader {
             _ => None,
         });
         let standing = |folder: PathBuf| {
-            let standing = self.verdicts.standing(&sources.settings.trust, &folder);
-            (folder, standing)
+            let verdict = self.verdicts.verdict(&sources.settings.trust, &folder);
+            (folder, verdict.of_skills())
         };
         projects.map(standing).collect()
     }

@@ -3,7 +3,7 @@
 use crate::agents::folders::{Stamp, up_to_root};
 use crate::chain::hex;
 use sha2::{Digest, Sha256};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::Metadata;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -34,6 +34,8 @@ pub struct Brought {
     pub files: Vec<PathBuf>,
     /// The hash over their names, contents and whether they can be executed.
     pub digest: String,
+    /// The same for each file, by its path below the folder: to say what has changed.
+    pub digests: BTreeMap<String, String>,
 }
 
 impl Brought {
@@ -47,12 +49,19 @@ impl Brought {
             return Ok(None);
         }
         let mut digest = Sha256::new();
+        let mut digests = BTreeMap::new();
         let mut left = MOST_BYTES;
         for item in &found {
-            item.digest(folder, &mut left, &mut digest)?;
+            let mut own = Sha256::new();
+            item.digest(folder, &mut left, &mut |bytes| {
+                digest.update(bytes);
+                own.update(bytes);
+            })?;
+            digests.insert(item.path.display().to_string(), hex(&own.finalize()));
         }
         let files = found.into_iter().map(|item| item.path).collect();
-        Ok(Some(Brought { folder: folder.to_owned(), files, digest: hex(&digest.finalize()) }))
+        let digest = hex(&digest.finalize());
+        Ok(Some(Brought { folder: folder.to_owned(), files, digest, digests }))
     }
 
     /// What `folder` and those above it in its repository bring along, the nearest first.
@@ -87,15 +96,20 @@ enum Kind {
 }
 
 impl Item {
-    fn digest(&self, folder: &Path, left: &mut u64, into: &mut Sha256) -> Result<(), String> {
+    fn digest(
+        &self,
+        folder: &Path,
+        left: &mut u64,
+        into: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), String> {
         let name = self.path.as_os_str().as_encoded_bytes();
-        into.update((name.len() as u64).to_be_bytes());
-        into.update(name);
+        into(&(name.len() as u64).to_be_bytes());
+        into(name);
         let Kind::File { executable } = self.kind else {
-            into.update(b"other");
+            into(b"other");
             return Ok(());
         };
-        into.update(if executable { b"run".as_slice() } else { b"file".as_slice() });
+        into(if executable { b"run".as_slice() } else { b"file".as_slice() });
         let path = folder.join(&self.path);
         let cannot = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
         let mut options = std::fs::OpenOptions::new();
@@ -109,8 +123,8 @@ impl Item {
         *left = left.checked_sub(size).ok_or_else(|| {
             format!("{} brings along more than {MOST_BYTES} bytes", folder.display())
         })?;
-        into.update(size.to_be_bytes());
-        into.update(&bytes);
+        into(&size.to_be_bytes());
+        into(&bytes);
         Ok(())
     }
 }

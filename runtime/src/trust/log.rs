@@ -1,6 +1,7 @@
 //! The log of decisions about trust: lines of JSON, each tied to all before it. Whom the user
 //! trusts now is a fold over it.
 
+use super::Brought;
 use crate::chain;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +40,10 @@ pub struct Decision {
     /// The hash over what it brought along. Empty for a removal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
+    /// The hash of each of its files: to say later what has changed. Records of older versions
+    /// have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     /// What that was, in words for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub brought: Vec<String>,
@@ -124,9 +129,18 @@ impl TrustLog {
         Ok(trusted)
     }
 
-    /// With what `folder` is trusted, if it is.
-    pub(super) fn digest_of(&self, folder: &Path) -> Result<Option<String>, TrustError> {
-        Ok(self.trusted()?.remove(folder).map(|decision| decision.digest))
+    /// The decision to trust `folder`, if it is in force.
+    pub(super) fn decision_of(&self, folder: &Path) -> Result<Option<Decision>, TrustError> {
+        Ok(self.trusted()?.remove(folder))
+    }
+
+    /// Records that what `brought` names is trusted. `told` is what was shown of it.
+    ///
+    /// # Errors
+    /// As [`TrustLog::record`].
+    pub fn trust(&self, brought: &Brought, told: &[String]) -> Result<Decision, TrustError> {
+        let Brought { folder, digest, digests, .. } = brought;
+        self.write(Act::Trusted, folder, digest, digests.clone(), told)
     }
 
     /// Records a decision about `folder`, which is canonical.
@@ -138,6 +152,17 @@ impl TrustLog {
         act: Act,
         folder: &Path,
         digest: &str,
+        brought: &[String],
+    ) -> Result<Decision, TrustError> {
+        self.write(act, folder, digest, BTreeMap::new(), brought)
+    }
+
+    fn write(
+        &self,
+        act: Act,
+        folder: &Path,
+        digest: &str,
+        files: BTreeMap<String, String>,
         brought: &[String],
     ) -> Result<Decision, TrustError> {
         let cannot = |error: io::Error| self.unusable(&error);
@@ -157,6 +182,7 @@ impl TrustLog {
             act,
             folder: folder.to_owned(),
             digest: digest.to_owned(),
+            files,
             brought: brought.to_vec(),
             hash: String::new(),
         };

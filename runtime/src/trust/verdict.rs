@@ -1,9 +1,9 @@
 //! What is thought of folders, remembered until something about them changes.
 
 use super::log::TrustLog;
-use super::{Brought, Standing, Trustees, brought};
+use super::{Brought, Change, Standing, Trustees, brought};
 use crate::agents::folders::Stamp;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -16,42 +16,141 @@ pub(crate) struct Verdicts {
 
 struct Known {
     stamps: Vec<(PathBuf, Stamp)>,
+    now: Now,
+}
+
+/// What a folder brings along now.
+#[derive(Clone, Default)]
+struct Now {
     digest: String,
+    files: BTreeMap<String, String>,
+}
+
+/// What is thought of a folder, and of each thing that it brings along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) standing: Standing,
+    /// What has changed since it was trusted, if that is known.
+    pub(crate) changes: Vec<Change>,
+    /// The hashes of its files as they were trusted; empty when they are not known.
+    trusted: BTreeMap<String, String>,
+    folder: PathBuf,
+}
+
+impl Verdict {
+    /// What is thought of the definition of an agent in `file`. The file alone says what the agent
+    /// may do, so one that is as it was trusted stays so while others change.
+    pub(crate) fn of_agent(&self, file: &Path) -> Standing {
+        let name = file.strip_prefix(&self.folder).unwrap_or(file).display().to_string();
+        let is_known = self.trusted.contains_key(&name);
+        self.unless(|| is_known && self.changes.iter().all(|change| change.path() != name))
+    }
+
+    /// What is thought of its skills: of all together, since one may lead into another.
+    pub(crate) fn of_skills(&self) -> Standing {
+        self.unless(|| !self.changes.iter().any(|change| kind(change.path()) == Kind::Skill))
+    }
+
+    /// What is thought of its settings.
+    pub(crate) fn of_settings(&self) -> Standing {
+        self.unless(|| true)
+    }
+
+    /// Trusted if only agents, commands and skills have changed and `holds`. Where settings, hooks or
+    /// servers have changed, or were removed, nothing is: they say what the others may do.
+    fn unless(&self, holds: impl FnOnce() -> bool) -> Standing {
+        let is_partial = self.standing == Standing::Changed && !self.changes.is_empty();
+        let alone = |change: &Change| kind(change.path()) != Kind::Other;
+        match is_partial && self.changes.iter().all(alone) && holds() {
+            true => Standing::Trusted,
+            false => self.standing.clone(),
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Kind {
+    Definition,
+    Skill,
+    Other,
+}
+
+/// What the file at `path` below the folder is.
+fn kind(path: &str) -> Kind {
+    let mut names = path.split('/').skip(1);
+    match names.next() {
+        Some("agents" | "commands") if path.ends_with(".md") => Kind::Definition,
+        Some("skills") => Kind::Skill,
+        _ => Kind::Other,
+    }
+}
+
+/// What differs between two sets of files.
+fn changes(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<Change> {
+    let mut changes: Vec<Change> = Vec::new();
+    for (path, digest) in now {
+        match before.get(path) {
+            None => changes.push(Change::Added(path.clone())),
+            Some(known) if known != digest => changes.push(Change::Changed(path.clone())),
+            Some(_) => {}
+        }
+    }
+    let gone = before.keys().filter(|path| !now.contains_key(*path));
+    changes.extend(gone.map(|path| Change::Removed(path.clone())));
+    changes
 }
 
 impl Verdicts {
     /// What `trustees` think of `folder`, which is canonical.
-    pub(crate) fn standing(&mut self, trustees: &Trustees, folder: &Path) -> Standing {
-        let recorded =
-            match trustees.log.as_deref().map(|path| TrustLog::at(path).digest_of(folder)) {
-                Some(Err(error)) => return Standing::Unsure(error.to_string()),
-                Some(Ok(recorded)) => recorded,
-                None => None,
-            };
-        let expected: Vec<&String> = recorded.iter().chain(trustees.once.get(folder)).collect();
+    pub(crate) fn verdict(&mut self, trustees: &Trustees, folder: &Path) -> Verdict {
+        let mut verdict = Verdict {
+            standing: Standing::Unknown,
+            changes: Vec::new(),
+            trusted: BTreeMap::new(),
+            folder: folder.to_owned(),
+        };
+        let recorded = trustees.log.as_deref().map(|path| TrustLog::at(path).decision_of(folder));
+        let recorded = match recorded.transpose() {
+            Err(error) => {
+                verdict.standing = Standing::Unsure(error.to_string());
+                return verdict;
+            }
+            Ok(recorded) => recorded.flatten(),
+        };
+        let digest = recorded.as_ref().map(|decision| &decision.digest);
+        let expected: Vec<&String> = digest.into_iter().chain(trustees.once.get(folder)).collect();
         if expected.is_empty() {
-            return Standing::Unknown;
+            return verdict;
         }
-        match self.digest(folder) {
+        verdict.standing = match self.now(folder) {
             Err(why) => Standing::Unsure(why),
-            Ok(digest) if expected.contains(&&digest) => Standing::Trusted,
-            Ok(_) => Standing::Changed,
-        }
+            Ok(now) if expected.contains(&&now.digest) => Standing::Trusted,
+            Ok(now) => {
+                verdict.trusted = recorded.map(|decision| decision.files).unwrap_or_default();
+                if !verdict.trusted.is_empty() {
+                    verdict.changes = changes(&verdict.trusted, &now.files);
+                }
+                Standing::Changed
+            }
+        };
+        verdict
     }
 
-    fn digest(&mut self, folder: &Path) -> Result<String, String> {
+    fn now(&mut self, folder: &Path) -> Result<Now, String> {
         let began = SystemTime::now();
         let stamps = brought::stamps(folder)?;
         if let Some(known) = self.known.get(folder).filter(|known| known.stamps == stamps) {
-            return Ok(known.digest.clone());
+            return Ok(known.now.clone());
         }
-        let digest = Brought::by(folder)?.map(|brought| brought.digest).unwrap_or_default();
+        let now = Brought::by(folder)?
+            .map(|brought| Now { digest: brought.digest, files: brought.digests })
+            .unwrap_or_default();
         // What was changed just now may change again without its time showing it.
         if stamps.iter().all(|(_, stamp)| stamp.is_settled(began)) {
-            let known = Known { stamps, digest: digest.clone() };
+            let known = Known { stamps, now: now.clone() };
             self.known.insert(folder.to_owned(), known);
         }
-        Ok(digest)
+        Ok(now)
     }
 }
 
@@ -70,21 +169,21 @@ mod tests {
         std::fs::write(agents.join("a.md"), "one").unwrap();
         let trustees = Trustees::of_log(root.path().join("state/trust.jsonl"));
         let mut verdicts = Verdicts::default();
-        assert_eq!(verdicts.standing(&trustees, &folder), Standing::Unknown);
+        assert_eq!(verdicts.verdict(&trustees, &folder).standing, Standing::Unknown);
         let log = TrustLog::at(trustees.log.as_ref().unwrap());
         let brought = Brought::by(&folder).unwrap().unwrap();
         log.record(Act::Trusted, &brought.folder, &brought.digest, &[]).unwrap();
-        assert_eq!(verdicts.standing(&trustees, &folder), Standing::Trusted);
+        assert_eq!(verdicts.verdict(&trustees, &folder).standing, Standing::Trusted);
         std::fs::write(agents.join("a.md"), "two").unwrap();
-        assert_eq!(verdicts.standing(&trustees, &folder), Standing::Changed);
+        assert_eq!(verdicts.verdict(&trustees, &folder).standing, Standing::Changed);
         std::fs::write(agents.join("a.md"), "one").unwrap();
-        assert_eq!(verdicts.standing(&trustees, &folder), Standing::Trusted, "as it was");
+        assert_eq!(verdicts.verdict(&trustees, &folder).standing, Standing::Trusted, "as it was");
         log.record(Act::Removed, &folder, "", &[]).unwrap();
-        assert_eq!(verdicts.standing(&trustees, &folder), Standing::Unknown);
+        assert_eq!(verdicts.verdict(&trustees, &folder).standing, Standing::Unknown);
         let for_now = trustees.and_for_now(&folder).unwrap();
-        assert_eq!(verdicts.standing(&for_now, &folder), Standing::Trusted);
+        assert_eq!(verdicts.verdict(&for_now, &folder).standing, Standing::Trusted);
         std::fs::write(agents.join("a.md"), "three").unwrap();
-        assert_eq!(verdicts.standing(&for_now, &folder), Standing::Changed);
+        assert_eq!(verdicts.verdict(&for_now, &folder).standing, Standing::Changed);
     }
 
     #[test]
@@ -105,5 +204,36 @@ mod tests {
             matches!(&standing, Standing::Unsure(why) if why.contains("record 1")),
             "{standing}"
         );
+    }
+
+    #[test]
+    fn what_did_not_change_stays_trusted_unless_settings_did() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("work");
+        let write = |path: &str, text: &str| {
+            let path = folder.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(".posse/agents/a.md", "one");
+        write(".claude/skills/s/run.sh", "echo");
+        write("posse.toml", "");
+        let trustees = Trustees::of_log(root.path().join("trust.jsonl"));
+        let log = TrustLog::at(trustees.log.as_ref().unwrap());
+        log.trust(&Brought::by(&folder).unwrap().unwrap(), &[]).unwrap();
+        let verdict = || Verdicts::default().verdict(&trustees, &folder);
+        let agent = |name: &str| verdict().of_agent(&folder.join(".posse/agents").join(name));
+        write(".posse/agents/b.md", "two");
+        assert_eq!(verdict().changes, [Change::Added(".posse/agents/b.md".to_owned())]);
+        assert_eq!((agent("a.md"), agent("b.md")), (Standing::Trusted, Standing::Changed));
+        assert!(verdict().of_skills().is_trusted() && verdict().of_settings().is_trusted());
+        write(".claude/skills/s/run.sh", "evil");
+        assert!(agent("a.md").is_trusted() && !verdict().of_skills().is_trusted());
+        write(".posse/agents/a.md", "three");
+        assert!(!agent("a.md").is_trusted());
+        write(".posse/agents/a.md", "one");
+        std::fs::remove_file(folder.join("posse.toml")).unwrap();
+        assert!(!agent("a.md").is_trusted() && !verdict().of_settings().is_trusted());
+        assert!(verdict().changes.contains(&Change::Removed("posse.toml".to_owned())));
     }
 }

@@ -26,7 +26,10 @@ struct Data<'a> {
     worked_ms: u64,
     tool_calls: u64,
     usage: Spent,
+    /// What is known to have been spent.
     cost_usd: f64,
+    /// What calls that were cut short may have cost besides.
+    uncertain_cost_usd: f64,
 }
 
 #[derive(Serialize)]
@@ -67,6 +70,7 @@ pub(super) fn of_the_end(
         tool_calls: account.tool_calls(),
         usage: Spent { input_tokens: usage.all_input_tokens(), output_tokens: usage.output_tokens },
         cost_usd: usage.cost.dollars(),
+        uncertain_cost_usd: account.uncertain().cost.dollars(),
     };
     // Texts, numbers and ids: there is nothing in it that JSON cannot say.
     let data: Arc<str> = serde_json::to_string(&data).unwrap_or_default().into();

@@ -134,8 +134,8 @@ async fn a_rule_that_does_not_mean_the_call_is_refused_and_not_stored() {
         bench.runtime.decide(run.id(), asked.call.clone(), &asked.digest, answer, "me").await
     };
     for (rule, why) in [
-        ("Nope((", "cannot be kept"),
-        ("", "cannot be kept"),
+        ("Nope((", "invalid rule"),
+        ("", "invalid rule"),
         ("Bash(rm:*)", "does not mean the call of `Write`"),
         ("Write(elsewhere/**)", "does not mean the call of `Write`"),
     ] {

@@ -56,7 +56,7 @@ async fn a_tree_stops_at_its_root_s_money() {
     assert_eq!((of, holder), (Limit::Cost, run));
     let rows = tree(&bench, run).await;
     assert!(rows.len() >= 4, "{}", rows.len());
-    let spent: u64 = rows.iter().map(|row| row.cost().0).sum();
+    let spent: u64 = rows.iter().map(|row| row.most_cost().0).sum();
     let root = rows.iter().find(|row| row.id == run).unwrap();
     assert!(spent <= limit.0, "{} of {limit}", Usd(spent));
     assert_eq!((root.drawn.unwrap().cost.0, root.held.cost.0), (spent, 0));

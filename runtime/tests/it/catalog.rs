@@ -270,7 +270,9 @@ fn a_project_s_agent_only_looks_whatever_its_file_says() {
     }
     let notes = problems(&place.load(), Level::Note);
     let only = notes.iter().find(|note| note.contains("some.md:3")).unwrap();
-    assert!(only.contains("some.md:3:1: note: only looks: Write, Bash"), "{only}");
+    let told = "some.md:3:1: note: read-only: this folder is not trusted, so the agent does not get \
+                Write, Bash";
+    assert!(only.contains(told), "{only}");
 
     place.define("repo/.claude/agents/doer.md", "name: doer\ntools: Bash, Write");
     let error = place.load().find(&name("doer")).unwrap_err().to_string();
@@ -414,7 +416,7 @@ fn a_map_of_agents_is_read_inline_or_from_a_file_and_a_bad_entry_hides_no_other(
         assert!(errors.contains(says), "{says}\n{errors}");
     }
     let warnings = problems(&catalog, Level::Warning);
-    assert!(warnings[0].contains("agents.json:2:71: warning: `x` is no field"), "{warnings:?}");
+    assert!(warnings[0].contains("agents.json:2:71: warning: `x` is not a field"), "{warnings:?}");
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn what_is_no_yaml_is_read_as_it_is_meant_and_that_is_said() {
     for (lines, says) in [
         ("description: a: b\ntools: [Read, Grep", "`tools` cannot be read"),
         ("description: a: b\ntools: Read\ntools: Bash", "stands there already"),
-        ("description: a: b\ntool: Read", "`tool` is no field"),
+        ("description: a: b\ntool: Read", "`tool` is not a field"),
         ("description: a: b\nbudget: {turns: 5", "`budget` cannot be read"),
         ("description: a: b\ntools: &x [*x]", "cannot be read"),
     ] {
@@ -344,7 +344,7 @@ fn other_spellings_of_fields_are_taken_and_said() {
     assert!(notes.contains("`disallowed-tools` is read as `disallowedTools`"), "{notes}");
     assert!(error("description: d\nmax_turns: 4\nmaxTurns: 9").contains("keep one of them"));
     let warnings = problems(&with("description: d\nauthor: me\ncolor: mauve"), Level::Warning);
-    assert!(warnings[0].contains("`author` is no field"), "{warnings:?}");
+    assert!(warnings[0].contains("`author` is not a field"), "{warnings:?}");
     assert!(warnings[1].contains("`color` is `mauve`"), "{warnings:?}");
 }
 
@@ -420,9 +420,9 @@ fn an_agent_s_table_of_another_system_is_read() {
 fn names_of_nothing_in_what_an_agent_says_of_its_children_are_told() {
     let says = |table: &str| format!("description: d\nsubagents: {{{table}}}");
     let wrong = error(&says("tools: {deny: [Bsah]}"));
-    assert!(wrong.contains("`subagents.tools.deny` names `Bsah`, which is no tool"), "{wrong}");
+    assert!(wrong.contains("`subagents.tools.deny` names `Bsah`, which is not a tool"), "{wrong}");
     for (table, expected) in [
-        ("tools: {allow: [Raed]}", "`subagents.tools.allow` names `Raed`, which is no tool"),
+        ("tools: {allow: [Raed]}", "`subagents.tools.allow` names `Raed`, which is not a tool"),
         ("allowedAgents: [nobody]", "it may call `nobody`, but there is no such agent"),
     ] {
         let told = problems(&with(&says(table)), Level::Warning);

@@ -263,7 +263,7 @@ async fn strategies_differ_in_what_the_model_is_sent() {
         completed(&run).await;
         let sent = bench.fake.last_request();
         assert_eq!(sent.tools().contains(&"Task".to_owned()), offered, "{strategy:?}");
-        assert_eq!(sent.system().contains("- explore: "), urged, "{strategy:?}");
+        assert_eq!(sent.system().contains("Hand work to a specialist"), urged, "{strategy:?}");
         let tools = sent.body["tools"].to_string();
         assert_eq!(tools.contains("- explore: "), offered, "the tool says who there is");
         // Whoever asks for an agent by name is understood, where there is someone to hand it to.

@@ -49,7 +49,7 @@ async fn money_is_never_overspent() {
     let (outcome, bench) = check(Limits { cost: Some(limit), ..Limits::default() }, busy()).await;
     assert!(matches!(outcome, Outcome::Stopped { limit: Limit::Cost, .. }), "{outcome:?}");
     let rows = bench.runtime.list(&posse::store::Filter::default()).await.unwrap();
-    assert!(rows[0].cost() <= limit, "{}", rows[0].cost());
+    assert!(rows[0].most_cost() <= limit, "{}", rows[0].most_cost());
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ mod full_disk;
 mod governor;
 mod leaving;
 mod limits;
+mod money;
 mod provider;
 mod queueing;
 mod runs;

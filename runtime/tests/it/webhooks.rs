@@ -103,7 +103,7 @@ async fn a70_the_end_of_a_run_is_told_once_signed_and_in_the_documented_form() {
     let expected = json!({
         "run": run, "root": run, "parent": null, "agent": "general-purpose", "label": "",
         "outcome": "completed", "reason": null, "text": "the answer", "text_cut": 0,
-        "tool_calls": 0,
+        "tool_calls": 0, "uncertain_cost_usd": 0.0,
     });
     assert_eq!((told["type"].as_str(), &told["data"]), (Some("run.completed"), &expected));
     bench.runtime.shutdown().await;

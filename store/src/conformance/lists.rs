@@ -317,9 +317,12 @@ pub(super) async fn a_row_counts_what_was_spent(subject: &dyn Subject) -> Verdic
         let row = row(store, run).await?;
         ensure!(row.spent == spent, "after {kind}: spent {:?}, not {spent:?}", row.spent);
         ensure!(row.reserved == reserved, "after {kind}: reserved {:?}", row.reserved);
-        ensure!(row.cost() == spent.cost + reserved.cost, "after {kind}: cost {}", row.cost());
+        let most = row.most_cost();
+        ensure!(most == spent.cost + reserved.cost, "after {kind}: at most {most}");
     }
     let row = row(store, run).await?;
+    let known = (row.known(), row.unsure());
+    ensure!(known == (spent(1_000), (spent(4_000), 2)), "known and not: {known:?}");
     ensure!(row.turns == 4, "{} turns in place of 4", row.turns);
     ensure!(row.tool_calls == 1, "{} tool calls in place of 1", row.tool_calls);
     Ok(())

@@ -73,6 +73,7 @@ pub(super) fn failed(tokens: u64) -> Event {
         kind: FailureKind::Other,
         reason: "it did not answer".to_owned(),
         usage: usage(tokens),
+        uncertain: Some(Usage::default()),
         remedy: None,
         worked_ms: 1,
         extra: Extra::default(),
@@ -85,6 +86,7 @@ pub(super) fn compacted(tokens: u64) -> Event {
         summary: "much was said".to_owned(),
         by_model: true,
         usage: usage(tokens),
+        uncertain: None,
         worked_ms: 1,
         extra: Extra::default(),
     }))

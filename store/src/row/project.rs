@@ -3,8 +3,8 @@
 use super::{RunRow, Spent};
 use crate::spending::OpenCall;
 use posse_protocol::{
-    Amount, Announce, Announced, CancelScope, Event, Grant, MessageReceived, Purpose, Remedy,
-    Sender,
+    Amount, Announce, Announced, CancelScope, Charge, Event, Grant, MessageReceived, Purpose,
+    Remedy, Sender,
 };
 
 /// Characters of a title or an outcome in a row.
@@ -29,6 +29,9 @@ impl RunRow {
             | Event::Archived(_) => String::new(),
             _ => std::mem::take(&mut self.note),
         };
+        if let Some(charge) = Charge::of(event, self.open_call().as_ref()) {
+            self.settle(&charge);
+        }
         match event {
             Event::RunStarted(started) => {
                 self.agent = started.agent.name.to_string();
@@ -53,7 +56,6 @@ impl RunRow {
             }
             Event::MessageReceived(received) => self.receive(received, at),
             Event::ModelCalled(called) => {
-                self.settle(self.reserved);
                 // No call is open any more.
                 self.asks = 0;
                 self.reserved = (&called.reserved).into();
@@ -63,15 +65,13 @@ impl RunRow {
                     self.turns += 1;
                 }
             }
-            Event::ModelReplied(replied) => self.settle((&replied.usage).into()),
+            Event::ModelReplied(_) | Event::Compacted(_) => {}
             Event::ModelFailed(failed) => {
-                self.settle((&failed.usage).into());
                 let remedy = failed.remedy.as_ref().map(Remedy::to_string);
                 self.note = remedy.map_or(String::new(), |remedy| {
                     one_line(&format!("{remedy}: {}", failed.reason))
                 });
             }
-            Event::Compacted(compacted) => self.settle((&compacted.usage).into()),
             Event::ApprovalAsked(asked) => {
                 self.asks += 1;
                 self.note = one_line(&format!("asks to call {}: {}", asked.tool, asked.shown));
@@ -95,7 +95,6 @@ impl RunRow {
                 self.wake(at);
             }
             Event::RunFinished(finished) => {
-                self.settle(self.reserved);
                 self.stopping = false;
                 self.pause(false, false);
                 (self.expects, self.gathers, self.gathered_at) = (0, 0, 0);
@@ -162,9 +161,11 @@ impl RunRow {
         }
     }
 
-    fn settle(&mut self, spent: Spent) {
+    fn settle(&mut self, charge: &Charge) {
         (self.reserved, self.calling) = (Spent::default(), None);
-        self.spent.add(spent);
+        self.spent.add((&charge.total()).into());
+        self.uncertain.add((&charge.uncertain).into());
+        self.cut_calls += u64::from(charge.is_uncertain());
     }
 
     fn wake(&mut self, at: u64) {

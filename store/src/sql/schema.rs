@@ -110,6 +110,25 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     CREATE INDEX deliveries_by_state ON deliveries (state, created_at);
     CREATE INDEX deliveries_by_run ON deliveries (run)
 ",
+    "
+    ALTER TABLE runs ADD COLUMN uncertain_input BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN uncertain_output BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN uncertain_cost BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN cut_calls BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE model_calls ADD COLUMN uncertain_input BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE model_calls ADD COLUMN uncertain_output BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE model_calls ADD COLUMN uncertain_cost BIGINT NOT NULL DEFAULT 0;
+    UPDATE model_calls SET uncertain_input = input_tokens, uncertain_output = output_tokens,
+        uncertain_cost = cost WHERE ending IN ('failed', 'unanswered');
+    UPDATE runs SET
+        uncertain_input = (SELECT SUM(uncertain_input) FROM model_calls WHERE run = runs.id),
+        uncertain_output = (SELECT SUM(uncertain_output) FROM model_calls WHERE run = runs.id),
+        uncertain_cost = (SELECT SUM(uncertain_cost) FROM model_calls WHERE run = runs.id),
+        cut_calls = (SELECT COUNT(*) FROM model_calls WHERE run = runs.id
+            AND uncertain_input + uncertain_output + uncertain_cost > 0)
+        WHERE id IN (SELECT run FROM model_calls
+            WHERE uncertain_input + uncertain_output + uncertain_cost > 0)
+",
 ];
 
 /// Statements that make every table and index.
@@ -132,7 +151,9 @@ pub(crate) const WHOLE: &str = "
         finished_at BIGINT NOT NULL DEFAULT 0, cleanup TEXT NOT NULL DEFAULT 'keep',
         erased BIGINT NOT NULL DEFAULT 0, account TEXT, budget TEXT, drawn TEXT, calling TEXT,
         calling_for TEXT NOT NULL DEFAULT 'turn', asks BIGINT NOT NULL DEFAULT 0,
-        abreast BIGINT, archive_after BIGINT
+        abreast BIGINT, archive_after BIGINT, uncertain_input BIGINT NOT NULL DEFAULT 0,
+        uncertain_output BIGINT NOT NULL DEFAULT 0, uncertain_cost BIGINT NOT NULL DEFAULT 0,
+        cut_calls BIGINT NOT NULL DEFAULT 0
     );
     CREATE UNIQUE INDEX runs_by_key ON runs (key) WHERE key IS NOT NULL;
     CREATE INDEX runs_by_owner ON runs (owner) WHERE owner IS NOT NULL;
@@ -176,6 +197,8 @@ pub(crate) const WHOLE: &str = "
         ending TEXT NOT NULL, calls BIGINT NOT NULL, input_tokens BIGINT NOT NULL,
         cache_read_tokens BIGINT NOT NULL, cache_write_tokens BIGINT NOT NULL,
         output_tokens BIGINT NOT NULL, reasoning_tokens BIGINT NOT NULL, cost BIGINT NOT NULL,
+        uncertain_input BIGINT NOT NULL DEFAULT 0, uncertain_output BIGINT NOT NULL DEFAULT 0,
+        uncertain_cost BIGINT NOT NULL DEFAULT 0,
         PRIMARY KEY (run, seq)
     );
     CREATE INDEX model_calls_by_time ON model_calls (at);

@@ -15,7 +15,8 @@ pub(crate) struct Ask {
 /// Of the columns: cost, tokens sent, key.
 const COSTLIEST: &str = "9 DESC, 4 DESC, 1 DESC";
 
-/// Sums up model calls, those that are under way or were never answered as they were reserved.
+/// Sums up model calls: what is known, and what those that were cut short or are under way may have
+/// spent besides.
 /// Binds: tree; workspace, since, until; the same three again; limit.
 pub(crate) fn spending(ask: Ask) -> String {
     let mut next = 1;
@@ -73,13 +74,18 @@ pub(crate) fn spending(ask: Ask) -> String {
     .map(sum)
     .join(", ");
     let (calls, cost, unanswered) = (sum("calls"), sum("cost"), sum("unanswered"));
+    let uncertain = ["uncertain_input", "uncertain_output", "uncertain_cost"].map(sum).join(", ");
     format!(
-        "{below}SELECT {key}, COUNT(DISTINCT run), {calls}, {sums}, {cost}, {unanswered} FROM \
-         (SELECT run, at, root, agent, model, label, calls, input_tokens, cache_read_tokens, \
-         cache_write_tokens, output_tokens, reasoning_tokens, cost, \
-         CASE ending WHEN 'unanswered' THEN 1 ELSE 0 END AS unanswered FROM model_calls{settled} \
-         UNION ALL SELECT id, updated_at, root, agent, calling, label, 1, reserved_input, 0, 0, \
-         reserved_output, 0, reserved_cost, 1 FROM runs WHERE calling IS NOT NULL{open}) AS made \
+        "{below}SELECT {key}, COUNT(DISTINCT run), {calls}, {sums}, {cost}, {unanswered}, \
+         {uncertain} FROM (SELECT run, at, root, agent, model, label, calls, \
+         input_tokens - uncertain_input AS input_tokens, cache_read_tokens, cache_write_tokens, \
+         output_tokens - uncertain_output AS output_tokens, reasoning_tokens, \
+         cost - uncertain_cost AS cost, uncertain_input, uncertain_output, uncertain_cost, \
+         CASE WHEN ending = 'unanswered' OR uncertain_input + uncertain_output + uncertain_cost > 0 \
+         THEN 1 ELSE 0 END AS unanswered FROM model_calls{settled} \
+         UNION ALL SELECT id, updated_at, root, agent, calling, label, 1, 0, 0, 0, 0, 0, 0, \
+         reserved_input, reserved_output, reserved_cost, 1 \
+         FROM runs WHERE calling IS NOT NULL{open}) AS made \
          GROUP BY 1 ORDER BY {order} LIMIT {}",
         bind()
     )

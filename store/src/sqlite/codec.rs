@@ -56,16 +56,17 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(row.account.map(|run| run.to_string()))
         .bind(row.budget.as_ref().map(written))
         .bind(drawn(row));
-    bind_calling(query, row)
+    let query = bind_calling(query, row)
         .bind(i64::from(row.asks))
         .bind(row.abreast.map(i64::from))
-        .bind(row.archive_after_ms.map(to_sql))
+        .bind(row.archive_after_ms.map(to_sql));
+    bind_uncertain(query, row)
 }
 
 /// The id, and what moves with every step.
 pub(super) fn bind_moving<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
     let query = bind_tail(query.bind(row.id.to_string()), row);
-    bind_calling(bind_spent(query, row).bind(drawn(row)), row)
+    bind_uncertain(bind_calling(bind_spent(query, row).bind(drawn(row)), row), row)
 }
 
 /// Where its log ends.
@@ -84,6 +85,15 @@ fn bind_spent<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
         .bind(to_sql(row.reserved.input_tokens))
         .bind(to_sql(row.reserved.output_tokens))
         .bind(to_sql(row.reserved.cost.0))
+}
+
+/// What of it is not known to have been spent.
+fn bind_uncertain<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
+    query
+        .bind(to_sql(row.uncertain.input_tokens))
+        .bind(to_sql(row.uncertain.output_tokens))
+        .bind(to_sql(row.uncertain.cost.0))
+        .bind(to_sql(row.cut_calls))
 }
 
 /// The model call that has no answer yet.
@@ -115,6 +125,9 @@ pub(super) fn bind_call(query: Statement<'_>, call: ModelCall) -> Statement<'_> 
         .bind(to_sql(call.usage.output_tokens))
         .bind(to_sql(call.usage.reasoning_tokens))
         .bind(to_sql(call.usage.cost.0))
+        .bind(to_sql(call.uncertain.input_tokens))
+        .bind(to_sql(call.uncertain.output_tokens))
+        .bind(to_sql(call.uncertain.cost.0))
 }
 
 pub(super) fn bind_event(query: Statement<'_>, event: StoredEvent) -> Statement<'_> {
@@ -264,6 +277,8 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
         asks: small(row, 48)?,
         abreast: maybe_number(row, 49)?.and_then(|most| u32::try_from(most).ok()),
         archive_after_ms: maybe_number(row, 50)?,
+        uncertain: spent(51)?,
+        cut_calls: number(54)?,
         status: Status::Queued,
     })
 }
@@ -315,6 +330,12 @@ pub(super) fn spending_row(row: &SqliteRow) -> Result<Spending, Error> {
             output_tokens: number(row, 6)?,
             reasoning_tokens: number(row, 7)?,
             cost: Usd(number(row, 8)?),
+            ..Usage::default()
+        },
+        uncertain: Usage {
+            input_tokens: number(row, 10)?,
+            output_tokens: number(row, 11)?,
+            cost: Usd(number(row, 12)?),
             ..Usage::default()
         },
     })

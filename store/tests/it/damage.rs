@@ -194,7 +194,7 @@ async fn what_was_spent_before_there_was_a_ledger_is_held_to_the_log_as_one_sum(
     // As the migration does it.
     let sum = "DELETE FROM model_calls; INSERT INTO model_calls SELECT id, 0, updated_at, root, \
                agent, model, '', 'turn', 'earlier', turns, input_tokens, 0, 0, output_tokens, 0, \
-               cost FROM runs";
+               cost, 0, 0, 0 FROM runs";
     place.tamper(sum).await;
     store.append(vec![step(run, 1, called()), step(run, 1, finished())]).await.unwrap();
     let fault = async || {

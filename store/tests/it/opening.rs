@@ -1,7 +1,9 @@
 //! Opening: what is not ours is left alone, what is ours is private, and once is enough.
 
 use crate::sample::*;
+use posse_protocol::{Usage, Usd};
 use posse_store::{By, Options, Ownership, SpendingQuery, SqliteStore, Store, StoreError};
+use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
 /// Expects that `file` with these `bytes` is refused for a reason with `what` in it, untouched.
@@ -150,7 +152,7 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     let background = "label, priority, background, expects, gathers, gathered_at, paused, \
         finished_at, cleanup, erased, account, budget, drawn, calling, calling_for, asks, abreast, \
         archive_after";
-    let columns = trees.split(", ").chain(background.split(", "));
+    let columns = trees.split(", ").chain(background.split(", ")).chain(UNCERTAIN);
     let dropped: String =
         columns.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};")).collect();
     place
@@ -181,5 +183,47 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     let query = SpendingQuery { by: By::Run, tree: Some(queued), ..SpendingQuery::default() };
     let sums = store.spending(&query).await.unwrap();
     assert_eq!((sums[0].calls, sums[0].unanswered), (4, 1));
-    assert_eq!((sums[0].usage.input_tokens, sums[0].usage.cost.0), (520, 7));
+    let (known, uncertain) = (&sums[0].usage, &sums[0].uncertain);
+    assert_eq!((known.input_tokens, known.cost.0, uncertain.input_tokens), (500, 7, 20));
+}
+
+/// Columns of `runs` that tell what is not known to have been spent.
+const UNCERTAIN: [&str; 4] = ["uncertain_input", "uncertain_output", "uncertain_cost", "cut_calls"];
+
+#[tokio::test]
+async fn what_was_cut_short_before_it_was_told_apart_is_uncertain() {
+    let place = Place::new();
+    let store = place.open().await;
+    let run = create(&store, 1, Ownership::Mine).await;
+    let called = |tokens: u64| {
+        let reserved = Usage { input_tokens: tokens, cost: Usd(tokens * 3), ..Usage::default() };
+        event(json!({"type": "model_called", "reserved": reserved}))
+    };
+    // One is answered, nobody knows what became of the next, and one breaks off.
+    let spent =
+        |tokens: u64| json!({"input_tokens": tokens, "output_tokens": 0, "cost": tokens * 3});
+    let replied = event(json!({"type": "model_replied", "seen": 1, "stop": "end", "worked_ms": 1,
+        "message": {"role": "assistant", "parts": []}, "usage": spent(5)}));
+    let failed = event(json!({"type": "model_failed", "kind": "other", "reason": "cut",
+        "worked_ms": 1, "usage": spent(300)}));
+    for event in [called(9), replied, called(20), called(300), failed] {
+        store.append(vec![step(run, 1, event)]).await.unwrap();
+    }
+    let written = row(&store, run).await;
+    let ledger = store.ledger(run).await.unwrap();
+    store.close().await;
+    let mut dropped: String =
+        UNCERTAIN.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};")).concat();
+    for column in &UNCERTAIN[..3] {
+        dropped.push_str(&format!("ALTER TABLE model_calls DROP COLUMN {column};"));
+    }
+    place.tamper(&format!("{dropped} PRAGMA user_version = 3")).await;
+    let store = place.open().await;
+    let migrated = row(&store, run).await;
+    assert_eq!((migrated.known(), migrated.unsure()), (written.known(), written.unsure()));
+    assert_eq!(
+        (migrated.cost(), migrated.uncertain.cost, migrated.cut_calls),
+        (Usd(15), Usd(960), 2)
+    );
+    assert_eq!(store.ledger(run).await.unwrap(), ledger);
 }

@@ -21,6 +21,7 @@ pub fn run(common: &Common, paths: &[PathBuf], options: &CatalogOptions) -> Resu
         agents = catalog.entries().len();
         problems.extend(catalog.problems().iter().cloned());
         problems.extend(catalog.entries().iter().filter_map(|entry| unknown(entry, &config)));
+        problems.extend(of_claude(common, &folder));
     }
     for path in paths {
         let found = look(&catalog, path, &config)?;
@@ -103,6 +104,38 @@ fn within(catalog: &AgentCatalog, place: &Path, config: &Config) -> (usize, Vec<
     (entries.len(), problems.chain(unknown).collect())
 }
 
+/// What of Claude Code's settings for `folder` has no effect, and what is wrong with them.
+fn of_claude(common: &Common, folder: &Path) -> Vec<Problem> {
+    let problem = |path: &Path, level: Level, reason: String| Problem {
+        path: Some(path.to_owned()),
+        line: None,
+        column: None,
+        level,
+        agent: None,
+        reason,
+    };
+    match common.rule_files().claude(folder) {
+        Ok(all) => {
+            let mut problems = Vec::new();
+            for settings in &all {
+                let warnings = settings.warnings.iter().cloned();
+                let warnings = warnings.map(|it| problem(&settings.path, Level::Warning, it));
+                problems.extend(warnings);
+                if !settings.unused.is_empty() {
+                    let keys = settings.unused.join(", ");
+                    let reason = format!("Posse uses the deny and ask rules, and not yet: {keys}");
+                    problems.push(problem(&settings.path, Level::NotInForce, reason));
+                }
+            }
+            problems
+        }
+        Err(error) => {
+            let (line, reason) = error.told();
+            vec![Problem { line, ..problem(error.path(), Level::Error, reason) }]
+        }
+    }
+}
+
 /// That an agent names a model that nobody knows here.
 fn unknown(entry: &Entry, config: &Config) -> Option<Problem> {
     let agent = entry.agent.as_ref()?;
@@ -114,8 +147,8 @@ fn unknown(entry: &Entry, config: &Config) -> Option<Problem> {
     let error = meant.find_map(|model| config.catalog.value.find(model).err())?;
     Some(Problem {
         path: entry.path.clone(),
-        line: entry.line,
-        column: None,
+        line: entry.model_at.map(|(line, _)| line).or(entry.line),
+        column: entry.model_at.map(|(_, column)| column),
         level: Level::Error,
         agent: Some(entry.name.to_string()),
         reason: format!("no run of agent `{}` can start: {error}", entry.name),

@@ -303,7 +303,7 @@ fn spent(sum: &Spending) -> String {
         view::tokens(sum.input_tokens()),
         view::tokens(sum.output_tokens())
     );
-    format!("{:>8}  {tokens:<20}", sum.cost().to_string())
+    format!("{:>8}  {tokens:<20}", sum.money())
 }
 
 fn times(runs: u64) -> String {

@@ -9,6 +9,7 @@ use crate::exit::{Code, Failure};
 use crate::family::{Family, is_empty_chat};
 use crate::print;
 use crate::screen::line::label;
+use crate::spending::Spending;
 use crate::table::{Column, Table};
 use crate::view::{self, RunView};
 use posse::store::Kin;
@@ -131,7 +132,7 @@ fn line(families: &Families, row: &RunRow, task: Option<&str>) -> [String; 7] {
         row.id.short(),
         state,
         view::ago(row.updated_at),
-        row.cost().to_string(),
+        Spending::of(row).money(),
         clean_line(&row.agent, 64),
         clean_line(&row.model, 80),
         format!("{}{}", about(row, task), families.about(row)),

@@ -151,6 +151,6 @@ fn spent(spending: &Spending) -> String {
         view::count(spending.tool_calls, "tool call"),
         view::tokens(spending.input_tokens()),
         view::tokens(spending.output_tokens()),
-        spending.cost()
+        spending.money_in_words()
     )
 }

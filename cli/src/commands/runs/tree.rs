@@ -143,7 +143,7 @@ pub fn line(family: &Family, row: &RunRow, branch: &str, look: Look) -> String {
     let below = family.below(row.id).len();
     if below > 0 {
         let sum = family.sum(row);
-        let (tokens, cost) = (view::tokens(sum.tokens()), sum.cost());
+        let (tokens, cost) = (view::tokens(sum.tokens()), sum.money());
         let tools = view::count(sum.tool_calls, "tool");
         parts.push(format!("with {below} below: {tools}, {tokens} tokens, {cost}"));
     }
@@ -175,7 +175,7 @@ pub fn total(family: &Family, top: &RunRow) -> String {
         view::count(sum.tool_calls, "tool call"),
         view::tokens(sum.input_tokens()),
         view::tokens(sum.output_tokens()),
-        sum.cost()
+        sum.money_in_words()
     )
 }
 

@@ -8,7 +8,7 @@ use posse::LiveCatalog;
 use posse::agents::{Source, ToolFacts};
 use posse::config::{Config, Sources};
 use posse::skills::Source as SkillSource;
-use posse::trust::{Brought, Trustees};
+use posse::trust::{Brought, Change, Trustees};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +28,11 @@ pub struct Shown {
     /// Why its settings cannot be read, if they cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<String>,
+    /// What has changed since it was trusted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changed: Vec<Change>,
+    /// Settings of Claude Code: what is in force of them without trust, and what is not used.
+    claude: Vec<String>,
     /// All files that the trust is for.
     files: Vec<PathBuf>,
 }
@@ -64,6 +69,7 @@ impl Review {
         let now = LiveCatalog::load(common.agent_sources(folder, &[])).current();
         let then = LiveCatalog::load(trusting.agent_sources(folder, &[])).current();
         let skills = common.skills(Some(folder.to_owned())).current();
+        let claude = common.rule_files().claude(folder)?;
         let tools = ToolFacts::built_in();
         let granted = |entry: &posse::agents::Entry| {
             entry.agent.as_ref().map_or_else(Vec::new, |agent| ToolFacts::granted(&tools, agent))
@@ -102,6 +108,24 @@ impl Review {
                     false => Vec::new(),
                 },
                 unreadable: unreadable.clone().filter(|_| brought.folder == folder),
+                changed: common.trust.changes(&brought.folder),
+                claude: claude
+                    .iter()
+                    .filter(|settings| settings.path.starts_with(&brought.folder))
+                    .map(|settings| {
+                        let rules = settings.deny.len() + settings.ask.len();
+                        let rules = view::count(rules as u64, "rule");
+                        let path = below(&settings.path, &brought.folder);
+                        let path = path.display();
+                        match settings.unused.is_empty() {
+                            true => format!("{path}: {rules} in force, trusted or not"),
+                            false => format!(
+                                "{path}: {rules} in force, trusted or not; Posse does not use yet: {}",
+                                settings.unused.join(", ")
+                            ),
+                        }
+                    })
+                    .collect(),
                 files: brought.files.clone(),
             }
         };
@@ -111,24 +135,46 @@ impl Review {
     pub fn print(&self) -> Result<(), Failure> {
         for shown in &self.folders {
             let folder = clean_line(&shown.folder.display().to_string(), 400);
+            let changes = shown.changes();
+            if !changes.is_empty() {
+                print::line(format!("{folder}: changed since you trusted it:"))?;
+                for change in changes {
+                    print::line(format!("  {change}"))?;
+                }
+            }
             print::line(format!("{folder} brings along:"))?;
             for line in shown.lines() {
                 print::line(format!("  {line}"))?;
             }
             let files = view::count(shown.files.len() as u64, "file");
-            print::line(format!("  {files} in all; any change of them asks again"))?;
+            print::line(format!("  {files} in all; Posse asks again when one changes"))?;
         }
         Ok(())
     }
 }
 
 impl Shown {
+    /// What has changed since it was trusted, and what each would grant, a line each.
+    pub fn changes(&self) -> Vec<String> {
+        let line = |change: &Change| {
+            let path = Path::new(change.path());
+            let agents = self.agents.iter().filter(|agent| agent.path == path);
+            let tools = agents.flat_map(ShownAgent::more).collect::<Vec<_>>();
+            let told = match tools.as_slice() {
+                [] => change.to_string(),
+                tools => format!("{change} ({})", tools.join(", ")),
+            };
+            clean_line(&told, 400)
+        };
+        self.changed.iter().map(line).collect()
+    }
+
     /// What it is, a line each.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for ShownAgent { name, path, tools, tools_now } in &self.agents {
-            let more: Vec<&str> =
-                tools.iter().filter(|it| !tools_now.contains(it)).map(String::as_str).collect();
+        for agent in &self.agents {
+            let ShownAgent { name, path, .. } = agent;
+            let more: Vec<&str> = agent.more().collect();
             let effect = match more.as_slice() {
                 [] => "would have no more tools than now".to_owned(),
                 more => format!("would also have {}", more.join(", ")),
@@ -147,18 +193,46 @@ impl Shown {
         if let Some(why) = &self.unreadable {
             lines.push(format!("settings that cannot be read: {why}"));
         }
+        lines.extend(self.claude.iter().cloned());
         let is_told = |file: &PathBuf| {
             let is_settings = file.as_path() == Path::new("posse.toml");
             self.agents.iter().any(|agent| agent.path == *file)
                 || self.skills.iter().any(|skill| file.starts_with(&skill.path))
                 || is_settings && (!self.settings.is_empty() || self.unreadable.is_some())
+                || self.claude.iter().any(|line| {
+                    line.strip_prefix(&*file.to_string_lossy())
+                        .is_some_and(|it| it.starts_with(':'))
+                })
         };
         let others = self.files.iter().filter(|file| !is_told(file));
-        let others: Vec<String> = others.map(|file| file.display().to_string()).collect();
-        if !others.is_empty() {
-            lines.push(format!("without an effect of their own: {}", others.join(", ")));
+        let (unused, plain): (Vec<&PathBuf>, Vec<_>) = others.partition(|file| is_unused(file));
+        for (what, files) in
+            [("Posse does not use these yet", unused), ("in force without trust", plain)]
+        {
+            let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            if !files.is_empty() {
+                lines.push(format!("{what}: {}", files.join(", ")));
+            }
         }
         lines.iter().map(|line| clean_line(line, 1_000)).collect()
+    }
+}
+
+impl ShownAgent {
+    /// The tools that it would have and has not now.
+    fn more(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().filter(|it| !self.tools_now.contains(it)).map(String::as_str)
+    }
+}
+
+/// True when nothing acts on the file at `path` below a folder.
+fn is_unused(path: &Path) -> bool {
+    let mut names = path.iter().filter_map(|name| name.to_str());
+    match (names.next(), names.next()) {
+        (Some(".mcp.json"), _) => true,
+        (Some(".claude" | ".posse"), Some("agents" | "skills")) => false,
+        (Some(".claude" | ".posse"), _) => true,
+        _ => false,
     }
 }
 

@@ -187,7 +187,7 @@ pub(in crate::offline) fn list(
         Limited::To(scope) => scope,
         Limited::Missing(path) => return Some(scope::tell_missing(&path)),
     };
-    let within = scope.shown(false);
+    let within = scope.shown(!question.files.is_empty());
     let mut answer = Answer::new();
     if thing == Thing::Files {
         let files = files(question, &scope, notes)?;

@@ -205,6 +205,10 @@ impl Decode for Decoder {
         Ok(())
     }
 
+    fn usage(&self) -> Usage {
+        self.usage.clone()
+    }
+
     fn finish(self: Box<Self>, price: &Price) -> Result<Reply, Fault> {
         match self.state {
             State::Complete => {}

@@ -62,6 +62,10 @@ impl Decode for Decoder {
         self.chunks(body.trim_ascii(), deltas).map(drop)
     }
 
+    fn usage(&self) -> Usage {
+        self.tokens.usage()
+    }
+
     fn finish(self: Box<Self>, price: &Price) -> Result<Reply, Fault> {
         let stop = match self.finish_reason.as_deref() {
             Some(reason) => stop_of(reason, self.about.get("finishMessage"))?,

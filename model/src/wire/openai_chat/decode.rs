@@ -77,6 +77,10 @@ impl Decode for Decoder {
         Ok(())
     }
 
+    fn usage(&self) -> Usage {
+        self.tally.usage()
+    }
+
     fn finish(self: Box<Self>, price: &Price) -> Result<Reply, Fault> {
         let reason = self.finish_reason.as_deref();
         // Some vendors never say why they stopped, and then their `[DONE]` must do.

@@ -97,6 +97,10 @@ impl Decode for Decoder {
         items.try_for_each(|(index, item)| self.item_end(Some(index), item, deltas))
     }
 
+    fn usage(&self) -> Usage {
+        self.usage.clone()
+    }
+
     fn finish(self: Box<Self>, price: &Price) -> Result<Reply, Fault> {
         let stopped = match self.state {
             State::Complete => None,

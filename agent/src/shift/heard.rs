@@ -1,0 +1,153 @@
+//! What arrived of a model call before it ended, and what the call is charged if it ended without an
+//! answer.
+
+use crate::step::reservation;
+use crate::transcript::BYTES_PER_TOKEN;
+use crate::{ModelError, Reply};
+use posse_protocol::{Charge, Delta, Message, Part, Price, Role, Stop, Usage};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Listens to a call while it is under way.
+#[derive(Default)]
+pub(super) struct Listener(Mutex<Heard>);
+
+/// What arrived of a call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heard {
+    /// The text of the reply.
+    pub(super) text: String,
+    /// Bytes of reasoning.
+    thinking: usize,
+    /// What the provider has counted.
+    counted: Usage,
+}
+
+impl Listener {
+    /// Takes note of a delta. Returns it if it is to be shown.
+    pub(super) fn hear(&self, delta: Delta) -> Option<Delta> {
+        let mut heard = self.heard();
+        match &delta {
+            Delta::Text { text } => heard.text.push_str(text),
+            Delta::Thinking { text } => heard.thinking += text.len(),
+            Delta::Counted { usage } => {
+                heard.counted.clone_from(usage);
+                return None;
+            }
+            Delta::Waiting { .. } | Delta::Held { .. } | Delta::ToolProgress { .. } => {}
+        }
+        Some(delta)
+    }
+
+    pub(super) fn into_heard(self) -> Heard {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Heard {
+    /// What a call that reserved `reserved` and ended with `error` is charged.
+    ///
+    /// Nothing if the provider heard nothing of it, and nothing but what arrived if the provider
+    /// itself ended it. Otherwise it may have gone on without us, up to what was reserved.
+    pub(super) fn charge(&self, error: &ModelError, reserved: &Usage, price: &Price) -> Charge {
+        let known = self.known(reserved, price);
+        let may_go_on = match error {
+            ModelError::Cancelled
+            | ModelError::Cut { .. }
+            | ModelError::Stalled { .. }
+            | ModelError::Malformed { .. } => true,
+            ModelError::Unreachable { sent, .. } => *sent,
+            _ => false,
+        };
+        let uncertain = match may_go_on {
+            true => {
+                let input = match self.counted.all_input_tokens() {
+                    0 => reserved.input_tokens.saturating_sub(known.input_tokens),
+                    _ => 0,
+                };
+                let output = reserved.output_tokens.saturating_sub(known.output_tokens);
+                reservation(price, input, output)
+            }
+            false => Usage::default(),
+        };
+        Charge { known, uncertain }
+    }
+
+    /// What the model had said when we stopped it, as its reply.
+    pub(super) fn into_reply(self, reserved: &Usage, price: &Price) -> Reply {
+        let usage = self.known(reserved, price);
+        Reply {
+            message: Message::new(Role::Assistant, vec![Part::text(self.text)]),
+            stop: Stop::Cancelled,
+            usage,
+            request_id: None,
+            service_tier: None,
+            rate_limits: None,
+        }
+    }
+
+    /// What arrived, as the provider counted it, or else by estimate.
+    fn known(&self, reserved: &Usage, price: &Price) -> Usage {
+        let estimated = match self.text.len() + self.thinking {
+            0 => 0,
+            bytes => ((bytes / BYTES_PER_TOKEN) as u64 + 1).min(reserved.output_tokens),
+        };
+        let mut usage = self.counted.clone();
+        usage.output_tokens = usage.output_tokens.max(estimated);
+        if usage.all_input_tokens() == 0 && usage.output_tokens > 0 {
+            usage.input_tokens = reserved.input_tokens;
+        }
+        usage.cost = price.of(&usage);
+        usage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posse_protocol::Usd;
+
+    const PRICE: Price = Price { input: 2, cache_read: 1, cache_write: 3, output: 10 };
+
+    fn check(deltas: &[Delta], error: ModelError, known: (u64, u64), uncertain: (u64, u64)) {
+        let listener = Listener::default();
+        deltas.iter().for_each(|delta| drop(listener.hear(delta.clone())));
+        let reserved = reservation(&PRICE, 100, 1_000);
+        let charge = listener.into_heard().charge(&error, &reserved, &PRICE);
+        let tokens = |usage: &Usage| (usage.all_input_tokens(), usage.output_tokens);
+        assert_eq!(
+            (tokens(&charge.known), tokens(&charge.uncertain)),
+            (known, uncertain),
+            "{error}"
+        );
+        assert!(charge.total().cost <= reserved.cost, "{error}");
+        assert_eq!(charge.known.cost, PRICE.of(&charge.known));
+    }
+
+    #[test]
+    fn a_call_without_an_answer_is_charged_for_what_arrived_and_may_have_cost_the_rest() {
+        let model = String::new;
+        let cut = || ModelError::Cut { model: model(), reason: String::new() };
+        let text = Delta::Text { text: "x".repeat(29) };
+        let usage =
+            Usage { input_tokens: 5, cache_read_tokens: 60, output_tokens: 1, ..Usage::default() };
+        let counted = Delta::Counted { usage };
+        let thought = Delta::Thinking { text: "y".repeat(30) };
+        check(&[], cut(), (0, 0), (100, 1_000));
+        check(&[text.clone()], cut(), (100, 10), (0, 990));
+        check(&[counted.clone(), text.clone()], cut(), (65, 10), (0, 990));
+        check(&[counted.clone(), thought, text], ModelError::Cancelled, (65, 20), (0, 980));
+        check(&[counted.clone()], ModelError::Cancelled, (65, 1), (0, 999));
+        check(&[], ModelError::NotSent, (0, 0), (0, 0));
+        let reason = String::new;
+        let unreachable = |sent| ModelError::Unreachable { model: model(), reason: reason(), sent };
+        check(&[], unreachable(false), (0, 0), (0, 0));
+        check(&[], unreachable(true), (0, 0), (100, 1_000));
+        let overloaded = ModelError::Overloaded { model: model(), after: None, reason: reason() };
+        check(&[counted], overloaded, (65, 1), (0, 0));
+        assert_eq!(reservation(&PRICE, 100, 1_000).cost, Usd(10_300));
+    }
+}

@@ -1,0 +1,42 @@
+//! What has changed in a folder since it was trusted: said when work begins there, and asked about
+//! where somebody can answer.
+
+use super::super::Common;
+use super::super::asking::is_attended;
+use super::review::Review;
+use super::{asked, note};
+use crate::clean::clean_line;
+use crate::exit::Failure;
+use posse::trust::{Brought, Standing};
+use std::path::Path;
+
+impl Common {
+    /// Asks whether to trust what has changed around `folder` since it was trusted, if `may_ask` and
+    /// there is a terminal. Otherwise, or if the answer is no, returns a line that says what changed.
+    pub fn review_changes(&self, folder: &Path, may_ask: bool) -> Result<Option<String>, Failure> {
+        let is_changed = |it: &Brought| self.trust.standing(&it.folder) == Standing::Changed;
+        // What cannot be looked at whole is not trusted, and said elsewhere.
+        let around = Brought::around(folder).unwrap_or_default();
+        let changed: Vec<&Brought> = around.iter().filter(|brought| is_changed(brought)).collect();
+        if changed.is_empty() {
+            return Ok(None);
+        }
+        let review = Review::of(self, folder, &changed)?;
+        let may_ask = may_ask && is_attended() && !self.global.json && !self.global.quiet;
+        if may_ask && asked(self, &review)? {
+            let log = self.trust_log()?;
+            for (brought, shown) in changed.iter().zip(&review.folders) {
+                log.trust(brought, &shown.lines())?;
+            }
+            note(self, "trusted; the next change asks again");
+            return Ok(None);
+        }
+        let changes: Vec<String> = review.folders.iter().flat_map(|it| it.changes()).collect();
+        let changes = match changes.is_empty() {
+            true => "what it brings along is no longer what you saw".to_owned(),
+            false => changes.join(", "),
+        };
+        let line = format!("◇ changed since you trusted it: {changes}; `posse trust` trusts it");
+        Ok(Some(clean_line(&line, 600)))
+    }
+}

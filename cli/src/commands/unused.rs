@@ -1,0 +1,73 @@
+//! Files of Claude Code that Posse does not use: said once for a folder, and again when that
+//! changes.
+
+use super::Common;
+use crate::clean::clean_line;
+use crate::exit::Failure;
+use crate::screen::Screen;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Folders that are remembered. With more of them, all are forgotten.
+const FOLDERS: usize = 1_000;
+
+impl Common {
+    /// What Posse does not use of Claude Code's files for `folder`, in one line.
+    pub fn unused(&self, folder: &Path) -> Result<Option<String>, Failure> {
+        let unused = self.rule_files().unused(folder)?;
+        let line = || clean_line(&format!("Posse does not use yet: {}", unused.join(", ")), 1_000);
+        Ok((!unused.is_empty()).then(line))
+    }
+
+    /// Says what Posse does not use for `folder`, and which rules it keeps otherwise than written,
+    /// unless that was said before.
+    ///
+    /// # Errors
+    /// When a file of rules cannot be understood.
+    pub fn tell_unused(&self, folder: &Path, screen: &mut Screen) -> Result<(), Failure> {
+        for settings in self.rule_files().claude(folder)? {
+            for warning in &settings.warnings {
+                screen.remark(&clean_line(&format!("◇ {warning}"), 600));
+            }
+        }
+        let line = self.unused(folder)?.unwrap_or_default();
+        let told = self.environment.state_folder.as_ref().map(|state| state.join("unused.json"));
+        if !is_new(told.as_deref(), folder, &line) {
+            return Ok(());
+        }
+        if !line.is_empty() {
+            screen.remark(&format!("◇ {line}"));
+        }
+        Ok(())
+    }
+}
+
+/// True when `line` was not yet told of `folder`; from now on it was. Where nothing can be
+/// remembered, everything is new.
+fn is_new(memory: Option<&Path>, folder: &Path, line: &str) -> bool {
+    let Some(memory) = memory else { return true };
+    let text = std::fs::read_to_string(memory).unwrap_or_default();
+    let mut known: BTreeMap<PathBuf, String> = serde_json::from_str(&text).unwrap_or_default();
+    if known.get(folder).map_or("", String::as_str) == line {
+        return false;
+    }
+    if known.len() >= FOLDERS {
+        known.clear();
+    }
+    known.insert(folder.to_owned(), line.to_owned());
+    // It is only a memory of what was said: without it, it is said again.
+    let _ = remember(memory, &known);
+    true
+}
+
+fn remember(memory: &Path, known: &BTreeMap<PathBuf, String>) -> std::io::Result<()> {
+    let folder = memory.parent().unwrap_or(Path::new("."));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let aside = memory.with_extension(format!("{}.new", std::process::id()));
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+    file.write_all(&serde_json::to_vec(known)?)?;
+    std::fs::rename(aside, memory)
+}

@@ -1,0 +1,271 @@
+//! Claude Code's files: what they deny holds here, at once and without trust; what Posse does not use
+//! is said.
+
+use crate::daemon::Guard;
+use crate::tmux::Terminal;
+use crate::world::{World, bash, eventually};
+use posse_testkit::{Conversation, Reply, Script, When};
+use serde_json::json;
+
+const SETTINGS: &str = r#"{
+  "permissions": {
+    "allow": ["Bash(ls:*)"],
+    "deny": ["Read(./.env)", "Read(./secrets/**)", "Bash(touch:*)", "WebFetch(domain:x.org)",
+      "mcp__github", "Bash(git push*)"]
+  },
+  "hooks": {"PreToolUse": [{"hooks": []}]}
+}"#;
+
+fn put(world: &World, path: &str, text: &str) {
+    let path = world.work().join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+fn read(path: &str) -> Reply {
+    Reply::tool_call("Read", json!({"file_path": path}))
+}
+
+/// All that the model was told.
+fn sent(world: &World) -> String {
+    world.fake.requests().iter().map(|it| it.body.to_string()).collect()
+}
+
+/// A world whose model wants what `SETTINGS` denies.
+async fn curious() -> World {
+    let world = World::new(Script::turns([
+        read(".env"),
+        read("secrets/key"),
+        Reply::tool_call("Grep", json!({"pattern": "CANARY", "output_mode": "content"})),
+        Reply::tool_call("Write", json!({"file_path": "secrets/new", "content": "x"})),
+        bash("cat .env secrets/*"),
+        bash("touch canary"),
+        read("open.txt"),
+        Reply::text("done"),
+    ]))
+    .await;
+    put(&world, ".env", "KEY=CANARY-ENV\n");
+    put(&world, "secrets/key", "CANARY-SECRET\n");
+    put(&world, "open.txt", "CANARY-OPEN\n");
+    world
+}
+
+fn assert_fenced(world: &World) {
+    let sent = sent(world);
+    assert!(sent.contains("CANARY-OPEN"), "it was asked, and could look");
+    assert!(!sent.contains("CANARY-ENV") && !sent.contains("CANARY-SECRET"), "{sent}");
+    assert!(!world.work().join("canary").exists());
+    assert!(!world.work().join("secrets/new").exists());
+}
+
+#[tokio::test]
+async fn without_the_file_nothing_is_denied() {
+    // Otherwise the tests below could not fail.
+    let world = curious().await;
+    world.run(&["run", "go"]).await.expect(0);
+    assert!(sent(&world).contains("CANARY-ENV"));
+    assert!(world.work().join("canary").exists());
+}
+
+#[tokio::test]
+async fn what_the_settings_of_a_project_deny_is_denied_without_trust() {
+    for (name, mode) in [("settings.json", "accept-edits"), ("settings.local.json", "bypass")] {
+        let world = curious().await;
+        put(&world, &format!(".claude/{name}"), SETTINGS);
+        world.run(&["run", "go", "--mode", mode]).await.expect(0);
+        assert_fenced(&world);
+    }
+}
+
+#[tokio::test]
+async fn what_the_user_denies_in_claude_code_is_denied_everywhere() {
+    let world = curious().await;
+    std::fs::create_dir_all(world.home().join(".claude")).unwrap();
+    std::fs::write(world.home().join(".claude/settings.json"), SETTINGS).unwrap();
+    world.run(&["run", "go"]).await.expect(0);
+    assert_fenced(&world);
+}
+
+#[tokio::test]
+async fn a_denial_holds_below_the_folder_that_has_it_and_for_children() {
+    let child = Conversation::when(When::any().first_user_contains("look for it"))
+        .reply(read("secrets/key"))
+        .reply(read("open.txt"))
+        .reply(Reply::text("done"));
+    let task = json!({"description": "d", "prompt": "look for it", "subagent_type": "explore"});
+    let parent = Conversation::when(When::any())
+        .reply(Reply::tool_call("Task", task))
+        .reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(child).conversation(parent)).await;
+    std::fs::create_dir_all(world.work().join(".git")).unwrap();
+    put(&world, ".claude/settings.json", r#"{"permissions": {"deny": ["Read(sub/secrets/**)"]}}"#);
+    put(&world, "sub/secrets/key", "CANARY-SECRET\n");
+    put(&world, "sub/open.txt", "CANARY-OPEN\n");
+    world.run(&["run", "go", "--cwd", "sub"]).await.expect(0);
+    assert_fenced(&world);
+}
+
+#[tokio::test]
+async fn a_denial_that_was_added_later_holds_for_a_run_that_goes_on() {
+    let world = World::new(Script::turns([
+        Reply::text("hello"),
+        read(".env"),
+        bash("cat .env"),
+        Reply::text("done"),
+        read(".env"),
+        bash("cat .env"),
+        Reply::text("done"),
+    ]))
+    .await;
+    put(&world, ".env", "KEY=CANARY-ENV\n");
+    world.run(&["run", "go"]).await.expect(0);
+    let run = world.only_run().await;
+    put(&world, ".claude/settings.json", SETTINGS);
+    world.run(&["runs", "resume", &run, "go on"]).await.expect(0);
+    assert!(!sent(&world).contains("CANARY-ENV"), "{}", sent(&world));
+    // The same where another process executes it, which was started elsewhere.
+    let guard = Guard::of(&world);
+    world.run(&["daemon", "start"]).await.expect(0);
+    let count = world.fake.count();
+    world.run(&["runs", "send", &run, "again"]).await.expect(0);
+    eventually("the daemon's work", async || world.fake.count() >= count + 3).await;
+    assert!(!sent(&world).contains("CANARY-ENV"), "{}", sent(&world));
+    drop(guard);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_understood_stops_the_run_and_says_where() {
+    let world = World::new(Script::turns([read(".env"), Reply::text("done")])).await;
+    for (text, says) in [
+        ("{\n  \"permissions\": {,", "settings.json:2:19: not valid JSON"),
+        ("{\"permissions\": {\"deny\": \"Read\"}}", "must be a list of rules"),
+        ("[]", "must be an object"),
+        (
+            "{\"permissions\": {\n \"deny\": [\"Bsh(x)\"]}}",
+            "settings.json:2:11: `permissions.deny`: invalid rule `Bsh(x)`: there is no tool \
+             `Bsh`; did you mean `Bash`?",
+        ),
+        ("{\"permissions\": {\"ask\": [\"Read({a,b})\"]}}", "braces"),
+    ] {
+        put(&world, ".claude/settings.json", text);
+        let exit = world.run(&["run", "go"]).await.expect(2);
+        assert!(exit.err.contains(says), "{says}: {}", exit.err);
+        world.run(&["config"]).await.expect(2);
+        let check = world.run(&["agents", "check"]).await.expect(2);
+        assert!(check.out.contains("settings.json"), "{}", check.out);
+        let doctor = world.run(&["doctor"]).await.expect(0).out;
+        assert!(doctor.contains("NO RUN CAN START HERE"), "{doctor}");
+    }
+    assert_eq!(world.fake.count(), 0);
+    // A file without rules, or with nothing in it, is none to stop at.
+    for text in ["", "{}", "{\"permissions\": null}"] {
+        put(&world, ".claude/settings.json", text);
+        world.run(&["run", "go"]).await.expect(0);
+    }
+}
+
+#[tokio::test]
+async fn what_posse_does_not_use_is_said_once_and_again_when_it_changes() {
+    let world = World::saying("x").await;
+    put(&world, ".claude/settings.json", SETTINGS);
+    put(&world, ".claude/commands/fix.md", "Fix it.");
+    put(&world, "CLAUDE.md", "Be brief.");
+    let exit = world.run(&["run", "go"]).await.expect(0);
+    let line = exit.err.lines().find(|line| line.contains("does not use yet")).unwrap_or_default();
+    for part in
+        [".claude/settings.json (permissions.allow, hooks)", "CLAUDE.md", ".claude/commands"]
+    {
+        assert!(line.contains(part), "{part}: {}", exit.err);
+    }
+    let again = world.run(&["run", "go"]).await.expect(0);
+    assert!(!again.err.contains("does not use yet"), "{}", again.err);
+    put(&world, ".mcp.json", "{}");
+    let quiet = world.run(&["run", "go", "--quiet"]).await.expect(0);
+    assert!(!quiet.err.contains("does not use"), "{}", quiet.err);
+    let config = world.run(&["config"]).await.expect(0);
+    assert!(config.err.contains("does not use yet") && config.err.contains(".mcp.json"));
+    let denied = config.out.lines().find(|line| line.starts_with("permissions.deny")).unwrap();
+    assert!(
+        denied.contains("Read(./.env)") && denied.contains(".claude/settings.json"),
+        "{denied}"
+    );
+    let check = world.run(&["agents", "check"]).await.expect(0).out;
+    assert!(check.contains("and not yet: permissions.allow, hooks"), "{check}");
+    let trust = world.run(&["trust"]).await.expect(2).out;
+    assert!(trust.contains("Posse does not use these yet: .claude/commands/fix.md, .mcp.json"));
+    assert!(trust.contains(".claude/settings.json: 7 rules in force, trusted or not"), "{trust}");
+}
+
+#[tokio::test]
+async fn a_rule_that_is_more_than_one_command_is_kept_more_strictly_and_said() {
+    let world = World::new(Script::turns([
+        bash("touch canary"),
+        bash("echo fine > fine"),
+        Reply::text("done"),
+    ]))
+    .await;
+    let settings = r#"{"permissions": {"deny": ["Bash(touch * | bash)"]}}"#;
+    put(&world, ".claude/settings.json", settings);
+    let exit = world.run(&["run", "go"]).await.expect(0);
+    assert!(exit.err.contains("asks before every command like `touch …`"), "{}", exit.err);
+    assert!(!world.work().join("canary").exists() && world.work().join("fine").exists());
+}
+
+#[tokio::test]
+async fn an_agent_that_was_added_takes_no_trust_from_the_others() {
+    let write = Reply::tool_call("Write", json!({"file_path": "canary", "content": "x"}));
+    let world = World::new(Script::turns([write, Reply::text("done")])).await;
+    let agent = |name: &str, text: &str| {
+        let text = format!("---\nname: {name}\ndescription: d\ntools: Read, Write\n---\n{text}\n");
+        put(&world, &format!(".posse/agents/{name}.md"), &text);
+    };
+    let wrote = async |name: &str| {
+        let exit = world.run(&["run", "--agent", name, "x"]).await.expect(0);
+        (std::fs::remove_file(world.work().join("canary")).is_ok(), exit.err)
+    };
+    agent("old", "Do it.");
+    world.run(&["trust", "--yes"]).await.expect(0);
+    agent("new", "Do it.");
+    let (could, said) = wrote("old").await;
+    assert!(could, "it is as it was trusted: {said}");
+    let line =
+        "changed since you trusted it: + .posse/agents/new.md (Write); `posse trust` trusts it";
+    assert!(said.contains(line), "{said}");
+    let (could, said) = wrote("new").await;
+    assert!(!could, "nobody trusted it");
+    assert!(said.contains(line) && !said.contains("is not trusted"), "{said}");
+    let review = world.run(&["trust"]).await.expect(2).out;
+    assert!(review.contains("changed since you trusted it:\n  + .posse/agents/new.md (Write)"));
+    agent("old", "Do something else.");
+    assert!(!wrote("old").await.0, "it is another");
+    world.run(&["trust", "--yes"]).await.expect(0);
+    let (could, said) = wrote("new").await;
+    assert!(could && !said.contains("changed since"), "{said}");
+    // Settings say what the others may do: without them nothing is as it was trusted.
+    put(&world, "posse.toml", "[limits]\nturns = 9\n");
+    world.run(&["trust", "--yes"]).await.expect(0);
+    assert!(wrote("old").await.0);
+    std::fs::remove_file(world.work().join("posse.toml")).unwrap();
+    let (could, said) = wrote("old").await;
+    assert!(!could && said.contains("- posse.toml"), "{said}");
+}
+
+#[tokio::test]
+async fn on_a_terminal_a_change_is_asked_about() {
+    let world = World::saying("fine").await;
+    let agent = |name: &str| {
+        let text = format!("---\nname: {name}\ndescription: d\ntools: Read, Write\n---\nDo it.\n");
+        put(&world, &format!(".posse/agents/{name}.md"), &text);
+    };
+    agent("old");
+    world.run(&["trust", "--yes"]).await.expect(0);
+    agent("new");
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run x; echo code $?").await;
+    terminal.shows("+ .posse/agents/new.md (Write)").await;
+    terminal.shows("Trust exactly this? [y/N]").await;
+    terminal.enter("y").await;
+    terminal.shows("code 0").await;
+    let trusted = world.run(&["trust", "list"]).await.expect(0).out;
+    assert!(!trusted.contains("changed"), "{trusted}");
+}

@@ -1,0 +1,238 @@
+//! Money on the command line: small limits are useful, and what was spent is told apart from what
+//! may have been.
+
+use crate::world::{NOWHERE, World, eventually, started};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+/// Looks around five times and answers.
+fn looking() -> Script {
+    let look = || Reply::tool_call("List", json!({}));
+    Script::turns([look(), look(), look(), look(), look(), Reply::text("that is all")])
+}
+
+async fn show(world: &World) -> String {
+    let run = world.only_run().await;
+    world.run(&["runs", "show", &run]).await.expect(0).out
+}
+
+/// What `posse cost` says of everything.
+async fn costs(world: &World) -> Value {
+    world.run(&["cost", "--json"]).await.expect(0).json()["total"].clone()
+}
+
+fn dollars(value: &Value, field: &str) -> f64 {
+    value[field].as_f64().unwrap_or_else(|| panic!("no {field}: {value:#}"))
+}
+
+/// Whatever shows it, the one call of `world` that was cut short may have cost as much as it
+/// reserved, and is not told as spent.
+async fn check_cut_short(world: &World) {
+    let list = world.run(&["runs", "list"]).await.expect(0).out;
+    assert!(list.contains("+  "), "{list}");
+    let listed = &world.list().await[0];
+    assert!(dollars(listed, "cost_usd") < 0.02, "{listed:#}");
+    assert!(dollars(listed, "uncertain_cost_usd") > 1.2, "{listed:#}");
+    assert!(listed["output_tokens"].as_u64().unwrap() < 100, "{listed:#}");
+    let shown = show(world).await;
+    assert!(
+        shown.contains(", up to $1.2") && shown.contains(" more for 1 call cut short"),
+        "{shown}"
+    );
+    let costs = costs(world).await;
+    assert_eq!(dollars(&costs, "cost_usd"), dollars(listed, "cost_usd"));
+    assert_eq!(dollars(&costs, "uncertain_cost_usd"), dollars(listed, "uncertain_cost_usd"));
+    assert_eq!(costs["unanswered"], 1);
+    let told = world.run(&["cost"]).await.expect(0);
+    assert!(told.err.contains(" more for 1 call cut short or still under way"), "{}", told.err);
+    world.run(&["runs", "verify"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_small_limit_of_money_is_enough_for_a_run_that_uses_tools() {
+    let world = World::new(looking()).await;
+    for (model, limit) in [
+        ("haiku", "0.05"),
+        ("sonnet", "0.05"),
+        ("sonnet", "0.2"),
+        ("sonnet", "0.50"),
+        ("sonnet", "1"),
+        ("opus", "0.2"),
+        ("opus", "2"),
+    ] {
+        let spec = ["run", "--model", model, "--max-cost", limit, "loop around"];
+        let exit = world.run(&spec).await.expect(0);
+        assert_eq!(exit.out, "that is all\n", "{model} with {limit}");
+    }
+    let exit = world.run(&["run", "--budget", "cost=0.5", "loop around"]).await.expect(0);
+    assert_eq!(exit.out, "that is all\n");
+    world.write("posse.toml", "[limits]\ncost = 0.5\n");
+    world.run(&["run", "loop around"]).await.expect(0);
+    // It is asked for no more than is left.
+    let asked = world.fake.requests().iter().map(|it| it.body["max_tokens"].as_u64()).min();
+    assert!(asked.flatten().is_some_and(|tokens| tokens < 100_000), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_limit_too_small_for_the_first_call_says_what_that_could_cost_and_what_to_do() {
+    let world = World::new(looking()).await;
+    let exit = world.run(&["run", "--max-cost", "0.0001", "x"]).await.expect(5);
+    let says = "✗ stopped at its limit of cost: the next call could cost up to $0.0";
+    assert!(exit.err.contains(says), "{}", exit.err);
+    let left = "with the shortest reply (64 tokens), and $0.0001 is left";
+    assert!(exit.err.contains(left), "{}", exit.err);
+    assert!(exit.err.contains("allow more with --max-cost"), "{}", exit.err);
+    assert!(exit.err.contains("posse models"), "{}", exit.err);
+    let exit = world.run(&["run", "--budget", "cost=0.0001", "x"]).await.expect(7);
+    assert!(exit.err.contains("✗ out of budget: cost of run "), "{}", exit.err);
+    assert!(exit.err.contains(left), "{}", exit.err);
+    let exit = world.run(&["run", "--budget", "input_tokens=10", "x"]).await.expect(7);
+    assert!(exit.err.contains("the next call would send "), "{}", exit.err);
+    assert!(exit.err.contains(" tokens, and 10 are left"), "{}", exit.err);
+    assert_eq!(world.fake.count(), 0);
+}
+
+#[tokio::test]
+async fn a_limit_of_money_for_a_model_without_a_price_says_how_to_give_it_one() {
+    let world = World::new(looking()).await;
+    let model = "anthropic/brand-new";
+    let exit = world.run(&["run", "--model", model, "--max-cost", "1", "x"]).await.expect(2);
+    let setting = "under [models.\"anthropic/brand-new\"]: price = { input = 1.0, output = 4.0 }";
+    assert!(exit.err.contains(setting), "{}", exit.err);
+}
+
+#[tokio::test]
+async fn a_chat_interrupted_before_the_first_word_has_spent_nothing_that_is_known() {
+    let gate = Gate::new();
+    let world = World::new(Script::always(Reply::text("never").held_by(&gate))).await;
+    let mut chat = world.start_with_input(&["chat"]);
+    chat.type_line("talk").await;
+    gate.wait_for_held(1).await.unwrap();
+    chat.signal(Signal::INT);
+    chat.notes("the user asked it to stop").await;
+    chat.type_line("/cost").await;
+    chat.notes("$0, up to $1.29 more for 1 call cut short").await;
+    let exit = chat.end().await.expect(0);
+    assert!(exit.err.contains("0 in / 0 out"), "{}", exit.err);
+    check_cut_short(&world).await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_out_of_time_has_spent_nothing_that_is_known() {
+    let gate = Gate::new();
+    let world = World::new(Script::always(Reply::text("never").held_by(&gate))).await;
+    let exit = world.run(&["run", "--timeout", "300ms", "x"]).await.expect(4);
+    let told = "0 in / 0 out · $0, up to $1.29 more for 1 call cut short · ";
+    assert!(exit.err.contains(told), "{}", exit.err);
+    check_cut_short(&world).await;
+}
+
+/// The first attempt fails with `fault` and the second one answers.
+async fn after(fault: &str) -> World {
+    let broken = Reply::text("one two three four five six seven eight nine ten").fault(fault);
+    let script = Script::new()
+        .rule(Rule::when(When::any()).reply(broken).once())
+        .rule(Rule::when(When::any()).reply(Reply::text("fine")));
+    let world = World::new(script).await;
+    let exit = world.run(&["run", "x"]).await.expect(0);
+    assert_eq!(exit.out, "fine\n");
+    assert!(exit.err.contains(" more for 1 call cut short"), "{}", exit.err);
+    world
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_before_an_answer_may_have_cost_something() {
+    check_cut_short(&after("reset-before-headers").await).await;
+}
+
+#[tokio::test]
+async fn a_reply_that_is_cut_counts_for_what_arrived() {
+    let world = after("reset-after-text").await;
+    check_cut_short(&world).await;
+    let run = world.only_run().await;
+    let log = world.run(&["runs", "export", &run]).await.expect(0);
+    let records = log.lines();
+    let event = |kind: &str| {
+        let mut events = records.iter().map(|record| &record["event"]);
+        events.find(|event| event["type"] == kind).unwrap_or_else(|| panic!("{kind}: {}", log.out))
+    };
+    let (failed, called) = (event("model_failed"), event("model_called"));
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let (usage, uncertain) = (&failed["usage"], &failed["uncertain"]);
+    let arrived = number(&usage["output_tokens"]) - number(&uncertain["output_tokens"]);
+    assert!((5..40).contains(&arrived), "{failed:#}");
+    assert_eq!(usage["output_tokens"], called["reserved"]["output_tokens"]);
+    assert_eq!(number(&uncertain["input_tokens"]), 0, "the provider said how many: {failed:#}");
+    let known = dollars(&world.list().await[0], "cost_usd");
+    assert!(known > 0.005, "both calls sent the prompt: {known}");
+}
+
+#[tokio::test]
+async fn a_call_that_never_reached_its_provider_costs_nothing() {
+    let world = World::saying("never").await;
+    let settings = world.home().join("config/posse");
+    std::fs::create_dir_all(&settings).unwrap();
+    std::fs::write(settings.join("config.toml"), "[patience]\nretries = 1\n").unwrap();
+    let mut command = world.command(&["run", "--max-cost", "0.05", "x"]);
+    command.env("ANTHROPIC_BASE_URL", NOWHERE);
+    let exit = started(command).end().await.expect(1);
+    assert!(exit.err.contains("cannot reach"), "it had money for a second attempt: {}", exit.err);
+    let listed = &world.list().await[0];
+    assert_eq!((dollars(listed, "cost_usd"), dollars(listed, "uncertain_cost_usd")), (0.0, 0.0));
+    assert_eq!(listed["budget"].as_array().unwrap()[0]["drawn"], 0.0, "{listed:#}");
+}
+
+#[tokio::test]
+async fn a_call_that_is_under_way_is_not_shown_as_spent() {
+    let gate = Gate::new();
+    let world = World::new(Script::always(Reply::text("fine").held_by(&gate))).await;
+    let running = world.start(&["run", "--max-cost", "2", "x"]);
+    gate.wait_for_held(1).await.unwrap();
+    let list = world.run(&["runs", "list"]).await.expect(0).out;
+    assert!(list.contains("  $0  "), "{list}");
+    let listed = &world.list().await[0];
+    assert_eq!((dollars(listed, "cost_usd"), dollars(listed, "uncertain_cost_usd")), (0.0, 0.0));
+    let shown = show(&world).await;
+    assert!(shown.contains("0 out, $0\n"), "{shown}");
+    assert!(
+        shown.contains("budget      $0 of $2.00 ($1.2") && shown.contains(" reserved)"),
+        "{shown}"
+    );
+    gate.open();
+    running.end().await.expect(0);
+    let listed = &world.list().await[0];
+    assert!(dollars(listed, "cost_usd") > 0.005, "{listed:#}");
+    assert_eq!(dollars(listed, "uncertain_cost_usd"), 0.0);
+}
+
+#[tokio::test]
+async fn a_killed_tree_that_is_resumed_shows_what_it_spent_and_what_it_may_have() {
+    let gate = Gate::new();
+    let task = |it: &str| json!({"description": it, "prompt": it, "subagent_type": "explore"});
+    let tasks = Reply::empty().and_tool_call("Task", task("a")).and_tool_call("Task", task("b"));
+    let lead = Conversation::when(When::any().first_user_contains("lead"));
+    let script = Script::new()
+        .conversation(lead.reply(tasks).reply(Reply::text("all done")))
+        .rule(Rule::when(When::any()).reply(Reply::text("seen").held_by(&gate)));
+    let world = World::new(script).await;
+    let running = world.start(&["run", "lead"]);
+    gate.wait_for_held(2).await.unwrap();
+    running.signal(Signal::KILL);
+    running.end().await;
+    gate.open();
+    let run = world.only_run().await;
+    eventually("that nobody executes it", async || world.list().await[0]["status"] != "running")
+        .await;
+    let exit = world.run(&["runs", "resume", &run]).await.expect(0);
+    assert_eq!(exit.out, "all done\n");
+    let shown = world.run(&["runs", "show", &run]).await.expect(0).out;
+    assert!(
+        shown.contains(", up to $2.5") && shown.contains(" more for 2 calls cut short"),
+        "{shown}"
+    );
+    let costs = costs(&world).await;
+    assert!(dollars(&costs, "cost_usd") < 0.05, "{costs:#}");
+    assert!(dollars(&costs, "uncertain_cost_usd") > 2.0, "{costs:#}");
+    world.run(&["runs", "verify"]).await.expect(0);
+}

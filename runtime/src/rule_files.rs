@@ -1,0 +1,111 @@
+//! Rules that files around a folder set for every run in it: the `deny` and `ask` lists of
+//! `posse.toml` and of Claude Code's settings. They only narrow, so nobody has to trust them. They
+//! are read whenever a run starts or goes on, so that a new denial holds at once. A file that
+//! cannot be understood stops the run: a fence must not fall silently.
+
+mod claude;
+mod translate;
+
+pub use claude::ClaudeSettings;
+
+use crate::agents::folders::up_to_root;
+use crate::config::{ConfigError, project_rules};
+use crate::error::Error;
+use posse_protocol::{Grant, Permissions};
+use posse_tools::confine::is_placeholder;
+use std::path::{Path, PathBuf};
+
+/// Where rules are looked for, beside the folder itself and those above it in its repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleFiles {
+    /// The user's own settings of Claude Code (`~/.claude/settings.json`), whether they exist or
+    /// not.
+    pub user: Option<PathBuf>,
+}
+
+/// The names of a project's settings of Claude Code.
+const NAMES: [&str; 2] = ["settings.json", "settings.local.json"];
+
+/// Files and folders of Claude Code, and of others, that Posse does not read yet.
+const UNREAD: [&str; 7] = [
+    ".mcp.json",
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "AGENTS.md",
+    ".claude/CLAUDE.md",
+    ".claude/commands",
+    ".claude/output-styles",
+];
+
+impl RuleFiles {
+    /// The rules for runs in `folder`.
+    ///
+    /// # Errors
+    /// When a file cannot be read or understood, or has a rule that could not be enforced.
+    pub fn rules(&self, folder: &Path) -> Result<Permissions, ConfigError> {
+        let mut rules = project_rules(&folder.join("posse.toml"))?;
+        for settings in self.claude(folder)? {
+            rules.deny.extend(settings.deny);
+            rules.ask.extend(settings.ask);
+        }
+        Ok(rules)
+    }
+
+    /// Claude Code's settings for `folder`: the user's, the project's and those above it in its
+    /// repository.
+    ///
+    /// # Errors
+    /// As [`RuleFiles::rules`].
+    pub fn claude(&self, folder: &Path) -> Result<Vec<ClaudeSettings>, ConfigError> {
+        let mut found = Vec::new();
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for ancestor in up_to_root(folder) {
+            for name in NAMES {
+                let path = ancestor.join(".claude").join(name);
+                found.extend(ClaudeSettings::read(&path, Some(&ancestor), folder)?);
+                paths.push(path);
+            }
+        }
+        if let Some(user) = self.user.as_ref().filter(|user| !paths.contains(user)) {
+            found.extend(ClaudeSettings::read(user, None, folder)?);
+        }
+        Ok(found)
+    }
+
+    /// What of Claude Code's files for `folder` has no effect here, a phrase each.
+    ///
+    /// # Errors
+    /// As [`RuleFiles::rules`].
+    pub fn unused(&self, folder: &Path) -> Result<Vec<String>, ConfigError> {
+        let settings = self.claude(folder)?;
+        let settings = settings.iter().filter(|settings| !settings.unused.is_empty());
+        let mut unused: Vec<String> = settings
+            .map(|settings| {
+                let path = shown(&settings.path, folder);
+                format!("{path} ({})", settings.unused.join(", "))
+            })
+            .collect();
+        for ancestor in up_to_root(folder) {
+            let there = UNREAD.iter().map(|name| ancestor.join(name));
+            let there = there.filter(|path| {
+                let data = std::fs::metadata(path);
+                data.is_ok_and(|data| !is_placeholder(&data))
+            });
+            unused.extend(there.map(|path| shown(&path, folder)));
+        }
+        Ok(unused)
+    }
+}
+
+/// The rules that `files` set for a run with `grant`.
+pub(crate) fn of_grant(files: Option<&RuleFiles>, grant: &Grant) -> Result<Permissions, Error> {
+    let Some(files) = files else { return Ok(Permissions::default()) };
+    // A worktree is a copy: what holds for the checkout holds for it.
+    let origin = grant.worktree.as_ref().map(|worktree| &worktree.origin);
+    let folder = Path::new(origin.unwrap_or(&grant.workspace));
+    files.rules(folder).map_err(|error| Error::InvalidInput(error.to_string()))
+}
+
+fn shown(path: &Path, folder: &Path) -> String {
+    path.strip_prefix(folder).unwrap_or(path).display().to_string()
+}

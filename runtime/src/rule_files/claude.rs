@@ -1,0 +1,150 @@
+//! Settings of Claude Code as they are written. Posse uses what they deny and ask about; it says
+//! what else is there, and does not use it.
+
+use super::translate::{List, Place, translate};
+use crate::agents::tool_facts::ToolFacts;
+use crate::config::{ConfigError, read_text};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// What one file of Claude Code's settings says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaudeSettings {
+    /// Which file.
+    pub path: PathBuf,
+    /// Calls that it denies, as rules of Posse.
+    pub deny: Vec<String>,
+    /// Calls that it asks about, as rules of Posse.
+    pub ask: Vec<String>,
+    /// What it sets that Posse does not use: keys.
+    pub unused: Vec<String>,
+    /// Rules that are kept in another way than written, in words.
+    pub warnings: Vec<String>,
+}
+
+impl ClaudeSettings {
+    /// The file at `path`, if there is one, as it holds for runs in `workspace`. `folder` is the
+    /// one that holds `.claude`; nothing for the user's own settings.
+    pub(super) fn read(
+        path: &Path,
+        folder: Option<&Path>,
+        workspace: &Path,
+    ) -> Result<Option<Self>, ConfigError> {
+        let Some(text) = read_text(path)? else { return Ok(None) };
+        let text = text.trim_start_matches('\u{feff}');
+        let mut settings = ClaudeSettings {
+            path: path.to_owned(),
+            deny: Vec::new(),
+            ask: Vec::new(),
+            unused: Vec::new(),
+            warnings: Vec::new(),
+        };
+        if text.trim().is_empty() {
+            return Ok(Some(settings));
+        }
+        let file = File { path, text };
+        let value: Value = serde_json::from_str(text).map_err(|error| {
+            let reason = plain(&error);
+            let at = (error.line() as u32, error.column() as u32);
+            file.wrong(Some(at), &format!("not valid JSON: {reason}"))
+        })?;
+        let Value::Object(all) = value else {
+            return Err(
+                file.wrong(Some((1, 1)), "it must be an object, as in {\"permissions\": {}}")
+            );
+        };
+        settings.unused = unused(&all);
+        let permissions = match all.get("permissions") {
+            None | Some(Value::Null) => return Ok(Some(settings)),
+            Some(Value::Object(permissions)) => permissions,
+            Some(_) => return Err(file.wrong_at("permissions", "`permissions` must be an object")),
+        };
+        let place = Place { folder, workspace };
+        let tools = ToolFacts::built_in();
+        for (key, list) in [("deny", List::Deny), ("ask", List::Ask)] {
+            for rule in file.rules(permissions, key)? {
+                let read = translate(rule, list, &place, &tools).map_err(|error| {
+                    let at = file.find(&Value::from(rule).to_string());
+                    let next = "Change it, or remove it from this file; Posse does not start \
+                                runs here while it cannot keep a rule of yours";
+                    file.wrong(at, &format!("`permissions.{key}`: {error}. {next}"))
+                })?;
+                settings.deny.extend(read.deny);
+                settings.ask.extend(read.ask);
+                let told = |warning| format!("{}: {warning}", path.display());
+                settings.warnings.extend(read.warning.map(told));
+            }
+        }
+        Ok(Some(settings))
+    }
+}
+
+/// A file while it is read.
+struct File<'f> {
+    path: &'f Path,
+    text: &'f str,
+}
+
+impl File<'_> {
+    /// The rules in the list `key`.
+    fn rules<'p>(
+        &self,
+        permissions: &'p Map<String, Value>,
+        key: &str,
+    ) -> Result<Vec<&'p str>, ConfigError> {
+        let wrong = || {
+            let reason =
+                format!("`permissions.{key}` must be a list of rules, as in [\"Read(./.env)\"]");
+            self.wrong_at(key, &reason)
+        };
+        match permissions.get(key) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Array(rules)) => {
+                rules.iter().map(|rule| rule.as_str().ok_or_else(wrong)).collect()
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    fn wrong_at(&self, key: &str, reason: &str) -> ConfigError {
+        self.wrong(self.find(&format!("\"{key}\"")), reason)
+    }
+
+    fn wrong(&self, at: Option<(u32, u32)>, reason: &str) -> ConfigError {
+        ConfigError::Invalid { path: self.path.to_owned(), at, reason: reason.to_owned() }
+    }
+
+    /// Line and column at which `part` stands.
+    fn find(&self, part: &str) -> Option<(u32, u32)> {
+        let before = &self.text[..self.text.find(part)?];
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        Some((before.matches('\n').count() as u32 + 1, line.chars().count() as u32 + 1))
+    }
+}
+
+/// What is wrong with JSON, without the place, which is told apart.
+fn plain(error: &serde_json::Error) -> String {
+    let told = error.to_string();
+    told.rsplit_once(" at line ").map_or(told.clone(), |(reason, _)| reason.to_owned())
+}
+
+/// The keys of which Posse uses nothing.
+fn unused(all: &Map<String, Value>) -> Vec<String> {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    let mut keys = Vec::new();
+    if let Some(Value::Object(permissions)) = all.get("permissions") {
+        let others = permissions.iter().filter(|(key, _)| !["deny", "ask"].contains(&key.as_str()));
+        let others = others.filter(|(_, value)| !is_empty(value));
+        keys.extend(others.map(|(key, _)| format!("permissions.{key}")));
+    }
+    let others = all.iter().filter(|(key, value)| {
+        !["permissions", "$schema"].contains(&key.as_str()) && !is_empty(value)
+    });
+    keys.extend(others.map(|(key, _)| key.clone()));
+    keys
+}

@@ -1,0 +1,286 @@
+//! From Claude Code's rules to ours. The language is nearly the same. Where a rule cannot be said
+//! exactly, it is kept more strictly, never less.
+
+use crate::agents::tool_facts::{ToolFacts, find, is_foreign};
+use crate::policy::{Rule, RuleError, names_of_machines, without_detours};
+use posse_protocol::near;
+use std::path::Path;
+
+/// Which list a rule stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum List {
+    Deny,
+    Ask,
+}
+
+/// Where a rule stands, and for whom it is read.
+pub(super) struct Place<'p> {
+    /// The folder that relative paths count from; nothing for the user's own settings, whose paths
+    /// count from the workspace.
+    pub(super) folder: Option<&'p Path>,
+    pub(super) workspace: &'p Path,
+}
+
+/// What a rule becomes. A rule about a tool that does not exist here becomes nothing.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Translated {
+    pub(super) deny: Vec<String>,
+    pub(super) ask: Vec<String>,
+    /// That it is kept in another way than written.
+    pub(super) warning: Option<String>,
+}
+
+/// Tools of Claude Code that do here what another does.
+const SAME: [(&str, &str); 3] =
+    [("MultiEdit", "Edit"), ("NotebookEdit", "Edit"), ("NotebookRead", "Read")];
+
+/// Reads `rule`, which stands in `list` of a settings file at `place`.
+pub(super) fn translate(
+    rule: &str,
+    list: List,
+    place: &Place<'_>,
+    tools: &[ToolFacts],
+) -> Result<Translated, RuleError> {
+    let rule = rule.trim();
+    let check = |text: &str| Rule::parse_refusing(text, tools).map(drop);
+    let (name, specifier) = match rule.split_once('(') {
+        None => (rule, None),
+        // What is wrong with the parentheses is said by whoever reads rules.
+        Some((name, rest)) => match rest.strip_suffix(')') {
+            Some(specifier) => (name, Some(specifier.trim())),
+            None => return check(rule).map(|()| Translated::default()),
+        },
+    };
+    if name.starts_with("mcp__") || name.contains('*') {
+        // Not every form is one of ours, and no such tool exists here.
+        return Ok(match check(rule) {
+            Ok(()) => in_list(list, vec![rule.to_owned()]),
+            Err(_) if name.starts_with("mcp__") => Translated::default(),
+            Err(error) => return Err(error),
+        });
+    }
+    let same = SAME.iter().find(|(other, _)| *other == name && specifier.is_some());
+    let name = same.map_or(name, |(_, ours)| ours);
+    let Some((tool, _)) = find(tools, name) else {
+        let known = tools.iter().map(|tool| tool.name.as_str());
+        return match !is_foreign(name) && near::nearest(name, known).is_some() {
+            true => check(rule).map(|()| Translated::default()),
+            // A rule about a tool that nobody has here is kept by itself.
+            false => Ok(Translated::default()),
+        };
+    };
+    let tool = tool.name.as_str();
+    let Some(specifier) = specifier.filter(|it| !it.is_empty() && *it != "*") else {
+        // There, `Edit` is every tool that changes files.
+        let others = if tool == "Edit" { vec!["Write".to_owned()] } else { Vec::new() };
+        return Ok(in_list(list, [vec![tool.to_owned()], others].concat()));
+    };
+    let texts = match tool {
+        "Read" | "Grep" | "Glob" | "List" | "Write" | "Edit" => {
+            let ours = if tool == "Write" { "Edit" } else { tool };
+            let paths = paths(specifier, place);
+            let mut texts: Vec<String> =
+                paths.iter().map(|path| format!("{ours}({path})")).collect();
+            // There, what nobody may read nobody may change either.
+            if tool == "Read" && list == List::Deny {
+                texts.extend(paths.iter().map(|path| format!("Edit({path})")));
+            }
+            texts
+        }
+        "Bash" => match check(rule) {
+            Ok(()) => vec![rule.to_owned()],
+            Err(error) => return widened(rule, specifier, tools).ok_or(error),
+        },
+        _ => {
+            let texts = vec![rule.to_owned()];
+            return Ok(match check(rule) {
+                Ok(()) => in_list(list, texts),
+                // No agent or skill can have such a name here.
+                Err(_) if ["Task", "Skill", "spawn_subagent"].contains(&tool) => {
+                    Translated::default()
+                }
+                Err(_) => in_list(list, vec![tool.to_owned()]),
+            });
+        }
+    };
+    for text in &texts {
+        check(text).map_err(|error| RuleError { rule: rule.to_owned(), ..error })?;
+    }
+    Ok(in_list(list, texts))
+}
+
+fn in_list(list: List, texts: Vec<String>) -> Translated {
+    match list {
+        List::Deny => Translated { deny: texts, ..Translated::default() },
+        List::Ask => Translated { ask: texts, ..Translated::default() },
+    }
+}
+
+/// `rule` about a command that is no simple one, such as `curl * | bash`: a person is asked before
+/// every command that could be its beginning.
+fn widened(rule: &str, specifier: &str, tools: &[ToolFacts]) -> Option<Translated> {
+    let first = specifier.split(['|', ';', '&', '>', '<', '$', '`']).next()?.trim();
+    let first = first.trim_end_matches('*').trim_end();
+    let wider = format!("Bash({first}:*)");
+    let is_read = Rule::parse_refusing(&wider, tools).is_ok();
+    is_read.then(|| Translated {
+        warning: Some(format!(
+            "`{rule}` is more than one simple command, which Posse cannot deny as such: it asks \
+             before every command like `{first} …`, and refuses it where nobody can be asked"
+        )),
+        ask: vec![wider],
+        ..Translated::default()
+    })
+}
+
+/// The patterns that mean what `pattern` means there.
+fn paths(pattern: &str, place: &Place<'_>) -> Vec<String> {
+    // Some write the end of a rule about commands.
+    let open = pattern.strip_suffix(":*").map(|path| format!("{path}*"));
+    let pattern = open.as_deref().unwrap_or(pattern);
+    if pattern.starts_with("//") || pattern == "~" || pattern.starts_with("~/") {
+        return vec![pattern.to_owned()];
+    }
+    let folder = place.folder.unwrap_or(place.workspace);
+    let base = escaped(folder);
+    if pattern.split('/').any(|name| name == "..") {
+        return vec![format!("/{}", without_detours(&base, pattern.trim_start_matches('/')))];
+    }
+    let mut all = Vec::new();
+    let mut relative = pattern.to_owned();
+    if let Some(rest) = pattern.strip_prefix('/') {
+        relative = format!("./{rest}");
+        // Below the project, by what it says; on the machine, by what it looks like.
+        if names_of_machines(rest) {
+            all.push(format!("/{pattern}"));
+        }
+    }
+    if folder == place.workspace {
+        all.push(relative);
+        return all;
+    }
+    let names: Vec<&str> =
+        relative.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
+    let is_anchored = relative.trim_end_matches('/').contains('/');
+    let anywhere = if is_anchored { "" } else { "**/" };
+    all.push(format!("/{base}/{anywhere}{}", names.join("/")));
+    // The same, as the workspace sees it: it may be a copy that stands elsewhere.
+    if !is_anchored {
+        all.push(relative);
+        return all;
+    }
+    let depth = place.workspace.strip_prefix(folder).map_or(0, |below| below.components().count());
+    match names.iter().take(depth).position(|name| *name == "**") {
+        Some(open) => all.push(format!("./{}", names[open..].join("/"))),
+        None if names.len() > depth => all.push(format!("./{}", names[depth..].join("/"))),
+        None => {}
+    }
+    all
+}
+
+/// `folder` as a pattern that means itself. Signs that cannot be written stand for any one.
+fn escaped(folder: &Path) -> String {
+    let mut text = String::new();
+    for char in folder.display().to_string().chars() {
+        match char {
+            '*' | '?' | '[' | '\\' => text.extend(['\\', char]),
+            '{' | '}' => text.push('?'),
+            char => text.push(char),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn check(rule: &str, folder: Option<&str>, deny: &[&str], ask: &[&str]) {
+        let place = Place { folder: folder.map(Path::new), workspace: Path::new("/w/project/sub") };
+        let read = translate(rule, List::Deny, &place, &ToolFacts::built_in())
+            .unwrap_or_else(|error| panic!("{rule}: {error}"));
+        assert_eq!(read.deny, deny, "{rule}");
+        assert_eq!(read.ask, ask, "{rule}");
+        assert_eq!(read.warning.is_some(), !ask.is_empty(), "{rule}");
+    }
+
+    #[test]
+    fn rules_of_claude_code_keep_their_meaning() {
+        let here = Some("/w/project/sub");
+        check("Read(./.env)", here, &["Read(./.env)", "Edit(./.env)"], &[]);
+        check("Read(.env)", None, &["Read(.env)", "Edit(.env)"], &[]);
+        check("Read(~/.ssh/**)", here, &["Read(~/.ssh/**)", "Edit(~/.ssh/**)"], &[]);
+        check("Read(//etc/hosts)", here, &["Read(//etc/hosts)", "Edit(//etc/hosts)"], &[]);
+        let both = ["Edit(//etc/hosts)", "Edit(./etc/hosts)"];
+        check("Edit(/etc/hosts)", here, &both, &[]);
+        check("Edit(/src/**)", here, &["Edit(./src/**)"], &[]);
+        check("Write(docs/**)", here, &["Edit(docs/**)"], &[]);
+        check("MultiEdit(docs/**)", here, &["Edit(docs/**)"], &[]);
+        check("Edit(../x/y)", here, &["Edit(//w/project/x/y)"], &[]);
+        check("Read(.env:*)", here, &["Read(.env*)", "Edit(.env*)"], &[]);
+        check("Edit", here, &["Edit", "Write"], &[]);
+        check("Bash", here, &["Bash"], &[]);
+        check("Bash(*)", here, &["Bash"], &[]);
+        for rule in [
+            "Bash(npm run test:*)",
+            "Bash(curl:*)",
+            "Bash(git push *)",
+            "Bash(git push*)",
+            "Bash(git * main)",
+            "Bash(* --force)",
+            "Bash(mkfs*)",
+            "WebFetch(domain:example.org)",
+            "WebFetch",
+            "mcp__server",
+            "mcp__server__tool",
+            "Task(explore)",
+            "Agent(Explore)",
+            "Skill(deploy *)",
+        ] {
+            let same = if rule == "WebFetch(domain:example.org)" || rule == "WebFetch" {
+                &[][..]
+            } else {
+                &[rule][..]
+            };
+            check(rule, here, same, &[]);
+        }
+        // Nobody has such a tool here.
+        for rule in
+            ["WebSearch(x)", "mcp__a__b(c)", "KillShell", "PowerShell(rm *)", "NotebookEdit"]
+        {
+            check(rule, here, &[], &[]);
+        }
+        check("Bash(curl * | bash)", here, &[], &["Bash(curl:*)"]);
+        check("TodoWrite(x)", here, &["TodoWrite"], &[]);
+    }
+
+    #[test]
+    fn rules_of_a_folder_above_count_from_there() {
+        let above = Some("/w/project");
+        let all = ["Edit(//w/project/sub/x)", "Edit(./x)"];
+        check("Edit(./sub/x)", above, &all, &[]);
+        check("Edit(.env)", above, &["Edit(//w/project/**/.env)", "Edit(.env)"], &[]);
+        check("Edit(**/.env)", above, &["Edit(//w/project/**/.env)", "Edit(./**/.env)"], &[]);
+        let all = ["Edit(//w/project/*/x)", "Edit(./x)"];
+        check("Edit(*/x)", above, &all, &[]);
+        check("Edit(/secrets)", above, &["Edit(//w/project/secrets)"], &[]);
+    }
+
+    #[test]
+    fn a_rule_that_cannot_be_kept_is_an_error_that_says_so() {
+        let place = Place { folder: None, workspace: Path::new("/w") };
+        for (rule, says) in [
+            ("Bsh(x)", "did you mean `Bash`?"),
+            ("Raed(./.env)", "did you mean `Read`?"),
+            ("Read(!x)", "turned around"),
+            ("Read({a,b})", "braces"),
+            ("Read(./.env", "parenthesis"),
+            ("Bash($(x))", "one simple command"),
+            ("", "name of a tool"),
+        ] {
+            let error = translate(rule, List::Deny, &place, &ToolFacts::built_in()).unwrap_err();
+            assert!(error.to_string().contains(says), "{rule}: {error}");
+        }
+    }
+}
