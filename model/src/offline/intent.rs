@@ -247,7 +247,7 @@ pub(super) fn of(question: &Question) -> Intent {
     let beside = "general big high level brief short quick explore introduction idea goal about \
         explanation parts folders laid layout structure structured organised organized modules \
         organisation organization architecture crates purpose overview map tree readme summarise \
-        summarize summary repository";
+        summarize summary repository beginner newcomer";
     if whole && question.has(LAYOUT) && question.left(beside).next().is_none() {
         return Intent::Layout;
     }
@@ -258,7 +258,7 @@ pub(super) fn of(question: &Question) -> Intent {
         beside.to_owned()
     };
     let beside = beside.as_str();
-    let project = question.has(OVERVIEW) || question.begins("what is|what does|whats|who is");
+    let project = question.has(OVERVIEW) || question.names_project();
     if whole && project && question.left(beside).next().is_none() {
         return Intent::Overview;
     }

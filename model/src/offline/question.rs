@@ -93,9 +93,10 @@ impl Question {
                 question.endings.extend(ending);
             } else if let Some(folder) = folder(&token.text, before, next, root) {
                 question.folder = question.folder.take().or(Some(folder));
-            } else if let Some(file) = file(&token.text, root) {
+            } else if let Some(file) = file(&token.text, root).filter(|_| !is_literal(&token.text))
+            {
                 add(&mut question.files, file);
-            } else if token.marked && !is_name_like(&token.text) || is_flag(&token.text) {
+            } else if token.marked && !is_name_like(&token.text) || is_literal(&token.text) {
                 add(&mut question.quoted, token.text.clone());
             } else if let Some(name) = name(token) {
                 add(&mut question.names, name);
@@ -175,6 +176,14 @@ impl Question {
     pub fn names_nothing(&self) -> bool {
         let own = |name: &Name| name.name.to_lowercase() == self.project && !name.sure;
         self.names.iter().all(own) && self.files.is_empty() && self.quoted.is_empty()
+    }
+
+    /// Whether it names the project.
+    pub fn names_project(&self) -> bool {
+        let mut words = self.terms.iter().map(|term| term.word.clone());
+        !self.project.is_empty()
+            && (self.names.iter().any(|name| name.name.to_lowercase() == self.project)
+                || words.any(|word| word == self.project))
     }
 
     /// What it is about, in a few words.
@@ -268,9 +277,11 @@ fn without_courtesies(plain: &str) -> String {
     }
 }
 
-/// `--port`, as it stands on a command line.
-fn is_flag(text: &str) -> bool {
-    text.strip_prefix("--").is_some_and(|rest| rest.starts_with(char::is_alphabetic))
+/// `--port` and other words that are sought as they stand.
+fn is_literal(text: &str) -> bool {
+    // This one looks like a file.
+    text == "console.log"
+        || text.strip_prefix("--").is_some_and(|rest| rest.starts_with(char::is_alphabetic))
 }
 
 fn is_name_like(text: &str) -> bool {

@@ -119,6 +119,13 @@ fn asked() -> Vec<Asked> {
         ask("what is the default interval?").says(&["`src/index.js:6`", "15 * 60 * 1000"]),
         ask("what is MAX_RETRIES").says(&["`src/fetch.js:1`"]).never(&["Gets the table"]),
         ask("what license does it have?").says(&["`license`: ISC", "ISC License"]),
+        ask("show me src/fetch.js").says(&["const MAX_RETRIES = 3", "response.json()"]),
+        ask("show me lines 3 to 4 of src/fetch.js")
+            .says(&["`src/fetch.js:3`", "// Gets the table", "fetchTable(station"])
+            .never(&["MAX_RETRIES"]),
+        ask("find all console.log calls").says(&["I found no `console.log`"]).never(&["import"]),
+        ask("what is 2+2?").says(&["I do not know what to search for"]),
+        ask("explain this repo to a beginner").says(&["polls the harbour office"]),
         ask("make it faster").says(&["I cannot review, write, judge or fix"]),
         ask("what is tidewatch?").says(&["**tidewatch**: Watches tide tables"]),
         ask("what changed in version 2.1?")

@@ -75,6 +75,7 @@ fn asked() -> Vec<Asked> {
             .says(&["The latest commits", "Correct the zenith"]),
         ask("when was the release script added?").says(&["2024-09-01", "`bin/release`"]),
         ask("who contributes to this repository").says(&["Jonas Okafor", "Commits by author"]),
+        ask("which files changed in the last commit?").says(&["The last commit and its files:"]),
         ask("how many commits are there?").says(&["3 commits"]),
         ask("when was the parser changed?").says(&["no single file has *parser*"]).never(&["Ines"]),
         ask("is name_of tested?").says(&["`test/moon_test.rb:6` in `test_a_young_moon_waxes`"]),

@@ -20,6 +20,8 @@ const KINDS: [(&str, &[Kind]); 5] = [
     ("enums", &[Kind::Enum]),
     ("traits|interfaces", &[Kind::Trait, Kind::Interface]),
 ];
+/// Lines that are quoted of a file.
+const QUOTED: usize = 60;
 /// Definitions that are listed.
 const LISTED: usize = 24;
 
@@ -82,6 +84,8 @@ fn tell(
         answer.say(format!("{} is empty, or it is not text.", code(path)));
     } else if let Some(line) = file.line {
         tell_line(&page, line, answer);
+    } else if question.begins("show|show me|print|cat|display|open") && asks_for_all(question) {
+        tell_text(&page, question, answer);
     } else {
         tell_page(&page, question, answer);
     }
@@ -90,6 +94,32 @@ fn tell(
         answer.say(format!("There are others of that name: {}.", others.join(", ")));
     }
     Some(())
+}
+
+/// Whether nothing in particular of a file is wanted.
+fn asks_for_all(question: &Question) -> bool {
+    KINDS.iter().all(|(phrases, _)| !question.has(phrases)) && !question.has("outline|sections")
+}
+
+/// Quotes the file, or the lines that `question` names.
+fn tell_text(page: &Page, question: &Question, answer: &mut Answer) {
+    let words = question.text.split(|c: char| !c.is_alphanumeric());
+    let after = words.skip_while(|word| !matches!(*word, "line" | "lines"));
+    let mut numbers = after.filter_map(|word| word.parse::<usize>().ok());
+    let first = numbers.next().unwrap_or(1).max(1);
+    let last = match numbers.next() {
+        Some(last) => last.min(first.saturating_add(QUOTED)),
+        None if first > 1 => first,
+        None => QUOTED,
+    };
+    answer.say(format!("{}:", cite(&page.path, first)));
+    answer.extract(page, first, last);
+    let end = page.lines.last().map_or(0, |(number, _)| *number);
+    if first > end {
+        answer.say(format!("It has only {}.", count(end, "line")));
+    } else if first == 1 && end > last {
+        answer.say(format!("These are the first {last} of {}.", count(end, "line")));
+    }
 }
 
 fn tell_line(page: &Page, line: usize, answer: &mut Answer) {

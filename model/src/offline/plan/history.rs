@@ -14,7 +14,7 @@ const COMMITS: usize = 10;
 
 /// Phrases that ask for people.
 const PEOPLE: &str = "authors|contributors|contributor|who contributes|who contributed|\
-    who works on|who worked on|who maintains|who wrote this";
+    who works on|who worked on|who maintains|who wrote this|who is the author";
 /// Words that say that the history is meant, not of what.
 const OWN: &str = "change changed commit commits committed git log history recent recently latest \
     last added wrote changes maintains contributes contributed contributors author authors touched \
@@ -34,6 +34,8 @@ enum Subject {
     /// It names no file that can be told.
     Unknown(Vec<String>),
     Count,
+    /// The files of the last commit.
+    LastFiles,
 }
 
 /// Answers from the history.
@@ -60,6 +62,13 @@ pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Op
             let said = notes.git("rev-list --count HEAD", "count the commits")?;
             if let Some(text) = output(&said, &mut answer) {
                 answer.say(format!("{} commits up to HEAD.", text.trim()));
+            }
+        }
+        Subject::LastFiles => {
+            let log = format!("log -n 1 --name-status --no-ext-diff --no-textconv {FORMAT}");
+            let said = notes.git(&log, "list the files of the last commit")?;
+            if let Some(text) = output(&said, &mut answer) {
+                answer.say("The last commit and its files:").block(&lines(text, COMMITS * 4), "");
             }
         }
         Subject::Lines { path, first, last, name } => {
@@ -132,6 +141,9 @@ fn subject(question: &Question, notes: &mut Notes<'_>) -> Option<Subject> {
     }
     if question.has("how many commits|number of commits") {
         return Some(Subject::Count);
+    }
+    if question.has("files") && question.has("last commit|latest commit") {
+        return Some(Subject::LastFiles);
     }
     let left: Vec<_> = question.left(OWN).collect();
     if question.has(PEOPLE) && left.is_empty() {

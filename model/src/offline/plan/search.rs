@@ -58,8 +58,11 @@ pub(super) fn look(question: &Question, manner: Manner, notes: &mut Notes<'_>) -
         return quoted(question, &scope, notes);
     }
     let names = question.names.iter().map(|name| Term::new(&name.name));
-    let covering =
-        if manner == Manner::Tests { "cover covers covering exercise check" } else { "" };
+    let covering = match manner {
+        Manner::Tests => "cover covers covering exercise check",
+        Manner::Number => "count number",
+        _ => "",
+    };
     let mut terms: Vec<Term> = names.chain(question.left(covering).cloned()).collect();
     terms.truncate(5);
     if terms.is_empty() && question.has("use|used") {
