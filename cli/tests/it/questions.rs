@@ -110,7 +110,8 @@ async fn a_note_that_gives_orders_is_not_obeyed() {
 async fn a_chat_understands_what_it_refers_to() {
     let world = World::saying("never asked").await;
     rust_workspace::repository().make(&world.work());
-    let input = "where is assign_berth defined?\nand where is it tested?\n";
+    let input = "where is assign_berth defined?\nand where is it tested?\n\
+                 where is Planner defined?\nand who uses it?\n";
     let chat = world.feed(&["chat", "--model", "offline/planner"], input).await.expect(0);
     assert!(
         chat.out.contains("`assign_berth` is a function, defined at `core/src/planner.rs:"),
@@ -118,6 +119,7 @@ async fn a_chat_understands_what_it_refers_to() {
         chat.out
     );
     assert!(chat.out.contains("`assign_berth` is mentioned in tests"), "{}", chat.out);
+    assert!(chat.out.contains("`Planner`: "), "{}", chat.out);
     // What the model is, is said once in a session, and not among its answers.
     assert_eq!(chat.err.matches("built-in offline model").count(), 1, "{}", chat.err);
     assert!(!chat.out.contains("offline model"), "{}", chat.out);

@@ -44,6 +44,9 @@ fn lean(own: Question, before: &Question, before_wanted: Intent) -> (Question, I
     }
     let mut merged = own;
     merged.names.clone_from(&before.names);
+    // What was taken for a name stays one.
+    let named = matches!(before_wanted, Intent::Symbol(_));
+    merged.names.iter_mut().for_each(|name| name.sure |= named);
     merged.files.clone_from(&before.files);
     merged.quoted.clone_from(&before.quoted);
     let wanted = intent::of(&merged);
@@ -69,6 +72,9 @@ mod tests {
         let name = &["next_step"][..];
         check(&[first, "and where is it used?"], name, Intent::Symbol(Aspect::Uses));
         check(&[first, "is it tested?"], name, Intent::Symbol(Aspect::Tests));
+        let plain = ["where is Alarm defined?", "and who uses it?", "what does it do?"];
+        check(&plain[..2], &["Alarm"], Intent::Symbol(Aspect::Uses));
+        check(&plain, &["Alarm"], Intent::Symbol(Aspect::Explanation));
         check(&[first, "who changed it last?"], name, Intent::History);
         check(&[first, "what does it do?"], name, Intent::Symbol(Aspect::Explanation));
         check(&["where is next_step used?", "and `run`?"], &["run"], Intent::Symbol(Aspect::Uses));

@@ -59,10 +59,9 @@ pub(super) fn look(need: Need, question: &Question, notes: &mut Notes<'_>) -> Op
         tell_changes(&question.material, &mut answer);
         return Some(answer);
     }
-    for fact in [symbol::certain(question, notes)?, file::certain(question, notes)?] {
-        if let Some(fact) = fact {
-            answer.say(fact);
-        }
+    let facts = [symbol::certain(question, notes)?, file::certain(question, notes)?];
+    for fact in facts.into_iter().flatten() {
+        answer.say(fact);
     }
     Some(answer)
 }
