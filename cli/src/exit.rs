@@ -59,11 +59,11 @@ pub struct Failure {
 
 /// What the system says of files, and how people say it.
 const PLAIN: [(&str, &str); 5] = [
-    ("No such file or directory (os error 2)", "it does not exist"),
+    ("No such file or directory (os error 2)", "there is no such file or folder"),
     ("Permission denied (os error 13)", "you have no permission"),
     ("File exists (os error 17)", "it exists already"),
     ("Not a directory (os error 20)", "a part of the path is not a folder"),
-    ("Is a directory (os error 21)", "it is a folder"),
+    ("Is a directory (os error 21)", "it is a folder, not a file"),
 ];
 
 /// `message` in plain words, without the numbers of the system's errors.

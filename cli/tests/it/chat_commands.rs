@@ -18,7 +18,7 @@ async fn agents_runs_and_cost_tell_of_the_session() {
     let exit = world.feed(&["chat"], lines).await.expect(0);
     assert_eq!(exit.out, "all done\n", "what commands print is no answer");
     for part in [
-        "explore          Finds its way through files",
+        "explore          Answers questions about files",
         "└─ ✓ [explore] do one · 1 tool, ",
         "2 runs: 2 tool calls, ",
         "by run\n",

@@ -35,7 +35,7 @@ async fn a_word_alone_and_a_prompt_without_quotes_are_explained_and_not_run() {
         (&["run", "--agent", "explorer", "x"], "did you mean `explore`?"),
         (&["run", "--timeout", "0s", "x"], "give more than 0"),
         (&["run", "--cwd", "/etc/passwd", "x"], "/etc/passwd: it is not a folder\n"),
-        (&["run", "--cwd", "nowhere", "x"], "nowhere: No such file or directory\n"),
+        (&["run", "--cwd", "nowhere", "x"], "nowhere: there is no such file or folder\n"),
     ] {
         let exit = world.run(line).await.expect(2);
         assert!(exit.err.contains(says), "{line:?}: {}", exit.err);

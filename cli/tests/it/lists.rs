@@ -67,7 +67,11 @@ async fn a_database_that_cannot_be_reached_is_not_taken_for_none() {
         &["webhooks", "deliveries"],
     ] {
         let exit = world.run(command).await.expect(6);
-        assert!(exit.err.contains("posse.db cannot be reached: Not a directory"), "{}", exit.err);
+        assert!(
+            exit.err.contains("posse.db cannot be reached: a part of the path is not a folder"),
+            "{}",
+            exit.err
+        );
         assert_eq!(exit.out, "");
     }
 }

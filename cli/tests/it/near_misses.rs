@@ -52,16 +52,22 @@ async fn a_mistyped_name_is_answered_with_the_one_that_was_meant() {
         ),
         (&["run", "--model", "antropic/x", "x"], "did you mean `anthropic`?"),
         (&["run", "--agent", "explor", "x"], "there is no agent `explor`; did you mean `explore`?"),
-        (&["run", "--modle", "sonnet", "x"], "'--model'"),
+        (&["run", "--modle", "sonnet", "x"], "did you mean `--model`?"),
         (
             &["run", "--deny", "Bsh(x)", "x"],
             "invalid rule `Bsh(x)`: there is no tool `Bsh`; did you mean `Bash`?",
         ),
-        (&["run", "--timeout", "0s", "x"], "must be more than zero"),
-        (&["run", "--max-turns", "many", "x"], "give a whole number, at least 1"),
+        (&["run", "--timeout", "0s", "x"], "give more than 0"),
+        (&["run", "--max-turns", "many", "x"], "give a whole number, 1 or more"),
         (&["run", "--cwd", "/etc/passwd", "x"], "cannot work in /etc/passwd: it is not a folder"),
-        (&["run", "--cwd", "/nowhere", "x"], "cannot work in /nowhere: it does not exist"),
-        (&["run", "--prompt-file", "nowhere"], "cannot read nowhere: it does not exist"),
+        (
+            &["run", "--cwd", "/nowhere", "x"],
+            "cannot work in /nowhere: there is no such file or folder",
+        ),
+        (
+            &["run", "--prompt-file", "nowhere"],
+            "cannot read nowhere: there is no such file or folder",
+        ),
     ] {
         let exit = world.run(arguments).await.expect(2);
         assert!(exit.err.contains(says), "{arguments:?}: {}", exit.err);

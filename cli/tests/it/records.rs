@@ -261,5 +261,9 @@ async fn export_writes_records_that_parse_and_a_file_for_its_owner_only() {
     assert_eq!(json.json()["events"], 9);
     assert_eq!(mode(&world.work().join("new.jsonl")), 0o600);
     let nowhere = world.run(&["runs", "export", &run, "-o", "no/where"]).await.expect(1);
-    assert!(nowhere.err.contains("cannot write no/where: No such file"), "{}", nowhere.err);
+    assert!(
+        nowhere.err.contains("cannot write no/where: there is no such file"),
+        "{}",
+        nowhere.err
+    );
 }

@@ -201,11 +201,11 @@ async fn a_mistake_in_a_settings_file_is_named() {
     for (text, says) in [
         (
             "[limits]\ntime = \"10 minutes\"\n",
-            "`time` in the limits: `10 minutes` is not a duration",
+            "config.toml:2:1: in [limits]: `time`: `10 minutes` is not a duration",
         ),
         (
             "anthropic_api_key = \"sk-1\"\n",
-            "keys come from the environment. Set ANTHROPIC_API_KEY there",
+            "keys come from the environment. Set the variable ANTHROPIC_API_KEY",
         ),
     ] {
         let path = user_file(&world, text);

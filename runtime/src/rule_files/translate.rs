@@ -63,7 +63,8 @@ pub(super) fn translate(
     let name = same.map_or(name, |(_, ours)| ours);
     let Some((tool, _)) = find(tools, name) else {
         let known = tools.iter().map(|tool| tool.name.as_str());
-        return match !is_foreign(name) && near::nearest(name, known).is_some() {
+        let is_mistyped = !is_foreign(name) && near::nearest(name, known).is_some();
+        return match is_mistyped || name.is_empty() {
             true => check(rule).map(|()| Translated::default()),
             // A rule about a tool that nobody has here is kept by itself.
             false => Ok(Translated::default()),

@@ -455,7 +455,7 @@ fn edits_are_seen_without_a_restart_and_a_broken_file_is_only_its_own_trouble() 
     let errors = problems(&broken, Level::Error).join("\n");
     assert!(
         errors.contains("a.md:1:1")
-            && errors.contains("config.toml: error: agents are as these settings said before"),
+            && errors.contains("config.toml:2: error: agents are as these settings said before"),
         "{errors}"
     );
 

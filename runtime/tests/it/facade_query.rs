@@ -109,8 +109,8 @@ async fn a9_the_agents_of_a_one_shot_query_reach_the_model() {
     assert!(first.tools().contains(&"Task".to_owned()));
     let line = "- code-reviewer: Expert code reviewer";
     assert!(first.body["tools"].to_string().contains(line), "the tool lists them");
-    assert!(first.system().contains(line), "and the system prompt urges");
-    assert!(!first.system().contains("- main: "), "nobody hands work to itself");
+    assert!(first.system().contains("Hand work to a specialist"), "and the system prompt urges");
+    assert!(!first.body.to_string().contains("- main: "), "nobody hands work to itself");
     let child = &desk.fake.requests_where(&When::any().first_user_contains("auth.rs"))[0];
     assert!(child.system().starts_with("You are a senior code reviewer."), "{}", child.system());
     assert_eq!(child.tools(), ["Read", "Grep"]);

@@ -330,7 +330,8 @@ async fn one_who_is_registered_later_is_executed_too() {
     desk.executor.register(Subagent { name: "writer".into(), ..reviewer() }).unwrap();
     let main = within(desk.executor.query("lead")).await.unwrap();
     within(main.result()).await.unwrap();
-    assert!(desk.fake.last_request().system().contains("- writer: Reviews code"));
+    let sent = desk.fake.last_request();
+    assert!(sent.body["tools"].to_string().contains("- writer: Reviews code"));
     within(desk.executor.execute("writer", "go")).await.unwrap();
     within(desk.executor.execute("Code-Reviewer", "go")).await.unwrap();
     let mut agents: Vec<String> = desk.rows().await.into_iter().map(|row| row.agent).collect();
@@ -393,10 +394,10 @@ async fn the_strategy_decides_what_a_main_agent_is_offered_and_told() {
         assert_eq!(within(main.result()).await.unwrap().text(), "done");
         let sent = desk.fake.last_request();
         assert_eq!(sent.tools().contains(&"Task".to_owned()), offered, "{strategy:?}");
-        let line = "- code-reviewer: Reviews code";
-        assert_eq!(sent.system().contains(line), urged, "{strategy:?}");
+        let urges = sent.system().contains("Hand work to a specialist");
+        assert_eq!(urges, urged, "{strategy:?}");
         let tools = sent.body["tools"].to_string();
-        assert_eq!(tools.contains(line), offered, "{strategy:?}");
+        assert_eq!(tools.contains("- code-reviewer: Reviews code"), offered, "{strategy:?}");
         // Whom nobody registered is not on offer.
         assert!(!tools.contains("- explore: ") && !tools.contains("- main: "), "{tools}");
     }

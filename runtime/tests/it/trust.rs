@@ -46,7 +46,7 @@ fn a_trusted_folder_s_agents_have_what_they_define_until_the_next_change() {
     assert_eq!(tools(&catalog, "doer"), ["Read"], "something else was added");
     assert_eq!(standing(&catalog, "doer"), Standing::Changed);
     let notes = problems(&catalog, Level::Note).join("\n");
-    assert!(notes.contains("changed since it was trusted"), "{notes}");
+    assert!(notes.contains("changed since you trusted the folder"), "{notes}");
     trust(&place, &log, "repo");
     assert_eq!(tools(&live.refresh(), "doer"), ["Read", "Bash", "Write"]);
 }
