@@ -1,9 +1,8 @@
 //! The transcript as this model reads it: what was asked, what was called for the question at
 //! hand, what came back. Everything it knows is here; it keeps nothing between two calls.
 
-use super::question;
 use posse_agent::{LIMIT_NEAR, SUMMARY_HEADING, SUMMARY_REQUEST};
-use posse_protocol::{Effect, Message, Part, Role, ToolCall, ToolResult, ToolSpec};
+use posse_protocol::{Effect, Message, Part, Role, ToolCall, ToolResult, ToolSpec, piped};
 use std::sync::Arc;
 
 /// The name that this model's messages carry.
@@ -127,7 +126,7 @@ fn own_words(text: &str) -> (String, Vec<String>) {
         words = before.trim_end();
     }
     // A name in piped text asks for nobody.
-    let own = question::without_input(words).0.to_lowercase();
+    let own = piped::parted(words).0.to_lowercase();
     named.retain(|name| own.contains(&name.to_lowercase()));
     let only = [named.first().cloned().unwrap_or_default()];
     let known = only.map(|name| Specialist { name, description: String::new() });

@@ -3,6 +3,7 @@
 use super::words::{self, Term};
 use super::{language, place};
 use name::{is_named_by_neighbours, name};
+use posse_protocol::piped;
 
 mod name;
 mod tokens;
@@ -210,7 +211,7 @@ fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
 fn own_words(text: &str) -> (&str, &str) {
     const MARKS: [&str; 7] =
         ["```", "\ndiff --git ", "\n--- ", "\n@@ ", "\n+++ ", "\ncommit ", "Traceback (most"];
-    let (text, input) = without_input(text);
+    let (text, input) = piped::parted(text);
     let begins = text.starts_with("diff --git ") || text.starts_with("--- a/");
     let end = MARKS.iter().filter_map(|mark| text.find(mark)).min();
     let end = if begins { Some(0) } else { end };
@@ -220,23 +221,6 @@ fn own_words(text: &str) -> (&str, &str) {
         Some(end) if input.is_empty() => (text[..end.min(long)].trim_end(), &text[end..]),
         Some(end) => (text[..end.min(long)].trim_end(), input),
         None => (&text[..long], input),
-    }
-}
-
-/// What a person wrote, and what was piped to the command: a block at the end whose tag is `stdin`,
-/// with a number if the text itself has that tag.
-pub(super) fn without_input(text: &str) -> (&str, &str) {
-    let whole = text.trim_end();
-    let close = whole.rfind('\n').map_or(whole, |at| &whole[at + 1..]);
-    let tag = close.strip_prefix("</").and_then(|tag| tag.strip_suffix('>'));
-    let Some(tag) = tag.filter(|tag| tag.starts_with("stdin")) else { return (text, "") };
-    let open = format!("<{tag}>\n");
-    match whole.find(&open).filter(|at| *at == 0 || whole[..*at].ends_with('\n')) {
-        Some(at) => {
-            let end = whole.len() - close.len();
-            (whole[..at].trim_end(), &whole[(at + open.len()).min(end)..end])
-        }
-        None => (text, ""),
     }
 }
 
@@ -426,7 +410,6 @@ mod tests {
         assert_eq!(question.text, "what is it?");
         assert_eq!(question.material, "fn main() {}\n</stdin>\n");
         assert_eq!(Question::parse("<stdin>\nx\n</stdin>", None).text, "");
-        assert_eq!(without_input("what is </stdin>"), ("what is </stdin>", ""));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::answer::shortened;
 use super::conversation::{ASKED, Conversation};
-use super::question::without_input;
+use posse_protocol::piped;
 use std::fmt::Write as _;
 
 /// Questions that are kept, the latest ones.
@@ -13,7 +13,7 @@ pub(super) fn of(conversation: &Conversation<'_>) -> String {
     let mut out = format!("{ASKED}\n");
     let asked = &conversation.asked;
     for text in &asked[asked.len().saturating_sub(QUESTIONS)..] {
-        let line: Vec<&str> = without_input(text).0.split_whitespace().collect();
+        let line: Vec<&str> = piped::parted(text).0.split_whitespace().collect();
         let _ = writeln!(out, "- {}", shortened(&line.join(" "), 600));
     }
     if !conversation.exchanges.is_empty() {
