@@ -110,7 +110,7 @@ async fn who_is_denied_task_starts_nobody_in_another_way() {
     {
         assert!(told.contains("outside what this agent was granted"), "{told}");
     }
-    for (list, says) in [("deny", "denies this"), ("ask", "would have to allow")] {
+    for (list, says) in [("deny", "denies this"), ("ask", "needs a person's approval")] {
         let told = told_to_hand_on(|mut config| {
             let rules = vec!["Task".to_owned()];
             match list {

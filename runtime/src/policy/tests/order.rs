@@ -144,7 +144,7 @@ fn a_question_offers_a_rule_that_would_allow_the_call() {
 #[test]
 fn nobody_to_ask_is_a_refusal_that_says_so() {
     let Ruling::Deny { reason, .. } = Case::new().bash("make") else { panic!("not refused") };
-    assert!(reason.contains("nobody is there to be asked"), "{reason}");
+    assert!(reason.contains("nobody can be asked here"), "{reason}");
     let case = Case::new().allow(&["Bash(cp:*)"]).attended();
     let Ruling::Ask { by, .. } = case.bash("cp a b") else { panic!("not asked") };
     assert!(by.contains("`Bash(cp:*)` does not allow it: it leaves open what `cp` writes"), "{by}");
