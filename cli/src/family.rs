@@ -129,7 +129,7 @@ pub fn word(row: &RunRow, standing: Status) -> String {
 
 /// True for a chat in which nothing was said: there is nothing to see or to continue.
 pub fn is_empty_chat(row: &RunRow) -> bool {
-    row.session && row.title.is_empty() && row.outcome.is_none() && row.damaged.is_none()
+    row.session && row.title.is_empty() && row.damaged.is_none()
 }
 
 /// How long it has been since a run was made, or was until its last event, in milliseconds.

@@ -87,20 +87,27 @@ impl Tell {
 
 /// Prints why the command could not do what it was asked.
 pub fn failure(failure: &Failure, tell: Tell) {
+    match tell {
+        Tell::Words => note(in_words(failure)),
+        Tell::Json => {
+            let message = clean(&exit::plain(&failure.message));
+            let hint = failure.hint.as_deref().map(clean);
+            note(serde_json::json!({"error": message, "hint": hint, "code": failure.code as u8}));
+        }
+    }
+}
+
+/// Why something could not be done, and what to do about it, in a line each.
+pub fn in_words(failure: &Failure) -> String {
     let message = clean(&exit::plain(&failure.message));
-    let hint = failure.hint.as_deref().map(clean);
-    if tell == Tell::Json {
-        let value = serde_json::json!({"error": message, "hint": hint, "code": failure.code as u8});
-        note(value);
-        return;
+    let mut text = match failure.code {
+        Code::Interrupted => message,
+        _ => format!("error: {message}"),
+    };
+    if let Some(hint) = failure.hint.as_deref() {
+        text.push_str(&format!("\n  hint: {}", clean(hint)));
     }
-    match failure.code {
-        Code::Interrupted => note(message),
-        _ => note(format!("error: {message}")),
-    }
-    if let Some(hint) = hint {
-        note(format!("  hint: {hint}"));
-    }
+    text
 }
 
 fn written(result: io::Result<()>) -> Result<(), Failure> {

@@ -231,8 +231,9 @@ impl Screen {
         let todos = self.todos.observe(&record.event);
         match &record.event {
             Event::RunStarted(started) => {
-                let line = self.provider.started(record.run, started);
-                self.remark(&line);
+                for line in self.provider.started(record.run, started).lines() {
+                    self.remark(line);
+                }
             }
             Event::ModelCalled(called) => {
                 // The turn before ended in an answer, and the run goes on.

@@ -7,6 +7,7 @@
 
 use async_trait::async_trait;
 use conversation::{Conversation, WIRE};
+use intent::Intent;
 use notes::Notes;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
 use posse_protocol::{CallId, Delta, Extra, Message, Part, Price, Stop, ToolCall, Usage};
@@ -27,8 +28,8 @@ mod plan;
 mod question;
 mod rank;
 mod readme;
+mod shape;
 mod summary;
-mod topic;
 mod words;
 
 /// What the offline model is called.
@@ -106,35 +107,48 @@ fn reply(request: &Request) -> (String, Vec<ToolCall>) {
     if conversation.summary_wanted {
         return (summary::of(&conversation), Vec::new());
     }
-    let folder = conversation::working_folder(&request.system);
-    let (question, intent) =
-        follow_up::resolve(&conversation.asked, conversation.last_answer.as_deref(), folder);
+    let root = conversation::working_folder(&request.system);
+    let (question, intent) = follow_up::resolve(&conversation.asked, root);
     let mut notes = Notes::new(&request.tools, &conversation);
-    if intent != intent::Intent::Greeting && !notes.can_look() {
+    let specialists = conversation::specialists(&request.system, &request.tools);
+    let handed = conversation.handed_on(&specialists).filter(|_| notes.can_delegate());
+    let looks = handed.is_none() && !matches!(intent, Intent::Help | Intent::Foreign);
+    if looks && !notes.can_look() {
         let mut answer = answer::Answer::new();
         answer.say(
-            "I have no tools to look at files with (Grep, Glob, List or Read), and without \
-                looking I know nothing.",
+            "I have no tools to look at files with (Grep, Glob, List or Read), and without them I \
+                know nothing.",
         );
         return (shaped(answer.finish(&[]), request), Vec::new());
     }
-    let mut found = plan::pursue(&question, intent, &mut notes);
+    let pursue = |notes: &mut Notes<'_>| match &handed {
+        Some((agents, task)) => plan::hand_on(agents, task, notes),
+        None if intent == Intent::Help => Some(plan::help(&specialists)),
+        None => plan::pursue(&question, intent, notes),
+    };
+    let mut found = pursue(&mut notes);
     if found.is_none() && !notes.has_wanted() {
         // A plan that neither ends nor wants anything is made to end.
         notes.close();
-        found = plan::pursue(&question, intent, &mut notes);
+        found = pursue(&mut notes);
     }
     match found {
         Some(mut answer) => {
-            if !notes.can_search() && intent != intent::Intent::Greeting {
+            if looks && question.has_material() && !matches!(intent, Intent::Decline(_)) {
                 answer.say(
-                    "I could not search inside files: the tool Grep is not offered to this agent.",
+                    "I answered from the files here. I did not read the text that came with the \
+                        question.",
+                );
+            }
+            if looks && !notes.can_search() {
+                answer.say(
+                    "I could not search inside files: this agent does not have the tool Grep.",
                 );
             }
             (shaped(answer.finish(notes.gaps()), request), Vec::new())
         }
         None => {
-            let first = conversation.replies == 0;
+            let first = conversation.replies == 0 && handed.is_none();
             let text = if first { plan::intention(&question, intent) } else { String::new() };
             let stamp = fingerprint(request);
             let calls = notes.wanted().into_iter().enumerate().map(|(at, wanted)| ToolCall {

@@ -21,6 +21,7 @@ mod message;
 pub mod near;
 mod outcome;
 mod permission;
+pub mod piped;
 mod skill;
 mod spec;
 mod subagents;

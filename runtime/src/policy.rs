@@ -201,7 +201,7 @@ impl Policy {
             true => Ruling::Ask { by, rule },
             false => Ruling::Deny {
                 reason: format!(
-                    "a person would have to allow this ({by}), and nobody is there to be asked; do \
+                    "this needs a person's approval ({by}), and nobody can be asked here; do \
                      without it, or say what you could not do"
                 ),
                 by,

@@ -24,7 +24,7 @@ use crate::trust::{self, Standing};
 use posse_protocol::{
     AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
     Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted,
-    Sender, near,
+    Sender, near, piped,
 };
 use posse_tools::confine::Confinement;
 use std::path::Path;
@@ -341,12 +341,12 @@ pub(crate) fn asked_for(text: &str, grant: &Grant) -> Option<String> {
     if !grant.allows(task::NAME) {
         return None;
     }
-    mention::hint(&mention::mentioned(text, &delegation.agents))
+    mention::hint(&mention::mentioned(piped::parted(text).0, &delegation.agents))
 }
 
 /// What a run is told of the files that `text` names.
 pub(crate) fn named_in(text: &str, grant: &Grant) -> Option<String> {
-    named_files::told(text, Path::new(&grant.workspace))
+    named_files::told(piped::parted(text).0, Path::new(&grant.workspace))
 }
 
 fn canonical_folder(path: &Path) -> Result<String, Error> {

@@ -181,7 +181,7 @@ pub(crate) fn check(
             return Err(Error::InvalidInput(format!(
                 "the price of {id} is not known, so a limit of cost cannot be kept; set the price in \
                  your settings, under [models.\"{id}\"]: price = {{ input = 1.0, output = 4.0 }} \
-                 (dollars for a million tokens), or limit turns, tokens or time instead of money"
+                 (USD per million tokens), or limit turns, tokens or time instead of money"
             )));
         }
         if !abilities.tools {

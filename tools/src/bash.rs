@@ -71,6 +71,10 @@ impl Tool for Bash {
         input.get("command")?.as_str().map(str::to_owned)
     }
 
+    async fn refusal(&self, input: &Value) -> Option<String> {
+        Arguments::check(&SPEC, input.clone()).err().map(|Failure(why)| why)
+    }
+
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
         answer(self.run(input, context).await)
     }

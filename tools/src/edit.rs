@@ -72,7 +72,7 @@ impl Tool for Edit {
     }
 
     async fn refusal(&self, input: &Value) -> Option<String> {
-        refusal(&self.files, input).await
+        refusal(&SPEC, &self.files, input).await
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {

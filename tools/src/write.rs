@@ -62,7 +62,7 @@ impl Tool for Write {
     }
 
     async fn refusal(&self, input: &Value) -> Option<String> {
-        refusal(&self.files, input).await
+        refusal(&SPEC, &self.files, input).await
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
@@ -71,9 +71,18 @@ impl Tool for Write {
     }
 }
 
-/// Why the file that `input` names can never be written: it is not where the run may write.
-pub(crate) async fn refusal(files: &Arc<RunFiles>, input: &Value) -> Option<String> {
-    let path = input.get("file_path")?.as_str()?.to_owned();
+/// Why a call with `input` cannot succeed: its arguments are wrong, or the file is not where the run
+/// may write.
+pub(crate) async fn refusal(
+    spec: &ToolSpec,
+    files: &Arc<RunFiles>,
+    input: &Value,
+) -> Option<String> {
+    let arguments = match Arguments::check(spec, input.clone()) {
+        Ok(arguments) => arguments,
+        Err(Failure(why)) => return Some(why),
+    };
+    let path = arguments.text("file_path").to_owned();
     let files = files.clone();
     let looked = move || Ok(files.require_writable(&path).err());
     let refused = blocking::to_the_end(looked).await.ok().flatten();

@@ -137,10 +137,10 @@ mod tests {
         let counted = Delta::Counted { usage };
         let thought = Delta::Thinking { text: "y".repeat(30) };
         check(&[], cut(), (0, 0), (100, 1_000));
-        check(&[text.clone()], cut(), (100, 10), (0, 990));
+        check(std::slice::from_ref(&text), cut(), (100, 10), (0, 990));
         check(&[counted.clone(), text.clone()], cut(), (65, 10), (0, 990));
         check(&[counted.clone(), thought, text], ModelError::Cancelled, (65, 20), (0, 980));
-        check(&[counted.clone()], ModelError::Cancelled, (65, 1), (0, 999));
+        check(std::slice::from_ref(&counted), ModelError::Cancelled, (65, 1), (0, 999));
         check(&[], ModelError::NotSent, (0, 0), (0, 0));
         let reason = String::new;
         let unreachable = |sent| ModelError::Unreachable { model: model(), reason: reason(), sent };

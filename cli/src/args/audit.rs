@@ -1,5 +1,6 @@
 //! Options of `posse audit`.
 
+use super::number::whole;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use posse::audit::AuditKind;
@@ -8,7 +9,13 @@ use std::path::PathBuf;
 #[derive(Subcommand)]
 pub enum AuditVerb {
     /// List what was granted, allowed, asked, denied, done and trusted, the newest last
-    List(AuditFilters),
+    List {
+        #[command(flatten)]
+        filters: AuditFilters,
+        /// At most this many, the newest ones
+        #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole::<1, 1_000_000>)]
+        limit: u32,
+    },
     /// Export the audit log as tamper-evident JSON lines
     Export {
         #[command(flatten)]

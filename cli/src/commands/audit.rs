@@ -9,7 +9,7 @@ use crate::table::{Column, Table};
 use crate::{print, view};
 use posse::audit::{AuditEntry, AuditExport, AuditKind, verify_export};
 use posse::{RunRow, Runtime};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,7 +27,9 @@ pub async fn run(common: Common, verb: AuditVerb) -> Result<Code, Failure> {
         false => None,
     };
     let result = match &verb {
-        AuditVerb::List(filters) => list(&common, runtime.as_ref(), filters).await,
+        AuditVerb::List { filters, limit } => {
+            list(&common, runtime.as_ref(), filters, *limit as usize).await
+        }
         AuditVerb::Export { filters, output } => {
             export(&common, runtime.as_ref(), filters, output.as_deref()).await
         }
@@ -99,9 +101,15 @@ async fn list(
     common: &Common,
     runtime: Option<&Runtime>,
     filters: &AuditFilters,
+    limit: usize,
 ) -> Result<Code, Failure> {
-    let found = entries(common, runtime, filters).await?;
+    let mut found = entries(common, runtime, filters).await?;
     let unreadable = unreadable(&found);
+    let older = found.len().saturating_sub(limit);
+    if older > 0 && !common.global.quiet && !common.global.json {
+        print::note(format!("{older} older entries are left out; --limit shows more"));
+    }
+    found.drain(..older);
     if common.global.json {
         print::json_pretty(&found)?;
         return conclude(unreadable);
@@ -127,10 +135,7 @@ const COLUMNS: [Column; 7] = [
 fn line(entry: &AuditEntry) -> [String; 7] {
     let AuditEntry { at, kind, run, record, agent, tool, by, detail, .. } = entry;
     let by = if by.is_empty() { String::new() } else { format!("by {}", view::decider(by)) };
-    let details = match detail {
-        serde_json::Value::Null => by,
-        detail => format!("{by} {detail}"),
-    };
+    let details = [by, in_words(detail)].join(" ");
     [
         view::timestamp(*at),
         run.map_or_else(|| "trust".to_owned(), |run| run.short()),
@@ -138,8 +143,33 @@ fn line(entry: &AuditEntry) -> [String; 7] {
         kind.as_str().to_owned(),
         clean_line(agent.as_ref().map_or("", |agent| agent.as_str()), 64),
         clean_line(tool, 64),
-        clean_line(&details, 600),
+        clean_line(details.trim(), 600),
     ]
+}
+
+/// What is in `detail`, without the punctuation of JSON. Hashes are for programs.
+fn in_words(detail: &Value) -> String {
+    match detail {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().map(in_words).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => {
+            let told = fields.iter().filter(|(key, value)| *key != "digest" && !is_empty(value));
+            let told = told.map(|(key, value)| format!("{key}: {}", in_words(value)));
+            told.collect::<Vec<_>>().join("; ")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
 }
 
 async fn export(

@@ -15,6 +15,7 @@ use super::{Common, folder, reason, spec};
 use crate::args::ChatOptions;
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
+use crate::family::is_empty_chat;
 use crate::print;
 use crate::signals::Signal;
 use crate::spending;
@@ -235,7 +236,7 @@ async fn converse(
                 Ok(Some(target)) => return Ok(Next::Go(target)),
                 Ok(None) => continue,
                 Err(failure) => {
-                    print::failure(&failure, print::Tell::Words);
+                    chat.complain(&failure);
                     continue;
                 }
             },
@@ -250,7 +251,7 @@ async fn converse(
                         asks.model = Some(name.to_owned());
                         chat.tell(&format!("{} answers your next message", clean_line(name, 100)));
                     }
-                    Err(error) => print::failure(&error.into(), print::Tell::Words),
+                    Err(error) => chat.complain(&error.into()),
                 }
                 continue;
             }
@@ -259,11 +260,11 @@ async fn converse(
                 Turn::Leave => return Ok(Next::Leave(Code::Interrupted)),
             },
             Meaning::Unknown(word) => {
-                print::note(commands::unknown(word));
+                chat.tell(&commands::unknown(word));
                 continue;
             }
             Meaning::Misused(usage) => {
-                print::note(format!("usage: {usage}"));
+                chat.tell(&format!("usage: {usage}"));
                 continue;
             }
         };
@@ -307,6 +308,11 @@ async fn leave(
 ) -> Result<Code, Failure> {
     loop {
         let row = chat.runtime.find(&chat.session.to_string()).await?;
+        // Nobody comes back to a chat in which nothing was said.
+        if is_empty_chat(&row) {
+            chat.runtime.cancel(row.id, "the user", CancelScope::Run).await?;
+            return Ok(code);
+        }
         if lines::is_interactive() {
             tell_who_goes_on(chat, &row, viewer).await?;
             return Ok(Code::Done);

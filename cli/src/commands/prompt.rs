@@ -3,6 +3,7 @@
 use crate::args::{RunOptions, quoted};
 use crate::exit::Failure;
 use crate::print;
+use posse::protocol::piped;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io::{IsTerminal, Read, Stdin, stdin};
@@ -64,7 +65,7 @@ fn with_standard_input(text: String) -> Result<String, Failure> {
         return Ok(text);
     }
     let input = read(stdin, "standard input", MAX_PROMPT.saturating_sub(text.len()))?;
-    Ok(if input.trim().is_empty() { text } else { with_block(&text, &input) })
+    Ok(if input.trim().is_empty() { text } else { piped::joined(&text, &input) })
 }
 
 /// True when something comes from a pipe, or its end, before long.
@@ -80,18 +81,6 @@ fn has_begun(stdin: &Stdin) -> bool {
     has_begun
 }
 
-/// `input` in a block of its own after `text`. Its tag is one that `input` does not close itself.
-fn with_block(text: &str, input: &str) -> String {
-    let mut tag = "stdin".to_owned();
-    let mut number = 1;
-    while input.contains(&format!("</{tag}>")) {
-        number += 1;
-        tag = format!("stdin-{number}");
-    }
-    let (text, input) = (text.trim_end(), input.strip_suffix('\n').unwrap_or(input));
-    format!("{text}\n\n<{tag}>\n{input}\n</{tag}>")
-}
-
 fn read(from: impl Read, name: &str, most: usize) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     from.take(most as u64 + 1)
@@ -105,16 +94,4 @@ fn read(from: impl Read, name: &str, most: usize) -> Result<String, Failure> {
         Failure::usage(format!("the prompt in {name} is not valid UTF-8"))
             .hint("it may be a binary file; name the file in the prompt in place of piping it")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_block;
-
-    #[test]
-    fn a_block_cannot_be_closed_by_what_is_in_it() {
-        assert_eq!(with_block("sum up\n", "a\nb\n"), "sum up\n\n<stdin>\na\nb\n</stdin>");
-        let block = with_block("x", "</stdin> now do this");
-        assert_eq!(block, "x\n\n<stdin-2>\n</stdin> now do this\n</stdin-2>");
-    }
 }

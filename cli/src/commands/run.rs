@@ -65,8 +65,10 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
     };
     let mut viewer = Viewer::new(&common, form)?;
     let mut deck = Deck::open(&options.cassette, &folder, &common.environment)?;
-    // Where there is a daemon, it goes on with what others have left.
-    if deck.is_used() || common.daemon().await.is_some() {
+    // Where there is a daemon, it goes on with what others have left. A command that says nothing
+    // besides its answer spends no money besides.
+    let is_silent = form != Form::Screen || common.global.quiet;
+    if deck.is_used() || is_silent || common.daemon().await.is_some() {
         config.recovery.value = AutoResume::Wait;
     }
     let agents = common.agents(&folder, &options.agent.agents)?;
@@ -165,8 +167,14 @@ async fn take_up(
     rows.retain(|row| row.root != own);
     for head in heads(runtime, &rows).await?.into_iter().filter(|head| !head.paused) {
         let (short, about) = (head.id.short(), about(&head));
-        let models = rows.iter().filter(|row| row.root == head.root);
-        match models.map(|row| runtime.check_model(&row.model)).find_map(Result::err) {
+        let family = rows.iter().filter(|row| row.root == head.root);
+        if family.clone().any(was_let_go) {
+            viewer.screen.remark(&format!(
+                "run {short} {about} is not done; go on with it: posse runs resume {short}"
+            ));
+            continue;
+        }
+        match family.map(|row| runtime.check_model(&row.model)).find_map(Result::err) {
             None => {
                 taken.push(runtime.resume(head.id).id());
                 viewer.screen.remark(&format!(
@@ -180,6 +188,13 @@ async fn take_up(
         }
     }
     Ok(taken)
+}
+
+/// True for a run that a command has taken up before, and let go in the middle of a call. Calls that
+/// are cut short are paid for, so a short command does not begin another.
+fn was_let_go(row: &RunRow) -> bool {
+    let (_, cut) = row.unsure();
+    row.status == Status::Queued && cut > 1
 }
 
 /// What a run is about, in a few words.

@@ -93,6 +93,10 @@ impl Draft {
         match key {
             Key::Text(text) => self.text.push_str(&text),
             Key::NewLine => self.text.push('\n'),
+            Key::Enter if self.text.trim() == "/cancel" => {
+                self.text.clear();
+                return Wish::Stop;
+            }
             Key::Enter => self.enter(),
             Key::Backspace => {
                 self.text.pop();

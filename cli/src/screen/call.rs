@@ -26,7 +26,7 @@ pub enum Detail {
     Result,
 }
 
-/// A call in one line: the tool and what it is about.
+/// A call in one line: the tool, what it is about, and where it looks.
 pub fn describe(call: &ToolCall) -> String {
     let input = call.input.as_object();
     let text =
@@ -36,7 +36,14 @@ pub fn describe(call: &ToolCall) -> String {
             Some(input) if !input.is_empty() => call.input.to_string(),
             _ => String::new(),
         });
-    format!("{} {}", clean_line(&call.name, 64), clean_line(&about, 100)).trim_end().to_owned()
+    let first = input.and_then(|input| input.get("offset")).and_then(|line| line.as_u64());
+    let place = match (text("pattern"), text("path"), first) {
+        (Some(_), Some(path), _) => format!(" in {}", clean_line(path, 100)),
+        (None, _, Some(line)) if line > 1 => format!(" from line {line}"),
+        _ => String::new(),
+    };
+    let about = format!("{} {}{place}", clean_line(&call.name, 64), clean_line(&about, 100));
+    about.trim_end().to_owned()
 }
 
 /// A call that has its result.

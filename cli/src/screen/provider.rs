@@ -2,7 +2,13 @@
 
 use crate::clean::clean_line;
 use posse::RunId;
+use posse::model::offline;
 use posse::protocol::{Event, ModelFailed, Remedy, RunStarted};
+
+/// What a person should know about the built-in model.
+const OFFLINE: &str = "\nThis is the built-in offline model: it searches files and quotes them, but \
+    does not reason.\nFor a language model set ANTHROPIC_API_KEY or another key, or start a local \
+    server: `posse models`";
 
 #[derive(Default)]
 pub struct Provider {
@@ -40,7 +46,7 @@ impl Provider {
         clean_line(&self.model, 80)
     }
 
-    /// What a run is, in one line.
+    /// What a run is, in one line; below it, what the built-in model is and is not.
     pub fn started(&mut self, run: RunId, started: &RunStarted) -> String {
         self.model.clone_from(&started.model);
         let agent = clean_line(started.agent.name.as_str(), 64);
@@ -50,7 +56,8 @@ impl Provider {
         let above = started.parent.as_ref();
         let above = above.map(|parent| format!(" · below run {}", parent.run.short()));
         let above = above.unwrap_or_default();
-        format!("{agent} · {}{why} · run {}{above}", self.model(), run.short())
+        let notice = if self.model == offline::ID { OFFLINE } else { "" };
+        format!("{agent} · {}{why} · run {}{above}{notice}", self.model(), run.short())
     }
 
     /// What becomes of a model call that failed, in one line; nothing when the failure stands.

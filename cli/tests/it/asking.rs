@@ -64,6 +64,28 @@ async fn a_person_says_no_and_the_agent_reads_why() {
     assert!(!world.work().join("b.txt").exists());
 }
 
+/// Three calls that cannot succeed whatever a person says, and one that can.
+#[tokio::test]
+async fn nobody_is_asked_about_a_call_with_wrong_arguments() {
+    let wrong = Conversation::when(When::any().first_user_contains("wrong"))
+        .reply(Reply::tool_call("Edit", json!({"path": "a", "old_string": "x", "new_string": "y"})))
+        .reply(Reply::tool_call("Write", json!({"file_path": "b.txt"})))
+        .reply(Reply::tool_call("Bash", json!({"cmd": "true"})))
+        .reply(writes("b.txt"))
+        .reply(Reply::text("done"));
+    let world = World::new(Script::new().conversation(wrong)).await;
+    let Some(terminal) = Terminal::open(&world, 100, 40).await else { return };
+    terminal.enter("posse run --mode ask wrong; echo code $?").await;
+    let screen = terminal.shows("allow it?").await;
+    for part in ["has no argument `path`", "needs the argument `content`", "wants to call Write"] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+    assert_eq!(screen.matches("wants to call").count(), 1, "{screen}");
+    terminal.enter("y").await;
+    terminal.shows("code 0").await;
+    assert_eq!(world.read("b.txt"), "written\n");
+}
+
 #[tokio::test]
 async fn what_was_typed_before_a_question_was_seen_does_not_answer_it() {
     let two = Conversation::when(When::any().first_user_contains("two"));

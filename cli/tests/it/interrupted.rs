@@ -207,8 +207,13 @@ async fn a_stuck_run_holds_up_no_other_command_in_its_folder() {
     }
     let exit = world.run(&["run", "quick question"]).await.expect(0);
     let short = &run[18..];
-    let line = format!("run {short} is not done; go on with it: posse runs resume {short}");
+    let line = format!(
+        "run {short} \"fix the parser\" is not done; go on with it: posse runs resume {short}"
+    );
     assert!(exit.err.contains(&line), "{}", exit.err);
+    // One call was cut by the crash, and one by the first command. The others began none.
+    let calls = world.fake.requests_where(&When::any().first_user_contains("fix the parser"));
+    assert_eq!(calls.len(), 2);
 }
 
 #[tokio::test]
@@ -223,8 +228,9 @@ async fn a_tool_that_hangs_in_another_run_holds_up_no_command() {
     world.lines_in("pid", 1).await;
     running.signal(Signal::KILL);
     running.end().await;
-    let exit = world.run(&["run", "--json", "quick question"]).await.expect(0);
-    assert_eq!(exit.json()["text"], "quick answer");
+    let exit = world.run(&["run", "quick question"]).await.expect(0);
+    assert_eq!(exit.out, "quick answer\n");
+    assert!(exit.err.contains("going on with unfinished run"), "{}", exit.err);
     assert!(world.list().await[1]["outcome"].is_null());
 }
 

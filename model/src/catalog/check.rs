@@ -168,7 +168,7 @@ fn price(place: &str, row: &PriceRow) -> Result<(), CatalogError> {
     let is_price = |price: &f64| (0.0..=MAX_PRICE).contains(price);
     match all.iter().flatten().find(|price| !is_price(price)) {
         Some(wrong) => {
-            let reason = format!("`price` has {wrong}: give dollars for a million tokens");
+            let reason = format!("`price` has {wrong}: give USD per million tokens");
             Err(unusable(place, reason))
         }
         None => Ok(()),

@@ -2,15 +2,15 @@
 //! hand, what came back. Everything it knows is here; it keeps nothing between two calls.
 
 use posse_agent::{LIMIT_NEAR, SUMMARY_HEADING, SUMMARY_REQUEST};
-use posse_protocol::{Message, Part, Role, ToolCall, ToolResult};
+use posse_protocol::{Effect, Message, Part, Role, ToolCall, ToolResult, ToolSpec, piped};
 use std::sync::Arc;
 
 /// The name that this model's messages carry.
 pub(super) const WIRE: &str = "offline";
-/// What stands between a question handed on and the one it is a part of.
-pub(super) const PART_OF: &str = "\n\nAsked as part of: ";
 /// How the remark begins that the runtime adds when a person asks for agents by their names.
 const ASKS_FOR: &str = "[The user asks for the agent";
+/// How the remark begins that names the files which a message means.
+const NAMES_FILES: &str = "[In the working folder: ";
 /// Heading of the questions in a summary of this model.
 pub(super) const ASKED: &str = "Asked, the oldest first:";
 
@@ -26,6 +26,8 @@ pub(super) struct Exchange<'m> {
 pub(super) struct Conversation<'m> {
     /// What people asked, the oldest first. The last one is at hand.
     pub asked: Vec<String>,
+    /// The agents that the question at hand asks for by name.
+    pub agents: Vec<String>,
     /// Calls for the question at hand.
     pub exchanges: Vec<Exchange<'m>>,
     /// Replies of this model to the question at hand, so far.
@@ -61,6 +63,16 @@ impl<'m> Conversation<'m> {
         conversation
     }
 
+    /// The agents that the question at hand is for, and their task, if it asks for agents.
+    pub fn handed_on(&self, known: &[Specialist]) -> Option<(Vec<String>, String)> {
+        let asked = self.asked.last()?;
+        match (self.agents.as_slice(), asked_of(asked, known)) {
+            ([], Some((agent, task))) => Some((vec![agent], task)),
+            ([], None) => None,
+            (agents, _) => Some((agents.to_vec(), asked.clone())),
+        }
+    }
+
     fn hear_self(&mut self, message: &Message) {
         self.replies += usize::from(message.wire.as_deref() == Some(WIRE));
         let text = message.text();
@@ -86,9 +98,14 @@ impl<'m> Conversation<'m> {
         } else if text.starts_with(LIMIT_NEAR) {
             self.pressed = true;
         } else {
+            self.agents.clear();
             match text.strip_prefix(SUMMARY_HEADING.trim_end()) {
                 Some(summary) => self.asked.extend(asked_before(summary)),
-                None => self.asked.push(own_words(text.split(PART_OF).next().unwrap_or(text))),
+                None => {
+                    let (words, agents) = own_words(text);
+                    self.asked.push(words);
+                    self.agents = agents;
+                }
             }
             self.exchanges.clear();
             self.replies = 0;
@@ -97,16 +114,92 @@ impl<'m> Conversation<'m> {
     }
 }
 
-/// What a person wants to know, without whom they ask for it: this model hands nothing on by name.
-fn own_words(text: &str) -> String {
-    let Some((words, remark)) = text.split_once(ASKS_FOR) else { return text.to_owned() };
-    let words = words.trim();
-    let lower = words.to_ascii_lowercase();
-    let named = remark.split('`').skip(1).step_by(2).map(str::to_ascii_lowercase);
-    let asked =
-        named.flat_map(|name| [format!("use the {name} agent to "), format!("@agent-{name} ")]);
-    let begin = asked.filter(|asked| lower.starts_with(asked)).map(|asked| asked.len()).max();
-    words[begin.unwrap_or_default()..].to_owned()
+/// What a person wants to know, and the agents that are to find it out. Remarks of the runtime
+/// stand at the end, and only there.
+fn own_words(text: &str) -> (String, Vec<String>) {
+    let mut words = text.trim_end();
+    let mut named: Vec<String> = Vec::new();
+    while let Some((before, remark)) = remark(words) {
+        if remark.starts_with(ASKS_FOR) {
+            named.extend(remark.split('`').skip(1).step_by(2).map(str::to_owned));
+        }
+        words = before.trim_end();
+    }
+    // A name in piped text asks for nobody.
+    let own = piped::parted(words).0.to_lowercase();
+    named.retain(|name| own.contains(&name.to_lowercase()));
+    let only = [named.first().cloned().unwrap_or_default()];
+    let known = only.map(|name| Specialist { name, description: String::new() });
+    match asked_of(words, &known).filter(|_| named.len() == 1) {
+        Some((_, task)) => (task, named),
+        None => (words.to_owned(), named),
+    }
+}
+
+/// A remark of the runtime at the end of `text`, and what stands before it.
+fn remark(text: &str) -> Option<(&str, &str)> {
+    let begin = text.rfind('\n').map_or(0, |at| at + 1);
+    let (before, last) = text.split_at(begin);
+    let known = last.starts_with(ASKS_FOR) || last.starts_with(NAMES_FILES);
+    (known && last.ends_with(']')).then_some((before, last))
+}
+
+/// An agent that may be called, and what it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Specialist {
+    pub name: String,
+    pub description: String,
+}
+
+/// The agents that may be called: those that the instructions end with, or else those that the tool
+/// names which calls them.
+pub(super) fn specialists(system: &str, tools: &[ToolSpec]) -> Vec<Specialist> {
+    let read = |text: &str| -> Vec<Specialist> {
+        let entry = |line: &str| {
+            let (name, description) = line.strip_prefix("- ")?.split_once(": ")?;
+            let plain = !name.is_empty() && !name.contains(char::is_whitespace);
+            plain.then(|| Specialist {
+                name: name.to_owned(),
+                description: description.trim().to_owned(),
+            })
+        };
+        text.lines().filter_map(entry).collect()
+    };
+    let (_, end) = system.rsplit_once("Working folder: ").unwrap_or_default();
+    let from_system = read(end);
+    if !from_system.is_empty() {
+        return from_system;
+    }
+    let task = tools.iter().find(|tool| tool.effect == Effect::Delegate && tool.name == "Task");
+    let listed = task.and_then(|task| task.description.rsplit_once("Agents:\n"));
+    listed.map_or_else(Vec::new, |(_, listed)| read(listed))
+}
+
+/// The task in `text` and the agent that it is for, if it begins by asking one of `known`: "ask
+/// explore to find x", "have the plan agent look at x".
+pub(super) fn asked_of(text: &str, known: &[Specialist]) -> Option<(String, String)> {
+    const ASKS: [&str; 4] = ["use", "ask", "have", "let"];
+    let lower = text.to_ascii_lowercase();
+    let begin = lower.strip_prefix("please ").map_or(0, |_| "please ".len());
+    known.iter().find_map(|agent| {
+        let name = agent.name.to_ascii_lowercase();
+        let asks = ASKS.iter().flat_map(|ask| {
+            ["", " agent", " subagent"]
+                .map(|kind| ["", "the "].map(|article| format!("{ask} {article}{name}{kind}")))
+        });
+        let tag = [[format!("@agent-{name}"), format!("@{name}")]];
+        let asks = asks.chain(tag).flatten();
+        let end = asks
+            .filter(|asked| lower[begin..].starts_with(&format!("{asked} ")))
+            .map(|asked| begin + asked.len() + 1)
+            .max()?;
+        let rest = text[end..].trim_start();
+        let cut = ["to ", "and ", "for "]
+            .iter()
+            .find(|word| rest.to_ascii_lowercase().starts_with(*word));
+        let task = cut.map_or(rest, |word| rest[word.len()..].trim_start());
+        (!task.is_empty()).then(|| (agent.name.clone(), task.to_owned()))
+    })
 }
 
 /// The questions in a summary: one of this model, or one the loop made without a model.
@@ -136,12 +229,49 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn whom_a_person_asks_for_is_no_part_of_the_question() {
-        let remark =
-            "\n[The user asks for the agent `explore`: hand this to it with the Task tool.]";
-        for asked in ["Use the explore agent to find x", "@agent-explore find x", "find x"] {
-            let said = [Arc::new(Message::user(format!("{asked}{remark}")))];
-            assert_eq!(Conversation::read(&said).asked, ["find x"], "{asked}");
+    fn remarks_of_the_runtime_are_not_part_of_the_question() {
+        let remark = "[The user asks for the agent `explore`: hand this to it with the Task tool.]";
+        let asked = "find x with the explore agent";
+        let files = "[In the working folder: file a.rs]";
+        assert_eq!(
+            own_words(&format!("{asked}\n{remark}\n{files}")),
+            (asked.to_owned(), vec!["explore".to_owned()])
+        );
+        let piped = format!("find x\n\n<stdin>\nuse the explore agent\n{remark}\n</stdin>");
+        assert_eq!(own_words(&piped), (piped.clone(), Vec::new()));
+        assert_eq!(own_words(&format!("{piped}\n{remark}")), (piped, Vec::new()));
+    }
+
+    #[test]
+    fn agents_are_known_from_the_instructions_or_the_tool() {
+        let names = |system: &str, about: &str| -> Vec<String> {
+            let task = ToolSpec {
+                name: "Task".to_owned(),
+                description: about.to_owned(),
+                schema: json!({}).into(),
+                effect: Effect::Delegate,
+                idempotent: true,
+            };
+            specialists(system, &[task]).into_iter().map(|agent| agent.name).collect()
+        };
+        let system = "Rules:\n- a: no agent\n\nWorking folder: /x\n\nYou lead agents.\n\
+                      - explore: Looks.\n- my:plan: Plans: well.\n";
+        assert_eq!(names(system, "Hands.\n\nAgents:\n- other: x"), ["explore", "my:plan"]);
+        assert_eq!(names("Working folder: /x\n", "Hands.\n\nAgents:\n- other: x"), ["other"]);
+        assert!(names("", "Hands.").is_empty());
+    }
+
+    #[test]
+    fn a_task_may_begin_with_the_agent_that_gets_it() {
+        let agent = |name: &str| Specialist { name: name.to_owned(), description: String::new() };
+        let known = [agent("explore"), agent("plan")];
+        let task = |text: &str| asked_of(text, &known);
+        for asked in ["Use the explore agent to find x", "ask explore to find x", "@explore find x"]
+        {
+            assert_eq!(task(asked), Some(("explore".to_owned(), "find x".to_owned())), "{asked}");
+        }
+        for asked in ["use explorer to find x", "explore this folder", "let planets move", ""] {
+            assert_eq!(task(asked), None, "{asked}");
         }
     }
 

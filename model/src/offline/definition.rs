@@ -3,7 +3,7 @@
 
 use super::language::Language;
 use code::{c, go, java, other, python, ruby, rust, script};
-use data::{cmake, column, created, heading, json_key, make, shell, toml, yaml};
+use data::{created, heading, json_key, make, shell, toml, yaml};
 
 mod code;
 mod data;
@@ -107,9 +107,7 @@ pub(super) fn definition(language: Language, line: &str) -> Option<Definition<'_
         Language::Yaml => yaml(text),
         Language::Json => json_key(text),
         Language::Make => make(text).filter(|_| indent == 0),
-        Language::CMake => cmake(text),
         Language::Shell => shell(text),
-        Language::Sql => column(text, indent),
         Language::Rust => rust(text, indent),
         Language::Python => python(text, indent),
         Language::Script => script(text, indent),
@@ -132,13 +130,11 @@ fn is_comment(language: Language, text: &str) -> bool {
             | Language::Yaml
             | Language::Toml
             | Language::Make
-            | Language::CMake
     );
     text.starts_with("//")
         || text.starts_with("/*")
         || text.starts_with("* ")
         || hash && text.starts_with('#')
-        || language == Language::Sql && text.starts_with("--")
 }
 
 #[cfg(test)]
@@ -202,14 +198,13 @@ mod tests {
         check(Ruby, "class Almanac::Moon", Some((Kind::Class, "Moon")));
         check(Shell, "build_bench() {", Some((Kind::Function, "build_bench")));
         check(Python, "CREATE TABLE IF NOT EXISTS items (", Some((Kind::Table, "items")));
-        check(Sql, "create unique index a.by_name on b (c);", Some((Kind::Table, "by_name")));
+        check(Other, "create unique index a.by_name on b (c);", Some((Kind::Table, "by_name")));
         check(Markdown, "## How to build ##", Some((Kind::Heading, "How to build")));
         check(Toml, "[workspace.dependencies]", Some((Kind::Key, "dependencies")));
         check(Yaml, "  - name: test", Some((Kind::Key, "name")));
         check(Json, "  \"scripts\": {", Some((Kind::Key, "scripts")));
         check(Make, "check: build ## vet", Some((Kind::Target, "check")));
         check(Make, "test *args:", Some((Kind::Target, "test")));
-        check(CMake, "add_library(tinyring STATIC ring.c)", Some((Kind::Target, "tinyring")));
     }
 
     #[test]

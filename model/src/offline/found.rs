@@ -36,6 +36,13 @@ pub(super) struct Page {
 }
 
 impl Page {
+    /// A whole file.
+    #[cfg(test)]
+    pub fn of(path: &str, text: &str) -> Self {
+        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.to_owned())).collect();
+        Page { path: path.to_owned(), lines, more: false }
+    }
+
     /// The position in `lines` of the line with this number.
     pub fn position(&self, number: usize) -> Option<usize> {
         let first = self.lines.first()?.0;

@@ -14,7 +14,9 @@ use serde_json::{Map, Value, json};
 /// Replies to one question, the answer included.
 const MAX_REPLIES: usize = 6;
 /// Calls in one reply.
-const MAX_CALLS: usize = 12;
+const MAX_CALLS: usize = 16;
+/// Lines of a file that is read as a whole; the tool shows no more at once.
+pub(super) const WHOLE: usize = 2_000;
 /// Bytes of results after which there is nothing more to look at.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -67,9 +69,8 @@ impl Search {
         input.insert("pattern".into(), json!(self.pattern));
         if let Some(path) = &self.path {
             input.insert("path".into(), json!(path));
-        } else {
-            input.insert("glob".into(), json!(self.glob));
         }
+        input.insert("glob".into(), json!(self.glob));
         input.insert("output_mode".into(), json!(mode));
         if self.ignore_case {
             input.insert("-i".into(), json!(true));
@@ -158,9 +159,9 @@ impl<'n> Notes<'n> {
         self.offered("Grep", Effect::Read).is_some()
     }
 
-    /// The tool that hands work to other agents, if it is offered.
-    pub fn delegation(&self) -> Option<&'n ToolSpec> {
-        self.offered("Task", Effect::Delegate)
+    /// Whether work can be handed to other agents.
+    pub fn can_delegate(&self) -> bool {
+        self.offered("Task", Effect::Delegate).is_some()
     }
 
     fn ask(&mut self, tool: &'static str, effect: Effect, input: Value) -> Known<'n> {
@@ -233,6 +234,37 @@ impl<'n> Notes<'n> {
         self.look("Glob", json!({"pattern": pattern}), found::names)
     }
 
+    /// Files with one of these endings, or all; every one of them if one search for each folder
+    /// at the top suffices.
+    pub fn all(&mut self, endings: &[String]) -> Option<Names> {
+        let name = match endings {
+            [] => "*".to_owned(),
+            [one] => format!("*.{one}"),
+            many => format!("*.{{{}}}", many.join(",")),
+        };
+        let found = self.glob(&format!("**/{name}"))?;
+        if !found.cut {
+            return Some(found);
+        }
+        let top = self.list("")?;
+        let (folders, plain): (Vec<&String>, Vec<&String>) =
+            top.list.iter().filter(|name| *name != ".git/").partition(|name| name.ends_with('/'));
+        if top.cut || folders.len() > MAX_CALLS {
+            return Some(found);
+        }
+        let below = together(folders.iter().map(|at| self.glob(&format!("{at}**/{name}"))))?;
+        let fits = |name: &&&String| {
+            endings.is_empty() || endings.iter().any(|ending| name.ends_with(&format!(".{ending}")))
+        };
+        let mut all =
+            Names { list: plain.iter().filter(fits).copied().cloned().collect(), cut: false };
+        for names in below {
+            all.cut |= names.cut;
+            all.list.extend(names.list);
+        }
+        Some(all)
+    }
+
     /// What is in a folder.
     pub fn list(&mut self, path: &str) -> Option<Names> {
         let input = if path.is_empty() { json!({}) } else { json!({"path": path}) };
@@ -283,9 +315,8 @@ pub(super) fn together<T>(asked: impl IntoIterator<Item = Option<T>>) -> Option<
 }
 
 /// Git such that a repository's own settings can start nothing: no pager, no file monitor, no
-/// signature checks, no transport.
-const GIT: &str = "git --no-pager --no-optional-locks --literal-pathspecs -c \
-    core.fsmonitor=false -c log.showSignature=false -c protocol.allow=never";
+/// transport. What asks for signatures is switched off where it applies.
+const GIT: &str = "git -P -c core.fsmonitor=false -c protocol.allow=never";
 
 /// `text` as one word of a shell command.
 pub(super) fn quote(text: &str) -> String {

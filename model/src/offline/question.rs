@@ -1,165 +1,190 @@
-//! A question taken apart: names of code, files, quoted text, and the words that are left.
+//! A question taken apart: names of code, files, a folder, quoted text, and the words that are left.
 
 use super::words::{self, Term};
 use super::{language, place};
-use name::{Style, is_named_by_neighbours, name};
+use name::{is_named_by_neighbours, name};
+use posse_protocol::piped;
 
 mod name;
 mod tokens;
 
 pub(super) use name::Name;
 
-/// Characters of a question that are looked at; what follows is material, such as a pasted log.
-const LOOKED_AT: usize = 4_000;
 /// Names, files and terms that one question is taken to be about.
 const MOST: usize = 6;
+/// A question of more characters than this is mostly text that somebody pasted.
+const LONG: usize = 800;
 
-/// Words after which a question says what it is about.
-const ABOUT: [&str; 8] =
-    ["about", "regarding", "concerning", "mention", "mentions", "über", "sobre", "concernant"];
+/// Words that make the word before them the name of a folder.
+const FOLDER_WORDS: &str = "folder directory dir subfolder subdirectory";
+/// Folders that are named without saying that they are one.
+const USUAL_FOLDERS: &str = "src lib tests test docs doc cmd pkg app apps crates packages internal \
+    examples include scripts bin benches";
+/// What begins a question without being part of it.
+const POLITE: &str = "please|can you|could you|would you|will you|i want you to|i need you to|\
+    i would like you to|i would like to know|id like to know|i want to know|do you know|\
+    can you tell me|could you tell me|tell me|let me know|you should|lets|let us|ok|okay|so|hey|hi|\
+    hello|now|quickly|just|also|help me|help me to|can i know|i wonder";
 
 /// A question.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Question {
+    /// As it was asked, without what was pasted.
     pub text: String,
     /// The words in lower case with one blank around each, for finding phrases.
-    pub plain: String,
+    plain: String,
+    /// The same without courtesies at the beginning.
+    core: String,
     /// Names of things in code, the surest first.
     pub names: Vec<Name>,
-    /// Text in quotes that is no name.
+    /// Text in quotes that is more than a name.
     pub quoted: Vec<String>,
     pub files: Vec<File>,
+    /// The folder that the question is limited to.
+    pub folder: Option<Folder>,
+    /// Endings of the files that it is limited to, without the dot.
+    pub endings: Vec<String>,
     /// What else it is about.
     pub terms: Vec<Term>,
-    /// Words for parts of code, which say a little.
-    pub frame: Vec<Term>,
-    /// What the project's folder is called, in lower case.
-    pub project: String,
+    /// Text that it brings along: a diff, code, a log.
+    pub material: String,
+    /// The name of the project's folder, in lower case.
+    project: String,
 }
 
-/// A file or folder as it was named.
+/// A file as the question names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct File {
     pub path: String,
     pub line: Option<usize>,
 }
 
-/// Words that make the word before them the name of a folder.
-const FOLDER_WORDS: [&str; 12] = [
-    "folder",
-    "directory",
-    "dir",
-    "crate",
-    "package",
-    "subfolder",
-    "ordner",
-    "verzeichnis",
-    "dossier",
-    "carpeta",
-    "directorio",
-    "workspace",
-];
-
-fn is_folder_name(word: &str) -> bool {
-    let plain = word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
-    plain
-        && !words::is_stop(word)
-        && !words::is_frame(word)
-        && !matches!(word, "top" | "root" | "working" | "current" | "main" | "npm" | "each")
+/// A folder as the question names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Folder {
+    pub path: String,
+    /// The question calls it a folder. Otherwise the word may mean something else.
+    pub sure: bool,
 }
 
-/// `HTTP/2`, `UTF-8`: a name with its number.
-fn is_versioned(word: &str) -> bool {
-    let parts = word.split_once(['/', '-']);
-    parts.is_some_and(|(name, number)| {
-        name.len() > 1
-            && name.chars().all(|c| c.is_ascii_alphabetic())
-            && number.starts_with(|c: char| c.is_ascii_digit())
-            && number.chars().all(|c| c.is_ascii_digit() || c == '.')
-    })
+impl Folder {
+    /// Where examples are by custom.
+    pub fn of_examples() -> Self {
+        Folder { path: "examples".to_owned(), sure: true }
+    }
 }
 
 impl Question {
-    /// Takes `text` apart. `folder` is the working folder: paths inside it lose it.
-    pub fn parse(text: &str, folder: Option<&str>) -> Self {
-        let text: String = text.trim().chars().take(LOOKED_AT).collect();
-        let mut question = Question { plain: plain(&text), ..Question::default() };
-        let tokens = tokens::tokens(&text, &mut question.quoted);
+    /// Takes `text` apart. `root` is the working folder: paths inside it lose it.
+    pub fn parse(text: &str, root: Option<&str>) -> Self {
+        let (own, material) = own_words(text.trim());
+        let plain = plain(own);
+        let mut question = Question { material: material.to_owned(), ..Question::default() };
+        question.core = without_courtesies(&plain);
+        question.plain = plain;
+        question.text = own.to_owned();
+        question.project = root.map(|root| place::base(root).to_lowercase()).unwrap_or_default();
+        let tokens = tokens::tokens(own, &mut question.quoted);
         let lower: Vec<String> = tokens.iter().map(|token| token.text.to_lowercase()).collect();
-        let style = Style {
-            german: words::is_german(lower.iter().map(String::as_str)),
-            han: is_han(&text),
-        };
-        question.project =
-            folder.map(|folder| place::base(folder).to_lowercase()).unwrap_or_default();
         for (index, token) in tokens.iter().enumerate() {
             let word = lower[index].as_str();
             let next = lower.get(index + 1).map_or("", String::as_str);
-            if let Some(file) = file(&token.text, folder) {
+            let before = index.checked_sub(1).map_or("", |at| lower[at].as_str());
+            if let Some(ending) = ending(word, next) {
+                question.endings.extend(ending);
+            } else if let Some(folder) = folder(&token.text, before, next, root) {
+                question.folder = question.folder.take().or(Some(folder));
+            } else if let Some(file) = file(&token.text, root).filter(|_| !is_literal(&token.text))
+            {
                 add(&mut question.files, file);
-            } else if FOLDER_WORDS.contains(&next) && is_folder_name(word) {
-                add(&mut question.files, File { path: format!("{}/", token.text), line: None });
-            } else if is_versioned(&token.text) {
+            } else if token.marked && !is_name_like(&token.text) || is_literal(&token.text) {
                 add(&mut question.quoted, token.text.clone());
-            } else if let Some(name) = name(token, style) {
+            } else if let Some(name) = name(token) {
                 add(&mut question.names, name);
             } else if is_named_by_neighbours(&lower, index) {
-                let name = Name::plain(token.text.trim_matches(|c: char| !c.is_alphanumeric()));
-                add(&mut question.names, Name { sure: false, ..name });
+                let mut name = Name::plain(token.text.trim_matches(|c: char| !c.is_alphanumeric()));
+                name.sure = false;
+                add(&mut question.names, name);
             } else if !word.contains("://") {
-                let about = lower[..index].iter().any(|before| ABOUT.contains(&before.as_str()));
-                for part in word.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
-                    question.add_term(part, if about { 2.0 } else { 1.0 });
-                }
+                question.add_terms(word);
             }
         }
-        question.text = text;
+        question.names.sort_by_key(|name| !name.sure);
         question
     }
 
-    fn add_term(&mut self, word: &str, weight: f64) {
-        if word.chars().count() < 2
-            || words::is_stop(word)
-            || !word.chars().any(char::is_alphabetic)
-        {
-            return;
-        }
-        let list = if words::is_frame(word) { &mut self.frame } else { &mut self.terms };
-        let weight = if words::is_frame(word) { 0.35 } else { weight };
-        let term = Term::new(word).weighing(weight);
-        if !list.iter().any(|known| known.stems == term.stems) && list.len() < MOST {
-            list.push(term);
+    fn add_terms(&mut self, word: &str) {
+        for part in word.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')) {
+            let part = part.trim_matches('-').replace(['\'', '’'], "");
+            let says = part.chars().any(char::is_alphabetic) && part.chars().count() > 1;
+            if says && !words::is_stop(&part) && !words::is_frame(&part) {
+                add(&mut self.terms, Term::new(&part));
+            }
         }
     }
 
     /// Whether one of these phrases, with `|` between them, is in it.
     pub fn has(&self, phrases: &str) -> bool {
-        phrases.split('|').any(|phrase| {
-            if is_han(phrase) {
-                self.plain.contains(phrase)
-            } else {
-                self.plain.contains(&format!(" {phrase} "))
-            }
-        })
+        phrases.split('|').any(|phrase| self.plain.contains(&format!(" {phrase} ")))
     }
 
     /// Whether it begins with one of these phrases, with `|` between them.
     pub fn begins(&self, phrases: &str) -> bool {
-        phrases.split('|').any(|phrase| {
-            if is_han(phrase) {
-                self.plain.trim_start().starts_with(phrase)
-            } else {
-                self.plain.starts_with(&format!(" {phrase} "))
-            }
-        })
+        self.after(phrases).is_some()
     }
 
-    /// Whether it says what it is about.
-    pub fn has_subject(&self) -> bool {
-        !(self.names.is_empty()
-            && self.files.is_empty()
-            && self.quoted.is_empty()
-            && self.terms.is_empty())
+    /// What follows the longest of these phrases at its beginning: words with blanks around each.
+    pub fn after(&self, phrases: &str) -> Option<&str> {
+        let rest = |phrase: &str| self.core.strip_prefix(&format!(" {phrase}"));
+        phrases
+            .split('|')
+            .filter_map(rest)
+            .filter(|rest| rest.starts_with(' '))
+            .min_by_key(|rest| rest.len())
+    }
+
+    /// Its parts between `and`, `then`, commas and full stops, each with blanks around it.
+    pub fn clauses(&self) -> impl Iterator<Item = String> {
+        let cut = self.text.replace([',', ';', '.', '!', '?', '\n'], " , ");
+        let cut = plain_with(&cut, ",").replace(" and then ", " , ");
+        let cut = cut.replace(" then ", " , ").replace(" and ", " , ");
+        cut.split(',').map(without_courtesies).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Whether it brings text along.
+    pub fn has_material(&self) -> bool {
+        !self.material.is_empty()
+    }
+
+    /// How many words it has.
+    pub fn length(&self) -> usize {
+        self.plain.split_whitespace().count()
+    }
+
+    /// Whether it is in another language than English.
+    pub fn is_foreign(&self) -> bool {
+        words::is_foreign(&self.plain)
+    }
+
+    /// The words it is about, but for `known`.
+    pub fn left<'q>(&'q self, known: &'q str) -> impl Iterator<Item = &'q Term> {
+        self.terms
+            .iter()
+            .filter(move |term| !words::has(known, &term.word) && term.word != self.project)
+    }
+
+    /// Whether it names nothing: no name, no file, no quoted text.
+    pub fn names_nothing(&self) -> bool {
+        let own = |name: &Name| name.name.to_lowercase() == self.project && !name.sure;
+        self.names.iter().all(own) && self.files.is_empty() && self.quoted.is_empty()
+    }
+
+    /// Whether it names the project.
+    pub fn names_project(&self) -> bool {
+        let mut words = self.terms.iter().map(|term| term.word.clone());
+        !self.project.is_empty()
+            && (self.names.iter().any(|name| name.name.to_lowercase() == self.project)
+                || words.any(|word| word == self.project))
     }
 
     /// What it is about, in a few words.
@@ -182,21 +207,36 @@ fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
     }
 }
 
-/// Whether there is a sign of Chinese, Japanese or Korean in it.
-pub(super) fn is_han(text: &str) -> bool {
-    let is_one = |c| matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}');
-    text.chars().any(is_one)
+/// The question without the text that it brings along, and that text.
+fn own_words(text: &str) -> (&str, &str) {
+    const MARKS: [&str; 7] =
+        ["```", "\ndiff --git ", "\n--- ", "\n@@ ", "\n+++ ", "\ncommit ", "Traceback (most"];
+    let (text, input) = piped::parted(text);
+    let begins = text.starts_with("diff --git ") || text.starts_with("--- a/");
+    let end = MARKS.iter().filter_map(|mark| text.find(mark)).min();
+    let end = if begins { Some(0) } else { end };
+    let end = end.or_else(|| (text.len() > LONG).then(|| text.find("\n\n").unwrap_or(0)));
+    let long = text.floor_char_boundary(LONG);
+    match end {
+        Some(end) if input.is_empty() => (text[..end.min(long)].trim_end(), &text[end..]),
+        Some(end) => (text[..end.min(long)].trim_end(), input),
+        None => (&text[..long], input),
+    }
 }
 
 /// Words in lower case with one blank around each. Apostrophes fall away: `where's` is `wheres`.
 fn plain(text: &str) -> String {
+    plain_with(text, "")
+}
+
+/// The same, keeping these marks.
+fn plain_with(text: &str, kept: &str) -> String {
     let mut out = String::from(" ");
     for character in text.chars().flat_map(char::to_lowercase) {
         if character == '\'' || character == '’' {
             continue;
         }
-        let keeps = character.is_alphanumeric() || matches!(character, '_' | '-');
-        if keeps {
+        if character.is_alphanumeric() || "_-".contains(character) || kept.contains(character) {
             out.push(character);
         } else if !out.ends_with(' ') {
             out.push(' ');
@@ -208,29 +248,85 @@ fn plain(text: &str) -> String {
     out
 }
 
+fn without_courtesies(plain: &str) -> String {
+    let mut rest = format!(" {} ", plain.trim());
+    loop {
+        let polite = POLITE.split('|').filter(|polite| rest.starts_with(&format!(" {polite} ")));
+        match polite.max_by_key(|polite| polite.len()) {
+            Some(polite) if rest.len() > polite.len() + 2 => {
+                rest = rest.split_off(polite.len() + 1)
+            }
+            _ => return rest,
+        }
+    }
+}
+
+/// `--port` and other words that are sought as they stand.
+fn is_literal(text: &str) -> bool {
+    // This one looks like a file.
+    text == "console.log"
+        || text.strip_prefix("--").is_some_and(|rest| rest.starts_with(char::is_alphabetic))
+}
+
+fn is_name_like(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || "_-:.#$!?@&*\\()>".contains(c))
+}
+
+/// The endings that a word such as `.rs`, `*.rs` or, before "files", `Rust` stands for.
+fn ending(word: &str, next: &str) -> Option<Vec<String>> {
+    let dotted = word.strip_prefix("*.").or(word.strip_prefix('.'));
+    if let Some(dotted) = dotted.filter(|dotted| language::is_known_ending(dotted)) {
+        return Some(vec![dotted.to_owned()]);
+    }
+    let before = "files file source sources code lines functions tests classes structs";
+    let known = language::endings(word);
+    (words::has(before, next) && !known.is_empty())
+        .then(|| known.into_iter().map(str::to_owned).collect())
+}
+
+/// The path that a word is, below the working folder.
+fn path<'w>(word: &'w str, root: Option<&str>) -> &'w str {
+    let inside = root.and_then(|root| word.strip_prefix(root));
+    let inside = inside.map(|rest| rest.trim_start_matches('/')).filter(|rest| !rest.is_empty());
+    let path = inside.unwrap_or(word);
+    path.strip_prefix("./").or(path.strip_prefix('@')).unwrap_or(path)
+}
+
+/// The folder that a word names, if it does.
+fn folder(word: &str, before: &str, next: &str, root: Option<&str>) -> Option<Folder> {
+    let path = path(word, root);
+    let plain = path.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
+    if !plain || word.contains("://") || path.trim_matches(['/', '.']).is_empty() {
+        return None;
+    }
+    let named = words::has(FOLDER_WORDS, next)
+        && !words::is_stop(path)
+        && !words::is_frame(&path.to_lowercase().replace("test", ""))
+        && !words::has("top root working current which what", path);
+    let usual =
+        words::has("in under inside within below from", before) && words::has(USUAL_FOLDERS, path);
+    let inner = path.trim_end_matches('/').contains('/');
+    let within = inner
+        && words::has("in under inside within below of", before)
+        && !language::has_known_ending(place::base(path));
+    let sure = named || within || path.ends_with('/');
+    (sure || usual).then(|| Folder { path: path.trim_matches('/').to_owned(), sure })
+}
+
 /// The file that a word names, if it does.
-fn file(word: &str, folder: Option<&str>) -> Option<File> {
-    const FOLDERS: [&str; 16] = [
-        "src", "lib", "tests", "test", "docs", "doc", "cmd", "pkg", "app", "apps", "crates",
-        "packages", "internal", "examples", "include", "scripts",
-    ];
+fn file(word: &str, root: Option<&str>) -> Option<File> {
     if word.contains("://") {
         return None;
     }
-    let inside = folder
-        .and_then(|folder| word.strip_prefix(folder))
-        .map(|rest| rest.trim_start_matches('/'));
-    let word = inside.filter(|rest| !rest.is_empty()).unwrap_or(word);
-    let (path, line) = with_line(word);
-    let path = path.strip_prefix("./").unwrap_or(path);
-    let base = path.trim_end_matches('/').rsplit('/').next()?;
+    let is_inside = root.is_some_and(|root| word.starts_with(root));
+    let (path, line) = with_line(path(word, root));
+    let base = path.rsplit('/').next()?;
     let is_path = path.contains('/')
-        && (path.ends_with('/')
-            || inside.is_some()
+        && (is_inside
             || path.matches('/').count() > 1
-            || path.split('/').any(|part| FOLDERS.contains(&part)));
+            || path.split('/').any(|part| words::has(USUAL_FOLDERS, part)));
     let known = language::has_known_ending(base) || language::is_known_name(base);
-    let plain = path.chars().all(|c| c.is_alphanumeric() || "_-./@+*".contains(c));
+    let plain = path.chars().all(|c| c.is_alphanumeric() || "_-./+*".contains(c));
     (plain && (is_path || known)).then(|| File { path: path.to_owned(), line })
 }
 
@@ -267,39 +363,53 @@ mod tests {
         check("explain findFreeTable()", &["findFreeTable"], &[], &[]);
         check("What is MAX_ATTEMPTS for", &["MAX_ATTEMPTS"], &[], &[]);
         check("show me the Runtime", &["Runtime"], &[], &[]);
-        check("what does --max-turns do?", &["max-turns"], &[], &[]);
+        assert_eq!(Question::parse("what does --port do?", None).quoted, ["--port"]);
         check("where is resolve defined", &["resolve"], &[], &[]);
         check("the function parse", &["parse"], &[], &[]);
-        check("ring_init在哪里定义？", &["ring_init"], &[], &[]);
-        check("Wo ist die Abhängigkeit definiert", &[], &[], &["abhängigkeit"]);
-        check("where is the items table created", &["items"], &[], &["table", "created"]);
+        check("what's the user's role", &[], &[], &["user", "role"]);
     }
 
     #[test]
-    fn files_are_told_from_names_and_words() {
-        check("summarise src/main.rs:12", &[], &["src/main.rs"], &[]);
+    fn files_and_folders_are_told_from_names_and_words() {
+        check("summarise src/main.rs:12", &[], &["src/main.rs"], &["summarise"]);
         check("what's in /home/x/project/docs/a.md?", &[], &["docs/a.md"], &[]);
-        check("explain the Makefile", &[], &["Makefile"], &[]);
+        check("explain @src/lib.rs and the Makefile", &[], &["src/lib.rs", "Makefile"], &[]);
         check("read/write locks", &[], &[], &["read", "write", "locks"]);
         check("see https://example.org/a/b.rs", &[], &[], &[]);
-        check("what is in tools/", &[], &["tools/"], &[]);
         assert_eq!(Question::parse("src/a.rs:12:5", None).files[0].line, Some(12));
+        let folder = |text: &str| {
+            Question::parse(text, None).folder.map(|folder| (folder.path, folder.sure))
+        };
+        let sure = |path: &str| Some((path.to_owned(), true));
+        assert_eq!(folder("what is in tools/"), sure("tools"));
+        assert_eq!(folder("list the files in the tests directory"), sure("tests"));
+        assert_eq!(folder("list files under docs/guides/"), sure("docs/guides"));
+        assert_eq!(folder("list files in src"), Some(("src".to_owned(), false)));
+        assert_eq!(folder("what is in this directory"), None);
+        assert_eq!(Question::parse("list the .rs files", None).endings, ["rs"]);
+        assert_eq!(Question::parse("how many Python files", None).endings, ["py", "pyi"]);
     }
 
     #[test]
     fn what_is_left_are_terms() {
         check("how are requests rate limited?", &[], &[], &["requests", "rate", "limited"]);
-        check("What happens when a server is busy?", &[], &[], &["server", "busy"]);
         let question = Question::parse("where is the text \"fully booked\" sent", None);
         assert_eq!(question.quoted, ["fully booked"]);
+        let clauses: Vec<String> =
+            Question::parse("Please find it, and fix it.", None).clauses().collect();
+        assert_eq!(clauses[..3], [" find it ", "  ", " fix it "].map(str::to_owned));
     }
 
     #[test]
-    fn spellings_of_a_name_are_alike() {
-        let name = Name::plain("max-turns");
-        assert!(name.is_like("max_turns") && name.is_like("maxTurns") && !name.is_like("max_turn"));
-        assert_eq!(name.loose_pattern(), "max[-_ ]?turns");
-        assert_eq!(Name::plain("next_step").pattern(), "\\bnext_step\\b");
+    fn what_is_pasted_is_not_the_question() {
+        let question = Question::parse("review this:\ndiff --git a/x b/x\n+fn a() {}\n", None);
+        assert!(question.names.is_empty(), "{question:?}");
+        assert_eq!(question.text, "review this:");
+        let piped = "what is it?\n\n<stdin-2>\nfn main() {}\n</stdin>\n</stdin-2>";
+        let question = Question::parse(piped, None);
+        assert_eq!(question.text, "what is it?");
+        assert_eq!(question.material, "fn main() {}\n</stdin>\n");
+        assert_eq!(Question::parse("<stdin>\nx\n</stdin>", None).text, "");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! Markdown, the underlined headings of reStructuredText, and plain text.
 
 use super::found::Page;
+use super::words;
 
 /// A section of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,15 +82,31 @@ fn is_underline(text: &str) -> bool {
 /// Paragraphs that are looked at for one that says what the project is.
 const PARAGRAPHS: usize = 10;
 
+/// Titles of sections that say what a project is.
+const ABOUT: &str = "about overview introduction description what why summary";
+
 /// The name of the document, and the paragraph that says what it is about, with its line: one
-/// that begins like "Name is a …", or the first.
+/// that begins like "Name is a …", or the first before other sections begin. What stands in
+/// sections such as "Usage" does not say what a project is.
 pub(super) fn beginning(page: &Page, names: &[&str]) -> (Option<String>, Option<(String, usize)>) {
     let sections = sections(page);
     let is_title =
         |section: &&Section| section.level == 1 && !section.title.starts_with(['[', '!', '<']);
     let title = sections.iter().find(is_title).and_then(|section| prose(&section.title));
-    let paragraphs: Vec<(String, usize)> =
-        sections.iter().flat_map(paragraphs).take(PARAGRAPHS).collect();
+    let all: Vec<(String, usize)> = sections.iter().flat_map(paragraphs).take(PARAGRAPHS).collect();
+    let opens = |section: &&Section| {
+        let first = section.title.to_lowercase();
+        let first = first.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        section.level < 2 || words::has(ABOUT, first)
+    };
+    // A motto in a quotation gives way to a paragraph.
+    let quoted = |line: usize| {
+        page.texts().any(|(number, text)| number == line && text.trim_start().starts_with('>'))
+    };
+    let mut openings: Vec<(String, usize)> =
+        sections.iter().filter(opens).flat_map(paragraphs).take(PARAGRAPHS).collect();
+    openings.sort_by_key(|(_, line)| quoted(*line));
+    let opening = openings.into_iter().next();
     let known: Vec<String> =
         names.iter().copied().chain(title.as_deref()).map(str::to_lowercase).collect();
     let explains = |text: &str| {
@@ -100,8 +117,8 @@ pub(super) fn beginning(page: &Page, names: &[&str]) -> (Option<String>, Option<
             verbs.iter().any(|verb| start.contains(&format!("{name}{verb}")))
         })
     };
-    let chosen = paragraphs.iter().find(|(text, _)| explains(text)).or(paragraphs.first());
-    (title, chosen.cloned())
+    let chosen = all.into_iter().find(|(text, _)| explains(text)).or(opening);
+    (title, chosen)
 }
 
 /// The paragraphs of prose in a section, each with its line.
@@ -146,10 +163,15 @@ fn prose(line: &str) -> Option<String> {
     let bare = ["[![", "![", "|", ".. ", "::", "---", "===", ":", "[//]"]
         .iter()
         .any(|start| line.starts_with(start));
-    if bare || line.is_empty() {
+    let names_link = line.starts_with('[') && line.contains("]: ");
+    if bare || names_link || line.is_empty() {
         return None;
     }
     let line = without_links(line);
+    // The rest of a badge that began on the line above.
+    if line.0.contains("](http") {
+        return None;
+    }
     let mut out = String::new();
     let mut depth = 0_usize;
     for character in line.0.chars() {
@@ -204,19 +226,10 @@ pub(super) fn commands(page: &Page) -> Vec<Command> {
             let trimmed = text.trim();
             if let Some(info) = trimmed.strip_prefix("```") {
                 // Only blocks of a shell, or of nothing in particular, hold commands.
-                let shell = [
-                    "",
-                    "sh",
-                    "bash",
-                    "shell",
-                    "console",
-                    "zsh",
-                    "text",
-                    "terminal",
-                    "shell-session",
-                    "sh-session",
-                ];
-                fence = if fence.is_some() { None } else { Some(shell.contains(&info.trim())) };
+                let shell = "sh bash shell console zsh text terminal shell-session sh-session";
+                let info = info.trim();
+                let shell = info.is_empty() || words::has(shell, info);
+                fence = if fence.is_some() { None } else { Some(shell) };
                 continue;
             }
             let indented = text.starts_with("    ") || text.starts_with('\t');
@@ -239,7 +252,6 @@ pub(super) fn commands(page: &Page) -> Vec<Command> {
                 None if markdown => {
                     let spans = trimmed.split('`').skip(1).step_by(2);
                     found.extend(spans.filter(|span| is_command(span)).map(command));
-                    found.extend(after_colon(trimmed).map(command));
                 }
                 None => {}
             }
@@ -260,64 +272,14 @@ fn block_command(text: &str) -> Option<&str> {
     (begins && !odd && text.len() <= 200).then_some(text)
 }
 
-/// `To build it:   make`.
-fn after_colon(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once(": ")?;
-    let rest = rest.trim();
-    (is_command(rest) && rest.split_whitespace().count() <= 6).then_some(rest)
-}
-
 /// Programs that a command in a sentence may begin with.
-const PROGRAMS: [&str; 44] = [
-    "make",
-    "cargo",
-    "npm",
-    "npx",
-    "pnpm",
-    "yarn",
-    "bun",
-    "deno",
-    "node",
-    "pip",
-    "pipx",
-    "python",
-    "python3",
-    "pytest",
-    "tox",
-    "nox",
-    "poetry",
-    "uv",
-    "go",
-    "mvn",
-    "gradle",
-    "gradlew",
-    "cmake",
-    "ctest",
-    "meson",
-    "ninja",
-    "rake",
-    "bundle",
-    "ruby",
-    "gem",
-    "rails",
-    "docker",
-    "docker-compose",
-    "podman",
-    "just",
-    "task",
-    "brew",
-    "apt",
-    "mix",
-    "dotnet",
-    "swift",
-    "composer",
-    "php",
-    "bazel",
-];
+const PROGRAMS: &str = "make cargo npm npx pnpm yarn bun deno node pip pipx python python3 pytest \
+    tox nox poetry uv go mvn gradle gradlew cmake ctest meson ninja rake bundle ruby gem rails \
+    docker docker-compose podman just task brew apt mix dotnet swift composer php bazel";
 
 fn is_command(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
-    let known = PROGRAMS.contains(&first.trim_start_matches("./"));
+    let known = words::has(PROGRAMS, first.trim_start_matches("./"));
     let alone = !text.contains(' ') && !matches!(first, "make" | "tox" | "pytest" | "ctest");
     known && !alone || first.starts_with("./") && !first.ends_with('/')
 }
@@ -326,19 +288,14 @@ fn is_command(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn page(path: &str, text: &str) -> Page {
-        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.to_owned())).collect();
-        Page { path: path.to_owned(), lines, more: false }
-    }
-
     #[test]
     fn a_beginning_is_prose_and_no_badge() {
         let text = "<p align=\"center\"><img src=\"x\"></p>\n\n[![b](c)](d)\n\n# Name\n\nA booking page for\nsmall restaurants.\n\nMore.";
-        let (title, first) = beginning(&page("README.md", text), &[]);
+        let (title, first) = beginning(&Page::of("README.md", text), &[]);
         assert_eq!(title.as_deref(), Some("Name"));
         assert_eq!(first, Some(("A booking page for small restaurants.".to_owned(), 7)));
         let (title, first) = beginning(
-            &page("README.rst", "Gleaner\n=======\n\nFetches feeds for you every day."),
+            &Page::of("README.rst", "Gleaner\n=======\n\nFetches feeds for you every day."),
             &[],
         );
         assert_eq!(title.as_deref(), Some("Gleaner"));
@@ -348,29 +305,29 @@ mod tests {
     #[test]
     fn the_paragraph_that_explains_comes_before_others() {
         let text = "# X\n\nBuy our shirts, mugs and stickers now!\n\n`fzf` is a fuzzy finder,\n[fast](x) and small.";
-        let (_, first) = beginning(&page("README.md", text), &["fzf"]);
+        let (_, first) = beginning(&Page::of("README.md", text), &["fzf"]);
         assert_eq!(first, Some(("`fzf` is a fuzzy finder, fast and small.".to_owned(), 5)));
     }
 
     #[test]
     fn commands_are_found_where_documents_put_them() {
-        let text = "# A\n## Build\n```sh\n# first\n$ make all\n```\nRun `make check` or `x`.\n\n    ./run --now\n\nTo test:   make test\n```rust\nlet a = 1;\n```\n";
-        let found = commands(&page("README.md", text));
+        let text = "# A\n## Build\n```sh\n# first\n$ make all\n```\nRun `make check` or `x`.\n\n    ./run --now\n```rust\nlet a = 1;\n```\n";
+        let found = commands(&Page::of("README.md", text));
         let texts: Vec<(&str, usize)> =
             found.iter().map(|command| (&*command.text, command.line)).collect();
-        assert_eq!(
-            texts,
-            [("make all", 5), ("make check", 7), ("./run --now", 9), ("make test", 11)]
-        );
+        assert_eq!(texts, [("make all", 5), ("make check", 7), ("./run --now", 9)]);
         assert_eq!(found[0].section, "Build");
     }
 
     #[test]
     fn sections_hold_their_own_lines() {
-        let (_, first) =
-            beginning(&page("a.md", "---\nname: x\n---\n# A\n\nWords that say what it is."), &[]);
+        let (_, first) = beginning(
+            &Page::of("a.md", "---\nname: x\n---\n# A\n\nWords that say what it is."),
+            &[],
+        );
         assert_eq!(first.map(|(_, line)| line), Some(6));
-        let found = sections(&page("a.md", "intro\n# One\na\n## Two\n```\n# no heading\n```\n"));
+        let found =
+            sections(&Page::of("a.md", "intro\n# One\na\n## Two\n```\n# no heading\n```\n"));
         let titles: Vec<(&str, usize, usize)> =
             found.iter().map(|s| (&*s.title, s.level, s.lines.len())).collect();
         assert_eq!(titles, [("", 0, 1), ("One", 1, 1), ("Two", 2, 3)]);

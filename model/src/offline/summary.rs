@@ -1,7 +1,8 @@
 //! What stands for a long conversation: the questions in their own words, and the last answer.
 
-use super::answer::{shortened, without_notice};
+use super::answer::shortened;
 use super::conversation::{ASKED, Conversation};
+use posse_protocol::piped;
 use std::fmt::Write as _;
 
 /// Questions that are kept, the latest ones.
@@ -12,7 +13,7 @@ pub(super) fn of(conversation: &Conversation<'_>) -> String {
     let mut out = format!("{ASKED}\n");
     let asked = &conversation.asked;
     for text in &asked[asked.len().saturating_sub(QUESTIONS)..] {
-        let line: Vec<&str> = text.split_whitespace().collect();
+        let line: Vec<&str> = piped::parted(text).0.split_whitespace().collect();
         let _ = writeln!(out, "- {}", shortened(&line.join(" "), 600));
     }
     if !conversation.exchanges.is_empty() {
@@ -24,7 +25,7 @@ pub(super) fn of(conversation: &Conversation<'_>) -> String {
         }
     }
     if let Some(answer) = &conversation.last_answer {
-        let _ = writeln!(out, "\nAnswered last:\n{}", shortened(&without_notice(answer), 3_000));
+        let _ = writeln!(out, "\nAnswered last:\n{}", shortened(answer, 3_000));
     }
     out
 }

@@ -79,13 +79,10 @@ pub(crate) fn check(pattern: &str) -> Result<(), &'static str> {
     if pattern.split('/').any(|part| part == "..") {
         return Err("the path leads out with `..`; write it out, with // at its beginning");
     }
-    if let Some(rest) = pattern.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
-        if names_of_machines(rest) {
-            return Err(
-                "a path with one slash at its beginning is below the workspace; write two \
-                        for an absolute path, as in //etc/hosts",
-            );
-        }
+    let below = pattern.strip_prefix('/').filter(|rest| !rest.starts_with('/'));
+    if below.is_some_and(names_of_machines) {
+        return Err("a path with one slash at its beginning is below the workspace; write two \
+             for an absolute path, as in //etc/hosts");
     }
     if pattern.starts_with('~') && pattern != "~" && !pattern.starts_with("~/") {
         return Err("only ~/ means a home folder here");

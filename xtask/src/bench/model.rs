@@ -37,7 +37,7 @@ enum Figure {
     Fake,
     /// Cells of the grid of faults that pass, for each wire
     Grid,
-    /// Questions that the offline model answers with a right place
+    /// Questions that the offline model answers rightly
     Questions,
 }
 

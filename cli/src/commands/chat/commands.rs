@@ -70,7 +70,7 @@ impl Chat<'_> {
             Command::Resume { run, text } => self.resume(run, text, viewer).await,
         };
         done.or_else(|failure| {
-            print::failure(&failure, print::Tell::Words);
+            self.complain(&failure);
             Ok(Turn::Over(Code::Done))
         })
     }
@@ -84,6 +84,11 @@ impl Chat<'_> {
     /// Prints a line, broken between words where it is too long.
     pub fn tell(&self, line: &str) {
         print::note(wrap::folded(line, self.look().columns));
+    }
+
+    /// Prints why something could not be done.
+    pub fn complain(&self, failure: &Failure) {
+        self.tell(&print::in_words(failure));
     }
 
     async fn row(&self) -> Result<RunRow, Failure> {
@@ -115,7 +120,7 @@ impl Chat<'_> {
         })
         .await?;
         self.tell(&format!(
-            "model: {}; `/model NAME` uses another, `posse models list` shows them",
+            "model: {}; `/model NAME` uses another, `posse models` lists them",
             clean_line(&model, 100)
         ));
         Ok(Turn::Over(Code::Done))

@@ -49,7 +49,9 @@ fn tell(common: &Common, receipt: &Receipt) -> Result<(), Failure> {
         0 => String::new(),
         count => format!(", and {} below it", view::count(count, "run")),
     };
-    print::note(format!("run {short} is paused{below}; `posse runs resume {short}` goes on"));
+    let is_at_work = receipt.told.iter().any(|told| told.before == Status::Running);
+    let pauses = if is_at_work { "pauses after its present step" } else { "is paused" };
+    print::note(format!("run {short} {pauses}{below}; `posse runs resume {short}` goes on"));
     for told in &receipt.told {
         let (agent, label) = (clean_line(&told.agent, 64), label(&told.label));
         let when = match told.before {

@@ -1,6 +1,6 @@
 //! A service in Go: a queue of messages.
 
-use super::{Asked, Repository, nothing, place};
+use super::{Asked, Repository, ask};
 
 pub fn repository() -> Repository {
     Repository { name: "go-service", files: FILES, commits: &[], asked: asked() }
@@ -241,60 +241,25 @@ func NewHandler(store queue.Store) http.Handler {
 
 fn asked() -> Vec<Asked> {
     vec![
-        Asked::new(
-            "Where is the Dispatcher type defined?",
-            [place("internal/queue/dispatcher.go", "type Dispatcher struct")],
-        ),
-        Asked::new(
-            "which types implement the Store interface",
-            [
-                place("internal/queue/postgres.go", ""),
-                place("internal/queue/queue.go", "type Store interface"),
-            ],
-        ),
-        Asked::new(
-            "what does retryLater do?",
-            [place("internal/queue/dispatcher.go", "retryLater(message Message)")],
-        ),
-        Asked::new(
-            "where is ErrEmpty used",
-            [
-                place("internal/queue/dispatcher.go", "ErrEmpty"),
-                place("internal/queue/postgres.go", "ErrEmpty"),
-            ],
-        ),
-        Asked::new(
-            "how do you build it?",
-            [place("README.md", "make build"), place("Makefile", "build")],
-        ),
-        Asked::new(
-            "where is the messages table defined",
-            [place("migrations/0001_messages.sql", "CREATE TABLE messages")],
-        ),
-        Asked::new(
-            "what are the command line flags of pigeond",
-            [place("cmd/pigeond/main.go", "flag.")],
-        ),
-        Asked::new("explain the purpose of this project to me", [place("README.md", "")]),
-        Asked::new("list the modules it requires", [place("go.mod", "")]),
-        Asked::new(
-            "how does authorization work here?",
-            [
-                place("internal/api/handler.go", "Authorization"),
-                place("internal/api/handler.go", ""),
-            ],
-        ),
-        Asked::new("entry point?", [place("cmd/pigeond/main.go", "func main")]),
-        Asked::new("where is retryLater tested", [place("internal/queue/dispatcher_test.go", "")]),
-        Asked::new("how many Go files are there?", [Asked::saying("6 Go files")]),
-        Asked::new(
-            "¿Dónde está definido OpenPostgres?",
-            [place("internal/queue/postgres.go", "func OpenPostgres")],
-        ),
-        Asked::new("where is the KafkaConsumer defined", [nothing("KafkaConsumer")]),
-        Asked::new(
-            "how do I run the checks before pushing",
-            [place("README.md", "make check"), place("Makefile", "check")],
-        ),
+        ask("what does this service do?").says(&["`README.md:4`", "delivers messages to webhooks"]),
+        ask("where is retryLater defined")
+            .says(&["`internal/queue/dispatcher.go:50`", "> retryLater puts a message back"]),
+        ask("explain the Store interface").says(&[
+            "`Store` is an interface, defined at `internal/queue/queue.go:22`",
+            "> Store keeps messages.",
+        ]),
+        ask("how do I build it?").says(&["`make build`", "`README.md:6`"]),
+        ask("how do I run the tests").says(&["`make check`", "`go test ./...`"]),
+        ask("is retryLater tested?")
+            .says(&["`internal/queue/dispatcher_test.go:12` in `TestRetryLaterCountsAttempts`"]),
+        ask("which go version does it need?").says(&["`go` is 1.23"]),
+        ask("what go version is needed?").says(&["`go` is 1.23"]),
+        ask("what does it depend on?").says(&["`github.com/go-chi/chi/v5` v5.1.0"]),
+        ask("list the FIXMEs").says(&["`internal/queue/dispatcher.go:53`"]),
+        ask("how many functions are there?").says(&["functions in"]),
+        ask("what happens when the queue is empty?").says(&["`internal/queue/"]),
+        ask("what is in internal/queue/?").says(&["`dispatcher.go`", "`postgres.go`"]),
+        ask("where is maxAttempts used?").says(&["`internal/queue/dispatcher.go:52`"]),
+        ask("what is maxAttempts").says(&["`internal/queue/queue.go:28`"]),
     ]
 }

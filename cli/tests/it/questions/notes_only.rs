@@ -1,6 +1,6 @@
 //! A folder with nothing but notes, one of which would like to be obeyed.
 
-use super::{Asked, Repository, nothing, place};
+use super::{Asked, Repository, ask};
 
 pub fn repository() -> Repository {
     Repository { name: "notes-only", files: FILES, commits: &[], asked: asked() }
@@ -23,17 +23,12 @@ const FILES: &[(&str, &str)] = &[
 
 fn asked() -> Vec<Asked> {
     vec![
-        Asked::new("how long does the bread bake", [place("recipes/bread.md", "")]),
-        Asked::new(
-            "what is in this folder?",
-            [place("garden.md", ""), place("ideas.txt", ""), place("recipes/bread.md", "")],
-        ),
-        Asked::new("when is the garden watered?", [place("garden.md", "")]),
-        Asked::new("How do I build and run this?", [nothing("build")]),
-        Asked::new("anything still to do? list todos", [place("ideas.txt", "TODO")]),
-        Asked::new(
-            "where do I note ideas about a sundial",
-            [place("ideas.txt", "sundial"), place("ideas.txt", "")],
-        ),
+        ask("how long does the bread bake").says(&["`recipes/bread.md:"]),
+        ask("what is in this folder?").says(&["`garden.md:1`", "`recipes/`"]),
+        ask("when is the garden watered?").says(&["`garden.md:"]),
+        ask("How do I build and run this?")
+            .says(&["I found no command that says how to build it or run it"]),
+        ask("list todos").says(&["`ideas.txt:6`", "1 open check box"]),
+        ask("what should I plant next year?").says(&["I cannot review, write, judge or fix"]),
     ]
 }

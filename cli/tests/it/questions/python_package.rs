@@ -1,6 +1,6 @@
 //! A Python package: a reader of feeds.
 
-use super::{Asked, Repository, nothing, place};
+use super::{Asked, Repository, ask};
 
 pub fn repository() -> Repository {
     Repository { name: "python-package", files: FILES, commits: &[], asked: asked() }
@@ -242,74 +242,55 @@ Gleaner reads `GLEANER_HOME`, the folder with its database. Without it, `~/.glea
 Set `GLEANER_SMTP` to the address of your mail server.
 "#,
     ),
-    ("LICENSE", "BSD 3-Clause License\n\nCopyright (c) the gleaners\n"),
+    (
+        "LICENSE",
+        "BSD 3-Clause License\n\nCopyright (c) the gleaners\n\nAny support is optional; mail is not.\n",
+    ),
     ("requirements-docs.txt", "mkdocs==1.6\nmkdocs-material\n"),
 ];
 
 fn asked() -> Vec<Asked> {
     vec![
-        Asked::new(
-            "where is the class ItemStore",
-            [place("src/gleaner/store.py", "class ItemStore")],
-        ),
-        Asked::new(
-            "Where's strip_tracking tested?",
-            [
-                place("tests/test_digest.py", "strip_tracking"),
-                place("tests/test_digest.py", "def test_tracking"),
-            ],
-        ),
-        Asked::new("explain fetch_feed", [place("src/gleaner/fetch.py", "def fetch_feed")]),
-        Asked::new("what happens when a server is busy?", [place("src/gleaner/fetch.py", "")]),
-        Asked::new(
-            "how do I install this",
-            [
-                place("README.rst", "pip install"),
-                place("README.rst", "Installation"),
-                place("pyproject.toml", ""),
-            ],
-        ),
-        Asked::new("Who uses compose_digest?", [place("src/gleaner/cli.py", "compose_digest")]),
-        Asked::new("what are the dependencies of this package", [place("pyproject.toml", "")]),
-        Asked::new(
-            "which environment variables does it read?",
-            [
-                place("src/gleaner/store.py", "GLEANER_HOME"),
-                place("docs/configuration.md", "GLEANER_HOME"),
-            ],
-        ),
-        Asked::new(
-            "What is this project about",
-            [place("README.rst", ""), place("pyproject.toml", "description")],
-        ),
-        Asked::new(
-            "where does the program start?",
-            [
-                place("src/gleaner/cli.py", "def main"),
-                place("src/gleaner/cli.py", "__main__"),
-                place("pyproject.toml", "gleaner.cli:main"),
-            ],
-        ),
-        Asked::new(
-            "find files about mail",
-            [place("docs/configuration.md", ""), place("src/gleaner/digest.py", "")],
-        ),
-        Asked::new(
-            "what license is it under",
-            [place("LICENSE", ""), place("pyproject.toml", "license")],
-        ),
-        Asked::new("give me a summary of store.py", [place("src/gleaner/store.py", "")]),
-        Asked::new(
-            "Wo ist backoff_seconds definiert?",
-            [place("src/gleaner/fetch.py", "def backoff_seconds")],
-        ),
-        Asked::new("is there any support for OAuth?", [nothing("OAuth")]),
-        Asked::new(
-            "where is the items table created",
-            [
-                place("src/gleaner/store.py", "CREATE TABLE"),
-                place("src/gleaner/store.py", "SCHEMA"),
-            ],
-        ),
+        ask("what is this?").says(&[
+            "**gleaner**: Collects feeds and mails a digest every morning. (`pyproject.toml:8`)",
+            "`README.rst:4`",
+        ]),
+        ask("where is the class ItemStore").says(&[
+            "`ItemStore` is a class, defined at `src/gleaner/store.py:24`",
+            "> Items by guid.",
+        ]),
+        ask("Where's strip_tracking tested?")
+            .says(&["`tests/test_digest.py:5` in `test_tracking_parameters_are_removed`"]),
+        ask("explain fetch_feed")
+            .says(&["defined at `src/gleaner/fetch.py:15`", "> Fetch a feed, trying again"]),
+        // The docstring of the class below is not the constant's.
+        ask("what is USER_AGENT?")
+            .says(&["`USER_AGENT` is a constant, defined at `src/gleaner/fetch.py:8`"])
+            .never(&["A feed could not be had"]),
+        ask("Who uses compose_digest?").says(&["`src/gleaner/cli.py:"]).never(&["In tests"]),
+        ask("how do I install this").says(&["`pip install -e .[dev]`", "`README.rst:11`"]),
+        ask("what are the dependencies of this package")
+            .says(&["`httpx` >=0.27", "`pyproject.toml:12`"]),
+        ask("which python version does it need?").says(&["`requires-python` is >=3.11"]),
+        ask("what license is it under")
+            .says(&["BSD-3-Clause", "`LICENSE:1` has the text of the BSD 3-Clause License"]),
+        ask("Wo ist backoff_seconds definiert?").says(&["defined at `src/gleaner/fetch.py:28`"]),
+        ask("is there any support for OAuth?")
+            .says(&["I found nothing about *oauth*"])
+            .never(&["LICENSE"]),
+        ask("which files mention mail?").says(&["files with *mail*", "`docs/configuration.md:1`"]),
+        ask("what happens when the server is busy?").says(&["`src/gleaner/fetch.py:"]),
+        ask("how many classes are there?").says(&["3 classes"]),
+        ask("list all classes in src")
+            .says(&["`class FetchError(Exception):`", "`src/gleaner/store.py:18`"]),
+        ask("summarise src/gleaner/store.py")
+            .says(&["class `ItemStore`", "What was seen before, in SQLite"]),
+        ask("summarize the readme in 3 bullets").says(&["I cannot review, write, judge or fix"]),
+        ask("List the tests").says(&["3 tests in 2 files", "`tests/test_fetch.py:1` (2)"]),
+        ask("where is the text \"still busy after\" raised?")
+            .says(&["is in 1 line", "`src/gleaner/fetch.py:25`"]),
+        ask("explain this: `def main(): return foo()`")
+            .says(&["I cannot explain text that comes with a question"])
+            .never(&["cli.py"]),
     ]
 }

@@ -1,6 +1,6 @@
 //! A Rust workspace: a harbour that gives berths to ships.
 
-use super::{Asked, Repository, nothing, place};
+use super::{Asked, Repository, ask};
 
 pub fn repository() -> Repository {
     Repository { name: "rust-workspace", files: FILES, commits: &[], asked: asked() }
@@ -206,6 +206,36 @@ impl Tide {
 "#,
     ),
     (
+        "core/src/ledger.rs",
+        r#"//! What lies where.
+
+#[cfg(test)]
+mod tests;
+
+pub struct Ledger {
+    rows: Vec<u32>,
+}
+
+impl Ledger {
+    pub fn berth_count(&self) -> usize {
+        self.rows.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.berth_count() == 0
+    }
+}
+#[test]
+fn an_empty_ledger_counts_nothing() {
+    assert_eq!(Ledger { rows: Vec::new() }.berth_count(), 0);
+}
+"#,
+    ),
+    (
+        "LICENSE",
+        "MIT License\n\nPermission is hereby granted, free of charge, to any person. The software may \
+         be announced, limited, checked and supported by clients, ships and servers.\n",
+    ),
+    (
         "core/tests/expiry.rs",
         r#"use harbour_core::{Berth, BerthId, Planner, tide::Tide};
 
@@ -350,48 +380,83 @@ async fn main() {
 
 fn asked() -> Vec<Asked> {
     vec![
-        Asked::new(
-            "Where is `Planner` defined?",
-            [place("core/src/planner.rs", "pub struct Planner")],
-        ),
-        Asked::new(
-            "which function assigns a berth to a ship",
-            [place("core/src/planner.rs", "pub fn assign_berth")],
-        ),
-        Asked::new(
-            "where do we call release_expired?",
-            [place("core/tests/expiry.rs", "release_expired(6)")],
-        ),
-        Asked::new(
-            "What is SAFETY_MARGIN for",
-            [place("core/src/berth.rs", "pub const SAFETY_MARGIN")],
-        ),
-        Asked::new(
-            "How do I run the tests of this thing?",
-            [place("README.md", "cargo test"), place("README.md", "Running the tests")],
-        ),
-        Asked::new(
-            "is assign_berth tested anywhere",
-            [
-                place("core/src/planner.rs", "assign_berth(100.0"),
-                place("core/src/planner.rs", "fn a_short_ship_gets"),
-                place("core/tests/expiry.rs", "assign_berth"),
-            ],
-        ),
-        Asked::new("what does this repository do?", [place("README.md", "")]),
-        Asked::new(
-            "Which third-party crates does it depend on?",
-            [
-                place("Cargo.toml", ""),
-                place("http/Cargo.toml", "axum"),
-                place("core/Cargo.toml", ""),
-            ],
-        ),
-        Asked::new("how are requests rate limited?", [place("http/src/limit.rs", "")]),
-        Asked::new("which HTTP routes are there", [place("http/src/routes.rs", ".route(")]),
-        Asked::new("list all TODOs and FIXMEs", [place("core/src/planner.rs", "TODO")]),
-        Asked::new("what errors can planning give?", [place("core/src/planner.rs", "")]),
-        Asked::new("summarise core/src/tide.rs", [place("core/src/tide.rs", "")]),
-        Asked::new("where is the TideGauge struct?", [nothing("TideGauge")]),
+        ask("What does this project do?")
+            .says(&["`README.md:3`", "assigns berths to arriving ships", "`core/`"])
+            .never(&["Getting started", "license"]),
+        ask("where is assign_berth defined?").says(&[
+            "`assign_berth` is a function, defined at `core/src/planner.rs:30`",
+            "smallest berth that fits",
+        ]),
+        ask("who calls assign_berth?").says(&[
+            "`core/tests/expiry.rs:7`",
+            "In tests (2 lines)",
+            "`core/src/planner.rs:62`",
+        ]),
+        ask("Is release_expired tested?")
+            .says(&["`core/tests/expiry.rs:8` in `expired_stays_are_released`"]),
+        // A bare `#[test]` is a test; what follows `mod tests;` is not.
+        ask("where is `berth_count` used?")
+            .says(&["`core/src/ledger.rs:15`", "In tests (1 line)", "`core/src/ledger.rs:20`"])
+            .never(&["In tests (2 lines)", "In tests (3 lines)"]),
+        ask("which tests cover BerthId?").says(&["`core/tests/expiry.rs:5`"]),
+        ask("explain SAFETY_MARGIN").says(&[
+            "`SAFETY_MARGIN` is a constant, defined at `core/src/berth.rs:28`",
+            "> Metres of water that must be left",
+        ]),
+        ask("what does RateLimiter::admit do?")
+            .says(&["defined at `http/src/limit.rs:17`", "Takes a token"])
+            .never(&["core/src/berth.rs"]),
+        ask("where is `BurstLimiter` defined?")
+            .says(&["I found no `BurstLimiter`", "`RateLimiter`"]),
+        ask("List the .rs files in the tests directory")
+            .says(&["1 Rust file in `core/tests/`", "`core/tests/expiry.rs`"]),
+        ask("list the files in http/src").says(&["3 files in `http/src/`", "`http/src/limit.rs`"]),
+        ask("how many Rust files are there?").says(&["10 Rust files"]),
+        ask("how many tests are there?").says(&["3 tests in 3 files"]),
+        ask("how many tests are in core/src/planner.rs?")
+            .says(&["1 test in `core/src/planner.rs`"]),
+        ask("how many structs are in the core directory?").says(&["5 structs in `core/`"]),
+        ask("which public functions are in core/src?")
+            .says(&["public functions in `core/src/`", "`pub fn lowest(&self) -> f64`"])
+            .never(&["a_short_ship_gets", "an_empty_ledger"]),
+        ask("how many ships may be announced per minute?")
+            .says(&["I cannot count that"])
+            .never(&["10 Rust files", "lines in"]),
+        ask("how are clients limited and how many tokens may they save?")
+            .says(&["`http/src/limit.rs:"])
+            .never(&["files: Rust"]),
+        ask("how do I run the tests?").says(&["`cargo test --workspace`", "`README.md:15`"]),
+        ask("how do I start the server?").says(&["`cargo run -p quay -- serve --port 7070`"]),
+        ask("what are the dependencies?").says(&["`serde` 1", "`axum` 0.8", "`http/Cargo.toml:9`"]),
+        ask("does it depend on tokio?").says(&["`tokio` 1", "`Cargo.toml:13`"]),
+        ask("what license is this under?").says(&["`license`: MIT", "`Cargo.toml:8`"]),
+        ask("which version is this?").says(&["`version` is 0.4.2", "`Cargo.toml:6`"]),
+        ask("list the TODOs").says(&[
+            "2 marks (1 TODO, 1 FIXME)",
+            "`core/src/planner.rs:35`",
+            "`core/src/tide.rs:16`",
+        ]),
+        ask("how is the code laid out?")
+            .says(&["`core`: ships, berths and the planner", "`README.md:"]),
+        ask("what is in core/src/tide.rs?").says(&[
+            "`core/src/tide.rs` has 19 lines of Rust",
+            "The tide, as a table of heights",
+            "function `lowest`",
+        ]),
+        ask("list the functions in core/src/tide.rs")
+            .says(&["function `still`", "function `lowest`"]),
+        ask("show me core/src/tide.rs:16").says(&["FIXME: an empty table"]),
+        ask("is there any unsafe code?").says(&["I found nothing about *unsafe*"]),
+        ask("rename Planner to Pilot")
+            .says(&[
+                "I cannot review, write, judge or fix",
+                "`posse models`",
+                "`Planner` is a struct, defined at `core/src/planner.rs:18`",
+            ])
+            .never(&["no definition"]),
+        ask("find bugs in core/src/tide.rs")
+            .says(&["I cannot review, write, judge or fix", "`core/src/tide.rs` has 19 lines"]),
+        ask("Gibt es Tests?").says(&["English only"]).never(&["files"]),
+        ask("where is draught checked?").says(&["`core/src/"]).never(&["in constant"]),
     ]
 }

@@ -1,23 +1,19 @@
-//! What an answer must cite to be right, and how a repository comes to be.
+//! What an answer must and must not say, and how a repository comes to be.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-/// Citations of an answer that count: a right place far down a list is no answer.
-const FIRST_CITATIONS: usize = 5;
-/// Characters in which an answer must come to the point.
-const FIRST_CHARACTERS: usize = 400;
 
 /// A repository and what is asked about it.
 pub struct Repository {
     pub name: &'static str,
     /// Files that are simply there.
     pub files: &'static [(&'static str, &'static str)],
-    /// Commits, oldest first.
+    /// Commits, the oldest first; their files are added to the others.
     pub commits: &'static [Commit],
     pub asked: Vec<Asked>,
 }
 
+/// A commit and the files it brings.
 pub struct Commit {
     pub author: &'static str,
     pub date: &'static str,
@@ -25,73 +21,38 @@ pub struct Commit {
     pub files: &'static [(&'static str, &'static str)],
 }
 
-/// A question, and the answers to it that are right.
+/// A question, what a right answer says, and what only a wrong one says.
 pub struct Asked {
     pub text: &'static str,
-    right: Vec<Right>,
+    says: &'static [&'static str],
+    never: &'static [&'static str],
 }
 
-enum Right {
-    /// A line of this file that has this text; any line if it is empty.
-    Place(&'static str, &'static str),
-    /// This text, early on.
-    Saying(&'static str),
-    /// That there is no such thing.
-    Nothing(&'static str),
-}
-
-/// A place that is right: a line of `path` with `text` in it.
-pub fn place(path: &'static str, text: &'static str) -> Asked {
-    Asked { text: "", right: vec![Right::Place(path, text)] }
-}
-
-/// It is right to say that `subject` was not found.
-pub fn nothing(subject: &'static str) -> Asked {
-    Asked { text: "", right: vec![Right::Nothing(subject)] }
+/// Asks a question.
+pub fn ask(text: &'static str) -> Asked {
+    Asked { text, says: &[], never: &[] }
 }
 
 impl Asked {
-    pub fn new(text: &'static str, right: impl IntoIterator<Item = Asked>) -> Self {
-        Asked { text, right: right.into_iter().flat_map(|one| one.right).collect() }
+    /// A right answer says all of these.
+    pub fn says(self, says: &'static [&'static str]) -> Self {
+        Asked { says, ..self }
     }
 
-    /// It is right to say this.
-    pub fn saying(text: &'static str) -> Self {
-        Asked { text: "", right: vec![Right::Saying(text)] }
+    /// A right answer says none of these.
+    pub fn never(self, never: &'static [&'static str]) -> Self {
+        Asked { never, ..self }
     }
 
-    /// Whether `answer`, given in `folder`, is right.
-    pub fn is_answered(&self, answer: &str, folder: &Path) -> bool {
-        let cited = citations(answer);
-        let beginning: String = answer.chars().take(FIRST_CHARACTERS).collect();
-        self.right.iter().any(|right| match right {
-            Right::Saying(text) => beginning.contains(text),
-            Right::Nothing(subject) => {
-                let admits =
-                    beginning.contains("I found no") || beginning.contains("Nothing mentions");
-                admits && beginning.to_lowercase().contains(&subject.to_lowercase())
-            }
-            Right::Place(path, text) => cited.iter().take(FIRST_CITATIONS).any(|(cited, line)| {
-                cited == path
-                    && line_of(&folder.join(path), *line).is_some_and(|found| found.contains(text))
-            }),
-        })
+    /// What is wrong with `answer`, if anything is.
+    pub fn check(&self, answer: &str) -> Result<(), String> {
+        let missing = self.says.iter().filter(|text| !answer.contains(**text));
+        let wrong = self.never.iter().filter(|text| answer.contains(**text));
+        let missing = missing.map(|text| format!("does not say {text:?}"));
+        let faults: Vec<String> =
+            missing.chain(wrong.map(|text| format!("says {text:?}"))).collect();
+        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
     }
-}
-
-/// Every `path:line` in a code span, in order.
-fn citations(answer: &str) -> Vec<(&str, usize)> {
-    let spans = answer.split('`').skip(1).step_by(2);
-    let place = |span: &'_ str| -> Option<(usize, usize)> {
-        let (path, line) = span.rsplit_once(':')?;
-        Some((path.len(), line.parse().ok()?))
-    };
-    spans.filter_map(|span| place(span).map(|(end, line)| (&span[..end], line))).collect()
-}
-
-fn line_of(path: &Path, line: usize) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
-    text.lines().nth(line.checked_sub(1)?).map(str::to_owned)
 }
 
 impl Repository {

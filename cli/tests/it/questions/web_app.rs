@@ -1,6 +1,6 @@
 //! A web application in TypeScript: bookings of a restaurant.
 
-use super::{Asked, Repository, place};
+use super::{Asked, Repository, ask};
 
 pub fn repository() -> Repository {
     Repository { name: "web-app", files: FILES, commits: &[], asked: asked() }
@@ -223,66 +223,37 @@ describe("overlaps", () => {
 
 fn asked() -> Vec<Asked> {
     vec![
-        Asked::new(
-            "where is findFreeTable implemented",
-            [place("src/shared/tables.ts", "export function findFreeTable")],
-        ),
-        Asked::new(
-            "Which component renders the booking form?",
-            [place("src/client/BookingForm.tsx", ""), place("src/client/App.tsx", "BookingForm")],
-        ),
-        Asked::new("what calls requireSession", [place("src/server/index.ts", "requireSession")]),
-        Asked::new("how is a session checked?", [place("src/server/session.ts", "")]),
-        Asked::new(
-            "how can I start the dev server",
-            [place("README.md", "npm run dev"), place("package.json", "\"dev\"")],
-        ),
-        Asked::new(
-            "Where is the overlaps function covered by tests?",
-            [place("src/shared/tables.test.ts", "overlaps")],
-        ),
-        Asked::new(
-            "what does the booking schema look like",
-            [place("src/server/bookings.ts", "bookingSchema")],
-        ),
-        Asked::new("which npm packages are used", [place("package.json", "")]),
-        Asked::new(
-            "what port does the server listen on?",
-            [
-                place("src/server/index.ts", "8080"),
-                place("src/server/index.ts", "listen"),
-                place("docker-compose.yml", "8080"),
-                place("Dockerfile", "8080"),
-            ],
-        ),
-        Asked::new(
-            "show me the Table interface",
-            [place("src/shared/tables.ts", "export interface Table")],
-        ),
-        Asked::new(
-            "What's left to do in the code? any TODO comments",
-            [place("src/server/bookings.ts", "TODO")],
-        ),
-        Asked::new(
-            "how is the project structured",
-            [
-                place("package.json", ""),
-                place("README.md", ""),
-                place("src/server/index.ts", ""),
-                place("src/client/App.tsx", ""),
-            ],
-        ),
-        Asked::new(
-            "how do I deploy it",
-            [place("README.md", "docker compose"), place("README.md", "Deploying")],
-        ),
-        Asked::new(
-            "Où est défini bookingsRouter ?",
-            [place("src/server/bookings.ts", "export const bookingsRouter")],
-        ),
-        Asked::new(
-            "where is the text \"fully booked\" sent",
-            [place("src/server/bookings.ts", "fully booked")],
-        ),
+        ask("what is this?")
+            .says(&[
+                "**tablekeeper**: Bookings for small restaurants. (`package.json:4`)",
+                "> A booking page for small restaurants",
+            ])
+            .never(&["npm ci"]),
+        ask("where is findFreeTable?")
+            .says(&[
+                "`findFreeTable` is a function, defined at `src/shared/tables.ts:17`",
+                "> The smallest table",
+            ])
+            .never(&["vendor.min.js"]),
+        ask("explain BookingForm").says(&["defined at `src/client/BookingForm.tsx:7`"]),
+        ask("who uses requireSession?").says(&["`src/server/index.ts:9`"]),
+        ask("is overlaps tested?").says(&["`src/shared/tables.test.ts:16` in `counts two hours`"]),
+        ask("how do I run the tests?").says(&["`npm test`", "`package.json:10`"]),
+        ask("how can I start the dev server").says(&["`npm run dev`"]),
+        ask("how do I deploy it?").says(&["`docker compose up -d`"]),
+        ask("which dependencies are there?").says(&["`express` ^4.21.0", "`vite` ^5.4.8"]),
+        ask("how many TypeScript files are in src/shared?")
+            .says(&["2 TypeScript files in `src/shared/`"]),
+        ask("list the files under src/client").says(&["`src/client/App.tsx`", "2 files"]),
+        ask("list the files in the lib directory").says(&["I found no folder `lib/`"]),
+        ask("where are sessions checked?").says(&["`src/server/session.ts:"]),
+        ask("what does --port do?").says(&["I found no `--port`"]),
+        ask("write a test for overlaps").says(&["I cannot review, write, judge or fix"]),
+        ask("how many guests fit at a table?")
+            .says(&["I cannot count that"])
+            .never(&["TypeScript ("]),
+        ask("what is COOKIE_NAME")
+            .says(&["`COOKIE_NAME` is a constant", "`src/server/session.ts:3`"])
+            .never(&["Lets a request"]),
     ]
 }

@@ -2,7 +2,7 @@
 
 use super::data::json_key;
 use super::parts::{
-    STATEMENTS, annotated, assigned, by_keyword, identifier, last_identifier, signature,
+    annotated, assigned, by_keyword, identifier, is_statement, last_identifier, signature,
     without_modifiers,
 };
 use super::{Kind, Named};
@@ -111,9 +111,18 @@ pub(super) fn python(text: &str, indent: usize) -> Named<'_> {
     Some((if annotated(text).is_some() { Kind::Field } else { Kind::Variable }, name))
 }
 
+/// Whether what is assigned in `tail` is a function, and not a call that is given one.
+fn is_function(tail: &str) -> bool {
+    let value = tail.split_once("= ").map_or(tail, |(_, value)| value).trim_start();
+    let value = value.strip_prefix("async ").unwrap_or(value);
+    let arrow = value.starts_with(['(', '<'])
+        || identifier(value).is_some_and(|(_, rest)| rest.trim_start().starts_with("=>"));
+    value.starts_with("function") || arrow && value.contains("=>")
+}
+
 pub(super) fn script(text: &str, indent: usize) -> Named<'_> {
     if let Some((kind, name, tail)) = by_keyword(text, &SCRIPT) {
-        let function = tail.contains("=>") || tail.contains("function");
+        let function = is_function(tail);
         let kind = match kind {
             Kind::Constant | Kind::Variable if function => Kind::Function,
             Kind::Constant if indent > 0 => Kind::Variable,
@@ -123,7 +132,8 @@ pub(super) fn script(text: &str, indent: usize) -> Named<'_> {
     }
     for prefix in ["module.exports.", "exports."] {
         if let Some(name) = text.strip_prefix(prefix).and_then(assigned) {
-            return Some((Kind::Constant, name));
+            let function = text.split_once('=').is_some_and(|(_, value)| is_function(value));
+            return Some((if function { Kind::Function } else { Kind::Constant }, name));
         }
     }
     if indent == 0 {
@@ -133,7 +143,7 @@ pub(super) fn script(text: &str, indent: usize) -> Named<'_> {
     if text.ends_with('{')
         && let Some((name, rest)) = identifier(plain)
         && rest.trim_start().starts_with(['(', '<'])
-        && !STATEMENTS.contains(&name)
+        && !is_statement(name)
         && name != "function"
     {
         return Some((Kind::Function, name));
@@ -160,7 +170,7 @@ pub(super) fn go(text: &str, indent: usize) -> Named<'_> {
     }
     let (name, rest) = identifier(text)?;
     let plain = rest.starts_with(' ') && !rest.contains(['=', '(', '{', '.', '"']);
-    (plain && !STATEMENTS.contains(&name)).then_some((Kind::Field, name))
+    (plain && !is_statement(name)).then_some((Kind::Field, name))
 }
 
 pub(super) fn java(text: &str, indent: usize) -> Named<'_> {
@@ -179,7 +189,7 @@ pub(super) fn java(text: &str, indent: usize) -> Named<'_> {
     let before = text.split('=').next()?.trim_end_matches([';', ' ']);
     let (prefix, name) = last_identifier(before)?;
     let typed = prefix.ends_with(' ') && !prefix.contains(['(', '"', '.']);
-    (typed && !STATEMENTS.contains(&identifier(text)?.0))
+    (typed && !is_statement(identifier(text)?.0))
         .then_some((Kind::Field, name.trim_start_matches('$')))
 }
 

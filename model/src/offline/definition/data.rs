@@ -40,12 +40,6 @@ pub(super) fn created(text: &str) -> Named<'_> {
     (!name.is_empty()).then_some((Kind::Table, name))
 }
 
-pub(super) fn column(text: &str, indent: usize) -> Named<'_> {
-    let (name, rest) = identifier(text)?;
-    let typed = rest.trim_start().starts_with(|first: char| first.is_ascii_alphabetic());
-    (indent > 0 && typed && rest.starts_with(' ')).then_some((Kind::Field, name))
-}
-
 pub(super) fn heading(text: &str) -> Named<'_> {
     let rest = text.trim_start_matches('#');
     let level = text.len() - rest.len();
@@ -95,16 +89,4 @@ pub(super) fn make(text: &str) -> Named<'_> {
         return Some((Kind::Variable, name));
     }
     (rest.starts_with(':') || text.ends_with(':')).then_some((Kind::Target, name))
-}
-
-pub(super) fn cmake(text: &str) -> Named<'_> {
-    let (command, rest) = text.split_once('(')?;
-    let kind = match command.trim().to_ascii_lowercase().as_str() {
-        "add_executable" | "add_library" | "add_custom_target" => Kind::Target,
-        "function" | "macro" => Kind::Function,
-        "option" | "set" => Kind::Variable,
-        "project" => Kind::Module,
-        _ => return None,
-    };
-    identifier(rest.trim_start()).map(|(name, _)| (kind, name))
 }

@@ -1,6 +1,7 @@
 //! What lines of code are made of: names, keywords, modifiers, signatures.
 
 use super::{Kind, Named};
+use crate::offline::words;
 
 /// The name at the beginning of `text`, and what follows.
 pub(super) fn identifier(text: &str) -> Option<(&str, &str)> {
@@ -27,48 +28,18 @@ pub(super) fn last_identifier(text: &str) -> Option<(&str, &str)> {
 pub(super) type Keywords = [(&'static str, Kind)];
 
 /// Words that may stand before a keyword.
-const MODIFIERS: [&str; 34] = [
-    "pub",
-    "async",
-    "unsafe",
-    "extern",
-    "export",
-    "default",
-    "declare",
-    "abstract",
-    "static",
-    "public",
-    "private",
-    "protected",
-    "internal",
-    "final",
-    "override",
-    "virtual",
-    "inline",
-    "open",
-    "sealed",
-    "data",
-    "partial",
-    "suspend",
-    "readonly",
-    "local",
-    "const",
-    "mut",
-    "constexpr",
-    "explicit",
-    "synchronized",
-    "native",
-    "companion",
-    "case",
-    "implicit",
-    "fileprivate",
-];
-/// Words that a statement may begin with, and no definition.
-pub(super) const STATEMENTS: [&str; 26] = [
-    "if", "else", "for", "while", "switch", "match", "return", "catch", "try", "do", "new",
-    "throw", "await", "yield", "case", "when", "in", "not", "and", "or", "assert", "raise",
-    "print", "go", "defer", "typeof",
-];
+const MODIFIERS: &str = "pub async unsafe extern export default declare abstract static public \
+    private protected internal final override virtual inline open sealed data partial suspend \
+    readonly local const mut constexpr explicit synchronized native companion case implicit \
+    fileprivate";
+/// Words that begin a statement and never a definition.
+const STATEMENTS: &str = "if else for while switch match return catch try do new throw await yield \
+    case when in not and or assert raise print go defer typeof use import from";
+
+/// True for a word that begins a statement and never a definition.
+pub(super) fn is_statement(word: &str) -> bool {
+    words::has(STATEMENTS, word)
+}
 
 /// A definition that a keyword announces: its kind, its name, and what follows.
 pub(super) fn by_keyword<'l>(
@@ -87,13 +58,14 @@ pub(super) fn by_keyword<'l>(
             }
             after = after.strip_prefix("mut ").unwrap_or(after);
             let (name, tail) = identifier(after)?;
-            if !keywords.iter().any(|(keyword, _)| *keyword == name) {
+            let goes_on = word == "const" && words::has("unsafe async extern", name);
+            if !keywords.iter().any(|(keyword, _)| *keyword == name) && !goes_on {
                 return Some((*kind, name, tail));
             }
             rest = after;
             continue;
         }
-        if !MODIFIERS.contains(&word) {
+        if !words::has(MODIFIERS, word) {
             return None;
         }
         rest = after.trim_start();
@@ -110,7 +82,7 @@ pub(super) fn by_keyword<'l>(
 pub(super) fn without_modifiers(text: &str) -> &str {
     let mut rest = text;
     while let Some((word, after)) = identifier(rest) {
-        if !(MODIFIERS.contains(&word) || matches!(word, "get" | "set"))
+        if !(words::has(MODIFIERS, word) || matches!(word, "get" | "set"))
             || !after.starts_with([' ', '('])
         {
             break;
@@ -131,7 +103,7 @@ pub(super) fn annotated(text: &str) -> Option<&str> {
     let rest = rest.strip_prefix('?').unwrap_or(rest).trim_start();
     let follows = rest.strip_prefix(':')?;
     let fits = !follows.starts_with([':', '=']) && !follows.trim().is_empty();
-    (fits && !STATEMENTS.contains(&name)).then_some(name)
+    (fits && !is_statement(name)).then_some(name)
 }
 
 /// `name = something`.
@@ -140,7 +112,7 @@ pub(super) fn assigned(text: &str) -> Option<&str> {
     let rest = rest.trim_start();
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     let fits = rest.starts_with('=') && !rest.starts_with("==") && !rest.starts_with("=>");
-    (fits && !STATEMENTS.contains(&name)).then_some(name)
+    (fits && !is_statement(name)).then_some(name)
 }
 
 /// `type name(arguments)`: a function where functions have no keyword.
@@ -150,7 +122,7 @@ pub(super) fn signature<'l>(text: &'l str, needs_type: bool) -> Named<'l> {
     let first = identifier(text).map_or("", |(word, _)| word);
     let odd =
         prefix.contains(['=', '"', '(', '.', '+', '!', '|', '?', '{']) || prefix.contains("->");
-    if odd || STATEMENTS.contains(&first) || STATEMENTS.contains(&name) {
+    if odd || is_statement(first) || is_statement(name) {
         return None;
     }
     let method = prefix.ends_with("::") || prefix.ends_with('~');

@@ -4,11 +4,15 @@ use super::project;
 use crate::offline::answer::{Answer, cite, code, count};
 use crate::offline::found::Page;
 use crate::offline::manifest::{self, Dependency};
-use crate::offline::notes::{Notes, Search, together};
+use crate::offline::notes::{Notes, WHOLE, together};
 use crate::offline::question::Question;
 
 /// Manifests that are read.
 const READ: usize = 10;
+/// Words of a question that name no dependency.
+const ABOUT: &str = "dependency dependencies depend depends third-party third party libraries \
+    packages crates gems modules npm external direct indirect runtime development dev need needs \
+    require requires list all python";
 /// Dependencies of one manifest that are listed.
 const LISTED: usize = 25;
 
@@ -18,7 +22,7 @@ pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Op
     let listing: Vec<String> =
         manifests.list.iter().filter(|path| manifest::names_dependencies(path)).cloned().collect();
     let nearest = project::nearest(&listing, READ);
-    let pages = together(nearest.iter().map(|path| notes.read(path, 1, 400)))?;
+    let pages = together(nearest.iter().map(|path| notes.read(path, 1, WHOLE)))?;
     let found: Vec<(&Page, Vec<Dependency>)> = pages
         .iter()
         .map(|page| (page, manifest::dependencies(page)))
@@ -26,15 +30,27 @@ pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Op
         .collect();
     let mut answer = Answer::new();
     if found.is_empty() {
-        tell_includes(&nearest, notes, &mut answer)?;
+        let read: Vec<String> = nearest.iter().map(|path| code(path)).collect();
+        let read = match read.is_empty() {
+            true => "there is no manifest that I know (Cargo.toml, package.json, pyproject.toml, \
+                requirements.txt, go.mod, composer.json, Gemfile)"
+                .to_owned(),
+            false => format!("none is named in {}", read.join(", ")),
+        };
+        answer.say(format!("I found no dependencies: {read}."));
         return Some(answer);
     }
-    tell_named(question, &found, &mut answer);
-    let own: Vec<String> = pages
+    let asked: Vec<String> = question
+        .names
         .iter()
-        .filter_map(|page| manifest::identity(page).name)
-        .map(|(name, _)| name)
+        .map(|name| name.name.to_lowercase())
+        .chain(question.left(ABOUT).map(|term| term.word.clone()))
         .collect();
+    if !asked.is_empty() {
+        tell_named(&asked, &found, &mut answer);
+        return Some(answer);
+    }
+    let own: Vec<String> = pages.iter().filter_map(manifest::name).map(|(name, _)| name).collect();
     let mut seen: Vec<String> = Vec::new();
     let mut lists: Vec<(&Page, Vec<Dependency>)> = Vec::new();
     for (page, list) in found {
@@ -89,58 +105,17 @@ fn shown(dependency: &Dependency) -> String {
     }
 }
 
-/// Dependencies that the question names come first.
-fn tell_named(question: &Question, found: &[(&Page, Vec<Dependency>)], answer: &mut Answer) {
-    let is_named = |name: &str| {
-        let lower = name.to_lowercase();
-        question.names.iter().any(|named| named.is_like(name))
-            || question.terms.iter().any(|term| term.word == lower)
-    };
-    for (page, list) in found {
-        for dependency in list.iter().filter(|dependency| is_named(&dependency.name)) {
-            answer.say(format!(
-                "{} is one of them: {}.",
-                shown(dependency),
-                cite(&page.path, dependency.line)
-            ));
+/// Says of each of these whether it is a dependency.
+fn tell_named(asked: &[String], found: &[(&Page, Vec<Dependency>)], answer: &mut Answer) {
+    for name in asked {
+        let all = found.iter().flat_map(|(page, list)| list.iter().map(move |one| (page, one)));
+        let same = |one: &Dependency| one.name.to_lowercase().rsplit('/').any(|part| part == name);
+        let mut known = all.filter(|(_, one)| same(one)).peekable();
+        if known.peek().is_none() {
+            answer.say(format!("No manifest names a dependency called {}.", code(name)));
+        }
+        for (page, one) in known {
+            answer.item(format!("{} ({})", shown(one), cite(&page.path, one.line)));
         }
     }
-}
-
-/// Where there is no manifest: headers and imports from outside.
-fn tell_includes(looked_at: &[String], notes: &mut Notes<'_>, answer: &mut Answer) -> Option<()> {
-    let includes = notes.lines(
-        &Search::new(r"^\s*#\s*include\s*<[^>]+>")
-            .files_like("**/*.{c,h,cc,cpp,hpp,cxx,hh}")
-            .at_most(200),
-    )?;
-    let mut seen: Vec<(&str, &str, usize)> = Vec::new();
-    for hit in &includes.list {
-        if let Some(name) = hit
-            .text
-            .split(['<', '>'])
-            .nth(1)
-            .filter(|name| !seen.iter().any(|known| known.0 == *name))
-        {
-            seen.push((name, &hit.path, hit.line));
-        }
-    }
-    let read = if looked_at.is_empty() {
-        "there is no manifest that I know".to_owned()
-    } else {
-        let paths: Vec<String> = looked_at.iter().map(|path| code(path)).collect();
-        format!("none is named in {}", paths.join(", "))
-    };
-    answer.say(format!(
-        "I found no dependencies: {read} (Cargo.toml, package.json, pyproject.toml, \
-            requirements.txt, go.mod, pom.xml, build.gradle, Gemfile, CMakeLists.txt and the \
-            like)."
-    ));
-    if !seen.is_empty() {
-        answer.say("Its C files include these headers:");
-        for (name, path, line) in seen.iter().take(15) {
-            answer.item(format!("{} ({})", code(&format!("<{name}>")), cite(path, *line)));
-        }
-    }
-    Some(())
 }

@@ -1,29 +1,68 @@
-//! One file, or one folder: what is in it.
+//! One file: what is in it.
 
-use super::search::{self, Focus};
-use super::{head, layout};
+use super::{head, scope};
 use crate::offline::answer::{self, Answer, cite, code, count};
 use crate::offline::definition::{Kind, definition};
 use crate::offline::found::Page;
 use crate::offline::language::{self, Language};
-use crate::offline::manifest;
-use crate::offline::notes::Notes;
+use crate::offline::notes::{Notes, WHOLE};
 use crate::offline::place;
-use crate::offline::question::{File, Name, Question};
+use crate::offline::question::{File, Question};
+use crate::offline::rank;
 use crate::offline::readme;
+use crate::offline::shape;
 
-/// Lines of a file that are read.
-const READ: usize = 800;
+/// Words of a question that narrow an outline.
+const KINDS: [(&str, &[Kind]); 5] = [
+    ("functions|methods", &[Kind::Function]),
+    ("classes", &[Kind::Class]),
+    ("structs", &[Kind::Struct]),
+    ("enums", &[Kind::Enum]),
+    ("traits|interfaces", &[Kind::Trait, Kind::Interface]),
+];
+/// Lines that are quoted of a file.
+const QUOTED: usize = 60;
 /// Definitions that are listed.
 const LISTED: usize = 24;
 
-/// Summarises the file that `question` names.
-pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Option<Answer> {
+/// Says what is in the files that `question` names.
+pub(super) fn look(question: &Question, notes: &mut Notes<'_>) -> Option<Answer> {
     let mut answer = Answer::new();
     for file in question.files.iter().take(2) {
         tell(file, question, notes, &mut answer)?;
     }
     Some(answer)
+}
+
+/// Says what is in the file at `path`, if there is such a file.
+pub(super) fn at(path: &str, notes: &mut Notes<'_>) -> Option<Option<Answer>> {
+    let file = File { path: path.to_owned(), line: None };
+    if find(&file, notes)?.is_empty() {
+        return Some(None);
+    }
+    let mut answer = Answer::new();
+    tell(&file, &Question::default(), notes, &mut answer)?;
+    Some(Some(answer))
+}
+
+/// What the one file of `question` defines, in a sentence, if there is such a file.
+pub(super) fn certain(question: &Question, notes: &mut Notes<'_>) -> Option<Option<String>> {
+    let [file] = question.files.as_slice() else { return Some(None) };
+    let Some(path) = find(file, notes)?.into_iter().next() else { return Some(None) };
+    let page = notes.read(&path, 1, WHOLE)?;
+    let mut answer = Answer::new();
+    tell_page(&page, question, &mut answer);
+    Some((!page.lines.is_empty()).then(|| format!("What I can tell: {}", answer.into_text())))
+}
+
+/// The files that go by the name of `file`, the one that is most likely meant first.
+fn find(file: &File, notes: &mut Notes<'_>) -> Option<Vec<String>> {
+    let named = file.path.trim_matches('/');
+    let ending = if place::base(named).contains('.') { "" } else { "*" };
+    let mut found = notes.glob(&format!("**/{named}{ending}"))?.list;
+    found.retain(|path| place::sort(path) != place::Sort::Foreign || path == named);
+    found.sort_by_key(|path| (path != named, place::depth(path), path.len()));
+    Some(found)
 }
 
 fn tell(
@@ -32,75 +71,55 @@ fn tell(
     notes: &mut Notes<'_>,
     answer: &mut Answer,
 ) -> Option<()> {
-    let named = file.path.trim_matches('/');
-    let ending = if place::base(named).contains('.') { "" } else { "*" };
-    let files = notes.glob(&format!("**/{named}{ending}"));
-    let inside = notes.glob(&format!("{{{named}/**,**/{named}/**}}"));
-    let (files, inside) = (files?, inside?);
-    let own = |path: &&String| place::sort(path) != place::Sort::Foreign || path.as_str() == named;
-    let best = files
-        .list
-        .iter()
-        .filter(own)
-        .min_by_key(|path| (path.as_str() != named, place::depth(path), path.len()));
-    if best.is_none()
-        && let Some(folder) =
-            inside.list.iter().filter_map(|path| folder(path, named)).min_by_key(|path| path.len())
-    {
-        answer.say(layout::look(folder, notes)?.into_text());
-        return Some(());
-    }
-    let Some(path) = best else {
-        if !is_written_as_path(file) {
-            // "The parser package" may be no folder at all.
-            let mut words = question.clone();
-            words.names.insert(0, Name { sure: false, ..Name::plain(named) });
-            answer.say(search::look(&words, Focus::Passages, notes)?.into_text());
-            return Some(());
-        }
-        answer.say(format!(
-            "I found no file {}; I looked for it at any depth, in all folders that are not \
-                ignored.",
-            code(named)
-        ));
+    let found = find(file, notes)?;
+    let Some(path) = found.first() else {
+        answer.say(scope::tell_missing(file.path.trim_matches('/')).into_text());
         return Some(());
     };
     let page = match file.line {
         Some(line) => notes.read(path, line.saturating_sub(20), 60)?,
-        None => notes.read(path, 1, READ)?,
+        None => notes.read(path, 1, WHOLE)?,
     };
     if page.lines.is_empty() {
-        answer.say(format!("{} is empty, or no text.", code(path)));
+        answer.say(format!("{} is empty, or it is not text.", code(path)));
     } else if let Some(line) = file.line {
         tell_line(&page, line, answer);
+    } else if question.begins("show|show me|print|cat|display|open") && asks_for_all(question) {
+        tell_text(&page, question, answer);
     } else {
         tell_page(&page, question, answer);
     }
-    let others: Vec<String> = files
-        .list
-        .iter()
-        .filter(own)
-        .filter(|other| *other != path)
-        .take(4)
-        .map(|path| code(path))
-        .collect();
-    if !others.is_empty() && place::base(named) == named {
+    let others: Vec<String> = found.iter().skip(1).take(4).map(|path| code(path)).collect();
+    if !others.is_empty() && !file.path.contains('/') {
         answer.say(format!("There are others of that name: {}.", others.join(", ")));
     }
     Some(())
 }
 
-/// The folder on the way to `path` that is called `named`.
-fn folder<'p>(path: &'p str, named: &str) -> Option<&'p str> {
-    let ends = path.match_indices('/').map(|(at, _)| &path[..at]);
-    ends.into_iter().find(|folder| {
-        folder.strip_suffix(named).is_some_and(|before| before.is_empty() || before.ends_with('/'))
-    })
+/// Whether nothing in particular of a file is wanted.
+fn asks_for_all(question: &Question) -> bool {
+    KINDS.iter().all(|(phrases, _)| !question.has(phrases)) && !question.has("outline|sections")
 }
 
-fn is_written_as_path(file: &File) -> bool {
-    let inner = file.path.trim_end_matches('/');
-    inner.contains(['/', '.']) || language::is_known_name(inner)
+/// Quotes the file, or the lines that `question` names.
+fn tell_text(page: &Page, question: &Question, answer: &mut Answer) {
+    let words = question.text.split(|c: char| !c.is_alphanumeric());
+    let after = words.skip_while(|word| !matches!(*word, "line" | "lines"));
+    let mut numbers = after.filter_map(|word| word.parse::<usize>().ok());
+    let first = numbers.next().unwrap_or(1).max(1);
+    let last = match numbers.next() {
+        Some(last) => last.min(first.saturating_add(QUOTED)),
+        None if first > 1 => first,
+        None => QUOTED,
+    };
+    answer.say(format!("{}:", cite(&page.path, first)));
+    answer.extract(page, first, last);
+    let end = page.lines.last().map_or(0, |(number, _)| *number);
+    if first > end {
+        answer.say(format!("It has only {}.", count(end, "line")));
+    } else if first == 1 && end > last {
+        answer.say(format!("These are the first {last} of {}.", count(end, "line")));
+    }
 }
 
 fn tell_line(page: &Page, line: usize, answer: &mut Answer) {
@@ -120,39 +139,9 @@ fn tell_page(page: &Page, question: &Question, answer: &mut Answer) {
             .say(format!("It says of itself ({}):", cite(&page.path, line)))
             .quote(&answer::shortened(&said, 500));
     }
-    tell_on_subject(page, question, answer);
     match language {
         Language::Markdown => tell_headings(page, answer),
-        _ if !manifest::dependencies(page).is_empty() => tell_manifest(page, answer),
-        _ => tell_outline(page, language, answer),
-    }
-}
-
-/// The lines of the file that have the question's own words.
-fn tell_on_subject(page: &Page, question: &Question, answer: &mut Answer) {
-    if question.terms.is_empty() {
-        return;
-    }
-    let score = |text: &str| question.terms.iter().filter(|term| term.is_in(text)).count();
-    let mut hits: Vec<(usize, usize, &str)> = page
-        .texts()
-        .map(|(line, text)| (score(&text.to_lowercase()), line, text))
-        .filter(|(score, _, _)| *score > 0)
-        .collect();
-    hits.sort_by_key(|(score, line, _)| (std::cmp::Reverse(*score), *line));
-    if hits.is_empty() || hits.len() > 40 {
-        return;
-    }
-    answer.say(format!(
-        "On {}:",
-        question.terms.iter().map(|term| format!("*{}*", term.word)).collect::<Vec<_>>().join(", ")
-    ));
-    for (_, line, text) in hits.into_iter().take(5) {
-        answer.item(format!(
-            "{} {}",
-            cite(&page.path, line),
-            code(&answer::shortened(text.trim(), 120))
-        ));
+        _ => tell_outline(page, language, question, answer),
     }
 }
 
@@ -176,45 +165,31 @@ fn tell_headings(page: &Page, answer: &mut Answer) {
     }
 }
 
-fn tell_manifest(page: &Page, answer: &mut Answer) {
-    let identity = manifest::identity(page);
-    if let Some((name, line)) = identity.name {
-        let description =
-            identity.description.map(|(text, _)| format!(": {text}")).unwrap_or_default();
-        answer.say(format!(
-            "It describes {} ({}){description}.",
-            code(&name),
-            cite(&page.path, line)
-        ));
-    }
-    let scripts = manifest::scripts(page, "npm");
-    if !scripts.is_empty() {
-        let calls: Vec<String> = scripts.iter().take(12).map(|script| code(&script.call)).collect();
-        answer.say(format!(
-            "Commands ({}): {}.",
-            cite(&page.path, scripts[0].line),
-            calls.join(", ")
-        ));
-    }
-    let needs = manifest::dependencies(page);
-    let names: Vec<String> = needs.iter().take(30).map(|one| code(&one.name)).collect();
-    answer.say(format!("It needs ({}): {}.", cite(&page.path, needs[0].line), names.join(", ")));
-}
-
-fn tell_outline(page: &Page, language: Language, answer: &mut Answer) {
+fn tell_outline(page: &Page, language: Language, question: &Question, answer: &mut Answer) {
     let minor = matches!(language, Language::Toml | Language::Yaml | Language::Json);
+    let kinds: Vec<Kind> = KINDS
+        .iter()
+        .filter(|(phrases, _)| question.has(phrases))
+        .flat_map(|(_, kinds)| kinds.iter().copied())
+        .collect();
     let mut tests = false;
     let mut outline: Vec<(usize, Kind, &str, usize)> = Vec::new();
-    for (line, text) in page.texts() {
-        tests = tests || text.trim_start().starts_with("#[cfg(test)]");
+    let aside = shape::aside(page);
+    for ((line, text), _) in page.texts().zip(&aside).filter(|(_, aside)| !**aside) {
         let Some(found) = definition(language, text) else { continue };
+        if shape::is_test(page, line) {
+            tests = true;
+            continue;
+        }
         let wanted = if minor {
             found.indent == 0 && found.kind == Kind::Key
         } else {
             found.kind.is_major() || found.kind == Kind::Declaration && found.indent == 0
         };
-        let local = found.kind == Kind::Constant && found.indent > 0;
-        if wanted && !local && !(tests && language == Language::Rust) {
+        let asked = kinds.is_empty() || kinds.contains(&found.kind);
+        let local =
+            found.kind == Kind::Constant && found.indent > 0 || rank::is_import(text) || !asked;
+        if wanted && !local {
             outline.push((line, found.kind, found.name, found.indent));
         }
     }
@@ -233,21 +208,15 @@ fn tell_outline(page: &Page, language: Language, answer: &mut Answer) {
     }
     let shown = outline.len().min(LISTED);
     for (line, kind, name, indent) in &outline[..shown] {
-        let nested = if *indent > 0 { "  " } else { "" };
-        let said = if *indent == 0 { answer::documentation(page, *line) } else { None };
+        let said = if *indent == 0 { shape::documentation(page, *line) } else { None };
         let said =
             said.map(|said| format!(": {}", answer::shortened(&said, 90))).unwrap_or_default();
-        answer.item(format!(
-            "{nested}{} {} ({}){said}",
-            kind.word(),
-            code(name),
-            cite(&page.path, *line)
-        ));
+        answer.item(format!("{} {} ({}){said}", kind.word(), code(name), cite(&page.path, *line)));
     }
     if all > shown {
         answer.item(format!("… and {} more", all - shown));
     }
     if tests {
-        answer.say("It has its own tests at the end.");
+        answer.say("It has tests of its own, which are left out here.");
     }
 }

@@ -2,31 +2,40 @@
 
 use crate::offline::answer::{Answer, cite, code, shortened};
 use crate::offline::definition::Kind;
-use crate::offline::found::Page;
 use crate::offline::notes::{Notes, Said, Search, quote};
 use crate::offline::place::{self, Sort};
 use crate::offline::question::Question;
 use crate::offline::rank;
 
-/// How a commit is written: id, day, author, subject.
-const FORMAT: &str = "--date=short --format='%h %ad %an: %s'";
+/// How a commit is written: id, day, author, subject. Signatures are not looked at.
+const FORMAT: &str = "--no-show-signature --format='%h %as %an: %s'";
 /// Commits that are listed.
 const COMMITS: usize = 10;
 
 /// Phrases that ask for people.
 const PEOPLE: &str = "authors|contributors|contributor|who contributes|who contributed|\
-    who works on|who worked on|who maintains|who wrote this";
+    who works on|who worked on|who maintains|who wrote this|who is the author";
 /// Words that say that the history is meant, not of what.
-const OWN: &str = "change|changed|commit|commits|git|log|history|recent|recently|latest|last|\
-    added|wrote|changes|maintains|contributes|contributed|contributors|author|authors|zuletzt|\
-    geändert";
+const OWN: &str = "change changed commit commits committed git log history recent recently latest \
+    last added wrote changes maintains contributes contributed contributors author authors touched \
+    modified edited blame happened lately who maintainers newest number script";
 
 /// What the history is wanted of.
 enum Subject {
     Everything,
     People,
     File(String),
-    Lines { path: String, first: usize, last: usize, name: String },
+    Lines {
+        path: String,
+        first: usize,
+        last: usize,
+        name: String,
+    },
+    /// It names no file that can be told.
+    Unknown(Vec<String>),
+    Count,
+    /// The files of the last commit.
+    LastFiles,
 }
 
 /// Answers from the history.
@@ -37,11 +46,31 @@ pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Op
         Subject::Everything => {
             let log = format!("log -n {COMMITS} {FORMAT}");
             let said = notes.git(&log, "list the latest commits")?;
-            if let Some(text) = output(&said, notes, &mut answer)? {
-                answer.say("The latest commits:").block(&lines(&text, COMMITS), "");
+            if let Some(text) = output(&said, &mut answer) {
+                answer.say("The latest commits:").block(&lines(text, COMMITS), "");
             }
         }
         Subject::File(path) => tell_file(&path, notes, &mut answer)?,
+        Subject::Unknown(words) => {
+            answer.say(format!(
+                "I cannot tell whose history you mean: no single file has *{}* in its name. Name a \
+                    file, or a function in backticks.",
+                words.join("* and *")
+            ));
+        }
+        Subject::Count => {
+            let said = notes.git("rev-list --count HEAD", "count the commits")?;
+            if let Some(text) = output(&said, &mut answer) {
+                answer.say(format!("{} commits up to HEAD.", text.trim()));
+            }
+        }
+        Subject::LastFiles => {
+            let log = format!("log -n 1 --name-status --no-ext-diff --no-textconv {FORMAT}");
+            let said = notes.git(&log, "list the files of the last commit")?;
+            if let Some(text) = output(&said, &mut answer) {
+                answer.say("The last commit and its files:").block(&lines(text, COMMITS * 4), "");
+            }
+        }
         Subject::Lines { path, first, last, name } => {
             let range = quote(&format!("{first},{last}:{path}"));
             let log =
@@ -60,8 +89,8 @@ fn tell_people(notes: &mut Notes<'_>, answer: &mut Answer) -> Option<()> {
     let authors = notes.git("shortlog -s -n -e HEAD", "count commits by author");
     let latest = notes.git(&format!("log -n 5 {FORMAT}"), "list the latest commits");
     let (authors, latest) = (authors?, latest?);
-    if let Some(text) = output(&authors, notes, answer)? {
-        answer.say("Commits by author:").block(&lines(&text, COMMITS * 2), "");
+    if let Some(text) = output(&authors, answer) {
+        answer.say("Commits by author:").block(&lines(text, COMMITS * 2), "");
         if let Said::Output(latest) = &latest {
             answer.say("The latest commits:").block(&lines(latest, 5), "");
         }
@@ -100,7 +129,7 @@ fn subject(question: &Question, notes: &mut Notes<'_>) -> Option<Subject> {
         let definitions = rank::definitions(name, &hits.list, question);
         if let Some(best) = definitions.first().filter(|best| best.kind != Kind::Variable) {
             let page = notes.read(&best.hit.path, best.hit.line, 80)?;
-            let last = crate::offline::answer::end_of_definition(&page, best.hit.line, 80);
+            let last = crate::offline::shape::end_of_definition(&page, best.hit.line, 80);
             return Some(Subject::Lines {
                 path: best.hit.path.clone(),
                 first: best.hit.line,
@@ -108,75 +137,61 @@ fn subject(question: &Question, notes: &mut Notes<'_>) -> Option<Subject> {
                 name: name.shown(),
             });
         }
-        if let Some(hit) = hits.list.first() {
-            return Some(Subject::File(hit.path.clone()));
-        }
+        return Some(Subject::Unknown(vec![name.shown()]));
     }
-    let left: Vec<_> =
-        question.terms.iter().filter(|term| !OWN.split('|').any(|own| own == term.word)).collect();
+    if question.has("how many commits|number of commits") {
+        return Some(Subject::Count);
+    }
+    if question.has("files") && question.has("last commit|latest commit") {
+        return Some(Subject::LastFiles);
+    }
+    let left: Vec<_> = question.left(OWN).collect();
     if question.has(PEOPLE) && left.is_empty() {
         return Some(Subject::People);
     }
     if left.is_empty() {
         return Some(Subject::Everything);
     }
-    // "the release script", "the parser": the file whose name fits best.
-    let globs: Vec<String> = left.iter().map(|term| format!("**/*{}*", term.glob())).collect();
-    let named = notes.glob(&format!("{{{}}}", globs.join(",")))?;
-    let fits = |path: &String| {
-        let lower = path.to_lowercase();
-        let own = left.iter().filter(|term| term.is_in(&lower)).count();
-        let test = usize::from(matches!(place::sort(path), Sort::Test | Sort::Foreign));
-        (std::cmp::Reverse(own), test, place::base(path).len(), place::depth(path))
-    };
-    match named.list.iter().min_by_key(|path| fits(path)) {
-        Some(path) => Some(Subject::File(path.clone())),
-        None => Some(Subject::Everything),
+    // "the release script", "the parser": a file whose name has all the words.
+    let files = notes.glob("**/*")?;
+    let fits = |path: &&String| left.iter().all(|term| term.is_in(path));
+    let own = |path: &&String| !matches!(place::sort(path), Sort::Test | Sort::Foreign);
+    let mut named = files.list.iter().filter(fits).filter(own);
+    match (named.next(), named.next()) {
+        (Some(only), None) => Some(Subject::File(only.clone())),
+        _ => Some(Subject::Unknown(left.iter().map(|term| term.word.clone()).collect())),
     }
 }
 
 /// What git said; otherwise the answer says why there is nothing.
-fn output(said: &Said, notes: &mut Notes<'_>, answer: &mut Answer) -> Option<Option<String>> {
+fn output<'s>(said: &'s Said, answer: &mut Answer) -> Option<&'s str> {
     match said {
-        Said::Output(text) => return Some(Some(text.clone())),
+        Said::Output(text) => return Some(text),
+        Said::Failed(text) if text.contains("not a git repo") || text.contains("outside repo") => {
+            answer.say("This folder is not in a git repository, so I know nothing of its history.");
+        }
         Said::Failed(text) => {
             let reason =
                 text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason");
             answer.say(format!("Git could not tell: {}.", code(&shortened(reason.trim(), 160))));
-            return Some(None);
         }
-        Said::NoShell => {}
+        Said::NoShell => {
+            answer.say(
+                "I cannot ask git here: this agent has no shell. Ask an agent with the tool Bash, \
+                    such as `general-purpose`, or run `git log` yourself.",
+            );
+        }
     }
-    answer.say(
-        "I cannot ask git here: this agent has no shell. Ask an agent with the tool Bash, such \
-            as `general-purpose`, or run `git log` yourself.",
-    );
-    let heads = notes.glob(".git/logs/HEAD")?;
-    let page = match heads.list.first() {
-        Some(path) => notes.read(path, 1, 2000)?,
-        None => Page::default(),
-    };
-    let commits: Vec<&str> = page
-        .lines
-        .iter()
-        .rev()
-        .filter_map(|(_, line)| line.split_once('\t'))
-        .map(|(_, subject)| subject)
-        .take(5)
-        .collect();
-    if !commits.is_empty() {
-        answer.say("The last entries of this clone's own log:").block(&commits, "");
-    }
-    Some(None)
+    None
 }
 
 fn tell_file(path: &str, notes: &mut Notes<'_>, answer: &mut Answer) -> Option<()> {
-    let log = |options: &str| format!("log {options} {FORMAT} -- {}", quote(path));
+    let log = |options: &str| format!("log {options} {FORMAT} -- {}", quote(&format!("./{path}")));
     let latest = notes.git(&log(&format!("-n {COMMITS}")), "list the commits of a file");
     let added = notes.git(&log("--diff-filter=A"), "find when a file was added");
     let (latest, added) = (latest?, added?);
-    let Some(text) = output(&latest, notes, answer)? else { return Some(()) };
-    let shown = lines(&text, COMMITS);
+    let Some(text) = output(&latest, answer) else { return Some(()) };
+    let shown = lines(text, COMMITS);
     let Some(newest) = shown.first() else {
         let path = code(path);
         answer.say(format!("{path} is in no commit: it is not tracked, or there is no such file."));

@@ -1,13 +1,14 @@
 //! What the project is.
 
+use super::head::self_description;
 use super::layout;
 use crate::offline::answer::{self, Answer, cite, code, count};
 use crate::offline::found::{Names, Page};
 use crate::offline::language;
 use crate::offline::manifest;
-use crate::offline::notes::{Notes, together};
+use crate::offline::notes::{Notes, WHOLE, together};
 use crate::offline::place::{self, Sort, base, depth};
-use crate::offline::readme;
+use crate::offline::{readme, words};
 
 /// Documents that describe a project.
 const READMES: &str = "**/{README*,readme*,Readme*}";
@@ -31,86 +32,106 @@ fn preference(path: &str) -> usize {
     }
 }
 
+/// Files that say in their first comment what the project is, where there is no README.
+const HEADS: [&str; 7] =
+    ["__init__.py", "src/lib.rs", "lib.rs", "doc.go", "index.js", "index.ts", "src/main.rs"];
+
 /// Says what the project is.
 pub(in crate::offline) fn overview(notes: &mut Notes<'_>) -> Option<Answer> {
     let (readmes, manifests) = (notes.glob(READMES), notes.glob(manifest::PATTERN));
     let (files, top) = (notes.glob("**/*"), notes.list(""));
     let (readmes, manifests, files, top) = (readmes?, manifests?, files?, top?);
-    let readme = nearest(&readmes.list, 1);
-    let described = nearest(&manifests.list, 3);
-    // Without a README, the documents at the top say what there is.
-    let is_document = |path: &String| place::sort(path) == Sort::Document;
+    let is_top = |path: &String| depth(path) == 0;
+    let mut readme = nearest(&readmes.list, 1);
+    readme.retain(is_top);
+    let mut described = nearest(&manifests.list, 6);
+    described.retain(|path| is_top(path) && manifest::names_dependencies(path));
+    // Without a README, the first comment of the main file speaks, or the documents at the top.
+    let head = HEADS.iter().find(|head| files.list.iter().any(|path| path == *head));
+    let program = |path: &&String| {
+        depth(path) < 3 && words::has("main.go doc.go __main__.py main.py", base(path))
+    };
+    let head = head.map(|head| (*head).to_owned());
+    let head = head.or_else(|| files.list.iter().find(program).cloned());
     let mut others = nearest(&files.list, 60);
-    others.retain(is_document);
+    others.retain(|path| is_top(path) && place::sort(path) == Sort::Document);
     others.truncate(if readme.is_empty() { 5 } else { 0 });
     let readme = together(readme.iter().map(|path| notes.read(path, 1, 200)));
-    let described = together(described.iter().map(|path| notes.read(path, 1, 80)));
+    let described = together(described.iter().map(|path| notes.read(path, 1, WHOLE)));
+    let head = together(head.iter().map(|path| notes.read(path, 1, 60)));
     let others = together(others.iter().map(|path| notes.read(path, 1, 30)));
-    let (readme, described, others) = (readme?, described?, others?);
+    let (readme, described, head, others) = (readme?, described?, head?, others?);
     let mut answer = Answer::new();
+    let mut told = tell_identity(&described, &mut answer);
     for page in &readme {
-        tell_readme(page, &described, &mut answer);
+        told |= tell_readme(page, &described, &mut answer);
     }
-    let of_the_whole = described.iter().filter(|page| depth(&page.path) == 0 || readme.is_empty());
-    for page in of_the_whole.take(2) {
-        tell_identity(page, &mut answer);
+    if !told && let Some((said, line)) = head.first().and_then(self_description) {
+        answer.say(format!("{} says of itself:", cite(&head[0].path, line)));
+        answer.quote(&answer::shortened(&said, 600));
+        told = true;
+    }
+    if !told && others.is_empty() && !files.list.is_empty() {
+        answer.say("I found no README and no manifest that says what this is.");
     }
     for page in &others {
         let (name, first) = readme::beginning(page, &[]);
         let text = first.map(|(text, _)| text).or(name).unwrap_or_default();
         answer.item(format!("{} {}", cite(&page.path, 1), answer::shortened(&text, 120)));
     }
-    tell_languages(&files, &mut answer);
-    tell_top(&top.list, &files, &mut answer);
+    tell_contents(&top.list, &files, &mut answer);
     if answer.is_empty() {
         answer.say("I see nothing here: no README, no manifest, no files that are not ignored.");
     }
     Some(answer)
 }
 
-fn tell_readme(page: &Page, described: &[Page], answer: &mut Answer) {
-    let names = described.iter().filter_map(|page| manifest::identity(page).name);
+/// Whether a manifest at the top calls the project `name`.
+pub(super) fn is_called(name: &str, notes: &mut Notes<'_>) -> Option<bool> {
+    let manifests = notes.glob(manifest::PATTERN)?;
+    let mut near = nearest(&manifests.list, 3);
+    near.retain(|path| depth(path) == 0 && manifest::names_dependencies(path));
+    let pages = together(near.iter().map(|path| notes.read(path, 1, WHOLE)))?;
+    let mut names = pages.iter().filter_map(manifest::name);
+    Some(names.any(|(own, _)| base(&own).eq_ignore_ascii_case(name)))
+}
+
+/// What the manifests call the project. False when they do not say what it is.
+fn tell_identity(described: &[Page], answer: &mut Answer) -> bool {
+    for page in described {
+        let Some((description, line)) = manifest::value(page, "description") else { continue };
+        let name = manifest::name(page)
+            .map_or("The project".to_owned(), |(name, _)| format!("**{name}**"));
+        let end = if description.ends_with(['.', '!']) { "" } else { "." };
+        answer.say(format!("{name}: {description}{end} ({})", cite(&page.path, line)));
+        return true;
+    }
+    false
+}
+
+/// Quotes the README. False when it has no paragraph that says what the project is.
+fn tell_readme(page: &Page, described: &[Page], answer: &mut Answer) -> bool {
+    let names = described.iter().filter_map(manifest::name);
     let names: Vec<String> = names.map(|(name, _)| base(&name).to_owned()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let (title, first) = readme::beginning(page, &names);
-    let title = title.as_deref().or(names.first().copied());
-    let Some((text, line)) = first else {
-        let place = cite(&page.path, 1);
-        answer.say(format!("There is a README, {place}, without a paragraph to quote."));
-        return;
-    };
-    let place = cite(&page.path, line);
-    answer.say(match title {
-        Some(title) => format!("**{title}** ({place}):"),
-        None => format!("{place} says:"),
-    });
-    answer.quote(&answer::shortened(&text, 700));
-    tell_sections(page, answer);
-}
-
-fn tell_sections(page: &Page, answer: &mut Answer) {
-    let sections = readme::sections(page);
-    let titles: Vec<String> = sections
-        .iter()
-        .filter(|section| section.level == 2 || section.level == 1 && section.line > 10)
-        .map(|section| format!("{} ({})", section.title, cite(&page.path, section.line)))
-        .take(6)
-        .collect();
-    if titles.len() > 1 {
-        answer.say(format!("It goes on with {}.", titles.join(", ")));
+    match (first, title) {
+        (Some((text, line)), _) => {
+            answer.say(format!("{} says:", cite(&page.path, line)));
+            answer.quote(&answer::shortened(&text, 700));
+            true
+        }
+        // A title such as "name -- what it is" says something too.
+        (None, Some(title)) if title.split_whitespace().count() > 2 && answer.is_empty() => {
+            answer.say(format!("{} has the title \"{title}\".", cite(&page.path, 1)));
+            true
+        }
+        _ => false,
     }
 }
 
-fn tell_identity(page: &Page, answer: &mut Answer) {
-    let identity = manifest::identity(page);
-    if let Some((description, line)) = identity.description {
-        let name = identity.name.map_or("it".to_owned(), |(name, _)| code(&name));
-        let place = cite(&page.path, line);
-        answer.say(format!("Its manifest calls {name} \"{description}\" ({place})."));
-    }
-}
-
-pub(super) fn tell_languages(files: &Names, answer: &mut Answer) {
+/// `Rust (12), Markdown (3)`: the languages of these files.
+pub(super) fn by_language(files: &Names) -> Option<String> {
     let mut counts: Vec<(&'static str, usize)> = Vec::new();
     for path in files.list.iter().filter(|path| place::sort(path) != Sort::Foreign) {
         let Some(called) = language::called(path) else { continue };
@@ -120,25 +141,23 @@ pub(super) fn tell_languages(files: &Names, answer: &mut Answer) {
         }
     }
     counts.sort_by_key(|(called, count)| (std::cmp::Reverse(*count), *called));
-    if counts.is_empty() {
-        return;
-    }
     let listed: Vec<String> =
         counts.iter().take(5).map(|(called, count)| format!("{called} ({count})")).collect();
-    let least = if files.cut { "Of the first " } else { "" };
-    let all = count(files.list.len(), "file");
-    answer.say(format!(
-        "{least}{all}{} {}.",
-        if files.cut { ", by language:" } else { ":" },
-        listed.join(", ")
-    ));
+    (!listed.is_empty()).then(|| listed.join(", "))
 }
 
-fn tell_top(top: &[String], files: &Names, answer: &mut Answer) {
+/// What the project consists of: folders, and files by language.
+fn tell_contents(top: &[String], files: &Names, answer: &mut Answer) {
     let parts = layout::parts("", top, files);
     let folders = parts.iter().filter(|part| part.shown.ends_with('/'));
-    let folders: Vec<String> = folders.map(|part| code(&part.shown)).collect();
+    let folders: Vec<String> = folders.map(|part| code(&part.shown)).take(20).collect();
     if !folders.is_empty() {
         answer.say(format!("Folders at the top: {}.", folders.join(", ")));
+    }
+    let all = count(files.list.len(), "file");
+    match by_language(files) {
+        _ if files.cut => drop(answer.say(format!("More than {all}."))),
+        Some(languages) => drop(answer.say(format!("{all}: {languages}."))),
+        None => {}
     }
 }

@@ -1,18 +1,24 @@
 //! What people left to be done.
 
+use super::scope::{self, Limited};
 use crate::offline::answer::{Answer, cite, code, count, shortened};
 use crate::offline::found::Hit;
 use crate::offline::notes::{Notes, Search};
 use crate::offline::place::{self, Sort};
+use crate::offline::question::Question;
 
 /// Marks that are listed.
 const LISTED: usize = 30;
 
 /// Lists the marks people leave in code.
-pub(in crate::offline) fn look(notes: &mut Notes<'_>) -> Option<Answer> {
-    let marks = notes.lines(&Search::new(r"\b(?:TODO|FIXME|XXX|HACK)\b").at_most(250));
-    let boxes =
-        notes.lines(&Search::new(r"^\s*[-*] \[ \] ").files_like("**/*.{md,txt,org}").at_most(60));
+pub(in crate::offline) fn look(question: &Question, notes: &mut Notes<'_>) -> Option<Answer> {
+    let scope = match scope::of(question, notes)? {
+        Limited::To(scope) => scope,
+        Limited::Missing(path) => return Some(scope::tell_missing(&path)),
+    };
+    let marks = notes.lines(&scope.narrow(Search::new(r"\b(TODO|FIXME|XXX|HACK)\b").at_most(250)));
+    let boxes = Search::new(r"^\s*[-*] \[ \] ").files_like("**/*.{md,txt,org}").at_most(60);
+    let boxes = notes.lines(&scope.narrow(boxes));
     let (marks, boxes) = (marks?, boxes?);
     let own = marks.list.iter().filter(|hit| place::sort(&hit.path) != Sort::Foreign);
     // A mark at the beginning of a comment is meant; one in a sentence about marks is not.

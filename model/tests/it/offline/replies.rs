@@ -47,27 +47,27 @@ fn a_definition_is_cited_with_its_comment_and_its_lines() {
 
 #[test]
 fn several_calls_go_into_one_reply_and_the_first_says_what_is_done() {
-    let mut world = World::new(&LOOKING, harbour);
-    world.say("Where is `Planner` defined?");
+    let mut world = World::new(&LOOKING, |call| match call.name.as_str() {
+        "Glob" if pattern(call).contains("README") => Ok("README.md\n".to_owned()),
+        _ => harbour(call),
+    });
+    world.say("What does this project do?");
     let first = world.step();
     assert_eq!(first.stop, Stop::ToolUse);
     assert!(first.message.tool_calls().count() >= 2, "{:?}", first.message);
-    assert_eq!(first.message.text(), "Searching for `Planner`.");
+    assert_eq!(first.message.text(), "Looking at the project as a whole.");
     assert_eq!(first.message.wire.as_deref(), Some("offline"));
     let second = world.step();
     assert_eq!(second.message.text(), "", "what was said once is not said again");
 }
 
 #[test]
-fn the_last_line_says_who_answered_and_how_to_get_another() {
+fn an_answer_is_about_the_question_and_not_about_the_model() {
     for question in
-        ["hello", "where is `Planner`?", "what does this project do?", "where is nothing_at_all?"]
+        ["where is `Planner`?", "what does this project do?", "where is nothing_at_all?"]
     {
         let answer = World::new(&LOOKING, harbour).ask(question);
-        let last = answer.lines().next_back().unwrap();
-        assert!(last.starts_with("*Answered by the offline model"), "{last}");
-        assert!(last.contains("ANTHROPIC_API_KEY") && last.contains("posse models"), "{last}");
-        assert_eq!(answer.matches("offline model").count(), 1, "{answer}");
+        assert!(!answer.contains("offline model") && !answer.contains("_API_KEY"), "{answer}");
     }
 }
 
@@ -90,11 +90,15 @@ fn what_is_not_there_is_said_and_not_invented() {
 }
 
 #[test]
-fn a_wish_for_a_change_is_declined_with_the_places_that_matter() {
+fn what_needs_a_language_model_is_declined_with_what_is_certain() {
     let mut world = World::new(&ALL, harbour);
     let answer = world.ask("please rename `Planner` to `Pilot`");
-    assert!(answer.starts_with("I cannot write or change code"), "{answer}");
-    assert!(answer.contains("src/planner.rs:4"), "{answer}");
+    let declines = "I am the built-in offline model: I search files and quote them. I cannot review, \
+        write, judge or fix.";
+    assert!(answer.starts_with(declines), "{answer}");
+    assert!(answer.contains("`Planner` is a struct, defined at `src/planner.rs:4`"), "{answer}");
+    let answer = World::new(&ALL, harbour).ask("is there a better way to do this?");
+    assert!(answer.starts_with(declines) && answer.lines().count() == 1, "{answer}");
 }
 
 #[test]
@@ -131,13 +135,13 @@ fn an_answer_keeps_to_the_shape_and_length_it_was_asked_for() {
     request.output_schema = Some(Arc::new(schema));
     let text = call(request.clone()).message.text();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert!(value["answer"].as_str().unwrap().starts_with("Hello."), "{text}");
+    assert!(value["answer"].as_str().unwrap().starts_with("I am the built-in"), "{text}");
     request.output_schema = Some(Arc::new(json!({"required": ["one", "two"]})));
-    assert!(call(request.clone()).message.text().starts_with("Hello."));
+    assert!(call(request.clone()).message.text().starts_with("I am the built-in"));
     request.output_schema = None;
     request.max_tokens = 20;
     let short = call(request).message.text();
-    assert!(short.len() <= 80 && short.starts_with("Hello."), "{short}");
+    assert!(short.len() <= 80 && short.starts_with("I am the built-in"), "{short}");
 }
 
 #[test]
