@@ -197,9 +197,11 @@ impl<'a> Shift<'a> {
         let price = &self.bounds.model.price;
         let worked_ms = self.desk.worked_ms();
         let event = match result {
-            Ok(reply) => replied(seen, reply, worked_ms),
-            Err(ModelError::Cancelled) if !heard.text.trim().is_empty() => {
-                replied(seen, heard.into_reply(&reserved, price), worked_ms)
+            Ok(reply) => replied(seen, reply, None, worked_ms),
+            Err(error @ ModelError::Cancelled) if !heard.text.trim().is_empty() => {
+                let charge = heard.charge(&error, &reserved, price);
+                let uncertain = charge.is_uncertain().then_some(charge.uncertain);
+                replied(seen, heard.into_reply(charge.known), uncertain, worked_ms)
             }
             Err(error) => {
                 let charge = heard.charge(&error, &reserved, price);
@@ -349,12 +351,13 @@ impl<'a> Shift<'a> {
     }
 }
 
-fn replied(seen: Seq, reply: Reply, worked_ms: u64) -> Event {
+fn replied(seen: Seq, reply: Reply, uncertain: Option<Usage>, worked_ms: u64) -> Event {
     Event::ModelReplied(Box::new(ModelReplied {
         seen,
         message: reply.message,
         stop: reply.stop,
         usage: reply.usage,
+        uncertain,
         request_id: reply.request_id,
         service_tier: reply.service_tier,
         rate_limits: reply.rate_limits,

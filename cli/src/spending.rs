@@ -78,10 +78,7 @@ impl Spending {
 
     /// The money, with a `+` where more may have been spent: `$0.0061+`.
     pub fn money(&self) -> String {
-        match self.uncertain_cost() {
-            Usd::ZERO => self.cost().to_string(),
-            _ => format!("{}+", self.cost()),
-        }
+        money(self.cost(), self.uncertain_cost())
     }
 
     /// The money in words: `$0.0061, up to $1.28 more for 1 call cut short`.
@@ -93,6 +90,14 @@ impl Spending {
                 format!("{}, up to {more} more for {calls} cut short", self.cost())
             }
         }
+    }
+}
+
+/// What is known, with a `+` where more may have been spent.
+pub fn money(known: Usd, uncertain: Usd) -> String {
+    match uncertain {
+        Usd::ZERO => known.to_string(),
+        _ => format!("{known}+"),
     }
 }
 

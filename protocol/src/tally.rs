@@ -22,7 +22,10 @@ impl Charge {
     pub fn of(event: &Event, open: Option<&Usage>) -> Option<Charge> {
         let known = |usage: &Usage| Charge { known: usage.clone(), uncertain: Usage::default() };
         match event {
-            Event::ModelReplied(replied) => Some(known(&replied.usage)),
+            Event::ModelReplied(replied) => Some(Charge {
+                known: replied.usage.clone(),
+                uncertain: replied.uncertain.clone().unwrap_or_default(),
+            }),
             Event::ModelFailed(failed) => Some(split(&failed.usage, failed.uncertain.as_ref())),
             Event::Compacted(compacted) if compacted.by_model => Some(known(&compacted.usage)),
             Event::Compacted(compacted) => {

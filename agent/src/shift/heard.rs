@@ -60,7 +60,13 @@ impl Heard {
             | ModelError::Stalled { .. }
             | ModelError::Malformed { .. } => true,
             ModelError::Unreachable { sent, .. } => *sent,
-            _ => false,
+            ModelError::RetryAfter { .. }
+            | ModelError::Overloaded { .. }
+            | ModelError::Rejected { .. }
+            | ModelError::Unauthorised { .. }
+            | ModelError::ContextOverflow { .. }
+            | ModelError::NotRunning { .. }
+            | ModelError::NotSent => false,
         };
         let uncertain = match may_go_on {
             true => {
@@ -77,8 +83,7 @@ impl Heard {
     }
 
     /// What the model had said when we stopped it, as its reply.
-    pub(super) fn into_reply(self, reserved: &Usage, price: &Price) -> Reply {
-        let usage = self.known(reserved, price);
+    pub(super) fn into_reply(self, usage: Usage) -> Reply {
         Reply {
             message: Message::new(Role::Assistant, vec![Part::text(self.text)]),
             stop: Stop::Cancelled,

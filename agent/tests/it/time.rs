@@ -84,6 +84,7 @@ impl Worker {
             message: Message::new(Role::Assistant, parts),
             stop: Stop::ToolUse,
             usage: Usage::default(),
+            uncertain: None,
             request_id: None,
             service_tier: None,
             rate_limits: None,

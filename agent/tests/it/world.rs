@@ -287,6 +287,7 @@ impl World {
             message: Message::new(Role::Assistant, parts),
             stop,
             usage,
+            uncertain: None,
             request_id: None,
             service_tier: None,
             rate_limits: None,

@@ -12,9 +12,9 @@ pub enum AuditVerb {
     List {
         #[command(flatten)]
         filters: AuditFilters,
-        /// At most this many, the newest ones
-        #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole::<1, 1_000_000>)]
-        limit: u32,
+        /// At most this many, the newest ones [default: 100; with --json all]
+        #[arg(long, value_name = "N", value_parser = whole::<1, 1_000_000>)]
+        limit: Option<u32>,
     },
     /// Export the audit log as tamper-evident JSON lines
     Export {

@@ -15,6 +15,9 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+/// How many entries a person is shown who does not say.
+const LIMIT: usize = 100;
+
 pub async fn run(common: Common, verb: AuditVerb) -> Result<Code, Failure> {
     if let AuditVerb::Verify { file: Some(file) } = &verb {
         return verify_file(&common, file);
@@ -28,7 +31,9 @@ pub async fn run(common: Common, verb: AuditVerb) -> Result<Code, Failure> {
     };
     let result = match &verb {
         AuditVerb::List { filters, limit } => {
-            list(&common, runtime.as_ref(), filters, *limit as usize).await
+            let usual = if common.global.json { usize::MAX } else { LIMIT };
+            let limit = limit.map_or(usual, |limit| limit as usize);
+            list(&common, runtime.as_ref(), filters, limit).await
         }
         AuditVerb::Export { filters, output } => {
             export(&common, runtime.as_ref(), filters, output.as_deref()).await

@@ -6,6 +6,7 @@ use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::screen::line::label;
+use crate::spending;
 use crate::table::{Column, Table};
 use crate::view;
 use posse::protocol::{Usage, Usd};
@@ -115,9 +116,11 @@ impl Costs {
         if total.unanswered > 0 {
             let calls = view::count(total.unanswered, "call");
             let (known, more) = (total.usage.cost, total.uncertain.cost);
-            print::note(format!(
-                "{known}, up to {more} more for {calls} cut short or still under way"
-            ));
+            if more != Usd::ZERO {
+                print::note(format!(
+                    "{known}, up to {more} more for {calls} cut short or still under way"
+                ));
+            }
         }
         if sums.len() == *limit {
             print::note(format!("the first {limit}; --limit shows more"));
@@ -149,17 +152,9 @@ fn figures(key: String, sum: &Spending, name: String) -> [String; 8] {
         view::tokens(usage.all_input_tokens()),
         view::tokens(usage.cache_read_tokens),
         view::tokens(usage.output_tokens),
-        money(sum),
+        spending::money(sum.usage.cost, sum.uncertain.cost),
         name,
     ]
-}
-
-/// What is known, with a `+` where more may have been spent.
-fn money(sum: &Spending) -> String {
-    match sum.uncertain.cost {
-        Usd::ZERO => sum.usage.cost.to_string(),
-        _ => format!("{}+", sum.usage.cost),
-    }
 }
 
 impl CostBy {

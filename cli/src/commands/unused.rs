@@ -21,13 +21,18 @@ impl Common {
         Ok((!unused.is_empty()).then(line))
     }
 
-    /// Says what Posse does not use for `folder`, and which rules it keeps otherwise than written,
-    /// unless that was said before.
+    /// Says what Posse does not use for `folder`, unless that was said before, and
+    /// which rules it keeps otherwise than written.
     ///
     /// # Errors
     /// When a file of rules cannot be understood.
     pub fn tell_unused(&self, folder: &Path, screen: &mut Screen) -> Result<(), Failure> {
-        for settings in self.rule_files().claude(folder)? {
+        let settings = self.rule_files().claude(folder)?;
+        // What nobody sees is told the next time.
+        if self.global.quiet || self.global.json {
+            return Ok(());
+        }
+        for settings in settings {
             for warning in &settings.warnings {
                 screen.remark(&clean_line(&format!("◇ {warning}"), 600));
             }

@@ -63,8 +63,11 @@ pub struct ModelReplied {
     pub message: Message,
     /// Why it stopped.
     pub stop: Stop,
-    /// What it cost.
+    /// What it cost, as far as that is known.
     pub usage: Usage,
+    /// What it may have cost besides, if it was stopped before its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncertain: Option<Usage>,
     /// The provider's name for the request, for support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,

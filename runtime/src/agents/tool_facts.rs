@@ -116,7 +116,7 @@ pub(crate) fn find<'t>(tools: &'t [ToolFacts], name: &str) -> Option<(&'t ToolFa
 }
 
 /// Tools of other systems that do not exist here. To deny one is harmless.
-const FOREIGN: [&str; 43] = [
+const FOREIGN: [&str; 44] = [
     "AgentOutputTool",
     "ApplyPatch",
     "AskUserQuestion",
@@ -147,6 +147,7 @@ const FOREIGN: [&str; 43] = [
     "TaskGet",
     "TaskList",
     "TaskOutput",
+    "PowerShell",
     "TaskStop",
     "TaskUpdate",
     "TeamCreate",

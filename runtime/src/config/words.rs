@@ -110,7 +110,10 @@ fn plain(text: &str, at: Option<At>, message: &str) -> String {
 /// That there is no key `name`, where `known` are.
 fn unknown(name: &str, known: &[&str]) -> String {
     let plain = name.to_ascii_lowercase().replace(['_', '-'], "");
-    if plain.ends_with("apikey") || plain.ends_with("token") || plain.ends_with("secretkey") {
+    let is_near = near::nearest(name, known.iter().copied()).is_some();
+    let is_key =
+        plain.ends_with("apikey") || plain.ends_with("token") || plain.ends_with("secretkey");
+    if is_key && !is_near {
         let variable = name.to_ascii_uppercase().replace('-', "_");
         return format!(
             "`{name}` does not belong in a settings file: keys come from the environment. Set the \

@@ -3,6 +3,7 @@
 
 use super::program::{Runs, base, does_what_it_is_told, is_input, leaves_too_much_open, runs};
 use super::shell::{Script, Word};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a rule says of a simple command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,59 +195,105 @@ fn fits(piece: &Piece, word: &str) -> bool {
 /// Whether `words` may be what `pieces` mean: options may stand between them, and short ones in
 /// another order.
 fn loosely(pieces: &[Piece], end: End, words: &[Word]) -> Fit {
-    const UNKNOWN: &str = "a word of it is known to the shell only";
-    match pieces {
-        [] if end == End::Anything || words.is_empty() => Fit::Yes,
-        // Options change little of what is done.
-        [] if words.iter().all(|word| word.exact().is_some_and(|it| it.starts_with('-'))) => {
-            Fit::Yes
-        }
-        [] if words.iter().any(|word| word.exact().is_none()) => Fit::Maybe(UNKNOWN),
-        [] => Fit::No,
-        [Piece::Words, rest @ ..] => {
-            let all = (0..=words.len()).map(|at| loosely(rest, end, &words[at..]));
-            all.reduce(surer).unwrap_or(Fit::No)
-        }
-        [Piece::Word(option), rest @ ..] if is_short(option) => {
-            let letters = |text: &str| text.chars().skip(1).collect::<Vec<_>>();
-            let given: Vec<char> = words
-                .iter()
-                .filter_map(Word::exact)
-                .filter(|text| is_short(text))
-                .flat_map(letters)
-                .collect();
-            if letters(option).iter().all(|letter| given.contains(letter)) {
-                return match rest.is_empty() {
-                    true => Fit::Yes,
-                    false => skipping(rest, end, words),
-                };
-            }
-            let long = words.iter().any(|word| word.exact().is_none_or(|it| it.starts_with("--")));
-            if long { Fit::Maybe("its options may mean the same") } else { Fit::No }
-        }
-        [_, ..] => skipping(pieces, end, words),
-    }
+    Loosely { end, known: HashMap::new() }.fit(pieces, words)
 }
 
-/// The same, where options and their values may stand before the next piece.
-fn skipping(pieces: &[Piece], end: End, words: &[Word]) -> Fit {
-    let Some((first, others)) = words.split_first() else { return Fit::No };
-    let Some(text) = first.exact() else {
-        return Fit::Maybe("a word of it is known to the shell only");
-    };
-    let here = match pieces {
-        [piece, rest @ ..] if fits(piece, text) => loosely(rest, end, others),
-        _ => Fit::No,
-    };
-    if here == Fit::Yes || !text.starts_with('-') {
-        return here;
+/// A comparison of pieces with words. The same ends of both are met on many ways: each is compared
+/// once, so that the cost does not double with every option.
+struct Loosely {
+    end: End,
+    /// By how many pieces and words are left, and whether options are being skipped.
+    known: HashMap<(usize, usize, bool), Fit>,
+}
+
+impl Loosely {
+    fn fit(&mut self, pieces: &[Piece], words: &[Word]) -> Fit {
+        let key = (pieces.len(), words.len(), false);
+        if let Some(fit) = self.known.get(&key) {
+            return fit.clone();
+        }
+        let fit = self.look(pieces, words);
+        self.known.insert(key, fit.clone());
+        fit
     }
-    let after = skipping(pieces, end, others);
-    let after_value = match others {
-        [_, later @ ..] => skipping(pieces, end, later),
-        [] => Fit::No,
-    };
-    surer(here, surer(after, after_value))
+
+    /// The same, where options and their values may stand before the next piece. Goes through the
+    /// words from the end on: a command may have more options than a stack has room for.
+    fn skipping(&mut self, pieces: &[Piece], words: &[Word]) -> Fit {
+        let key = |at: usize| (pieces.len(), words.len() - at, true);
+        let (mut places, mut next) = (BTreeSet::from([0]), 0);
+        while let Some(&at) = places.range(next..).next() {
+            next = at + 1;
+            let is_option = |word: &Word| word.exact().is_some_and(|text| text.starts_with('-'));
+            if !self.known.contains_key(&key(at)) && words.get(at).is_some_and(is_option) {
+                places.extend([at + 1, (at + 2).min(words.len())]);
+            }
+        }
+        for at in places.into_iter().rev() {
+            if !self.known.contains_key(&key(at)) {
+                let fit = self.look_behind_options(pieces, &words[at..]);
+                self.known.insert(key(at), fit);
+            }
+        }
+        self.known.get(&key(0)).cloned().unwrap_or(Fit::No)
+    }
+
+    fn look(&mut self, pieces: &[Piece], words: &[Word]) -> Fit {
+        const UNKNOWN: &str = "a word of it is known to the shell only";
+        match pieces {
+            [] if self.end == End::Anything || words.is_empty() => Fit::Yes,
+            // Options change little of what is done.
+            [] if words.iter().all(|word| word.exact().is_some_and(|it| it.starts_with('-'))) => {
+                Fit::Yes
+            }
+            [] if words.iter().any(|word| word.exact().is_none()) => Fit::Maybe(UNKNOWN),
+            [] => Fit::No,
+            [Piece::Words, rest @ ..] => {
+                let all = (0..=words.len()).rev().map(|at| self.fit(rest, &words[at..]));
+                all.reduce(surer).unwrap_or(Fit::No)
+            }
+            [Piece::Word(option), rest @ ..] if is_short(option) => {
+                let letters = |text: &str| text.chars().skip(1).collect::<Vec<_>>();
+                let given: HashSet<char> = words
+                    .iter()
+                    .filter_map(Word::exact)
+                    .filter(|text| is_short(text))
+                    .flat_map(letters)
+                    .collect();
+                if letters(option).iter().all(|letter| given.contains(letter)) {
+                    return match rest.is_empty() {
+                        true => Fit::Yes,
+                        false => self.skipping(rest, words),
+                    };
+                }
+                let is_long = |word: &Word| word.exact().is_none_or(|it| it.starts_with("--"));
+                match words.iter().any(is_long) {
+                    true => Fit::Maybe("its options may mean the same"),
+                    false => Fit::No,
+                }
+            }
+            [_, ..] => self.skipping(pieces, words),
+        }
+    }
+
+    fn look_behind_options(&mut self, pieces: &[Piece], words: &[Word]) -> Fit {
+        let Some((first, others)) = words.split_first() else { return Fit::No };
+        let Some(text) = first.exact() else {
+            return Fit::Maybe("a word of it is known to the shell only");
+        };
+        let known = |it: &Self, words: &[Word]| {
+            it.known.get(&(pieces.len(), words.len(), true)).cloned().unwrap_or(Fit::No)
+        };
+        let here = match pieces {
+            [piece, rest @ ..] if fits(piece, text) => self.fit(rest, others),
+            _ => Fit::No,
+        };
+        if here == Fit::Yes || !text.starts_with('-') {
+            return here;
+        }
+        let after_value = if others.is_empty() { Fit::No } else { known(self, &others[1..]) };
+        surer(here, surer(known(self, others), after_value))
+    }
 }
 
 fn is_short(text: &str) -> bool {

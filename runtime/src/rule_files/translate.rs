@@ -66,8 +66,12 @@ pub(super) fn translate(
         let is_mistyped = !is_foreign(name) && near::nearest(name, known).is_some();
         return match is_mistyped || name.is_empty() {
             true => check(rule).map(|()| Translated::default()),
-            // A rule about a tool that nobody has here is kept by itself.
-            false => Ok(Translated::default()),
+            // Nobody can call a tool that does not exist here.
+            false if is_foreign(name) => Ok(Translated::default()),
+            false => Ok(Translated {
+                warning: Some(format!("`{rule}` has no effect: Posse has no tool `{name}`")),
+                ..Translated::default()
+            }),
         };
     };
     let tool = tool.name.as_str();
@@ -121,7 +125,8 @@ fn in_list(list: List, texts: Vec<String>) -> Translated {
 /// every command that could be its beginning.
 fn widened(rule: &str, specifier: &str, tools: &[ToolFacts]) -> Option<Translated> {
     let first = specifier.split(['|', ';', '&', '>', '<', '$', '`']).next()?.trim();
-    let first = first.trim_end_matches('*').trim_end();
+    // A star of its own is what every rule for a beginning ends in; that of a half word stays.
+    let first = first.strip_suffix(" *").unwrap_or(first).trim_end();
     let wider = format!("Bash({first}:*)");
     let is_read = Rule::parse_refusing(&wider, tools).is_ok();
     is_read.then(|| Translated {
@@ -266,6 +271,23 @@ mod tests {
         let all = ["Edit(//w/project/*/x)", "Edit(./x)"];
         check("Edit(*/x)", above, &all, &[]);
         check("Edit(/secrets)", above, &["Edit(//w/project/secrets)"], &[]);
+    }
+
+    #[test]
+    fn a_rule_about_a_pipe_is_kept_for_its_beginning() {
+        let place = Place { folder: None, workspace: Path::new("/w") };
+        for (rule, asks) in [
+            ("Bash(curl * | bash)", "Bash(curl:*)"),
+            ("Bash(curl http*|bash)", "Bash(curl http*:*)"),
+        ] {
+            let read = translate(rule, List::Deny, &place, &ToolFacts::built_in()).unwrap();
+            assert_eq!(read.ask, [asks]);
+            assert!(read.warning.is_some());
+        }
+        let unknown = translate("BashTool(x)", List::Deny, &place, &ToolFacts::built_in()).unwrap();
+        assert!(unknown.warning.unwrap().contains("Posse has no tool `BashTool`"));
+        let foreign = translate("WebFetch", List::Deny, &place, &ToolFacts::built_in()).unwrap();
+        assert_eq!(foreign, Translated::default());
     }
 
     #[test]

@@ -60,6 +60,7 @@ pub(super) fn replied(tokens: u64) -> Event {
         message: Message::new(Role::Assistant, vec![Part::text("Grüße, 世界 🌍")]),
         stop: Stop::End,
         usage: usage(tokens),
+        uncertain: None,
         request_id: None,
         service_tier: None,
         rate_limits: None,

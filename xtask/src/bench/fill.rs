@@ -136,6 +136,7 @@ fn interrupted() -> Vec<Event> {
         ),
         stop: Stop::ToolUse,
         usage,
+        uncertain: None,
         request_id: None,
         service_tier: None,
         rate_limits: None,

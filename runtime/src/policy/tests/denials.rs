@@ -133,3 +133,13 @@ fn a_denial_says_nothing_about_what_it_does_not_mean() {
         );
     }
 }
+
+/// The number of ways to skip options and their values doubles with each of them.
+#[test]
+fn a_command_of_very_many_options_is_judged() {
+    let options = " -x --y".repeat(400);
+    let case = || Case::new().mode(Mode::Bypass).deny(&["Bash(* --force)", "Bash(git push:*)"]);
+    assert_eq!(kind(&case().bash(&format!("ls{options}"))), Kind::Allow);
+    assert_eq!(kind(&case().bash(&format!("ls{options} --force"))), Kind::Deny);
+    assert_eq!(kind(&case().bash(&format!("git{options} push"))), Kind::Deny);
+}
