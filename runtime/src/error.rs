@@ -55,7 +55,7 @@ pub enum Error {
     #[error("{0}")]
     Ambiguous(String),
     /// The run is not in a state for that.
-    #[error("run {run} {reason}")]
+    #[error("run {} {reason}", run.short())]
     NotNow {
         /// Which run.
         run: RunId,

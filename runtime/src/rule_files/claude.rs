@@ -46,7 +46,7 @@ impl ClaudeSettings {
         let value: Value = serde_json::from_str(text).map_err(|error| {
             let reason = plain(&error);
             let at = (error.line() as u32, error.column() as u32);
-            file.wrong(Some(at), &format!("not valid JSON: {reason}"))
+            file.wrong(Some(at), &format!("not valid JSON: {reason}. {NEXT}"))
         })?;
         let Value::Object(all) = value else {
             return Err(
@@ -65,9 +65,7 @@ impl ClaudeSettings {
             for rule in file.rules(permissions, key)? {
                 let read = translate(rule, list, &place, &tools).map_err(|error| {
                     let at = file.find(&Value::from(rule).to_string());
-                    let next = "Change it, or remove it from this file; Posse does not start \
-                                runs here while it cannot keep a rule of yours";
-                    file.wrong(at, &format!("`permissions.{key}`: {error}. {next}"))
+                    file.wrong(at, &format!("`permissions.{key}`: {error}. {NEXT}"))
                 })?;
                 settings.deny.extend(read.deny);
                 settings.ask.extend(read.ask);
@@ -78,6 +76,10 @@ impl ClaudeSettings {
         Ok(Some(settings))
     }
 }
+
+/// What to do about a file that cannot be understood.
+const NEXT: &str = "Mend it, or remove it; Posse does not start runs here while it cannot keep a \
+    rule of yours";
 
 /// A file while it is read.
 struct File<'f> {

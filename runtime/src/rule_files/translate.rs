@@ -175,13 +175,20 @@ fn paths(pattern: &str, place: &Place<'_>) -> Vec<String> {
         all.push(relative);
         return all;
     }
-    let depth = place.workspace.strip_prefix(folder).map_or(0, |below| below.components().count());
-    match names.iter().take(depth).position(|name| *name == "**") {
-        Some(open) => all.push(format!("./{}", names[open..].join("/"))),
-        None if names.len() > depth => all.push(format!("./{}", names[depth..].join("/"))),
-        None => {}
+    let below = place.workspace.strip_prefix(folder).unwrap_or(Path::new(""));
+    let way: Vec<String> = below.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    let open = names.iter().take(way.len()).position(|name| *name == "**");
+    let met = open.unwrap_or(way.len());
+    let leads_there = names.iter().zip(&way).take(met).all(|(name, step)| may_be(name, step));
+    if leads_there && names.len() > met {
+        all.push(format!("./{}", names[met..].join("/")));
     }
     all
+}
+
+/// False when the pattern `name` certainly does not mean the folder `step`.
+fn may_be(name: &str, step: &str) -> bool {
+    name.contains(['*', '?', '[', '\\']) || name == step
 }
 
 /// `folder` as a pattern that means itself. Signs that cannot be written stand for any one.
@@ -270,6 +277,12 @@ mod tests {
         check("Edit(**/.env)", above, &["Edit(//w/project/**/.env)", "Edit(./**/.env)"], &[]);
         let all = ["Edit(//w/project/*/x)", "Edit(./x)"];
         check("Edit(*/x)", above, &all, &[]);
+        let all = ["Edit(//w/project/secrets/**)"];
+        check("Edit(./secrets/**)", above, &all, &[]);
+        let all = ["Edit(//w/project/sub/**)", "Edit(./**)"];
+        check("Edit(./sub/**)", above, &all, &[]);
+        let all = ["Edit(//w/project/**/x/*)", "Edit(./**/x/*)"];
+        check("Edit(./**/x/*)", above, &all, &[]);
         check("Edit(/secrets)", above, &["Edit(//w/project/secrets)"], &[]);
     }
 

@@ -142,7 +142,7 @@ impl<'a> Shown<'a> {
     fn facts(&self, agent: &AgentSpec, config: &Config) -> Vec<(&'static str, String)> {
         let mut facts = vec![
             ("agent", agent.name.to_string()),
-            ("from", self.entry.place() + &self.standing),
+            ("from", format!("{} {}", self.entry.place(), self.standing).trim_end().to_owned()),
             ("about", clean_line(&agent.description, 1_000)),
             ("model", format!("{}{}", model(agent), meaning(agent, config))),
             ("tools", clean_line(&self.granted_tools.join(", "), 400)),
