@@ -13,7 +13,7 @@ use crate::transcript::{BYTES_PER_TOKEN, Transcript};
 use crate::{
     Allowance, DeltaSink, Journal, JournalError, Model, ModelError, Reply, Request, compact,
 };
-use heard::Listener;
+use heard::{Listener, counted};
 use posse_protocol::{
     CallId, Charge, Compacted, Delta, Ending, Event, Extra, FailureKind, Limits, Message,
     MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Purpose, Remedy, RunFinished,
@@ -197,7 +197,7 @@ impl<'a> Shift<'a> {
         let price = &self.bounds.model.price;
         let worked_ms = self.desk.worked_ms();
         let event = match result {
-            Ok(reply) => replied(seen, reply, None, worked_ms),
+            Ok(reply) => replied(seen, counted(reply, &reserved, price), None, worked_ms),
             Err(error @ ModelError::Cancelled) if !heard.text.trim().is_empty() => {
                 let charge = heard.charge(&error, &reserved, price);
                 let uncertain = charge.is_uncertain().then_some(charge.uncertain);
@@ -304,6 +304,7 @@ impl<'a> Shift<'a> {
             fail::fail_point!("loop.compact.replied");
             match result {
                 Ok(reply) => {
+                    let reply = counted(reply, &reserved, &self.bounds.model.price);
                     let charge = Charge { known: reply.usage, uncertain: Usage::default() };
                     match reply.message.text() {
                         text if text.trim().is_empty() => (compact::extract(&all), false, charge),

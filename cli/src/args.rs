@@ -250,10 +250,10 @@ pub struct RunOptions {
 #[derive(Args)]
 pub struct ChatOptions {
     /// Continue this chat [default: choose one of the folder's]
-    #[arg(long, short, value_name = "RUN", num_args = 0..=1, conflicts_with_all = ["agent", "model", "effort", "max_turns", "max_cost", "budget", "timeout", "record", "replay"])]
+    #[arg(long, short, value_name = "RUN", num_args = 0..=1, conflicts_with_all = claude::NEW_CHAT)]
     pub resume: Option<Option<String>>,
     /// Continue the newest chat of the folder
-    #[arg(long = "continue", short = 'c', hide_short_help = true, conflicts_with_all = ["agent", "model", "effort", "max_turns", "max_cost", "budget", "timeout", "record", "replay"])]
+    #[arg(long = "continue", short = 'c', hide_short_help = true, conflicts_with_all = claude::NEW_CHAT)]
     pub continues: bool,
     #[command(flatten)]
     pub agent: AgentOptions,

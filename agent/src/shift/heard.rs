@@ -110,6 +110,35 @@ impl Heard {
     }
 }
 
+/// `reply` with an estimate of what the provider did not count: a call is never free because nobody
+/// said what it cost.
+pub(super) fn counted(mut reply: Reply, reserved: &Usage, price: &Price) -> Reply {
+    let said: usize = reply.message.parts.iter().map(bytes_of).sum();
+    let usage = &mut reply.usage;
+    if usage.all_input_tokens() > 0 && (usage.output_tokens > 0 || said == 0) {
+        return reply;
+    }
+    if usage.all_input_tokens() == 0 {
+        usage.input_tokens = reserved.input_tokens;
+    }
+    if usage.output_tokens == 0 && said > 0 {
+        let estimated = (said / BYTES_PER_TOKEN) as u64 + 1;
+        usage.output_tokens = estimated.min(reserved.output_tokens.max(1));
+    }
+    usage.cost = price.of(usage);
+    reply
+}
+
+/// Bytes that a model has written for a part.
+fn bytes_of(part: &Part) -> usize {
+    match part {
+        Part::Text(text) => text.text.len(),
+        Part::Thinking(thinking) => thinking.text.len(),
+        Part::ToolCall(call) => call.name.len() + call.input.to_string().len(),
+        _ => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -54,8 +54,8 @@ pub struct ClaudeRunOptions {
     output_format: Option<OutputFormat>,
 }
 
-/// Options that say what a new run is like.
-const NEW_RUN: [&str; 18] = [
+/// Options that say what a new chat is like, and what it may do.
+pub const NEW_CHAT: [&str; 20] = [
     "agent",
     "model",
     "effort",
@@ -64,6 +64,38 @@ const NEW_RUN: [&str; 18] = [
     "budget",
     "timeout",
     "mode",
+    "sandbox",
+    "network",
+    "allow",
+    "deny",
+    "allowed_tools",
+    "disallowed_tools",
+    "permission_mode",
+    "dangerously_skip_permissions",
+    "system_prompt",
+    "append_system_prompt",
+    "record",
+    "replay",
+];
+
+/// Options that say what a new run is like, and what it may do.
+const NEW_RUN: [&str; 26] = [
+    "agent",
+    "model",
+    "effort",
+    "max_turns",
+    "max_cost",
+    "budget",
+    "timeout",
+    "mode",
+    "sandbox",
+    "network",
+    "allow",
+    "deny",
+    "allowed_tools",
+    "disallowed_tools",
+    "permission_mode",
+    "dangerously_skip_permissions",
     "system_prompt",
     "append_system_prompt",
     "record",

@@ -99,7 +99,10 @@ impl Asker {
             print::note_piece("  allow it? ");
             match understood(&self.read_line().await?, question) {
                 Some(answer) => return Some(answer),
-                None => print::note("  y, r, a or n; after n, why"),
+                None => print::note(match question.asked.rule {
+                    Some(_) => "  type y, r, a or n alone; after n you can say why",
+                    None => "  type y or n alone; after n you can say why",
+                }),
             }
         }
     }
@@ -207,7 +210,9 @@ fn painted(question: &Question, settings: Option<String>, paint: Paint) -> Strin
         let rule = exact(rule);
         text.push_str(&format!("\n  [r] for this run: {rule}"));
         if let Some(settings) = settings {
-            text.push_str(&format!("\n  [a] always: {rule}, written to {settings}"));
+            text.push_str(&format!(
+                "\n  [a] always, in every folder: {rule}, written to {settings}"
+            ));
         }
     }
     text
@@ -219,9 +224,13 @@ pub fn describe(question: &Question) -> String {
 }
 
 fn described(question: &Question, paint: Paint) -> String {
-    let Question { run, agent, depth, asked, .. } = question;
+    let Question { run, agent, depth, about, asked, .. } = question;
+    let about = match about.is_empty() {
+        true => String::new(),
+        false => format!(" \"{}\"", clean_line(about, 60)),
+    };
     let mut text = format!(
-        "? {agent} (run {}, depth {depth}) wants to call {}",
+        "? {agent}{about} (run {}, depth {depth}) wants to call {}",
         run.short(),
         clean_line(&asked.tool, 80)
     );
@@ -268,11 +277,14 @@ fn shown(question: &Question, paint: Paint) -> Vec<String> {
 fn understood(line: &str, question: &Question) -> Option<Approval> {
     let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let rule = question.asked.rule.clone();
-    match word.to_ascii_lowercase().as_str() {
-        "y" | "yes" | "once" => Some(Approval::Once),
-        "n" | "no" | "deny" => Some(Approval::Denied { reason: rest.trim().to_owned() }),
-        "r" | "run" => rule.map(|rule| Approval::Run { rule }),
-        "a" | "always" => rule.map(|rule| Approval::Always { rule }),
+    // Only a refusal may have more words: what a person adds to a yes is a condition.
+    match (word.to_ascii_lowercase().trim_end_matches([',', '.', ':', ';', '!']), rest.trim()) {
+        ("y" | "yes" | "once", "") => Some(Approval::Once),
+        ("r" | "run", "") => rule.map(|rule| Approval::Run { rule }),
+        ("a" | "always", "") => rule.map(|rule| Approval::Always { rule }),
+        ("n" | "no" | "nope" | "never" | "deny", why) => {
+            Some(Approval::Denied { reason: why.to_owned() })
+        }
         _ => None,
     }
 }
@@ -357,6 +369,11 @@ mod tests {
         assert_eq!(understood("a", &with), Some(Approval::Always { rule: rule() }));
         let denied = Approval::Denied { reason: "use git rm".into() };
         assert_eq!(understood("n use git rm", &with), Some(denied));
+        for sentence in ["a bit risky, what does it do?", "yes but keep the title", "y not sure"] {
+            assert_eq!(understood(sentence, &with), None, "{sentence}");
+        }
+        let denied = Approval::Denied { reason: String::new() };
+        assert_eq!(understood("never", &with), Some(denied));
         assert_eq!(understood("", &with), None, "Enter alone decides nothing");
         assert_eq!(understood("r", &question("ls", None)), None, "there is no rule to allow");
     }

@@ -198,13 +198,18 @@ impl Viewer {
             inert.push(format!("{} of its posse.toml has no effect", keys.join(", ")));
         }
         let agents = runtime.agents();
-        let entry = agents
-            .entry(agent)
-            .filter(|entry| entry.standing.as_ref().is_some_and(|standing| !standing.is_trusted()));
-        let told = |problem: &&Problem| problem.agent.as_deref() == Some(agent.as_str());
-        let is_narrowed = |problem: &Problem| problem.reason.starts_with("read-only");
-        if entry.is_some() && agents.problems().iter().filter(told).any(is_narrowed) {
-            inert.push(format!("its agent {agent} is read-only"));
+        let is_narrowed = |problem: &&Problem| problem.reason.starts_with("read-only");
+        let narrowed = agents.problems().iter().filter(is_narrowed);
+        let mut names: Vec<&str> = narrowed.filter_map(|it| it.agent.as_deref()).collect();
+        names.dedup();
+        // The one that is asked for, or else those that it may call.
+        match names.as_slice() {
+            [] => {}
+            names if names.contains(&agent.as_str()) => {
+                inert.push(format!("its agent {agent} is read-only"));
+            }
+            [name] => inert.push(format!("its agent {name} is read-only")),
+            names => inert.push(format!("its agents {} are read-only", names.join(", "))),
         }
         if !inert.is_empty() {
             let why = inert.join(", ");
@@ -497,6 +502,7 @@ impl Viewer {
             }
         };
         self.close(runtime).await;
+        self.screen.pause();
         failure
     }
 

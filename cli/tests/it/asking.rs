@@ -28,13 +28,13 @@ async fn a_person_is_shown_what_will_change_and_says_yes() {
         ", depth 0) wants to call Write",
         "+written",
         "[y] once",
-        "[a] always: ",
+        "[a] always, in every folder: ",
     ] {
         assert!(screen.contains(part), "{part}: {screen}");
     }
     assert!(!world.work().join("b.txt").exists());
     terminal.enter("perhaps").await;
-    terminal.shows("y, r, a or n").await;
+    terminal.shows("type y, r, a or n alone").await;
     terminal.enter("y").await;
     terminal.shows("code 0").await;
     assert_eq!(world.read("b.txt"), "written\n");

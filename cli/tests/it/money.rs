@@ -190,6 +190,15 @@ async fn a_call_that_never_reached_its_provider_costs_nothing() {
 }
 
 #[tokio::test]
+async fn a_reply_that_says_nothing_of_its_usage_is_estimated_and_limits_hold() {
+    let reply = || Reply::tool_call("Glob", json!({"pattern": "*"})).fault("missing-usage");
+    let world = World::new(Script::always(reply())).await;
+    world.run(&["run", "--max-cost", "0.05", "x"]).await.expect(5);
+    let known = dollars(&world.list().await[0], "cost_usd");
+    assert!(known > 0.01 && known <= 0.05, "{known}");
+}
+
+#[tokio::test]
 async fn a_call_that_is_under_way_is_not_shown_as_spent() {
     let gate = Gate::new();
     let world = World::new(Script::always(Reply::text("fine").held_by(&gate))).await;
