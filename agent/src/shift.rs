@@ -15,7 +15,7 @@ use crate::{
 };
 use heard::{Listener, counted};
 use posse_protocol::{
-    CallId, Charge, Compacted, Delta, Ending, Event, Extra, FailureKind, Limits, Message,
+    CallId, Charge, Compacted, Delta, Ending, Event, Extra, FailureKind, Limit, Limits, Message,
     MessageReceived, ModelCalled, ModelFailed, ModelReplied, Outcome, Purpose, Remedy, RunFinished,
     Sender, Seq, Share, ToolFinished, ToolOutput, ToolSpec, Usage,
 };
@@ -24,8 +24,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a run waits for what others hold of a budget, all in all, until it goes without.
-const BUDGET_PATIENCE: Duration = Duration::from_secs(120);
+/// How long a run waits for what others hold of a budget, if nothing comes back, until it goes without.
+const BUDGET_PATIENCE: Duration = Duration::from_secs(600);
 /// How long it waits until it looks again: at first, and at most.
 const BUDGET_LOOKS: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
 
@@ -39,6 +39,8 @@ pub(crate) struct Shift<'a> {
     schema: Option<Result<Schema, String>>,
     /// Since when it waits for a budget, and how often it has looked.
     without_budget: Option<(Instant, u32)>,
+    /// What there was of money when it last looked.
+    money: Option<Share>,
     /// What there was when a draw was last refused.
     refused: Option<Share>,
 }
@@ -55,8 +57,10 @@ impl<'a> Shift<'a> {
             model: model.info().clone(),
             overhead_tokens: overhead_tokens(&agent.system, &agent.offered),
             allowance: Allowance::default(),
+            shares_money: false,
         };
-        Ok(Shift { agent, model, bounds, desk, schema: None, without_budget: None, refused: None })
+        let (schema, without_budget, money, refused) = (None, None, None, None);
+        Ok(Shift { agent, model, bounds, desk, schema, without_budget, money, refused })
     }
 
     /// Sees what may still be drawn of budgets.
@@ -68,6 +72,14 @@ impl<'a> Shift<'a> {
             self.desk.store().await?;
         }
         let allowance = self.desk.allowance().await?;
+        let money = allowance.of(Limit::Cost);
+        self.bounds.shares_money = money.is_some_and(|share| share.holder != self.agent.run);
+        // While others give something back, there is something to wait for.
+        if let (Some(money), Some((since, _))) = (money, &mut self.without_budget)
+            && self.money.replace(*money) != Some(*money)
+        {
+            *since = Instant::now();
+        }
         self.bounds.allowance = match self.has_waited_enough() {
             true => allowance.without_what_others_hold(),
             false => allowance,

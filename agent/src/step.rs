@@ -20,6 +20,8 @@ pub struct Bounds {
     pub overhead_tokens: u64,
     /// What it may still draw of budgets.
     pub allowance: Allowance,
+    /// Others draw on the same money: a run above it has the budget.
+    pub shares_money: bool,
 }
 
 /// One move of the loop.
@@ -74,6 +76,10 @@ pub const LIMIT_NEAR: &str = "You are close to your limit of ";
 const COMPACT_AT_PERCENT: u64 = 80;
 /// A reply shorter than this is not worth asking for: where not even it fits, the run ends.
 const MIN_REPLY_TOKENS: u64 = 64;
+/// Where others draw on the same money, a call takes this part of what is left, or a reply of so many
+/// tokens: if it took all of it, one call after the other would be made.
+const PARTS: u64 = 8;
+const FAIR_TOKENS: u64 = 16_384;
 /// A reply that is not cut short for want of what others hold of a budget: longer ones are rare.
 const LONG_REPLY_TOKENS: u64 = 4_096;
 /// What an agent needs to report at the end.
@@ -378,6 +384,9 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
             return tell(transcript, limits, Limit::Cost);
         }
         max_tokens = max_tokens.min(usable);
+        if bounds.shares_money {
+            max_tokens = max_tokens.min((usable / PARTS).max(FAIR_TOKENS));
+        }
     }
     if let Some(limit) = near(transcript, limits, input).filter(|_| notice == Notice::Given) {
         return tell(transcript, limits, limit);

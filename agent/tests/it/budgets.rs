@@ -231,7 +231,7 @@ fn check_out_of_money(ended: &Ended, left: u64) {
 async fn a_run_does_not_wait_for_ever() {
     let (ended, took, bank) = ask(100, 1_000_000, None, 0).await;
     check_out_of_money(&ended, 100);
-    assert!(took >= Duration::from_secs(120) && took < Duration::from_secs(130), "{took:?}");
+    assert!(took >= Duration::from_secs(600) && took < Duration::from_secs(610), "{took:?}");
     assert_eq!(calls(&bank), 0);
 }
 

@@ -28,7 +28,13 @@ pub fn bounds(limits: Limits) -> Bounds {
         max_output: 500,
         price: Price { input: 3, cache_read: 1, cache_write: 4, output: 15 },
     };
-    Bounds { limits, model, overhead_tokens: 100, allowance: Allowance::default() }
+    Bounds {
+        limits,
+        model,
+        overhead_tokens: 100,
+        allowance: Allowance::default(),
+        shares_money: false,
+    }
 }
 
 #[derive(Debug)]

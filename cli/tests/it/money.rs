@@ -1,6 +1,7 @@
 //! Money on the command line: small limits are useful, and what was spent is told apart from what
 //! may have been.
 
+use crate::tree::{lead, task};
 use crate::world::{NOWHERE, World, eventually, started};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
@@ -196,6 +197,25 @@ async fn a_reply_that_says_nothing_of_its_usage_is_estimated_and_limits_hold() {
     world.run(&["run", "--max-cost", "0.05", "x"]).await.expect(5);
     let known = dollars(&world.list().await[0], "cost_usd");
     assert!(known > 0.01 && known <= 0.05, "{known}");
+}
+
+/// One call used to reserve all that was left, and the others gave up waiting for it.
+#[tokio::test]
+async fn children_share_the_money_and_work_side_by_side() {
+    let gate = Gate::new();
+    let parts = (0..12).map(|part| task("explore", &format!("part {part}")));
+    let done = Reply::text("looked").held_by(&gate);
+    let script = Script::new()
+        .conversation(lead(parts))
+        .rule(Rule::when(When::any().first_user_contains("part")).reply(done));
+    let world = World::new(script).await;
+    let running = world.start(&["run", "--max-cost", "1", "lead"]);
+    gate.wait_for_held(4).await.unwrap();
+    gate.open();
+    assert_eq!(running.end().await.expect(0).out, "all done\n");
+    let rows = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+    let outcomes: Vec<&Value> = rows.as_array().unwrap().iter().map(|it| &it["outcome"]).collect();
+    assert_eq!(outcomes, ["completed"; 13], "{rows}");
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ async fn a_tree_stops_at_its_root_s_money() {
         .rule(Rule::when(When::any().last_user_contains("lead")).reply(tasks))
         .rule(Rule::when(When::any()).reply(Reply::text("busy").and_tool_call("List", json!({}))));
     let bench = Bench::new(script).await;
-    let limit = Usd::from_dollars(0.2);
+    let limit = Usd::from_dollars(0.1);
     let run = start(&bench, Budget { cost: Some(limit), ..Budget::default() }).await;
     let outcome = outcome(&bench, run).await;
     let Outcome::OutOfBudget { limit: of, holder, .. } = outcome else { panic!("{outcome:?}") };
