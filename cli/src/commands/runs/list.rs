@@ -96,6 +96,15 @@ impl Families {
         if is_more { view } else { view.with_below(below) }
     }
 
+    /// What a run and all below it have spent.
+    fn spending(&self, row: &RunRow) -> Spending {
+        let mut all = Spending::of(row);
+        for below in self.get(row).into_iter().flat_map(|family| family.below(row.id)) {
+            all.add(&Spending::of(below));
+        }
+        all
+    }
+
     /// What is said about those below, in parentheses.
     fn about(&self, row: &RunRow) -> String {
         let mut words = match self.below(row) {
@@ -132,7 +141,7 @@ fn line(families: &Families, row: &RunRow, task: Option<&str>) -> [String; 7] {
         row.id.short(),
         state,
         view::ago(row.updated_at),
-        Spending::of(row).money(),
+        families.spending(row).money(),
         clean_line(&row.agent, 64),
         clean_line(&row.model, 80),
         format!("{}{}", about(row, task), families.about(row)),
