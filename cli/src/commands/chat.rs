@@ -140,7 +140,7 @@ async fn begin(
     let mut spec = spec(&options.agent, config, folder, None)?;
     spec.session = true;
     let selection = runtime.select(&spec).await?;
-    viewer.warn_of_models(&selection);
+    viewer.warn_of_models(runtime, &selection);
     let why = reason(&selection, &spec, config);
     viewer.screen.because(&selection.model, why);
     Ok(Followee::new(runtime.start(spec).await?))

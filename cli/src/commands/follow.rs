@@ -184,7 +184,13 @@ impl Viewer {
     }
 
     /// Says which of the models that were named are left out.
-    pub fn warn_of_models(&mut self, selection: &Selection) {
+    pub fn warn_of_models(&mut self, runtime: &Runtime, selection: &Selection) {
+        let priced = runtime.models().abilities(&selection.model).map(|it| it.priced);
+        if matches!(priced, Ok(false)) {
+            let model = clean_line(&selection.model, 100);
+            self.screen
+                .remark(&format!("◇ the price of {model} is not known: its costs are shown as $0"));
+        }
         for why in &selection.skipped {
             self.screen.remark(&clean_line(&format!("◇ left out: {why}"), 400));
         }

@@ -82,7 +82,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         common.tell_unused(&folder, &mut viewer.screen)?;
         deck.announce(&mut viewer.screen);
         let selection = runtime.select(&spec).await?;
-        viewer.warn_of_models(&selection);
+        viewer.warn_of_models(&runtime, &selection);
         let why = reason(&selection, &spec, &config);
         viewer.screen.because(&selection.model, why);
         // First of all the run itself: the look at others can wait, a person does not like to.
