@@ -149,8 +149,9 @@ impl Chat<'_> {
             self.tell(&format!("{name:9} {value}"));
         }
         self.tell(
-            "These hold for the whole chat, with your settings (`posse config`). To change them, \
-             start a chat with --mode, --allow or --deny.",
+            "These are from the start of the chat. What you allowed since then, and the rules of \
+             your settings as they are now (`posse config`), hold too. To change the mode, start a \
+             chat with --mode.",
         );
         Ok(Turn::Over(Code::Done))
     }
