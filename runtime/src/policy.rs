@@ -24,7 +24,7 @@ pub use lists::{denials, scopes, tool_names};
 pub use rule::{Rule, RuleError};
 
 pub(crate) use path::{names_of_machines, normal as without_detours};
-pub(crate) use rule::{TOOLS_PAGE, parts};
+pub(crate) use rule::{READING, TOOLS_PAGE, WRITING, parts};
 
 use crate::agents::tool_facts::ToolFacts;
 use mode::Word;

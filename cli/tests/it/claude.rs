@@ -269,3 +269,64 @@ async fn on_a_terminal_a_change_is_asked_about() {
     let trusted = world.run(&["trust", "list"]).await.expect(0).out;
     assert!(!trusted.contains("changed"), "{trusted}");
 }
+
+#[tokio::test]
+async fn a_star_or_nothing_in_parentheses_means_every_path() {
+    for rule in ["Read(*)", "Read()", "Edit(*)", "Write(*)"] {
+        let world = World::new(Script::turns([
+            read("open.txt"),
+            Reply::tool_call("Grep", json!({"pattern": "CANARY", "output_mode": "content"})),
+            bash("cat open.txt deep/open.txt; echo changed > open.txt"),
+            bash("echo changed > deep/open.txt"),
+            Reply::tool_call("Write", json!({"file_path": "new.txt", "content": "x"})),
+            Reply::text("done"),
+        ]))
+        .await;
+        let settings = json!({"permissions": {"deny": [rule]}}).to_string();
+        put(&world, ".claude/settings.json", &settings);
+        put(&world, "open.txt", "CANARY\n");
+        put(&world, "deep/open.txt", "CANARY\n");
+        world.run(&["run", "go"]).await.expect(0);
+        if rule.starts_with("Read") {
+            assert!(!sent(&world).contains("CANARY\\n"), "{rule}: {}", sent(&world));
+        }
+        for name in ["open.txt", "deep/open.txt"] {
+            let text = std::fs::read_to_string(world.work().join(name)).unwrap();
+            assert_eq!(text, "CANARY\n", "{rule} {name}");
+        }
+        assert!(!world.work().join("new.txt").exists(), "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn a_star_in_a_word_of_a_denied_command_spans_words() {
+    for rule in [
+        "Bash(*prod*)",
+        "Bash(*--force*)",
+        "Bash(sh*--force*)",
+        "Bash(*do.sh*)",
+        "Bash(sh do.sh push*--force)",
+        "Bash(sh*prod)",
+    ] {
+        let world = World::new(Script::turns([
+            bash("sh do.sh push --force --to prod"),
+            bash("sh do.sh push --to prod --force"),
+            bash("sh do.sh push --force prod"),
+            bash("touch fine"),
+            Reply::text("done"),
+        ]))
+        .await;
+        let settings = json!({"permissions": {"deny": [rule]}}).to_string();
+        put(&world, ".claude/settings.json", &settings);
+        put(&world, "do.sh", "echo \"$@\" >> done\n");
+        world.run(&["run", "go"]).await.expect(0);
+        assert!(world.work().join("fine").exists(), "{rule}");
+        let done = std::fs::read_to_string(world.work().join("done")).unwrap_or_default();
+        let expected = match rule {
+            "Bash(sh do.sh push*--force)" => "push --force --to prod\npush --force prod\n",
+            "Bash(sh*prod)" => "push --to prod --force\n",
+            _ => "",
+        };
+        assert_eq!(done, expected, "{rule}");
+    }
+}

@@ -2,7 +2,7 @@
 //! exactly, it is kept more strictly, never less.
 
 use crate::agents::tool_facts::{ToolFacts, find, is_foreign};
-use crate::policy::{Rule, RuleError, names_of_machines, without_detours};
+use crate::policy::{READING, Rule, RuleError, WRITING, names_of_machines, without_detours};
 use posse_protocol::near;
 use std::path::Path;
 
@@ -75,13 +75,20 @@ pub(super) fn translate(
         };
     };
     let tool = tool.name.as_str();
-    let Some(specifier) = specifier.filter(|it| !it.is_empty() && *it != "*") else {
+    let takes_paths = READING.contains(&tool) || WRITING.contains(&tool);
+    let specifier = match specifier {
+        // Every path: unlike the tool alone, this holds for searches and commands too.
+        Some("" | "*") if takes_paths => Some("**"),
+        Some("" | "*") => None,
+        specifier => specifier,
+    };
+    let Some(specifier) = specifier else {
         // There, `Edit` is every tool that changes files.
         let others = if tool == "Edit" { vec!["Write".to_owned()] } else { Vec::new() };
         return Ok(in_list(list, [vec![tool.to_owned()], others].concat()));
     };
     let texts = match tool {
-        "Read" | "Grep" | "Glob" | "List" | "Write" | "Edit" => {
+        _ if takes_paths => {
             let ours = if tool == "Write" { "Edit" } else { tool };
             let paths = paths(specifier, place);
             let mut texts: Vec<String> =
@@ -235,6 +242,13 @@ mod tests {
         check("Edit", here, &["Edit", "Write"], &[]);
         check("Bash", here, &["Bash"], &[]);
         check("Bash(*)", here, &["Bash"], &[]);
+        let every = ["Read(**)", "Edit(**)"];
+        for rule in ["Read(*)", "Read()", "Read( * )", "Read(**)"] {
+            check(rule, here, &every, &[]);
+        }
+        for rule in ["Edit(*)", "Write(*)", "Write()", "MultiEdit(*)"] {
+            check(rule, here, &["Edit(**)"], &[]);
+        }
         for rule in [
             "Bash(npm run test:*)",
             "Bash(curl:*)",
