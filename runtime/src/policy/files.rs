@@ -98,12 +98,17 @@ impl PathRules for FileRules {
 
     fn deny_some_changes_in(&self, folder: &Path) -> bool {
         let Some(target) = target(folder) else { return true };
-        WRITING.iter().any(|tool| self.0.deny.reach_into(tool, &target))
+        let reaches = |rules: &Rules| WRITING.iter().any(|tool| rules.reach_into(tool, &target));
+        reaches(&self.0.deny) || reaches(&self.0.ask)
     }
 
     fn denies_change(&self, real: &Path) -> bool {
         // What cannot be held against the rules is not changed.
         let Some(target) = target(real) else { return true };
-        WRITING.iter().any(|tool| self.0.deny.path_rule(tool, &target).is_some())
+        // Nobody can be asked while a command runs, so it may not change what a person is asked
+        // about.
+        let mean =
+            |rules: &Rules| WRITING.iter().any(|tool| rules.path_rule(tool, &target).is_some());
+        mean(&self.0.deny) || mean(&self.0.ask)
     }
 }
