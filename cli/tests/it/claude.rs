@@ -330,3 +330,104 @@ async fn a_star_in_a_word_of_a_denied_command_spans_words() {
         assert_eq!(done, expected, "{rule}");
     }
 }
+
+#[tokio::test]
+async fn a_key_or_rule_that_would_silently_do_nothing_stops_the_run() {
+    let world = World::new(Script::turns([read(".env"), Reply::text("done")])).await;
+    let rules = r#"["Read(./.env)"]"#;
+    for (key, meant) in [
+        ("permision", "permissions"),
+        ("permisions", "permissions"),
+        ("Permissions", "permissions"),
+        ("permission", "permissions"),
+    ] {
+        let text = format!("{{\n \"{key}\": {{\"deny\": {rules}}}}}");
+        put(&world, ".claude/settings.json", &text);
+        let exit = world.run(&["run", "go"]).await.expect(2);
+        let says =
+            format!("settings.json:2:2: there is no setting `{key}`; did you mean `{meant}`?");
+        assert!(exit.err.contains(&says), "{says}: {}", exit.err);
+    }
+    for (key, meant) in [
+        ("Deny", "deny"),
+        ("denied", "deny"),
+        ("denies", "deny"),
+        ("asks", "ask"),
+        ("dney", "deny"),
+    ] {
+        let text = format!("{{\"permissions\": {{\n \"{key}\": {rules}}}}}");
+        put(&world, ".claude/settings.json", &text);
+        let exit = world.run(&["run", "go"]).await.expect(2);
+        let says =
+            format!("settings.json:2:2: there is no setting `{key}`; did you mean `{meant}`");
+        assert!(exit.err.contains(&says), "{says}: {}", exit.err);
+    }
+    for key in ["deny", "ask"] {
+        put(&world, ".claude/settings.json", &format!("{{\"{key}\": {rules}}}"));
+        let exit = world.run(&["run", "go"]).await.expect(2);
+        let says = format!("did you mean `permissions.{key}`?");
+        assert!(exit.err.contains(&says), "{says}: {}", exit.err);
+    }
+    let two = r#"{"permissions": {"deny": ["Read(.env) Edit(x)"]}}"#;
+    put(&world, ".claude/settings.json", two);
+    let exit = world.run(&["run", "go"]).await.expect(2);
+    assert!(exit.err.contains("more than one rule"), "{}", exit.err);
+    let settings = world.work().join(".claude/settings.json");
+    std::fs::remove_file(&settings).unwrap();
+    std::os::unix::fs::symlink("../shared/settings.json", &settings).unwrap();
+    let exit = world.run(&["run", "go"]).await.expect(2);
+    assert!(exit.err.contains("it is a link to ../shared/settings.json"), "{}", exit.err);
+    assert_eq!(world.fake.count(), 0);
+    // Keys that only look a little alike are none of these.
+    put(
+        &world,
+        "shared/settings.json",
+        r#"{"env": {"A": "b"}, "permissions": {"allow": ["Read"]}}"#,
+    );
+    world.run(&["run", "go"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_path_in_quotes_is_that_path() {
+    let world = curious().await;
+    let settings = r#"{"permissions": {"deny":
+        ["Read(\"./.env\")", "Read('secrets/**')", "Bash(touch:*)"]}}"#;
+    put(&world, ".claude/settings.json", settings);
+    world.run(&["run", "go"]).await.expect(0);
+    assert_fenced(&world);
+}
+
+#[tokio::test]
+async fn a_repository_within_another_cuts_off_no_denial() {
+    let world = World::new(Script::turns([
+        read("secrets/key"),
+        bash("cat secrets/key"),
+        read("open.txt"),
+        Reply::text("done"),
+    ]))
+    .await;
+    std::fs::create_dir_all(world.work().join(".git")).unwrap();
+    std::fs::create_dir_all(world.work().join("sub/.git")).unwrap();
+    put(&world, ".claude/settings.json", r#"{"permissions": {"deny": ["Read(sub/secrets/**)"]}}"#);
+    put(&world, "sub/secrets/key", "CANARY-SECRET\n");
+    put(&world, "sub/open.txt", "CANARY-OPEN\n");
+    world.run(&["run", "go", "--cwd", "sub"]).await.expect(0);
+    assert_fenced(&world);
+}
+
+#[tokio::test]
+async fn a_command_changes_nothing_that_a_person_is_asked_about() {
+    let world = World::new(Script::turns([
+        bash("echo changed > src/main.rs; echo new > src/new.rs; echo fine > fine"),
+        Reply::text("done"),
+    ]))
+    .await;
+    put(&world, ".claude/settings.json", r#"{"permissions": {"ask": ["Edit(src/**)"]}}"#);
+    put(&world, "src/main.rs", "as it was\n");
+    put(&world, "lib/x.rs", "x\n");
+    world.run(&["run", "go"]).await.expect(0);
+    let main = std::fs::read_to_string(world.work().join("src/main.rs")).unwrap();
+    assert_eq!(main, "as it was\n");
+    assert!(!world.work().join("src/new.rs").exists());
+    assert!(world.work().join("fine").exists());
+}

@@ -51,6 +51,12 @@ pub(super) fn translate(
             None => return check(rule).map(|()| Translated::default()),
         },
     };
+    if specifier.is_some_and(holds_another_rule) || name.contains([' ', ',', ';', '\t']) {
+        return Err(RuleError {
+            rule: rule.to_owned(),
+            reason: "it is more than one rule; write each as a text of its own".to_owned(),
+        });
+    }
     if name.starts_with("mcp__") || name.contains('*') {
         // Not every form is one of ours, and no such tool exists here.
         return Ok(match check(rule) {
@@ -90,7 +96,7 @@ pub(super) fn translate(
     let texts = match tool {
         _ if takes_paths => {
             let ours = if tool == "Write" { "Edit" } else { tool };
-            let paths = paths(specifier, place);
+            let paths = paths(unquoted(specifier, rule)?, place);
             let mut texts: Vec<String> =
                 paths.iter().map(|path| format!("{ours}({path})")).collect();
             // There, what nobody may read nobody may change either.
@@ -125,6 +131,47 @@ fn in_list(list: List, texts: Vec<String>) -> Translated {
     match list {
         List::Deny => Translated { deny: texts, ..Translated::default() },
         List::Ask => Translated { ask: texts, ..Translated::default() },
+    }
+}
+
+/// True when the first rule ends in `specifier` and another begins: `a) Edit(b`.
+fn holds_another_rule(specifier: &str) -> bool {
+    let mut depth = 0;
+    for (at, char) in specifier.char_indices() {
+        match char {
+            '(' => depth += 1,
+            ')' if depth > 0 => depth -= 1,
+            ')' => {
+                let rest = specifier[at + 1..].trim_start_matches([' ', '\t', ',', ';']);
+                let name = rest.split('(').next().filter(|name| name.len() < rest.len());
+                let is_name = |name: &str| {
+                    !name.is_empty()
+                        && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+                };
+                if name.is_some_and(is_name) {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The path in `specifier`, which some write in quotes.
+fn unquoted<'s>(specifier: &'s str, rule: &str) -> Result<&'s str, RuleError> {
+    const QUOTES: [char; 3] = ['"', '\'', '`'];
+    let whole = QUOTES.iter().find_map(|quote| {
+        let inner = specifier.strip_prefix(*quote)?.strip_suffix(*quote)?;
+        (!inner.is_empty()).then_some(inner)
+    });
+    match whole {
+        Some(inner) => Ok(inner.trim()),
+        None if specifier.starts_with(QUOTES) || specifier.ends_with(QUOTES) => Err(RuleError {
+            rule: rule.to_owned(),
+            reason: "a quote of the path has no other; write the path without quotes".to_owned(),
+        }),
+        None => Ok(specifier),
     }
 }
 
@@ -242,6 +289,9 @@ mod tests {
         check("Edit", here, &["Edit", "Write"], &[]);
         check("Bash", here, &["Bash"], &[]);
         check("Bash(*)", here, &["Bash"], &[]);
+        check("Edit(\"./a\")", here, &["Edit(./a)"], &[]);
+        check("Edit('a b')", here, &["Edit(a b)"], &[]);
+        check("Edit(app/(group)/**)", here, &["Edit(app/(group)/**)"], &[]);
         let every = ["Read(**)", "Edit(**)"];
         for rule in ["Read(*)", "Read()", "Read( * )", "Read(**)"] {
             check(rule, here, &every, &[]);
@@ -327,6 +377,11 @@ mod tests {
             ("Read({a,b})", "braces"),
             ("Read(./.env", "parenthesis"),
             ("Bash($(x))", "one simple command"),
+            ("Read(.env) Edit(x)", "more than one rule"),
+            ("Read(.env), Edit(x)", "more than one rule"),
+            ("Bash(rm:*) Bash(cp:*)", "more than one rule"),
+            ("Read, Edit", "more than one rule"),
+            ("Read(\"./.env)", "quote"),
             ("", "name of a tool"),
         ] {
             let error = translate(rule, List::Deny, &place, &ToolFacts::built_in()).unwrap_err();
