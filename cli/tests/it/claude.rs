@@ -431,3 +431,56 @@ async fn a_command_changes_nothing_that_a_person_is_asked_about() {
     assert!(!world.work().join("src/new.rs").exists());
     assert!(world.work().join("fine").exists());
 }
+
+#[tokio::test]
+async fn what_a_denied_link_leads_to_is_denied_too() {
+    for rules in [
+        json!(["Read(./.env)", "Read(./vault/**)"]),
+        json!(["Read(.env)", "Read(vault)"]),
+        json!(["Read(**/.env)", "Read(**/vault/**)"]),
+    ] {
+        let world = World::new(Script::turns([
+            read("conf/prod.env"),
+            read("secrets/key"),
+            Reply::tool_call("Grep", json!({"pattern": "CANARY", "output_mode": "content"})),
+            bash("cat conf/prod.env"),
+            bash("cat secrets/* conf/*"),
+            bash("echo x > conf/prod.env"),
+            bash("echo x > secrets/key; echo x > secrets/new"),
+            Reply::tool_call("Write", json!({"file_path": "secrets/new", "content": "x"})),
+            bash("echo fine > conf/fine; cat open.txt"),
+            Reply::text("done"),
+        ]))
+        .await;
+        let settings = json!({"permissions": {"deny": rules}}).to_string();
+        put(&world, ".claude/settings.json", &settings);
+        put(&world, "conf/prod.env", "KEY=CANARY-ENV\n");
+        put(&world, "conf/other", "x\n");
+        put(&world, "secrets/key", "CANARY-SECRET\n");
+        put(&world, "open.txt", "CANARY-OPEN\n");
+        std::os::unix::fs::symlink("conf/prod.env", world.work().join(".env")).unwrap();
+        std::os::unix::fs::symlink("secrets", world.work().join("vault")).unwrap();
+        world.run(&["run", "go"]).await.expect(0);
+        assert_fenced(&world);
+        let text = |name: &str| std::fs::read_to_string(world.work().join(name)).unwrap();
+        assert_eq!(text("conf/prod.env"), "KEY=CANARY-ENV\n", "{settings}");
+        assert_eq!(text("secrets/key"), "CANARY-SECRET\n", "{settings}");
+        assert!(world.work().join("conf/fine").exists(), "{settings}");
+    }
+}
+
+#[tokio::test]
+async fn a_denied_path_through_a_link_is_the_one_behind_it() {
+    let world = curious().await;
+    let alias = world.home().join("alias");
+    std::os::unix::fs::symlink(world.work(), &alias).unwrap();
+    let rules = json!([
+        format!("Read(/{}/.env)", alias.display()),
+        format!("Read(/{}/secr*/**)", alias.display()),
+        "Bash(touch:*)",
+    ]);
+    let settings = json!({"permissions": {"deny": rules}}).to_string();
+    put(&world, ".claude/settings.json", &settings);
+    world.run(&["run", "go"]).await.expect(0);
+    assert_fenced(&world);
+}

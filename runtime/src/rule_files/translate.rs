@@ -2,7 +2,9 @@
 //! exactly, it is kept more strictly, never less.
 
 use crate::agents::tool_facts::{ToolFacts, find, is_foreign};
-use crate::policy::{READING, Rule, RuleError, WRITING, names_of_machines, without_detours};
+use crate::policy::{
+    READING, Rule, RuleError, WRITING, escaped, names_of_machines, without_detours,
+};
 use posse_protocol::near;
 use std::path::Path;
 
@@ -202,7 +204,7 @@ fn paths(pattern: &str, place: &Place<'_>) -> Vec<String> {
         return vec![pattern.to_owned()];
     }
     let folder = place.folder.unwrap_or(place.workspace);
-    let base = escaped(folder);
+    let base = escaped(&folder.display().to_string());
     if pattern.split('/').any(|name| name == "..") {
         return vec![format!("/{}", without_detours(&base, pattern.trim_start_matches('/')))];
     }
@@ -243,19 +245,6 @@ fn paths(pattern: &str, place: &Place<'_>) -> Vec<String> {
 /// False when the pattern `name` certainly does not mean the folder `step`.
 fn may_be(name: &str, step: &str) -> bool {
     name.contains(['*', '?', '[', '\\']) || name == step
-}
-
-/// `folder` as a pattern that means itself. Signs that cannot be written stand for any one.
-fn escaped(folder: &Path) -> String {
-    let mut text = String::new();
-    for char in folder.display().to_string().chars() {
-        match char {
-            '*' | '?' | '[' | '\\' => text.extend(['\\', char]),
-            '{' | '}' => text.push('?'),
-            char => text.push(char),
-        }
-    }
-    text
 }
 
 #[cfg(test)]
