@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 /// Where rules are looked for, beside the folder itself and those above it in its repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleFiles {
-    /// The user's own settings of Claude Code (`~/.claude/settings.json`), whether they exist or
-    /// not.
+    /// The user's own settings of Claude Code (`~/.claude/settings.json`, or those in
+    /// `CLAUDE_CONFIG_DIR`), whether they exist or not.
     pub user: Option<PathBuf>,
 }
 

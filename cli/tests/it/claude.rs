@@ -3,7 +3,7 @@
 
 use crate::daemon::Guard;
 use crate::tmux::Terminal;
-use crate::world::{World, bash, eventually};
+use crate::world::{World, bash, eventually, started};
 use posse_testkit::{Conversation, Reply, Script, When};
 use serde_json::json;
 
@@ -482,5 +482,17 @@ async fn a_denied_path_through_a_link_is_the_one_behind_it() {
     let settings = json!({"permissions": {"deny": rules}}).to_string();
     put(&world, ".claude/settings.json", &settings);
     world.run(&["run", "go"]).await.expect(0);
+    assert_fenced(&world);
+}
+
+#[tokio::test]
+async fn the_user_s_settings_are_where_claude_code_looks_for_them() {
+    let world = curious().await;
+    let folder = world.home().join("elsewhere");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("settings.json"), SETTINGS).unwrap();
+    let mut command = world.command(&["run", "go"]);
+    command.env("CLAUDE_CONFIG_DIR", &folder);
+    started(command).end().await.expect(0);
     assert_fenced(&world);
 }
