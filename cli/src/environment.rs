@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Environment {
     /// Where the user is at home.
     pub home_folder: Option<PathBuf>,
+    /// Settings of the user for Claude Code.
+    pub claude_folder: Option<PathBuf>,
     /// Settings of the user.
     pub config_folder: Option<PathBuf>,
     /// Databases, history.
@@ -55,6 +57,7 @@ impl Environment {
             data_folder: data.map(|folder| folder.join("posse")),
             state_folder: state.map(|folder| folder.join("posse")),
             runtime_folder: folder("XDG_RUNTIME_DIR").map(|folder| folder.join("posse")),
+            claude_folder: folder("CLAUDE_CONFIG_DIR").or_else(|| under_home(".claude")),
             no_color: text("NO_COLOR").is_some() || dumb_terminal,
             dumb_terminal,
             for_processes: launch::allowed_environment(std::env::vars_os()),

@@ -6,6 +6,7 @@
 
 mod command;
 mod files;
+mod links;
 mod lists;
 mod mode;
 mod odd;
@@ -23,8 +24,8 @@ pub use files::FileRules;
 pub use lists::{denials, scopes, tool_names};
 pub use rule::{Rule, RuleError};
 
-pub(crate) use path::{names_of_machines, normal as without_detours};
-pub(crate) use rule::{TOOLS_PAGE, parts};
+pub(crate) use path::{escaped, names_of_machines, normal as without_detours};
+pub(crate) use rule::{READING, TOOLS_PAGE, WRITING, parts};
 
 use crate::agents::tool_facts::ToolFacts;
 use mode::Word;

@@ -8,7 +8,7 @@ mod translate;
 
 pub use claude::ClaudeSettings;
 
-use crate::agents::folders::up_to_root;
+use crate::agents::folders::{up_to_outermost_root, up_to_root};
 use crate::config::{ConfigError, project_rules};
 use crate::error::Error;
 use posse_protocol::{Grant, Permissions};
@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 /// Where rules are looked for, beside the folder itself and those above it in its repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleFiles {
-    /// The user's own settings of Claude Code (`~/.claude/settings.json`), whether they exist or
-    /// not.
+    /// The user's own settings of Claude Code (`~/.claude/settings.json`, or those in
+    /// `CLAUDE_CONFIG_DIR`), whether they exist or not.
     pub user: Option<PathBuf>,
 }
 
@@ -43,7 +43,9 @@ impl RuleFiles {
     /// # Errors
     /// When a file cannot be read or understood, or has a rule that could not be enforced.
     pub fn rules(&self, folder: &Path) -> Result<Permissions, ConfigError> {
-        let mut rules = project_rules(&folder.join("posse.toml"))?;
+        let own = folder.join("posse.toml");
+        check_link(&own)?;
+        let mut rules = project_rules(&own)?;
         for settings in self.claude(folder)? {
             rules.deny.extend(settings.deny);
             rules.ask.extend(settings.ask);
@@ -51,23 +53,29 @@ impl RuleFiles {
         Ok(rules)
     }
 
-    /// Claude Code's settings for `folder`: the user's, the project's and those above it in its
-    /// repository.
+    /// Claude Code's settings for `folder`: the user's, the project's and those above it, up to the
+    /// outermost repository around it. An agent can make a repository within another: it must not
+    /// cut off the rules above.
     ///
     /// # Errors
     /// As [`RuleFiles::rules`].
     pub fn claude(&self, folder: &Path) -> Result<Vec<ClaudeSettings>, ConfigError> {
         let mut found = Vec::new();
-        let mut paths: Vec<PathBuf> = Vec::new();
-        for ancestor in up_to_root(folder) {
+        for ancestor in up_to_outermost_root(folder) {
             for name in NAMES {
                 let path = ancestor.join(".claude").join(name);
+                check_link(&ancestor.join(".claude"))?;
+                check_link(&path)?;
                 found.extend(ClaudeSettings::read(&path, Some(&ancestor), folder)?);
-                paths.push(path);
             }
         }
-        if let Some(user) = self.user.as_ref().filter(|user| !paths.contains(user)) {
-            found.extend(ClaudeSettings::read(user, None, folder)?);
+        let Some(user) = &self.user else { return Ok(found) };
+        check_link(user)?;
+        let Some(of_user) = ClaudeSettings::read(user, None, folder)? else { return Ok(found) };
+        // Where the home folder is a repository, they are a project's too, and hold as both.
+        match found.iter_mut().find(|settings| settings.path == *user) {
+            Some(known) => known.add_rules(of_user),
+            None => found.push(of_user),
         }
         Ok(found)
     }
@@ -104,6 +112,20 @@ pub(crate) fn of_grant(files: Option<&RuleFiles>, grant: &Grant) -> Result<Permi
     let origin = grant.worktree.as_ref().map(|worktree| &worktree.origin);
     let folder = Path::new(origin.unwrap_or(&grant.workspace));
     files.rules(folder).map_err(|error| Error::InvalidInput(error.to_string()))
+}
+
+/// Refuses a link to nothing: somebody meant rules to be there.
+fn check_link(path: &Path) -> Result<(), ConfigError> {
+    match std::fs::read_link(path) {
+        Ok(target) if std::fs::metadata(path).is_err() => Err(ConfigError::Unreadable {
+            path: path.to_owned(),
+            reason: format!(
+                "it is a link to {}, which cannot be reached. Mend the link, or remove it",
+                target.display()
+            ),
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn shown(path: &Path, folder: &Path) -> String {

@@ -21,6 +21,8 @@ pub(crate) struct KeptBack {
     pub places: Vec<PathBuf>,
     /// Every file and link.
     pub files: HashSet<PathBuf>,
+    /// The links that are denied themselves.
+    linked: Vec<PathBuf>,
 }
 
 /// What may not be read, as `rules` say: in the workspace at `root`, in the checkout that it is of, and
@@ -31,16 +33,20 @@ pub(crate) struct KeptBack {
 pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut places = Vec::new();
     let is_refused = |path: &Path| rules.refuse(Usage::Read, Reached::Found, path, path).is_some();
+    let is_denied = |path: &Path| rules.denies_read(path);
     for root in [root.to_owned()].into_iter().chain(rules.checkouts()) {
-        let found = found(&root, &is_refused, &|folder| rules.hide_some_in(folder))?;
+        let matters = |folder: &Path| rules.hide_some_in(folder);
+        let found = found(&root, &is_refused, &is_denied, &matters)?;
         places.extend(found.places);
+        places.extend(targets(&found.linked, &root));
     }
     for folder in rules.elsewhere() {
-        let is_denied = |path: &Path| rules.denies_read(path);
         let matters = |folder: &Path| folder != root && rules.denies_some_reads_in(folder);
-        places.extend(found(&folder, &is_denied, &matters)?.places);
+        let found = found(&folder, &is_denied, &is_denied, &matters)?;
+        places.extend(found.places);
+        places.extend(targets(&found.linked, root));
     }
-    Ok(places)
+    outermost(places)
 }
 
 /// The same of what may not be changed.
@@ -48,7 +54,14 @@ pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>,
 /// # Errors
 /// When it is too much to find or to fix.
 pub(crate) fn fixed(rules: &dyn PathRules, root: &Path) -> Result<KeptBack, Failure> {
-    found(root, &|path| rules.denies_change(path), &|folder| rules.deny_some_changes_in(folder))
+    let is_denied = |path: &Path| rules.denies_change(path);
+    let matters = |folder: &Path| rules.deny_some_changes_in(folder);
+    let mut found = found(root, &is_denied, &is_denied, &matters)?;
+    // Outside of the workspace nothing can be changed anyway.
+    let inside = targets(&found.linked, root).into_iter().filter(|path| path.starts_with(root));
+    found.places.extend(inside);
+    found.places = outermost(found.places)?;
+    Ok(found)
 }
 
 /// Every file and link below `root` that may not be changed, however many there are.
@@ -56,6 +69,8 @@ pub(crate) fn now_fixed(rules: &dyn PathRules, root: &Path) -> HashSet<PathBuf> 
     let matters = |folder: &Path| rules.deny_some_changes_in(folder);
     let refused = |path: &Path| rules.denies_change(path);
     let mut search = Search {
+        denied: &refused,
+        linked: Vec::new(),
         refused: &refused,
         matters: &matters,
         looked_at: 0,
@@ -70,15 +85,35 @@ pub(crate) fn now_fixed(rules: &dyn PathRules, root: &Path) -> HashSet<PathBuf> 
 fn found(
     root: &Path,
     refused: &dyn Fn(&Path) -> bool,
+    denied: &dyn Fn(&Path) -> bool,
     matters: &dyn Fn(&Path) -> bool,
 ) -> Result<KeptBack, Failure> {
-    let (looked_at, at_most) = (0, LOOKED_AT);
-    let mut search = Search { refused, matters, looked_at, at_most, files: HashSet::new() };
+    let (looked_at, at_most, linked) = (0, LOOKED_AT, Vec::new());
+    let files = HashSet::new();
+    let mut search = Search { refused, denied, matters, looked_at, at_most, files, linked };
     let (mut places, free) = search.below(root)?;
     if !free {
         // Nothing in it is free, and it must be there all the same.
         places = children(root);
     }
+    Ok(KeptBack { places, files: search.files, linked: search.linked })
+}
+
+/// Where denied links lead, with links followed to the end: what is there is denied as well.
+fn targets(links: &[PathBuf], root: &Path) -> Vec<PathBuf> {
+    let real = links.iter().filter_map(|link| link.canonicalize().ok());
+    let places = real.flat_map(|target| match root.starts_with(&target) {
+        // The workspace must be there, with nothing in it.
+        true => children(root),
+        false => vec![target],
+    });
+    places.collect()
+}
+
+/// `places` without those that are in another of them.
+fn outermost(mut places: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
+    places.sort();
+    places.dedup_by(|inner, outer| inner.starts_with(outer));
     if places.len() > HIDDEN {
         return Err(Failure(format!(
             "not run: rules keep back {} files and folders, more than can be kept from a command; \
@@ -86,16 +121,20 @@ fn found(
             places.len()
         )));
     }
-    Ok(KeptBack { places, files: search.files })
+    Ok(places)
 }
 
 struct Search<'r> {
     refused: &'r dyn Fn(&Path) -> bool,
+    /// Whether a rule denies it, which then holds for what a link leads to.
+    denied: &'r dyn Fn(&Path) -> bool,
     /// Whether there may be something in a folder.
     matters: &'r dyn Fn(&Path) -> bool,
     looked_at: usize,
     at_most: usize,
     files: HashSet<PathBuf>,
+    /// Links that are denied.
+    linked: Vec<PathBuf>,
 }
 
 impl Search<'_> {
@@ -122,9 +161,12 @@ impl Search<'_> {
                 }
                 free |= any;
             } else if metadata.is_symlink() {
-                // It leads to what is kept back itself, or outside, where others decide. But it may
-                // stand where a folder would in which everything is kept back.
-                if (self.refused)(&path) || (self.refused)(&path.join(SOMETHING)) {
+                // It may stand where a folder would in which everything is kept back.
+                let inside = path.join(SOMETHING);
+                if (self.denied)(&path) || (self.denied)(&inside) {
+                    self.linked.push(path.clone());
+                }
+                if (self.refused)(&path) || (self.refused)(&inside) {
                     self.files.insert(path);
                 }
             } else if (self.refused)(&path) {

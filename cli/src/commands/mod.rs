@@ -113,8 +113,8 @@ impl Common {
 
     /// Where rules are looked for that hold in every folder of the user.
     pub fn rule_files(&self) -> RuleFiles {
-        let home = self.environment.home_folder.as_ref();
-        RuleFiles { user: home.map(|home| home.join(".claude/settings.json")) }
+        let folder = self.environment.claude_folder.as_ref();
+        RuleFiles { user: folder.map(|folder| folder.join("settings.json")) }
     }
 
     /// The settings for work in `folder`.

@@ -3,7 +3,7 @@
 
 use crate::daemon::Guard;
 use crate::tmux::Terminal;
-use crate::world::{World, bash, eventually};
+use crate::world::{World, bash, eventually, started};
 use posse_testkit::{Conversation, Reply, Script, When};
 use serde_json::json;
 
@@ -268,4 +268,231 @@ async fn on_a_terminal_a_change_is_asked_about() {
     terminal.shows("code 0").await;
     let trusted = world.run(&["trust", "list"]).await.expect(0).out;
     assert!(!trusted.contains("changed"), "{trusted}");
+}
+
+#[tokio::test]
+async fn a_star_or_nothing_in_parentheses_means_every_path() {
+    for rule in ["Read(*)", "Read()", "Edit(*)", "Write(*)"] {
+        let world = World::new(Script::turns([
+            read("open.txt"),
+            Reply::tool_call("Grep", json!({"pattern": "CANARY", "output_mode": "content"})),
+            bash("cat open.txt deep/open.txt; echo changed > open.txt"),
+            bash("echo changed > deep/open.txt"),
+            Reply::tool_call("Write", json!({"file_path": "new.txt", "content": "x"})),
+            Reply::text("done"),
+        ]))
+        .await;
+        let settings = json!({"permissions": {"deny": [rule]}}).to_string();
+        put(&world, ".claude/settings.json", &settings);
+        put(&world, "open.txt", "CANARY\n");
+        put(&world, "deep/open.txt", "CANARY\n");
+        world.run(&["run", "go"]).await.expect(0);
+        if rule.starts_with("Read") {
+            assert!(!sent(&world).contains("CANARY\\n"), "{rule}: {}", sent(&world));
+        }
+        for name in ["open.txt", "deep/open.txt"] {
+            let text = std::fs::read_to_string(world.work().join(name)).unwrap();
+            assert_eq!(text, "CANARY\n", "{rule} {name}");
+        }
+        assert!(!world.work().join("new.txt").exists(), "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn a_star_in_a_word_of_a_denied_command_spans_words() {
+    for rule in [
+        "Bash(*prod*)",
+        "Bash(*--force*)",
+        "Bash(sh*--force*)",
+        "Bash(*do.sh*)",
+        "Bash(sh do.sh push*--force)",
+        "Bash(sh*prod)",
+    ] {
+        let world = World::new(Script::turns([
+            bash("sh do.sh push --force --to prod"),
+            bash("sh do.sh push --to prod --force"),
+            bash("sh do.sh push --force prod"),
+            bash("touch fine"),
+            Reply::text("done"),
+        ]))
+        .await;
+        let settings = json!({"permissions": {"deny": [rule]}}).to_string();
+        put(&world, ".claude/settings.json", &settings);
+        put(&world, "do.sh", "echo \"$@\" >> done\n");
+        world.run(&["run", "go"]).await.expect(0);
+        assert!(world.work().join("fine").exists(), "{rule}");
+        let done = std::fs::read_to_string(world.work().join("done")).unwrap_or_default();
+        let expected = match rule {
+            "Bash(sh do.sh push*--force)" => "push --force --to prod\npush --force prod\n",
+            "Bash(sh*prod)" => "push --to prod --force\n",
+            _ => "",
+        };
+        assert_eq!(done, expected, "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_or_rule_that_would_silently_do_nothing_stops_the_run() {
+    let world = World::new(Script::turns([read(".env"), Reply::text("done")])).await;
+    let rules = r#"["Read(./.env)"]"#;
+    for (key, meant) in [
+        ("permision", "permissions"),
+        ("permisions", "permissions"),
+        ("Permissions", "permissions"),
+        ("permission", "permissions"),
+    ] {
+        let text = format!("{{\n \"{key}\": {{\"deny\": {rules}}}}}");
+        put(&world, ".claude/settings.json", &text);
+        let exit = world.run(&["run", "go"]).await.expect(2);
+        let says =
+            format!("settings.json:2:2: there is no setting `{key}`; did you mean `{meant}`?");
+        assert!(exit.err.contains(&says), "{says}: {}", exit.err);
+    }
+    for (key, meant) in [
+        ("Deny", "deny"),
+        ("denied", "deny"),
+        ("denies", "deny"),
+        ("asks", "ask"),
+        ("dney", "deny"),
+    ] {
+        let text = format!("{{\"permissions\": {{\n \"{key}\": {rules}}}}}");
+        put(&world, ".claude/settings.json", &text);
+        let exit = world.run(&["run", "go"]).await.expect(2);
+        let says =
+            format!("settings.json:2:2: there is no setting `{key}`; did you mean `{meant}`");
+        assert!(exit.err.contains(&says), "{says}: {}", exit.err);
+    }
+    for key in ["deny", "ask"] {
+        put(&world, ".claude/settings.json", &format!("{{\"{key}\": {rules}}}"));
+        let exit = world.run(&["run", "go"]).await.expect(2);
+        let says = format!("did you mean `permissions.{key}`?");
+        assert!(exit.err.contains(&says), "{says}: {}", exit.err);
+    }
+    let two = r#"{"permissions": {"deny": ["Read(.env) Edit(x)"]}}"#;
+    put(&world, ".claude/settings.json", two);
+    let exit = world.run(&["run", "go"]).await.expect(2);
+    assert!(exit.err.contains("more than one rule"), "{}", exit.err);
+    let settings = world.work().join(".claude/settings.json");
+    std::fs::remove_file(&settings).unwrap();
+    std::os::unix::fs::symlink("../shared/settings.json", &settings).unwrap();
+    let exit = world.run(&["run", "go"]).await.expect(2);
+    assert!(exit.err.contains("it is a link to ../shared/settings.json"), "{}", exit.err);
+    assert_eq!(world.fake.count(), 0);
+    // Keys that only look a little alike are none of these.
+    put(
+        &world,
+        "shared/settings.json",
+        r#"{"env": {"A": "b"}, "permissions": {"allow": ["Read"]}}"#,
+    );
+    world.run(&["run", "go"]).await.expect(0);
+}
+
+#[tokio::test]
+async fn a_path_in_quotes_is_that_path() {
+    let world = curious().await;
+    let settings = r#"{"permissions": {"deny":
+        ["Read(\"./.env\")", "Read('secrets/**')", "Bash(touch:*)"]}}"#;
+    put(&world, ".claude/settings.json", settings);
+    world.run(&["run", "go"]).await.expect(0);
+    assert_fenced(&world);
+}
+
+#[tokio::test]
+async fn a_repository_within_another_cuts_off_no_denial() {
+    let world = World::new(Script::turns([
+        read("secrets/key"),
+        bash("cat secrets/key"),
+        read("open.txt"),
+        Reply::text("done"),
+    ]))
+    .await;
+    std::fs::create_dir_all(world.work().join(".git")).unwrap();
+    std::fs::create_dir_all(world.work().join("sub/.git")).unwrap();
+    put(&world, ".claude/settings.json", r#"{"permissions": {"deny": ["Read(sub/secrets/**)"]}}"#);
+    put(&world, "sub/secrets/key", "CANARY-SECRET\n");
+    put(&world, "sub/open.txt", "CANARY-OPEN\n");
+    world.run(&["run", "go", "--cwd", "sub"]).await.expect(0);
+    assert_fenced(&world);
+}
+
+#[tokio::test]
+async fn a_command_changes_nothing_that_a_person_is_asked_about() {
+    let world = World::new(Script::turns([
+        bash("echo changed > src/main.rs; echo new > src/new.rs; echo fine > fine"),
+        Reply::text("done"),
+    ]))
+    .await;
+    put(&world, ".claude/settings.json", r#"{"permissions": {"ask": ["Edit(src/**)"]}}"#);
+    put(&world, "src/main.rs", "as it was\n");
+    put(&world, "lib/x.rs", "x\n");
+    world.run(&["run", "go"]).await.expect(0);
+    let main = std::fs::read_to_string(world.work().join("src/main.rs")).unwrap();
+    assert_eq!(main, "as it was\n");
+    assert!(!world.work().join("src/new.rs").exists());
+    assert!(world.work().join("fine").exists());
+}
+
+#[tokio::test]
+async fn what_a_denied_link_leads_to_is_denied_too() {
+    for rules in [
+        json!(["Read(./.env)", "Read(./vault/**)"]),
+        json!(["Read(.env)", "Read(vault)"]),
+        json!(["Read(**/.env)", "Read(**/vault/**)"]),
+    ] {
+        let world = World::new(Script::turns([
+            read("conf/prod.env"),
+            read("secrets/key"),
+            Reply::tool_call("Grep", json!({"pattern": "CANARY", "output_mode": "content"})),
+            bash("cat conf/prod.env"),
+            bash("cat secrets/* conf/*"),
+            bash("echo x > conf/prod.env"),
+            bash("echo x > secrets/key; echo x > secrets/new"),
+            Reply::tool_call("Write", json!({"file_path": "secrets/new", "content": "x"})),
+            bash("echo fine > conf/fine; cat open.txt"),
+            Reply::text("done"),
+        ]))
+        .await;
+        let settings = json!({"permissions": {"deny": rules}}).to_string();
+        put(&world, ".claude/settings.json", &settings);
+        put(&world, "conf/prod.env", "KEY=CANARY-ENV\n");
+        put(&world, "conf/other", "x\n");
+        put(&world, "secrets/key", "CANARY-SECRET\n");
+        put(&world, "open.txt", "CANARY-OPEN\n");
+        std::os::unix::fs::symlink("conf/prod.env", world.work().join(".env")).unwrap();
+        std::os::unix::fs::symlink("secrets", world.work().join("vault")).unwrap();
+        world.run(&["run", "go"]).await.expect(0);
+        assert_fenced(&world);
+        let text = |name: &str| std::fs::read_to_string(world.work().join(name)).unwrap();
+        assert_eq!(text("conf/prod.env"), "KEY=CANARY-ENV\n", "{settings}");
+        assert_eq!(text("secrets/key"), "CANARY-SECRET\n", "{settings}");
+        assert!(world.work().join("conf/fine").exists(), "{settings}");
+    }
+}
+
+#[tokio::test]
+async fn a_denied_path_through_a_link_is_the_one_behind_it() {
+    let world = curious().await;
+    let alias = world.home().join("alias");
+    std::os::unix::fs::symlink(world.work(), &alias).unwrap();
+    let rules = json!([
+        format!("Read(/{}/.env)", alias.display()),
+        format!("Read(/{}/secr*/**)", alias.display()),
+        "Bash(touch:*)",
+    ]);
+    let settings = json!({"permissions": {"deny": rules}}).to_string();
+    put(&world, ".claude/settings.json", &settings);
+    world.run(&["run", "go"]).await.expect(0);
+    assert_fenced(&world);
+}
+
+#[tokio::test]
+async fn the_user_s_settings_are_where_claude_code_looks_for_them() {
+    let world = curious().await;
+    let folder = world.home().join("elsewhere");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("settings.json"), SETTINGS).unwrap();
+    let mut command = world.command(&["run", "go"]);
+    command.env("CLAUDE_CONFIG_DIR", &folder);
+    started(command).end().await.expect(0);
+    assert_fenced(&world);
 }

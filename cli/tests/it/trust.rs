@@ -356,3 +356,21 @@ async fn a_person_is_shown_what_it_is_and_asked() {
         assert_eq!(list.as_array().unwrap().len(), usize::from(answer == "y"));
     }
 }
+
+#[tokio::test]
+async fn a_name_that_is_not_utf_8_hides_behind_no_trusted_one() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = gullible().await;
+    let text = "---\nname: doer\ndescription: d\ntools: Read, Write\n---\nDo it.\n";
+    put(&world, ".posse/agents/doer\u{fffd}.md", &text.replace("doer", "helper"));
+    world.run(&["trust", "--yes"]).await.expect(0);
+    let odd = std::ffi::OsStr::from_bytes(b".posse/agents/doer\x80.md");
+    std::fs::write(world.work().join(odd), text).unwrap();
+    let exit = world.run(&["run", "--agent", "doer", "x"]).await;
+    assert_ne!(exit.code, Some(0), "{}", exit.err);
+    assert!(!world.work().join("canary").exists());
+    let check = world.run(&["agents", "check"]).await.expect(2);
+    assert!(check.out.contains("\\x80.md\" is not UTF-8"), "{}", check.out);
+    let trust = world.run(&["trust", "--yes"]).await;
+    assert!(trust.err.contains("\\x80.md\" is not UTF-8"), "{}", trust.err);
+}

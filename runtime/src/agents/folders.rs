@@ -117,6 +117,17 @@ pub(crate) fn up_to_root(folder: &Path) -> Vec<PathBuf> {
     ancestors
 }
 
+/// `folder` and those above it, up to the last one that holds `.git`: a repository within another
+/// hides nothing of what the outer one forbids. Without one, `folder` alone.
+pub(crate) fn up_to_outermost_root(folder: &Path) -> Vec<PathBuf> {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mut ancestors: Vec<PathBuf> =
+        folder.ancestors().take(ANCESTORS).map(Path::to_owned).collect();
+    let outermost = ancestors.iter().rposition(|ancestor| holds_git(ancestor));
+    ancestors.truncate(outermost.unwrap_or(0) + 1);
+    ancestors
+}
+
 /// True for the top of a repository. What holds the place of `.git` while commands run makes none,
 /// for git neither.
 fn holds_git(folder: &Path) -> bool {
@@ -180,6 +191,9 @@ pub(crate) fn plugin_name(folder: &Path) -> String {
 
 /// The text of the file at `path`, if it has at most `most` bytes.
 pub(crate) fn read(path: &Path, most: u64) -> Result<String, String> {
+    if let Some(name) = path.file_name().filter(|name| name.to_str().is_none()) {
+        return Err(format!("its name {name:?} is not UTF-8; rename it or remove it"));
+    }
     let cannot = |error: std::io::Error| format!("it cannot be read: {error}");
     let data = std::fs::metadata(path).map_err(cannot)?;
     if !data.is_file() {

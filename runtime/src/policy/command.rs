@@ -102,16 +102,106 @@ impl CommandPattern {
             }
             _ => self.end,
         };
+        let mut short = words.to_vec();
+        short[0] = Word::Exact(base(name).to_owned());
         let Some(program) = self.program() else {
-            let mut whole = words.to_vec();
-            whole[0] = Word::Exact(base(name).to_owned());
-            return surer(loosely(&self.words, end, &whole), loosely(&self.words, end, words));
+            return [&short[..], words].into_iter().fold(Fit::No, |fit, words| {
+                surer(fit, surer(loosely(&self.words, end, words), self.as_text(words)))
+            });
         };
         if name != program && base(name) != base(program) {
             return Fit::No;
         }
-        loosely(&self.words[1..], end, &words[1..])
+        short[0] = Word::Exact(program.to_owned());
+        surer(loosely(&self.words[1..], end, &words[1..]), self.as_text(&short))
     }
+
+    /// Whether it may mean `words` as one text with single blanks between them. There a `*` within
+    /// a word is any text, blanks too: `*prod*`, `git push*--force`.
+    fn as_text(&self, words: &[Word]) -> Fit {
+        if !self.words.iter().any(|piece| matches!(piece, Piece::Pattern(_))) {
+            return Fit::No;
+        }
+        let mut pattern = Vec::new();
+        for piece in &self.words {
+            if !pattern.is_empty() {
+                pattern.push(Sign::Char(' '));
+            }
+            match piece {
+                Piece::Word(text) => pattern.extend(text.chars().map(Sign::Char)),
+                Piece::Words => pattern.push(Sign::Any),
+                Piece::Pattern(texts) => {
+                    for (at, text) in texts.iter().enumerate() {
+                        pattern.extend((at > 0).then_some(Sign::Any));
+                        pattern.extend(text.chars().map(Sign::Char));
+                    }
+                }
+            }
+        }
+        let mut text = Vec::new();
+        for word in words {
+            if !text.is_empty() {
+                text.push(Sign::Char(' '));
+            }
+            match word {
+                Word::Exact(word) => text.extend(word.chars().map(Sign::Char)),
+                Word::Begins(start) => {
+                    text.extend(start.chars().map(Sign::Char));
+                    text.push(Sign::Any);
+                }
+                Word::Unknown => text.push(Sign::Any),
+            }
+        }
+        let mut fits = can_be(&pattern, &text);
+        if self.end == End::Anything {
+            pattern.extend([Sign::Char(' '), Sign::Any]);
+            fits |= can_be(&pattern, &text);
+        }
+        match (fits, text.contains(&Sign::Any)) {
+            (false, _) => Fit::No,
+            (true, false) => Fit::Yes,
+            (true, true) => Fit::Maybe("a word of it is known to the shell only"),
+        }
+    }
+}
+
+/// A sign of a text, or any text at all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Char(char),
+    Any,
+}
+
+/// True when some text that `text` may be is one that `pattern` means.
+fn can_be(pattern: &[Sign], text: &[Sign]) -> bool {
+    // Which beginnings of the pattern mean what was read so far, by their lengths.
+    let open = |mut here: Vec<usize>| {
+        let mut at = 0;
+        while let Some(&length) = here.get(at) {
+            if pattern.get(length) == Some(&Sign::Any) && !here.contains(&(length + 1)) {
+                here.push(length + 1);
+            }
+            at += 1;
+        }
+        here.sort_unstable();
+        here.dedup();
+        here
+    };
+    let mut here = open(vec![0]);
+    for sign in text {
+        here = match (sign, here.first()) {
+            (_, None) => return false,
+            (Sign::Any, Some(&least)) => (least..=pattern.len()).collect(),
+            (Sign::Char(_), Some(_)) => {
+                let after = here.iter().filter_map(|&length| match pattern.get(length)? {
+                    Sign::Any => Some(length),
+                    known => (known == sign).then_some(length + 1),
+                });
+                open(after.collect())
+            }
+        };
+    }
+    here.last() == Some(&pattern.len())
 }
 
 /// The words of a rule. Quotes and backslashes are read as in a command.

@@ -1,6 +1,7 @@
 //! Rules about paths, asked by the file tools once a file is open: the path that a call names may lead
 //! through links to another, and a search comes by files that no call names.
 
+use super::links::Links;
 use super::path::Case;
 use super::rule::WRITING;
 use super::set::Rules;
@@ -9,10 +10,10 @@ use super::{Policy, path};
 use posse_protocol::Mode;
 use posse_tools::{PathRules, Reached, Usage};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a policy says about files that are open.
-pub struct FileRules(Arc<Policy>);
+pub struct FileRules(Arc<Policy>, OnceLock<Links>);
 
 impl FileRules {
     /// The rules of `policy`, if it says anything about files.
@@ -20,7 +21,21 @@ impl FileRules {
         let sets = [&policy.deny, &policy.ask];
         let about = sets.into_iter().chain(&policy.scopes).any(Rules::have_paths);
         let matters = about || policy.mode < Mode::AcceptEdits;
-        matters.then(|| Arc::new(FileRules(policy.clone())) as Arc<dyn PathRules>)
+        matters.then(|| Arc::new(FileRules(policy.clone(), OnceLock::new())) as Arc<dyn PathRules>)
+    }
+
+    /// Where denied links led when it was first asked.
+    fn links(&self) -> &Links {
+        let policy = &self.0;
+        self.1.get_or_init(|| {
+            Links::find(
+                &policy.deny,
+                [Some(&policy.workspace), policy.origin.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .map(String::as_str),
+            )
+        })
     }
 }
 
@@ -49,6 +64,9 @@ impl PathRules for FileRules {
             Target { path: text.to_owned(), folded: path::fold(text, Case::Folded), extent };
         if let Some(rule) = policy.deny.path_rule(tool, &target) {
             return Some(format!("the rule `{rule}` denies it"));
+        }
+        if let Some(rule) = self.links().rule(tool, &target) {
+            return Some(format!("the rule `{rule}` denies a link to it"));
         }
         let judged = reached == Reached::Named && named == real;
         if judged {
@@ -98,12 +116,17 @@ impl PathRules for FileRules {
 
     fn deny_some_changes_in(&self, folder: &Path) -> bool {
         let Some(target) = target(folder) else { return true };
-        WRITING.iter().any(|tool| self.0.deny.reach_into(tool, &target))
+        let reaches = |rules: &Rules| WRITING.iter().any(|tool| rules.reach_into(tool, &target));
+        reaches(&self.0.deny) || reaches(&self.0.ask)
     }
 
     fn denies_change(&self, real: &Path) -> bool {
         // What cannot be held against the rules is not changed.
         let Some(target) = target(real) else { return true };
-        WRITING.iter().any(|tool| self.0.deny.path_rule(tool, &target).is_some())
+        // Nobody can be asked while a command runs, so it may not change what a person is asked
+        // about.
+        let mean =
+            |rules: &Rules| WRITING.iter().any(|tool| rules.path_rule(tool, &target).is_some());
+        mean(&self.0.deny) || mean(&self.0.ask)
     }
 }

@@ -1,6 +1,8 @@
 //! Patterns of paths, as ignore files have them: `*` within a name, `**` over folders, a name without
 //! a slash anywhere. A pattern that means a folder means all that is in it.
 
+use std::path::Path;
+
 /// A pattern, and the folder that it counts from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathPattern {
@@ -102,17 +104,9 @@ impl PathPattern {
     /// Reads a pattern of the right form.
     pub(crate) fn parse(text: &str, roots: Roots<'_>, case: Case) -> Result<Self, &'static str> {
         check(text)?;
-        let (base, rest) = if let Some(rest) = text.strip_prefix("//") {
-            ("", rest)
-        } else if text == "~" || text.starts_with("~/") {
-            let home = roots.home.ok_or("nobody says where the home folder is")?;
-            (home, text.trim_start_matches('~'))
-        } else {
-            (roots.workspace, text)
-        };
-        let anchored = text.trim_end_matches('/').contains('/');
+        let (base, rest) = split(text, roots)?;
         let mut parts: Vec<Part> = Vec::new();
-        if !anchored && base == roots.workspace && text != "~" {
+        if is_anywhere(text) {
             parts.push(Part::Folders);
         }
         for name in names(rest) {
@@ -153,13 +147,69 @@ impl PathPattern {
     }
 }
 
-/// The folder that `pattern` counts from, as it is written, if that is not the workspace.
+/// The folder that a pattern counts from, and what stands behind it.
+fn split<'a>(text: &'a str, roots: Roots<'a>) -> Result<(&'a str, &'a str), &'static str> {
+    if let Some(rest) = text.strip_prefix("//") {
+        return Ok(("", rest));
+    }
+    if text == "~" || text.starts_with("~/") {
+        let home = roots.home.ok_or("nobody says where the home folder is")?;
+        return Ok((home, text.trim_start_matches('~')));
+    }
+    Ok((roots.workspace, text))
+}
+
+/// True for a name that counts in every folder below.
+fn is_anywhere(text: &str) -> bool {
+    text != "~" && !text.trim_end_matches('/').contains('/')
+}
+
+/// `pattern` with the links on its way followed, as far as it spells names out and they exist, if
+/// they lead elsewhere. Files are known by where they really are.
+pub(crate) fn behind_links(pattern: &str, roots: Roots<'_>) -> Option<String> {
+    let (base, rest) = split(pattern, roots).ok()?;
+    let names: Vec<&str> = names(rest).collect();
+    let is_anywhere = is_anywhere(pattern);
+    let is_plain = |name: &&&str| !is_anywhere && !name.contains(['*', '?', '[']);
+    let spelled = names.iter().take_while(is_plain).count();
+    (0..=spelled)
+        .rev()
+        .find_map(|count| {
+            let written: Vec<String> =
+                names[..count].iter().map(|name| name.replace('\\', "")).collect();
+            let written = normal("", &format!("{base}/{}", written.join("/")));
+            let real =
+                Path::new(if written.is_empty() { "/" } else { &written }).canonicalize().ok()?;
+            Some((written, real, count))
+        })
+        .filter(|(written, real, _)| real != Path::new(written) && !written.is_empty())
+        .and_then(|(_, real, count)| {
+            let anywhere = if is_anywhere { "/**" } else { "" };
+            Some(format!("/{}{anywhere}/{}", escaped(real.to_str()?), names[count..].join("/")))
+        })
+}
+
+/// `path` as a pattern that means it. Signs that cannot be written stand for any one.
+pub(crate) fn escaped(path: &str) -> String {
+    path.chars().fold(String::new(), |mut text, char| {
+        match char {
+            '*' | '?' | '[' | '\\' => text.extend(['\\', char]),
+            '{' | '}' => text.push('?'),
+            char => text.push(char),
+        }
+        text
+    })
+}
+
+/// The folder that `pattern` counts from, if that is not the workspace.
 pub(crate) fn folder_elsewhere(pattern: &str, roots: Roots<'_>) -> Option<String> {
     if pattern.starts_with("//") {
         return Some("/".to_owned());
     }
     let of_home = pattern == "~" || pattern.starts_with("~/");
-    roots.home.filter(|_| of_home).map(str::to_owned)
+    let home = roots.home.filter(|_| of_home)?;
+    let real = Path::new(home).canonicalize().ok();
+    Some(real.and_then(|real| real.to_str().map(str::to_owned)).unwrap_or_else(|| home.to_owned()))
 }
 
 /// `pattern`, if it is an absolute one of something in the checkout that the workspace is a worktree
@@ -397,6 +447,39 @@ mod tests {
         check_means("secret/**", "src/../secret/x", true);
         check_means("src/**", "/w/project/src/a", true);
         check_means("src/**", "/w/other/src/a", false);
+    }
+
+    #[test]
+    fn links_on_the_way_of_a_pattern_are_followed() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name).to_str().unwrap().to_owned();
+        std::fs::create_dir_all(root.join("real/.ssh")).unwrap();
+        std::fs::create_dir_all(root.join("w/conf[1]")).unwrap();
+        std::fs::write(root.join("w/conf[1]/prod.env"), "x").unwrap();
+        symlink(root.join("real"), root.join("home")).unwrap();
+        symlink("conf[1]/prod.env", root.join("w/.env")).unwrap();
+        symlink("conf[1]", root.join("w/vault")).unwrap();
+        symlink("nowhere", root.join("w/gone")).unwrap();
+        let (workspace, home) = (at("w"), at("home"));
+        let roots = Roots { workspace: &workspace, origin: None, home: Some(&home) };
+        let check = |pattern: &str, expected: Option<String>| {
+            let found = behind_links(pattern, roots).map(|it| it.trim_end_matches('/').to_owned());
+            assert_eq!(found, expected, "{pattern}");
+        };
+        check("~/.ssh/**", Some(format!("/{}/real/.ssh/**", root.display())));
+        check("~/*.pem", Some(format!("/{}/real/*.pem", root.display())));
+        check(&format!("/{home}/x"), Some(format!("/{}/real/x", root.display())));
+        check("./.env", Some(format!("/{workspace}/conf\\[1]/prod.env")));
+        check("vault/*.key", Some(format!("/{workspace}/conf\\[1]/*.key")));
+        for same in [".env", "./gone", "conf\\[1]/**", "//etc", "**", "//**"] {
+            check(same, None);
+        }
+        let linked = at("home");
+        let roots = Roots { workspace: &linked, origin: None, home: None };
+        let found = behind_links(".env", roots);
+        assert_eq!(found, Some(format!("/{}/real/**/.env", root.display())));
     }
 
     #[test]

@@ -102,12 +102,26 @@ impl Rules {
                     // A run in a worktree sees the checkout that it is of as well.
                     let workspaces = [Some(roots.workspace), roots.origin];
                     let all = both.into_iter().flatten().flat_map(|pattern| {
-                        workspaces.into_iter().flatten().map(move |workspace| (pattern, workspace))
+                        workspaces
+                            .into_iter()
+                            .flatten()
+                            .map(move |workspace| (pattern.to_owned(), workspace))
                     });
+                    let mut all: Vec<(String, &str)> = all.collect();
+                    if case == Case::Folded {
+                        // What refuses a link refuses what it leads to.
+                        let behind = all.iter().filter_map(|(pattern, workspace)| {
+                            path::behind_links(pattern, Roots { workspace, ..roots })
+                        });
+                        for pattern in behind.collect::<Vec<String>>() {
+                            of_tool.elsewhere.extend(path::folder_elsewhere(&pattern, roots));
+                            all.push((pattern, roots.workspace));
+                        }
+                    }
                     for (pattern, workspace) in all {
                         let roots = Roots { workspace, ..roots };
                         let compiled =
-                            PathPattern::parse(pattern, roots, case).map_err(|reason| {
+                            PathPattern::parse(&pattern, roots, case).map_err(|reason| {
                                 RuleError { rule: text.clone(), reason: reason.to_owned() }
                             })?;
                         of_tool.case = Some(case);

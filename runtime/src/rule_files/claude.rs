@@ -4,6 +4,7 @@
 use super::translate::{List, Place, translate};
 use crate::agents::tool_facts::ToolFacts;
 use crate::config::{ConfigError, read_text};
+use posse_protocol::near;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -53,6 +54,7 @@ impl ClaudeSettings {
                 file.wrong(Some((1, 1)), "it must be an object, as in {\"permissions\": {}}")
             );
         };
+        file.check_keys(&all)?;
         settings.unused = unused(&all);
         let permissions = match all.get("permissions") {
             None | Some(Value::Null) => return Ok(Some(settings)),
@@ -74,6 +76,16 @@ impl ClaudeSettings {
             }
         }
         Ok(Some(settings))
+    }
+}
+
+impl ClaudeSettings {
+    /// Adds the rules of `other` that it does not have.
+    pub(super) fn add_rules(&mut self, other: ClaudeSettings) {
+        for (own, further) in [(&mut self.deny, other.deny), (&mut self.ask, other.ask)] {
+            let new: Vec<String> = further.into_iter().filter(|it| !own.contains(it)).collect();
+            own.extend(new);
+        }
     }
 }
 
@@ -108,6 +120,30 @@ impl File<'_> {
         }
     }
 
+    /// Refuses keys that were probably meant to hold rules: nobody would notice that they do not.
+    fn check_keys(&self, all: &Map<String, Value>) -> Result<(), ConfigError> {
+        let mistyped = |key: &str, meant: &str| {
+            let reason = format!("there is no setting `{key}`; did you mean `{meant}`? {NEXT}");
+            Err(self.wrong_at(key, &reason))
+        };
+        for (key, _) in all.iter().filter(|(_, value)| !is_empty(value)) {
+            if key != "permissions" && near::is_near(key, "permissions") {
+                return mistyped(key, "permissions");
+            }
+            if let Some(list) = meant_list(key) {
+                return mistyped(key, &format!("permissions.{list}"));
+            }
+        }
+        let Some(Value::Object(permissions)) = all.get("permissions") else { return Ok(()) };
+        for (key, _) in permissions.iter().filter(|(_, value)| !is_empty(value)) {
+            match meant_list(key) {
+                Some(list) if key != list => return mistyped(key, list),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn wrong_at(&self, key: &str, reason: &str) -> ConfigError {
         self.wrong(self.find(&format!("\"{key}\"")), reason)
     }
@@ -130,14 +166,30 @@ fn plain(error: &serde_json::Error) -> String {
     told.rsplit_once(" at line ").map_or(told.clone(), |(reason, _)| reason.to_owned())
 }
 
-/// The keys of which Posse uses nothing.
-fn unused(all: &Map<String, Value>) -> Vec<String> {
-    let is_empty = |value: &Value| match value {
+/// True for a value that says nothing.
+fn is_empty(value: &Value) -> bool {
+    match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
         Value::Object(map) => map.is_empty(),
         _ => false,
-    };
+    }
+}
+
+/// The list of rules that somebody probably means who writes `key`.
+fn meant_list(key: &str) -> Option<&'static str> {
+    let word = key.to_ascii_lowercase();
+    match word.as_str() {
+        "ask" | "asks" | "asked" | "asking" | "aks" => Some("ask"),
+        "deny" | "denied" | "denies" | "denys" | "denyed" | "denial" | "denials" | "denylist"
+        | "deny_list" | "deny-list" => Some("deny"),
+        // Two letters are too many for so short a word: `env` is another.
+        word => (near::distance(word, "deny") == 1).then_some("deny"),
+    }
+}
+
+/// The keys of which Posse uses nothing.
+fn unused(all: &Map<String, Value>) -> Vec<String> {
     let mut keys = Vec::new();
     if let Some(Value::Object(permissions)) = all.get("permissions") {
         let others = permissions.iter().filter(|(key, _)| !["deny", "ask"].contains(&key.as_str()));

@@ -2,7 +2,9 @@
 //! exactly, it is kept more strictly, never less.
 
 use crate::agents::tool_facts::{ToolFacts, find, is_foreign};
-use crate::policy::{Rule, RuleError, names_of_machines, without_detours};
+use crate::policy::{
+    READING, Rule, RuleError, WRITING, escaped, names_of_machines, without_detours,
+};
 use posse_protocol::near;
 use std::path::Path;
 
@@ -51,6 +53,12 @@ pub(super) fn translate(
             None => return check(rule).map(|()| Translated::default()),
         },
     };
+    if specifier.is_some_and(holds_another_rule) || name.contains([' ', ',', ';', '\t']) {
+        return Err(RuleError {
+            rule: rule.to_owned(),
+            reason: "it is more than one rule; write each as a text of its own".to_owned(),
+        });
+    }
     if name.starts_with("mcp__") || name.contains('*') {
         // Not every form is one of ours, and no such tool exists here.
         return Ok(match check(rule) {
@@ -75,15 +83,22 @@ pub(super) fn translate(
         };
     };
     let tool = tool.name.as_str();
-    let Some(specifier) = specifier.filter(|it| !it.is_empty() && *it != "*") else {
+    let takes_paths = READING.contains(&tool) || WRITING.contains(&tool);
+    let specifier = match specifier {
+        // Every path: unlike the tool alone, this holds for searches and commands too.
+        Some("" | "*") if takes_paths => Some("**"),
+        Some("" | "*") => None,
+        specifier => specifier,
+    };
+    let Some(specifier) = specifier else {
         // There, `Edit` is every tool that changes files.
         let others = if tool == "Edit" { vec!["Write".to_owned()] } else { Vec::new() };
         return Ok(in_list(list, [vec![tool.to_owned()], others].concat()));
     };
     let texts = match tool {
-        "Read" | "Grep" | "Glob" | "List" | "Write" | "Edit" => {
+        _ if takes_paths => {
             let ours = if tool == "Write" { "Edit" } else { tool };
-            let paths = paths(specifier, place);
+            let paths = paths(unquoted(specifier, rule)?, place);
             let mut texts: Vec<String> =
                 paths.iter().map(|path| format!("{ours}({path})")).collect();
             // There, what nobody may read nobody may change either.
@@ -121,6 +136,47 @@ fn in_list(list: List, texts: Vec<String>) -> Translated {
     }
 }
 
+/// True when the first rule ends in `specifier` and another begins: `a) Edit(b`.
+fn holds_another_rule(specifier: &str) -> bool {
+    let mut depth = 0;
+    for (at, char) in specifier.char_indices() {
+        match char {
+            '(' => depth += 1,
+            ')' if depth > 0 => depth -= 1,
+            ')' => {
+                let rest = specifier[at + 1..].trim_start_matches([' ', '\t', ',', ';']);
+                let name = rest.split('(').next().filter(|name| name.len() < rest.len());
+                let is_name = |name: &str| {
+                    !name.is_empty()
+                        && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+                };
+                if name.is_some_and(is_name) {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The path in `specifier`, which some write in quotes.
+fn unquoted<'s>(specifier: &'s str, rule: &str) -> Result<&'s str, RuleError> {
+    const QUOTES: [char; 3] = ['"', '\'', '`'];
+    let whole = QUOTES.iter().find_map(|quote| {
+        let inner = specifier.strip_prefix(*quote)?.strip_suffix(*quote)?;
+        (!inner.is_empty()).then_some(inner)
+    });
+    match whole {
+        Some(inner) => Ok(inner.trim()),
+        None if specifier.starts_with(QUOTES) || specifier.ends_with(QUOTES) => Err(RuleError {
+            rule: rule.to_owned(),
+            reason: "a quote of the path has no other; write the path without quotes".to_owned(),
+        }),
+        None => Ok(specifier),
+    }
+}
+
 /// `rule` about a command that is no simple one, such as `curl * | bash`: a person is asked before
 /// every command that could be its beginning.
 fn widened(rule: &str, specifier: &str, tools: &[ToolFacts]) -> Option<Translated> {
@@ -148,7 +204,7 @@ fn paths(pattern: &str, place: &Place<'_>) -> Vec<String> {
         return vec![pattern.to_owned()];
     }
     let folder = place.folder.unwrap_or(place.workspace);
-    let base = escaped(folder);
+    let base = escaped(&folder.display().to_string());
     if pattern.split('/').any(|name| name == "..") {
         return vec![format!("/{}", without_detours(&base, pattern.trim_start_matches('/')))];
     }
@@ -191,19 +247,6 @@ fn may_be(name: &str, step: &str) -> bool {
     name.contains(['*', '?', '[', '\\']) || name == step
 }
 
-/// `folder` as a pattern that means itself. Signs that cannot be written stand for any one.
-fn escaped(folder: &Path) -> String {
-    let mut text = String::new();
-    for char in folder.display().to_string().chars() {
-        match char {
-            '*' | '?' | '[' | '\\' => text.extend(['\\', char]),
-            '{' | '}' => text.push('?'),
-            char => text.push(char),
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -235,6 +278,16 @@ mod tests {
         check("Edit", here, &["Edit", "Write"], &[]);
         check("Bash", here, &["Bash"], &[]);
         check("Bash(*)", here, &["Bash"], &[]);
+        check("Edit(\"./a\")", here, &["Edit(./a)"], &[]);
+        check("Edit('a b')", here, &["Edit(a b)"], &[]);
+        check("Edit(app/(group)/**)", here, &["Edit(app/(group)/**)"], &[]);
+        let every = ["Read(**)", "Edit(**)"];
+        for rule in ["Read(*)", "Read()", "Read( * )", "Read(**)"] {
+            check(rule, here, &every, &[]);
+        }
+        for rule in ["Edit(*)", "Write(*)", "Write()", "MultiEdit(*)"] {
+            check(rule, here, &["Edit(**)"], &[]);
+        }
         for rule in [
             "Bash(npm run test:*)",
             "Bash(curl:*)",
@@ -313,6 +366,11 @@ mod tests {
             ("Read({a,b})", "braces"),
             ("Read(./.env", "parenthesis"),
             ("Bash($(x))", "one simple command"),
+            ("Read(.env) Edit(x)", "more than one rule"),
+            ("Read(.env), Edit(x)", "more than one rule"),
+            ("Bash(rm:*) Bash(cp:*)", "more than one rule"),
+            ("Read, Edit", "more than one rule"),
+            ("Read(\"./.env)", "quote"),
             ("", "name of a tool"),
         ] {
             let error = translate(rule, List::Deny, &place, &ToolFacts::built_in()).unwrap_err();

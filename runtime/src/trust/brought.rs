@@ -57,7 +57,7 @@ impl Brought {
                 digest.update(bytes);
                 own.update(bytes);
             })?;
-            digests.insert(item.path.display().to_string(), hex(&own.finalize()));
+            digests.insert(item.name.clone(), hex(&own.finalize()));
         }
         let files = found.into_iter().map(|item| item.path).collect();
         let digest = hex(&digest.finalize());
@@ -82,6 +82,8 @@ pub(super) fn stamps(folder: &Path) -> Result<Vec<(PathBuf, Stamp)>, String> {
 /// Something that counts, by its path below the folder.
 struct Item {
     path: PathBuf,
+    /// The path as text, the same in every sign: no other item has it.
+    name: String,
     kind: Kind,
     stamp: Stamp,
 }
@@ -200,7 +202,10 @@ impl Walk<'_> {
             ));
         }
         let below = path.strip_prefix(self.root).unwrap_or(path).to_owned();
-        self.found.push(Item { path: below, kind: kind(&data), stamp: Stamp::from(&data) });
+        let Some(name) = below.to_str().map(str::to_owned) else {
+            return Err(format!("the name of {path:?} is not UTF-8; rename it or remove it"));
+        };
+        self.found.push(Item { path: below, name, kind: kind(&data), stamp: Stamp::from(&data) });
         Ok(())
     }
 }
@@ -307,6 +312,18 @@ mod tests {
             assert_ne!(Brought::by(root).unwrap(), before, "{name}");
             std::fs::remove_file(root.join(name)).unwrap();
         }
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf_8_cannot_be_trusted_and_is_named() {
+        use std::os::unix::ffi::OsStrExt;
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        write(root, ".posse/agents/helper\u{fffd}.md", "one");
+        let odd = std::ffi::OsStr::from_bytes(b".posse/agents/helper\x80.md");
+        std::fs::write(root.join(odd), "two").unwrap();
+        let error = Brought::by(root).unwrap_err();
+        assert!(error.contains("helper\\x80.md\" is not UTF-8"), "{error}");
     }
 
     #[test]

@@ -41,9 +41,12 @@ impl Verdict {
     /// What is thought of the definition of an agent in `file`. The file alone says what the agent
     /// may do, so one that is as it was trusted stays so while others change.
     pub(crate) fn of_agent(&self, file: &Path) -> Standing {
-        let name = file.strip_prefix(&self.folder).unwrap_or(file).display().to_string();
-        let is_known = self.trusted.contains_key(&name);
-        self.unless(|| is_known && self.changes.iter().all(|change| change.path() != name))
+        // A name that is not text is the name of nothing that was trusted.
+        let name = file.strip_prefix(&self.folder).unwrap_or(file).to_str();
+        let known = name.filter(|name| self.trusted.contains_key(*name));
+        self.unless(|| {
+            known.is_some_and(|name| self.changes.iter().all(|change| change.path() != name))
+        })
     }
 
     /// What is thought of its skills: of all together, since one may lead into another.
