@@ -105,6 +105,11 @@ impl Posse {
         &self.folder
     }
 
+    /// Where the runs are kept, once one has started.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.join("posse.db")
+    }
+
     pub(crate) fn workspace(&self) -> PathBuf {
         self.folder.join("workspace")
     }
@@ -136,7 +141,7 @@ impl Posse {
         let mut command = Command::new(&self.binary);
         command
             .arg("--db")
-            .arg(self.folder.join("posse.db"))
+            .arg(self.database())
             .args(arguments)
             .current_dir(self.workspace())
             .env_clear()

@@ -184,6 +184,10 @@ impl Stage {
 
     /// The runs there are.
     pub(crate) async fn rows(&mut self) -> Result<Vec<Row>, Halt> {
+        // To name a database that is not there is an error.
+        if !self.posse.database().exists() {
+            return Ok(Vec::new());
+        }
         let text = self.ask(&LIST).await?;
         rows(&text).ok_or_else(|| self.give_up(Promise::RightExit, "the list is no list"))
     }
