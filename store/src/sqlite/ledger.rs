@@ -449,8 +449,9 @@ impl Ledger {
         let rows = sqlx::query(sql::WORKERS).fetch_all(&mut self.connection).await;
         let (mut living, mut dead) = (HashSet::new(), Vec::new());
         let rows = rows.map_err(|error| self.engine(error))?;
+        let fallen = self.presence.fallen();
         for worker in rows.iter().filter_map(worker_row) {
-            if self.presence.lives(&worker) {
+            if self.presence.lives(&worker, &fallen) {
                 living.insert(worker.id);
             } else {
                 dead.push(worker.id);

@@ -5,7 +5,7 @@
 use crate::clock::Clock;
 use posse_protocol::WorkerId;
 use std::collections::HashSet;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,12 +38,11 @@ impl Presence {
         let folder = PathBuf::from(folder);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let worker = WorkerId::new();
-        let lock = OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .mode(0o600)
-            .open(folder.join(worker.to_string()))?;
+        // Nobody may see it before it is locked: its worker would seem dead.
+        let hidden = folder.join(format!("new-{worker}"));
+        let lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&hidden)?;
         lock.lock()?;
+        std::fs::rename(hidden, folder.join(worker.to_string()))?;
         Ok(Presence { worker, clock, lease, folder, lock })
     }
 
@@ -60,26 +59,35 @@ impl Presence {
         self.clock.steady_ms() + self.lease.as_millis() as u64
     }
 
-    /// Those of `workers` that live.
-    pub(super) fn living(&self, workers: impl Iterator<Item = WorkerRow>) -> HashSet<WorkerId> {
-        workers.filter(|worker| self.lives(worker)).map(|worker| worker.id).collect()
+    /// The workers whose locks nobody holds any more. Whoever reads the workers from a snapshot looks
+    /// first: what a dead one left is removed together with its row, and one without a file, as in a
+    /// copy of the database, lives as long as its lease.
+    pub(super) fn fallen(&self) -> HashSet<WorkerId> {
+        // Where the folder cannot be read, only the leases speak.
+        let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let workers = files.filter_map(|file| file.file_name().to_str()?.parse().ok());
+        workers.filter(|&worker| worker != self.worker && self.is_unlocked(worker)).collect()
     }
 
-    pub(super) fn lives(&self, other: &WorkerRow) -> bool {
-        if other.id == self.worker {
-            return true;
-        }
-        other.boot == self.boot()
-            && other.lease_until >= self.clock.steady_ms()
-            && self.holds_its_lock(other.id)
+    /// Those of `workers` that live, where others are known to have `fallen`.
+    pub(super) fn living(
+        &self,
+        workers: impl Iterator<Item = WorkerRow>,
+        fallen: &HashSet<WorkerId>,
+    ) -> HashSet<WorkerId> {
+        workers.filter(|worker| self.lives(worker, fallen)).map(|worker| worker.id).collect()
     }
 
-    fn holds_its_lock(&self, worker: WorkerId) -> bool {
-        match File::open(self.file_of(worker)) {
-            Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
-            // Without the file, as in a copy of the database, only the lease speaks.
-            Err(_) => true,
-        }
+    pub(super) fn lives(&self, other: &WorkerRow, fallen: &HashSet<WorkerId>) -> bool {
+        other.id == self.worker
+            || other.boot == self.boot()
+                && other.lease_until >= self.clock.steady_ms()
+                && !fallen.contains(&other.id)
+    }
+
+    /// Shared, so that two who ask at once do not take each other for the worker.
+    fn is_unlocked(&self, worker: WorkerId) -> bool {
+        File::open(self.file_of(worker)).is_ok_and(|file| file.try_lock_shared().is_ok())
     }
 
     /// Lets go of the lock: from now on this worker is dead to others.
@@ -91,14 +99,44 @@ impl Presence {
     /// Removes what a dead worker left. One that was only silent still holds its lock, and
     /// keeps it: it may come back.
     pub(super) fn bury(&self, worker: WorkerId) {
-        let file = self.file_of(worker);
-        if File::open(&file).is_ok_and(|open| open.try_lock().is_ok()) {
+        if self.is_unlocked(worker) {
             // A file that stays costs nothing: its lock is what counts.
-            let _ = std::fs::remove_file(file);
+            let _ = std::fs::remove_file(self.file_of(worker));
         }
     }
 
     fn file_of(&self, worker: WorkerId) -> PathBuf {
         self.folder.join(worker.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::MachineClock;
+
+    const LEASE: Duration = Duration::from_secs(60);
+
+    fn announced(database: &Path) -> Presence {
+        Presence::announce(database, Arc::new(MachineClock::new()), LEASE).unwrap()
+    }
+
+    fn row(presence: &Presence) -> WorkerRow {
+        let (id, boot) = (presence.worker, presence.boot().to_owned());
+        WorkerRow { id, boot, lease_until: presence.lease_end() }
+    }
+
+    #[test]
+    fn who_dies_while_others_look_is_dead_to_whoever_looked_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("posse.db");
+        let (reader, other) = (announced(&database), announced(&database));
+        let workers = || [row(&reader), row(&other)].into_iter();
+        assert_eq!(reader.living(workers(), &reader.fallen()).len(), 2);
+        other.leave();
+        let fallen = reader.fallen();
+        // A third one removes what is left of it.
+        announced(&database).bury(other.worker);
+        assert_eq!(reader.living(workers(), &fallen), HashSet::from([reader.worker]));
     }
 }

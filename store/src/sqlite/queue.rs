@@ -32,9 +32,10 @@ type Statement = Query<'static, Sqlite, SqliteArguments>;
 impl Reader {
     pub(super) async fn queue(&self, look: &Look) -> Result<Glance, StoreError> {
         let engine = |error| engine_error(error, self.path());
+        let fallen = self.fallen();
         let mut snapshot = self.begin().await?;
         let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
-        if !workers.iter().filter_map(worker_row).all(|worker| self.lives(&worker)) {
+        if !workers.iter().filter_map(worker_row).all(|worker| self.lives(&worker, &fallen)) {
             return Ok(Glance::Dead);
         }
         let queue = glance(&mut snapshot, look).await.map_err(engine)?;

@@ -79,8 +79,13 @@ impl Reader {
         &self.path
     }
 
-    pub(super) fn lives(&self, worker: &WorkerRow) -> bool {
-        self.presence.lives(worker)
+    /// To be asked before a snapshot is taken: see [`Presence::fallen`].
+    pub(super) fn fallen(&self) -> HashSet<WorkerId> {
+        self.presence.fallen()
+    }
+
+    pub(super) fn lives(&self, worker: &WorkerRow, fallen: &HashSet<WorkerId>) -> bool {
+        self.presence.lives(worker, fallen)
     }
 
     /// One snapshot for several statements.
@@ -165,10 +170,11 @@ impl Reader {
 
     pub(super) async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
         let engine = |error| engine_error(error, &self.path);
+        let fallen = self.fallen();
         // One snapshot for the runs and the workers that own them.
         let mut snapshot = self.pool.begin().await.map_err(engine)?;
         let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
-        let living = self.presence.living(workers.iter().filter_map(worker_row));
+        let living = self.presence.living(workers.iter().filter_map(worker_row), &fallen);
         let workers: Vec<String> = living.iter().map(ToString::to_string).collect();
         let Selection { statement, texts, limit } = selection::select(filter, &workers);
         let mut query = sqlx::query(AssertSqlSafe(bare(&statement)));
@@ -267,12 +273,13 @@ impl Reader {
     /// The runs that `query` selects, and where they stand.
     async fn standing(&self, query: Statement<'_>) -> Result<Vec<RunRow>, StoreError> {
         let engine = |error| engine_error(error, &self.path);
+        let fallen = self.fallen();
         // One snapshot for the runs and the workers that own them.
         let mut snapshot = self.pool.begin().await.map_err(engine)?;
         let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
         let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;
-        let living = self.presence.living(workers.iter().filter_map(worker_row));
+        let living = self.presence.living(workers.iter().filter_map(worker_row), &fallen);
         Ok(as_they_stand(&rows, &living))
     }
 
