@@ -594,9 +594,8 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
 }
 
 /// What urges an agent to hand work to others.
-const URGE: &str = "\nHand work to a specialist agent with Task when the work fits its description, \
-    needs a search in many places, or has parts that can be done side by side. Judge what it \
-    reports.\n";
+const URGE: &str = "\nHand work to a specialist with Task when it fits the agent's description, needs a \
+    search in many places, or has parts to do side by side. Judge what it reports.\n";
 
 /// What the model is shown in place of the run's own.
 fn guise_of(started: &RunStarted) -> Option<&Guise> {

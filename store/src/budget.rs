@@ -10,6 +10,8 @@ use crate::row::RunRow;
 use posse_protocol::{Amount, Budget, Event, Limit, RunId, Share};
 use std::collections::HashMap;
 
+/// The part of a budget of money that is left to those above whoever draws on it: one in so many.
+const KEPT_OF_MONEY: u64 = 8;
 /// Accounts above a run, at most. A tree is never so deep.
 const DEEPEST: usize = 64;
 
@@ -257,20 +259,26 @@ fn holder<'a>(
     last
 }
 
-/// What is left of an account to `drawer`. Of turns it leaves one to each of those above it that draw
-/// on the same: they have to say what it came to.
+/// What is left of an account to `drawer`. It leaves something to those above it that draw on the
+/// same, who have to say what it came to: of turns one to each, of money a part.
 fn left_to(drawer: Option<&RunRow>, row: &RunRow, limit: Limit) -> u64 {
-    let kept = match (limit, drawer) {
-        (Limit::Turns, Some(drawer)) => drawer.depth.saturating_sub(row.depth),
+    let above = drawer.map_or(0, |drawer| drawer.depth.saturating_sub(row.depth));
+    let kept = match limit {
+        Limit::Turns => u64::from(above),
+        Limit::Cost if above > 0 => allotted(row, limit) / KEPT_OF_MONEY,
         _ => 0,
     };
-    left(row, limit).saturating_sub(u64::from(kept))
+    left(row, limit).saturating_sub(kept)
 }
 
 /// What is left of an account.
 fn left(row: &RunRow, limit: Limit) -> u64 {
-    let budget = row.budget.as_ref().and_then(|budget| budget.of(limit)).unwrap_or(u64::MAX);
-    budget.saturating_sub(row.drawn.unwrap_or_default().of(limit))
+    allotted(row, limit).saturating_sub(row.drawn.unwrap_or_default().of(limit))
+}
+
+/// What an account began with.
+fn allotted(row: &RunRow, limit: Limit) -> u64 {
+    row.budget.as_ref().and_then(|budget| budget.of(limit)).unwrap_or(u64::MAX)
 }
 
 /// Adds `change` and returns what of it does not go in: an amount is never less than nothing.

@@ -43,7 +43,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "properties": {
                 "pattern": {"type": "string"},
                 "path": {"type": "string", "description": "file or folder"},
-                "glob": {"type": "string", "description": "*.{ts,tsx}"},
+                "glob": {"type": "string"},
                 "type": {"type": "string", "description": "rust, py…"},
                 "output_mode": {
                     "type": "string",

@@ -28,15 +28,15 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         "type": "object",
         "properties": {
             "task": {"type": "string"},
-            "label": text("A few words to call it by"),
-            "agentId": text("Name of the agent, default one like you"),
+            "label": {"type": "string"},
+            "agentId": text("Default: one like you"),
             "model": {"type": "string"},
             "thinking": text("low, medium, high or max"),
             "runTimeoutSeconds": {"type": "number"},
             "cleanup": {"type": "string", "enum": ["delete", "keep"]},
             "announce": {"type": "string", "enum": ["steer", "followup", "collect", "silent"],
-                "description": "When you see the result: before your next step, when your turn \
-                    ends, with those of the others, never"},
+                "description": "You see the result before your next step, after your turn, \
+                    with the others', never"},
             "context": {"type": "string", "enum": ["isolated", "fork"],
                 "description": "fork: starts with this conversation"},
             "output_schema": {"type": "object"},

@@ -25,8 +25,7 @@ use std::time::Duration;
 /// The name that models know it by.
 pub(crate) const NAME: &str = "subagents";
 
-const ABOUT: &str = "Lists, inspects, waits for, messages and cancels the agents below you. Results \
-    are announced to you: do not poll.";
+const ABOUT: &str = "Lists, inspects, waits for, messages and cancels the agents below you.";
 
 /// How long `wait` waits when nothing is said, and at most.
 const WAIT: Duration = Duration::from_secs(60);

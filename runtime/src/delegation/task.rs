@@ -25,19 +25,18 @@ pub(crate) const ALIASES: [&str; 2] = ["task", "Agent"];
 /// What it says about itself, but for who there is.
 const ABOUT: &str = "Hands a task to a specialist agent, which works in its own context, and returns \
     its final report. The agent sees nothing of this conversation: put all it needs into the prompt. \
-    Several calls in one reply run side by side. To read a known file or find a known symbol, use \
-    Read or Grep yourself.";
+    To read a known file or find a known symbol, use Read or Grep yourself.";
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let text = |about: &str| json!({"type": "string", "description": about});
     Schema::from(json!({
         "type": "object",
         "properties": {
-            "description": text("The task in 3 to 5 words"),
+            "description": text("3 to 5 words"),
             "prompt": {"type": "string"},
-            "subagent_type": text("Name of the agent"),
-            "model": text("Instead of the agent's own"),
-            "resume": text("Id of an earlier run to continue with this prompt"),
+            "subagent_type": {"type": "string"},
+            "model": {"type": "string"},
+            "resume": text("Id of an earlier run to continue"),
             "run_in_background": {"type": "boolean",
                 "description": "The result is announced"},
             "output_schema": {"type": "object"},
