@@ -296,7 +296,7 @@ impl<'a> Shift<'a> {
         let share = share(transcript, &self.bounds);
         let all = transcript.messages_with(share);
         let request = tokens(compact::REQUEST.len());
-        let input = transcript.context_tokens_with(share) + self.bounds.overhead_tokens + request;
+        let input = transcript.request_tokens(self.bounds.overhead_tokens, share) + request;
         let max_tokens = self.bounds.model.max_output.min(4_096);
         let reserved = reservation(&self.bounds.model.price, input, max_tokens);
         let limits = self.bounds.allowance.within(&self.bounds.limits, transcript, Reach::Now);

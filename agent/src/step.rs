@@ -328,15 +328,13 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
         let shortfall = Some(Shortfall { needed, left, reply_tokens, extra });
         Step::Finish(Outcome::stopped(limit, transcript.last_text()).for_want_of(shortfall))
     };
-    // A call that failed and is made again is the same turn.
-    let is_new = !transcript.phase.again && transcript.phase.failure.is_none();
-    if is_new && limits.turns.is_some_and(|limit| spent.turns >= limit) {
+    if is_new_turn(transcript) && limits.turns.is_some_and(|limit| spent.turns >= limit) {
         return stopped(Limit::Turns);
     }
     if let Some(limit) = transcript.phase.over {
         return stopped(limit);
     }
-    let input = bounds.overhead_tokens.saturating_add(transcript.context_tokens());
+    let input = transcript.request_tokens(bounds.overhead_tokens, None);
     let is_long = input > bounds.model.context_window / 100 * COMPACT_AT_PERCENT;
     if (is_long || transcript.phase.asked_to_compact)
         && !transcript.phase.just_compacted
@@ -345,7 +343,7 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
         return Step::Compact;
     }
     let share = share(transcript, bounds);
-    let input = bounds.overhead_tokens.saturating_add(transcript.context_tokens_with(share));
+    let input = transcript.request_tokens(bounds.overhead_tokens, share);
     if let Some(limit) = limits.input_tokens {
         let left = limit.saturating_sub(used.all_input_tokens());
         if input > left {
@@ -360,11 +358,13 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
             return short(Limit::OutputTokens, MIN_REPLY_TOKENS, left);
         }
         let told = notice == Notice::Withheld || spent.told.contains(&Limit::OutputTokens);
-        let usable = if told { left } else { left.saturating_sub(REPORT_TOKENS) };
-        if !told && usable < MIN_REPLY_TOKENS {
-            return tell(transcript, limits, Limit::OutputTokens);
+        match left.saturating_sub(REPORT_TOKENS) {
+            _ if told => max_tokens = max_tokens.min(left),
+            usable if usable >= MIN_REPLY_TOKENS => max_tokens = max_tokens.min(usable),
+            // Who has said nothing yet has nothing to report.
+            _ if used.output_tokens == 0 => max_tokens = max_tokens.min(left),
+            _ => return tell(transcript, limits, Limit::OutputTokens),
         }
-        max_tokens = max_tokens.min(usable);
     }
     let price = &bounds.model.price;
     if let Some(limit) = limits.cost
@@ -379,10 +379,12 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
         }
         let report = sent.saturating_add(sent / 2) / price.output + REPORT_TOKENS;
         let told = notice == Notice::Withheld || spent.told.contains(&Limit::Cost);
-        let usable = if told { affordable } else { affordable.saturating_sub(report) };
-        if !told && usable < MIN_REPLY_TOKENS {
-            return tell(transcript, limits, Limit::Cost);
-        }
+        let usable = match affordable.saturating_sub(report) {
+            _ if told => affordable,
+            usable if usable >= MIN_REPLY_TOKENS => usable,
+            _ if used.cost.0 == 0 => affordable,
+            _ => return tell(transcript, limits, Limit::Cost),
+        };
         max_tokens = max_tokens.min(usable);
         if bounds.shares_money {
             max_tokens = max_tokens.min((usable / PARTS).max(FAIR_TOKENS));
@@ -400,10 +402,17 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
     Step::CallModel { max_tokens, reserved, share, after_ms: transcript.phase.wait_ms }
 }
 
+/// True when the next call begins a turn. One that failed or was cut short, and is made again, is the
+/// same turn.
+fn is_new_turn(transcript: &Transcript) -> bool {
+    let phase = &transcript.phase;
+    !phase.again && !phase.calling && phase.failure.is_none()
+}
+
 /// To how many bytes each result that the model has not read is shortened in the next request, so
 /// that they fit what is left of the window; to half of that after the provider found them too long.
 pub(crate) fn share(transcript: &Transcript, bounds: &Bounds) -> Option<usize> {
-    let input = bounds.overhead_tokens.saturating_add(transcript.context_tokens());
+    let input = transcript.request_tokens(bounds.overhead_tokens, None);
     let excess = input.saturating_sub(bounds.model.context_window / 100 * COMPACT_AT_PERCENT);
     let excess = usize::try_from(excess).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
     let share = transcript.share_without(excess);
@@ -447,8 +456,7 @@ fn near(transcript: &Transcript, limits: &Limits, next_input: u64) -> Option<Lim
     let near = [
         (
             Limit::Turns,
-            !transcript.phase.again
-                && transcript.phase.failure.is_none()
+            is_new_turn(transcript)
                 && limits.turns.is_some_and(|limit| limit > 1 && limit - spent.turns == 1),
         ),
         (

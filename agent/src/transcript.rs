@@ -98,6 +98,9 @@ pub(crate) struct Phase {
     pub(crate) wait_ms: u64,
     /// The next call is one that failed, made again.
     pub(crate) again: bool,
+    /// The model was called for a turn, and nothing is known yet of what it came to. If its process
+    /// has died, the same is asked again.
+    pub(crate) calling: bool,
     /// What the last call for a turn reserved.
     pub(crate) reserved: Usage,
     /// Compacted since the last reply: doing it again would change nothing.
@@ -159,11 +162,13 @@ impl Transcript {
                 }
                 if called.purpose == Purpose::Turn {
                     self.phase.reserved = called.reserved.clone();
+                    again |= std::mem::replace(&mut self.phase.calling, true);
                     self.spent.turns += u32::from(!again);
                 }
             }
             Event::ModelReplied(replied) => self.reply(seq, replied),
             Event::ModelFailed(failed) => {
+                self.phase.calling = false;
                 self.worked(failed.worked_ms);
                 match &failed.remedy {
                     Some(remedy) => self.mend(remedy),
@@ -349,16 +354,18 @@ impl Transcript {
 
     /// Tokens that the next request will have, estimated on the high side.
     pub fn context_tokens(&self) -> u64 {
-        self.context_tokens_with(None)
+        self.request_tokens(0, None)
     }
 
-    /// The same if new results are shortened to `share` bytes each.
-    pub(crate) fn context_tokens_with(&self, share: Option<usize>) -> u64 {
+    /// About how many tokens the next request holds, of which `overhead` are instructions and tools,
+    /// if new results are shortened to `share` bytes each.
+    pub(crate) fn request_tokens(&self, overhead: u64, share: Option<usize>) -> u64 {
         let saved = share.map_or(0, |share| self.saved_by(share));
         let since = self.weight.since.saturating_sub(saved);
         match self.weight.measured {
+            // The provider has counted instructions and tools as well.
             Some(tokens) => tokens.saturating_add((since / BYTES_PER_TOKEN) as u64),
-            None => ((self.weight.entries + since) / BYTES_PER_TOKEN) as u64,
+            None => ((self.weight.entries + since) / BYTES_PER_TOKEN) as u64 + overhead,
         }
     }
 
@@ -438,6 +445,7 @@ impl Transcript {
         let mut tally = std::mem::take(&mut self.spent.tally);
         tally.begin_again();
         self.spent = Spent { tally, ..Spent::default() };
+        self.phase.calling = false;
         self.forget_trouble();
         self.fallback = None;
         // What was said before is no answer to what is asked now.
@@ -457,6 +465,7 @@ impl Transcript {
 
     fn reply(&mut self, seq: Seq, replied: &ModelReplied) {
         self.replies += 1;
+        self.phase.calling = false;
         self.seen.settle();
         self.forget_trouble();
         self.worked(replied.worked_ms);

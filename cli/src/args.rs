@@ -471,9 +471,9 @@ pub struct CostOptions {
     /// Only of runs in this folder
     #[arg(long, value_name = "FOLDER")]
     pub cwd: Option<PathBuf>,
-    /// At most this many rows; the total covers all
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<1, 100_000>)]
-    pub limit: u32,
+    /// At most this many rows; the total covers all [default: 50, with --json all]
+    #[arg(long, value_name = "N", value_parser = whole::<1, 100_000>)]
+    pub limit: Option<u32>,
 }
 
 /// What costs are grouped by

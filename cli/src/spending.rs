@@ -45,6 +45,13 @@ impl Spending {
         Spending { turns: row.turns, tool_calls: row.tool_calls, tally }
     }
 
+    /// What the store has summed up.
+    pub fn summed(sum: &posse::store::Spending) -> Self {
+        let (known, uncertain) = (sum.usage.clone(), sum.uncertain.clone());
+        let tally = Tally { known, uncertain, cut: sum.unanswered, open: None };
+        Spending { tally, ..Spending::default() }
+    }
+
     pub fn add(&mut self, other: &Spending) {
         self.turns += other.turns;
         self.tool_calls += other.tool_calls;

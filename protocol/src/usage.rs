@@ -50,7 +50,12 @@ impl fmt::Display for Usd {
         match self.dollars() {
             0.0 => f.write_str("$0"),
             tiny if tiny < 0.0001 => write!(f, "${tiny:.6}"),
-            small if small < 0.01 => write!(f, "${small:.4}"),
+            // Cents are too coarse to compare what is left with what is needed.
+            small if small < 0.1 => {
+                let text = format!("{small:.4}");
+                let digits = text.trim_end_matches('0').len().max("0.00".len());
+                write!(f, "${}", &text[..digits])
+            }
             amount => write!(f, "${amount:.2}"),
         }
     }

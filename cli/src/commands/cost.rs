@@ -49,14 +49,18 @@ async fn show(
         Some(_) => Some(folder(options.cwd.as_ref())?.display().to_string()),
         None => None,
     };
-    let limit = options.limit as usize;
+    let limit = match options.limit {
+        Some(limit) => limit as usize,
+        None if common.global.json => 0,
+        None => ROWS,
+    };
     let (since, until) = (options.since, options.until);
     let query = SpendingQuery { by: by.into(), tree, workspace, since, until, limit };
     let sums = runtime.costs(&query).await?;
     let all = SpendingQuery { by: By::Nothing, limit: 0, ..query };
     let total = runtime.costs(&all).await?.pop().unwrap_or_default();
     let names = match by {
-        CostBy::Run | CostBy::Tree => names(runtime, &sums).await?,
+        CostBy::Run | CostBy::Tree if !common.global.json => names(runtime, &sums).await?,
         _ => Vec::new(),
     };
     Costs { sums, total, limit }.tell(common, by, &names)?;
@@ -130,6 +134,8 @@ impl Costs {
 }
 
 const TOTAL: &str = "total";
+/// Rows that a person is shown who names no number.
+const ROWS: usize = 50;
 
 /// What a sum is of, in a table.
 fn key(sum: &Spending, by: CostBy) -> String {

@@ -313,7 +313,9 @@ pub fn spec(
     let mut models = options.model.iter().cloned();
     let (model, fallbacks) = (models.next(), models.collect());
     let effort = options.effort;
-    let budget = options.budget.clone().unwrap_or_default();
+    let mut budget = options.budget.clone().unwrap_or_default();
+    // Money that may be spent is that of everyone who works on the task.
+    budget.cost = budget.cost.into_iter().chain(limits.cost).min();
     let permissions = Permissions {
         allow: options.allow.clone(),
         deny: options.deny.clone(),

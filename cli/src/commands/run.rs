@@ -35,8 +35,6 @@ impl Asked {
         spec.key = options.key.clone();
         // Who wants a form for programs is asked nothing.
         spec.attended &= !common.global.json && !options.stream_json;
-        // Money that may be spent is that of everyone who works on the task.
-        spec.budget.cost = spec.budget.cost.into_iter().chain(spec.limits.cost).min();
         spec.label = options.label.clone().unwrap_or_default();
         spec.priority = options.priority;
         spec.output_schema = options.output_schema.as_deref().map(schema).transpose()?;

@@ -16,6 +16,7 @@ use crate::spending::Spending;
 use crate::terminal::{self, fitted};
 use crate::view;
 use posse::protocol::{CancelScope, Event, Seq};
+use posse::store::{By, SpendingQuery};
 use posse::{Extent, RunId, RunRow, Runtime};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -178,9 +179,16 @@ impl Chat<'_> {
                 clean_line(&row.title, 40)
             )
         };
+        // A run that changed its model has called several.
+        let query = SpendingQuery { by: By::Model, tree: Some(row.id), ..SpendingQuery::default() };
+        let mut models = self.runtime.costs(&query).await?;
+        models.sort_by_key(|sum| std::cmp::Reverse((sum.usage.cost, sum.usage.output_tokens)));
+        let of_model = |sum: &posse::store::Spending| {
+            (clean_line(&sum.key, 64), sum.runs, Spending::summed(sum))
+        };
         let mut groups = vec![
             ("by agent", sums(&rows, |row| clean_line(&row.agent, 64))),
-            ("by model", sums(&rows, |row| clean_line(&row.model, 64))),
+            ("by model", models.iter().map(of_model).collect()),
         ];
         if rows.len() > 1 {
             groups.insert(0, ("by run", sums(&rows, of_run)));

@@ -24,6 +24,8 @@ pub async fn sessions(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, F
     rows.retain(|row| {
         row.session && !row.title.is_empty() && row.damaged.is_none() && !row.archived
     });
+    // The one that was last talked to is the one that is meant.
+    rows.sort_by_key(|row| std::cmp::Reverse(row.updated_at));
     Ok(rows)
 }
 
