@@ -45,7 +45,9 @@ impl Signals {
 
     /// The next of them.
     pub async fn next(&mut self) -> Signal {
+        // A person's word counts first, whatever else came meanwhile.
         tokio::select! {
+            biased;
             _ = self.interrupt.recv() => Signal::Interrupt,
             _ = self.terminate.recv() => Signal::Terminate,
             _ = self.hangup.recv() => Signal::Hangup,

@@ -5,6 +5,7 @@
 //! its order, to the same wire.
 
 pub mod anthropic;
+mod count;
 mod dialect;
 pub mod gemini;
 mod hash;

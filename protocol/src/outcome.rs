@@ -267,9 +267,17 @@ mod tests {
         let short = Shortfall { needed, left, reply_tokens: 64, ..Shortfall::default() };
         assert_eq!(
             Outcome::stopped(Limit::Cost, "").for_want_of(Some(short)).to_string(),
-            "stopped at its limit of cost: the next call could cost up to $0.01 with the shortest \
-             reply (64 tokens), and $0.000030 is left"
+            "stopped at its limit of cost: the next call could cost up to $0.0123 with the \
+             shortest reply (64 tokens), and $0.000030 is left"
         );
-        assert_eq!(crate::Usd::from_dollars(0.0012).to_string(), "$0.0012");
+        for (amount, text) in [
+            (0.0012, "$0.0012"),
+            (0.0157, "$0.0157"),
+            (0.05, "$0.05"),
+            (0.043, "$0.043"),
+            (0.5, "$0.50"),
+        ] {
+            assert_eq!(crate::Usd::from_dollars(amount).to_string(), text);
+        }
     }
 }

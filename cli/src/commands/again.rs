@@ -4,7 +4,9 @@ use super::prompt::prompt;
 use super::runs::resume;
 use super::{Common, folder};
 use crate::args::{Earlier, RunOptions};
+use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::print;
 use posse::store::{Filter, Kin};
 use posse::{Extent, RunRow, Runtime};
 use std::path::Path;
@@ -27,6 +29,10 @@ pub async fn run(
             Earlier::Named(run) => runtime.find(run).await?,
             Earlier::Newest => newest(&runtime, &folder).await?,
         };
+        if !common.global.quiet && !common.global.json && !options.stream_json {
+            let (model, title) = (clean_line(&row.model, 100), clean_line(&row.title, 100));
+            print::note(format!("continuing {} with {model}: {title}", row.id.short()));
+        }
         resume::one(common, &runtime, &row.id.to_string(), Some(text), Extent::Subtree).await
     }
     .await;
@@ -34,7 +40,7 @@ pub async fn run(
     result
 }
 
-/// The newest run or chat of `folder` that a person can talk to.
+/// The run or chat of `folder` that something was last said to or by.
 async fn newest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
     let workspace = Some(folder.display().to_string());
     let filter = Filter { workspace, kin: Kin::Roots, limit: RECENT, ..Filter::default() };
@@ -42,7 +48,8 @@ async fn newest(runtime: &Runtime, folder: &Path) -> Result<RunRow, Failure> {
         !row.title.is_empty() && row.damaged.is_none() && !row.erased && !row.archived
     };
     let rows = runtime.list(&filter).await?;
-    rows.into_iter().find(is_open_to_talk).ok_or_else(|| {
+    let talked_to = rows.into_iter().filter(is_open_to_talk);
+    talked_to.max_by_key(|row| row.updated_at).ok_or_else(|| {
         Failure::usage(format!("there is no run in {} to continue", folder.display()))
             .hint("leave out --continue to start one; `posse runs list` shows those elsewhere")
     })

@@ -266,6 +266,7 @@ async fn show(common: &Common) -> Result<Code, Failure> {
             }
             other => other.to_string(),
         };
+        let origin = clean_line(&origin, 400);
         print::line(format!("{key:width$}  {value:24}  ({origin})"))?;
     }
     for warning in warnings {
@@ -280,7 +281,8 @@ async fn show(common: &Common) -> Result<Code, Failure> {
             && !common.global.quiet
         {
             let state = if path.exists() { "read" } else { "does not exist" };
-            print::note(format!("{name}: {} ({state})", path.display()));
+            let path = clean_line(&path.display().to_string(), 400);
+            print::note(format!("{name}: {path} ({state})"));
         }
     }
     Ok(Code::Done)

@@ -143,6 +143,8 @@ pub struct Viewer {
     asker: Option<Asker>,
     /// What that person types meanwhile; heard in a chat only.
     pub typing: Typing,
+    /// It was stored, or tried to be, that a person has interrupted what is at work.
+    interrupted: bool,
 }
 
 impl Viewer {
@@ -154,7 +156,14 @@ impl Viewer {
         };
         let screen = Screen::new(volume, &common.environment);
         let asker = Asker::at_terminal(common).filter(|_| form == Form::Screen);
-        Ok(Viewer { form, screen, signals: Signals::listen()?, asker, typing: Typing::default() })
+        Ok(Viewer {
+            form,
+            screen,
+            signals: Signals::listen()?,
+            asker,
+            typing: Typing::default(),
+            interrupted: false,
+        })
     }
 
     /// Turns to another run for a while. Returns the screen of the present one.
@@ -515,6 +524,7 @@ impl Viewer {
     /// Stores that a person has interrupted what this process works on. Not before this is done
     /// is another signal heard, so that it holds even if the process ends at once.
     pub async fn interrupt(&mut self, runtime: &Runtime) -> Result<(), Failure> {
+        self.interrupted = true;
         let stored = tokio::time::timeout(STORING, runtime.interrupt("the user")).await;
         let why = match stored {
             Ok(Ok(_)) => return Ok(()),
@@ -531,8 +541,14 @@ impl Viewer {
     pub async fn close(&mut self, runtime: &Runtime) {
         tokio::select! {
             () = runtime.shutdown() => {}
-            _ = self.signal() => {
+            signal = self.signal() => {
                 self.screen.pause();
+                if signal == Signal::Interrupt
+                    && !self.interrupted
+                    && let Err(failure) = self.interrupt(runtime).await
+                {
+                    print::note(&failure.message);
+                }
                 print::note("stopped at once; `posse runs list --unfinished` shows what is kept");
                 std::process::exit(Code::Interrupted as i32)
             }

@@ -47,6 +47,21 @@ impl Common {
         }
         Ok(())
     }
+
+    /// Says that `prompt` calls a command of Claude Code, which means nothing to the model.
+    pub fn tell_command(&self, folder: &Path, prompt: &str, screen: &mut Screen) {
+        let name = prompt.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
+        let Some(name) = name.filter(|name| !name.contains("..")) else { return };
+        let own = self.environment.claude_folder.clone();
+        let mut folders = [Some(folder.join(".claude")), own].into_iter().flatten();
+        let file = format!("commands/{}.md", name.replace(':', "/"));
+        if let Some(found) = folders.find(|claude| claude.join(&file).is_file()) {
+            let file = clean_line(&found.join(&file).display().to_string(), 200);
+            screen.remark(&format!(
+                "◇ Posse does not use {file} yet: the model gets the words as you typed them"
+            ));
+        }
+    }
 }
 
 /// True when `line` was not yet told of `folder`; from now on it was. Where nothing can be

@@ -29,6 +29,8 @@ pub(crate) struct Folder {
     pub(crate) files: Vec<(PathBuf, Stamp)>,
     /// There were more files or levels than are looked at.
     pub(crate) cut: bool,
+    /// Links of a project that lead out of its repository: what is there is not the project's.
+    pub(crate) outward: Vec<PathBuf>,
 }
 
 /// By what a file is known to be as it was.
@@ -74,20 +76,23 @@ pub(crate) fn find(sources: &Sources, plugins: &[PathBuf]) -> Vec<Folder> {
     let user: Vec<PathBuf> =
         sources.user_folders.iter().filter_map(|path| canonical(path)).collect();
     let mut found = Vec::new();
-    for ancestor in sources.working_folder.iter().flat_map(|folder| up_to_root(folder)) {
+    let ancestors = sources.working_folder.as_ref().map(|folder| up_to_root(folder));
+    let ancestors = ancestors.unwrap_or_default();
+    let top = ancestors.last().cloned();
+    for ancestor in &ancestors {
         for (name, form) in [(".posse", Form::Own), (".claude", Form::Claude)] {
             let path = ancestor.join(name).join("agents");
             // The user's home may be a repository too; what is the user's own is no project's.
             if canonical(&path).is_some_and(|real| !user.contains(&real)) {
                 let source = Source::Project { path: path.clone() };
-                found.push(list(source, form, path));
+                found.push(list(source, form, path, top.as_deref()));
             }
         }
     }
     for path in sources.user_folders.iter().filter(|path| path.is_dir()) {
         let is_claude = path.parent().and_then(Path::file_name).is_some_and(|it| it == ".claude");
         let form = if is_claude { Form::Claude } else { Form::Own };
-        found.push(list(Source::User { path: path.clone() }, form, path.clone()));
+        found.push(list(Source::User { path: path.clone() }, form, path.clone(), None));
     }
     let mut homes: Vec<PathBuf> = plugins.to_vec();
     for folder in &sources.plugin_folders {
@@ -97,7 +102,7 @@ pub(crate) fn find(sources: &Sources, plugins: &[PathBuf]) -> Vec<Folder> {
         let agents = path.join("agents");
         if agents.is_dir() {
             let plugin = plugin_name(&path);
-            found.push(list(Source::Plugin { plugin, path }, Form::Claude, agents));
+            found.push(list(Source::Plugin { plugin, path }, Form::Claude, agents, None));
         }
     }
     found
@@ -134,35 +139,61 @@ fn holds_git(folder: &Path) -> bool {
     std::fs::metadata(folder.join(".git")).is_ok_and(|data| !is_placeholder(&data))
 }
 
-fn list(source: Source, form: Form, path: PathBuf) -> Folder {
-    let mut folder = Folder { source, form, path, files: Vec::new(), cut: false };
-    let mut seen = HashSet::new();
-    walk(&folder.path.clone(), 0, &mut seen, &mut folder);
+/// Lists the agents in a folder; no links are followed that lead out of `within`.
+fn list(source: Source, form: Form, path: PathBuf, within: Option<&Path>) -> Folder {
+    let (files, outward) = (Vec::new(), Vec::new());
+    let mut folder = Folder { source, form, path, files, cut: false, outward };
+    let path = folder.path.clone();
+    let mut walk = Walk { within, seen: HashSet::new(), into: &mut folder };
+    if walk.stays_within(&path) {
+        walk.enter(&path, 0);
+    }
     folder.files.sort_by(|(one, _), (other, _)| one.cmp(other));
     folder
 }
 
-/// Collects the Markdown files below `path`. A folder that links lead back to is entered once.
-fn walk(path: &Path, depth: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Folder) {
-    let Ok(data) = std::fs::metadata(path) else { return };
-    if !seen.insert((data.dev(), data.ino())) {
-        return;
-    }
-    for child in children(path) {
-        if into.files.len() >= FILES {
-            into.cut = true;
+struct Walk<'a> {
+    within: Option<&'a Path>,
+    seen: HashSet<(u64, u64)>,
+    into: &'a mut Folder,
+}
+
+impl Walk<'_> {
+    /// Collects the Markdown files below `path`. A folder that links lead back to is entered once.
+    fn enter(&mut self, path: &Path, depth: usize) {
+        let Ok(data) = std::fs::metadata(path) else { return };
+        if !self.seen.insert((data.dev(), data.ino())) {
             return;
         }
-        let Ok(data) = std::fs::metadata(&child) else { continue };
-        let is_markdown =
-            child.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"));
-        if data.is_file() && is_markdown {
-            into.files.push((child, Stamp::from(&data)));
-        } else if data.is_dir() && depth < DEPTH {
-            walk(&child, depth + 1, seen, into);
-        } else if data.is_dir() {
-            into.cut = true;
+        for child in children(path) {
+            if self.into.files.len() >= FILES {
+                self.into.cut = true;
+                return;
+            }
+            let Ok(data) = std::fs::metadata(&child) else { continue };
+            let is_markdown =
+                child.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"));
+            if !(data.is_file() && is_markdown || data.is_dir()) || !self.stays_within(&child) {
+                continue;
+            }
+            if data.is_file() {
+                self.into.files.push((child, Stamp::from(&data)));
+            } else if depth < DEPTH {
+                self.enter(&child, depth + 1);
+            } else {
+                self.into.cut = true;
+            }
         }
+    }
+
+    /// True unless `path` leads out of what is listed. Remembers it if it does.
+    fn stays_within(&mut self, path: &Path) -> bool {
+        let Some(within) = self.within else { return true };
+        let stays = path.canonicalize().is_ok_and(|real| real.starts_with(within));
+        if !stays {
+            self.into.outward.push(path.to_owned());
+        }
+        stays
     }
 }
 

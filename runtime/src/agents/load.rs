@@ -170,7 +170,7 @@ impl Reader {
         }
         let mut drafts = HashMap::with_capacity(self.drafts.len());
         for folder in &seen.folders {
-            shelf.note_cut(folder);
+            shelf.note_left_out(folder);
             for (path, stamp) in &folder.files {
                 let known = self.drafts.get(path).filter(|(known, _)| known == stamp);
                 let draft = match known {
@@ -375,18 +375,20 @@ impl Shelf<'_> {
         super::report(&mut self.problems, findings, path, line, agent);
     }
 
-    fn note_cut(&mut self, folder: &Folder) {
-        if folder.cut {
-            self.problems.push(Problem {
-                path: Some(folder.path.clone()),
-                line: None,
-                column: None,
-                level: Level::Warning,
-                agent: None,
-                reason: "it holds more files or levels than are looked at; not all were read"
-                    .to_owned(),
-            });
-        }
+    /// Says what of a folder was not read.
+    fn note_left_out(&mut self, folder: &Folder) {
+        let cut = "it holds more files or levels than are looked at; not all were read";
+        let outward = "it leads out of the repository, so it was not read";
+        let cut = folder.cut.then_some((&folder.path, cut));
+        let left_out = cut.into_iter().chain(folder.outward.iter().map(|path| (path, outward)));
+        self.problems.extend(left_out.map(|(path, reason)| Problem {
+            path: Some(path.clone()),
+            line: None,
+            column: None,
+            level: Level::Warning,
+            agent: None,
+            reason: reason.to_owned(),
+        }));
     }
 }
 

@@ -83,6 +83,7 @@ pub(crate) fn spec(
         spec.subagents.default_cleanup = None;
         spec.subagents.archive_after_minutes = None;
         if !standing.is_trusted() {
+            choose_no_model(&mut spec, standing, written.place(Field::Model), findings);
             only_look(&mut spec, standing, written.place(Field::Tools), tools, findings);
         }
     }
@@ -220,6 +221,25 @@ fn only_look(
             LOOKING.join(", ")
         );
         findings.error(place, reason);
+    }
+}
+
+/// Leaves to the user which model is called, and so where requests go and what they cost.
+fn choose_no_model(
+    spec: &mut AgentSpec,
+    standing: &Standing,
+    place: Place,
+    findings: &mut Findings,
+) {
+    let named = spec.model.take().is_some();
+    spec.fallbacks.clear();
+    if spec.effort.take().is_some() || named {
+        let reason = format!(
+            "{}, so `model` and `effort` have no effect. `posse trust` shows what trusting it \
+             would allow",
+            of_folder(standing)
+        );
+        findings.note(place, reason);
     }
 }
 

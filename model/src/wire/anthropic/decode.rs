@@ -7,6 +7,7 @@ use super::NAME;
 use super::block::{Block, LastCall, malformed};
 use crate::fault::{Fault, Kind, error_words, shorten};
 use crate::sse::Event;
+use crate::wire::count::Count;
 use crate::wire::{Decode, Progress};
 use posse_agent::{DeltaSink, Reply};
 use posse_protocol::{Delta, Extra, Message, Part, Price, Stop, Usage};
@@ -14,9 +15,6 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-
-/// A count of tokens above this is taken for this: no reply has so many, and sums stay exact.
-const MAX_TOKENS: u64 = u32::MAX as u64;
 
 /// Puts one reply together from the events of its stream.
 #[derive(Default)]
@@ -123,19 +121,21 @@ struct Ending {
     stop_details: Option<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Counts {
-    input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
+    input_tokens: Count,
+    cache_creation_input_tokens: Count,
+    cache_read_input_tokens: Count,
+    output_tokens: Count,
     output_tokens_details: Option<OutputDetails>,
     service_tier: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct OutputDetails {
-    thinking_tokens: Option<u64>,
+    thinking_tokens: Count,
 }
 
 #[derive(Deserialize)]
@@ -343,15 +343,13 @@ impl Decoder {
     /// Takes counts, which are sums so far: a later one is never smaller, unless it was left out.
     fn count(&mut self, counts: Option<Counts>) {
         let Some(counts) = counts else { return };
-        let raise = |field: &mut u64, count: Option<u64>| {
-            *field = (*field).max(count.unwrap_or(0).min(MAX_TOKENS));
-        };
+        let raise = |field: &mut u64, Count(count): Count| *field = (*field).max(count);
         raise(&mut self.usage.input_tokens, counts.input_tokens);
         raise(&mut self.usage.cache_write_tokens, counts.cache_creation_input_tokens);
         raise(&mut self.usage.cache_read_tokens, counts.cache_read_input_tokens);
         raise(&mut self.usage.output_tokens, counts.output_tokens);
-        let thinking = counts.output_tokens_details.and_then(|details| details.thinking_tokens);
-        raise(&mut self.usage.reasoning_tokens, thinking);
+        let details = counts.output_tokens_details.unwrap_or_default();
+        raise(&mut self.usage.reasoning_tokens, details.thinking_tokens);
         if counts.service_tier.is_some() {
             self.service_tier = counts.service_tier;
         }

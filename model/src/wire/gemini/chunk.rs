@@ -3,6 +3,7 @@
 //! Text, of which there is much, is borrowed. Fields without a meaning here become JSON values.
 
 use super::SIGNATURE;
+use crate::wire::count::Count;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
@@ -44,17 +45,17 @@ pub(super) struct Content<'a> {
 }
 
 /// Tokens so far.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Counts<'a> {
     /// Cached ones included.
-    pub(super) prompt_token_count: Option<u64>,
-    pub(super) cached_content_token_count: Option<u64>,
+    pub(super) prompt_token_count: Count,
+    pub(super) cached_content_token_count: Count,
     /// What tools that run at the provider gave the model to read.
-    pub(super) tool_use_prompt_token_count: Option<u64>,
+    pub(super) tool_use_prompt_token_count: Count,
     /// Thoughts not included.
-    pub(super) candidates_token_count: Option<u64>,
-    pub(super) thoughts_token_count: Option<u64>,
+    pub(super) candidates_token_count: Count,
+    pub(super) thoughts_token_count: Count,
     #[serde(borrow)]
     pub(super) service_tier: Option<Borrowed<'a>>,
     #[serde(borrow)]

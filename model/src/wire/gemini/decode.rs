@@ -8,13 +8,11 @@ use super::assembly::{Assembly, LastCall, stem};
 use super::chunk::{Borrowed, Candidate, Chunk, Counts};
 use crate::fault::{Fault, Kind, shorten};
 use crate::sse::Event;
+use crate::wire::count::Count;
 use crate::wire::{Decode, Progress};
 use posse_agent::{DeltaSink, Reply};
 use posse_protocol::{Extra, Message, Part, Price, Stop, Usage};
 use serde_json::{Map, Value};
-
-/// A count of tokens above this is taken for this: no reply has so many, and sums stay exact.
-const MAX_TOKENS: u64 = u32::MAX as u64;
 
 /// Puts one reply together from the chunks of its stream.
 #[derive(Default)]
@@ -164,8 +162,7 @@ impl Decoder {
     /// Takes counts, which are sums so far. Returns whether one has grown.
     fn count(&mut self, counts: Counts<'_>) -> bool {
         let mut grown = false;
-        let mut raise = |field: &mut u64, count: Option<u64>| {
-            let count = count.unwrap_or(0).min(MAX_TOKENS);
+        let mut raise = |field: &mut u64, Count(count): Count| {
             grown |= count > *field;
             *field = count.max(*field);
         };

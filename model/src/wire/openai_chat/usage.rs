@@ -1,12 +1,8 @@
 //! Tokens, as vendors count them, taken apart into counts that do not overlap.
 
+use crate::wire::count::Count;
 use posse_protocol::Usage;
 use serde::Deserialize;
-use serde::de::Deserializer;
-use serde_json::Value;
-
-/// A count of tokens above this is taken for this: no reply has so many, and sums stay exact.
-const MAX_TOKENS: u64 = u32::MAX as u64;
 
 /// The counts in one chunk. What a vendor does not tell is zero.
 #[derive(Default, Deserialize)]
@@ -37,19 +33,6 @@ struct PromptDetails {
 #[serde(default)]
 struct CompletionDetails {
     reasoning_tokens: Count,
-}
-
-/// A number of tokens; zero where there is something else.
-#[derive(Clone, Copy, Default)]
-struct Count(u64);
-
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        // A fraction loses its end, a negative number or one that is none becomes zero.
-        let number = value.as_u64().or_else(|| value.as_f64().map(|number| number as u64));
-        Ok(Count(number.unwrap_or(0).min(MAX_TOKENS)))
-    }
 }
 
 /// The counts of a reply so far, as vendors tell them.

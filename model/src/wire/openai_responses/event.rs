@@ -4,14 +4,12 @@
 use super::item::{List, malformed};
 use crate::fault::Fault;
 use crate::sse::Event;
+use crate::wire::count::Count;
 use posse_protocol::Usage;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-
-/// A count of tokens above this is taken for this: no reply has so many, and sums stay exact.
-const MAX_TOKENS: u64 = u32::MAX as u64;
 
 /// What the events of tools begin with that run at the provider. The items they belong to tell
 /// all there is to tell; they themselves only show that something moves.
@@ -119,24 +117,27 @@ pub(super) struct Output {
     pub(super) output: Option<Vec<Map<String, Value>>>,
 }
 
-/// Tokens. Not every provider counts in integers.
-#[derive(Deserialize)]
+/// Tokens.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Counts {
-    input_tokens: Option<f64>,
+    input_tokens: Count,
     input_tokens_details: Option<InputDetails>,
-    output_tokens: Option<f64>,
+    output_tokens: Count,
     output_tokens_details: Option<OutputDetails>,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct InputDetails {
-    cached_tokens: Option<f64>,
-    cache_write_tokens: Option<f64>,
+    cached_tokens: Count,
+    cache_write_tokens: Count,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct OutputDetails {
-    reasoning_tokens: Option<f64>,
+    reasoning_tokens: Count,
 }
 
 impl TextDelta<'_> {
@@ -162,20 +163,18 @@ impl TextDone {
 impl Counts {
     /// The counts as Posse keeps them: the wire's input has what was cached in it.
     pub(super) fn into_usage(self) -> Usage {
-        // A cast of a float stops at the bounds.
-        let count = |number: Option<f64>| (number.unwrap_or(0.0) as u64).min(MAX_TOKENS);
         let details = self.input_tokens_details.unwrap_or_default();
-        let input = count(self.input_tokens);
-        let cache_read_tokens = count(details.cached_tokens).min(input);
-        let cache_write_tokens = count(details.cache_write_tokens).min(input - cache_read_tokens);
-        let output_tokens = count(self.output_tokens);
+        let input = self.input_tokens.0;
+        let cache_read_tokens = details.cached_tokens.0.min(input);
+        let cache_write_tokens = details.cache_write_tokens.0.min(input - cache_read_tokens);
+        let output_tokens = self.output_tokens.0;
         let reasoning = self.output_tokens_details.unwrap_or_default().reasoning_tokens;
         Usage {
             input_tokens: input - cache_read_tokens - cache_write_tokens,
             cache_read_tokens,
             cache_write_tokens,
             output_tokens,
-            reasoning_tokens: count(reasoning).min(output_tokens),
+            reasoning_tokens: reasoning.0.min(output_tokens),
             ..Usage::default()
         }
     }
