@@ -129,6 +129,8 @@ struct Weight {
     since: usize,
 }
 
+/// Tokens of what is around new messages and results in a request, about.
+const WRAPPING: u64 = 64;
 /// Bytes that make a token, pessimistically: three.
 pub(crate) const BYTES_PER_TOKEN: usize = 3;
 
@@ -364,7 +366,7 @@ impl Transcript {
         let since = self.weight.since.saturating_sub(saved);
         match self.weight.measured {
             // The provider has counted instructions and tools as well.
-            Some(tokens) => tokens.saturating_add((since / BYTES_PER_TOKEN) as u64),
+            Some(tokens) => tokens.saturating_add((since / BYTES_PER_TOKEN) as u64 + WRAPPING),
             None => ((self.weight.entries + since) / BYTES_PER_TOKEN) as u64 + overhead,
         }
     }

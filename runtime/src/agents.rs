@@ -80,6 +80,15 @@ pub struct Entry {
     pub changed_by: Vec<PathBuf>,
 }
 
+impl Entry {
+    /// The models that its definition and those who change it name, in force or not.
+    pub fn named_models(&self) -> Vec<String> {
+        let written = self.definition.iter().flat_map(|written| resolve::models(&written.model));
+        let agent = self.agent.iter().flat_map(|agent| agent.model.iter().chain(&agent.fallbacks));
+        written.chain(agent.cloned()).collect()
+    }
+}
+
 impl AgentCatalog {
     /// The agents that come with Posse.
     pub fn built_in() -> Self {

@@ -275,6 +275,10 @@ async fn converse(
             Turn::Leave => return Ok(Next::Leave(Code::Interrupted)),
         };
         deck.check()?;
+        // One more line would take the whole budget again.
+        if code == Code::Budget {
+            return leave(chat, session, viewer, code).await.map(Next::Leave);
+        }
     }
 }
 

@@ -28,7 +28,8 @@ async fn list_shows_where_each_comes_from_and_who_is_shadowed() {
         found.unwrap_or_else(|| panic!("{begin}: {}", list.out))
     };
     assert!(line("reviewer ").contains(&format!("project ({})", project.display())));
-    assert!(line("reviewer ").contains("opus"));
+    // Nobody trusts the folder: it chooses no model.
+    assert!(!line("reviewer ").contains("opus"));
     assert!(line("AGENT ").contains("DESCRIPTION"), "{}", list.out);
     assert!(line("reviewer ").contains("  (not trusted: read-only) Reviews  "), "{}", list.out);
     assert!(line("reviewer ").ends_with("  Read, Grep"));

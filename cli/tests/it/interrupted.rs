@@ -185,6 +185,31 @@ async fn on_a_terminal_the_next_run_says_what_was_interrupted_and_does_not_wait(
     assert_eq!(status(&world, &run).await, "interrupted");
 }
 
+/// A call that nobody knows the end of is made again, and is the same turn.
+#[tokio::test]
+async fn a_call_that_a_crash_cut_short_takes_no_turn() {
+    let gate = Gate::new();
+    let answer = Script::always(Reply::text("done").held_by(&gate));
+    let world = stopped(&gate, answer, &["--max-turns", "1"], Signal::KILL).await;
+    let run = world.only_run().await;
+    world.run(&["runs", "resume", &run]).await.expect(0);
+    assert_eq!(status(&world, &run).await, "completed");
+}
+
+/// A person's word counts, whatever other signal came first.
+#[tokio::test]
+async fn ctrl_c_after_another_signal_still_interrupts() {
+    let gate = Gate::new();
+    let world = World::new(held(&gate)).await;
+    let running = world.start(&["run", "fix the parser"]);
+    gate.wait_for_held(1).await.unwrap();
+    running.signal(Signal::TERM);
+    running.notes("finishing the present step").await;
+    running.signal(Signal::INT);
+    running.end().await.expect(130);
+    assert_eq!(status(&world, &world.only_run().await).await, "interrupted");
+}
+
 /// Whatever is said of its result, a command ends with its own run, although one that was taken
 /// up besides is stuck.
 #[tokio::test]
@@ -205,15 +230,20 @@ async fn a_stuck_run_holds_up_no_other_command_in_its_folder() {
         let told = status(&world, &run).await;
         assert!(told == "queued" || told == "crashed", "{options:?}: {told}");
     }
+    // One call was cut by the crash, and one by the first command that was slow enough to begin one.
+    let calls = || world.fake.requests_where(&When::any().first_user_contains("fix the parser"));
+    eventually("a command has gone on with it", async || {
+        world.run(&["run", "quick question"]).await.expect(0);
+        calls().len() == 2
+    })
+    .await;
     let exit = world.run(&["run", "quick question"]).await.expect(0);
     let short = &run[18..];
     let line = format!(
         "run {short} \"fix the parser\" is not done; go on with it: posse runs resume {short}"
     );
     assert!(exit.err.contains(&line), "{}", exit.err);
-    // One call was cut by the crash, and one by the first command. The others began none.
-    let calls = world.fake.requests_where(&When::any().first_user_contains("fix the parser"));
-    assert_eq!(calls.len(), 2);
+    assert_eq!(calls().len(), 2, "the others begin none");
 }
 
 #[tokio::test]

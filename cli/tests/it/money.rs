@@ -75,6 +75,54 @@ async fn a_small_limit_of_money_is_enough_for_a_run_that_uses_tools() {
     assert!(asked.flatten().is_some_and(|tokens| tokens < 100_000), "{asked:?}");
 }
 
+/// A reply that costs $0.007.
+fn dear(reply: Reply) -> Reply {
+    reply.usage(posse_testkit::Usage {
+        input_tokens: Some(2_000),
+        output_tokens: Some(300),
+        ..posse_testkit::Usage::default()
+    })
+}
+
+#[tokio::test]
+async fn the_money_of_a_chat_is_that_of_all_its_lines_and_of_everyone_below_it() {
+    let world = World::new(Script::always(dear(Reply::text("some words")))).await;
+    let input = "one\ntwo\nthree\nfour\nfive\n";
+    let exit = world.feed(&["chat", "--max-cost", "0.02"], input).await.expect(7);
+    assert_eq!(exit.err.matches("✗ out of budget").count(), 1, "{}", exit.err);
+    assert!(dollars(&costs(&world).await, "cost_usd") <= 0.02, "{}", costs(&world).await);
+
+    let calls = (0..4).map(|part| task("explore", &format!("part {part}")));
+    let child = Conversation::when(When::any()).reply(dear(Reply::text("seen")));
+    let world = World::new(Script::new().conversation(lead(calls)).conversation(child)).await;
+    let exit = world.feed(&["chat", "--max-cost", "0.02"], "lead\n").await;
+    assert!(dollars(&costs(&world).await, "cost_usd") <= 0.02, "{exit:?}");
+}
+
+/// What a run keeps back of its money for a call is about what the call takes.
+#[tokio::test]
+async fn instructions_and_tools_are_counted_once() {
+    let world = World::new(looking()).await;
+    world.run(&["run", "x"]).await.expect(0);
+    let run = world.only_run().await;
+    let log = world.run(&["runs", "export", &run]).await.expect(0).lines();
+    let events = |kind: &str| -> Vec<Value> {
+        let events = log.iter().map(|line| line["event"].clone());
+        events.filter(|event| event["type"] == *kind).collect()
+    };
+    let (called, replied) = (events("model_called"), events("model_replied"));
+    assert_eq!((called.len(), replied.len()), (6, 6));
+    for (called, replied) in called.iter().zip(&replied) {
+        let count = |value: &Value| value.as_u64().unwrap_or(0);
+        let usage = &replied["usage"];
+        let sent = count(&usage["input_tokens"])
+            + count(&usage["cache_read_tokens"])
+            + count(&usage["cache_write_tokens"]);
+        let reserved = count(&called["reserved"]["input_tokens"]);
+        assert!(reserved >= sent && reserved * 2 < sent * 3, "{reserved} for {sent}");
+    }
+}
+
 #[tokio::test]
 async fn a_limit_too_small_for_the_first_call_says_what_that_could_cost_and_what_to_do() {
     let world = World::new(looking()).await;

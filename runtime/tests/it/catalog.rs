@@ -434,10 +434,10 @@ fn whoever_may_be_called_should_exist() {
 #[test]
 fn edits_are_seen_without_a_restart_and_a_broken_file_is_only_its_own_trouble() {
     let place = Place::new();
-    place.define("repo/.posse/agents/a.md", "name: a\nmodel: one");
+    place.define("home/.claude/agents/a.md", "name: a\nmodel: one");
     let live = LiveCatalog::load(place.sources.clone());
     let before = live.current();
-    place.define("repo/.posse/agents/a.md", "name: a\nmodel: two");
+    place.define("home/.claude/agents/a.md", "name: a\nmodel: two");
     place.define("repo/work/.claude/agents/deep/er/b.md", "name: b");
     place.write("home/.config/posse/config.toml", "[agents.code]\nmodel = \"haiku\"");
     let after = live.refresh();
@@ -446,7 +446,7 @@ fn edits_are_seen_without_a_restart_and_a_broken_file_is_only_its_own_trouble() 
     assert_eq!(found(&after, "code").model.as_deref(), Some("haiku"));
     found(&after, "b");
 
-    place.write("repo/.posse/agents/a.md", "---\nname: a\n");
+    place.write("home/.claude/agents/a.md", "---\nname: a\n");
     place.write("home/.config/posse/config.toml", "[agents.code]\nmodel = ");
     let broken = live.refresh();
     assert!(broken.find(&name("a")).is_err());
@@ -459,7 +459,7 @@ fn edits_are_seen_without_a_restart_and_a_broken_file_is_only_its_own_trouble() 
         "{errors}"
     );
 
-    std::fs::remove_dir_all(place.at("repo/.posse")).unwrap();
+    std::fs::remove_file(place.at("home/.claude/agents/a.md")).unwrap();
     std::fs::remove_file(place.at("home/.config/posse/config.toml")).unwrap();
     let gone = live.refresh();
     assert_eq!(problems(&gone, Level::Error), Vec::<String>::new());

@@ -138,9 +138,9 @@ fn of_claude(common: &Common, folder: &Path) -> Vec<Problem> {
 
 /// That an agent names a model that nobody knows here.
 fn unknown(entry: &Entry, config: &Config) -> Option<Problem> {
-    let agent = entry.agent.as_ref()?;
-    let named = agent.model.iter().chain(&agent.fallbacks);
-    let mut meant = named.filter_map(|model| match config.role(model) {
+    entry.agent.as_ref()?;
+    let named = entry.named_models();
+    let mut meant = named.iter().filter_map(|model| match config.role(model) {
         Some(role) => role.value.as_ref(),
         None => Some(model),
     });
