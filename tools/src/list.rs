@@ -25,7 +25,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         Effect::Read,
         json!({
             "type": "object",
-            "properties": {"path": {"type": "string", "description": "default the working folder"}},
+            "properties": {"path": {"type": "string"}},
         }),
     )
 });

@@ -21,8 +21,8 @@ const ITEMS: usize = 50;
 const CHARACTERS: usize = 500;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
-    let description = "Replaces your todo list. Use it for work of several steps, as each begins \
-                       and ends, one in_progress at a time.";
+    let description = "Replaces your todo list. For work of several steps: update it as each \
+                       begins and ends.";
     spec(
         NAMES[0],
         description,
