@@ -29,7 +29,7 @@ pub(crate) use rule::{READING, TOOLS_PAGE, WRITING, parts};
 
 use crate::agents::tool_facts::ToolFacts;
 use mode::Word;
-use path::{Case, Roots};
+use path::{Case, Roots, Worktree};
 use posse_agent::{Guard, Ruling, Standing};
 use posse_protocol::{Effect, Grant, Mode, Permissions, Profile, ToolCall, ToolSpec};
 use set::{Meant, Rules};
@@ -39,7 +39,7 @@ use subject::{Subject, Target};
 /// Decides about the calls of one run.
 pub struct Policy {
     workspace: String,
-    origin: Option<String>,
+    worktree: Option<Worktree>,
     home: Option<String>,
     /// What is its own, whatever it is narrowed to: a folder to read and write, and those of its
     /// skills to read.
@@ -75,10 +75,10 @@ impl Policy {
         today: &Today,
         tools: &Arc<[ToolFacts]>,
     ) -> Result<Policy, RuleError> {
-        let origin = grant.worktree.as_ref().map(|worktree| worktree.origin.clone());
+        let worktree = grant.worktree.as_ref().map(Worktree::of);
         let roots = Roots {
             workspace: &grant.workspace,
-            origin: origin.as_deref(),
+            worktree: worktree.as_ref(),
             home: today.home.as_deref(),
         };
         let rules = &grant.permissions;
@@ -99,7 +99,7 @@ impl Policy {
             mode: grant.mode,
             profile: grant.profile(),
             attended: grant.attended,
-            origin,
+            worktree,
         })
     }
 
@@ -125,10 +125,15 @@ impl Policy {
         [self.deny.texts(), self.ask.texts()].concat()
     }
 
+    /// The folder that the run would work in without its worktree.
+    fn origin(&self) -> Option<&String> {
+        self.worktree.as_ref().map(|worktree| &worktree.origin)
+    }
+
     fn roots(&self) -> Roots<'_> {
         Roots {
             workspace: &self.workspace,
-            origin: self.origin.as_deref(),
+            worktree: self.worktree.as_ref(),
             home: self.home.as_deref(),
         }
     }
