@@ -6,10 +6,11 @@
 
 mod git;
 mod language;
+mod sed;
 mod table;
 
 use super::shell::Word;
-use table::find;
+use table::{Program, find};
 
 /// What a rule must say of a program besides its name, before what it leaves open can be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,17 +60,23 @@ fn runs_by(words: &[Word], said: usize) -> Option<String> {
         "sed" => return language::sed(&words[1..], said.saturating_sub(1)).map(str::to_owned),
         "awk" => return language::awk(&words[1..], said.saturating_sub(1)).map(str::to_owned),
         "uniq" => return uniq(&words[1..]),
-        "make" => {
-            let assigns = |word: &&Word| word.exact().is_none_or(|text| text.contains('='));
-            if rest.iter().any(|word| assigns(&word)) {
-                return Some("a variable for `make`".to_owned());
-            }
-        }
+        "make" if assigns(rest) => return Some("a variable for `make`".to_owned()),
         _ => {}
     }
     let texts = rest.iter().filter_map(Word::exact);
     let meant = |text| known.options.iter().find(|option| is_meant(option, text));
-    texts.filter_map(meant).next().map(|option| quoted(option.trim_start_matches('=')))
+    texts.filter_map(meant).next().map(|option| quoted(option.trim_start_matches(['=', '>'])))
+}
+
+/// True when one of these arguments sets a variable, or may.
+fn assigns(arguments: &[Word]) -> bool {
+    arguments.iter().any(|word| word.exact().is_none_or(|text| text.contains('=')))
+}
+
+/// True when one of these arguments is an option by which the program `known` runs another.
+fn runs_by_option(known: &Program, arguments: &[Word]) -> bool {
+    let mut run = known.options.iter().filter(|option| !option.starts_with('>'));
+    run.any(|option| arguments.iter().filter_map(Word::exact).any(|text| is_meant(option, text)))
 }
 
 /// The second file that uniq is given is the one it writes.
@@ -96,6 +103,7 @@ fn uniq(arguments: &[Word]) -> Option<String> {
 
 /// True when the argument `text` is `option`, or may be.
 fn is_meant(option: &str, text: &str) -> bool {
+    let option = option.trim_start_matches('>');
     if let Some(exactly) = option.strip_prefix('=') {
         return exactly == text;
     }
@@ -160,11 +168,17 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
             true => Runs::Anything,
             false => Runs::Itself,
         },
-        _ => match runs_by(words, 1) {
-            Some(_) if known.name == "git" && !git::runs(words) => Runs::Itself,
-            Some(_) => Runs::Anything,
-            None => Runs::Itself,
-        },
+        // To write a file is not to run a program.
+        _ => {
+            let runs = match known.name {
+                "git" => git::runs(words),
+                "sed" => sed::runs(&words[1..]),
+                "awk" => language::awk(&words[1..], 0).is_some(),
+                "make" if assigns(&words[1..]) => true,
+                _ => runs_by_option(known, &words[1..]),
+            };
+            if runs { Runs::Anything } else { Runs::Itself }
+        }
     }
 }
 
