@@ -89,6 +89,13 @@ impl CommandPattern {
         }
     }
 
+    /// True when it means the command `words` and spells out what makes that run whatever it is
+    /// told, as `python3 -c` does: who wrote it knows that it cannot be told what runs.
+    pub(crate) fn settles(&self, words: &[Word]) -> bool {
+        let said = self.words.iter().take_while(|piece| matches!(piece, Piece::Word(_))).count();
+        matches(&self.words, self.end, words) && runs(&words[..said]) == Runs::Anything
+    }
+
     /// Whether it may mean the command `words`, however it is written.
     pub(crate) fn may_mean(&self, words: &[Word]) -> Fit {
         let Some(head) = words.first() else { return Fit::No };
@@ -401,8 +408,18 @@ fn surer(one: Fit, other: Fit) -> Fit {
 /// A command, read once for all the rules it is held against.
 pub(crate) struct Command {
     script: Script,
-    reach: Vec<Vec<Word>>,
-    unclear: Option<&'static str>,
+    parts: Vec<Part>,
+}
+
+/// A simple command of it, and what that may run.
+#[derive(Default)]
+pub(crate) struct Part {
+    /// It without wrappers that change nothing of what is run.
+    pub(crate) words: Vec<Word>,
+    /// Every command that may run as far as that can be told, wrappers taken off in every way.
+    pub(crate) reach: Vec<Vec<Word>>,
+    /// Why more may run than that.
+    pub(crate) unclear: Option<&'static str>,
 }
 
 /// How deep commands within arguments are read.
@@ -411,11 +428,13 @@ const NESTED: u32 = 4;
 impl Command {
     pub(crate) fn parse(text: &str) -> Self {
         let script = Script::parse(text);
-        let (mut reach, mut unclear) = (Vec::new(), script.unclear);
-        for words in &script.commands {
-            collect(words, &mut reach, &mut unclear, 0);
-        }
-        Command { script, reach, unclear }
+        let part = |words: &Vec<Word>| {
+            let mut part = Part { words: unwrapped(words).to_vec(), ..Part::default() };
+            collect(words, &mut part.reach, &mut part.unclear, 0);
+            part
+        };
+        let parts = script.commands.iter().map(part).collect();
+        Command { script, parts }
     }
 
     /// Whether each of its commands is one that `allows` says yes to, and nothing else happens; or
@@ -441,14 +460,14 @@ impl Command {
         Ok(true)
     }
 
-    /// Every command that may run as far as that can be told, wrappers taken off in every way.
-    pub(crate) fn reach(&self) -> &[Vec<Word>] {
-        &self.reach
+    /// Its simple commands.
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
-    /// Why more may run than that.
+    /// Why more may run than these.
     pub(crate) fn unclear(&self) -> Option<&'static str> {
-        self.unclear
+        self.script.unclear
     }
 
     /// Its only simple command, if that is all it is and its words are known.

@@ -50,8 +50,24 @@ struct OfTool {
 pub(crate) enum Meant {
     No,
     By(String),
-    /// It cannot be told; why.
-    MaybeBy(String, &'static str),
+    /// It cannot be told.
+    Maybe(Doubt),
+}
+
+/// A rule that may mean a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Doubt {
+    pub(crate) rule: String,
+    pub(crate) why: &'static str,
+    /// The simple command that it may mean, without wrappers; nothing where it is about the whole
+    /// call.
+    pub(crate) words: Vec<Word>,
+}
+
+impl Meant {
+    fn maybe(rule: &str, why: &'static str, words: &[Word]) -> Meant {
+        Meant::Maybe(Doubt { rule: rule.to_owned(), why, words: words.to_vec() })
+    }
 }
 
 /// A name that no file has, to ask what a pattern means of a folder's content.
@@ -230,7 +246,9 @@ impl Rules {
     }
 
     /// Whether a rule may mean the call of `tool` that is about `subject`: the side of caution.
-    pub(crate) fn may_mean(&self, tool: &str, subject: &Subject) -> Meant {
+    /// `settled` are what a person allowed: one that names a command which runs whatever it is told
+    /// settles what that may run.
+    pub(crate) fn may_mean(&self, tool: &str, subject: &Subject, settled: &[&Rules]) -> Meant {
         if let Some(rule) = self.general(tool) {
             return Meant::By(rule.clone());
         }
@@ -241,24 +259,29 @@ impl Rules {
                 None => Meant::No,
             },
             Subject::Command(command) => {
-                let mut maybe = Meant::No;
-                if let (Some(why), Some(rule)) = (command.unclear(), &rules.some_command) {
-                    maybe = Meant::MaybeBy(rule.clone(), why);
-                }
-                for words in command.reach() {
-                    let Some(name) = words.first().and_then(Word::exact) else {
-                        if let Some(rule) = &rules.some_command {
-                            let why = "it is not clear which program it runs";
-                            maybe = Meant::MaybeBy(rule.clone(), why);
-                        }
-                        continue;
-                    };
-                    let of_program = rules.commands.get(base(name)).into_iter().flatten();
-                    for (pattern, rule) in of_program.chain(&rules.any_program) {
-                        match pattern.may_mean(words) {
-                            Fit::Yes => return Meant::By(rule.clone()),
-                            Fit::Maybe(why) => maybe = Meant::MaybeBy(rule.clone(), why),
-                            Fit::No => {}
+                let Some(some) = &rules.some_command else { return Meant::No };
+                let whole = command.unclear().map(|why| Meant::maybe(some, why, &[]));
+                let mut maybe = whole.unwrap_or(Meant::No);
+                for part in command.parts() {
+                    let is_settled = settled.iter().any(|rules| rules.settle(tool, &part.words));
+                    let doubt = |why: &'static str| Meant::maybe(some, why, &part.words);
+                    if let Some(why) = part.unclear.filter(|_| !is_settled) {
+                        maybe = doubt(why);
+                    }
+                    for words in &part.reach {
+                        let Some(name) = words.first().and_then(Word::exact) else {
+                            if !is_settled {
+                                maybe = doubt("it is not clear which program it runs");
+                            }
+                            continue;
+                        };
+                        let of_program = rules.commands.get(base(name)).into_iter().flatten();
+                        for (pattern, rule) in of_program.chain(&rules.any_program) {
+                            match pattern.may_mean(words) {
+                                Fit::Yes => return Meant::By(rule.clone()),
+                                Fit::Maybe(why) => maybe = Meant::maybe(rule, why, &part.words),
+                                Fit::No => {}
+                            }
                         }
                     }
                 }
@@ -269,7 +292,7 @@ impl Rules {
                 None => Meant::No,
             },
             Subject::Name(None) => match rules.names.values().next() {
-                Some(rule) => Meant::MaybeBy(rule.clone(), "the call does not say whom it means"),
+                Some(rule) => Meant::maybe(rule, "the call does not say whom it means", &[]),
                 None => Meant::No,
             },
             Subject::Host(Some(host)) => match rules.host(host) {
@@ -277,11 +300,18 @@ impl Rules {
                 None => Meant::No,
             },
             Subject::Host(None) => match rules.hosts.first() {
-                Some((_, rule)) => Meant::MaybeBy(rule.clone(), "its address is not understood"),
+                Some((_, rule)) => Meant::maybe(rule, "its address is not understood", &[]),
                 None => Meant::No,
             },
             Subject::Other => Meant::No,
         }
+    }
+
+    /// True when a rule with a specifier settles what the command `words` may run.
+    fn settle(&self, tool: &str, words: &[Word]) -> bool {
+        let name = words.first().and_then(Word::exact).unwrap_or_default();
+        let patterns = self.by_tool.get(tool).and_then(|rules| rules.commands.get(base(name)));
+        patterns.into_iter().flatten().any(|(pattern, _)| pattern.settles(words))
     }
 
     /// The rule that certainly means the call of `tool` that is about `subject`. When there is none
