@@ -146,6 +146,23 @@ async fn a_file_that_cannot_be_understood_stops_the_run_and_says_where() {
              `Bsh`; did you mean `Bash`?",
         ),
         ("{\"permissions\": {\"ask\": [\"Read({a,b})\"]}}", "braces"),
+        (
+            "{\"permissions\": {\"deny\": [\".env\"]}}",
+            "`.env`: it does not begin with a tool's name; did you mean `Read(.env)`?",
+        ),
+        ("{\"permissions\": {\"deny\": [\"Read:./.env\"]}}", "did you mean `Read(./.env)`?"),
+        ("{\"permissions\": {\"ask\": [\"Read[./.env]\"]}}", "did you mean `Read(./.env)`?"),
+        ("{\"permissions\": {\"deny\": [\"Reading(./.env)\"]}}", "did you mean `Read(./.env)`?"),
+        ("{\"permissions\": {\"deny\": [\"Read(x[[:alpha:]])\"]}}", "[:alpha:]"),
+        ("{\"permissions\": {\"deny\": [\"Read(x[A-_])\"]}}", "write each range"),
+        (
+            "{\"permissions\": {\"deny\": [\"Read(./.env)\"],\n \"deny\": []}}",
+            "the key `deny` is there twice",
+        ),
+        (
+            "{\"permissions\": {\"deny\": [\"Read(./.env)\"]}, \"permissions\": {}}",
+            "is there twice",
+        ),
     ] {
         put(&world, ".claude/settings.json", text);
         let exit = world.run(&["run", "go"]).await.expect(2);

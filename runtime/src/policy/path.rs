@@ -349,6 +349,11 @@ fn tokens(name: &str) -> Result<Vec<Token>, &'static str> {
                     if from == ']' && !ranges.is_empty() {
                         break;
                     }
+                    if from == '[' && chars.peek().is_some_and(|next| ":=.".contains(*next)) {
+                        return Err(
+                            "classes such as [:alpha:] are no pattern here; write [A-Za-z]",
+                        );
+                    }
                     let mut to = from;
                     if chars.peek() == Some(&'-') {
                         chars.next();
@@ -360,6 +365,13 @@ fn tokens(name: &str) -> Result<Vec<Token>, &'static str> {
                             last => to = last,
                         }
                     }
+                    // In small letters it would be another, or none.
+                    if from > to || kind(from) != kind(to) {
+                        return Err(
+                            "a range of the pattern goes from one kind of sign to another, or \
+                             backwards; write each range by itself, as in [A-Za-z_]",
+                        );
+                    }
                     ranges.push((from, to));
                 }
                 Token::Class { negated, ranges }
@@ -368,6 +380,11 @@ fn tokens(name: &str) -> Result<Vec<Token>, &'static str> {
         });
     }
     Ok(tokens)
+}
+
+/// Which of the kinds of signs that are compared alike `char` is of.
+fn kind(char: char) -> (bool, bool, bool) {
+    (char.is_lowercase(), char.is_uppercase(), char.is_numeric())
 }
 
 /// True when `parts` mean the path of `names`, or a folder on its way.
@@ -554,6 +571,8 @@ mod tests {
     fn patterns_that_mean_something_else_than_they_seem_to_are_refused() {
         for wrong in
             ["", "!x", "{a,b}", "../x", "a/../../b", "/etc/passwd", "~root/x", "a[b", "x\\"]
+                .into_iter()
+                .chain(["x[[:alpha:]]", "[A-_]", "[A-z]", "[z-a]", "[[=a=]]", "[9-A]"])
         {
             assert!(check(wrong).is_err(), "{wrong}");
         }
