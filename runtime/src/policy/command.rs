@@ -1,7 +1,9 @@
 //! Rules about shell commands: `git diff:*`, `npm run test *`, `make check`. Compared word by word
 //! with what a parse of the command found, never with its text.
 
-use super::program::{Runs, base, does_what_it_is_told, is_input, leaves_too_much_open, runs};
+use super::program::{
+    Runs, base, does_what_it_is_told, is_input, leaves_too_much_open, reads_as_shell, runs,
+};
 use super::shell::{Script, Word};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -543,6 +545,11 @@ fn collect_arguments(
     if does_what_it_is_told(words) {
         unclear.get_or_insert("it may run other programs");
     }
+    let as_shell = reads_as_shell(words);
+    let is_script = |text: &str| {
+        let special = |char: char| "\\'\"$`;|&<>(){}*?[".contains(char);
+        text.contains(char::is_whitespace) || as_shell && text.contains(special)
+    };
     // The words that these add come from the input.
     let adds = words[0].exact().is_some_and(|name| base(name) == "xargs");
     for at in 1..words.len() {
@@ -554,7 +561,7 @@ fn collect_arguments(
             unclear.get_or_insert("it runs what its input says");
         }
         let text = text.rsplit_once("exec=").map_or(text, |(_, command)| command);
-        if text.contains(char::is_whitespace) {
+        if is_script(text) {
             if text.starts_with('-') {
                 unclear.get_or_insert("an option of it may be a command");
             }

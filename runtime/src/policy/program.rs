@@ -173,7 +173,7 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
             let runs = match known.name {
                 "git" => git::runs(words),
                 "sed" => sed::runs(&words[1..]),
-                "awk" => language::awk(&words[1..], 0).is_some(),
+                "awk" => language::awk_runs(&words[1..]),
                 "make" if assigns(&words[1..]) => true,
                 _ => runs_by_option(known, &words[1..]),
             };
@@ -270,6 +270,13 @@ pub(crate) fn does_what_it_is_told(words: &[Word]) -> bool {
         "sudo" | "doas" => words[1..].iter().any(shell),
         _ => find(name).is_some_and(|known| known.name == "gdb"),
     }
+}
+
+/// True when the program reads an argument as a shell does, also one that is a single word.
+pub(crate) fn reads_as_shell(words: &[Word]) -> bool {
+    const OTHERS: [&str; 7] = ["eval", "trap", "watch", "ssh", "su", "runuser", "script"];
+    let Some(name) = words.first().and_then(Word::exact).map(base) else { return true };
+    OTHERS.contains(&name) || find(name).is_some_and(|known| known.name == "sh")
 }
 
 /// True for a path by which a process opens what it was handed.

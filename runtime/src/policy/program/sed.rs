@@ -17,16 +17,11 @@ fn scripts(arguments: &[Word]) -> Option<String> {
     let mut ended = false;
     while let Some(word) = arguments.next() {
         let Some(text) = word.exact() else {
-            // Files by pattern, after the script; or an option, or the script.
-            match word {
-                Word::Begins(start) if !start.is_empty() && !start.starts_with('-') => {
-                    if named.is_empty() && first.is_none() {
-                        return None;
-                    }
-                    continue;
-                }
-                _ => return None,
+            // After the script these are files; before it, one may be the script.
+            if named.is_empty() && first.is_none() {
+                return None;
             }
+            continue;
         };
         if ended || !text.starts_with('-') || text == "-" {
             first.get_or_insert(text);
@@ -226,7 +221,7 @@ mod tests {
             assert!(runs(&words(more)), "{more:?}");
         }
         assert!(runs(&[Word::Unknown]));
-        assert!(runs(&[Word::Exact("p".to_owned()), Word::Unknown]));
+        assert!(!runs(&[Word::Exact("p".to_owned()), Word::Unknown]));
         assert!(runs(&[Word::Begins("s/".to_owned())]));
     }
 }

@@ -191,7 +191,7 @@ fn a_rule_that_names_inline_code_settles_what_it_may_run() {
         ("Bash(git:*)", "git $x"),
         ("Bash(awk:*)", "awk 'BEGIN{system(\"x\")}'"),
     ] {
-        check(&case(allow).bash(command), Kind::Deny);
+        assert_eq!(kind(&case(allow).bash(command)), Kind::Deny, "{allow}: {command}");
     }
 }
 
