@@ -614,3 +614,35 @@ async fn a_name_that_is_no_text_is_in_nobody_s_way() {
         assert_eq!(sent.contains("CANARY-TEXT"), !hidden, "{rule}: {sent}");
     }
 }
+
+#[tokio::test]
+async fn inline_code_that_may_start_what_is_denied_is_refused_in_plain_words_until_it_is_allowed() {
+    let world = || async {
+        let world = World::new(Script::turns([
+            bash("python3 -c 'open(\"made\", \"w\")'"),
+            bash("sed -i s/foo/bar/ a.py"),
+            Reply::text("done"),
+        ]))
+        .await;
+        put(&world, ".claude/settings.json", r#"{"permissions": {"deny": ["Bash(curl:*)"]}}"#);
+        put(&world, "a.py", "foo\n");
+        world
+    };
+    let refused = world().await;
+    refused.run(&["run", "go"]).await.expect(0);
+    for part in [
+        "could start `curl`, which the rule `Bash(curl:*)` of .claude/settings.json denies, and \
+         nobody can be asked here",
+        "--allow 'Bash(python3 -c:*)'",
+    ] {
+        assert!(sent(&refused).contains(part), "{part}: {}", sent(&refused));
+    }
+    assert!(!refused.work().join("made").exists());
+    assert_eq!(refused.read("a.py"), "bar\n", "to write a file is not to run a program");
+    let bare = world().await;
+    bare.run(&["run", "go", "--allow", "Bash"]).await.expect(0);
+    assert!(!bare.work().join("made").exists());
+    let allowed = world().await;
+    allowed.run(&["run", "go", "--allow", "Bash(python3 -c:*)"]).await.expect(0);
+    assert!(allowed.work().join("made").exists(), "{}", sent(&allowed));
+}
