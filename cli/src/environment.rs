@@ -47,6 +47,8 @@ impl Environment {
         let secrets = Arc::new(secrets::take());
         let folder = |name: &str| text(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = folder("HOME");
+        // Claude Code takes a relative one from the folder it is started in.
+        let claude = text("CLAUDE_CONFIG_DIR").and_then(|path| std::path::absolute(path).ok());
         let under_home = |path: &str| home.as_ref().map(|home| home.join(path));
         let config = folder("XDG_CONFIG_HOME").or_else(|| under_home(".config"));
         let data = folder("XDG_DATA_HOME").or_else(|| under_home(".local/share"));
@@ -57,7 +59,7 @@ impl Environment {
             data_folder: data.map(|folder| folder.join("posse")),
             state_folder: state.map(|folder| folder.join("posse")),
             runtime_folder: folder("XDG_RUNTIME_DIR").map(|folder| folder.join("posse")),
-            claude_folder: folder("CLAUDE_CONFIG_DIR").or_else(|| under_home(".claude")),
+            claude_folder: claude.or_else(|| under_home(".claude")),
             no_color: text("NO_COLOR").is_some() || dumb_terminal,
             dumb_terminal,
             for_processes: launch::allowed_environment(std::env::vars_os()),

@@ -57,7 +57,7 @@ pub(crate) fn narrow(
         Some(above) => above.permissions.clone(),
         None => {
             let mut all = config.permissions.clone();
-            let around = rule_files::of_grant(config.rule_files.as_ref(), grant)?;
+            let (around, _) = rule_files::of_grant(config.rule_files.as_ref(), grant)?;
             all.ask.extend(around.ask);
             all.deny.extend(around.deny);
             all.allow.extend(spec.permissions.allow.iter().cloned());
@@ -119,10 +119,10 @@ pub(crate) fn policy(
 ) -> Result<Policy, Error> {
     let home = config.home.as_ref().and_then(|home| home.to_str()).map(str::to_owned);
     let mut permissions = config.permissions.clone();
-    let around = rule_files::of_grant(config.rule_files.as_ref(), grant)?;
+    let (around, files) = rule_files::of_grant(config.rule_files.as_ref(), grant)?;
     permissions.ask.extend(around.ask);
     permissions.deny.extend(around.deny);
-    let today = Today { permissions, home };
+    let today = Today { permissions, home, files };
     Policy::new(grant, &today, tools).map_err(told)
 }
 

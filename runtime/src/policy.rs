@@ -29,17 +29,18 @@ pub(crate) use rule::{READING, TOOLS_PAGE, WRITING, parts};
 
 use crate::agents::tool_facts::ToolFacts;
 use mode::Word;
-use path::{Case, Roots};
+use path::{Case, Roots, Worktree};
 use posse_agent::{Guard, Ruling, Standing};
 use posse_protocol::{Effect, Grant, Mode, Permissions, Profile, ToolCall, ToolSpec};
-use set::{Meant, Rules};
+use set::{Doubt, Meant, Rules};
+use std::collections::HashMap;
 use std::sync::Arc;
 use subject::{Subject, Target};
 
 /// Decides about the calls of one run.
 pub struct Policy {
     workspace: String,
-    origin: Option<String>,
+    worktree: Option<Worktree>,
     home: Option<String>,
     /// What is its own, whatever it is narrowed to: a folder to read and write, and those of its
     /// skills to read.
@@ -53,6 +54,7 @@ pub struct Policy {
     profile: Profile,
     attended: bool,
     tools: Arc<[ToolFacts]>,
+    files: HashMap<String, String>,
 }
 
 /// What a run is judged by besides its grant.
@@ -63,6 +65,8 @@ pub struct Today {
     pub permissions: Permissions,
     /// The user's home folder, for rules with `~/`.
     pub home: Option<String>,
+    /// The files that rules come from, so far as they come from some, by the rules.
+    pub files: HashMap<String, String>,
 }
 
 impl Policy {
@@ -75,10 +79,10 @@ impl Policy {
         today: &Today,
         tools: &Arc<[ToolFacts]>,
     ) -> Result<Policy, RuleError> {
-        let origin = grant.worktree.as_ref().map(|worktree| worktree.origin.clone());
+        let worktree = grant.worktree.as_ref().map(Worktree::of);
         let roots = Roots {
             workspace: &grant.workspace,
-            origin: origin.as_deref(),
+            worktree: worktree.as_ref(),
             home: today.home.as_deref(),
         };
         let rules = &grant.permissions;
@@ -90,6 +94,7 @@ impl Policy {
             workspace: grant.workspace.clone(),
             home: today.home.clone(),
             tools: tools.clone(),
+            files: today.files.clone(),
             scratch: grant.scratch.clone(),
             skills: grant.skills.iter().map(|skill| skill.path.clone()).collect(),
             deny: refusing(&rules.deny, &today.permissions.deny)?,
@@ -99,7 +104,7 @@ impl Policy {
             mode: grant.mode,
             profile: grant.profile(),
             attended: grant.attended,
-            origin,
+            worktree,
         })
     }
 
@@ -125,10 +130,15 @@ impl Policy {
         [self.deny.texts(), self.ask.texts()].concat()
     }
 
+    /// The folder that the run would work in without its worktree.
+    fn origin(&self) -> Option<&String> {
+        self.worktree.as_ref().map(|worktree| &worktree.origin)
+    }
+
     fn roots(&self) -> Roots<'_> {
         Roots {
             workspace: &self.workspace,
-            origin: self.origin.as_deref(),
+            worktree: self.worktree.as_ref(),
             home: self.home.as_deref(),
         }
     }
@@ -197,6 +207,30 @@ impl Policy {
         })
     }
 
+    /// What to do about a call that a rule of `list` may mean.
+    fn ask_about(&self, list: &str, doubt: &Doubt) -> Ruling {
+        let Doubt { rule, why, words } = doubt;
+        let by = format!("the rule {list} {rule} may mean it: {why}");
+        if self.attended || words.is_empty() {
+            return self.ask(by, None);
+        }
+        let what = suggestion::shown(words);
+        let meant = match rule::parts(rule).1.and_then(suggestion::program) {
+            Some(program) => format!("start `{program}`, which"),
+            None => "be a command that".to_owned(),
+        };
+        let file = self.files.get(rule).map_or_else(String::new, |file| format!(" of {file}"));
+        let verb = if list == "deny" { "denies" } else { "asks about" };
+        let next = suggestion::settling(words).map_or_else(String::new, |rule| {
+            format!("; whoever starts the run can permit it with --allow '{rule}'")
+        });
+        let reason = format!(
+            "not run: `{what}` could {meant} the rule `{rule}`{file} {verb}, and nobody can be \
+             asked here; do it in another way, or say what you could not do{next}"
+        );
+        Ruling::Deny { by, reason }
+    }
+
     fn ask(&self, by: String, rule: Option<String>) -> Ruling {
         match self.attended {
             true => Ruling::Ask { by, rule },
@@ -223,7 +257,14 @@ impl Guard for Policy {
             true => Subject::of(call, tool, &self.workspace),
             false => Subject::Other,
         };
-        let denied = self.deny.may_mean(tool, &subject);
+        let approved = match standing.approved.is_empty() {
+            true => Rules::default(),
+            // What cannot be read allows nothing.
+            false => Rules::compile(&standing.approved, &self.tools, self.roots(), Case::Matters)
+                .unwrap_or_default(),
+        };
+        let allowed = [&self.allow, &approved];
+        let denied = self.deny.may_mean(tool, &subject, &allowed);
         if let Meant::By(rule) = denied {
             let reason = format!("the rule `{rule}` denies this; do without it");
             return Ruling::Deny { by: format!("the rule deny {rule}"), reason };
@@ -231,23 +272,15 @@ impl Guard for Policy {
         if let Some(refused) = self.outside(tool, &subject, standing) {
             return refused;
         }
-        if let Meant::MaybeBy(rule, why) = denied {
-            return self.ask(format!("the rule deny {rule} may mean it: {why}"), None);
+        if let Meant::Maybe(doubt) = denied {
+            return self.ask_about("deny", &doubt);
         }
-        match self.ask.may_mean(tool, &subject) {
+        match self.ask.may_mean(tool, &subject, &allowed) {
             Meant::By(rule) => return self.ask(format!("the rule ask {rule}"), None),
-            Meant::MaybeBy(rule, why) => {
-                return self.ask(format!("the rule ask {rule} may mean it: {why}"), None);
-            }
+            Meant::Maybe(doubt) => return self.ask_about("ask", &doubt),
             Meant::No => {}
         }
-        let approved = match standing.approved.is_empty() {
-            true => Rules::default(),
-            // What cannot be read allows nothing.
-            false => Rules::compile(&standing.approved, &self.tools, self.roots(), Case::Matters)
-                .unwrap_or_default(),
-        };
-        let near = match Rules::allow_any(&[&self.allow, &approved], tool, &subject) {
+        let near = match Rules::allow_any(&allowed, tool, &subject) {
             Ok(Some(rule)) => return Ruling::Allow { by: format!("the rule allow {rule}") },
             Ok(None) => None,
             Err(why) => Some(why),

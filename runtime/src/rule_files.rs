@@ -13,6 +13,7 @@ use crate::config::{ConfigError, project_rules};
 use crate::error::Error;
 use posse_protocol::{Grant, Permissions};
 use posse_tools::confine::is_placeholder;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Where rules are looked for, beside the folder itself and those above it in its repository.
@@ -43,14 +44,29 @@ impl RuleFiles {
     /// # Errors
     /// When a file cannot be read or understood, or has a rule that could not be enforced.
     pub fn rules(&self, folder: &Path) -> Result<Permissions, ConfigError> {
+        self.rules_and_files(folder).map(|(rules, _)| rules)
+    }
+
+    /// The same, and the file that each is from.
+    fn rules_and_files(&self, folder: &Path) -> Result<(Permissions, Files), ConfigError> {
         let own = folder.join("posse.toml");
         check_link(&own)?;
         let mut rules = project_rules(&own)?;
+        let mut files = Files::new();
+        let mut note = |rules: &[String], path: &Path| {
+            for rule in rules {
+                files.entry(rule.clone()).or_insert_with(|| shown(path, folder));
+            }
+        };
+        note(&rules.deny, &own);
+        note(&rules.ask, &own);
         for settings in self.claude(folder)? {
+            note(&settings.deny, &settings.path);
+            note(&settings.ask, &settings.path);
             rules.deny.extend(settings.deny);
             rules.ask.extend(settings.ask);
         }
-        Ok(rules)
+        Ok((rules, files))
     }
 
     /// Claude Code's settings for `folder`: the user's, the project's and those above it, up to the
@@ -105,13 +121,19 @@ impl RuleFiles {
     }
 }
 
-/// The rules that `files` set for a run with `grant`.
-pub(crate) fn of_grant(files: Option<&RuleFiles>, grant: &Grant) -> Result<Permissions, Error> {
-    let Some(files) = files else { return Ok(Permissions::default()) };
+/// Files, by the rules that are from them.
+type Files = HashMap<String, String>;
+
+/// The rules that `files` set for a run with `grant`, and where they are from.
+pub(crate) fn of_grant(
+    files: Option<&RuleFiles>,
+    grant: &Grant,
+) -> Result<(Permissions, Files), Error> {
+    let Some(files) = files else { return Ok(Default::default()) };
     // A worktree is a copy: what holds for the checkout holds for it.
     let origin = grant.worktree.as_ref().map(|worktree| &worktree.origin);
     let folder = Path::new(origin.unwrap_or(&grant.workspace));
-    files.rules(folder).map_err(|error| Error::InvalidInput(error.to_string()))
+    files.rules_and_files(folder).map_err(|error| Error::InvalidInput(error.to_string()))
 }
 
 /// Refuses a link to nothing: somebody meant rules to be there.

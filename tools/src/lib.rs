@@ -39,7 +39,7 @@ mod workspace;
 mod write;
 
 pub use failure::ToolError;
-pub use path_rules::{PathRules, Reached, Usage};
+pub use path_rules::{PathRules, Reached, TooMuch, Usage};
 pub use read_only::ReadOnly;
 pub use scratch::Scratch;
 pub use workspace::Workspace;

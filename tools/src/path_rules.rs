@@ -29,6 +29,13 @@ pub enum Reached {
     Found,
 }
 
+/// There is more below a link than is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMuch {
+    /// How many files and folders are.
+    pub at_most: usize,
+}
+
 /// Says which files may be used. Both paths are absolute, without `.`, `..`; the second has no links.
 pub trait PathRules: Send + Sync {
     /// False when no file that is used so is ever refused: then it need not be found out which one it
@@ -65,6 +72,15 @@ pub trait PathRules: Send + Sync {
     /// True when there may be something in this folder of which that is denied, however deep.
     fn denies_some_reads_in(&self, _folder: &Path) -> bool {
         false
+    }
+
+    /// What `link` leads to and may not be used so by a command because of the link's name: where it
+    /// really leads, or some of what is below that.
+    ///
+    /// # Errors
+    /// When there is too much to look at.
+    fn linked(&self, _usage: Usage, _link: &Path) -> Result<Vec<PathBuf>, TooMuch> {
+        Ok(Vec::new())
     }
 
     /// True when a rule denies that the file which is really at `real` is changed, whoever is asked.

@@ -2,7 +2,7 @@
 //! is found before the command starts, and hidden or fixed.
 
 use crate::failure::Failure;
-use crate::path_rules::{PathRules, Reached, Usage};
+use crate::path_rules::{PathRules, Reached, TooMuch, Usage};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) struct KeptBack {
     pub places: Vec<PathBuf>,
     /// Every file and link.
     pub files: HashSet<PathBuf>,
-    /// The links that are denied themselves.
+    /// What links lead to and is denied because of their names.
     linked: Vec<PathBuf>,
 }
 
@@ -34,17 +34,18 @@ pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>,
     let mut places = Vec::new();
     let is_refused = |path: &Path| rules.refuse(Usage::Read, Reached::Found, path, path).is_some();
     let is_denied = |path: &Path| rules.denies_read(path);
+    let linked = |link: &Path| rules.linked(Usage::Read, link);
     for root in [root.to_owned()].into_iter().chain(rules.checkouts()) {
         let matters = |folder: &Path| rules.hide_some_in(folder);
-        let found = found(&root, &is_refused, &is_denied, &matters)?;
+        let found = found(&root, &is_refused, &linked, &matters)?;
         places.extend(found.places);
-        places.extend(targets(&found.linked, &root));
+        places.extend(targets(found.linked, &root));
     }
     for folder in rules.elsewhere() {
         let matters = |folder: &Path| folder != root && rules.denies_some_reads_in(folder);
-        let found = found(&folder, &is_denied, &is_denied, &matters)?;
+        let found = found(&folder, &is_denied, &linked, &matters)?;
         places.extend(found.places);
-        places.extend(targets(&found.linked, root));
+        places.extend(targets(found.linked, root));
     }
     outermost(places)
 }
@@ -55,11 +56,12 @@ pub(crate) fn unseen(rules: &dyn PathRules, root: &Path) -> Result<Vec<PathBuf>,
 /// When it is too much to find or to fix.
 pub(crate) fn fixed(rules: &dyn PathRules, root: &Path) -> Result<KeptBack, Failure> {
     let is_denied = |path: &Path| rules.denies_change(path);
+    let linked = |link: &Path| rules.linked(Usage::Change, link);
     let matters = |folder: &Path| rules.deny_some_changes_in(folder);
-    let mut found = found(root, &is_denied, &is_denied, &matters)?;
+    let mut found = found(root, &is_denied, &linked, &matters)?;
     // Outside of the workspace nothing can be changed anyway.
-    let inside = targets(&found.linked, root).into_iter().filter(|path| path.starts_with(root));
-    found.places.extend(inside);
+    let targets = targets(std::mem::take(&mut found.linked), root);
+    found.places.extend(targets.into_iter().filter(|path| path.starts_with(root)));
     found.places = outermost(found.places)?;
     Ok(found)
 }
@@ -68,8 +70,10 @@ pub(crate) fn fixed(rules: &dyn PathRules, root: &Path) -> Result<KeptBack, Fail
 pub(crate) fn now_fixed(rules: &dyn PathRules, root: &Path) -> HashSet<PathBuf> {
     let matters = |folder: &Path| rules.deny_some_changes_in(folder);
     let refused = |path: &Path| rules.denies_change(path);
+    // What a new link leads to was there before, and is not moved away.
+    let leads_to = |_: &Path| Ok(Vec::new());
     let mut search = Search {
-        denied: &refused,
+        leads_to: &leads_to,
         linked: Vec::new(),
         refused: &refused,
         matters: &matters,
@@ -85,12 +89,12 @@ pub(crate) fn now_fixed(rules: &dyn PathRules, root: &Path) -> HashSet<PathBuf> 
 fn found(
     root: &Path,
     refused: &dyn Fn(&Path) -> bool,
-    denied: &dyn Fn(&Path) -> bool,
+    leads_to: LeadsTo<'_>,
     matters: &dyn Fn(&Path) -> bool,
 ) -> Result<KeptBack, Failure> {
     let (looked_at, at_most, linked) = (0, LOOKED_AT, Vec::new());
     let files = HashSet::new();
-    let mut search = Search { refused, denied, matters, looked_at, at_most, files, linked };
+    let mut search = Search { refused, leads_to, matters, looked_at, at_most, files, linked };
     let (mut places, free) = search.below(root)?;
     if !free {
         // Nothing in it is free, and it must be there all the same.
@@ -99,10 +103,9 @@ fn found(
     Ok(KeptBack { places, files: search.files, linked: search.linked })
 }
 
-/// Where denied links lead, with links followed to the end: what is there is denied as well.
-fn targets(links: &[PathBuf], root: &Path) -> Vec<PathBuf> {
-    let real = links.iter().filter_map(|link| link.canonicalize().ok());
-    let places = real.flat_map(|target| match root.starts_with(&target) {
+/// What denied links lead to, as it is to be mounted over.
+fn targets(linked: Vec<PathBuf>, root: &Path) -> Vec<PathBuf> {
+    let places = linked.into_iter().flat_map(|target| match root.starts_with(&target) {
         // The workspace must be there, with nothing in it.
         true => children(root),
         false => vec![target],
@@ -124,16 +127,18 @@ fn outermost(mut places: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
     Ok(places)
 }
 
+/// What a link leads to and is denied because of its name.
+type LeadsTo<'r> = &'r dyn Fn(&Path) -> Result<Vec<PathBuf>, TooMuch>;
+
 struct Search<'r> {
     refused: &'r dyn Fn(&Path) -> bool,
-    /// Whether a rule denies it, which then holds for what a link leads to.
-    denied: &'r dyn Fn(&Path) -> bool,
+    leads_to: LeadsTo<'r>,
     /// Whether there may be something in a folder.
     matters: &'r dyn Fn(&Path) -> bool,
     looked_at: usize,
     at_most: usize,
     files: HashSet<PathBuf>,
-    /// Links that are denied.
+    /// What denied links lead to.
     linked: Vec<PathBuf>,
 }
 
@@ -163,9 +168,14 @@ impl Search<'_> {
             } else if metadata.is_symlink() {
                 // It may stand where a folder would in which everything is kept back.
                 let inside = path.join(SOMETHING);
-                if (self.denied)(&path) || (self.denied)(&inside) {
-                    self.linked.push(path.clone());
-                }
+                let targets = (self.leads_to)(&path).map_err(|TooMuch { at_most }| {
+                    Failure(format!(
+                        "not run: there are rules about files, and more than {at_most} files to \
+                         hold against them below the link {}; use the file tools",
+                        path.display()
+                    ))
+                })?;
+                self.linked.extend(targets);
                 if (self.refused)(&path) || (self.refused)(&inside) {
                     self.files.insert(path);
                 }

@@ -146,6 +146,23 @@ async fn a_file_that_cannot_be_understood_stops_the_run_and_says_where() {
              `Bsh`; did you mean `Bash`?",
         ),
         ("{\"permissions\": {\"ask\": [\"Read({a,b})\"]}}", "braces"),
+        (
+            "{\"permissions\": {\"deny\": [\".env\"]}}",
+            "`.env`: it does not begin with a tool's name; did you mean `Read(.env)`?",
+        ),
+        ("{\"permissions\": {\"deny\": [\"Read:./.env\"]}}", "did you mean `Read(./.env)`?"),
+        ("{\"permissions\": {\"ask\": [\"Read[./.env]\"]}}", "did you mean `Read(./.env)`?"),
+        ("{\"permissions\": {\"deny\": [\"Reading(./.env)\"]}}", "did you mean `Read(./.env)`?"),
+        ("{\"permissions\": {\"deny\": [\"Read(x[[:alpha:]])\"]}}", "[:alpha:]"),
+        ("{\"permissions\": {\"deny\": [\"Read(x[A-_])\"]}}", "write each range"),
+        (
+            "{\"permissions\": {\"deny\": [\"Read(./.env)\"],\n \"deny\": []}}",
+            "the key `deny` is there twice",
+        ),
+        (
+            "{\"permissions\": {\"deny\": [\"Read(./.env)\"]}, \"permissions\": {}}",
+            "is there twice",
+        ),
     ] {
         put(&world, ".claude/settings.json", text);
         let exit = world.run(&["run", "go"]).await.expect(2);
@@ -495,4 +512,137 @@ async fn the_user_s_settings_are_where_claude_code_looks_for_them() {
     command.env("CLAUDE_CONFIG_DIR", &folder);
     started(command).end().await.expect(0);
     assert_fenced(&world);
+}
+
+#[tokio::test]
+async fn a_relative_folder_of_settings_counts_from_where_posse_is_started() {
+    let world = curious().await;
+    put(&world, "../elsewhere/settings.json", SETTINGS);
+    let mut command = world.command(&["run", "go"]);
+    command.env("CLAUDE_CONFIG_DIR", "../elsewhere");
+    started(command).end().await.expect(0);
+    assert_fenced(&world);
+}
+
+#[tokio::test]
+async fn a_command_reads_nothing_that_a_person_is_asked_about() {
+    for user in [false, true] {
+        let world = World::new(Script::turns([
+            read(".env"),
+            bash("cat .env"),
+            bash("cat deep/private/key"),
+            bash("cat open.txt"),
+            Reply::text("done"),
+        ]))
+        .await;
+        let rules = r#"["Read(./.env)", "Read(**/private/*)"]"#;
+        if user {
+            let file = world.home().join("config/posse/config.toml");
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, format!("[permissions]\nask = {rules}\n")).unwrap();
+        } else {
+            let text = format!("{{\"permissions\": {{\"ask\": {rules}}}}}");
+            put(&world, ".claude/settings.json", &text);
+        }
+        put(&world, ".env", "KEY=CANARY-ENV\n");
+        put(&world, "deep/private/key", "CANARY-SECRET\n");
+        put(&world, "open.txt", "CANARY-OPEN\n");
+        world.run(&["run", "go"]).await.expect(0);
+        assert_fenced(&world);
+    }
+}
+
+#[tokio::test]
+async fn what_is_denied_by_the_name_of_a_linked_folder_is_denied_behind_it() {
+    for pattern in ["**/private/*.pem", "./priv*/key.pem", "priv*/deep/*.pem", "**/private/**/x"] {
+        let world = World::new(Script::turns([
+            bash("cat private/key.pem private/deep/key.pem private/deep/x"),
+            bash("cat data/key.pem data/deep/key.pem data/deep/x"),
+            bash("cat inner/*; cat inner/deep/*"),
+            read("data/key.pem"),
+            read("data/deep/key.pem"),
+            read("data/deep/x"),
+            bash("for it in key.pem deep/key.pem deep/x; do echo gone > private/$it; done"),
+            bash("cat data/open.txt; echo fine > private/fine"),
+            Reply::text("done"),
+        ]))
+        .await;
+        let rules = json!([format!("Read({pattern})"), "Bash(touch:*)"]);
+        put(&world, ".claude/settings.json", &json!({"permissions": {"deny": rules}}).to_string());
+        let denied = match pattern {
+            "priv*/deep/*.pem" => "data/deep/key.pem",
+            "**/private/**/x" => "data/deep/x",
+            _ => "data/key.pem",
+        };
+        put(&world, "data/deep/free", "x\n");
+        for name in ["data/key.pem", "data/deep/key.pem", "data/deep/x"] {
+            let text = if name == denied { "CANARY-SECRET\n" } else { "x\n" };
+            put(&world, name, text);
+        }
+        put(&world, "data/open.txt", "CANARY-OPEN\n");
+        let link = |to: &str, name: &str| {
+            std::os::unix::fs::symlink(to, world.work().join(name)).unwrap();
+        };
+        link("data", "private");
+        link("private", "inner");
+        // A circle is no way that never ends.
+        link("..", "data/around");
+        world.run(&["run", "go"]).await.expect(0);
+        assert_fenced(&world);
+        assert_eq!(world.read(denied), "CANARY-SECRET\n", "{pattern}");
+        assert!(world.work().join("data/fine").exists(), "{pattern}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_no_text_is_in_nobody_s_way() {
+    use std::os::unix::ffi::OsStrExt;
+    for (rule, hidden) in [("Read(./.env)", false), ("Read(*.txt)", true), ("Edit(**)", false)] {
+        let world = World::new(Script::turns([
+            bash("cat caf*.txt; cat .env; echo fine > $TMPDIR/fine && echo could $((6 * 7))"),
+            Reply::text("done"),
+        ]))
+        .await;
+        let settings = json!({"permissions": {"deny": [rule]}}).to_string();
+        put(&world, ".claude/settings.json", &settings);
+        put(&world, "src/main.rs", "x\n");
+        let name = std::ffi::OsStr::from_bytes(b"caf\xe9.txt");
+        std::fs::write(world.work().join(name), "CANARY-TEXT\n").unwrap();
+        world.run(&["run", "go"]).await.expect(0);
+        let sent = sent(&world);
+        assert!(sent.contains("could 42"), "{rule}: {sent}");
+        assert_eq!(sent.contains("CANARY-TEXT"), !hidden, "{rule}: {sent}");
+    }
+}
+
+#[tokio::test]
+async fn inline_code_that_may_start_what_is_denied_is_refused_in_plain_words_until_it_is_allowed() {
+    let world = || async {
+        let world = World::new(Script::turns([
+            bash("python3 -c 'open(\"made\", \"w\")'"),
+            bash("sed -i s/foo/bar/ a.py"),
+            Reply::text("done"),
+        ]))
+        .await;
+        put(&world, ".claude/settings.json", r#"{"permissions": {"deny": ["Bash(curl:*)"]}}"#);
+        put(&world, "a.py", "foo\n");
+        world
+    };
+    let refused = world().await;
+    refused.run(&["run", "go"]).await.expect(0);
+    for part in [
+        "could start `curl`, which the rule `Bash(curl:*)` of .claude/settings.json denies, and \
+         nobody can be asked here",
+        "--allow 'Bash(python3 -c:*)'",
+    ] {
+        assert!(sent(&refused).contains(part), "{part}: {}", sent(&refused));
+    }
+    assert!(!refused.work().join("made").exists());
+    assert_eq!(refused.read("a.py"), "bar\n", "to write a file is not to run a program");
+    let bare = world().await;
+    bare.run(&["run", "go", "--allow", "Bash"]).await.expect(0);
+    assert!(!bare.work().join("made").exists());
+    let allowed = world().await;
+    allowed.run(&["run", "go", "--allow", "Bash(python3 -c:*)"]).await.expect(0);
+    assert!(allowed.work().join("made").exists(), "{}", sent(&allowed));
 }

@@ -272,3 +272,51 @@ async fn a_run_in_a_worktree_belongs_to_the_folder_that_it_was_started_in() {
     assert_eq!(shown["workspace"], json!(folder.display().to_string()));
     world.run(&["runs", "verify"]).await.expect(0);
 }
+
+#[tokio::test]
+async fn what_is_denied_in_the_checkout_is_denied_in_its_copy() {
+    // PROJECT is the checkout, WORLD the folder around the home folder, ABOVE the one around that.
+    for (rule, user) in [
+        ("Read(./.env)", false),
+        ("Read(.e*)", false),
+        ("Read(~/w/.env)", false),
+        ("Read(~/w/.env)", true),
+        ("Read(~/*/.env)", true),
+        ("Read(/PROJECT/.env)", true),
+        ("Read(/ABOVE/*/home/w/.env)", true),
+        ("Read(/WORLD/**/w/.env)", true),
+        ("Read(/PROJECT/lnk/.env)", true),
+    ] {
+        let world = World::new(Script::turns([
+            Reply::tool_call("Read", json!({"file_path": "../.env"})),
+            bash("cat ../.env"),
+            bash("cat ../lnk/.env"),
+            bash("cat x"),
+            Reply::text("done"),
+        ]))
+        .await;
+        let around = world.home().parent().unwrap().canonicalize().unwrap();
+        let project = around.join("home/w");
+        let rule = rule
+            .replace("PROJECT", &project.display().to_string())
+            .replace("WORLD", &around.display().to_string())
+            .replace("ABOVE", &around.parent().unwrap().display().to_string());
+        std::fs::create_dir_all(project.join("sub")).unwrap();
+        git(&project, &["init", "--quiet", "--initial-branch=main"]);
+        std::fs::write(project.join(".env"), "CANARY-ENV\n").unwrap();
+        std::fs::write(project.join("sub/x"), "CANARY-OPEN\n").unwrap();
+        std::os::unix::fs::symlink(".", project.join("lnk")).unwrap();
+        git(&project, &["add", "."]);
+        git(&project, &["commit", "--quiet", "-m", "first"]);
+        let folder = if user { world.home() } else { project.clone() };
+        std::fs::create_dir_all(folder.join(".claude")).unwrap();
+        let settings = json!({"permissions": {"deny": [rule]}}).to_string();
+        std::fs::write(folder.join(".claude/settings.json"), settings).unwrap();
+        let sub = project.join("sub").display().to_string();
+        let fixer = ["run", "--agents", AGENTS, "--agent", "fixer", "--cwd", &sub, "mend it"];
+        world.run(&fixer).await.expect(0);
+        let sent: String = world.fake.requests().iter().map(|it| it.body.to_string()).collect();
+        assert!(sent.contains("CANARY-OPEN"), "{rule}: {sent}");
+        assert!(!sent.contains("CANARY-ENV"), "{rule}: {sent}");
+    }
+}

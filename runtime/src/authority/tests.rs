@@ -269,7 +269,7 @@ fn check(layers: &[Layer], forbidden_today: &[usize]) {
             // Resumed when the settings deny more, it may do less and nothing else.
             let deny = texts(forbidden_today);
             let permissions = Permissions { deny, ..Permissions::default() };
-            let today = Today { permissions, home: None };
+            let today = Today { permissions, ..Today::default() };
             let forbidden: Vec<usize> =
                 forbidden_today.iter().flat_map(|rule| RULES[*rule].1).copied().collect();
             let resumed = inside(&grant, &today, &runtime);

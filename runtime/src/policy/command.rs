@@ -1,7 +1,9 @@
 //! Rules about shell commands: `git diff:*`, `npm run test *`, `make check`. Compared word by word
 //! with what a parse of the command found, never with its text.
 
-use super::program::{Runs, base, does_what_it_is_told, is_input, leaves_too_much_open, runs};
+use super::program::{
+    Runs, base, does_what_it_is_told, is_input, leaves_too_much_open, reads_as_shell, runs,
+};
 use super::shell::{Script, Word};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -87,6 +89,13 @@ impl CommandPattern {
                 None => Ok(true),
             },
         }
+    }
+
+    /// True when it means the command `words` and spells out what makes that run whatever it is
+    /// told, as `python3 -c` does: who wrote it knows that it cannot be told what runs.
+    pub(crate) fn settles(&self, words: &[Word]) -> bool {
+        let said = self.words.iter().take_while(|piece| matches!(piece, Piece::Word(_))).count();
+        matches(&self.words, self.end, words) && runs(&words[..said]) == Runs::Anything
     }
 
     /// Whether it may mean the command `words`, however it is written.
@@ -401,8 +410,18 @@ fn surer(one: Fit, other: Fit) -> Fit {
 /// A command, read once for all the rules it is held against.
 pub(crate) struct Command {
     script: Script,
-    reach: Vec<Vec<Word>>,
-    unclear: Option<&'static str>,
+    parts: Vec<Part>,
+}
+
+/// A simple command of it, and what that may run.
+#[derive(Default)]
+pub(crate) struct Part {
+    /// It without wrappers that change nothing of what is run.
+    pub(crate) words: Vec<Word>,
+    /// Every command that may run as far as that can be told, wrappers taken off in every way.
+    pub(crate) reach: Vec<Vec<Word>>,
+    /// Why more may run than that.
+    pub(crate) unclear: Option<&'static str>,
 }
 
 /// How deep commands within arguments are read.
@@ -411,11 +430,13 @@ const NESTED: u32 = 4;
 impl Command {
     pub(crate) fn parse(text: &str) -> Self {
         let script = Script::parse(text);
-        let (mut reach, mut unclear) = (Vec::new(), script.unclear);
-        for words in &script.commands {
-            collect(words, &mut reach, &mut unclear, 0);
-        }
-        Command { script, reach, unclear }
+        let part = |words: &Vec<Word>| {
+            let mut part = Part { words: unwrapped(words).to_vec(), ..Part::default() };
+            collect(words, &mut part.reach, &mut part.unclear, 0);
+            part
+        };
+        let parts = script.commands.iter().map(part).collect();
+        Command { script, parts }
     }
 
     /// Whether each of its commands is one that `allows` says yes to, and nothing else happens; or
@@ -441,14 +462,14 @@ impl Command {
         Ok(true)
     }
 
-    /// Every command that may run as far as that can be told, wrappers taken off in every way.
-    pub(crate) fn reach(&self) -> &[Vec<Word>] {
-        &self.reach
+    /// Its simple commands.
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
-    /// Why more may run than that.
+    /// Why more may run than these.
     pub(crate) fn unclear(&self) -> Option<&'static str> {
-        self.unclear
+        self.script.unclear
     }
 
     /// Its only simple command, if that is all it is and its words are known.
@@ -524,6 +545,11 @@ fn collect_arguments(
     if does_what_it_is_told(words) {
         unclear.get_or_insert("it may run other programs");
     }
+    let as_shell = reads_as_shell(words);
+    let is_script = |text: &str| {
+        let special = |char: char| "\\'\"$`;|&<>(){}*?[".contains(char);
+        text.contains(char::is_whitespace) || as_shell && text.contains(special)
+    };
     // The words that these add come from the input.
     let adds = words[0].exact().is_some_and(|name| base(name) == "xargs");
     for at in 1..words.len() {
@@ -535,7 +561,7 @@ fn collect_arguments(
             unclear.get_or_insert("it runs what its input says");
         }
         let text = text.rsplit_once("exec=").map_or(text, |(_, command)| command);
-        if text.contains(char::is_whitespace) {
+        if is_script(text) {
             if text.starts_with('-') {
                 unclear.get_or_insert("an option of it may be a command");
             }

@@ -2,15 +2,17 @@
 //! through links to another, and a search comes by files that no call names.
 
 use super::links::Links;
-use super::path::Case;
 use super::rule::WRITING;
 use super::set::Rules;
 use super::subject::{Extent, Target};
-use super::{Policy, path};
+use super::{Policy, links};
 use posse_protocol::Mode;
-use posse_tools::{PathRules, Reached, Usage};
+use posse_tools::{PathRules, Reached, TooMuch, Usage};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+
+/// The tool whose rules say what a command may read.
+const READ: [&str; 1] = ["Read"];
 
 /// What a policy says about files that are open.
 pub struct FileRules(Arc<Policy>, OnceLock<Links>);
@@ -30,20 +32,31 @@ impl FileRules {
         self.1.get_or_init(|| {
             Links::find(
                 &policy.deny,
-                [Some(&policy.workspace), policy.origin.as_ref()]
-                    .into_iter()
-                    .flatten()
-                    .map(String::as_str),
+                [&policy.workspace].into_iter().chain(policy.origin()).map(String::as_str),
             )
         })
     }
 }
 
-/// What rules about files are asked for, of a path that is text.
-fn target(path: &Path) -> Option<Target> {
-    let text = path.to_str()?;
-    let folded = path::fold(text, Case::Folded);
-    Some(Target { path: text.to_owned(), folded, extent: Extent::File })
+impl FileRules {
+    /// The rules that keep something from a command. Nobody can be asked while one runs, so it may
+    /// not do what a person is asked about.
+    fn of_commands(&self) -> [&Rules; 2] {
+        [&self.0.deny, &self.0.ask]
+    }
+
+    fn mean(&self, tools: &[&str], path: &Path) -> bool {
+        let target = Target::open(path, Extent::File);
+        let mean =
+            |rules: &Rules| tools.iter().any(|tool| rules.path_rule(tool, &target).is_some());
+        self.of_commands().into_iter().any(mean)
+    }
+
+    fn reach_into(&self, tools: &[&str], folder: &Path) -> bool {
+        let target = Target::open(folder, Extent::File);
+        let reach = |rules: &Rules| tools.iter().any(|tool| rules.reach_into(tool, &target));
+        self.of_commands().into_iter().any(reach)
+    }
 }
 
 impl PathRules for FileRules {
@@ -56,12 +69,9 @@ impl PathRules for FileRules {
             Usage::List => ("List", Extent::Names),
             Usage::Change => (WRITING[1], Extent::File),
         };
-        let Some(text) = real.to_str() else {
-            return Some("its path is not valid UTF-8, and there are rules about paths".to_owned());
-        };
         let policy = &self.0;
-        let target =
-            Target { path: text.to_owned(), folded: path::fold(text, Case::Folded), extent };
+        let target = Target::open(real, extent);
+        let text = &target.path;
         if let Some(rule) = policy.deny.path_rule(tool, &target) {
             return Some(format!("the rule `{rule}` denies it"));
         }
@@ -91,42 +101,45 @@ impl PathRules for FileRules {
     }
 
     fn hide_some_in(&self, folder: &Path) -> bool {
-        let Some(target) = target(folder) else { return true };
-        let policy = &self.0;
         // Outside of a scope everything is refused.
-        policy.scopes.iter().any(|scope| scope.have_paths_for("Read"))
-            || policy.deny.reach_into("Read", &target)
+        self.0.scopes.iter().any(|scope| scope.have_paths_for("Read"))
+            || self.reach_into(&READ, folder)
     }
 
     fn checkouts(&self) -> Vec<PathBuf> {
-        self.0.origin.iter().map(PathBuf::from).collect()
+        self.0.origin().into_iter().map(PathBuf::from).collect()
     }
 
     fn elsewhere(&self) -> Vec<PathBuf> {
-        self.0.deny.folders_elsewhere("Read").map(PathBuf::from).collect()
+        let sets = self.of_commands().into_iter();
+        let named = sets.flat_map(|rules| rules.folders_elsewhere("Read"));
+        // A worktree is a copy of what rules may name by where it was copied from.
+        let copied = self.0.worktree.iter().flat_map(|worktree| worktree.folders());
+        named.chain(copied).map(PathBuf::from).collect()
     }
 
     fn denies_read(&self, real: &Path) -> bool {
-        target(real).is_some_and(|target| self.0.deny.path_rule("Read", &target).is_some())
+        self.mean(&READ, real)
     }
 
     fn denies_some_reads_in(&self, folder: &Path) -> bool {
-        target(folder).is_some_and(|target| self.0.deny.reach_into("Read", &target))
+        self.reach_into(&READ, folder)
     }
 
     fn deny_some_changes_in(&self, folder: &Path) -> bool {
-        let Some(target) = target(folder) else { return true };
-        let reaches = |rules: &Rules| WRITING.iter().any(|tool| rules.reach_into(tool, &target));
-        reaches(&self.0.deny) || reaches(&self.0.ask)
+        self.reach_into(&WRITING, folder)
     }
 
     fn denies_change(&self, real: &Path) -> bool {
-        // What cannot be held against the rules is not changed.
-        let Some(target) = target(real) else { return true };
-        // Nobody can be asked while a command runs, so it may not change what a person is asked
-        // about.
-        let mean =
-            |rules: &Rules| WRITING.iter().any(|tool| rules.path_rule(tool, &target).is_some());
-        mean(&self.0.deny) || mean(&self.0.ask)
+        self.mean(&WRITING, real)
+    }
+
+    fn linked(&self, usage: Usage, link: &Path) -> Result<Vec<PathBuf>, TooMuch> {
+        let tools = if usage == Usage::Change { &WRITING[..] } else { &READ[..] };
+        let mut found = Vec::new();
+        for rules in self.of_commands() {
+            found.extend(links::behind(rules, tools, link)?.into_iter().map(|link| link.real));
+        }
+        Ok(found)
     }
 }

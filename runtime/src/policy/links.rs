@@ -1,29 +1,36 @@
-//! Links that rules deny by their names: what they lead to is denied as well, wherever it is.
+//! Links that rules deny by their names, and what rules deny below a link because of the link's name:
+//! what these lead to is denied as well, wherever it is.
 
 use super::path::{Case, fold};
 use super::rule::{READING, WRITING};
 use super::set::Rules;
 use super::subject::{Extent, Target};
+use posse_tools::TooMuch;
+use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A name that no file has, to ask what a rule means of a folder's content.
 const SOMETHING: &str = "\u{1}";
 
-/// Where denied links lead.
-pub(super) struct Links(Vec<Link>);
+/// Files and folders below one link that are looked at, at most.
+const LOOKED_AT: usize = 50_000;
 
-struct Link {
+/// Where denied links lead: by the tool, and by the place compared without regard to case.
+pub(super) struct Links(HashMap<(&'static str, String), String>);
+
+/// Something that a link leads to, and that a rule denies because of the link.
+pub(super) struct Link {
     tool: &'static str,
-    /// Where it really leads, compared without regard to case.
-    target: String,
     rule: String,
+    /// Where it really is.
+    pub(super) real: PathBuf,
 }
 
 impl Links {
     /// The links in `folders` that `deny` means.
     pub(super) fn find<'f>(deny: &Rules, folders: impl IntoIterator<Item = &'f str>) -> Self {
-        let mut links = Links(Vec::new());
+        let mut links = Links(HashMap::new());
         if deny.have_paths() {
             folders.into_iter().for_each(|folder| links.look(deny, Path::new(folder)));
         }
@@ -31,19 +38,18 @@ impl Links {
     }
 
     /// The rule that denies `tool` a link to this, or to a folder that it is in.
-    pub(super) fn rule(&self, tool: &str, target: &Target) -> Option<&String> {
-        let found = self.0.iter().find(|link| {
-            let below = target.folded.strip_prefix(&link.target);
-            link.tool == tool && below.is_some_and(|it| it.is_empty() || it.starts_with('/'))
-        });
-        found.map(|link| &link.rule)
+    pub(super) fn rule(&self, tool: &'static str, target: &Target) -> Option<&String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let folders = Path::new(&target.folded).ancestors().filter_map(Path::to_str);
+        folders.into_iter().find_map(|folder| self.0.get(&(tool, folder.to_owned())))
     }
 
     fn look(&mut self, deny: &Rules, folder: &Path) {
-        let target = |path: &Path| Some(Target::new("", path.to_str()?, Extent::File));
-        let tools = || READING.into_iter().chain(WRITING);
-        let Some(here) = target(folder) else { return };
-        if !tools().any(|tool| deny.reach_into(tool, &here)) {
+        let tools: Vec<&'static str> = READING.into_iter().chain(WRITING).collect();
+        let here = Target::open(folder, Extent::File);
+        if !tools.iter().any(|tool| deny.reach_into(tool, &here)) {
             return;
         }
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -51,24 +57,79 @@ impl Links {
             if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
                 self.look(deny, &path);
             }
-            if !kind.is_ok_and(|kind| kind.is_symlink()) {
-                continue;
-            }
-            let (Some(link), Some(inside)) = (target(&path), target(&path.join(SOMETHING))) else {
-                continue;
-            };
-            let Some(real) = path.canonicalize().ok().and_then(|it| it.to_str().map(str::to_owned))
-            else {
-                continue;
-            };
-            for tool in tools() {
-                let rule = deny.path_rule(tool, &link).or_else(|| deny.path_rule(tool, &inside));
-                self.0.extend(rule.map(|rule| Link {
-                    tool,
-                    target: fold(&real, Case::Folded),
-                    rule: rule.clone(),
+            if kind.is_ok_and(|kind| kind.is_symlink()) {
+                // Below one with too much behind it, files are known by their own names only.
+                let found = behind(deny, &tools, &path).unwrap_or_default();
+                self.0.extend(found.into_iter().map(|link| {
+                    let place = fold(&link.real.to_string_lossy(), Case::Folded);
+                    ((link.tool, place), link.rule)
                 }));
             }
         }
+    }
+}
+
+/// What `link` leads to and `rules` mean for `tools` because of its name: its target, or some of
+/// what is below that.
+///
+/// # Errors
+/// When there is too much to look at.
+pub(super) fn behind(
+    rules: &Rules,
+    tools: &[&'static str],
+    link: &Path,
+) -> Result<Vec<Link>, TooMuch> {
+    let Ok(real) = link.canonicalize() else { return Ok(Vec::new()) };
+    let mut walk = Walk { rules, found: Vec::new(), seen: HashSet::new(), looked_at: 0 };
+    walk.visit(tools, link, real)?;
+    Ok(walk.found)
+}
+
+struct Walk<'r> {
+    rules: &'r Rules,
+    found: Vec<Link>,
+    /// Folders that were looked into: links may lead in circles.
+    seen: HashSet<PathBuf>,
+    looked_at: usize,
+}
+
+impl Walk<'_> {
+    /// Looks at what is really at `real` under the name `named`.
+    fn visit(
+        &mut self,
+        tools: &[&'static str],
+        named: &Path,
+        real: PathBuf,
+    ) -> Result<(), TooMuch> {
+        let target = Target::open(named, Extent::File);
+        let inside = Target::open(&named.join(SOMETHING), Extent::File);
+        let mut left = Vec::new();
+        for tool in tools.iter().copied() {
+            let whole = self.rules.path_rule(tool, &target);
+            match whole.or_else(|| self.rules.path_rule(tool, &inside)) {
+                Some(rule) => {
+                    self.found.push(Link { tool, rule: rule.clone(), real: real.clone() });
+                }
+                None => left.push(tool),
+            }
+        }
+        let place = Target::open(&real, Extent::File);
+        left.retain(|tool| self.rules.mean_more_below(tool, &target, &place));
+        if left.is_empty() || !real.is_dir() || !self.seen.insert(real.clone()) {
+            return Ok(());
+        }
+        for entry in fs::read_dir(&real).into_iter().flatten().flatten() {
+            self.looked_at += 1;
+            if self.looked_at > LOOKED_AT {
+                return Err(TooMuch { at_most: LOOKED_AT });
+            }
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let path = entry.path();
+            let Some(real) = (if is_link { path.canonicalize().ok() } else { Some(path) }) else {
+                continue;
+            };
+            self.visit(&left, &named.join(entry.file_name()), real)?;
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Patterns of paths, as ignore files have them: `*` within a name, `**` over folders, a name without
 //! a slash anywhere. A pattern that means a folder means all that is in it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A pattern, and the folder that it counts from.
@@ -50,9 +51,50 @@ pub(crate) enum Case {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Roots<'a> {
     pub(crate) workspace: &'a str,
-    /// The checkout that the workspace is a worktree of.
-    pub(crate) origin: Option<&'a str>,
+    /// The worktree that the workspace is in.
+    pub(crate) worktree: Option<&'a Worktree>,
     pub(crate) home: Option<&'a str>,
+}
+
+/// A worktree, and the checkouts that it is a copy of. What rules say of a file there they say of the
+/// copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Worktree {
+    /// The folder of the run without it.
+    pub(crate) origin: String,
+    /// Its top, as it is written and without links.
+    folders: Vec<String>,
+    /// The tops of the checkouts.
+    checkouts: Vec<String>,
+}
+
+impl Worktree {
+    pub(crate) fn of(worktree: &posse_protocol::Worktree) -> Self {
+        let own = &worktree.folder;
+        let real = Path::new(own).canonicalize().ok();
+        let real = real.and_then(|real| real.to_str().map(str::to_owned));
+        let mut folders = vec![own.clone()];
+        folders.extend(real.filter(|real| real != own));
+        // What it was made from may be a worktree itself.
+        let main = worktree.data.strip_suffix("/.git").map(str::to_owned);
+        let mut checkouts = vec![worktree.repository.clone()];
+        checkouts.extend(main.filter(|main| *main != worktree.repository));
+        Worktree { origin: worktree.origin.clone(), folders, checkouts }
+    }
+
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &str> {
+        self.folders.iter().map(String::as_str)
+    }
+
+    /// Where the file at `path` was copied from, if it is in here.
+    pub(crate) fn copied_from(&self, path: &str) -> impl Iterator<Item = String> {
+        let below = self.folders.iter().find_map(|folder| {
+            let rest = path.strip_prefix(folder.as_str())?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
+        });
+        let checkouts = below.is_some().then_some(&self.checkouts).into_iter().flatten();
+        checkouts.map(move |top| format!("{top}{}", below.as_deref().unwrap_or_default()))
+    }
 }
 
 /// Longer ones are a mistake.
@@ -133,6 +175,31 @@ impl PathPattern {
 }
 
 impl PathPattern {
+    /// How far it has come after `names`, in every way: what it means below depends on that alone.
+    pub(crate) fn places(&self, names: &[&str]) -> BTreeSet<usize> {
+        let open = |mut places: BTreeSet<usize>| {
+            for at in 0..self.parts.len().saturating_sub(1) {
+                if places.contains(&at) && self.parts[at] == Part::Folders {
+                    places.insert(at + 1);
+                }
+            }
+            places
+        };
+        names.iter().fold(open(BTreeSet::from([0])), |places, name| {
+            let mut after = BTreeSet::new();
+            for at in places {
+                match self.parts.get(at) {
+                    // All that is in what it means is meant.
+                    None => after.extend([at]),
+                    Some(Part::Folders) if at + 1 == self.parts.len() => after.extend([at, at + 1]),
+                    Some(Part::Folders) => after.extend([at]),
+                    Some(part) => after.extend(is_meant(part, name).then_some(at + 1)),
+                }
+            }
+            open(after)
+        })
+    }
+
     /// True when it may mean something in the folder at `names`, however deep.
     pub(crate) fn reaches_into(&self, names: &[&str]) -> bool {
         fn reaches(parts: &[Part], names: &[&str]) -> bool {
@@ -212,13 +279,6 @@ pub(crate) fn folder_elsewhere(pattern: &str, roots: Roots<'_>) -> Option<String
     Some(real.and_then(|real| real.to_str().map(str::to_owned)).unwrap_or_else(|| home.to_owned()))
 }
 
-/// `pattern`, if it is an absolute one of something in the checkout that the workspace is a worktree
-/// of, as a pattern of the workspace.
-pub(crate) fn in_worktree(pattern: &str, roots: Roots<'_>) -> Option<String> {
-    let below = pattern.strip_prefix("//")?.strip_prefix(roots.origin?.trim_start_matches('/'))?;
-    below.starts_with('/').then(|| below.to_owned())
-}
-
 /// The names of `path`, which is absolute and without `.` and `..`, below `folder`, if it is in there.
 pub(crate) fn below<'p>(path: &'p str, folder: &str) -> Option<Vec<&'p str>> {
     let rest = path.strip_prefix(folder)?;
@@ -289,6 +349,11 @@ fn tokens(name: &str) -> Result<Vec<Token>, &'static str> {
                     if from == ']' && !ranges.is_empty() {
                         break;
                     }
+                    if from == '[' && chars.peek().is_some_and(|next| ":=.".contains(*next)) {
+                        return Err(
+                            "classes such as [:alpha:] are no pattern here; write [A-Za-z]",
+                        );
+                    }
                     let mut to = from;
                     if chars.peek() == Some(&'-') {
                         chars.next();
@@ -300,6 +365,13 @@ fn tokens(name: &str) -> Result<Vec<Token>, &'static str> {
                             last => to = last,
                         }
                     }
+                    // In small letters it would be another, or none.
+                    if from > to || kind(from) != kind(to) {
+                        return Err(
+                            "a range of the pattern goes from one kind of sign to another, or \
+                             backwards; write each range by itself, as in [A-Za-z_]",
+                        );
+                    }
                     ranges.push((from, to));
                 }
                 Token::Class { negated, ranges }
@@ -308,6 +380,11 @@ fn tokens(name: &str) -> Result<Vec<Token>, &'static str> {
         });
     }
     Ok(tokens)
+}
+
+/// Which of the kinds of signs that are compared alike `char` is of.
+fn kind(char: char) -> (bool, bool, bool) {
+    (char.is_lowercase(), char.is_uppercase(), char.is_numeric())
 }
 
 /// True when `parts` mean the path of `names`, or a folder on its way.
@@ -376,7 +453,7 @@ mod tests {
     use super::*;
 
     fn check_means(pattern: &str, path: &str, expected: bool) {
-        let roots = Roots { workspace: "/w/project", origin: None, home: Some("/home/ada") };
+        let roots = Roots { workspace: "/w/project", worktree: None, home: Some("/home/ada") };
         let compiled = PathPattern::parse(pattern, roots, Case::Matters).unwrap();
         let path = normal(roots.workspace, path);
         let found = below(&path, compiled.base()).is_some_and(|names| compiled.means(&names));
@@ -421,7 +498,7 @@ mod tests {
 
     #[test]
     fn folders_in_which_a_pattern_means_nothing_are_told() {
-        let roots = Roots { workspace: "/w", origin: None, home: None };
+        let roots = Roots { workspace: "/w", worktree: None, home: None };
         for (pattern, folder, expected) in [
             ("/.env", "", true),
             ("/.env", "src", false),
@@ -463,7 +540,7 @@ mod tests {
         symlink("conf[1]", root.join("w/vault")).unwrap();
         symlink("nowhere", root.join("w/gone")).unwrap();
         let (workspace, home) = (at("w"), at("home"));
-        let roots = Roots { workspace: &workspace, origin: None, home: Some(&home) };
+        let roots = Roots { workspace: &workspace, worktree: None, home: Some(&home) };
         let check = |pattern: &str, expected: Option<String>| {
             let found = behind_links(pattern, roots).map(|it| it.trim_end_matches('/').to_owned());
             assert_eq!(found, expected, "{pattern}");
@@ -477,14 +554,14 @@ mod tests {
             check(same, None);
         }
         let linked = at("home");
-        let roots = Roots { workspace: &linked, origin: None, home: None };
+        let roots = Roots { workspace: &linked, worktree: None, home: None };
         let found = behind_links(".env", roots);
         assert_eq!(found, Some(format!("/{}/real/**/.env", root.display())));
     }
 
     #[test]
     fn what_refuses_does_not_care_about_case() {
-        let roots = Roots { workspace: "/W/Project", origin: None, home: None };
+        let roots = Roots { workspace: "/W/Project", worktree: None, home: None };
         let pattern = PathPattern::parse(".Env", roots, Case::Folded).unwrap();
         let path = fold("/W/Project/a/.ENV", Case::Folded);
         assert!(pattern.means(&below(&path, pattern.base()).unwrap()));
@@ -494,6 +571,8 @@ mod tests {
     fn patterns_that_mean_something_else_than_they_seem_to_are_refused() {
         for wrong in
             ["", "!x", "{a,b}", "../x", "a/../../b", "/etc/passwd", "~root/x", "a[b", "x\\"]
+                .into_iter()
+                .chain(["x[[:alpha:]]", "[A-_]", "[A-z]", "[z-a]", "[[=a=]]", "[9-A]"])
         {
             assert!(check(wrong).is_err(), "{wrong}");
         }

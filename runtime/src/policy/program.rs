@@ -6,10 +6,11 @@
 
 mod git;
 mod language;
+mod sed;
 mod table;
 
 use super::shell::Word;
-use table::find;
+use table::{Program, find};
 
 /// What a rule must say of a program besides its name, before what it leaves open can be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,17 +60,23 @@ fn runs_by(words: &[Word], said: usize) -> Option<String> {
         "sed" => return language::sed(&words[1..], said.saturating_sub(1)).map(str::to_owned),
         "awk" => return language::awk(&words[1..], said.saturating_sub(1)).map(str::to_owned),
         "uniq" => return uniq(&words[1..]),
-        "make" => {
-            let assigns = |word: &&Word| word.exact().is_none_or(|text| text.contains('='));
-            if rest.iter().any(|word| assigns(&word)) {
-                return Some("a variable for `make`".to_owned());
-            }
-        }
+        "make" if assigns(rest) => return Some("a variable for `make`".to_owned()),
         _ => {}
     }
     let texts = rest.iter().filter_map(Word::exact);
     let meant = |text| known.options.iter().find(|option| is_meant(option, text));
-    texts.filter_map(meant).next().map(|option| quoted(option.trim_start_matches('=')))
+    texts.filter_map(meant).next().map(|option| quoted(option.trim_start_matches(['=', '>'])))
+}
+
+/// True when one of these arguments sets a variable, or may.
+fn assigns(arguments: &[Word]) -> bool {
+    arguments.iter().any(|word| word.exact().is_none_or(|text| text.contains('=')))
+}
+
+/// True when one of these arguments is an option by which the program `known` runs another.
+fn runs_by_option(known: &Program, arguments: &[Word]) -> bool {
+    let mut run = known.options.iter().filter(|option| !option.starts_with('>'));
+    run.any(|option| arguments.iter().filter_map(Word::exact).any(|text| is_meant(option, text)))
 }
 
 /// The second file that uniq is given is the one it writes.
@@ -96,6 +103,7 @@ fn uniq(arguments: &[Word]) -> Option<String> {
 
 /// True when the argument `text` is `option`, or may be.
 fn is_meant(option: &str, text: &str) -> bool {
+    let option = option.trim_start_matches('>');
     if let Some(exactly) = option.strip_prefix('=') {
         return exactly == text;
     }
@@ -160,11 +168,17 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
             true => Runs::Anything,
             false => Runs::Itself,
         },
-        _ => match runs_by(words, 1) {
-            Some(_) if known.name == "git" && !git::runs(words) => Runs::Itself,
-            Some(_) => Runs::Anything,
-            None => Runs::Itself,
-        },
+        // To write a file is not to run a program.
+        _ => {
+            let runs = match known.name {
+                "git" => git::runs(words),
+                "sed" => sed::runs(&words[1..]),
+                "awk" => language::awk_runs(&words[1..]),
+                "make" if assigns(&words[1..]) => true,
+                _ => runs_by_option(known, &words[1..]),
+            };
+            if runs { Runs::Anything } else { Runs::Itself }
+        }
     }
 }
 
@@ -256,6 +270,13 @@ pub(crate) fn does_what_it_is_told(words: &[Word]) -> bool {
         "sudo" | "doas" => words[1..].iter().any(shell),
         _ => find(name).is_some_and(|known| known.name == "gdb"),
     }
+}
+
+/// True when the program reads an argument as a shell does, also one that is a single word.
+pub(crate) fn reads_as_shell(words: &[Word]) -> bool {
+    const OTHERS: [&str; 7] = ["eval", "trap", "watch", "ssh", "su", "runuser", "script"];
+    let Some(name) = words.first().and_then(Word::exact).map(base) else { return true };
+    OTHERS.contains(&name) || find(name).is_some_and(|known| known.name == "sh")
 }
 
 /// True for a path by which a process opens what it was handed.

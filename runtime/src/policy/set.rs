@@ -1,14 +1,14 @@
 //! Rules of one kind, compiled so that a call is held against the few that can be about it.
 
 use super::command::{CommandPattern, Fit};
-use super::path::{self, Case, PathPattern, Roots, below};
+use super::path::{self, Case, PathPattern, Roots, Worktree, below};
 use super::program::base;
 use super::rule::{Rule, RuleError, Tools, What};
 use super::shell::Word;
 use super::subject::{Extent, Subject, Target};
 use crate::agents::tool_facts::ToolFacts;
 use crate::delegation::filter;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Rules, by the tools they are about.
 #[derive(Default)]
@@ -31,6 +31,8 @@ struct OfTool {
     paths: Vec<(String, Vec<(PathPattern, String)>)>,
     /// How these compare paths.
     case: Option<Case>,
+    /// The worktree that the workspace is in.
+    worktree: Option<Worktree>,
     /// Folders outside of the workspace that some count from, as they are written.
     elsewhere: Vec<String>,
     /// By the name of their program.
@@ -48,8 +50,24 @@ struct OfTool {
 pub(crate) enum Meant {
     No,
     By(String),
-    /// It cannot be told; why.
-    MaybeBy(String, &'static str),
+    /// It cannot be told.
+    Maybe(Doubt),
+}
+
+/// A rule that may mean a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Doubt {
+    pub(crate) rule: String,
+    pub(crate) why: &'static str,
+    /// The simple command that it may mean, without wrappers; nothing where it is about the whole
+    /// call.
+    pub(crate) words: Vec<Word>,
+}
+
+impl Meant {
+    fn maybe(rule: &str, why: &'static str, words: &[Word]) -> Meant {
+        Meant::Maybe(Doubt { rule: rule.to_owned(), why, words: words.to_vec() })
+    }
 }
 
 /// A name that no file has, to ask what a pattern means of a folder's content.
@@ -96,18 +114,12 @@ impl Rules {
                 What::All => of_tool.every = Some(text),
                 What::Path(pattern) => {
                     of_tool.elsewhere.extend(path::folder_elsewhere(pattern, roots));
-                    // What names the checkout that a worktree is of means the worktree too.
-                    let inside = path::in_worktree(pattern, roots);
-                    let both = [Some(pattern.as_str()), inside.as_deref()];
+                    of_tool.worktree = roots.worktree.cloned();
                     // A run in a worktree sees the checkout that it is of as well.
-                    let workspaces = [Some(roots.workspace), roots.origin];
-                    let all = both.into_iter().flatten().flat_map(|pattern| {
-                        workspaces
-                            .into_iter()
-                            .flatten()
-                            .map(move |workspace| (pattern.to_owned(), workspace))
-                    });
-                    let mut all: Vec<(String, &str)> = all.collect();
+                    let origin = roots.worktree.map(|worktree| worktree.origin.as_str());
+                    let workspaces = [roots.workspace].into_iter().chain(origin);
+                    let mut all: Vec<(String, &str)> =
+                        workspaces.map(|workspace| (pattern.clone(), workspace)).collect();
                     if case == Case::Folded {
                         // What refuses a link refuses what it leads to.
                         let behind = all.iter().filter_map(|(pattern, workspace)| {
@@ -201,15 +213,29 @@ impl Rules {
     /// True when a rule about paths may mean something in `folder` for `tool`.
     pub(crate) fn reach_into(&self, tool: &str, folder: &Target) -> bool {
         let Some(rules) = self.by_tool.get(tool) else { return false };
-        let path = match rules.case {
-            Some(Case::Matters) => &folder.path,
-            Some(Case::Folded) => &folder.folded,
-            None => return false,
+        let reach = |path: &str| {
+            rules.paths.iter().any(|(base, patterns)| match below(path, base) {
+                Some(names) => patterns.iter().any(|(pattern, _)| pattern.reaches_into(&names)),
+                // What they count from may be in there.
+                None => below(base, path).is_some(),
+            })
         };
-        rules.paths.iter().any(|(base, patterns)| match below(path, base) {
-            Some(names) => patterns.iter().any(|(pattern, _)| pattern.reaches_into(&names)),
-            // What they count from may be in there.
-            None => below(base, path).is_some(),
+        rules.names_of(folder).iter().any(|path| reach(path))
+    }
+
+    /// True when a rule for `tool` may mean something below `link` that it does not mean below
+    /// `real`, where that leads.
+    pub(crate) fn mean_more_below(&self, tool: &str, link: &Target, real: &Target) -> bool {
+        let Some(rules) = self.by_tool.get(tool) else { return false };
+        let (link, real) = (rules.names_of(link), rules.names_of(real));
+        rules.paths.iter().any(|(base, patterns)| {
+            patterns.iter().any(|(pattern, _)| {
+                let places = |paths: &[String]| -> BTreeSet<usize> {
+                    let names = paths.iter().filter_map(|path| below(path, base));
+                    names.flat_map(|names| pattern.places(&names)).collect()
+                };
+                !places(&link).is_subset(&places(&real))
+            })
         })
     }
 
@@ -220,7 +246,9 @@ impl Rules {
     }
 
     /// Whether a rule may mean the call of `tool` that is about `subject`: the side of caution.
-    pub(crate) fn may_mean(&self, tool: &str, subject: &Subject) -> Meant {
+    /// `settled` are what a person allowed: one that names a command which runs whatever it is told
+    /// settles what that may run.
+    pub(crate) fn may_mean(&self, tool: &str, subject: &Subject, settled: &[&Rules]) -> Meant {
         if let Some(rule) = self.general(tool) {
             return Meant::By(rule.clone());
         }
@@ -231,24 +259,29 @@ impl Rules {
                 None => Meant::No,
             },
             Subject::Command(command) => {
-                let mut maybe = Meant::No;
-                if let (Some(why), Some(rule)) = (command.unclear(), &rules.some_command) {
-                    maybe = Meant::MaybeBy(rule.clone(), why);
-                }
-                for words in command.reach() {
-                    let Some(name) = words.first().and_then(Word::exact) else {
-                        if let Some(rule) = &rules.some_command {
-                            let why = "it is not clear which program it runs";
-                            maybe = Meant::MaybeBy(rule.clone(), why);
-                        }
-                        continue;
-                    };
-                    let of_program = rules.commands.get(base(name)).into_iter().flatten();
-                    for (pattern, rule) in of_program.chain(&rules.any_program) {
-                        match pattern.may_mean(words) {
-                            Fit::Yes => return Meant::By(rule.clone()),
-                            Fit::Maybe(why) => maybe = Meant::MaybeBy(rule.clone(), why),
-                            Fit::No => {}
+                let Some(some) = &rules.some_command else { return Meant::No };
+                let whole = command.unclear().map(|why| Meant::maybe(some, why, &[]));
+                let mut maybe = whole.unwrap_or(Meant::No);
+                for part in command.parts() {
+                    let is_settled = settled.iter().any(|rules| rules.settle(tool, &part.words));
+                    let doubt = |why: &'static str| Meant::maybe(some, why, &part.words);
+                    if let Some(why) = part.unclear.filter(|_| !is_settled) {
+                        maybe = doubt(why);
+                    }
+                    for words in &part.reach {
+                        let Some(name) = words.first().and_then(Word::exact) else {
+                            if !is_settled {
+                                maybe = doubt("it is not clear which program it runs");
+                            }
+                            continue;
+                        };
+                        let of_program = rules.commands.get(base(name)).into_iter().flatten();
+                        for (pattern, rule) in of_program.chain(&rules.any_program) {
+                            match pattern.may_mean(words) {
+                                Fit::Yes => return Meant::By(rule.clone()),
+                                Fit::Maybe(why) => maybe = Meant::maybe(rule, why, &part.words),
+                                Fit::No => {}
+                            }
                         }
                     }
                 }
@@ -259,7 +292,7 @@ impl Rules {
                 None => Meant::No,
             },
             Subject::Name(None) => match rules.names.values().next() {
-                Some(rule) => Meant::MaybeBy(rule.clone(), "the call does not say whom it means"),
+                Some(rule) => Meant::maybe(rule, "the call does not say whom it means", &[]),
                 None => Meant::No,
             },
             Subject::Host(Some(host)) => match rules.host(host) {
@@ -267,11 +300,18 @@ impl Rules {
                 None => Meant::No,
             },
             Subject::Host(None) => match rules.hosts.first() {
-                Some((_, rule)) => Meant::MaybeBy(rule.clone(), "its address is not understood"),
+                Some((_, rule)) => Meant::maybe(rule, "its address is not understood", &[]),
                 None => Meant::No,
             },
             Subject::Other => Meant::No,
         }
+    }
+
+    /// True when a rule with a specifier settles what the command `words` may run.
+    fn settle(&self, tool: &str, words: &[Word]) -> bool {
+        let name = words.first().and_then(Word::exact).unwrap_or_default();
+        let patterns = self.by_tool.get(tool).and_then(|rules| rules.commands.get(base(name)));
+        patterns.into_iter().flatten().any(|(pattern, _)| pattern.settles(words))
     }
 
     /// The rule that certainly means the call of `tool` that is about `subject`. When there is none
@@ -335,16 +375,28 @@ enum Side {
 }
 
 impl OfTool {
-    fn path(&self, target: &Target, side: Side) -> Option<&String> {
-        let path = match self.case? {
-            Case::Matters => &target.path,
-            Case::Folded => &target.folded,
+    /// By what paths the rules know `target`: its own, and where it was copied from.
+    fn names_of(&self, target: &Target) -> Vec<String> {
+        let Some(case) = self.case else { return Vec::new() };
+        let copied = self.worktree.iter().flat_map(|worktree| worktree.copied_from(&target.path));
+        let own = match case {
+            Case::Matters => target.path.clone(),
+            Case::Folded => target.folded.clone(),
         };
+        [own].into_iter().chain(copied.map(|path| path::fold(&path, case))).collect()
+    }
+
+    fn path(&self, target: &Target, side: Side) -> Option<&String> {
+        let names = self.names_of(target);
+        names.iter().find_map(|path| self.path_at(path, target.extent, side))
+    }
+
+    fn path_at(&self, path: &str, extent: Extent, side: Side) -> Option<&String> {
         self.paths.iter().find_map(|(base, rules)| {
             let here = below(path, base)?;
             let inside: Vec<&str> = here.iter().copied().chain([SOMETHING]).collect();
             let deeper: Vec<&str> = inside.iter().copied().chain([SOMETHING]).collect();
-            let is_meant = |pattern: &PathPattern| match (target.extent, side) {
+            let is_meant = |pattern: &PathPattern| match (extent, side) {
                 (Extent::File, _) => pattern.means(&here),
                 (_, Side::Refuse) => pattern.means(&here) || pattern.means(&inside),
                 (Extent::All, Side::Allow) => pattern.means(&inside) && pattern.means(&deeper),

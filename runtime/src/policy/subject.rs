@@ -7,6 +7,7 @@ use crate::delegation::{spawn, task};
 use crate::skills::tool as skill;
 use posse_protocol::ToolCall;
 use serde_json::Value;
+use std::path::Path;
 use url::Url;
 
 /// What a call is about.
@@ -22,6 +23,7 @@ pub(crate) enum Subject {
 }
 
 /// A path that a tool would open.
+#[derive(Clone)]
 pub(crate) struct Target {
     /// Absolute, as its text says.
     pub(crate) path: String,
@@ -43,7 +45,16 @@ pub(crate) enum Extent {
 
 impl Target {
     pub(crate) fn new(workspace: &str, path: &str, extent: Extent) -> Self {
-        let path = normal(workspace, path);
+        Target::of(normal(workspace, path), extent)
+    }
+
+    /// The one that is open at `path`. Bytes of a name that are no text stand for themselves in no
+    /// rule: only `?` and `*` mean them.
+    pub(crate) fn open(path: &Path, extent: Extent) -> Self {
+        Target::of(path.to_string_lossy().into_owned(), extent)
+    }
+
+    pub(crate) fn of(path: String, extent: Extent) -> Self {
         let folded = fold(&path, Case::Folded);
         Target { path, folded, extent }
     }

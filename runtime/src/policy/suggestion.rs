@@ -1,6 +1,7 @@
 //! The rule that is offered when a person is asked: one that would have allowed the call, and no more
 //! than what is like it.
 
+use super::command::CommandPattern;
 use super::path::Case;
 use super::set::Rules;
 use super::shell::Word;
@@ -74,6 +75,33 @@ fn commands(words: &[Word]) -> Vec<String> {
         rules.push(format!("Bash({})", quoted.collect::<Vec<_>>().join(" ")));
     }
     rules
+}
+
+/// The rule with which a person says that it need not be known what the command `words` runs.
+pub(super) fn settling(words: &[Word]) -> Option<String> {
+    let plain =
+        |text: &&str| text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it));
+    let texts: Vec<&str> = words.iter().map_while(Word::exact).take_while(plain).collect();
+    let is_option = texts.get(1).is_some_and(|text| text.starts_with('-'));
+    let beginning = texts.get(..if is_option { 2 } else { 1 })?.join(" ");
+    let pattern = CommandPattern::parse(&format!("{beginning}:*")).ok()?;
+    pattern.settles(words).then(|| format!("Bash({beginning}:*)"))
+}
+
+/// The program that a rule with `specifier` is about, if it says.
+pub(super) fn program(specifier: &str) -> Option<String> {
+    CommandPattern::parse(specifier).ok()?.program().map(str::to_owned)
+}
+
+/// A command in a few words.
+pub(super) fn shown(words: &[Word]) -> String {
+    const LONGEST: usize = 60;
+    let texts: Vec<&str> = words.iter().map(|word| word.exact().unwrap_or("…")).collect();
+    let line = texts.join(" ").replace(['\n', '\t', '`'], " ");
+    match line.chars().count() > LONGEST {
+        true => line.chars().take(LONGEST).chain(['…']).collect(),
+        false => line,
+    }
 }
 
 /// A path as a pattern that means it alone.

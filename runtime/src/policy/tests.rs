@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 struct Case {
     grant: Grant,
     standing: Standing,
+    files: HashMap<String, String>,
 }
 
 fn list(rules: &[&str]) -> Vec<String> {
@@ -31,7 +32,7 @@ impl Case {
             reach: Profile::WorkspaceWrite,
             ..Grant::default()
         };
-        Case { grant, standing: Standing::default() }
+        Case { grant, standing: Standing::default(), files: HashMap::new() }
     }
 
     fn allow(mut self, rules: &[&str]) -> Case {
@@ -66,8 +67,9 @@ impl Case {
 
     fn judge(&self, tool: &str, input: Value) -> Ruling {
         let facts = ToolFacts::built_in().into();
-        let policy = Policy::new(&self.grant, &Today::default(), &facts)
-            .unwrap_or_else(|error| panic!("{error}"));
+        let today = Today { files: self.files.clone(), ..Today::default() };
+        let policy =
+            Policy::new(&self.grant, &today, &facts).unwrap_or_else(|error| panic!("{error}"));
         let effect =
             facts.iter().find(|it| it.name == tool).map_or(Effect::Network, |it| it.effect);
         let spec = ToolSpec {

@@ -5,7 +5,9 @@ use super::translate::{List, Place, translate};
 use crate::agents::tool_facts::ToolFacts;
 use crate::config::{ConfigError, read_text};
 use posse_protocol::near;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What one file of Claude Code's settings says.
@@ -44,7 +46,7 @@ impl ClaudeSettings {
             return Ok(Some(settings));
         }
         let file = File { path, text };
-        let value: Value = serde_json::from_str(text).map_err(|error| {
+        let Once(value) = serde_json::from_str(text).map_err(|error| {
             let reason = plain(&error);
             let at = (error.line() as u32, error.column() as u32);
             file.wrong(Some(at), &format!("not valid JSON: {reason}. {NEXT}"))
@@ -157,6 +159,69 @@ impl File<'_> {
         let before = &self.text[..self.text.find(part)?];
         let line = before.rsplit('\n').next().unwrap_or_default();
         Some((before.matches('\n').count() as u32 + 1, line.chars().count() as u32 + 1))
+    }
+}
+
+/// JSON in which no key is there twice: of two lists of rules, one would fall.
+struct Once(Value);
+
+impl<'d> Deserialize<'d> for Once {
+    fn deserialize<D: Deserializer<'d>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Reader).map(Once)
+    }
+}
+
+struct Reader;
+
+impl<'d> Visitor<'d> for Reader {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'d>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Once(value)) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(values.into())
+    }
+
+    fn visit_map<A: MapAccess<'d>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut values = Map::new();
+        while let Some((key, Once(value))) = map.next_entry::<String, Once>()? {
+            if values.contains_key(&key) {
+                let told = format!("the key `{key}` is there twice, and only one would count");
+                return Err(A::Error::custom(told));
+            }
+            values.insert(key, value);
+        }
+        Ok(values.into())
     }
 }
 

@@ -5,7 +5,6 @@ use crate::agents::tool_facts::{ToolFacts, find, is_foreign};
 use crate::policy::{
     READING, Rule, RuleError, WRITING, escaped, names_of_machines, without_detours,
 };
-use posse_protocol::near;
 use std::path::Path;
 
 /// Which list a rule stands in.
@@ -59,6 +58,10 @@ pub(super) fn translate(
             reason: "it is more than one rule; write each as a text of its own".to_owned(),
         });
     }
+    let is_path = specifier.is_none() && rule.contains(['/', '.', '~', '\\', '[', ':']);
+    if is_path && !name.starts_with("mcp__") {
+        return Err(unknown(rule, tools));
+    }
     if name.starts_with("mcp__") || name.contains('*') {
         // Not every form is one of ours, and no such tool exists here.
         return Ok(match check(rule) {
@@ -70,16 +73,10 @@ pub(super) fn translate(
     let same = SAME.iter().find(|(other, _)| *other == name && specifier.is_some());
     let name = same.map_or(name, |(_, ours)| ours);
     let Some((tool, _)) = find(tools, name) else {
-        let known = tools.iter().map(|tool| tool.name.as_str());
-        let is_mistyped = !is_foreign(name) && near::nearest(name, known).is_some();
-        return match is_mistyped || name.is_empty() {
-            true => check(rule).map(|()| Translated::default()),
+        return match is_foreign(name) {
             // Nobody can call a tool that does not exist here.
-            false if is_foreign(name) => Ok(Translated::default()),
-            false => Ok(Translated {
-                warning: Some(format!("`{rule}` has no effect: Posse has no tool `{name}`")),
-                ..Translated::default()
-            }),
+            true => Ok(Translated::default()),
+            false => Err(unknown(rule, tools)),
         };
     };
     let tool = tool.name.as_str();
@@ -127,6 +124,40 @@ pub(super) fn translate(
         check(text).map_err(|error| RuleError { rule: rule.to_owned(), ..error })?;
     }
     Ok(in_list(list, texts))
+}
+
+/// What is wrong with `rule`, which names no tool that is known, and what was probably meant.
+fn unknown(rule: &str, tools: &[ToolFacts]) -> RuleError {
+    let begins = |tool: &&ToolFacts| {
+        let start = rule.get(..tool.name.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(&tool.name))
+    };
+    let tool = tools.iter().filter(begins).max_by_key(|tool| tool.name.len());
+    let letters = rule.trim_start_matches(|char: char| char.is_ascii_alphabetic());
+    let inner = letters.trim_matches(|char: char| " ()[]{}:=".contains(char));
+    let meant = match tool {
+        Some(tool) if letters.starts_with(['(', '[', '{', ':', '=', ' ']) && !inner.is_empty() => {
+            Some(format!("{}({inner})", tool.name))
+        }
+        _ if !rule.contains(['(', ' ']) && rule.contains(['/', '.', '~']) => {
+            Some(format!("Read({rule})"))
+        }
+        _ => None,
+    };
+    match (meant, Rule::parse_refusing(rule, tools)) {
+        (None, Err(error)) => error,
+        (meant, _) => RuleError {
+            rule: rule.to_owned(),
+            reason: match meant {
+                Some(meant) => {
+                    format!("it does not begin with a tool's name; did you mean `{meant}`?")
+                }
+                None => {
+                    "it does not begin with the name of a tool, as Read(./.env) does".to_owned()
+                }
+            },
+        },
+    }
 }
 
 fn in_list(list: List, texts: Vec<String>) -> Translated {
@@ -350,8 +381,6 @@ mod tests {
             assert_eq!(read.ask, [asks]);
             assert!(read.warning.is_some());
         }
-        let unknown = translate("BashTool(x)", List::Deny, &place, &ToolFacts::built_in()).unwrap();
-        assert!(unknown.warning.unwrap().contains("Posse has no tool `BashTool`"));
         let foreign = translate("WebFetch", List::Deny, &place, &ToolFacts::built_in()).unwrap();
         assert_eq!(foreign, Translated::default());
     }
@@ -372,6 +401,19 @@ mod tests {
             ("Read, Edit", "more than one rule"),
             ("Read(\"./.env)", "quote"),
             ("", "name of a tool"),
+            ("BashTool(x)", "did you mean `Bash(x)`?"),
+            ("Quux(x)", "there is no tool `Quux`"),
+            ("Quux", "there is no tool `Quux`"),
+            (".env", "did you mean `Read(.env)`?"),
+            ("*.env", "did you mean `Read(*.env)`?"),
+            ("./src/[ab]", "did you mean `Read(./src/[ab])`?"),
+            ("Readme.md", "did you mean `Read(Readme.md)`?"),
+            ("Read:./.env", "did you mean `Read(./.env)`?"),
+            ("Read[./.env]", "did you mean `Read(./.env)`?"),
+            ("read {./.env}", "more than one rule"),
+            ("Reading(./.env)", "did you mean `Read(./.env)`?"),
+            ("Read(file[[:alpha:]])", "[:alpha:]"),
+            ("Read(file[A-_])", "write each range"),
         ] {
             let error = translate(rule, List::Deny, &place, &ToolFacts::built_in()).unwrap_err();
             assert!(error.to_string().contains(says), "{rule}: {error}");

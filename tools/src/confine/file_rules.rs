@@ -5,7 +5,7 @@
 
 use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of};
 use super::{Confinement, secrets};
-use crate::path_rules::{PathRules, Reached, Usage};
+use crate::path_rules::{PathRules, Reached, TooMuch, Usage};
 use posse_protocol::Profile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -127,6 +127,10 @@ impl PathRules for FileRules {
 
     fn deny_some_changes_in(&self, folder: &Path) -> bool {
         self.further.as_ref().is_some_and(|it| it.deny_some_changes_in(folder))
+    }
+
+    fn linked(&self, usage: Usage, link: &Path) -> Result<Vec<PathBuf>, TooMuch> {
+        self.further.as_ref().map_or(Ok(Vec::new()), |it| it.linked(usage, link))
     }
 
     fn denies_change(&self, real: &Path) -> bool {

@@ -25,14 +25,19 @@ pub(crate) struct Walls {
     /// can be changed like those of a repository in the workspace.
     pub repository: Option<PathBuf>,
     /// Folders beside it that can be changed.
+    #[serde(with = "any_names")]
     pub writable: Vec<PathBuf>,
     /// Folders that are shown also where what is around them is hidden.
+    #[serde(with = "any_names")]
     pub readable: Vec<PathBuf>,
     /// What the host keeps to itself.
+    #[serde(with = "any_names")]
     pub hidden: Vec<PathBuf>,
     /// What is in the workspace and can only be read.
+    #[serde(with = "any_names")]
     pub fixed: Vec<PathBuf>,
     /// Home folders of the user, in which secrets are known to lie.
+    #[serde(with = "any_names")]
     pub homes: Vec<PathBuf>,
 }
 
@@ -45,6 +50,22 @@ pub(crate) enum Link {
     Proxy(PathBuf),
     /// The machine's network.
     Open,
+}
+
+/// Paths in JSON, also those that are no text.
+mod any_names {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+        paths.iter().map(|path| path.as_os_str()).collect::<Vec<_>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
+        let names = Vec::<OsString>::deserialize(from)?;
+        Ok(names.into_iter().map(PathBuf::from).collect())
+    }
 }
 
 impl Walls {

@@ -271,7 +271,8 @@ impl Launcher {
             walls,
             limits,
         };
-        leash.send(&order.encode(), cancel).await;
+        let order = order.encode().map_err(|error| command.not_started(error))?;
+        leash.send(&order, cancel).await;
         fail::fail_point!("tool.launch.ordered");
         let mut output = Output {
             capture: Capture::new(command.output_cap),

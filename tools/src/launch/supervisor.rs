@@ -172,9 +172,12 @@ impl Report {
 
 impl Order {
     /// Its length, then itself.
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let body = serde_json::to_vec(self).unwrap_or_default();
-        [&(body.len() as u64).to_le_bytes()[..], &body].concat()
+    ///
+    /// # Errors
+    /// When it has something that cannot be written down.
+    pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
+        let body = serde_json::to_vec(self)?;
+        Ok([&(body.len() as u64).to_le_bytes()[..], &body].concat())
     }
 
     fn read(mut from: impl Read) -> io::Result<Order> {
@@ -186,7 +189,8 @@ impl Order {
         if (body.len() as u64) < length {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        Ok(serde_json::from_slice(&body)?)
+        // An order that is there and not understood is not one that never came.
+        serde_json::from_slice(&body).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
     }
 }
 
@@ -423,10 +427,13 @@ mod tests {
             walls: None,
             limits: CommandLimits::usual(),
         };
-        let mut bytes = order.encode();
+        let mut bytes = order.encode().unwrap();
         bytes.extend(b"more");
         assert_eq!(Order::read(&bytes[..]).unwrap(), order);
         let cut = Order::read(&bytes[..20]).unwrap_err();
         assert_eq!(cut.kind(), ErrorKind::UnexpectedEof);
+        // Nobody let go where the order makes no sense.
+        let empty = Order::read(&0_u64.to_le_bytes()[..]).unwrap_err();
+        assert_eq!(empty.kind(), ErrorKind::InvalidData);
     }
 }

@@ -192,7 +192,7 @@ impl Launcher {
         // Held until it has reported: letting go would end it.
         let mut leash = process.stdin.take();
         if let Some(leash) = &mut leash {
-            leash.write_all(&order.encode())?;
+            leash.write_all(&order.encode()?)?;
         }
         let mut report = Vec::new();
         if let Some(stdout) = &mut process.stdout {

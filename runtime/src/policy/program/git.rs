@@ -83,6 +83,9 @@ fn only_reads(arguments: &[Word]) -> bool {
 
 /// True when git is told to run something, and not only to do what it does.
 pub(super) fn runs(words: &[Word]) -> bool {
+    if words.len() < 2 {
+        return false;
+    }
     // With other options before its command, it is another git.
     let Some(at) = position(words) else { return true };
     runs_by(words, at + 1).is_some()

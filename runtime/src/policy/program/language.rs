@@ -69,6 +69,21 @@ fn only_prints(code: &str) -> bool {
 /// Why these arguments of awk may do more than print, if they may. A rule spells out the first `said`
 /// of them: a program among those is the one it means.
 pub(super) fn awk(arguments: &[Word], said: usize) -> Option<&'static str> {
+    const WORDS: [&str; 4] = ["system", "getline", "close", "fflush"];
+    let risky = |code: &str| {
+        code.contains(['|', '>', '@', '\\']) || WORDS.iter().any(|word| code.contains(word))
+    };
+    awk_with(arguments, said, risky)
+}
+
+/// True when awk with these arguments may run another program.
+pub(super) fn awk_runs(arguments: &[Word]) -> bool {
+    // `||` is "or".
+    let risky = |code: &str| code.replace("||", "").contains(['|', '@']) || code.contains("system");
+    awk_with(arguments, 0, risky).is_some()
+}
+
+fn awk_with(arguments: &[Word], said: usize, risky: impl Fn(&str) -> bool) -> Option<&'static str> {
     const MORE: &str = "what awk does beyond printing";
     let mut program = None;
     let mut arguments = arguments.iter().enumerate();
@@ -87,10 +102,7 @@ pub(super) fn awk(arguments: &[Word], said: usize) -> Option<&'static str> {
             option if option.starts_with("-F") && program.is_none() => {}
             option if option.starts_with('-') && program.is_none() => return Some(MORE),
             code if program.is_none() => {
-                let words = ["system", "getline", "close", "fflush"];
-                let risky = code.contains(['|', '>', '@', '\\'])
-                    || words.iter().any(|word| code.contains(word));
-                if risky && at >= said {
+                if risky(code) && at >= said {
                     return Some(MORE);
                 }
                 program = Some(());

@@ -11,7 +11,7 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) open: Open,
     /// Of long options beginnings count, of short ones any letter of a group. With `=` before it a
-    /// word counts only as it is.
+    /// word counts only as it is. With `>` before it, it only says where something is or is written.
     pub(super) options: Vec<&'static str>,
 }
 
@@ -77,22 +77,26 @@ const PROGRAMS: [(&str, Open, &str); 34] = [
     ("fd fdfind", Open::Freely, "-x -X --exec --exec-batch"),
     ("rg", Open::Freely, "--pre --hostname-bin --search-zip -z"),
     ("ag ack", Open::Freely, "--pager"),
-    ("sort", Open::Freely, "-o -T --output --compress-program --temporary-directory"),
+    ("sort", Open::Freely, ">-o >-T >--output --compress-program >--temporary-directory"),
     ("uniq", Open::Freely, ""),
-    ("shuf", Open::Freely, "-o --output"),
-    ("yq", Open::Freely, "-i -s --inplace --split-exp"),
-    ("tree", Open::Freely, "-o -R"),
+    ("shuf", Open::Freely, ">-o >--output"),
+    ("yq", Open::Freely, ">-i >-s >--inplace >--split-exp"),
+    ("tree", Open::Freely, ">-o >-R"),
     ("printf", Open::Freely, "-v"),
     ("test [", Open::Freely, "=-v =-R"),
-    ("date hostname", Open::Freely, "-s --set -F -b"),
-    ("diff sdiff", Open::Freely, "-o --output --diff-program"),
+    ("date hostname", Open::Freely, ">-s >--set >-F >-b"),
+    ("diff sdiff", Open::Freely, ">-o >--output --diff-program"),
     ("file", Open::Freely, "-C --compile -z -Z --uncompress"),
     ("bat batcat", Open::Freely, "--pager"),
-    ("make gmake", Open::Freely, "-f -C -I -E --file --makefile --directory --eval --include-dir"),
+    (
+        "make gmake",
+        Open::Freely,
+        ">-f >-C -I -E >--file >--makefile >--directory --eval --include-dir",
+    ),
     (
         "cargo",
         Open::Freely,
-        "-Z -C --config --manifest-path --target-dir --out-dir --artifact-dir =rustc \
+        "-Z >-C --config >--manifest-path >--target-dir >--out-dir >--artifact-dir =rustc \
          =install =rustdoc",
     ),
     (
@@ -105,12 +109,12 @@ const PROGRAMS: [(&str, Open, &str); 34] = [
     (
         "curl wget",
         Open::Freely,
-        "-o -O -K -T -D -c -J -P -i -e -a -E --output --remote-name --config \
-         --upload-file --dump-header --cookie-jar --trace --stderr --libcurl --execute \
-         --use-askpass --directory-prefix --input-file --append-output --engine \
-         --proto-redir --hsts --alt-svc --trace-ascii --etag-save --output-dir \
-         --remote-name-all --output-document --output-file --save-cookies --warc-file \
-         --rejected-log --hsts-file --ssl-sessions",
+        ">-o >-O -K >-T >-D >-c >-J >-P >-i -e >-a -E >--output >--remote-name --config \
+         >--upload-file >--dump-header >--cookie-jar >--trace >--stderr >--libcurl \
+         --execute --use-askpass >--directory-prefix >--input-file >--append-output \
+         --engine --proto-redir >--hsts >--alt-svc >--trace-ascii >--etag-save \
+         >--output-dir >--remote-name-all >--output-document >--output-file \
+         >--save-cookies >--warc-file >--rejected-log >--hsts-file >--ssl-sessions",
     ),
     ("go", Open::Freely, "-C -o -exec -toolexec -overlay -vettool =generate =env =install"),
     ("git", Open::Freely, ""),

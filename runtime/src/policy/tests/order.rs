@@ -149,3 +149,64 @@ fn nobody_to_ask_is_a_refusal_that_says_so() {
     let Ruling::Ask { by, .. } = case.bash("cp a b") else { panic!("not asked") };
     assert!(by.contains("`Bash(cp:*)` does not allow it: it leaves open what `cp` writes"), "{by}");
 }
+
+#[test]
+fn a_rule_that_names_inline_code_settles_what_it_may_run() {
+    let case = |allow: &str| {
+        Case::new()
+            .mode(Mode::AcceptEdits)
+            .deny(&["Bash(curl:*)", "Bash(git push:*)"])
+            .allow(&[allow])
+    };
+    for (allow, command) in [
+        ("Bash(python3 -c:*)", "python3 -c 'print(1)'"),
+        ("Bash(python3 -c:*)", "timeout 5 python3 -c \"$code\" && ls"),
+        ("Bash(python3 -c 'print(1)')", "python3 -c 'print(1)'"),
+        ("Bash(python3:*)", "python3 - <<'E'\nprint(1)\nE"),
+        ("Bash(python3 -:*)", "python3 - <<'E'\nprint(1)\nE"),
+        ("Bash(node -e:*)", "node -e 'x' | sort"),
+        ("Bash(perl -ne:*)", "perl -ne 'print' x"),
+        ("Bash(bash -c:*)", "bash -c '$x'"),
+    ] {
+        check(
+            &Case::new().mode(Mode::AcceptEdits).deny(&["Bash(curl:*)"]).bash(command),
+            Kind::Deny,
+        );
+        check(&case(allow).bash(command), Kind::Allow);
+        let asks = Case::new().mode(Mode::AcceptEdits).ask(&["Bash(curl:*)"]).allow(&[allow]);
+        check(&asks.bash(command), Kind::Allow);
+        check(&case("Bash").bash(command), Kind::Deny);
+        check(&case("Bash(ls:*)").bash(command), Kind::Deny);
+    }
+    // What is surely denied stays so, and so does what the rule does not spell out.
+    for (allow, command) in [
+        ("Bash(python3 -c:*)", "python3 -c 'x' && curl y"),
+        ("Bash(python3 -c:*)", "python3 -c \"$(curl y)\""),
+        ("Bash(python3 -c:*)", "python3 -c 'x' | bash"),
+        ("Bash(python3 -c:*)", "python3 -c 'x'; node -e 'y'"),
+        ("Bash(python3 -c:*)", "xargs python3 -c 'x'"),
+        ("Bash(bash -c:*)", "bash -c 'curl x'"),
+        ("Bash(bash -c:*)", "bash -c 'git $x'"),
+        ("Bash(git:*)", "git -c alias.x='!git push' x"),
+        ("Bash(git:*)", "git $x"),
+        ("Bash(awk:*)", "awk 'BEGIN{system(\"x\")}'"),
+    ] {
+        assert_eq!(kind(&case(allow).bash(command)), Kind::Deny, "{allow}: {command}");
+    }
+}
+
+#[test]
+fn a_refusal_of_what_may_be_meant_names_the_rule_its_file_and_what_to_do() {
+    let mut case = Case::new().mode(Mode::AcceptEdits).deny(&["Bash(curl:*)"]);
+    case.files.insert("Bash(curl:*)".to_owned(), ".claude/settings.json".to_owned());
+    let Ruling::Deny { reason, .. } = case.bash("ls && python3 -c 'import os'") else {
+        panic!("not refused")
+    };
+    assert_eq!(
+        reason,
+        "not run: `python3 -c import os` could start `curl`, which the rule `Bash(curl:*)` of \
+         .claude/settings.json denies, and nobody can be asked here; do it in another way, or say \
+         what you could not do; whoever starts the run can permit it with --allow \
+         'Bash(python3 -c:*)'"
+    );
+}
