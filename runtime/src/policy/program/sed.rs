@@ -40,8 +40,7 @@ fn scripts(arguments: &[Word]) -> Option<String> {
                 _ => return None,
             }
         } else {
-            let mut letters = text[1..].char_indices();
-            while let Some((at, letter)) = letters.next() {
+            for (at, letter) in text[1..].char_indices() {
                 match letter {
                     'n' | 'E' | 'r' | 's' | 'u' | 'z' | 'b' => {}
                     // What follows is the ending of a copy.
