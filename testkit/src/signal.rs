@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// How long the waiting functions of this crate wait before they give up.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// What was waited for did not happen in time.
 #[derive(Debug, thiserror::Error)]

@@ -87,7 +87,7 @@ impl Bench {
 
 /// Nothing in a test takes longer than this, unless it hangs.
 pub async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), work).await.expect("it hangs")
+    tokio::time::timeout(posse_testkit::DEADLINE, work).await.expect("it hangs")
 }
 
 /// Polls until `done`, with a deadline.
