@@ -222,7 +222,7 @@ impl Policy {
         let file = self.files.get(rule).map_or_else(String::new, |file| format!(" of {file}"));
         let verb = if list == "deny" { "denies" } else { "asks about" };
         let next = suggestion::settling(words).map_or_else(String::new, |rule| {
-            format!("; whoever starts the run can permit it with --allow '{rule}'")
+            format!("; the user can permit it with --allow '{rule}'")
         });
         let reason = format!(
             "not run: `{what}` could {meant} the rule `{rule}`{file} {verb}, and nobody can be \

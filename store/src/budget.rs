@@ -10,7 +10,7 @@ use crate::row::RunRow;
 use posse_protocol::{Amount, Budget, Event, Limit, RunId, Share};
 use std::collections::HashMap;
 
-/// The part of a budget of money that is left to those above whoever draws on it: one in so many.
+/// A run leaves this part of a budget of money to the runs above it: one in so many.
 const KEPT_OF_MONEY: u64 = 8;
 /// Accounts above a run, at most. A tree is never so deep.
 const DEEPEST: usize = 64;

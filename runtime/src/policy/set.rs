@@ -246,8 +246,8 @@ impl Rules {
     }
 
     /// Whether a rule may mean the call of `tool` that is about `subject`: the side of caution.
-    /// `settled` are what a person allowed: one that names a command which runs whatever it is told
-    /// settles what that may run.
+    /// `settled` holds the rules that the user allowed. If one of them spells out a command that can
+    /// run any program, such as `python3 -c`, then no rule here is asked what that command may run.
     pub(crate) fn may_mean(&self, tool: &str, subject: &Subject, settled: &[&Rules]) -> Meant {
         if let Some(rule) = self.general(tool) {
             return Meant::By(rule.clone());

@@ -59,9 +59,9 @@ impl Presence {
         self.clock.steady_ms() + self.lease.as_millis() as u64
     }
 
-    /// The workers whose locks nobody holds any more. Whoever reads the workers from a snapshot looks
-    /// first: what a dead one left is removed together with its row, and one without a file, as in a
-    /// copy of the database, lives as long as its lease.
+    /// The workers whose locks are free. Call this before you take the snapshot that the workers are
+    /// read from. Another process may remove a dead worker's row and file in between, and a worker
+    /// without a file, as in a copy of the database, counts as living until its lease ends.
     pub(super) fn fallen(&self) -> HashSet<WorkerId> {
         // Where the folder cannot be read, only the leases speak.
         let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();

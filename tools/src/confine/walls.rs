@@ -52,7 +52,7 @@ pub(crate) enum Link {
     Open,
 }
 
-/// Paths in JSON, also those that are no text.
+/// Writes paths as JSON. A path may hold bytes that are not UTF-8.
 mod any_names {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::ffi::OsString;

@@ -206,7 +206,7 @@ fn a_refusal_of_what_may_be_meant_names_the_rule_its_file_and_what_to_do() {
         reason,
         "not run: `python3 -c import os` could start `curl`, which the rule `Bash(curl:*)` of \
          .claude/settings.json denies, and nobody can be asked here; do it in another way, or say \
-         what you could not do; whoever starts the run can permit it with --allow \
+         what you could not do; the user can permit it with --allow \
          'Bash(python3 -c:*)'"
     );
 }
