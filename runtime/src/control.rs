@@ -293,11 +293,8 @@ impl Runtime {
             if reached.contains(&run) {
                 continue;
             }
-            // It may be taken up or let go here while its row is read.
-            let active = &self.inner.workbench.active;
-            let was_here = active.contains(run);
             let Some(row) = self.row(run).await? else { continue };
-            if row.status == Status::Running && !was_here && !active.contains(run) {
+            if row.status == Status::Running && row.owner != Some(self.inner.store.worker()) {
                 continue;
             }
             match self.ask(run, by, Extent::Subtree, Wish::Interrupt).await {

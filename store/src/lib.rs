@@ -46,7 +46,7 @@ pub use spending::{By, OpenCall, Spending, SpendingQuery};
 pub use sqlite::{Durability, Opening, Options, SqliteStore};
 
 use async_trait::async_trait;
-use posse_protocol::{Record, RunId, Seq};
+use posse_protocol::{Record, RunId, Seq, WorkerId};
 use std::collections::HashMap;
 use tokio::sync::watch;
 
@@ -104,6 +104,9 @@ pub trait Store: Outbox {
     /// Takes ownership of runs that have something to do and no living owner: those of a higher
     /// priority first, then the longest waiting.
     async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Who this worker is: the owner of what it claims.
+    fn worker(&self) -> WorkerId;
 
     /// Says that this worker lives. Its runs may be claimed by others when it has not said so
     /// for the length of the lease.

@@ -29,7 +29,7 @@ use async_trait::async_trait;
 use hub::Hub;
 use ledger::Ledger;
 use place::Place;
-use posse_protocol::{Record, RunId, Seq};
+use posse_protocol::{Record, RunId, Seq, WorkerId};
 use presence::Presence;
 use queue::Glance;
 use reader::Reader;
@@ -310,6 +310,10 @@ impl Store for SqliteStore {
         let request = Request::Claim { wanted: wanted.clone(), reply };
         self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
         (&mut claiming.answer).await.map_err(|_| StoreError::Closed)?
+    }
+
+    fn worker(&self) -> WorkerId {
+        self.reader.worker()
     }
 
     async fn renew(&self) -> Result<(), StoreError> {

@@ -79,6 +79,10 @@ impl Reader {
         &self.path
     }
 
+    pub(super) fn worker(&self) -> WorkerId {
+        self.presence.worker
+    }
+
     /// To be asked before a snapshot is taken: see [`Presence::fallen`].
     pub(super) fn fallen(&self) -> HashSet<WorkerId> {
         self.presence.fallen()
