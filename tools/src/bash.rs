@@ -113,7 +113,7 @@ impl Bash {
         if !listed.is_empty() {
             let names = listed.join(", ");
             output.parts.push(Part::text(format!(
-                "[not in the folder: {names}. The sandbox shows these names as empty folders while \
+                "[not in the folder: {names}. The sandbox shows these names, all empty, while \
                  a command runs, so that no command can create them.]"
             )));
         }

@@ -54,9 +54,7 @@ impl Tool for List {
 /// True for what a command of another run, which is under way, has put there for its own time.
 fn is_held(entry: &DirEntry) -> bool {
     let is_placeholder = || entry.metadata().is_ok_and(|found| marks_placeholder(found.mode()));
-    entry.file_name().to_str().is_some_and(may_be_held)
-        && entry.file_type().is_ok_and(|it| it.is_dir())
-        && is_placeholder()
+    entry.file_name().to_str().is_some_and(may_be_held) && is_placeholder()
 }
 
 fn list(

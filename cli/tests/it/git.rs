@@ -88,6 +88,73 @@ async fn git_works_in_a_folder_of_a_repository_for_an_ordinary_user() {
     expect_work(&world, &said);
 }
 
+/// What agents ask git for most often names `HEAD`, which must not be taken for a file.
+const ABOUT_HEAD: &str = "git log -1 --format=log:%s HEAD; echo two > a.txt; \
+    git diff --stat HEAD; git show --format=show:%s HEAD; git status --short; git add -A; \
+    git commit -qm second; git log --format=then:%s HEAD~1..HEAD";
+
+fn expect_head(said: &str) {
+    for part in ["log:first", "a.txt | 2 +-", "show:first", "M a.txt", "then:second"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("ambiguous") && !said.contains("refs"), "{said}");
+}
+
+#[tokio::test]
+async fn head_is_no_file_in_a_folder_of_a_repository_nor_in_a_worktree() {
+    let world = repository(ABOUT_HEAD).await;
+    expect_head(&asked_in_sub(&world, &["run", "go"]).await);
+    let world = repository(&format!("cd sub; {ABOUT_HEAD}")).await;
+    let apart = world.folder.path().join("apart");
+    git(&world, &["worktree", "add", "-q", apart.to_str().unwrap()]);
+    let mut command = world.command(&["run", "--trust", "go"]);
+    command.current_dir(&apart);
+    let said = started(command).end().await.expect(0).out;
+    assert!(said.contains("log:first") && said.contains("show:first"), "{said}");
+    assert!(said.contains("a.txt | 2 +-") && !said.contains("both revision"), "{said}");
+}
+
+/// Commits all there is, as an agent would.
+const COMMITS_ALL: &str = "cat ../secrets/key ../.env.example; echo two > a.txt; git status --short; \
+    git diff --stat; git stash -q && git stash pop -q; git add -A ..; git commit -qam all; \
+    git log -1 --format=then:%s; git show --stat --format=";
+
+#[tokio::test]
+async fn a_denied_file_that_git_tracks_is_neither_committed_as_deleted_nor_in_the_way() {
+    for folder in [".", "sub"] {
+        let world = repository(&match folder {
+            "." => format!("cd sub; {COMMITS_ALL}"),
+            _ => COMMITS_ALL.to_owned(),
+        })
+        .await;
+        for name in ["secrets/key", "secrets/deep/key", ".env.example", "notes/plan"] {
+            let path = world.work().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            world.write(name, "hunter2\n");
+            // Git looks into a file that is as old as its index.
+            let then = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+            std::fs::File::open(&path).unwrap().set_modified(then).unwrap();
+        }
+        world.write(".gitignore", "notes\n");
+        std::fs::create_dir(world.work().join(".claude")).unwrap();
+        let denied = ["Read(./secrets/**)", "Read(./.env.*)", "Read(./notes/**)"];
+        let settings = json!({"permissions": {"deny": denied}});
+        world.write(".claude/settings.json", &settings.to_string());
+        git(&world, &["add", "."]);
+        git(&world, &["commit", "-qm", "secrets"]);
+        let mut command = world.command(&["run", "go"]);
+        command.current_dir(world.work().join(folder));
+        let said = started(command).end().await.expect(0).out;
+        assert!(said.contains("then:all") && !said.contains("hunter2"), "{folder}: {said}");
+        let changed = git(&world, &["show", "--name-status", "--format="]);
+        assert_eq!(changed, "M\tsub/a.txt\n", "{folder}: {said}");
+        assert_eq!(git(&world, &["status", "--short"]), "", "{folder}: {said}");
+        for name in ["secrets/key", "secrets/deep/key", ".env.example", "notes/plan"] {
+            assert_eq!(world.read(name), "hunter2\n", "{folder}: {said}");
+        }
+    }
+}
+
 fn give_away(path: &Path) {
     chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     if path.is_dir() {
@@ -132,7 +199,7 @@ async fn what_git_obeys_cannot_be_changed_from_a_folder_of_a_repository() {
     for name in [".git/modules", ".git/worktrees", ".git/commondir", ".git/config.worktree"] {
         assert!(!world.work().join(name).exists(), "{name}: {said}");
     }
-    for name in ["sub/.git", "sub/HEAD", "new.txt", "g"] {
+    for name in ["sub/.git", "sub/refs", "new.txt", "g"] {
         assert!(!world.work().join(name).exists(), "{name}: {said}");
     }
     assert_eq!(world.read("top.txt"), "top\n");
@@ -180,7 +247,7 @@ async fn what_holds_names_while_a_command_runs_is_empty_marked_and_gone_afterwar
     for name in during.iter().filter(|name| *name != "up") {
         let path = world.work().join(name);
         let mode = path.metadata().unwrap().permissions().mode();
-        assert_eq!(mode & 0o7777, 0o1555, "{name} is marked as a placeholder");
+        assert!([0o1555, 0o1444].contains(&(mode & 0o7777)), "{name} is marked as a placeholder");
         assert!(names_in(&path).is_empty(), "{name}");
     }
     let listed = world.run(&["run", "look"]).await.expect(0).out;

@@ -17,6 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tempfile::TempPath;
 
 /// How long a box may take to come about.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,6 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Bubblewrap {
     /// Kept open until it has started.
     inherited: Vec<OwnedFd>,
+    /// Kept until the command has ended.
+    _masks: Vec<TempPath>,
     arguments: Vec<OsString>,
     status: File,
     /// What it has said up to now.
@@ -54,7 +57,7 @@ impl Bubblewrap {
         let (status, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         // Its own end is written to when there is something to say, which always fits.
         let filter = in_memory(&Filter::of(walls).bytes())?;
-        let mut options = options(walls, folder);
+        let (mut options, masks) = options(walls, folder);
         let mut option = |name: &str, descriptor: &OwnedFd| {
             options.extend([name.into(), descriptor.as_raw_fd().to_string().into()]);
         };
@@ -77,7 +80,7 @@ impl Bubblewrap {
         let arguments = vec!["--args".into(), options.as_raw_fd().to_string().into(), "--".into()];
         inherited.extend([filter, says, options]);
         let (status, heard) = (status.into(), Vec::new());
-        Ok(Bubblewrap { inherited, arguments, status, heard, gate })
+        Ok(Bubblewrap { inherited, _masks: masks, arguments, status, heard, gate })
     }
 
     /// What stands before the command and its arguments.
@@ -175,7 +178,7 @@ fn needs_gate(walls: &Walls) -> bool {
     matches!(walls.link, Link::Proxy(_)) || (writes && walls.identity.is_some())
 }
 
-fn options(walls: &Walls, folder: &Path) -> Vec<OsString> {
+fn options(walls: &Walls, folder: &Path) -> (Vec<OsString>, Vec<TempPath>) {
     let mut options: Vec<OsString> = [
         "--unshare-user",
         "--unshare-pid",
@@ -192,12 +195,13 @@ fn options(walls: &Walls, folder: &Path) -> Vec<OsString> {
     if walls.link != Link::Open {
         options.push("--unshare-net".into());
     }
-    options.extend(mounts::arguments(walls));
+    let (mounts, masks) = mounts::arguments(walls);
+    options.extend(mounts);
     if walls.writable.is_empty() {
         options.extend(["--setenv", "TMPDIR", "/tmp"].map(OsString::from));
     }
     options.extend(["--chdir".into(), folder.into()]);
-    options
+    (options, masks)
 }
 
 /// A file that is nowhere, with this content.

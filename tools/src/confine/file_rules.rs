@@ -3,7 +3,7 @@
 //! Asked about a file that is open, by where it really is: links, renames and other ways to write
 //! a name make no difference.
 
-use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of};
+use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
 use super::{Confinement, secrets};
 use crate::path_rules::{PathRules, Reached, TooMuch, Usage};
 use posse_protocol::Profile;
@@ -67,8 +67,11 @@ impl FileRules {
             [GIT, inside, ..] => {
                 IN_GIT.contains(inside) || !self.workspace.join(GIT).join(HEAD).exists()
             }
-            ["head", ..] if data_of(&self.workspace).is_none() => true,
-            [name, ..] => PROTECTED.contains(name),
+            [name, ..] => {
+                let unmade = makes_a_repository(&self.workspace);
+                PROTECTED.contains(name)
+                    || unmade.is_some_and(|unmade| name.eq_ignore_ascii_case(unmade))
+            }
             [] => false,
         };
         // A repository that is not in its usual place.

@@ -19,6 +19,7 @@ mod protected;
 mod repository;
 mod secrets;
 mod syscalls;
+mod tracked;
 mod walls;
 
 pub use backend::{Backend, Unavailable};

@@ -1,13 +1,16 @@
 //! What a command in a box of bubblewrap's finds where: the whole machine, to be read; in it
 //! private folders, what it may change, and gaps where secrets are.
 
-use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of};
+use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
 use super::secrets;
+use super::tracked::tracked;
 use super::walls::{Link, Walls};
 use posse_protocol::Profile;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tempfile::TempPath;
 
 /// Folders that everybody writes to, in which processes meet; each command has its own, in memory.
 const PRIVATE: [(&str, u64); 4] =
@@ -23,9 +26,19 @@ const GAP_BYTES: u64 = 64 << 10;
 /// One thing that is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Mount {
-    Private { path: PathBuf, bytes: u64 },
-    Shown { path: PathBuf, access: Access },
-    Gap { path: PathBuf },
+    Private {
+        path: PathBuf,
+        bytes: u64,
+    },
+    Shown {
+        path: PathBuf,
+        access: Access,
+    },
+    /// With how it looks to git, if that tracks it.
+    Gap {
+        path: PathBuf,
+        tracked: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +50,9 @@ enum Access {
 impl Mount {
     fn path(&self) -> &Path {
         match self {
-            Mount::Private { path, .. } | Mount::Shown { path, .. } | Mount::Gap { path } => path,
+            Mount::Private { path, .. } | Mount::Shown { path, .. } | Mount::Gap { path, .. } => {
+                path
+            }
         }
     }
 
@@ -53,8 +68,16 @@ impl Mount {
     }
 }
 
-/// The arguments that make bubblewrap mount all this.
-pub(super) fn arguments(walls: &Walls) -> Vec<OsString> {
+/// Where masks are made: no command sees the real ones of these folders.
+const MASKS: [&str; 2] = ["/dev/shm", "/tmp"];
+
+/// What git must be told so that it takes a mask for the file: its size and the second of its last
+/// change say enough.
+const UNCHANGED: [(&str, &str); 2] = [("core.checkStat", "minimal"), ("core.trustctime", "false")];
+
+/// The arguments that make bubblewrap mount all this, and files that must be there until it has.
+pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
+    let mut masks: Vec<TempPath> = Vec::new();
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
         arguments.extend(parts.iter().map(|part| part.as_ref().to_owned()));
@@ -68,20 +91,44 @@ pub(super) fn arguments(walls: &Walls) -> Vec<OsString> {
             }
             Mount::Shown { path, access: Access::Read } => add(&[&"--ro-bind", path, path]),
             Mount::Shown { path, access: Access::Write } => add(&[&"--bind", path, path]),
-            Mount::Gap { path } if path.is_dir() => {
+            Mount::Gap { path, tracked } if path.is_dir() => {
                 let bytes = GAP_BYTES.to_string();
-                add(&[&"--perms", &"0555", &"--size", &bytes, &"--tmpfs", path]);
+                // Git takes what is in a folder that it cannot look into for unchanged.
+                let mode = if *tracked { "0000" } else { "0555" };
+                add(&[&"--perms", &mode, &"--size", &bytes, &"--tmpfs", path]);
                 sealed.push(path.clone());
             }
+            Mount::Gap { path, tracked: true } if let Some(mask) = mask_of(path) => {
+                add(&[&"--ro-bind", &mask.as_os_str(), path]);
+                masks.push(mask);
+            }
             // As bubblewrap binds it, this device cannot be opened.
-            Mount::Gap { path } => add(&[&"--ro-bind", &"/dev/null", path]),
+            Mount::Gap { path, .. } => add(&[&"--ro-bind", &"/dev/null", path]),
+        }
+    }
+    if !masks.is_empty() {
+        add(&[&"--setenv", &"GIT_CONFIG_COUNT", &UNCHANGED.len().to_string()]);
+        for (index, (key, value)) in UNCHANGED.iter().enumerate() {
+            add(&[&"--setenv", &format!("GIT_CONFIG_KEY_{index}"), key]);
+            add(&[&"--setenv", &format!("GIT_CONFIG_VALUE_{index}"), value]);
         }
     }
     // Only now: what is in them had to be made first.
     for path in sealed {
         add(&[&"--remount-ro", &path]);
     }
-    arguments
+    (arguments, masks)
+}
+
+/// A file that nobody can read, as long and as old as the one at `path`.
+fn mask_of(path: &Path) -> Option<TempPath> {
+    let found = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("posse-mask-").permissions(std::fs::Permissions::from_mode(0));
+    let mask = MASKS.iter().find_map(|folder| builder.tempfile_in(folder).ok())?;
+    mask.as_file().set_len(found.len()).ok()?;
+    mask.as_file().set_modified(found.modified().ok()?).ok()?;
+    Some(mask.into_temp_path())
 }
 
 fn mounts(walls: &Walls) -> Vec<Mount> {
@@ -123,9 +170,14 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         let fixed = walls.fixed.iter().filter_map(|path| path.canonicalize().ok());
         mounts.extend(fixed.map(|path| Mount::Shown { path, access: Access::Read }));
     }
-    for path in secrets::hidden(walls) {
+    let hidden = secrets::hidden(walls);
+    let known = tracked(&hidden);
+    for path in hidden {
         // Own folders may lie in one that is hidden: the database's, or another person's home.
-        mounts.push(Mount::Gap { path });
+        let is_inside = |other: &Path| other.starts_with(&path) && other != path;
+        let holds_others = mounts.iter().any(|mount| is_inside(mount.path()));
+        let tracked = known.contains(&path) && !holds_others;
+        mounts.push(Mount::Gap { path, tracked });
     }
     if writes {
         let held = held(&mounts, walls);
@@ -196,10 +248,9 @@ fn guarded(walls: &Walls) -> Vec<(PathBuf, Access)> {
 pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
     let workspace = &walls.workspace;
     let mut paths: Vec<PathBuf> = PROTECTED.iter().map(|name| workspace.join(name)).collect();
-    match data_of(workspace) {
-        Some(data) => paths.extend(IN_GIT.iter().map(|name| data.join(name))),
-        // Or else the workspace itself could be made one.
-        None => paths.push(workspace.join(HEAD)),
+    paths.extend(makes_a_repository(workspace).map(|name| workspace.join(name)));
+    if let Some(data) = data_of(workspace) {
+        paths.extend(IN_GIT.iter().map(|name| data.join(name)));
     }
     if let Some(data) = &walls.repository {
         paths.extend(IN_GIT.iter().map(|name| data.join(name)));

@@ -2,13 +2,16 @@
 //!
 //! Only what exists can be mounted over. So a missing name gets an empty folder, which git does
 //! not see, and which is told from others by its mode; where git would stop at a folder, a file that
-//! says nothing. The last command that needs those of a folder removes them: removing one takes the
+//! says nothing; and where an empty folder would do for a repository, a socket that nobody listens
+//! at, which git does not see either. The last command that needs those of a folder removes them: removing one takes the
 //! mount away from every command that still runs. Who needs them is told by a lock on the folder:
 //! the workspace, or the data of its repository, which other workspaces may have in common. What a
 //! crash leaves, the next command removes.
 
 use super::mounts::protected;
-use super::protected::{COMMON_FOLDER, GIT, HEAD, PROTECTED, WORKTREE_CONFIG, data_of};
+use super::protected::{
+    COMMON_FOLDER, GIT, PROTECTED, REFS, WORKTREE_CONFIG, data_of, makes_a_repository,
+};
 use super::walls::Walls;
 use posse_protocol::Profile;
 use rustix::fs::{
@@ -132,6 +135,9 @@ impl Folder {
 
     fn make(&self, path: &Path) -> Result<(), Errno> {
         let here = &self.handle;
+        if path == Path::new(REFS) {
+            return self.make_socket(path);
+        }
         let Some(content) = content_of(path) else {
             return rustix::fs::mkdirat(here, path, Mode::from_raw_mode(MODE));
         };
@@ -147,6 +153,18 @@ impl Folder {
         made
     }
 
+    fn make_socket(&self, path: &Path) -> Result<(), Errno> {
+        let mode = Mode::from_raw_mode(FILE_MODE);
+        match rustix::fs::mknodat(&self.handle, path, FileType::Socket, mode, 0) {
+            // Some file systems have none.
+            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::INVAL) => {
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                openat(&self.handle, path, flags, mode).map(drop)
+            }
+            made => made,
+        }
+    }
+
     /// Removes a placeholder, and nothing else: what is not empty cannot be removed like this.
     fn take_down_one(&self, path: &Path) {
         let Ok(found) = statat(&self.handle, path, AtFlags::SYMLINK_NOFOLLOW) else { return };
@@ -155,9 +173,10 @@ impl Folder {
         }
         let _ = match FileType::from_raw_mode(found.st_mode) {
             FileType::Directory => unlinkat(&self.handle, path, AtFlags::REMOVEDIR),
-            FileType::RegularFile if content_of(path).is_some() => {
+            FileType::RegularFile if content_of(path).is_some() || found.st_size == 0 => {
                 unlinkat(&self.handle, path, AtFlags::empty())
             }
+            FileType::Socket => unlinkat(&self.handle, path, AtFlags::empty()),
             _ => Ok(()),
         };
     }
@@ -175,8 +194,7 @@ fn content_of(path: &Path) -> Option<&'static [u8]> {
 /// The names that placeholders had at the top of `workspace` while a command ran, if `text`, its
 /// output, lists them: at least half of them. Nothing otherwise.
 pub(crate) fn listed_names(text: &str, workspace: &Path) -> Vec<&'static str> {
-    let head = data_of(workspace).is_none().then_some(HEAD);
-    let names = PROTECTED.into_iter().chain([GIT]).chain(head);
+    let names = PROTECTED.into_iter().chain([GIT]).chain(makes_a_repository(workspace));
     let is_held = |name: &&str| match workspace.join(name).symlink_metadata() {
         Ok(found) => is_placeholder(&found),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
@@ -191,7 +209,7 @@ pub(crate) fn listed_names(text: &str, workspace: &Path) -> Vec<&'static str> {
 /// True for what stands, while commands run, in the place of a file that must not appear in a
 /// workspace.
 pub fn is_placeholder(found: &std::fs::Metadata) -> bool {
-    found.is_dir() && marks_placeholder(found.mode())
+    marks_placeholder(found.mode())
 }
 
 /// True for the mode that only placeholders have.

@@ -37,6 +37,9 @@ pub(super) const GIT: &str = ".git";
 /// What makes a folder one, together with others.
 pub(super) const HEAD: &str = "HEAD";
 
+/// Another part of a repository. Few folders of other kinds have this name.
+pub(super) const REFS: &str = "refs";
+
 /// What git runs or obeys in there. The repositories of submodules and worktrees lie in there too.
 pub(super) const IN_GIT: [&str; 6] =
     ["hooks", "config", "modules", "worktrees", COMMON_FOLDER, WORKTREE_CONFIG];
@@ -50,7 +53,20 @@ pub(super) const WORKTREE_CONFIG: &str = "config.worktree";
 
 /// True for the name of a placeholder at the top of a workspace.
 pub(crate) fn may_be_held(name: &str) -> bool {
-    name == GIT || name == HEAD || PROTECTED.contains(&name)
+    [GIT, HEAD, REFS].contains(&name) || PROTECTED.contains(&name)
+}
+
+/// The name that must not appear in `workspace`, since the workspace itself could be made a
+/// repository with it. None where it has one already, or where a file `.git` names one: git then
+/// looks no further. A `HEAD` beside an agent would make git take `HEAD` for the name of a file.
+pub(super) fn makes_a_repository(workspace: &Path) -> Option<&'static str> {
+    let named = std::fs::read(workspace.join(GIT)).is_ok_and(|text| text.starts_with(b"gitdir:"));
+    if named || data_of(workspace).is_some() {
+        return None;
+    }
+    let refs = workspace.join(REFS).symlink_metadata();
+    let is_taken = refs.is_ok_and(|found| found.is_dir() || found.is_symlink());
+    Some(if is_taken { HEAD } else { REFS })
 }
 
 /// The data of the repository whose files are in `workspace`, if they are in there too: in the usual

@@ -138,7 +138,7 @@ fn a_workspace_does_not_become_a_repository_and_one_in_another_place_is_protecte
     shell.say("git init -q --bare x && cp -r x/* .; printf '[core]\n\tbare=false\n\tworktree=.\n' > config; cat settings >> config");
     git(&shell, &["status"]);
     assert!(!canary.exists());
-    assert!(!names(&shell).contains(&"HEAD".to_owned()), "{:?}", names(&shell));
+    assert!(!names(&shell).contains(&"refs".to_owned()), "{:?}", names(&shell));
     let shell = Shell::new(Backend::Bubblewrap, Profile::WorkspaceWrite);
     let (canary, settings) = evil(&shell);
     shell.fixture.put("settings", &settings);

@@ -1,0 +1,171 @@
+//! What git tracks of that which is hidden from a command.
+//!
+//! Git looks at every file it tracks, and takes one that is not there for deleted: a commit of all
+//! changes would record that. So what it tracks must look as if it were there.
+
+use super::protected::{GIT, HEAD};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What comes before the name of an entry: times, numbers, the hash of the content, and flags.
+const BEFORE_NAME: usize = 62;
+/// Two more bytes of flags follow.
+const EXTENDED: u8 = 0x40;
+
+/// Those of `hidden` that git tracks, or in which it tracks something.
+pub(super) fn tracked(hidden: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let mut trees: BTreeMap<&Path, BTreeSet<&Path>> = BTreeMap::new();
+    for path in hidden {
+        let top = path.ancestors().skip(1).find(|folder| data_of(folder).is_some());
+        if let Some(top) = top
+            && let Ok(name) = path.strip_prefix(top)
+        {
+            trees.entry(top).or_default().insert(name);
+        }
+    }
+    let mut found = BTreeSet::new();
+    for (top, mut hidden) in trees {
+        if let Some(names) = data_of(top).and_then(|data| names_in(&data)) {
+            let known: BTreeSet<&Path> = names
+                .iter()
+                .flat_map(|name| Path::new(OsStr::from_bytes(name)).ancestors())
+                .collect();
+            hidden.retain(|name| known.contains(name));
+        }
+        found.extend(hidden.into_iter().map(|name| top.join(name)));
+    }
+    found
+}
+
+/// Where git keeps what it knows of the working tree at `top`.
+fn data_of(top: &Path) -> Option<PathBuf> {
+    let git = top.join(GIT);
+    let data = match std::fs::read_to_string(&git) {
+        Ok(text) => top.join(text.strip_prefix("gitdir:")?.trim()),
+        Err(_) => git,
+    };
+    data.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir()).then_some(data)
+}
+
+/// The names in the index. Nothing where it is of a kind that this does not read.
+fn names_in(data: &Path) -> Option<Vec<Vec<u8>>> {
+    let settings = std::fs::read_to_string(data.join("config")).unwrap_or_default();
+    if settings.to_lowercase().contains("objectformat") {
+        return None;
+    }
+    match std::fs::read(data.join("index")) {
+        Ok(index) => names(&index),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(Vec::new()),
+        Err(_) => None,
+    }
+}
+
+/// The names in an index of version 2, 3 or 4 with hashes of 20 bytes.
+fn names(index: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
+    let (version, count) = (number(4)?, number(8)?);
+    if !index.starts_with(b"DIRC") || !(2..=4).contains(&version) {
+        return None;
+    }
+    let mut at = 12;
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..count {
+        let entry = at;
+        let extended = index.get(entry + BEFORE_NAME - 2)? & EXTENDED != 0;
+        at += BEFORE_NAME + if extended { 2 } else { 0 };
+        let mut name = Vec::new();
+        if version == 4 {
+            // As much of the last name as it has in common with this one.
+            let cut = varint(index, &mut at)?;
+            let last = names.last().map(Vec::as_slice).unwrap_or_default();
+            name.extend(&last[..last.len().checked_sub(cut)?]);
+        }
+        let length = index.get(at..)?.iter().position(|byte| *byte == 0)?;
+        name.extend(&index[at..at + length]);
+        at += length + 1;
+        if version < 4 {
+            at = entry + (at - entry).next_multiple_of(8);
+        }
+        names.push(name);
+    }
+    // The rest of a split index is in another file.
+    (!index.get(at..)?.starts_with(b"link")).then_some(names)
+}
+
+fn varint(bytes: &[u8], at: &mut usize) -> Option<usize> {
+    let mut next = || {
+        *at += 1;
+        bytes.get(*at - 1).copied()
+    };
+    let mut byte = next()?;
+    let mut value = usize::from(byte & 0x7f);
+    while byte & 0x80 != 0 {
+        byte = next()?;
+        value = value.checked_add(1)?.checked_mul(128)?.checked_add(usize::from(byte & 0x7f))?;
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::disallowed_methods)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn git(folder: &Path, arguments: &[&str]) {
+        let done = Command::new("git").arg("-C").arg(folder).args(arguments).output().unwrap();
+        assert!(done.status.success(), "{arguments:?}: {done:?}");
+    }
+
+    #[test]
+    fn what_git_tracks_is_told_from_what_it_does_not_in_every_kind_of_index() {
+        for (kind, told_apart) in [("2", true), ("4", true), ("split", false), ("sha256", false)] {
+            let folder = tempfile::tempdir().unwrap();
+            let top = folder.path().canonicalize().unwrap();
+            let format = if kind == "sha256" { "--object-format=sha256" } else { "--quiet" };
+            git(&top, &["init", "-q", format]);
+            let long = "x".repeat(200);
+            for name in ["a/known/deep/file", "a/known/other", "b", "a/new/file", "c", &long] {
+                std::fs::create_dir_all(top.join(name).parent().unwrap()).unwrap();
+                std::fs::write(top.join(name), name).unwrap();
+            }
+            git(&top, &["add", "a/known", "b", &long]);
+            match kind {
+                "split" => git(&top, &["update-index", "--split-index"]),
+                "sha256" => {}
+                version => git(&top, &["update-index", "--index-version", version]),
+            }
+            let paths =
+                |names: &[&str]| names.iter().map(|name| top.join(name)).collect::<Vec<_>>();
+            let all = paths(&["a/known", "a/known/other", "a/new", "b", "c", &long]);
+            let known = paths(&["a/known", "a/known/other", "b", &long]);
+            // Where it cannot be told, all of it counts as tracked.
+            let expected = if told_apart { known } else { all.clone() };
+            assert_eq!(tracked(&all), expected.into_iter().collect(), "{kind}");
+        }
+        assert!(tracked(&["/etc/hostname".into()]).is_empty());
+    }
+
+    #[test]
+    fn a_damaged_index_is_read_to_its_end_and_no_further() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path();
+        git(top, &["init", "-q"]);
+        std::fs::write(top.join("a"), "a").unwrap();
+        std::fs::write(top.join("ab"), "b").unwrap();
+        git(top, &["add", "."]);
+        for version in ["2", "4"] {
+            git(top, &["update-index", "--index-version", version]);
+            let index = std::fs::read(top.join(".git/index")).unwrap();
+            assert_eq!(names(&index).unwrap(), [b"a".to_vec(), b"ab".to_vec()]);
+            for length in 0..index.len() {
+                let _ = names(&index[..length]);
+                let mut changed = index.clone();
+                changed[length] ^= 0xff;
+                let _ = names(&changed);
+            }
+        }
+    }
+}
