@@ -81,6 +81,21 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Lower comes first. Whoever is not trusted takes nobody's name.
+    fn rank(&self) -> u8 {
+        if self.is_trusted() { self.source.rank() } else { u8::MAX }
+    }
+
+    fn is_trusted(&self) -> bool {
+        self.standing.as_ref().is_none_or(Standing::is_trusted)
+    }
+
+    /// True when somebody has its name instead only because nobody trusts its folder.
+    pub fn is_kept_from_its_name(&self) -> bool {
+        !self.is_trusted()
+            && self.shadowed_by.as_ref().is_some_and(|by| by.rank() > self.source.rank())
+    }
+
     /// The models that its definition and those who change it name, in force or not.
     pub fn named_models(&self) -> Vec<String> {
         let written = self.definition.iter().flat_map(|written| resolve::models(&written.model));
@@ -96,7 +111,7 @@ impl AgentCatalog {
     }
 
     pub(crate) fn of(mut entries: Vec<Entry>, problems: Vec<Problem>) -> Self {
-        entries.sort_by_key(|entry| entry.source.rank());
+        entries.sort_by_key(Entry::rank);
         let mut catalog = AgentCatalog { entries, effective: Vec::new(), problems };
         catalog.settle();
         catalog
@@ -123,7 +138,7 @@ impl AgentCatalog {
             shadowed_by: None,
             changed_by: Vec::new(),
         });
-        self.entries.sort_by_key(|entry| entry.source.rank());
+        self.entries.sort_by_key(Entry::rank);
         self.settle();
         Ok(())
     }
@@ -191,6 +206,33 @@ impl AgentCatalog {
         agent: Option<&AgentName>,
     ) {
         report(&mut self.problems, findings, path, line, agent);
+    }
+
+    /// Says which agents would take the name of another if they were trusted.
+    pub(crate) fn note_kept_from_names(&mut self) {
+        let kept = self.entries.iter().filter(|entry| entry.is_kept_from_its_name());
+        let notes: Vec<Problem> = kept
+            .map(|entry| Problem {
+                path: entry.path.clone(),
+                line: entry.line,
+                column: None,
+                level: Level::Note,
+                agent: Some(entry.name.to_string()),
+                reason: format!(
+                    "not used: this folder is not trusted, and there is another agent `{}` ({}). \
+                     `posse trust` shows what trusting it would allow",
+                    entry.name,
+                    entry.shadowed_by.as_ref().map_or_else(String::new, Source::to_string),
+                ),
+            })
+            .collect();
+        // What else is said of them does not matter now.
+        let is_about = |problem: &Problem| {
+            let same = |note: &Problem| note.path == problem.path && note.agent == problem.agent;
+            notes.iter().any(same)
+        };
+        self.problems.retain(|problem| !is_about(problem));
+        self.problems.extend(notes);
     }
 
     /// Says which agents may call somebody who is not there.

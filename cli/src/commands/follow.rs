@@ -226,6 +226,15 @@ impl Viewer {
             [name] => inert.push(format!("its agent {name} is read-only")),
             names => inert.push(format!("its agents {} are read-only", names.join(", "))),
         }
+        let kept = agents.entries().iter().filter(|entry| entry.is_kept_from_its_name());
+        let kept: Vec<&str> = kept.map(|entry| entry.name.as_str()).collect();
+        match kept.as_slice() {
+            [] => {}
+            [name] => inert.push(format!("its agent {name} leaves the name to another")),
+            names => {
+                inert.push(format!("its agents {} leave their names to others", names.join(", ")));
+            }
+        }
         if !inert.is_empty() {
             let why = inert.join(", ");
             let remark = format!("◇ this folder is not trusted: {why}; `posse trust` shows more");

@@ -19,7 +19,8 @@ async fn list_shows_where_each_comes_from_and_who_is_shadowed() {
     let claude = world.home().join(".claude/agents");
     let reviewer = "name: reviewer\ndescription: Reviews\ntools: Read, Grep\nmodel: opus\n";
     agent(&project, "reviewer", reviewer, "Review.");
-    agent(&user, "reviewer", "name: reviewer\ndescription: Mine\n", "Mine.");
+    agent(&user, "mine", "name: mine\ndescription: Mine\n", "Mine.");
+    agent(&project, "mine", "name: mine\ndescription: Theirs\n", "Theirs.");
     agent(&claude, "writer", "name: writer\ndescription: Writes\n", "Write.");
     agent(&project, "bad", "name: bad\ndescription: Bad\ntools: []\n", "Bad.");
     let list = world.run(&["agents", "list"]).await.expect(0);
@@ -33,21 +34,23 @@ async fn list_shows_where_each_comes_from_and_who_is_shadowed() {
     assert!(line("AGENT ").contains("DESCRIPTION"), "{}", list.out);
     assert!(line("reviewer ").contains("  (not trusted: read-only) Reviews  "), "{}", list.out);
     assert!(line("reviewer ").ends_with("  Read, Grep"));
-    assert!(line("  reviewer ").contains(&format!("user ({})", user.display())));
-    assert!(line("  reviewer ").contains("(shadowed by project ("), "{}", list.out);
+    // Nor does it take the name of an agent of the user's.
+    assert!(line("mine ").contains(&format!("user ({})", user.display())));
+    assert!(line("  mine ").contains("(shadowed by user ("), "{}", list.out);
     assert!(line("writer ").ends_with("  all") && line("writer ").contains(".claude/agents"));
     assert!(line("bad ").ends_with("  cannot be used: see `posse agents check`"));
     assert!(line("explore ").contains("built-in") && line("explore ").contains("small"));
     assert!(list.err.contains("`posse agents check` shows them"), "{}", list.err);
     let json = world.run(&["agents", "list", "--json"]).await.expect(0).json();
     let entries: Vec<&Value> =
-        json.as_array().unwrap().iter().filter(|it| it["name"] == "reviewer").collect();
+        json.as_array().unwrap().iter().filter(|it| it["name"] == "mine").collect();
     assert_eq!(entries.len(), 2);
-    assert_eq!(entries[0]["source"]["kind"], "project");
-    assert_eq!(entries[1]["shadowed_by"]["kind"], "project");
+    assert_eq!(entries[0]["source"]["kind"], "user");
+    assert_eq!(entries[1]["shadowed_by"]["kind"], "user");
     // One that cannot be used hides nobody, and is told before a run.
     let run = world.run(&["run", "x"]).await.expect(0);
     assert!(run.err.contains("bad.md:") && run.err.contains("error: "), "{}", run.err);
+    assert!(run.err.contains("its agent mine leaves the name to another"), "{}", run.err);
 }
 
 #[tokio::test]
@@ -156,6 +159,10 @@ async fn new_writes_a_file_that_has_no_problem_and_never_overwrites() {
     let again = world.run(&["agents", "new", "scout"]).await.expect(2);
     assert!(again.err.contains("is there already") && again.err.contains("hint: edit it"));
     assert!(std::fs::read_to_string(&path).unwrap().contains("a scout of mine"));
+    let user = world.run(&["agents", "new", "--user", "--json", "scout"]).await.expect(0).json();
+    assert_eq!(user["in_force"], true, "nobody trusts the project's: {user}");
+    std::fs::remove_file(world.home().join("config/posse/agents/scout.md")).unwrap();
+    world.run(&["trust", "--yes"]).await.expect(0);
     let user = world.run(&["agents", "new", "--user", "--json", "scout"]).await.expect(0).json();
     assert_eq!(user["in_force"], false, "the project's comes first: {user}");
     assert!(world.home().join("config/posse/agents/scout.md").exists());

@@ -324,6 +324,7 @@ impl Shelf<'_> {
     fn finish(self, settings: &Settings) -> AgentCatalog {
         let tools = &self.sources.tools;
         let mut catalog = AgentCatalog::of(self.entries, self.problems);
+        catalog.note_kept_from_names();
         for setting in settings.tables.iter().filter(|setting| setting.value.is_change()) {
             let AgentTable { name, definition, line, findings } = &setting.value;
             let Some((path, source)) = origin(&setting.origin) else { continue };

@@ -4,6 +4,7 @@ use crate::bench::{Bench, within};
 use posse::agents::{Given, Level, LiveCatalog, Problem, Source, Sources, ToolFacts, template};
 use posse::config;
 use posse::protocol::{Effect, Event, Usd};
+use posse::trust::Trustees;
 use posse::{AgentCatalog, AgentName, AgentSpec, Budget, Error, Limits, RunSpec, RuntimeConfig};
 use posse_testkit::{Reply, Script};
 use std::path::{Path, PathBuf};
@@ -169,7 +170,10 @@ fn each_source_comes_before_the_next_and_losers_are_shown_as_shadowed() {
     let user = "[agents.who]\ndescription = \"user settings\"\ninstructions = \"x\"";
     let project = "[agents.who]\ndescription = \"project settings\"\ninstructions = \"x\"";
     let check = |place: &Place, kind: &str, says: &str, count: usize| {
-        let catalog = place.load();
+        let mut sources = place.sources.clone();
+        let trust = Trustees::default().and_for_now(&place.at("repo/work")).unwrap();
+        sources.settings.trust = trust;
+        let catalog = LiveCatalog::load(sources).current();
         assert_eq!(problems(&catalog, Level::Error), Vec::<String>::new());
         let entry = catalog.entry(&name("WHO")).unwrap();
         assert_eq!((entry.source.kind(), entry.shadowed_by.as_ref()), (kind, None), "{says}");
@@ -208,6 +212,28 @@ fn each_source_comes_before_the_next_and_losers_are_shown_as_shadowed() {
     let given = "{\"Who\": {\"description\": \"given\", \"prompt\": \"x\"}}";
     place.sources.command_line.push(Given::of(given));
     check(&place, "command line", "given", steps.len());
+}
+
+#[test]
+fn a_project_that_nobody_trusts_takes_nobody_s_name() {
+    let place = Place::new();
+    place.define("home/.claude/agents/who.md", "name: who");
+    for (agent, file) in [("who", "who"), ("general-purpose", "g"), ("own", "own")] {
+        // One that cannot be used is no obstacle either.
+        let path = format!("repo/work/.posse/agents/{file}.md");
+        place.define(&path, &format!("name: {agent}\ntools: Read, Write"));
+    }
+    place.define("repo/work/.claude/agents/explore.md", "name: Explore\ntools: Write");
+    let catalog = place.load();
+    assert_eq!(problems(&catalog, Level::Error), Vec::<String>::new());
+    let source = |agent: &str| catalog.entry(&name(agent)).unwrap().source.kind();
+    assert_eq!(source("who"), "user");
+    assert_eq!((source("general-purpose"), source("explore")), ("built-in", "built-in"));
+    assert_eq!(source("own"), "project");
+    let notes = problems(&catalog, Level::Note);
+    let told = notes.iter().filter(|note| note.contains("not used: this folder is not trusted"));
+    assert_eq!(told.count(), 3, "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("another agent `general-purpose` (built-in)")));
 }
 
 #[test]
@@ -533,7 +559,9 @@ fn a_new_agent_s_file_has_no_problem_wherever_it_is_put() {
         place.write(&format!("{folder}/code-reviewer.md"), &text);
     }
     let catalog = place.load();
-    assert_eq!(catalog.problems(), []);
+    let notes = problems(&catalog, Level::Note);
+    assert_eq!(catalog.problems().len(), notes.len());
+    assert!(notes.iter().all(|note| note.contains("not used: this folder is not trusted")));
     assert_eq!(found(&catalog, "code-reviewer").limits.turns, Some(30));
 }
 
