@@ -7,11 +7,14 @@
 
 use crate::error::StoreError;
 use crate::row::RunRow;
-use posse_protocol::{Amount, Budget, Event, Limit, RunId, Share};
+use posse_protocol::{Amount, Budget, Event, Limit, RunId, Share, Usd};
 use std::collections::HashMap;
 
 /// A run leaves this part of a budget of money to the runs above it: one in so many.
-const KEPT_OF_MONEY: u64 = 8;
+const KEPT_OF_MUCH: u64 = 8;
+/// Of little money it leaves more: what a last reply may cost, if that is at most one in so many.
+const KEPT_OF_LITTLE: u64 = 4;
+const A_LAST_REPLY: Usd = Usd(20_000_000);
 /// Accounts above a run, at most. A tree is never so deep.
 const DEEPEST: usize = 64;
 
@@ -265,7 +268,10 @@ fn left_to(drawer: Option<&RunRow>, row: &RunRow, limit: Limit) -> u64 {
     let above = drawer.map_or(0, |drawer| drawer.depth.saturating_sub(row.depth));
     let kept = match limit {
         Limit::Turns => u64::from(above),
-        Limit::Cost if above > 0 => allotted(row, limit) / KEPT_OF_MONEY,
+        Limit::Cost if above > 0 => {
+            let all = allotted(row, limit);
+            (all / KEPT_OF_MUCH).max(A_LAST_REPLY.0.min(all / KEPT_OF_LITTLE))
+        }
         _ => 0,
     };
     left(row, limit).saturating_sub(kept)

@@ -77,9 +77,9 @@ fn money(cost: u64) -> Budget {
     Budget { cost: Some(Usd(cost)), ..Budget::default() }
 }
 
-/// A budget of which those below its holder may draw so much: an eighth is the holder's.
+/// A budget of which those below its holder may draw so much: a quarter is the holder's, of so little.
 fn money_below(cost: u64) -> Budget {
-    money(cost + cost / 7)
+    money(cost + cost / 3)
 }
 
 /// What a call that may take so many tokens reserves: three times as much money.

@@ -94,12 +94,12 @@ impl Oracle {
     }
 
     /// Draws for `run`, or says that there is not enough: of turns, one is for each of those above it,
-    /// and of money an eighth for all of them.
+    /// and of money a quarter of so little for all of them.
     fn draw(&mut self, run: usize, from: &[usize], limit: usize, amount: u64) -> bool {
         let Some(account) = self.account(from, limit) else { return true };
         let between = self.0[run].above.len().saturating_sub(self.0[account].above.len());
         let kept = match limit {
-            2 if between > 0 && amount > 0 => self.0[account].budget[limit].unwrap() / 8,
+            2 if between > 0 && amount > 0 => self.0[account].budget[limit].unwrap() / 4,
             3 if amount > 0 => between as u64,
             _ => 0,
         };
