@@ -81,8 +81,8 @@ impl Family {
     pub fn view(&self, row: &RunRow) -> RunView {
         let below = self.below(row.id).len() as u64;
         let subtree = Some(SumView::of(1 + below, &self.sum(row)));
-        let position = self.position(row);
-        RunView { subtree, position, ..RunView::of(row).with_below(below) }
+        let (position, status) = (self.position(row), self.standing(row));
+        RunView { status, subtree, position, ..RunView::of(row).with_below(below) }
     }
 
     /// Where `row` stands among all that wait for a slot; the next one at 1.
