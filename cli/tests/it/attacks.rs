@@ -1,9 +1,10 @@
 //! Attacks that a gullible model carries out, seen from outside. Others stand with what they attack.
 
-use crate::world::{World, bash, eventually};
+use crate::world::{World, bash, eventually, started};
 use posse_testkit::{Conversation, Gate, Reply, Script, When};
 use serde_json::{Value, json};
 use std::net::UdpSocket;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 /// A world whose model makes these calls, one after the other, and then ends.
@@ -462,4 +463,38 @@ async fn a_file_that_holds_a_key_is_hidden_from_commands() {
     let told = told(&world);
     assert!(told.contains("anthropic") && !told.contains("c2stY2"), "{told}");
     assert!(!told.contains("[redacted]"), "it was not even read: {told}");
+}
+
+/// Where the home folder is the workspace, nothing around it is the agent's.
+#[tokio::test]
+async fn a_home_folder_as_the_workspace_makes_nothing_else_writable() {
+    let command = "touch ../canary /var/lib/canary; mv a/kept a/moved; mv a b; mkdir -p a; \
+                   echo x > a/kept; ls /proc | grep -c '^[0-9]'; true";
+    let world = gullible(vec![bash(command)]).await;
+    std::fs::create_dir(world.work().join("a")).unwrap();
+    world.write("a/kept", "mine");
+    let mut run = world.command(&["run", "--deny", "Edit(./a/kept)", "go"]);
+    run.env("HOME", world.work());
+    started(run).end().await.expect(0);
+    assert!(!world.folder.path().join("canary").exists());
+    assert!(!std::path::Path::new("/var/lib/canary").exists());
+    assert_eq!(world.read("a/kept"), "mine");
+    let processes = told(&world).lines().filter_map(|line| line.parse::<u32>().ok()).max();
+    assert!(processes.is_some_and(|count| count < 20), "only its own: {}", told(&world));
+}
+
+/// A command of root's is root to the kernel's settings, and to the program that confines it.
+#[tokio::test]
+async fn neither_the_kernel_nor_what_confines_a_command_can_be_set() {
+    let bwrap = || std::fs::metadata("/usr/bin/bwrap").map(|found| (found.mode(), found.ctime()));
+    let before = bwrap().ok();
+    let command = "for it in /proc/sys/kernel/core_pattern /proc/sys/vm/swappiness \
+                   /proc/sysrq-trigger; do (: >> $it) 2>/dev/null && echo OPENED $it; done; \
+                   chmod 4777 /proc/1/exe; ulimit -c; true";
+    let world = gullible(vec![bash(command)]).await;
+    for profile in ["read-only", "workspace-write"] {
+        world.run(&["run", "--sandbox", profile, "go"]).await.expect(0);
+        assert!(!told(&world).contains("OPENED"), "{profile}: {}", told(&world));
+        assert_eq!(bwrap().ok(), before, "{profile}");
+    }
 }

@@ -84,7 +84,8 @@ impl CommandLimits {
             let value = Some(now.maximum.map_or(value, |maximum| maximum.min(value)));
             setrlimit(resource, Rlimit { current: value, maximum: value })
         };
-        most(Resource::Core, 0)?;
+        // With none at all, the kernel would still start a program of the host's to take it.
+        most(Resource::Core, 1)?;
         most(Resource::Fsize, self.file_bytes)?;
         most(Resource::Nofile, self.open_files)?;
         most(Resource::Data, self.memory_bytes.saturating_mul(RESERVED_FACTOR))?;

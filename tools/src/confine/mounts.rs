@@ -83,7 +83,8 @@ pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
         arguments.extend(parts.iter().map(|part| part.as_ref().to_owned()));
     };
     add(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc"]);
-    let mut sealed: Vec<PathBuf> = vec!["/dev".into()];
+    // Settings of the kernel ask for the uid of root, which a command of root's has.
+    let mut sealed: Vec<PathBuf> = vec!["/dev".into(), "/proc".into()];
     for mount in mounts(walls) {
         match &mount {
             Mount::Private { path, bytes } => {
@@ -202,11 +203,14 @@ fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
         Mount::Gap { .. } | Mount::Shown { access: Access::Read, .. } => true,
         Mount::Shown { access: Access::Write, .. } | Mount::Private { .. } => false,
     };
-    let kept: Vec<&Path> = mounts.iter().filter(is_kept).map(Mount::path).collect();
     let roots: Vec<&PathBuf> = std::iter::once(&walls.workspace).chain(&walls.writable).collect();
+    // What is around a root, or is one, is not the command's to move.
+    let root_of = |path: &Path| roots.iter().find(|root| path.starts_with(root) && path != **root);
+    let kept = mounts.iter().filter(is_kept).map(Mount::path);
+    let kept: Vec<&Path> = kept.filter(|path| root_of(path).is_some()).collect();
     let mut held = BTreeSet::new();
     for path in &kept {
-        let Some(root) = roots.iter().find(|root| path.starts_with(root)) else { continue };
+        let Some(root) = root_of(path) else { continue };
         let around = path.ancestors().skip(1).take_while(|it| it != root);
         // What is in something that cannot be changed stays as it is.
         held.extend(around.filter(|it| !kept.iter().any(|kept| it.starts_with(kept))));
@@ -261,4 +265,67 @@ pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
     // What the host gave to be written, it meant.
     paths.retain(|path| !walls.writable.iter().any(|given| path.starts_with(given)));
     paths
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::Backend;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Folders that a layout is made of, each of which may be anything.
+    const FOLDERS: [&str; 8] = ["a", "a/b", "a/b/c", "a/b/c/d", "a/e", "a/b/.git", "f", "f/g"];
+
+    fn walls(root: &Path, places: &[Vec<usize>; 5], workspace: usize) -> Walls {
+        let paths = |at: usize| places[at].iter().map(|it| root.join(FOLDERS[*it])).collect();
+        Walls {
+            backend: Backend::Bubblewrap,
+            bubblewrap: "/usr/bin/bwrap".into(),
+            profile: Profile::WorkspaceWrite,
+            link: Link::None,
+            workspace: root.join(FOLDERS[workspace]),
+            identity: None,
+            repository: None,
+            writable: paths(0),
+            readable: paths(1),
+            hidden: paths(2),
+            fixed: paths(3),
+            homes: paths(4),
+        }
+    }
+
+    proptest! {
+        /// Whatever lies in what: only what was given can be written, and what is fixed or hidden in
+        /// there cannot be moved away with a folder around it.
+        #[test]
+        fn nothing_above_what_was_given_can_be_written_and_nothing_kept_can_be_moved(
+            places in prop::array::uniform5(prop::collection::vec(0..FOLDERS.len(), 0..3)),
+            workspace in 0..FOLDERS.len(),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().canonicalize().unwrap();
+            FOLDERS.iter().for_each(|it| std::fs::create_dir_all(root.join(it)).unwrap());
+            let walls = walls(&root, &places, workspace);
+            let mounts = mounts(&walls);
+            let given: Vec<&PathBuf> =
+                std::iter::once(&walls.workspace).chain(&walls.writable).collect();
+            for mount in &mounts {
+                if let Mount::Shown { path, access: Access::Write } = mount {
+                    prop_assert!(given.iter().any(|it| path.starts_with(it)), "{path:?}: {mounts:?}");
+                }
+            }
+            for kept in walls.hidden.iter().chain(&walls.fixed) {
+                let Some(root) = given.iter().find(|it| kept.starts_with(it)) else { continue };
+                for around in kept.ancestors().skip(1).take_while(|it| it.starts_with(root)) {
+                    let is_mounted = mounts.iter().any(|mount| {
+                        let is_gap = matches!(mount, Mount::Gap { .. });
+                        mount.path() == around || is_gap && around.starts_with(mount.path())
+                    });
+                    let is_inside_fixed = walls.fixed.iter().any(|it| around.starts_with(it));
+                    prop_assert!(is_mounted || is_inside_fixed, "{around:?}: {mounts:?}");
+                }
+            }
+        }
+    }
 }

@@ -12,14 +12,17 @@ use crate::confine::{
 };
 use crate::linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, setsid, wait};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, geteuid, getpid, setsid, wait};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio, exit};
 use std::time::{Duration, Instant};
 
@@ -222,8 +225,15 @@ fn let_in(order: &Order, bubblewrap: &mut Bubblewrap) -> io::Result<Option<Bridg
 /// Starts the command with no input, and both its output streams going into our error stream.
 fn start(order: &Order, mut bubblewrap: Option<&mut Bubblewrap>) -> io::Result<Pid> {
     let output = || -> io::Result<OwnedFd> { io::stderr().as_fd().try_clone_to_owned() };
+    let copy = match (&bubblewrap, &order.walls) {
+        (Some(_), Some(walls)) => copy_for_root(&walls.bubblewrap),
+        _ => None,
+    };
+    let copied = copy.as_ref().map(|copy| format!("/proc/self/fd/{}", copy.as_raw_fd()));
     let program = match (&bubblewrap, &order.walls) {
-        (Some(_), Some(walls)) => walls.bubblewrap.as_os_str(),
+        (Some(_), Some(walls)) => {
+            copied.as_ref().map_or(walls.bubblewrap.as_os_str(), |path| path.as_ref())
+        }
         _ => &order.program,
     };
     #[expect(clippy::disallowed_methods, reason = "this is the launcher")]
@@ -247,6 +257,22 @@ fn start(order: &Order, mut bubblewrap: Option<&mut Bubblewrap>) -> io::Result<P
         bubblewrap.started();
     }
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| Errno::SRCH.into())
+}
+
+/// A copy of the program, in memory. The first process in a box runs the program, and leads a command
+/// of root's to the file: root could change its mode, whatever is mounted how.
+fn copy_for_root(program: &Path) -> Option<OwnedFd> {
+    if !geteuid().is_root() {
+        return None;
+    }
+    // Older kernels do not know that it is to be run.
+    let made = memfd_create("bwrap", MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
+        .or_else(|_| memfd_create("bwrap", MemfdFlags::CLOEXEC));
+    let mut copy = File::from(made.ok()?);
+    io::copy(&mut File::open(program).ok()?, &mut copy).ok()?;
+    // To be run it must not be open for writing.
+    let path = format!("/proc/self/fd/{}", copy.as_raw_fd());
+    Some(File::open(path).ok()?.into())
 }
 
 /// All that happens in the command's process before it becomes the command.

@@ -82,6 +82,8 @@ const ALL: &[Attempt] = &[
     outside("Unix socket by path", network::local),
     outside("abstract Unix socket", network::local_abstract),
     by_answer("io_uring_setup", kernel::io_uring),
+    by_answer("change of a kernel setting", files::change_kernel_setting),
+    by_answer("chmod of what buries processes", files::change_first_process),
     by_answer("unshare of user and mount namespace", kernel::unshare),
     by_answer("clone with a user namespace", kernel::clone_namespace),
     by_answer("clone3 with a user namespace", kernel::clone3_namespace),

@@ -222,3 +222,17 @@ pub(super) fn make_settings(stage: &Stage) -> io::Result<()> {
 pub(super) fn replace_git(stage: &Stage) -> io::Result<()> {
     std::fs::rename(stage.workspace.join(".git"), stage.workspace.join("moved"))
 }
+
+/// Opens a setting of the kernel's to write. It is not changed.
+pub(super) fn change_kernel_setting(_: &Stage) -> io::Result<()> {
+    File::options().write(true).open("/proc/sys/kernel/core_pattern").map(drop)
+}
+
+/// Gives the program of the first process the mode that it has. A copy in memory is nobody's loss.
+pub(super) fn change_first_process(_: &Stage) -> io::Result<()> {
+    let program = Path::new("/proc/1/exe");
+    if program.read_link()?.starts_with("/memfd:bwrap (deleted)") {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    std::fs::set_permissions(program, program.metadata()?.permissions())
+}
