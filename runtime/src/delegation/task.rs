@@ -5,6 +5,7 @@ use crate::delegation::announcement::Account;
 use crate::delegation::arguments::{self, invalid};
 use crate::delegation::child::Above;
 use crate::delegation::spawn;
+use crate::delegation::target::Family;
 use crate::error::Error;
 use crate::runtime::{Begun, Inner, Runtime};
 use async_trait::async_trait;
@@ -258,7 +259,9 @@ async fn resume(
     if arguments.prompt.trim().is_empty() {
         return Err(invalid("the prompt is empty; say what to do next"));
     }
-    let child = runtime.find(id).await?;
+    // Of the runs of others it learns nothing.
+    let family = Family::new(above.run, runtime.descendants(above.run).await?);
+    let child = family.find(id)?;
     if child.parent != Some(above.run) {
         return Err(invalid(format!("run {} is not one of yours; only those can go on", child.id)));
     }

@@ -198,14 +198,23 @@ async fn c8_what_cannot_be_started_is_an_error_result_and_the_parent_goes_on() {
                    "output_schema": {"type": 5}}),
             "output schema cannot be used",
         ),
-        (json!({"prompt": "x", "resume": "01jzzzzzzzzzzzzzzzzzzzzzzz"}), "no run"),
+        (json!({"prompt": "x", "resume": "01jzzzzzzzzzzzzzzzzzzzzzzz"}), "was not started by you"),
+        // A stranger's run is told to nobody, whatever fits its name.
+        (json!({"prompt": "x", "resume": "merger"}), "nobody fits `merger`"),
         (json!({"prompt": 5}), "the arguments cannot be used"),
     ];
     let script = Script::new().conversation(main_agent(calls.clone().map(|(call, _)| call)));
+    let script = script.rule(
+        posse_testkit::Rule::when(When::any().first_user_contains("other")).reply(Reply::text("x")),
+    );
     let bench = Bench::new(script).await;
+    let label = "merger with ACME".to_owned();
+    let other = RunSpec { label, ..bench.spec("other") };
+    completed(&bench.runtime.start(other).await.unwrap()).await;
     let run = bench.start("lead").await;
     assert_eq!(completed(&run).await, "done");
     let told = bench.fake.last_request().tool_results();
+    assert!(!told.join(" ").contains("ACME"), "{told:?}");
     assert_eq!(told.len(), calls.len());
     for ((call, expected), text) in calls.iter().zip(&told) {
         assert!(text.contains(expected), "{call}: {text}");
