@@ -127,13 +127,16 @@ async fn a_denied_file_that_git_tracks_is_neither_committed_as_deleted_nor_in_th
             _ => COMMITS_ALL.to_owned(),
         })
         .await;
-        for name in ["secrets/key", "secrets/deep/key", ".env.example", "notes/plan"] {
+        for name in ["secrets/key", "secrets/deep/key", ".env.example", ".env.run", "notes/plan"] {
             let path = world.work().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             world.write(name, "hunter2\n");
             // Git looks into a file that is as old as its index.
             let then = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
             std::fs::File::open(&path).unwrap().set_modified(then).unwrap();
+            if name == ".env.run" {
+                std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+            }
         }
         world.write(".gitignore", "notes\n");
         std::fs::create_dir(world.work().join(".claude")).unwrap();

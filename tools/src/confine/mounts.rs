@@ -125,7 +125,9 @@ pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
 fn mask_of(path: &Path) -> Option<TempPath> {
     let found = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
     let mut builder = tempfile::Builder::new();
-    builder.prefix("posse-mask-").permissions(std::fs::Permissions::from_mode(0o000));
+    // Git looks at this one bit of the mode.
+    let mode = found.permissions().mode() & 0o100;
+    builder.prefix("posse-mask-").permissions(std::fs::Permissions::from_mode(mode));
     let mask = MASKS.iter().find_map(|folder| builder.tempfile_in(folder).ok())?;
     mask.as_file().set_len(found.len()).ok()?;
     mask.as_file().set_modified(found.modified().ok()?).ok()?;

@@ -10,7 +10,7 @@
 
 use super::mounts::protected;
 use super::protected::{
-    COMMON_FOLDER, GIT, PROTECTED, REFS, WORKTREE_CONFIG, data_of, makes_a_repository,
+    COMMON_FOLDER, GIT, OBJECTS, PROTECTED, REFS, WORKTREE_CONFIG, data_of, makes_a_repository,
 };
 use super::walls::Walls;
 use posse_protocol::Profile;
@@ -21,7 +21,9 @@ use rustix::fs::{
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -135,22 +137,30 @@ impl Folder {
 
     fn make(&self, path: &Path) -> Result<(), Errno> {
         let here = &self.handle;
-        if path == Path::new(REFS) {
+        if path == Path::new(REFS) || path == Path::new(OBJECTS) {
             return self.make_socket(path);
         }
         let Some(content) = content_of(path) else {
             return rustix::fs::mkdirat(here, path, Mode::from_raw_mode(MODE));
         };
         // Under its name only when it is whole: git may look at any moment.
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let around = path.parent().unwrap_or(path);
-        let hidden = around.join(format!("posse-{}-{}", std::process::id(), content.len()));
-        let file = openat(here, &hidden, flags, Mode::from_raw_mode(0o600))?;
+        let (hidden, file) = self.make_hidden(path.parent().unwrap_or(path))?;
         let made = rustix::io::write(&file, content)
             .and_then(|_| rustix::fs::fchmod(&file, Mode::from_raw_mode(FILE_MODE)))
             .and_then(|()| linkat(here, &hidden, here, path, AtFlags::empty()));
         let _ = unlinkat(here, &hidden, AtFlags::empty());
         made
+    }
+
+    /// A new file in the folder `around`, under a name that nobody foresees: a command could have
+    /// taken it.
+    fn make_hidden(&self, around: &Path) -> Result<(PathBuf, OwnedFd), Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let hidden = around.join(format!("posse-{:016x}", RandomState::new().hash_one(0)));
+        let file = openat(&self.handle, &hidden, flags, Mode::from_raw_mode(0o600));
+        // Somebody has it all the same: that is no placeholder of ours.
+        let file = file.map_err(|error| if error == Errno::EXIST { Errno::BUSY } else { error })?;
+        Ok((hidden, file))
     }
 
     fn make_socket(&self, path: &Path) -> Result<(), Errno> {

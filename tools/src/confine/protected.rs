@@ -1,6 +1,7 @@
 //! What is in a workspace and is run or obeyed by programs outside of any confinement: nobody
 //! confined writes there, whether it exists or not.
 
+use super::placeholder::is_placeholder;
 use std::path::{Path, PathBuf};
 
 /// Names at the top of a workspace that no confined command and no file tool writes: settings,
@@ -40,6 +41,9 @@ pub(super) const HEAD: &str = "HEAD";
 /// Another part of a repository. Few folders of other kinds have this name.
 pub(super) const REFS: &str = "refs";
 
+/// The third part of one.
+pub(super) const OBJECTS: &str = "objects";
+
 /// What git runs or obeys in there. The repositories of submodules and worktrees lie in there too.
 pub(super) const IN_GIT: [&str; 6] =
     ["hooks", "config", "modules", "worktrees", COMMON_FOLDER, WORKTREE_CONFIG];
@@ -53,20 +57,24 @@ pub(super) const WORKTREE_CONFIG: &str = "config.worktree";
 
 /// True for the name of a placeholder at the top of a workspace.
 pub(crate) fn may_be_held(name: &str) -> bool {
-    [GIT, HEAD, REFS].contains(&name) || PROTECTED.contains(&name)
+    [GIT, HEAD, REFS, OBJECTS].contains(&name) || PROTECTED.contains(&name)
 }
 
 /// The name that must not appear in `workspace`, since the workspace itself could be made a
-/// repository with it. None where it has one already, or where a file `.git` names one: git then
-/// looks no further. A `HEAD` beside an agent would make git take `HEAD` for the name of a file.
+/// repository with it: the first of its three parts that is no folder. None where it is one already.
+/// A repository in `.git` is no reason to hold none: who breaks that one makes git look further.
+/// `HEAD` comes last: beside an agent it would make git take `HEAD` for the name of a file.
 pub(super) fn makes_a_repository(workspace: &Path) -> Option<&'static str> {
-    let named = std::fs::read(workspace.join(GIT)).is_ok_and(|text| text.starts_with(b"gitdir:"));
-    if named || data_of(workspace).is_some() {
-        return None;
+    let is_folder = |name: &str| {
+        let found = workspace.join(name).symlink_metadata();
+        found.is_ok_and(|found| (found.is_dir() && !is_placeholder(&found)) || found.is_symlink())
+    };
+    let head = workspace.join(HEAD).symlink_metadata();
+    let has_head = head.is_ok_and(|found| !found.is_dir() || !is_placeholder(&found));
+    match [REFS, OBJECTS].into_iter().find(|name| !is_folder(name)) {
+        None if has_head => None,
+        missing => Some(missing.unwrap_or(HEAD)),
     }
-    let refs = workspace.join(REFS).symlink_metadata();
-    let is_taken = refs.is_ok_and(|found| found.is_dir() || found.is_symlink());
-    Some(if is_taken { HEAD } else { REFS })
 }
 
 /// The data of the repository whose files are in `workspace`, if they are in there too: in the usual
@@ -78,7 +86,8 @@ pub(super) fn data_of(workspace: &Path) -> Option<PathBuf> {
         let folder = workspace.join(text.strip_prefix("gitdir:")?.trim());
         folder.canonicalize().ok().filter(|it| it.starts_with(workspace))
     });
-    let bare = workspace.join("objects").is_dir().then(|| workspace.to_owned());
+    let is_bare = [OBJECTS, REFS].iter().all(|name| workspace.join(name).is_dir());
+    let bare = is_bare.then(|| workspace.to_owned());
     let mut all = [Some(git), named, bare].into_iter().flatten();
     all.find(|folder| folder.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir()))
 }

@@ -18,11 +18,11 @@ const EXTENDED: u8 = 0x40;
 pub(super) fn tracked(hidden: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut trees: BTreeMap<&Path, BTreeSet<&Path>> = BTreeMap::new();
     for path in hidden {
-        let top = path.ancestors().skip(1).find(|folder| data_of(folder).is_some());
-        if let Some(top) = top
-            && let Ok(name) = path.strip_prefix(top)
-        {
-            trees.entry(top).or_default().insert(name);
+        // Every one that there may be: a command can make another in between.
+        for top in path.ancestors().skip(1).filter(|folder| data_of(folder).is_some()) {
+            if let Ok(name) = path.strip_prefix(top) {
+                trees.entry(top).or_default().insert(name);
+            }
         }
     }
     let mut found = BTreeSet::new();
@@ -55,11 +55,8 @@ fn names_in(data: &Path) -> Option<Vec<Vec<u8>>> {
     if settings.to_lowercase().contains("objectformat") {
         return None;
     }
-    match std::fs::read(data.join("index")) {
-        Ok(index) => names(&index),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(Vec::new()),
-        Err(_) => None,
-    }
+    // Where there is none it may be back in a moment.
+    names(&std::fs::read(data.join("index")).ok()?)
 }
 
 /// The names in an index of version 2, 3 or 4 with hashes of 20 bytes.

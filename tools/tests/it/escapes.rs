@@ -156,6 +156,59 @@ fn a_workspace_does_not_become_a_repository_and_one_in_another_place_is_protecte
     assert!(!canary.exists());
 }
 
+/// Step by step, each with a command of its own, in a folder without a repository, in one whose
+/// repository is broken on the way, and in one that has some of the names already.
+#[test]
+fn a_workspace_does_not_become_a_repository_step_by_step_either() {
+    if cannot(Backend::Bubblewrap) {
+        return;
+    }
+    const CONFIG: &str = "printf '[core]\n\trepositoryformatversion=0\n\tbare=false\n\tworktree=%s\n' \
+                          \"$PWD\" > config; cat settings >> config";
+    for there in [&[][..], &[".git"], &["refs"], &[".git", "refs"], &["refs", "objects"]] {
+        let shell = Shell::new(Backend::Bubblewrap, Profile::WorkspaceWrite);
+        let (canary, settings) = evil(&shell);
+        shell.fixture.put("settings", &settings);
+        for name in there {
+            match *name {
+                ".git" => drop(git(&shell, &["init", "-q", "."])),
+                name => std::fs::create_dir(shell.fixture.path(name)).unwrap(),
+            }
+        }
+        for command in [
+            "echo 'ref: refs/heads/main' > HEAD",
+            "mkdir objects",
+            CONFIG,
+            "mkdir refs",
+            "mkdir refs objects; echo 'ref: refs/heads/main' > HEAD; mv .git/HEAD .git/H",
+            "mv refs r; mkdir refs; mkdir objects; echo 'ref: refs/heads/main' > HEAD",
+        ] {
+            shell.say(command);
+            git(&shell, &["status"]);
+            assert!(!canary.exists(), "{there:?}: {command}");
+        }
+        let complete = names(&shell);
+        let parts = ["HEAD", "objects", "refs"];
+        let all = parts.iter().all(|part| complete.iter().any(|name| name == part));
+        assert!(!all, "{there:?}: {complete:?}");
+    }
+}
+
+/// Who takes the names beforehand under which placeholders are made keeps none from being made.
+#[test]
+fn placeholders_are_made_whatever_names_are_taken() {
+    if cannot(Backend::Bubblewrap) {
+        return;
+    }
+    let shell = Shell::new(Backend::Bubblewrap, Profile::WorkspaceWrite);
+    git(&shell, &["init", "-q", "."]);
+    shell.say(
+        "for it in $(seq 2 32768); do echo .git/posse-$it-2 .git/posse-$it-0; done | xargs touch",
+    );
+    shell.fails("echo ../evil > .git/commondir");
+    shell.fails("echo x > .git/config.worktree");
+}
+
 #[test]
 fn what_confines_is_taken_from_no_folder_that_others_write() {
     if cannot(Backend::Bubblewrap) {
