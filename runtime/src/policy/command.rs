@@ -2,7 +2,8 @@
 //! with what a parse of the command found, never with its text.
 
 use super::program::{
-    Runs, base, does_what_it_is_told, is_input, leaves_too_much_open, reads_as_shell, runs,
+    Runs, Sets, base, command_name, does_what_it_is_told, is_input, leaves_too_much_open,
+    reads_as_shell, runs, sets, takes_beginnings, without_places,
 };
 use super::shell::{Script, Word};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -101,7 +102,7 @@ impl CommandPattern {
     /// Whether it may mean the command `words`, however it is written.
     pub(crate) fn may_mean(&self, words: &[Word]) -> Fit {
         let Some(head) = words.first() else { return Fit::No };
-        let Some(name) = head.exact() else {
+        let Some(name) = head.program() else {
             return Fit::Maybe("it is not clear which program it runs");
         };
         // `git push*` is the beginning of a command, with whatever follows.
@@ -122,7 +123,13 @@ impl CommandPattern {
             return Fit::No;
         }
         short[0] = Word::Exact(program.to_owned());
-        surer(loosely(&self.words[1..], end, &words[1..]), self.as_text(&short))
+        let mut pieces = self.words[1..].to_vec();
+        let mut rest = words[1..].to_vec();
+        if base(program) == "git" {
+            rest = without_places(&rest);
+        }
+        unalias(program, &mut pieces, &mut rest);
+        surer(loosely(&pieces, end, &rest), self.as_text(&short))
     }
 
     /// Whether it may mean `words` as one text with single blanks between them. There a `*` within
@@ -158,7 +165,12 @@ impl CommandPattern {
                     text.extend(start.chars().map(Sign::Char));
                     text.push(Sign::Any);
                 }
-                Word::Unknown => text.push(Sign::Any),
+                Word::Partly { start, end } => {
+                    text.extend(start.chars().map(Sign::Char));
+                    text.push(Sign::Any);
+                    text.extend(end.chars().map(Sign::Char));
+                }
+                Word::Numbered(_) | Word::Unknown => text.push(Sign::Any),
             }
         }
         let mut fits = can_be(&pattern, &text);
@@ -235,7 +247,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, &'static str> {
             Ok(Piece::Pattern(text.split(STAR).map(str::to_owned).collect()))
         }
         Word::Exact(text) => Ok(Piece::Word(text)),
-        Word::Begins(_) | Word::Unknown => {
+        _ => {
             Err("of patterns it can have only `*`; put other signs into quotes")
         }
     };
@@ -287,6 +299,37 @@ fn fits(piece: &Piece, word: &str) -> bool {
                 }
                 None => false,
             })
+        }
+    }
+}
+
+/// Gives the command of `program` in both its usual name, where it has several.
+fn unalias(program: &str, pieces: &mut [Piece], words: &mut [Word]) {
+    let is_option = |text: &str| text.starts_with('-');
+    let mut meant = None;
+    let named = pieces.iter_mut().find_map(|piece| match piece {
+        Piece::Word(text) if !is_option(text) => Some(text),
+        _ => None,
+    });
+    if let Some(text) = named {
+        *text = command_name(program, text).to_owned();
+        meant = Some(text.clone());
+    }
+    let mut after_option = false;
+    for word in words {
+        let Word::Exact(text) = word else { return };
+        if is_option(text) {
+            after_option = !text.contains('=');
+            continue;
+        }
+        *text = command_name(program, text).to_owned();
+        let is_beginning = |meant: &String| text.len() > 2 && meant.starts_with(text.as_str());
+        if let Some(meant) = meant.clone().filter(|it| takes_beginnings(program) && is_beginning(it)) {
+            *text = meant;
+        }
+        // What stands after an option may be its value.
+        if !std::mem::take(&mut after_option) {
+            return;
         }
     }
 }
@@ -378,7 +421,10 @@ impl Loosely {
     fn look_behind_options(&mut self, pieces: &[Piece], words: &[Word]) -> Fit {
         let Some((first, others)) = words.split_first() else { return Fit::No };
         let Some(text) = first.exact() else {
-            return Fit::Maybe("a word of it is known to the shell only");
+            return match pieces.first() {
+                Some(Piece::Word(meant)) if !may_be(first, meant) => Fit::No,
+                _ => Fit::Maybe("a word of it is known to the shell only"),
+            };
         };
         let known = |it: &Self, words: &[Word]| {
             it.known.get(&(pieces.len(), words.len(), true)).cloned().unwrap_or(Fit::No)
@@ -393,6 +439,15 @@ impl Loosely {
         let after_value = if others.is_empty() { Fit::No } else { known(self, &others[1..]) };
         surer(here, surer(known(self, others), after_value))
     }
+}
+
+/// True when a word that is not known may be `text`, or an option before it.
+fn may_be(word: &Word, text: &str) -> bool {
+    let end = match word {
+        Word::Partly { end, .. } => end,
+        _ => "",
+    };
+    word.may_be_option() || text.starts_with(word.start()) && text.ends_with(end)
 }
 
 fn is_short(text: &str) -> bool {
@@ -432,10 +487,16 @@ impl Command {
         let script = Script::parse(text);
         let part = |words: &Vec<Word>| {
             let mut part = Part { words: unwrapped(words).to_vec(), ..Part::default() };
-            collect(words, &mut part.reach, &mut part.unclear, 0);
+            collect(words, &mut part, 0);
             part
         };
-        let parts = script.commands.iter().map(part).collect();
+        let mut parts: Vec<Part> = script.commands.iter().map(part).collect();
+        let mut set = Part::default();
+        for setting in &script.settings {
+            let (name, value) = (&setting.name, &setting.value);
+            collect_setting(name, value, setting.is_exported, &mut set, 0);
+        }
+        parts.push(set);
         Command { script, parts }
     }
 
@@ -489,8 +550,12 @@ fn expanded(words: &[Word]) -> Option<&'static str> {
     }
     words.find_map(|word| match word {
         Word::Exact(_) => None,
-        Word::Begins(start) if !start.starts_with('-') && !start.is_empty() => None,
-        Word::Begins(_) | Word::Unknown => Some("the shell makes words of it that are not known"),
+        Word::Begins(start) | Word::Partly { start, .. }
+            if !start.starts_with('-') && !start.is_empty() =>
+        {
+            None
+        }
+        _ => Some("the shell makes words of it that are not known"),
     })
 }
 
@@ -515,35 +580,82 @@ fn unwrapped(words: &[Word]) -> &[Word] {
 }
 
 /// Adds `words` and whatever they may run.
-fn collect(
-    words: &[Word],
-    reach: &mut Vec<Vec<Word>>,
-    unclear: &mut Option<&'static str>,
-    depth: u32,
-) {
-    reach.push(words.to_vec());
-    if depth > NESTED || reach.len() > 4 * super::shell::MOST {
-        unclear.get_or_insert("it is nested too deep to be judged");
+fn collect(words: &[Word], part: &mut Part, depth: u32) {
+    if words.is_empty() {
+        return;
+    }
+    part.reach.push(words.to_vec());
+    if depth > NESTED || part.reach.len() > 4 * super::shell::MOST {
+        part.unclear.get_or_insert("it is nested too deep to be judged");
         return;
     }
     match runs(words) {
         Runs::Itself => {}
         Runs::Anything => {
-            unclear.get_or_insert("it may run other programs");
+            part.unclear.get_or_insert("it may run other programs");
         }
-        Runs::Arguments => collect_arguments(words, reach, unclear, depth),
+        Runs::Code(code) => collect_script(&code, part, depth),
+        Runs::Commands(commands, settings) => {
+            for setting in settings {
+                collect_assignment(&setting, part, depth);
+            }
+            for command in commands {
+                collect(&command, part, depth + 1);
+            }
+        }
+        Runs::Arguments => collect_arguments(words, part, depth),
+    }
+}
+
+/// Adds what a text says in the language of the shell.
+fn collect_script(text: &str, part: &mut Part, depth: u32) {
+    let inner = Script::within(text);
+    part.unclear = part.unclear.or(inner.unclear);
+    for words in &inner.commands {
+        collect(words, part, depth + 1);
+    }
+    for setting in &inner.settings {
+        collect_setting(&setting.name, &setting.value, setting.is_exported, part, depth + 1);
+    }
+}
+
+/// Adds what `NAME=value`, a word before a command, makes programs run.
+fn collect_assignment(word: &Word, part: &mut Part, depth: u32) {
+    let Some((name, value)) = word.start().split_once('=') else { return };
+    let value = match word {
+        Word::Exact(_) => Word::Exact(value.to_owned()),
+        _ => Word::Partly { start: value.to_owned(), end: String::new() },
+    };
+    collect_setting(name, &value, true, part, depth);
+}
+
+/// Adds what a variable makes programs run that see it.
+fn collect_setting(name: &str, value: &Word, is_exported: bool, part: &mut Part, depth: u32) {
+    match sets(name, value) {
+        Sets::Nothing => {}
+        Sets::Anything => {
+            part.unclear.get_or_insert("it sets a variable that decides what runs");
+        }
+        Sets::Command(text) => collect_script(&text, part, depth),
+        Sets::Options(program, options) => {
+            let words = program.split(' ').chain(options.split_whitespace());
+            let words: Vec<Word> = words.map(|it| Word::Exact(it.to_owned())).collect();
+            collect(&words, part, depth + 1);
+        }
+        Sets::Perhaps(text) if is_exported && depth <= NESTED => {
+            let mut perhaps = Part::default();
+            collect_script(&text, &mut perhaps, depth + 1);
+            let known = |words: &Vec<Word>| words.iter().all(|word| word.exact().is_some());
+            part.reach.extend(perhaps.reach.into_iter().filter(known));
+        }
+        Sets::Perhaps(_) => {}
     }
 }
 
 /// Adds what `words` may run, of which any argument may be a program or a command.
-fn collect_arguments(
-    words: &[Word],
-    reach: &mut Vec<Vec<Word>>,
-    unclear: &mut Option<&'static str>,
-    depth: u32,
-) {
+fn collect_arguments(words: &[Word], part: &mut Part, depth: u32) {
     if does_what_it_is_told(words) {
-        unclear.get_or_insert("it may run other programs");
+        part.unclear.get_or_insert("it may run other programs");
     }
     let as_shell = reads_as_shell(words);
     let is_script = |text: &str| {
@@ -554,35 +666,31 @@ fn collect_arguments(
     let adds = words[0].exact().is_some_and(|name| base(name) == "xargs");
     for at in 1..words.len() {
         let Some(text) = words[at].exact() else {
-            unclear.get_or_insert("it runs something that is known to the shell only");
+            part.unclear.get_or_insert("it runs something that is known to the shell only");
             continue;
         };
         if is_input(text) {
-            unclear.get_or_insert("it runs what its input says");
+            part.unclear.get_or_insert("it runs what its input says");
         }
         let text = text.rsplit_once("exec=").map_or(text, |(_, command)| command);
         if is_script(text) {
             if text.starts_with('-') {
-                unclear.get_or_insert("an option of it may be a command");
+                part.unclear.get_or_insert("an option of it may be a command");
             }
             // `ProxyCommand=rm x` is the one as well as the other.
             for text in [Some(text), text.split_once('=').map(|(_, value)| value)] {
-                let inner = Script::parse(text.unwrap_or_default());
-                *unclear = unclear.or(inner.unclear);
-                for words in &inner.commands {
-                    collect(words, reach, unclear, depth + 1);
-                }
+                collect_script(text.unwrap_or_default(), part, depth);
             }
         } else if !text.starts_with('-') {
             let mut inner = words[at..].to_vec();
             inner.extend(adds.then_some(Word::Unknown));
             match runs(&inner) {
-                Runs::Itself => reach.push(inner),
+                Runs::Itself => part.reach.push(inner),
                 Runs::Anything => {
-                    reach.push(inner);
-                    unclear.get_or_insert("it may run other programs");
+                    part.reach.push(inner);
+                    part.unclear.get_or_insert("it may run other programs");
                 }
-                Runs::Arguments => collect(&inner, reach, unclear, depth + 1),
+                _ => collect(&inner, part, depth + 1),
             }
         }
     }

@@ -3,6 +3,7 @@
 
 mod bypasses;
 mod denials;
+mod everyday;
 mod order;
 
 use super::*;
