@@ -247,9 +247,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, &'static str> {
             Ok(Piece::Pattern(text.split(STAR).map(str::to_owned).collect()))
         }
         Word::Exact(text) => Ok(Piece::Word(text)),
-        _ => {
-            Err("of patterns it can have only `*`; put other signs into quotes")
-        }
+        _ => Err("of patterns it can have only `*`; put other signs into quotes"),
     };
     words.into_iter().skip(1).map(piece).collect()
 }
@@ -324,7 +322,9 @@ fn unalias(program: &str, pieces: &mut [Piece], words: &mut [Word]) {
         }
         *text = command_name(program, text).to_owned();
         let is_beginning = |meant: &String| text.len() > 2 && meant.starts_with(text.as_str());
-        if let Some(meant) = meant.clone().filter(|it| takes_beginnings(program) && is_beginning(it)) {
+        if let Some(meant) =
+            meant.clone().filter(|it| takes_beginnings(program) && is_beginning(it))
+        {
             *text = meant;
         }
         // What stands after an option may be its value.
@@ -496,7 +496,9 @@ impl Command {
             let (name, value) = (&setting.name, &setting.value);
             collect_setting(name, value, setting.is_exported, &mut set, 0);
         }
-        parts.push(set);
+        if set.unclear.is_some() || !set.reach.is_empty() {
+            parts.push(set);
+        }
         Command { script, parts }
     }
 
@@ -662,8 +664,11 @@ fn collect_arguments(words: &[Word], part: &mut Part, depth: u32) {
         let special = |char: char| "\\'\"$`;|&<>(){}*?[".contains(char);
         text.contains(char::is_whitespace) || as_shell && text.contains(special)
     };
-    // The words that these add come from the input.
+    // The words that these add come from the input, and may stand anywhere.
     let adds = words[0].exact().is_some_and(|name| base(name) == "xargs");
+    if adds {
+        part.unclear.get_or_insert("it runs what its input says");
+    }
     for at in 1..words.len() {
         let Some(text) = words[at].exact() else {
             part.unclear.get_or_insert("it runs something that is known to the shell only");
@@ -681,9 +686,13 @@ fn collect_arguments(words: &[Word], part: &mut Part, depth: u32) {
             for text in [Some(text), text.split_once('=').map(|(_, value)| value)] {
                 collect_script(text.unwrap_or_default(), part, depth);
             }
-        } else if !text.starts_with('-') {
-            let mut inner = words[at..].to_vec();
-            inner.extend(adds.then_some(Word::Unknown));
+        } else if text.starts_with('-') {
+            // `--to-command=x`, `-Ix`
+            let values = [text.split_once('=').map(|(_, value)| value), text.get(2..)];
+            let programs = values.into_iter().flatten().filter(|value| !value.is_empty());
+            part.reach.extend(programs.map(|it| vec![Word::Exact(it.to_owned())]));
+        } else {
+            let inner = words[at..].to_vec();
             match runs(&inner) {
                 Runs::Itself => part.reach.push(inner),
                 Runs::Anything => {

@@ -182,10 +182,14 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
         | (_, "jobs" | "history" | "unalias") => Runs::Itself,
         (_, "read" | "mapfile" | "readarray" | "getopts" | "unset") => when(evaluates(&words[1..])),
         (_, "let") => Runs::Anything,
-        ("printf", _) => when(is_one_of(words.get(1), &["-v"]) && evaluates(&words[1..3.min(words.len())])),
+        ("printf", _) => {
+            when(is_one_of(words.get(1), &["-v"]) && evaluates(&words[1..3.min(words.len())]))
+        }
         // A file; but not one that the same command fills.
         (_, "source" | ".") => match words.get(1) {
-            Some(file) => when(file.exact().map_or(file.may_be_option(), is_input) || is_device(file)),
+            Some(file) => {
+                when(file.exact().map_or(file.may_be_option(), is_input) || is_device(file))
+            }
             None => Runs::Itself,
         },
         (_, "docker" | "podman" | "nerdctl" | "kubectl") => match starts_container(words) {
@@ -194,9 +198,12 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
         },
         // Of these only some options run something.
         ("tar" | "rsync" | "fd" | "gcc", _) => {
-            let is_old = known.name == "tar" && words.get(1).is_some_and(|it| it.start().contains(['I', 'F']));
-            let unsure = known.name != "gcc" && words.iter().any(|it| it.exact().is_none() && it.may_be_option());
+            let is_old = known.name == "tar"
+                && words.get(1).is_some_and(|it| it.start().contains(['I', 'F']));
+            let unsure = known.name != "gcc"
+                && words.iter().any(|it| it.exact().is_none() && it.may_be_option());
             match runs_by_option(known, &words[1..]) || is_old || unsure {
+                true if known.name == "gcc" => Runs::Anything,
                 true => Runs::Arguments,
                 false => Runs::Itself,
             }
@@ -228,7 +235,10 @@ fn starts_container(words: &[Word]) -> bool {
          describe apply delete create scale rollout config cluster-info explain edit label wait";
     const COMPOSE: &str = "up down ps logs build pull stop start restart config ls images top";
     let is_in = |list: &str, at: usize| {
-        words.get(at).and_then(Word::exact).is_some_and(|it| list.split(' ').any(|known| known == it))
+        words
+            .get(at)
+            .and_then(Word::exact)
+            .is_some_and(|it| list.split(' ').any(|known| known == it))
     };
     match words.get(1).and_then(Word::exact) {
         Some("compose") => !is_in(COMPOSE, 2),

@@ -4,6 +4,7 @@
 mod bypasses;
 mod denials;
 mod everyday;
+mod hidden;
 mod order;
 
 use super::*;

@@ -471,3 +471,8 @@ xs="a b c"; for x in $xs; do git log -1 --format=%s -- "$x"; done
 BRANCH=$(git rev-parse --abbrev-ref HEAD); git log "origin/main..$BRANCH" --oneline
 
 git bisect start HEAD v1 && git bisect run cargo test -q
+
+n=0
+while IFS= read -r line; do n=$((n + 1)); echo "$n: $line"; done < a.txt
+
+cp "$1" "$HOME/x" && ls $HOME

@@ -116,8 +116,15 @@ fn only_reads(arguments: &[Word]) -> bool {
 /// True when `git config` with these arguments sets nothing that decides what runs.
 fn only_sets(arguments: &[Word]) -> bool {
     const OPTIONS: [&str; 9] = [
-        "--global", "--local", "--system", "--worktree", "--add", "--replace-all", "--unset",
-        "--unset-all", "--bool",
+        "--global",
+        "--local",
+        "--system",
+        "--worktree",
+        "--add",
+        "--replace-all",
+        "--unset",
+        "--unset-all",
+        "--bool",
     ];
     let mut arguments = arguments.iter().map(Word::exact);
     let mut next = || arguments.find(|it| !it.is_some_and(|it| OPTIONS.contains(&it))).flatten();
@@ -133,7 +140,14 @@ fn only_sets(arguments: &[Word]) -> bool {
 /// True when git is told to run something, and not only to do what it does.
 pub(super) fn runs(words: &[Word]) -> bool {
     const TALKING: [&str; 9] = [
-        "clone", "fetch", "pull", "push", "ls-remote", "remote", "submodule", "archive",
+        "clone",
+        "fetch",
+        "pull",
+        "push",
+        "ls-remote",
+        "remote",
+        "submodule",
+        "archive",
         "send-pack",
     ];
     if words.len() < 2 {

@@ -50,7 +50,9 @@ pub(super) fn language(words: &[Word]) -> Runs {
     let known = LANGUAGES.iter().find(|(known, ..)| *known == plain);
     let (kind, code, valued) = known.map_or(("", "ceEprRB", ""), |it| *it);
     let is_code = |value: Option<&Word>| {
-        value.is_none_or(|value| value.exact().is_none_or(|it| it.starts_with("data:") || is_input(it)))
+        value.is_none_or(|value| {
+            value.exact().is_none_or(|it| it.starts_with("data:") || is_input(it))
+        })
     };
     let mut is_test = false;
     let mut arguments = words[1..].iter();
@@ -89,7 +91,11 @@ pub(super) fn language(words: &[Word]) -> Runs {
                 return Runs::Anything;
             }
             if kind.starts_with("py") && letter == 'm' {
-                let module = if rest.is_empty() { arguments.next().and_then(Word::exact) } else { Some(rest) };
+                let module = if rest.is_empty() {
+                    arguments.next().and_then(Word::exact)
+                } else {
+                    Some(rest)
+                };
                 return match module {
                     Some(module) if !MODULES.contains(&module) => Runs::Itself,
                     _ => Runs::Anything,
@@ -128,7 +134,9 @@ pub(super) fn make(words: &[Word]) -> Runs {
     while let Some(word) = arguments.next() {
         let Some(text) = word.code() else {
             let name = word.start().split_once('=').map(|(name, _)| name);
-            match name.is_some_and(|name| PLACES.contains(&name)) || matches!(word, Word::Begins(it) if !it.contains(['=', '-'])) {
+            match name.is_some_and(|name| PLACES.contains(&name))
+                || matches!(word, Word::Begins(it) if !it.contains(['=', '-']))
+            {
                 true => continue,
                 false => return Runs::Anything,
             }
@@ -139,7 +147,10 @@ pub(super) fn make(words: &[Word]) -> Runs {
             if is_meant("--eval", text) || value == "-" || is_input(value) {
                 return Runs::Anything;
             }
-            if value.is_empty() && ["file", "makefile"].iter().any(|it| is_file(it)) && is_own(arguments.next()) {
+            if value.is_empty()
+                && ["file", "makefile"].iter().any(|it| is_file(it))
+                && is_own(arguments.next())
+            {
                 return Runs::Anything;
             }
         } else if text.starts_with('-') {
@@ -231,12 +242,23 @@ pub(super) fn database(words: &[Word]) -> Runs {
 /// True for statements that only the database itself carries out.
 fn is_plain(statement: &str, is_sqlite: bool) -> bool {
     const DOTS: [&str; 12] = [
-        ".tables", ".schema", ".headers", ".mode", ".dump", ".indexes", ".databases", ".quit",
-        ".exit", ".width", ".timeout", ".fullschema",
+        ".tables",
+        ".schema",
+        ".headers",
+        ".mode",
+        ".dump",
+        ".indexes",
+        ".databases",
+        ".quit",
+        ".exit",
+        ".width",
+        ".timeout",
+        ".fullschema",
     ];
     let harmless = |line: &str| match line.trim_start() {
         line if line.starts_with('.') => {
-            line.split_whitespace().next().is_some_and(|it| DOTS.contains(&it)) && !line.contains('|')
+            line.split_whitespace().next().is_some_and(|it| DOTS.contains(&it))
+                && !line.contains('|')
         }
         _ => true,
     };

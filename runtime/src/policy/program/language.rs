@@ -134,7 +134,8 @@ fn awk_calls(code: &str) -> Option<()> {
             char => char,
         };
     }
-    let is_word = |at: usize| !code[..at].ends_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
+    let is_word =
+        |at: usize| !code[..at].ends_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
     let mut calls = code.match_indices("system").filter(|(at, _)| is_word(*at));
     calls.next().is_none().then_some(())
 }
@@ -144,7 +145,8 @@ fn awk_with(arguments: &[Word], said: usize, risky: impl Fn(&str) -> bool) -> Op
     let mut program = None;
     let mut arguments = arguments.iter().enumerate();
     while let Some((at, word)) = arguments.next() {
-        let Some(text) = word.code() else {
+        let Some(text) = word.code().filter(|_| word.exact().is_some() || !word.may_be_option())
+        else {
             match program {
                 // These are files, or variables for the program.
                 Some(()) => continue,

@@ -16,7 +16,8 @@ fn scripts(arguments: &[Word]) -> Option<String> {
     let mut arguments = arguments.iter();
     let mut ended = false;
     while let Some(word) = arguments.next() {
-        let Some(text) = word.code() else {
+        let Some(text) = word.code().filter(|_| word.exact().is_some() || !word.may_be_option())
+        else {
             // After the script these are files; before it, one may be the script.
             if named.is_empty() && first.is_none() {
                 return None;

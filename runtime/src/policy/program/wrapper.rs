@@ -6,7 +6,7 @@ use crate::policy::shell::Word;
 
 /// Names, with a word that has to follow some; options, with `=` where a value follows; how many
 /// words stand before the command.
-const WRAPPERS: [(&str, &str, usize); 24] = [
+const WRAPPERS: [(&str, &str, usize); 25] = [
     ("env", "-i -0 -u= -C= --ignore-environment --unset= --chdir=", 0),
     ("nice", "-n= --adjustment=", 0),
     ("nohup", "", 0),
@@ -31,6 +31,7 @@ const WRAPPERS: [(&str, &str, usize); 24] = [
     ("npm exec", "-y --yes --no -p= --package=", 0),
     ("pnpm exec", "-r", 0),
     ("yarn exec", "", 0),
+    ("docker exec", "-i -t -d -u= -w= -e= --user= --workdir= --env= --interactive --tty", 1),
 ];
 const XARGS: &str = "-0 -r -t -x -n= -P= -L= -d= -s= -I= -a= --null --no-run-if-empty --verbose \
      --max-args= --max-procs= --max-lines= --delimiter= --arg-file=";
@@ -45,9 +46,8 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
         return is_run.then(|| Runs::Commands(vec![words[3..].to_vec()], Vec::new()));
     }
     let second = words.get(1).and_then(Word::exact).map(|second| format!("{name} {second}"));
-    let (known, options, positions) = WRAPPERS
-        .iter()
-        .find(|(known, ..)| *known == name || Some(*known) == second.as_deref())?;
+    let (known, options, positions) =
+        WRAPPERS.iter().find(|(known, ..)| *known == name || Some(*known) == second.as_deref())?;
     let assigns = ["env", "sudo"].contains(known);
     let mut at = known.split(' ').count();
     let (mut settings, mut replaced) = (Vec::new(), None);
@@ -159,8 +159,11 @@ pub(super) fn shell(words: &[Word]) -> Runs {
                 if letters && text.contains(['s', 'C']) || text.starts_with("--init-command") {
                     return Runs::Anything;
                 }
-                if is_valued(text) {
-                    arguments.next();
+                // With this option a pattern may be no word.
+                if is_valued(text)
+                    && arguments.next().is_some_and(|it| it.exact() == Some("nullglob"))
+                {
+                    return Runs::Anything;
                 }
             }
             code if is_code => return Runs::Code(code.to_owned()),
@@ -173,5 +176,6 @@ pub(super) fn shell(words: &[Word]) -> Runs {
 
 /// True when the value of a shell's option is the next word: `-o pipefail`, also in `-eo pipefail`.
 fn is_valued(text: &str) -> bool {
-    ["--rcfile", "--init-file"].contains(&text) || !text.starts_with("--") && text.ends_with(['o', 'O'])
+    ["--rcfile", "--init-file"].contains(&text)
+        || !text.starts_with("--") && text.ends_with(['o', 'O'])
 }

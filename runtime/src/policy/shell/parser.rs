@@ -50,8 +50,17 @@ pub(super) struct Parser<'t> {
     pub(super) ended: usize,
     /// Within `[[ ]]`, where parentheses part words.
     pub(super) in_test: bool,
-    /// Texts that begin after this line: their ends, and whether the shell expands them.
-    pending: Vec<(String, bool)>,
+    /// Texts that begin after this line.
+    pending: Vec<HereDocument>,
+}
+
+/// A text of several lines that is the input of a command.
+struct HereDocument {
+    end: String,
+    /// Tabs may stand before its end.
+    is_indented: bool,
+    /// The shell puts values in the place of variables.
+    is_expanded: bool,
 }
 
 /// Words that stand where a command may begin and are none.
@@ -142,7 +151,9 @@ impl<'t> Parser<'t> {
             if !self.functions.contains(&head.text) && head.text != "set" {
                 continue;
             }
-            for (at, asked) in (0..arguments.len()).flat_map(|at| asking.iter().map(move |it| (at, it))) {
+            for (at, asked) in
+                (0..arguments.len()).flat_map(|at| asking.iter().map(move |it| (at, it)))
+            {
                 let end = match asked[0].pieces[0] {
                     Piece::Argument => at + 1,
                     _ => arguments.len(),
@@ -262,7 +273,9 @@ impl<'t> Parser<'t> {
     /// True when this word stands here, and nothing else is part of it.
     fn is_at_word(&self, word: &str) -> bool {
         let rest = self.rest().strip_prefix(word);
-        rest.is_some_and(|it| it.is_empty() || it.starts_with([' ', '\t', '\n', ';', '&', '|', ')', '<', '>']))
+        rest.is_some_and(|it| {
+            it.is_empty() || it.starts_with([' ', '\t', '\n', ';', '&', '|', ')', '<', '>'])
+        })
     }
 
     fn separator(&mut self) -> Step<Last> {
@@ -358,6 +371,11 @@ impl<'t> Parser<'t> {
         }
         let declares = words.first().is_some_and(|head| DECLARING.contains(&head.text.as_str()));
         let is_exported = !words.is_empty();
+        // For `read` alone it parts nothing else.
+        let reads = words.first().is_some_and(|it| ["read", "mapfile"].contains(&&*it.text));
+        if set.iter().any(|name| name == "IFS") && !reads {
+            self.values.lose();
+        }
         let count = self.settings.len();
         self.settings[count - set.len()..].iter_mut().for_each(|it| it.2 = is_exported);
         if is_plain && (words.is_empty() || declares) {
@@ -394,6 +412,7 @@ impl<'t> Parser<'t> {
                 if option.contains(['n', 'l', 'u', 'c', 'i']) {
                     self.values.lose();
                 }
+                self.values.has_maps |= option.contains('A');
             }
             // It has no value any more.
             Some(name) if ["export", "readonly"].contains(&command) || !is_variable(name) => {}
@@ -408,16 +427,25 @@ impl<'t> Parser<'t> {
         let (name, index) = draft.assigned().ok_or(Lost)?;
         if index.is_some() {
             let raw = &self.text[begin..self.at];
-            let raw = raw.split_once('[').and_then(|(_, rest)| rest.split_once("]"));
-            self.evaluate(raw.map_or("[", |(index, _)| index));
+            let raw = raw.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+            // Of another form it is not known where the value begins.
+            let is_plain = |after: &str| after.starts_with('=') || after.starts_with("+=");
+            let index = raw.filter(|(index, after)| !index.contains('=') && is_plain(after));
+            self.evaluate(index.map_or("[", |(index, _)| index));
         }
-        let adds = draft.text[name.len()..].starts_with('+');
+        let adds = draft.text.split('=').next().is_some_and(|name| name.ends_with('+'));
+        // Before `declare` is run, braces make several words of this.
+        if draft.several {
+            self.values.lose();
+        }
         let value = match self.eat("(") {
             true => Value::Array(self.array()?),
             false if adds => Value::Unknown,
             false => Value::Text(draft.value()),
         };
-        self.values.add(name, value);
+        if name != "IFS" {
+            self.values.add(name, value);
+        }
         self.settings.push((name.to_owned(), draft.value(), false));
         Ok(name.to_owned())
     }
@@ -599,6 +627,7 @@ impl<'t> Parser<'t> {
             self.skip_blanks();
             match self.peek() {
                 None => return Err(Lost),
+                Some('<' | '>') if self.rest()[1..].starts_with('(') => {}
                 Some('\n' | '(' | ')' | '&' | '|' | '<' | '>' | ';') => {
                     self.at += 1;
                     continue;
@@ -660,7 +689,8 @@ impl<'t> Parser<'t> {
         match (operator, target.exact()) {
             ("<<" | "<<-", Some(end)) => {
                 self.script.note_beyond("it has a text of several lines as its input");
-                self.pending.push((end.to_owned(), expands));
+                let (end, is_indented) = (end.to_owned(), operator == "<<-");
+                self.pending.push(HereDocument { end, is_indented, is_expanded: expands });
             }
             ("<<" | "<<-", None) => return Err(Lost),
             ("<<<", _) => self.script.note_beyond("it has a text as its input"),
@@ -674,7 +704,7 @@ impl<'t> Parser<'t> {
 
     /// The texts that were announced on the line that has just ended.
     fn here_documents(&mut self) -> Step<()> {
-        for (end, expands) in std::mem::take(&mut self.pending) {
+        for document in std::mem::take(&mut self.pending) {
             let mut body = String::new();
             loop {
                 if self.rest().is_empty() {
@@ -682,13 +712,14 @@ impl<'t> Parser<'t> {
                 }
                 let line = self.rest().split('\n').next().unwrap_or_default();
                 self.at = (self.at + line.len() + 1).min(self.text.len());
-                if line.trim_start_matches('\t') == end {
+                let bare = if document.is_indented { line.trim_start_matches('\t') } else { line };
+                if bare == document.end {
                     break;
                 }
                 body.push_str(line);
                 body.push('\n');
             }
-            if expands {
+            if document.is_expanded {
                 self.expanded(&body)?;
             }
         }

@@ -28,7 +28,7 @@ impl Parser<'_> {
                     }
                     self.at += 2;
                     self.script.note_beyond("it has a process substitution");
-                    self.below(Until::Parenthesis)?;
+                    self.in_brackets(|it| it.below(Until::Parenthesis))?;
                     // The path of a descriptor.
                     draft.expansion(Piece::Hidden(Quoted::Double));
                 }
@@ -72,9 +72,15 @@ impl Parser<'_> {
     }
 
     fn double(&mut self, draft: &mut Draft) -> Step<()> {
+        self.quoted(draft, Some('"'))
+    }
+
+    /// What is read as in double quotes, up to `end`, or the end of everything.
+    fn quoted(&mut self, draft: &mut Draft, end: Option<char>) -> Step<()> {
         loop {
             match self.peek() {
-                Some('"') => {
+                None if end.is_none() => return Ok(()),
+                Some('"') if end.is_some() => {
                     self.at += 1;
                     return Ok(());
                 }
@@ -177,10 +183,10 @@ impl Parser<'_> {
     /// What the variable `name`, or a parameter such as `@`, puts in its place.
     fn variable(&self, name: &str, quoted: Quoted) -> Piece {
         match (name, quoted) {
-            ("#" | "?" | "$" | "!", _) => Piece::Number,
+            ("#" | "?" | "$", _) => Piece::Number,
             ("@", Quoted::Double) => Piece::Arguments,
             ("@", Quoted::No) => Piece::Hidden(Quoted::No),
-            ("HOME" | "TMPDIR", _) | ("PWD", Quoted::Double) if !self.scope.has(name) => {
+            ("HOME", _) | ("PWD", Quoted::Double) if !self.scope.has(name) => {
                 Piece::Folder(name.to_owned(), quoted)
             }
             _ if self.scope.has(name) => Piece::Variable(name.to_owned(), quoted),
@@ -235,7 +241,7 @@ impl Parser<'_> {
                     self.at += 1;
                     self.next();
                 }
-                Some('$') => self.dollar(&mut ignored, Quoted::No)?,
+                Some('$') => self.dollar(&mut ignored, quoted)?,
                 Some('`') => self.backquote(&mut ignored)?,
                 Some(char) => self.at += char.len_utf8(),
             }
@@ -261,8 +267,10 @@ impl Parser<'_> {
         }
         // The indices of an array, the names of variables: otherwise it reads another variable.
         if let Some(named) = body.strip_prefix('!') {
-            let plain = named.strip_suffix("[@]").or_else(|| named.strip_suffix(['*', '@']));
-            if !plain.is_some_and(is_variable) {
+            if named.strip_suffix("[@]").is_some_and(is_variable) {
+                return Piece::Indices;
+            }
+            if !named.strip_suffix(['*', '@']).is_some_and(is_variable) {
                 self.script.note_unclear(UNCLEAR);
             }
             return Piece::Hidden(Quoted::No);
@@ -323,7 +331,7 @@ impl Parser<'_> {
                     }
                     continue;
                 }
-                '`' | '\'' | '\\' | '[' => return Err(Lost),
+                '`' | '\'' | '"' | '\\' | '[' => return Err(Lost),
                 '(' => open += 1,
                 ')' => open -= 1,
                 _ => {}
@@ -336,9 +344,8 @@ impl Parser<'_> {
 
     /// A text that the shell expands as it does within double quotes.
     pub(super) fn expanded(&mut self, body: &str) -> Step<()> {
-        let escaped = format!("{}\"", body.replace('"', "\\\""));
-        let mut parser = Parser::new(&escaped, self.depth + 1, self.place);
-        let read = parser.double(&mut Draft::default());
+        let mut parser = Parser::new(body, self.depth + 1, self.place);
+        let read = parser.quoted(&mut Draft::default(), None);
         self.evaluated.append(&mut parser.evaluated);
         self.drafts.append(&mut parser.drafts);
         self.values.absorb(std::mem::take(&mut parser.values));
@@ -353,12 +360,13 @@ fn output(command: &[Draft], quoted: Quoted) -> Piece {
     let words: Vec<Word> = command.iter().map(|it| it.word().unwrap_or(Word::Unknown)).collect();
     let texts: Option<Vec<&str>> = words.iter().map(Word::exact).collect();
     let options = |rest: &[&str]| rest.iter().all(|it| it.starts_with('-') && !it.contains('='));
-    let counts = |it: &Word| it.start().starts_with('-') && it.start().contains('c');
+    let digits = |it: &&str| it.bytes().all(|byte| byte.is_ascii_digit());
     match texts.as_deref() {
         Some(["wc", rest @ ..]) if options(rest) => Piece::Number,
-        Some(["nproc" | "seq", ..]) => Piece::Number,
+        Some(["nproc"]) => Piece::Number,
+        Some(["seq", rest @ ..]) if rest.iter().all(digits) => Piece::Number,
         Some(["date", "+%s" | "+%s%N" | "+%s%3N" | "+%N"]) => Piece::Number,
-        Some(["mktemp", rest @ ..]) if options(rest) => Piece::Path,
+        Some(["mktemp"] | ["mktemp", "-d"]) => Piece::Made(quoted),
         Some(["pwd"] | ["git", "rev-parse", "--show-toplevel"]) if quoted == Quoted::Double => {
             Piece::Path
         }
@@ -367,7 +375,11 @@ fn output(command: &[Draft], quoted: Quoted) -> Piece {
         {
             Piece::Place((*name).to_owned())
         }
-        _ if words[0].exact() == Some("grep") && words.iter().any(counts) => Piece::Number,
+        _ if words[0].exact() == Some("grep")
+            && words.get(1).is_some_and(|it| ["-c", "--count"].contains(&it.start())) =>
+        {
+            Piece::Number
+        }
         _ => Piece::Hidden(quoted),
     }
 }

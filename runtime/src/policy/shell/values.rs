@@ -12,14 +12,36 @@ const DEEPEST: u32 = 5;
 
 /// Variables that the shell sets by itself.
 const OWN: [&str; 14] = [
-    "_", "REPLY", "MAPFILE", "OPTARG", "OPTIND", "COPROC", "PWD", "OLDPWD", "DIRSTACK", "FUNCNAME",
-    "PIPESTATUS", "HISTCMD", "SHELL", "IFS",
+    "_",
+    "REPLY",
+    "MAPFILE",
+    "OPTARG",
+    "OPTIND",
+    "COPROC",
+    "PWD",
+    "OLDPWD",
+    "DIRSTACK",
+    "FUNCNAME",
+    "PIPESTATUS",
+    "HISTCMD",
+    "SHELL",
+    "IFS",
 ];
 
 /// Commands of the shell that set the variables they name.
 const SETTERS: [&str; 12] = [
-    "read", "mapfile", "readarray", "getopts", "unset", "let", "wait", "declare", "typeset",
-    "local", "export", "readonly",
+    "read",
+    "mapfile",
+    "readarray",
+    "getopts",
+    "unset",
+    "let",
+    "wait",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
 ];
 
 #[derive(Default)]
@@ -27,6 +49,10 @@ pub(super) struct Values {
     set: HashMap<String, Vec<Value>>,
     /// Any variable may be anything.
     lost: bool,
+    /// A pattern that means no file may be no word.
+    patterns_vanish: bool,
+    /// There are arrays whose indices are texts.
+    pub(super) has_maps: bool,
     /// The script runs in another, which may have set variables for it.
     nested: bool,
 }
@@ -56,6 +82,7 @@ impl Values {
 
     pub(super) fn absorb(&mut self, inner: Values) {
         self.lost |= inner.lost;
+        self.has_maps |= inner.has_maps;
         for (name, values) in inner.set {
             self.set.entry(name).or_default().extend(values);
         }
@@ -69,14 +96,29 @@ impl Values {
             let head = command[at].text.as_str();
             let rest = &command[at + 1..];
             match head {
-                "eval" | "trap" | "alias" | "enable" | "coproc" => self.lose(),
+                "eval" | "alias" | "enable" | "coproc" => self.lose(),
+                "trap" => match rest.first().map(Draft::word) {
+                    Some(Some(Word::Exact(code))) if !sets(&code) => {}
+                    None => {}
+                    _ => self.lose(),
+                },
                 "printf" => match rest.first().map(Draft::word) {
                     Some(Some(Word::Exact(option))) if !option.starts_with("-v") => {}
-                    Some(Some(Word::Exact(option))) if option == "-v" => self.look_at_names(&rest[1..]),
+                    Some(Some(Word::Exact(option))) if option == "-v" => {
+                        self.look_at_names(&rest[1..])
+                    }
                     _ => self.lose(),
                 },
                 // The parser has read what stands at the beginning.
-                "declare" | "typeset" | "local" | "export" | "readonly" if at == 0 => {}
+                "declare" | "typeset" | "local" | "export" | "readonly"
+                    if at == 0 && command[0].bare().is_some() => {}
+                "shopt" => {
+                    let hides = |draft: &Draft| match draft.word() {
+                        Some(Word::Exact(text)) => text.contains("nullglob"),
+                        _ => true,
+                    };
+                    self.patterns_vanish |= rest.iter().any(hides);
+                }
                 _ if SETTERS.contains(&head) => self.look_at_names(rest),
                 _ => {}
             }
@@ -97,11 +139,7 @@ impl Values {
 
     /// To be called when everything was read: a value may name a command that sets variables.
     pub(super) fn settle(&mut self) {
-        let names_one = |draft: &Draft| {
-            let all = ["eval", "trap", "alias", "enable", "printf", "builtin", "command"];
-            let sets = |word: &str| SETTERS.contains(&word) || all.contains(&word);
-            draft.text.split_whitespace().any(sets)
-        };
+        let names_one = |draft: &Draft| sets(&draft.text);
         let lost = self.set.values().flatten().any(|value| match value {
             Value::Text(draft) | Value::Each(draft) => names_one(draft),
             Value::Array(drafts) => drafts.iter().any(names_one),
@@ -136,6 +174,10 @@ impl Values {
                 false => word,
             };
             all = product(&all, &word);
+        }
+        if self.lost || self.patterns_vanish {
+            let patterns = all.iter_mut().flatten().filter(|it| matches!(it, Word::Begins(_)));
+            patterns.for_each(|word| *word = Word::Unknown);
         }
         all
     }
@@ -184,9 +226,11 @@ impl Values {
                     let values = self.scalars(name, depth).into_iter();
                     values.map(|value| put(value, *quoted)).collect()
                 }
-                Piece::Folder(name, quoted) => {
-                    let is_other = self.lost || self.nested || self.set.contains_key(name);
-                    vec![vec![if is_other { Piece::Hidden(*quoted) } else { Piece::Path }]]
+                Piece::Folder(name, quoted) => self.folder(name, *quoted),
+                Piece::Made(quoted) => self.folder("TMPDIR", *quoted),
+                Piece::Indices => {
+                    let is_text = self.lost || self.has_maps || self.nested;
+                    vec![vec![if is_text { Piece::Hidden(Quoted::No) } else { Piece::Number }]]
                 }
                 Piece::Place(name) => {
                     vec![vec![Piece::Path, Piece::Text(format!("/{name}"))], Vec::new()]
@@ -201,6 +245,14 @@ impl Values {
         all
     }
 
+    /// A path that the environment decides on, if the script does not. There may be none.
+    fn folder(&self, name: &str, quoted: Quoted) -> Vec<Vec<Piece>> {
+        match self.lost || self.nested || self.set.contains_key(name) {
+            true => vec![vec![Piece::Hidden(quoted)]],
+            false => vec![vec![Piece::Path], Vec::new()],
+        }
+    }
+
     /// The values of a variable.
     fn scalars(&self, name: &str, depth: u32) -> Vec<Vec<Piece>> {
         let hidden = || vec![vec![Piece::Hidden(Quoted::Double)]];
@@ -211,6 +263,7 @@ impl Values {
         };
         let texts = |draft: &Draft| match draft.word() {
             Some(Word::Exact(text)) => vec![vec![Piece::Text(text)]],
+            _ if draft.several => hidden(),
             _ => self.expand(&draft.pieces, depth + 1),
         };
         let all = values.iter().flat_map(|value| match value {
@@ -227,6 +280,14 @@ impl Values {
         all.dedup();
         all
     }
+}
+
+/// True when a text may be a command that sets variables, or run one.
+fn sets(text: &str) -> bool {
+    let others = ["eval", "trap", "alias", "enable", "printf", "builtin", "command", "shopt"];
+    let mut words = text.split(|it: char| it.is_whitespace() || ";&|(){}\"'".contains(it));
+    words.any(|it| SETTERS.contains(&it) || others.contains(&it) || it.contains(['=', '`', '\\']))
+        || text.contains("((")
 }
 
 /// `{1..5}`.
@@ -317,7 +378,9 @@ fn parted(pieces: &[Piece]) -> Vec<Word> {
     for piece in pieces {
         match piece {
             Piece::Text(text) => word.add(text),
-            Piece::Split(text) if text.contains(['*', '?', '[', '\\']) => return vec![Word::Unknown],
+            Piece::Split(text) if text.contains(['*', '?', '[', '\\']) => {
+                return vec![Word::Unknown];
+            }
             Piece::Split(text) => {
                 for (at, part) in text.split([' ', '\t', '\n']).enumerate() {
                     if at > 0 && word.begun {

@@ -51,10 +51,12 @@ impl Word {
         }
     }
 
-    /// True when it may be an option. The names of files that a pattern finds are taken for names.
+    /// True when it may be an option, or no word at all. The names of files that a pattern finds are taken for names.
     pub(crate) fn may_be_option(&self) -> bool {
         match self {
             Word::Partly { start, .. } => start.is_empty() || start.starts_with('-'),
+            // A number alone may also be nothing at all.
+            Word::Numbered(text) => text.starts_with('-') || text.chars().all(|it| it == '0'),
             Word::Unknown => true,
             known => known.start().starts_with('-'),
         }
@@ -71,6 +73,8 @@ pub(super) enum Piece {
     Variable(String, Quoted),
     /// Every element of an array.
     Array(String),
+    /// The indices of an array.
+    Indices,
     /// What a function was called with: all of it, or one.
     Arguments,
     Argument,
@@ -78,6 +82,8 @@ pub(super) enum Piece {
     Folder(String, Quoted),
     /// Where a program is: the answer of `which`.
     Place(String),
+    /// A new file or folder: the answer of `mktemp`.
+    Made(Quoted),
     /// An absolute path without blanks.
     Path,
     Number,
