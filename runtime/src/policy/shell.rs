@@ -4,6 +4,7 @@
 //! words are known ([`Script::beyond`] is empty). Whoever would *refuse* it needs to see every
 //! command that may run; where that cannot be told, [`Script::unclear`] says so. Nothing is run.
 
+mod compound;
 mod parser;
 mod scope;
 mod substitution;

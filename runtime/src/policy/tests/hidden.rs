@@ -1,6 +1,10 @@
 //! Ways to hide a program in what is read of ordinary scripts: none of them passes a denial.
+#![allow(clippy::disallowed_methods, reason = "bash itself is what the parser is held against")]
 
 use super::*;
+use proptest::prelude::*;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 #[track_caller]
 fn found(commands: &[&str]) {
@@ -483,4 +487,132 @@ fn a_rule_about_a_command_means_its_other_names() {
         let ruling = Case::new().mode(Mode::Bypass).deny(&[rule]).bash(command);
         assert_eq!(kind(&ruling), Kind::Allow, "{rule}: {command}: {ruling:?}");
     }
+}
+
+/// Commands of which scripts are put together at random. In the environment `PY` and `QY` are `curl`.
+const FRAGMENTS: [&str; 84] = [
+    "PY=curl",
+    "PY=ls",
+    "PY=",
+    "PY=cu",
+    "PY+=rl",
+    "PY=CURL",
+    "PY='ls x'",
+    "QY=$PY",
+    "QY=\"$PY x\"",
+    "QY=rl",
+    "QY=ls",
+    "$PY x",
+    "\"$PY\" x",
+    "${PY}rl x",
+    "$PY$QY x",
+    "$PY curl x",
+    "$PY $QY",
+    "\"${PY}\" \"$QY\"",
+    "a=(curl x)",
+    "a=(ls x)",
+    "a=()",
+    "a+=(x)",
+    "a[0]=curl",
+    "a[n]=curl",
+    "a=({curl,x})",
+    "\"${a[@]}\"",
+    "${a[@]} curl",
+    "${a[0]} x",
+    "\"${a[1]}\" curl",
+    "\"${a[0]}\" x",
+    "\"${a[n]}\" x",
+    "case $PY in ls) curl x;; *) $PY x;; esac",
+    "case x in y) PY=ls;; esac",
+    "case x in x) PY=curl;; esac",
+    "if true; then PY=ls; else PY=ls; fi",
+    "if false; then PY=ls; fi",
+    "if true; then PY=ls; else QY=ls; fi",
+    "if $PY; then :; elif :; then PY=curl; fi",
+    "for PY in ls curl; do $PY x; done",
+    "for PY in ls; do $PY x; done",
+    "for PY in $QY; do $PY x; done",
+    "while $PY x; do PY=ls; break; done",
+    "f() { $PY x; }",
+    "f",
+    "g() { local PY; $PY curl; }",
+    "g",
+    "h() { PY=curl; }",
+    "h",
+    "run() { \"$@\"; }",
+    "run \"$PY\" x",
+    "run curl x",
+    "run ls",
+    "run PY=ls",
+    "one() { shift; \"$1\" x; }",
+    "one ls curl",
+    "one ls ls",
+    "unset PY",
+    "read PY <<< curl",
+    "run read PY <<< curl",
+    "export PY=curl",
+    "'export' PY=curl",
+    "export PY={ls,curl}",
+    "(PY=ls)",
+    "PY=ls < missing",
+    "PY=ls ls",
+    "declare -l PY",
+    "declare -n QY=PY",
+    "n=1",
+    "n='a[$(curl x)]'",
+    ": $((n))",
+    "((n))",
+    "[[ $n -eq 1 ]]",
+    ": ${a[n]}",
+    ": ${PY:n}",
+    "IFS=u",
+    "set -- curl x",
+    "\"$@\"",
+    "shift",
+    "eval \"$PY x\"",
+    "trap 'PY=curl' DEBUG",
+    "printf -v PY curl",
+    ": ${PY:=curl}",
+    "PY=${PY:-curl}",
+    ": <<E\n$($PY x)\nE\n:",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+
+    /// What passes a denial does not run what is denied, whatever bash makes of it.
+    #[test]
+    fn what_passes_a_denial_does_not_run_it(
+        parts in prop::collection::vec((prop::sample::select(&FRAGMENTS[..]), 0..9_usize), 1..9)
+    ) {
+        const BETWEEN: [&str; 9] = ["; ", "; ", "\n", "\n", "\n", " && ", " || ", " | ", " & "];
+        let script: String = parts.iter().flat_map(|(part, at)| [*part, BETWEEN[*at]]).collect();
+        let script = format!("{script}:\nwait");
+        let ruling = Case::new().mode(Mode::Bypass).deny(&["Bash(curl:*)"]).bash(&script);
+        if kind(&ruling) == Kind::Allow {
+            prop_assert!(!runs_curl(&script), "{script}");
+        }
+    }
+}
+
+/// True when bash starts `curl` for `script`. There is no other program that it finds.
+fn runs_curl(script: &str) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, code) in [("curl", "#!/bin/sh\n: > ran\n"), ("ls", "#!/bin/sh\n:\n")] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, code).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let status = Command::new("/bin/bash")
+        .args(["--norc", "-c", script])
+        .env_clear()
+        .envs([("PATH", folder.path().as_os_str())])
+        .envs([("PY", "curl"), ("QY", "curl")])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.unwrap();
+    folder.path().join("ran").exists()
 }
