@@ -12,6 +12,7 @@ mod mode;
 mod odd;
 mod path;
 mod program;
+mod reach;
 mod rule;
 mod set;
 mod shell;

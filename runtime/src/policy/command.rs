@@ -2,8 +2,9 @@
 //! with what a parse of the command found, never with its text.
 
 use super::program::{
-    Runs, base, does_what_it_is_told, is_input, leaves_too_much_open, reads_as_shell, runs,
+    Runs, base, command_name, leaves_too_much_open, runs, takes_beginnings, without_places,
 };
+use super::reach::{Part, collect, collect_setting};
 use super::shell::{Script, Word};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -101,7 +102,7 @@ impl CommandPattern {
     /// Whether it may mean the command `words`, however it is written.
     pub(crate) fn may_mean(&self, words: &[Word]) -> Fit {
         let Some(head) = words.first() else { return Fit::No };
-        let Some(name) = head.exact() else {
+        let Some(name) = head.program() else {
             return Fit::Maybe("it is not clear which program it runs");
         };
         // `git push*` is the beginning of a command, with whatever follows.
@@ -122,7 +123,13 @@ impl CommandPattern {
             return Fit::No;
         }
         short[0] = Word::Exact(program.to_owned());
-        surer(loosely(&self.words[1..], end, &words[1..]), self.as_text(&short))
+        let mut pieces = self.words[1..].to_vec();
+        let mut rest = words[1..].to_vec();
+        if base(program) == "git" {
+            rest = without_places(&rest);
+        }
+        unalias(program, &mut pieces, &mut rest);
+        surer(loosely(&pieces, end, &rest), self.as_text(&short))
     }
 
     /// Whether it may mean `words` as one text with single blanks between them. There a `*` within
@@ -158,7 +165,12 @@ impl CommandPattern {
                     text.extend(start.chars().map(Sign::Char));
                     text.push(Sign::Any);
                 }
-                Word::Unknown => text.push(Sign::Any),
+                Word::Partly { start, end } => {
+                    text.extend(start.chars().map(Sign::Char));
+                    text.push(Sign::Any);
+                    text.extend(end.chars().map(Sign::Char));
+                }
+                Word::Numbered(_) | Word::Unknown => text.push(Sign::Any),
             }
         }
         let mut fits = can_be(&pattern, &text);
@@ -235,9 +247,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, &'static str> {
             Ok(Piece::Pattern(text.split(STAR).map(str::to_owned).collect()))
         }
         Word::Exact(text) => Ok(Piece::Word(text)),
-        Word::Begins(_) | Word::Unknown => {
-            Err("of patterns it can have only `*`; put other signs into quotes")
-        }
+        _ => Err("of patterns it can have only `*`; put other signs into quotes"),
     };
     words.into_iter().skip(1).map(piece).collect()
 }
@@ -287,6 +297,39 @@ fn fits(piece: &Piece, word: &str) -> bool {
                 }
                 None => false,
             })
+        }
+    }
+}
+
+/// Gives the command of `program` in both its usual name, where it has several.
+fn unalias(program: &str, pieces: &mut [Piece], words: &mut [Word]) {
+    let is_option = |text: &str| text.starts_with('-');
+    let mut meant = None;
+    let named = pieces.iter_mut().find_map(|piece| match piece {
+        Piece::Word(text) if !is_option(text) => Some(text),
+        _ => None,
+    });
+    if let Some(text) = named {
+        *text = command_name(program, text).to_owned();
+        meant = Some(text.clone());
+    }
+    let mut after_option = false;
+    for word in words {
+        let Word::Exact(text) = word else { return };
+        if is_option(text) {
+            after_option = !text.contains('=');
+            continue;
+        }
+        *text = command_name(program, text).to_owned();
+        let is_beginning = |meant: &String| text.len() > 2 && meant.starts_with(text.as_str());
+        if let Some(meant) =
+            meant.clone().filter(|it| takes_beginnings(program) && is_beginning(it))
+        {
+            *text = meant;
+        }
+        // What stands after an option may be its value.
+        if !std::mem::take(&mut after_option) {
+            return;
         }
     }
 }
@@ -378,7 +421,10 @@ impl Loosely {
     fn look_behind_options(&mut self, pieces: &[Piece], words: &[Word]) -> Fit {
         let Some((first, others)) = words.split_first() else { return Fit::No };
         let Some(text) = first.exact() else {
-            return Fit::Maybe("a word of it is known to the shell only");
+            return match pieces.first() {
+                Some(Piece::Word(meant)) if !may_be(first, meant) => Fit::No,
+                _ => Fit::Maybe("a word of it is known to the shell only"),
+            };
         };
         let known = |it: &Self, words: &[Word]| {
             it.known.get(&(pieces.len(), words.len(), true)).cloned().unwrap_or(Fit::No)
@@ -393,6 +439,15 @@ impl Loosely {
         let after_value = if others.is_empty() { Fit::No } else { known(self, &others[1..]) };
         surer(here, surer(known(self, others), after_value))
     }
+}
+
+/// True when a word that is not known may be `text`, or an option before it.
+fn may_be(word: &Word, text: &str) -> bool {
+    let end = match word {
+        Word::Partly { end, .. } => end,
+        _ => "",
+    };
+    word.may_be_option() || text.starts_with(word.start()) && text.ends_with(end)
 }
 
 fn is_short(text: &str) -> bool {
@@ -413,29 +468,23 @@ pub(crate) struct Command {
     parts: Vec<Part>,
 }
 
-/// A simple command of it, and what that may run.
-#[derive(Default)]
-pub(crate) struct Part {
-    /// It without wrappers that change nothing of what is run.
-    pub(crate) words: Vec<Word>,
-    /// Every command that may run as far as that can be told, wrappers taken off in every way.
-    pub(crate) reach: Vec<Vec<Word>>,
-    /// Why more may run than that.
-    pub(crate) unclear: Option<&'static str>,
-}
-
-/// How deep commands within arguments are read.
-const NESTED: u32 = 4;
-
 impl Command {
     pub(crate) fn parse(text: &str) -> Self {
         let script = Script::parse(text);
         let part = |words: &Vec<Word>| {
             let mut part = Part { words: unwrapped(words).to_vec(), ..Part::default() };
-            collect(words, &mut part.reach, &mut part.unclear, 0);
+            collect(words, &mut part, 0);
             part
         };
-        let parts = script.commands.iter().map(part).collect();
+        let mut parts: Vec<Part> = script.commands.iter().map(part).collect();
+        let mut set = Part::default();
+        for setting in &script.settings {
+            let (name, value) = (&setting.name, &setting.value);
+            collect_setting(name, value, setting.is_exported, &mut set, 0);
+        }
+        if set.unclear.is_some() || !set.reach.is_empty() {
+            parts.push(set);
+        }
         Command { script, parts }
     }
 
@@ -489,8 +538,12 @@ fn expanded(words: &[Word]) -> Option<&'static str> {
     }
     words.find_map(|word| match word {
         Word::Exact(_) => None,
-        Word::Begins(start) if !start.starts_with('-') && !start.is_empty() => None,
-        Word::Begins(_) | Word::Unknown => Some("the shell makes words of it that are not known"),
+        Word::Begins(start) | Word::Partly { start, .. }
+            if !start.starts_with('-') && !start.is_empty() =>
+        {
+            None
+        }
+        _ => Some("the shell makes words of it that are not known"),
     })
 }
 
@@ -512,78 +565,4 @@ fn unwrapped(words: &[Word]) -> &[Word] {
         _ => return words,
     };
     unwrapped(&words[skipped..])
-}
-
-/// Adds `words` and whatever they may run.
-fn collect(
-    words: &[Word],
-    reach: &mut Vec<Vec<Word>>,
-    unclear: &mut Option<&'static str>,
-    depth: u32,
-) {
-    reach.push(words.to_vec());
-    if depth > NESTED || reach.len() > 4 * super::shell::MOST {
-        unclear.get_or_insert("it is nested too deep to be judged");
-        return;
-    }
-    match runs(words) {
-        Runs::Itself => {}
-        Runs::Anything => {
-            unclear.get_or_insert("it may run other programs");
-        }
-        Runs::Arguments => collect_arguments(words, reach, unclear, depth),
-    }
-}
-
-/// Adds what `words` may run, of which any argument may be a program or a command.
-fn collect_arguments(
-    words: &[Word],
-    reach: &mut Vec<Vec<Word>>,
-    unclear: &mut Option<&'static str>,
-    depth: u32,
-) {
-    if does_what_it_is_told(words) {
-        unclear.get_or_insert("it may run other programs");
-    }
-    let as_shell = reads_as_shell(words);
-    let is_script = |text: &str| {
-        let special = |char: char| "\\'\"$`;|&<>(){}*?[".contains(char);
-        text.contains(char::is_whitespace) || as_shell && text.contains(special)
-    };
-    // The words that these add come from the input.
-    let adds = words[0].exact().is_some_and(|name| base(name) == "xargs");
-    for at in 1..words.len() {
-        let Some(text) = words[at].exact() else {
-            unclear.get_or_insert("it runs something that is known to the shell only");
-            continue;
-        };
-        if is_input(text) {
-            unclear.get_or_insert("it runs what its input says");
-        }
-        let text = text.rsplit_once("exec=").map_or(text, |(_, command)| command);
-        if is_script(text) {
-            if text.starts_with('-') {
-                unclear.get_or_insert("an option of it may be a command");
-            }
-            // `ProxyCommand=rm x` is the one as well as the other.
-            for text in [Some(text), text.split_once('=').map(|(_, value)| value)] {
-                let inner = Script::parse(text.unwrap_or_default());
-                *unclear = unclear.or(inner.unclear);
-                for words in &inner.commands {
-                    collect(words, reach, unclear, depth + 1);
-                }
-            }
-        } else if !text.starts_with('-') {
-            let mut inner = words[at..].to_vec();
-            inner.extend(adds.then_some(Word::Unknown));
-            match runs(&inner) {
-                Runs::Itself => reach.push(inner),
-                Runs::Anything => {
-                    reach.push(inner);
-                    unclear.get_or_insert("it may run other programs");
-                }
-                Runs::Arguments => collect(&inner, reach, unclear, depth + 1),
-            }
-        }
-    }
 }

@@ -6,8 +6,11 @@ pub(crate) fn odd(text: &str) -> Option<char> {
     if text.is_ascii() {
         return text.bytes().find(|byte| is_control(*byte)).map(char::from);
     }
-    text.chars().find(|char| match u8::try_from(*char) {
-        Ok(byte) if byte.is_ascii() => is_control(byte),
+    let mut before = ' ';
+    text.chars().find(|char| match (u8::try_from(*char), std::mem::replace(&mut before, *char)) {
+        (Ok(byte), _) if byte.is_ascii() => is_control(byte),
+        // It only says that the symbol before it is shown as a picture.
+        (_, '\u{2010}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}') if *char == '\u{fe0f}' => false,
         _ => is_unseen(*char),
     })
 }
@@ -33,12 +36,19 @@ mod tests {
 
     #[test]
     fn a34_what_nobody_sees_is_found() {
-        for text in
-            ["a\u{200b}b", "a\u{202e}b", "a\u{e0041}b", "a\rb", "a\0b", "a\u{a0}b", "\u{7f}"]
-        {
+        for text in [
+            "a\u{200b}b",
+            "a\u{202e}b",
+            "a\u{fe0f}b",
+            "a\u{e0041}b",
+            "a\rb",
+            "a\0b",
+            "a\u{a0}b",
+            "\u{7f}",
+        ] {
             assert!(odd(text).is_some(), "{text:?}");
         }
-        for text in ["git diff\n\tx", "grüße", "日本語", "naïve —"] {
+        for text in ["git diff\n\tx", "grüße", "日本語", "naïve —", "⚠\u{fe0f} x"] {
             assert_eq!(odd(text), None, "{text:?}");
         }
     }

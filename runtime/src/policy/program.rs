@@ -4,10 +4,18 @@
 //! The list is about mistakes and known ways around rules. It is no boundary: that is the
 //! confinement of the process.
 
+mod aliases;
 mod git;
+mod inline;
 mod language;
 mod sed;
 mod table;
+mod variable;
+mod wrapper;
+
+pub(crate) use aliases::{command as command_name, takes_beginnings};
+pub(crate) use git::without_places;
+pub(crate) use variable::{Sets, sets};
 
 use super::shell::Word;
 use table::{Program, find};
@@ -130,6 +138,10 @@ fn is_meant(option: &str, text: &str) -> bool {
 pub(crate) enum Runs {
     /// Nothing else that is known of.
     Itself,
+    /// These commands, with the variables that it sets for them.
+    Commands(Vec<Vec<Word>>, Vec<Word>),
+    /// What this says in the language of the shell.
+    Code(String),
     /// One of its arguments is the program, with those after it; or a text that is a command.
     Arguments,
     /// Something that cannot be told.
@@ -138,47 +150,99 @@ pub(crate) enum Runs {
 
 /// What the command `words` may run.
 pub(crate) fn runs(words: &[Word]) -> Runs {
-    let Some(name) = words.first().and_then(Word::exact) else { return Runs::Anything };
+    let Some(name) = words.first().and_then(Word::program) else { return Runs::Anything };
     let name = base(name);
+    // Asked for its version it runs nothing, and asked where a program is.
+    let asked = words.len() == 2 && is_one_of(words.get(1), &["--version", "--help"]);
+    if asked || name == "command" && is_one_of(words.get(1), &["-v", "-V"]) {
+        return Runs::Itself;
+    }
+    if let Some(runs) = wrapper::runs(words) {
+        return runs;
+    }
     let Some(known) = find(name) else {
         return match name.starts_with("ld-linux") || name.starts_with("ld-musl") {
             true => Runs::Arguments,
             false => Runs::Itself,
         };
     };
-    match (known.open, known.name) {
-        // It is asked where a program is.
-        (Open::Never, "env") if name == "command" && is_one_of(words.get(1), &["-v", "-V"]) => {
-            Runs::Itself
+    let when = |anything: bool| if anything { Runs::Anything } else { Runs::Itself };
+    match (known.name, name) {
+        ("find", _) => wrapper::find(words),
+        ("sh", _) => wrapper::shell(words),
+        ("python", "deno" | "bun") if is_one_of(words.get(1), &["x"]) => Runs::Arguments,
+        ("python", _) => inline::language(words),
+        ("make", _) => inline::make(words),
+        (_, "sqlite3" | "psql" | "mysql" | "mariadb") => inline::database(words),
+        ("git", _) => when(git::runs(words)),
+        ("sed", _) => when(sed::runs(&words[1..])),
+        ("awk", _) => when(language::awk_runs(&words[1..])),
+        // The parser has read what these set.
+        (_, "export" | "declare" | "typeset" | "local" | "readonly" | "set" | "shopt" | "wait")
+        | (_, "jobs" | "history" | "unalias") => Runs::Itself,
+        (_, "read" | "mapfile" | "readarray" | "getopts" | "unset") => when(evaluates(&words[1..])),
+        (_, "let") => Runs::Anything,
+        ("printf", _) => {
+            when(is_one_of(words.get(1), &["-v"]) && evaluates(&words[1..3.min(words.len())]))
         }
-        (Open::Never, _) | (_, "busybox" | "find" | "fd" | "tar" | "rsync") => Runs::Arguments,
-        (Open::Name, "sh") => match reads_input(&words[1..], is_valued_in_shell) {
-            true => Runs::Anything,
-            false => Runs::Arguments,
+        // A file; but not one that the same command fills.
+        (_, "source" | ".") => match words.get(1) {
+            Some(file) => {
+                when(file.exact().map_or(file.may_be_option(), is_input) || is_device(file))
+            }
+            None => Runs::Itself,
         },
-        (Open::Name, "python") => {
-            let letters = if name.starts_with("py") { "ceE" } else { "ceEprRB" };
-            let inline = words[1..].iter().any(|word| is_inline(word, letters));
-            match inline || reads_input(&words[1..], is_valued_in_language) {
-                true => Runs::Anything,
+        (_, "docker" | "podman" | "nerdctl" | "kubectl") => match starts_container(words) {
+            true => Runs::Arguments,
+            false => Runs::Itself,
+        },
+        // Of these only some options run something.
+        ("tar" | "rsync" | "fd" | "gcc", _) => {
+            let is_old = known.name == "tar"
+                && words.get(1).is_some_and(|it| it.start().contains(['I', 'F']));
+            let unsure = known.name != "gcc"
+                && words.iter().any(|it| it.exact().is_none() && it.may_be_option());
+            match runs_by_option(known, &words[1..]) || is_old || unsure {
+                true if known.name == "gcc" => Runs::Anything,
+                true => Runs::Arguments,
                 false => Runs::Itself,
             }
         }
-        (Open::Name, _) => match words[1..].iter().any(|word| is_inline(word, "ceE")) {
-            true => Runs::Anything,
-            false => Runs::Itself,
-        },
+        ("busybox", _) => Runs::Arguments,
+        _ if known.open == Open::Never => Runs::Arguments,
         // To write a file is not to run a program.
-        _ => {
-            let runs = match known.name {
-                "git" => git::runs(words),
-                "sed" => sed::runs(&words[1..]),
-                "awk" => language::awk_runs(&words[1..]),
-                "make" if assigns(&words[1..]) => true,
-                _ => runs_by_option(known, &words[1..]),
-            };
-            if runs { Runs::Anything } else { Runs::Itself }
-        }
+        _ => when(runs_by_option(known, &words[1..])),
+    }
+}
+
+/// True when an argument that is the name of a variable may be more: an index, which is evaluated.
+fn evaluates(names: &[Word]) -> bool {
+    let plain = |text: &str| !text.contains(['[', '$', '`']);
+    // A command that is run for every line.
+    let calls = |text: &str| text.starts_with("-C") || text.starts_with("-tC");
+    names.iter().any(|word| !word.exact().is_some_and(plain) || calls(word.start()))
+}
+
+/// True for a path that may lead to what a process was handed.
+fn is_device(file: &Word) -> bool {
+    file.exact().is_none() && ["/d", "/p"].iter().any(|start| file.start().starts_with(start))
+}
+
+/// True when a container is to run something, or may be: not when the first word is another command.
+fn starts_container(words: &[Word]) -> bool {
+    const OTHERS: &str = "ps images image logs build pull push stop start restart rm rmi kill top \
+         stats version info inspect network volume tag login logout cp port diff history get \
+         describe apply delete create scale rollout config cluster-info explain edit label wait";
+    const COMPOSE: &str = "up down ps logs build pull stop start restart config ls images top";
+    let is_in = |list: &str, at: usize| {
+        words
+            .get(at)
+            .and_then(Word::exact)
+            .is_some_and(|it| list.split(' ').any(|known| known == it))
+    };
+    match words.get(1).and_then(Word::exact) {
+        Some("compose") => !is_in(COMPOSE, 2),
+        _ => !is_in(OTHERS, 1),
     }
 }
 
@@ -186,80 +250,10 @@ fn is_one_of(word: Option<&Word>, texts: &[&str]) -> bool {
     word.and_then(Word::exact).is_some_and(|text| texts.contains(&text))
 }
 
-/// True when an argument of a language says that code stands in the arguments, or may.
-fn is_inline(word: &Word, letters: &str) -> bool {
-    const LONG: [&str; 9] = [
-        "--eval",
-        "--command",
-        "--exec",
-        "--print",
-        "--run",
-        "--process-begin",
-        "--process-code",
-        "--process-end",
-        "eval",
-    ];
-    let Some(text) = word.exact() else { return true };
-    let cluster = text.starts_with('-') && !text.starts_with("--");
-    cluster && text.contains(|letter| letters.contains(letter))
-        || text.split('=').next().is_some_and(|option| LONG.contains(&option))
-}
-
-/// True when a shell or a language with these arguments does what its input says: they name no
-/// script, or the input as one.
-fn reads_input(arguments: &[Word], takes_value: impl Fn(&str) -> bool) -> bool {
-    if let [only] = arguments
-        && is_one_of(Some(only), &["--version", "-V", "-v", "-version", "--help", "-h"])
-    {
-        return false;
-    }
-    let mut arguments = arguments.iter();
-    while let Some(word) = arguments.next() {
-        let Some(text) = word.exact() else { return false };
-        match text {
-            "-" | "--" => {}
-            _ if takes_value(text) => {
-                arguments.next();
-            }
-            // `-s` says so, also among others.
-            _ if text.starts_with('-') && !text.starts_with("--") && text.contains('s') => {
-                return true;
-            }
-            _ if text.starts_with(['-', '+']) => {}
-            script => return is_input(script),
-        }
-    }
-    true
-}
-
-/// True when the value of a shell's option is the next word: `-o pipefail`, also in `-eo pipefail`.
-fn is_valued_in_shell(text: &str) -> bool {
-    ["--rcfile", "--init-file"].contains(&text)
-        || text.starts_with(['-', '+']) && !text.starts_with("--") && text.ends_with(['o', 'O'])
-}
-
-/// The same for languages.
-fn is_valued_in_language(text: &str) -> bool {
-    const VALUED: [&str; 11] = [
-        "-W",
-        "-X",
-        "-Q",
-        "-I",
-        "-d",
-        "-l",
-        "-C",
-        "--require",
-        "--import",
-        "--loader",
-        "--check-hash-based-pycs",
-    ];
-    VALUED.contains(&text)
-}
-
 /// True when the command may do anything besides running its arguments: it has a language of its own,
 /// or starts a shell that does what its input says.
 pub(crate) fn does_what_it_is_told(words: &[Word]) -> bool {
-    let Some(name) = words.first().and_then(Word::exact).map(base) else { return true };
+    let Some(name) = words.first().and_then(Word::program).map(base) else { return true };
     let shell = |word: &Word| {
         let option = word.exact().filter(|text| text.starts_with('-') && !text.starts_with("--"));
         option.is_some_and(|text| text.contains(['s', 'i']))
@@ -276,7 +270,7 @@ pub(crate) fn does_what_it_is_told(words: &[Word]) -> bool {
 pub(crate) fn reads_as_shell(words: &[Word]) -> bool {
     const OTHERS: [&str; 7] = ["eval", "trap", "watch", "ssh", "su", "runuser", "script"];
     let Some(name) = words.first().and_then(Word::exact).map(base) else { return true };
-    OTHERS.contains(&name) || find(name).is_some_and(|known| known.name == "sh")
+    OTHERS.contains(&name)
 }
 
 /// True for a path by which a process opens what it was handed.

@@ -269,7 +269,7 @@ impl Rules {
                         maybe = doubt(why);
                     }
                     for words in &part.reach {
-                        let Some(name) = words.first().and_then(Word::exact) else {
+                        let Some(name) = words.first().and_then(Word::program) else {
                             if !is_settled {
                                 maybe = doubt("it is not clear which program it runs");
                             }

@@ -4,8 +4,11 @@
 //! words are known ([`Script::beyond`] is empty). Whoever would *refuse* it needs to see every
 //! command that may run; where that cannot be told, [`Script::unclear`] says so. Nothing is run.
 
+mod compound;
 mod parser;
+mod scope;
 mod substitution;
+mod values;
 mod word;
 
 pub(crate) use word::Word;
@@ -16,7 +19,7 @@ use parser::Parser;
 /// Beyond this a command is not read: a limit must never be a way around a rule.
 const LONGEST: usize = 16 << 10;
 /// Simple commands, at most.
-pub(crate) const MOST: usize = 48;
+pub(crate) const MOST: usize = 128;
 /// How deep substitutions may nest.
 const DEEPEST: u32 = 12;
 
@@ -25,19 +28,44 @@ const DEEPEST: u32 = 12;
 pub(crate) struct Script {
     /// Its simple commands, those within substitutions included, in no order that matters.
     pub(crate) commands: Vec<Vec<Word>>,
+    /// The variables it sets.
+    pub(crate) settings: Vec<Setting>,
     /// The first thing that is more than a list of simple commands with known words.
     pub(crate) beyond: Option<&'static str>,
     /// Why it is not clear what may run.
     pub(crate) unclear: Option<&'static str>,
 }
 
+/// A variable that is set.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    pub(crate) name: String,
+    pub(crate) value: Word,
+    /// Programs see it too.
+    pub(crate) is_exported: bool,
+}
+
+/// Where a script runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In the shell that a call starts.
+    Call,
+    /// Within another command, which may have set variables for it.
+    Command,
+}
+
 impl Script {
     /// Reads `text` as bash does.
     pub(crate) fn parse(text: &str) -> Script {
-        Script::nested(text, 0)
+        Script::read(text, 0, Place::Call)
     }
 
-    fn nested(text: &str, depth: u32) -> Script {
+    /// The same of a script within a command.
+    pub(crate) fn within(text: &str) -> Script {
+        Script::read(text, 0, Place::Command)
+    }
+
+    fn read(text: &str, depth: u32, place: Place) -> Script {
         if text.len() > LONGEST {
             return Script::not_read("it is too long to be judged");
         }
@@ -47,17 +75,13 @@ impl Script {
         if depth > DEEPEST {
             return Script::not_read("it is nested too deep to be judged");
         }
-        let mut parser = Parser::new(text, depth);
+        let mut parser = Parser::new(text, depth, place);
         parser.all();
-        let mut script = parser.script;
-        if script.commands.len() > MOST {
-            script.note_unclear("it has too many commands to be judged");
-        }
-        script
+        parser.finish()
     }
 
     fn not_read(why: &'static str) -> Script {
-        Script { commands: Vec::new(), beyond: Some(why), unclear: Some(why) }
+        Script { beyond: Some(why), unclear: Some(why), ..Script::default() }
     }
 
     fn note_beyond(&mut self, what: &'static str) {
@@ -72,6 +96,7 @@ impl Script {
     /// Takes over what is within.
     fn absorb(&mut self, inner: Script) {
         self.commands.extend(inner.commands);
+        self.settings.extend(inner.settings);
         if let Some(why) = inner.unclear {
             self.note_unclear(why);
         }

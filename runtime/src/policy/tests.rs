@@ -3,6 +3,8 @@
 
 mod bypasses;
 mod denials;
+mod everyday;
+mod hidden;
 mod order;
 
 use super::*;

@@ -4,12 +4,36 @@ use super::is_meant;
 use super::table::{GIT, GIT_SHORT, LOOKING};
 use crate::policy::shell::Word;
 
+/// Settings that decide nothing of what git runs; those that end with a dot with all below them.
+const HARMLESS: &str = "user.name user.email user.signingkey init.defaultbranch push.default \
+     push.autosetupremote pull.rebase pull.ff fetch.prune color. advice. commit.gpgsign \
+     tag.gpgsign core.autocrlf core.eol core.filemode core.ignorecase core.quotepath \
+     core.longpaths core.safecrlf core.symlinks safe.directory rerere.enabled \
+     merge.conflictstyle rebase.autosquash rebase.autostash diff.renames diff.algorithm log.date \
+     http.postbuffer http.sslverify gc.auto maintenance.auto";
+
+fn is_harmless(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    HARMLESS.split(' ').any(|known| match known.ends_with('.') {
+        true => key.starts_with(known),
+        false => key == known,
+    })
+}
+
 /// Where the command of git stands among `words`: after options that change nothing of what it runs.
-fn position(words: &[Word]) -> Option<usize> {
+/// Those may be settings that are harmless, if `settings` says so.
+fn position(words: &[Word], settings: bool) -> Option<usize> {
     let mut at = 1;
     loop {
         match words.get(at)?.exact()? {
             "-C" => at += 2,
+            "-c" if settings => {
+                let (key, _) = words.get(at + 1)?.start().split_once('=')?;
+                if !is_harmless(key) {
+                    return None;
+                }
+                at += 2;
+            }
             "--no-pager" | "-P" | "--no-optional-locks" | "--literal-pathspecs" => at += 1,
             "--version" => return Some(at),
             option if option.starts_with('-') => return None,
@@ -23,7 +47,7 @@ pub(super) fn runs_by(words: &[Word], said: usize) -> Option<String> {
     if said >= words.len() {
         return None;
     }
-    let Some(at) = position(words) else { return Some("which command of git".to_owned()) };
+    let Some(at) = position(words, false) else { return Some("which command of git".to_owned()) };
     let command = words[at].exact()?;
     let looks = LOOKING.split(' ').any(|known| known == command);
     // One of which the rule says nothing may only look, and no option before it may be left open.
@@ -31,13 +55,22 @@ pub(super) fn runs_by(words: &[Word], said: usize) -> Option<String> {
         return Some(format!("`git {command}`, which may do more than look,"));
     }
     let rest = &words[said.max(at + 1).min(words.len())..];
+    if command == "config" && !only_reads(&words[at + 1..]) {
+        return Some("a setting of git".to_owned());
+    }
+    options(command, rest, |_| true)
+}
+
+/// What of these arguments makes a command of git run something. `talks` says whether a text with
+/// `::` may be an address.
+fn options(command: &str, rest: &[Word], talks: impl Fn(&str) -> bool) -> Option<String> {
     let short = GIT_SHORT.iter().find(|(known, _)| *known == command).map_or("", |(_, it)| *it);
     for text in rest.iter().filter_map(Word::exact) {
         let long = GIT.split(' ').any(|option| is_meant(option, text));
         let cluster = text.starts_with('-') && !text.starts_with("--");
         let letter = cluster && text.chars().skip(1).any(|letter| short.contains(letter));
         // `ext::` and its like name a program to talk to.
-        let transport = text.contains("::") || text.contains("://-");
+        let transport = (text.contains("::") || text.contains("://-")) && talks(text);
         if long || letter || transport {
             return Some(format!("`{}`", text.chars().take(60).collect::<String>()));
         }
@@ -45,7 +78,6 @@ pub(super) fn runs_by(words: &[Word], said: usize) -> Option<String> {
     let says =
         |wanted: &[&str]| rest.iter().filter_map(Word::exact).any(|text| wanted.contains(&text));
     match command {
-        "config" if !only_reads(&words[at + 1..]) => Some("a setting of git".to_owned()),
         "bisect" if says(&["run", "visualize", "view"]) => Some("`run`".to_owned()),
         "submodule" if says(&["foreach"]) => Some("`foreach`".to_owned()),
         "filter-branch" | "difftool" | "mergetool" | "hook" | "instaweb" | "daemon"
@@ -81,12 +113,67 @@ fn only_reads(arguments: &[Word]) -> bool {
     false
 }
 
+/// True when `git config` with these arguments sets nothing that decides what runs.
+fn only_sets(arguments: &[Word]) -> bool {
+    const OPTIONS: [&str; 9] = [
+        "--global",
+        "--local",
+        "--system",
+        "--worktree",
+        "--add",
+        "--replace-all",
+        "--unset",
+        "--unset-all",
+        "--bool",
+    ];
+    let mut arguments = arguments.iter().map(Word::exact);
+    let mut next = || arguments.find(|it| !it.is_some_and(|it| OPTIONS.contains(&it))).flatten();
+    let key = match next() {
+        Some("set" | "unset") => next(),
+        first => first,
+    };
+    let only = arguments.len() == 0;
+    // A key alone is read.
+    key.is_some_and(|key| is_harmless(key) || only && !key.starts_with('-'))
+}
+
 /// True when git is told to run something, and not only to do what it does.
 pub(super) fn runs(words: &[Word]) -> bool {
+    const TALKING: [&str; 9] = [
+        "clone",
+        "fetch",
+        "pull",
+        "push",
+        "ls-remote",
+        "remote",
+        "submodule",
+        "archive",
+        "send-pack",
+    ];
     if words.len() < 2 {
         return false;
     }
     // With other options before its command, it is another git.
-    let Some(at) = position(words) else { return true };
-    runs_by(words, at + 1).is_some()
+    let Some(at) = position(words, true) else { return true };
+    let Some(command) = words[at].exact() else { return true };
+    let rest = &words[at + 1..];
+    if command == "config" {
+        return !only_reads(rest) && !only_sets(rest);
+    }
+    options(command, rest, |_| TALKING.contains(&command)).is_some()
+}
+
+/// The command without the options that only say where git works.
+pub(crate) fn without_places(words: &[Word]) -> Vec<Word> {
+    let mut rest = words;
+    loop {
+        rest = match rest {
+            [Word::Exact(option), place, others @ ..]
+                if option == "-C" && !matches!(place, Word::Unknown | Word::Begins(_)) =>
+            {
+                others
+            }
+            _ => return rest.to_vec(),
+        };
+    }
 }

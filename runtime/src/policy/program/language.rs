@@ -12,7 +12,7 @@ pub(super) fn sed(arguments: &[Word], said: usize) -> Option<&'static str> {
         let Word::Exact(text) = word else {
             match (script, word) {
                 // Files by pattern, after the script.
-                (Some(()), Word::Begins(_)) => continue,
+                (Some(()), Word::Begins(_) | Word::Partly { .. }) => continue,
                 _ => return Some(MORE),
             }
         };
@@ -78,9 +78,66 @@ pub(super) fn awk(arguments: &[Word], said: usize) -> Option<&'static str> {
 
 /// True when awk with these arguments may run another program.
 pub(super) fn awk_runs(arguments: &[Word]) -> bool {
-    // `||` is "or".
-    let risky = |code: &str| code.replace("||", "").contains(['|', '@']) || code.contains("system");
-    awk_with(arguments, 0, risky).is_some()
+    awk_with(arguments, 0, |code| awk_calls(code).is_none()).is_some()
+}
+
+/// Nothing when a program of awk has a pipe, calls `system`, loads something, or cannot be read: texts
+/// and patterns are passed over, if it is certain where they end.
+fn awk_calls(code: &str) -> Option<()> {
+    // After these a pattern may stand and no number: there `/` does not divide.
+    const OPENING: &str = "{}(,;!~&|=<>+-*%?:\n";
+    let mut chars = code.chars().peekable();
+    let mut before = '\n';
+    while let Some(char) = chars.next() {
+        match char {
+            '"' => loop {
+                match chars.next()? {
+                    '\\' => drop(chars.next()),
+                    '"' => break,
+                    '\n' => return None,
+                    _ => {}
+                }
+            },
+            '#' => while chars.next_if(|it| *it != '\n').is_some() {},
+            '/' if OPENING.contains(before) => {
+                let mut in_class = false;
+                loop {
+                    match chars.next()? {
+                        '\\' => drop(chars.next()),
+                        // Some take `[/]` for a class, others for an end.
+                        '/' if in_class => return None,
+                        '/' => break,
+                        '[' => in_class = true,
+                        ']' => in_class = false,
+                        '\n' => return None,
+                        _ => {}
+                    }
+                }
+            }
+            // After a word it may be either.
+            '/' if before.is_ascii_alphabetic() || before == '_' => {
+                let rest: String = chars.clone().collect();
+                if rest.contains(['/', '"']) {
+                    return None;
+                }
+            }
+            '|' => {
+                chars.next_if_eq(&'|')?;
+            }
+            '@' | '\\' => return None,
+            _ => {}
+        }
+        // Two of these are one sign, after which it may be either.
+        before = match char {
+            '+' | '-' if before == char => '_',
+            ' ' | '\t' => before,
+            char => char,
+        };
+    }
+    let is_word =
+        |at: usize| !code[..at].ends_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
+    let mut calls = code.match_indices("system").filter(|(at, _)| is_word(*at));
+    calls.next().is_none().then_some(())
 }
 
 fn awk_with(arguments: &[Word], said: usize, risky: impl Fn(&str) -> bool) -> Option<&'static str> {
@@ -88,16 +145,18 @@ fn awk_with(arguments: &[Word], said: usize, risky: impl Fn(&str) -> bool) -> Op
     let mut program = None;
     let mut arguments = arguments.iter().enumerate();
     while let Some((at, word)) = arguments.next() {
-        let Word::Exact(text) = word else {
-            match (program, word) {
-                (Some(()), Word::Begins(_)) => continue,
-                _ => return Some(MORE),
+        let Some(text) = word.code().filter(|_| word.exact().is_some() || !word.may_be_option())
+        else {
+            match program {
+                // These are files, or variables for the program.
+                Some(()) => continue,
+                None => return Some(MORE),
             }
         };
-        match text.as_str() {
+        match text {
             "-F" | "-v" => match arguments.next() {
-                Some((_, Word::Exact(_))) => {}
-                _ => return Some(MORE),
+                Some((_, Word::Unknown)) | None => return Some(MORE),
+                Some(_) => {}
             },
             option if option.starts_with("-F") && program.is_none() => {}
             option if option.starts_with('-') && program.is_none() => return Some(MORE),

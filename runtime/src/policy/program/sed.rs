@@ -16,7 +16,8 @@ fn scripts(arguments: &[Word]) -> Option<String> {
     let mut arguments = arguments.iter();
     let mut ended = false;
     while let Some(word) = arguments.next() {
-        let Some(text) = word.exact() else {
+        let Some(text) = word.code().filter(|_| word.exact().is_some() || !word.may_be_option())
+        else {
             // After the script these are files; before it, one may be the script.
             if named.is_empty() && first.is_none() {
                 return None;
@@ -30,7 +31,7 @@ fn scripts(arguments: &[Word]) -> Option<String> {
         } else if let Some(long) = text.strip_prefix("--") {
             match long.split_once('=').unwrap_or((long, "")) {
                 ("expression", code) if long.contains('=') => named.push(code),
-                ("expression", _) => named.push(arguments.next()?.exact()?),
+                ("expression", _) => named.push(arguments.next()?.code()?),
                 (
                     "in-place" | "quiet" | "silent" | "regexp-extended" | "separate" | "unbuffered"
                     | "null-data" | "zero-terminated" | "posix" | "sandbox" | "debug"
@@ -47,7 +48,7 @@ fn scripts(arguments: &[Word]) -> Option<String> {
                     'i' => break,
                     'e' => {
                         let code = &text[at + 2..];
-                        named.push(if code.is_empty() { arguments.next()?.exact()? } else { code });
+                        named.push(if code.is_empty() { arguments.next()?.code()? } else { code });
                         break;
                     }
                     _ => return None,

@@ -16,7 +16,7 @@ pub(super) struct Program {
 }
 
 /// Names of programs that are alike, what a rule has to say of them, and their options.
-const PROGRAMS: [(&str, Open, &str); 34] = [
+const PROGRAMS: [(&str, Open, &str); 35] = [
     // Shells and languages: a script may be named, code may not be left open. Without either they
     // do what their input says.
     ("sh bash dash zsh ksh mksh fish csh tcsh ash", Open::Name, ""),
@@ -27,7 +27,11 @@ const PROGRAMS: [(&str, Open, &str); 34] = [
         "",
     ),
     // The same, but for the input.
-    ("java scala helm terraform", Open::Name, ""),
+    (
+        "java scala helm terraform",
+        Open::Name,
+        "=-e --post-renderer -XX:OnError -XX:OnOutOfMemoryError",
+    ),
     ("busybox npx bunx pnpx uvx pipx uv docker podman nerdctl kubectl ansible", Open::Name, ""),
     // What has a language of its own, in which other programs are run.
     (
@@ -45,11 +49,11 @@ const PROGRAMS: [(&str, Open, &str); 34] = [
          unbuffer start-stop-daemon hyperfine xvfb-run ld.so exec command builtin eval source \
          . coproc trap alias unalias hash enable export declare typeset local readonly let \
          read mapfile readarray getopts unset set shopt bind complete compgen compopt fc \
-         history jobs wait nano pico less more most man info gcc cc g++ c++ clang ld as if for \
-         while [[",
+         history jobs wait nano pico less more most man info if for while [[",
         Open::Never,
         "",
     ),
+    ("gcc cc g++ c++ clang clang++ ld as", Open::Never, "-wrapper -specs --specs"),
     // What writes where its arguments say.
     (
         "cp mv dd install ln tee rm rmdir truncate shred chmod chown chgrp patch split \
@@ -97,13 +101,13 @@ const PROGRAMS: [(&str, Open, &str); 34] = [
         "cargo",
         Open::Freely,
         "-Z >-C --config >--manifest-path >--target-dir >--out-dir >--artifact-dir =rustc \
-         =install =rustdoc",
+         >=install =rustdoc",
     ),
     (
         "npm pnpm yarn",
         Open::Freely,
-        "-C -c --call --prefix --dir --cwd --script-shell --node-options --userconfig \
-         --globalconfig --shell-mode =exec =x =dlx =explore =init =create =config =set \
+        ">-C -c --call >--prefix >--dir >--cwd --script-shell --node-options --userconfig \
+         --globalconfig --shell-mode =exec =x =dlx =explore >=init =create =config =set \
          =edit =node",
     ),
     (

@@ -1,14 +1,19 @@
 //! The grammar: lists, pipelines, simple commands, redirections, words. Compound commands are taken
 //! apart into the simple ones within; their keywords only separate.
 
-use super::Script;
-use super::word::{Draft, Word};
+use super::scope::{Between, Scope};
+use super::values::{Value, Values, variables};
+use super::word::{Draft, Piece, Word, is_variable};
+use super::{Place, Script, Setting};
+use std::collections::HashSet;
 
 /// Where a list ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
     End,
     Parenthesis,
+    /// `;;`, or `esac`, which is left.
+    Clause,
 }
 
 /// What was read last.
@@ -30,42 +35,66 @@ pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
     pub(super) depth: u32,
+    pub(super) place: Place,
     pub(super) script: Script,
-    /// Texts that begin after this line: their ends, and whether the shell expands them.
-    pending: Vec<(String, bool)>,
+    /// Its simple commands, before values are put in the place of variables.
+    pub(super) drafts: Vec<Vec<Draft>>,
+    pub(super) values: Values,
+    pub(super) scope: Scope,
+    /// Variables whose values the shell calculates with.
+    pub(super) evaluated: Vec<String>,
+    /// Variables that are set, with their values and whether programs see them.
+    settings: Vec<(String, Draft, bool)>,
+    functions: HashSet<String>,
+    /// How many commands have ended otherwise than with a pipe.
+    pub(super) ended: usize,
+    /// Within `[[ ]]`, where parentheses part words.
+    pub(super) in_test: bool,
+    /// Texts that begin after this line.
+    pub(super) pending: Vec<HereDocument>,
+}
+
+/// A text of several lines that is the input of a command.
+pub(super) struct HereDocument {
+    end: String,
+    /// Tabs may stand before its end.
+    is_indented: bool,
+    /// The shell puts values in the place of variables.
+    is_expanded: bool,
 }
 
 /// Words that stand where a command may begin and are none.
-const KEYWORDS: [&str; 14] = [
+const KEYWORDS: [&str; 13] = [
     "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "{", "}", "function",
-    "esac", "coproc",
+    "coproc",
 ];
 
-/// Variables that decide which program runs, or what it runs.
-const TELLING: [&str; 18] = [
-    "PATH",
-    "IFS",
-    "ENV",
-    "BASH_ENV",
-    "SHELLOPTS",
-    "BASHOPTS",
-    "PS4",
-    "CDPATH",
-    "SHELL",
-    "PAGER",
-    "EDITOR",
-    "VISUAL",
-    "LESSOPEN",
-    "LESSCLOSE",
-    "MANPAGER",
-    "PYTHONPATH",
-    "PERL5OPT",
-    "NODE_OPTIONS",
+/// Commands of the shell that take assignments as their arguments.
+const DECLARING: [&str; 5] = ["export", "declare", "typeset", "local", "readonly"];
+
+/// Programs of whose output something is known: a function must not take their place.
+pub(super) const TELLING: [&str; 12] = [
+    "wc", "nproc", "date", "seq", "grep", "mktemp", "pwd", "git", "which", "command", "type", "cd",
 ];
 
 impl<'t> Parser<'t> {
-    pub(super) fn new(text: &'t str, depth: u32) -> Self {
-        Parser { text, at: 0, depth, script: Script::default(), pending: Vec::new() }
+    pub(super) fn new(text: &'t str, depth: u32, place: Place) -> Self {
+        Parser {
+            text,
+            at: 0,
+            depth,
+            place,
+            script: Script::default(),
+            drafts: Vec::new(),
+            values: Values::new(place),
+            scope: Scope::new(),
+            evaluated: Vec::new(),
+            settings: Vec::new(),
+            functions: HashSet::new(),
+            ended: 0,
+            in_test: false,
+            pending: Vec::new(),
+        }
     }
 
     /// Reads everything.
@@ -73,6 +102,66 @@ impl<'t> Parser<'t> {
         if self.list(Until::End).is_err() {
             self.script.note_unclear("it is not understood");
         }
+    }
+
+    /// Puts values in the place of variables.
+    pub(super) fn finish(mut self) -> Script {
+        self.answer_arguments();
+        for command in &self.drafts {
+            let is_function = |draft: &Draft| self.functions.contains(&draft.text);
+            let passes_on = |draft: &Draft| ["command", "builtin"].contains(&draft.text.as_str());
+            let others = command.first().is_some_and(|head| is_function(head) || passes_on(head));
+            self.values.look_at(command, others);
+        }
+        self.values.settle();
+        if !self.evaluated.iter().all(|name| self.values.is_number(name)) {
+            self.script.note_unclear("it evaluates a variable");
+        }
+        for command in &self.drafts {
+            self.script.commands.extend(self.values.commands(command));
+            if self.script.commands.len() > 4 * super::MOST {
+                self.script.note_unclear("it has too many commands to be judged");
+                break;
+            }
+        }
+        self.script.commands.retain(|words| !words.is_empty());
+        for (name, value, is_exported) in self.settings {
+            for value in self.values.value(&value) {
+                let (name, is_exported) = (name.clone(), is_exported);
+                self.script.settings.push(Setting { name, value, is_exported });
+            }
+        }
+        self.script
+    }
+
+    /// Finds what functions run that run their arguments: whatever they are called with.
+    fn answer_arguments(&mut self) {
+        let is_answered = |command: &Vec<Draft>| {
+            let pieces = command.first().map(|head| head.pieces.as_slice());
+            matches!(pieces, Some([Piece::Arguments | Piece::Argument]))
+        };
+        if self.place == Place::Command || !self.drafts.iter().any(is_answered) {
+            return;
+        }
+        let (asking, commands): (Vec<_>, Vec<_>) = self.drafts.drain(..).partition(is_answered);
+        self.drafts = commands;
+        let mut answers = Vec::new();
+        for command in &self.drafts {
+            let Some((head, arguments)) = command.split_first() else { continue };
+            if !self.functions.contains(&head.text) && head.text != "set" {
+                continue;
+            }
+            for (at, asked) in
+                (0..arguments.len()).flat_map(|at| asking.iter().map(move |it| (at, it)))
+            {
+                let end = match asked[0].pieces[0] {
+                    Piece::Argument => at + 1,
+                    _ => arguments.len(),
+                };
+                answers.push([&arguments[at..end], &asked[1..]].concat());
+            }
+        }
+        self.drafts.extend(answers);
     }
 
     pub(super) fn peek(&self) -> Option<char> {
@@ -98,7 +187,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Blanks, continued lines and comments.
-    fn skip_blanks(&mut self) {
+    pub(super) fn skip_blanks(&mut self) {
         loop {
             match self.peek() {
                 Some(' ' | '\t') => self.at += 1,
@@ -121,8 +210,18 @@ impl<'t> Parser<'t> {
                 self.here_documents()?;
                 if last == Last::Command {
                     last = Last::Separator;
+                    self.ended += 1;
+                    self.scope.between(Between::End);
                 }
                 continue;
+            }
+            if until == Until::Clause && last != Last::Operator {
+                if self.eat(";;&") || self.eat(";;") || self.eat(";&") {
+                    return Ok(());
+                }
+                if last == Last::Separator && self.is_at_word("esac") {
+                    return Ok(());
+                }
             }
             match self.peek() {
                 None | Some(')') if last == Last::Operator => return Err(Lost),
@@ -133,12 +232,14 @@ impl<'t> Parser<'t> {
                     return Ok(());
                 }
                 Some(')') => return Err(Lost),
+                Some('(') if self.eat("((") => {
+                    self.script.note_beyond("it calculates");
+                    self.arithmetic()?;
+                    last = Last::Command;
+                }
                 Some('(') => {
                     self.script.note_beyond("it has a subshell");
                     self.at += 1;
-                    if self.peek() == Some('(') {
-                        return Err(Lost);
-                    }
                     self.below(Until::Parenthesis)?;
                     last = Last::Command;
                 }
@@ -156,36 +257,65 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn below(&mut self, until: Until) -> Step<()> {
+    /// A list within another command.
+    pub(super) fn below(&mut self, until: Until) -> Step<()> {
         self.depth += 1;
         if self.depth > super::DEEPEST {
             return Err(Lost);
         }
+        self.scope.open();
         let read = self.list(until);
+        self.scope.close();
         self.depth -= 1;
         read
+    }
+
+    /// True when this word stands here, and nothing else is part of it.
+    pub(super) fn is_at_word(&self, word: &str) -> bool {
+        let rest = self.rest().strip_prefix(word);
+        rest.is_some_and(|it| {
+            it.is_empty() || it.starts_with([' ', '\t', '\n', ';', '&', '|', ')', '<', '>'])
+        })
     }
 
     fn separator(&mut self) -> Step<Last> {
         if self.rest().starts_with(";;") || self.rest().starts_with(";&") {
             return Err(Lost);
         }
-        if self.eat("&&") || self.eat("||") || self.eat("|&") || self.eat("|") {
-            return Ok(Last::Operator);
+        const OPERATORS: [(&str, Between); 4] = [
+            ("&&", Between::And),
+            ("||", Between::Or),
+            ("|&", Between::Pipe),
+            ("|", Between::Pipe),
+        ];
+        for (operator, between) in OPERATORS {
+            if self.eat(operator) {
+                self.ended += usize::from(between != Between::Pipe);
+                self.scope.between(between);
+                return Ok(Last::Operator);
+            }
         }
-        if !self.eat(";") {
-            self.at += 1;
-            self.script.note_beyond("it leaves something running in the background");
+        self.ended += 1;
+        match self.eat(";") {
+            true => self.scope.between(Between::End),
+            false => {
+                self.at += 1;
+                self.script.note_beyond("it leaves something running in the background");
+                self.scope.between(Between::Background);
+            }
         }
         Ok(Last::Separator)
     }
 
     /// One simple command, with what stands around it.
     fn simple(&mut self) -> Step<()> {
-        let mut words: Vec<Word> = Vec::new();
+        let mut words: Vec<Draft> = Vec::new();
+        // The variables it sets, and whether it has done nothing else when it has.
+        let (mut set, mut is_plain): (Vec<String>, bool) = (Vec::new(), true);
         loop {
             self.skip_blanks();
             if self.redirection()? {
+                is_plain = false;
                 continue;
             }
             match self.peek() {
@@ -198,13 +328,14 @@ impl<'t> Parser<'t> {
                     if !self.eat(")") {
                         return Err(Lost);
                     }
-                    self.script.note_beyond("it defines a function");
-                    words.clear();
+                    let name = words.remove(0).text;
+                    self.define(name)?;
                     break;
                 }
                 Some('(') => return Err(Lost),
                 Some(_) => {}
             }
+            let begin = self.at;
             let draft = self.word()?;
             // `2>` and `{name}>`.
             if let Some(bare) = draft.bare()
@@ -220,14 +351,39 @@ impl<'t> Parser<'t> {
                     false => return Err(Lost),
                 }
             }
+            let declares =
+                words.first().and_then(Draft::bare).is_some_and(|it| DECLARING.contains(&it));
+            if (words.is_empty() || declares) && draft.assigned().is_some() {
+                self.script.note_beyond("it sets a variable");
+                set.push(self.assign(&draft, begin)?);
+                if declares {
+                    words.push(draft);
+                }
+                continue;
+            }
+            if declares {
+                self.declare(&words[0].text, &draft);
+            }
             if words.is_empty() && self.before_command(&draft)? {
                 continue;
             }
-            words.push(draft.finish());
+            words.push(draft);
+        }
+        let declares = words.first().is_some_and(|head| DECLARING.contains(&head.text.as_str()));
+        let is_exported = !words.is_empty();
+        // For `read` alone it parts nothing else.
+        let reads = words.first().is_some_and(|it| ["read", "mapfile"].contains(&&*it.text));
+        if set.iter().any(|name| name == "IFS") && !reads {
+            self.values.lose();
+        }
+        let count = self.settings.len();
+        self.settings[count - set.len()..].iter_mut().for_each(|it| it.2 = is_exported);
+        if is_plain && (words.is_empty() || declares) {
+            set.iter().for_each(|name| self.scope.set(name));
         }
         if !words.is_empty() {
-            self.script.commands.push(words);
-            if self.script.commands.len() > super::MOST {
+            self.drafts.push(words);
+            if self.drafts.len() > super::MOST {
                 self.script.note_unclear("it has too many commands to be judged");
                 return Err(Lost);
             }
@@ -235,105 +391,163 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
+    /// Takes note of a function, whose name and parentheses were read.
+    fn define(&mut self, name: String) -> Step<()> {
+        self.script.note_beyond("it defines a function");
+        if TELLING.contains(&name.as_str()) {
+            self.script.note_unclear("a function takes the place of a program");
+        }
+        self.functions.insert(name);
+        match self.rest().trim_start().starts_with(['{', '(']) {
+            true => Ok(()),
+            false => Err(Lost),
+        }
+    }
+
+    /// An argument of `declare` or its like that gives no value.
+    fn declare(&mut self, command: &str, draft: &Draft) {
+        match draft.bare() {
+            // A name for another variable, or a value that is changed when it is set.
+            Some(option) if option.starts_with(['-', '+']) => {
+                if option.contains(['n', 'l', 'u', 'c', 'i']) {
+                    self.values.lose();
+                }
+                self.values.has_maps |= option.contains('A');
+            }
+            // It has no value any more.
+            Some(name) if ["export", "readonly"].contains(&command) || !is_variable(name) => {}
+            Some(name) => self.values.add(name, Value::Unknown),
+            None => self.values.lose(),
+        }
+    }
+
+    /// Takes note of a value that the assignment `draft`, which begins at `begin`, gives; an array is
+    /// read first. Returns the name of the variable.
+    fn assign(&mut self, draft: &Draft, begin: usize) -> Step<String> {
+        let (name, index) = draft.assigned().ok_or(Lost)?;
+        if index.is_some() {
+            let raw = &self.text[begin..self.at];
+            let raw = raw.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+            // Of another form it is not known where the value begins.
+            let is_plain = |after: &str| after.starts_with('=') || after.starts_with("+=");
+            let index = raw.filter(|(index, after)| !index.contains('=') && is_plain(after));
+            self.evaluate(index.map_or("[", |(index, _)| index));
+        }
+        let adds = draft.text.split('=').next().is_some_and(|name| name.ends_with('+'));
+        // Before `declare` is run, braces make several words of this.
+        if draft.several {
+            self.values.lose();
+        }
+        let value = match self.eat("(") {
+            true => Value::Array(self.array()?),
+            false if adds => Value::Unknown,
+            false => Value::Text(draft.value()),
+        };
+        if name != "IFS" {
+            self.values.add(name, value);
+        }
+        self.settings.push((name.to_owned(), draft.value(), false));
+        Ok(name.to_owned())
+    }
+
+    /// The elements of an array, up to its end.
+    fn array(&mut self) -> Step<Vec<Draft>> {
+        let mut elements = Vec::new();
+        loop {
+            self.skip_blanks();
+            if self.eat("\n") {
+                continue;
+            }
+            if self.eat(")") {
+                return Ok(elements);
+            }
+            let begin = self.at;
+            let draft = self.word()?;
+            if !draft.begun {
+                return Err(Lost);
+            }
+            // `[index]=value`
+            let raw = &self.text[begin..self.at];
+            match raw.strip_prefix('[').and_then(|rest| rest.split_once("]=")) {
+                Some((index, _)) => {
+                    self.evaluate(index);
+                    elements.push(draft.value());
+                }
+                None => elements.push(draft),
+            }
+        }
+    }
+
+    /// Takes note that the shell calculates what `expression` says. An index in it would be evaluated
+    /// by running what stands there.
+    pub(super) fn evaluate(&mut self, expression: &str) {
+        match variables(expression) {
+            Some(names)
+                if self.place == Place::Call || names.iter().all(|name| self.scope.has(name)) =>
+            {
+                self.evaluated.extend(names);
+            }
+            _ => self.script.note_unclear("it evaluates an expression"),
+        }
+    }
+
     /// True when `draft` stands where a command begins, and is not its name.
     fn before_command(&mut self, draft: &Draft) -> Step<bool> {
-        if self.is_assignment(draft) {
-            self.script.note_beyond("it sets a variable");
-            return Ok(true);
-        }
         let Some(bare) = draft.bare() else { return Ok(false) };
         match bare {
             "!" => {
                 self.script.note_beyond("it turns a result around");
-                Ok(true)
+                return Ok(true);
             }
             "time" => {
                 self.skip_blanks();
                 if self.rest().starts_with("-p ") {
                     self.at += 2;
                 }
-                Ok(true)
+                return Ok(true);
             }
-            "case" | "select" | "((" => Err(Lost),
+            "select" | "esac" => return Err(Lost),
+            "case" => {
+                self.script.note_beyond("it has a case");
+                self.case()?;
+                return Ok(true);
+            }
             "for" => {
                 self.script.note_beyond("it has a loop");
                 self.loop_head()?;
-                Ok(true)
+                return Ok(true);
             }
             "[[" => {
                 self.script.note_beyond("it has a [[ ]] test");
                 self.test()?;
-                Ok(true)
+                return Ok(true);
             }
-            keyword if KEYWORDS.contains(&keyword) => {
-                self.script.note_beyond("it is more than a list of commands");
-                if keyword == "coproc" {
-                    self.script.note_unclear("it starts a coprocess");
-                }
-                if keyword == "function" {
+            keyword if KEYWORDS.contains(&keyword) => {}
+            _ => return Ok(false),
+        }
+        self.script.note_beyond("it is more than a list of commands");
+        match bare {
+            "if" | "while" | "until" | "{" => self.scope.open(),
+            "then" => self.scope.begin_branch(),
+            "elif" => self.scope.another_branch(),
+            "else" => self.scope.last_branch(),
+            "fi" | "done" | "}" => self.scope.close(),
+            "coproc" => self.script.note_unclear("it starts a coprocess"),
+            "function" => {
+                self.skip_blanks();
+                let name = self.word()?.text;
+                self.skip_blanks();
+                if self.eat("(") {
                     self.skip_blanks();
-                    self.word()?;
-                    self.skip_blanks();
-                    if self.eat("(") {
-                        self.skip_blanks();
-                        if !self.eat(")") {
-                            return Err(Lost);
-                        }
+                    if !self.eat(")") {
+                        return Err(Lost);
                     }
                 }
-                Ok(true)
+                self.define(name)?;
             }
-            _ => Ok(false),
+            _ => {}
         }
-    }
-
-    /// What follows `for`, up to the first separator.
-    fn loop_head(&mut self) -> Step<()> {
-        loop {
-            self.skip_blanks();
-            match self.peek() {
-                Some('\n' | ';') => return Ok(()),
-                None | Some('(' | ')' | '&' | '|' | '<' | '>') => return Err(Lost),
-                Some(_) => {
-                    self.word()?;
-                }
-            }
-        }
-    }
-
-    /// What follows `[[`, up to `]]`.
-    fn test(&mut self) -> Step<()> {
-        loop {
-            self.skip_blanks();
-            match self.peek() {
-                None => return Err(Lost),
-                Some('\n' | '(' | ')' | '&' | '|' | '<' | '>' | ';') => {
-                    self.at += 1;
-                    continue;
-                }
-                Some(_) => {}
-            }
-            let draft = self.word()?;
-            if draft.bare() == Some("]]") {
-                return Ok(());
-            }
-            // These evaluate, and an index is evaluated by running what stands in it.
-            let counts = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
-            if draft.bare().is_some_and(|bare| counts.contains(&bare)) {
-                self.script.note_unclear("it evaluates an expression");
-            }
-        }
-    }
-
-    fn is_assignment(&mut self, draft: &Draft) -> bool {
-        let Some((name, is_plain)) = draft.assigned() else { return false };
-        let telling = TELLING.contains(&name)
-            || ["LD_", "GIT_", "BASH_FUNC"].iter().any(|prefix| name.starts_with(prefix))
-            || !is_plain;
-        if telling {
-            self.script.note_unclear("it sets a variable that decides what runs");
-        }
-        true
+        Ok(true)
     }
 
     /// True when a redirection stands here, which is read.
@@ -354,7 +568,7 @@ impl<'t> Parser<'t> {
             return Err(Lost);
         }
         let expands = !draft.quoted;
-        let target = draft.finish();
+        let target = draft.word().unwrap_or(Word::Unknown);
         let is_descriptor = |text: &str| {
             let number = text.strip_suffix('-').unwrap_or(text);
             text == "-" || !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -362,7 +576,8 @@ impl<'t> Parser<'t> {
         match (operator, target.exact()) {
             ("<<" | "<<-", Some(end)) => {
                 self.script.note_beyond("it has a text of several lines as its input");
-                self.pending.push((end.to_owned(), expands));
+                let (end, is_indented) = (end.to_owned(), operator == "<<-");
+                self.pending.push(HereDocument { end, is_indented, is_expanded: expands });
             }
             ("<<" | "<<-", None) => return Err(Lost),
             ("<<<", _) => self.script.note_beyond("it has a text as its input"),
@@ -376,7 +591,7 @@ impl<'t> Parser<'t> {
 
     /// The texts that were announced on the line that has just ended.
     fn here_documents(&mut self) -> Step<()> {
-        for (end, expands) in std::mem::take(&mut self.pending) {
+        for document in std::mem::take(&mut self.pending) {
             let mut body = String::new();
             loop {
                 if self.rest().is_empty() {
@@ -384,13 +599,14 @@ impl<'t> Parser<'t> {
                 }
                 let line = self.rest().split('\n').next().unwrap_or_default();
                 self.at = (self.at + line.len() + 1).min(self.text.len());
-                if line.trim_start_matches('\t') == end {
+                let bare = if document.is_indented { line.trim_start_matches('\t') } else { line };
+                if bare == document.end {
                     break;
                 }
                 body.push_str(line);
                 body.push('\n');
             }
-            if expands {
+            if document.is_expanded {
                 self.expanded(&body)?;
             }
         }

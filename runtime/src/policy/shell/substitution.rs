@@ -1,9 +1,10 @@
 //! Words and what the shell puts in their place: quotes, variables, substitutions. What would run
 //! within a substitution is read like any other command.
 
-use super::Script;
 use super::parser::{Lost, Parser, Step, Until};
-use super::word::Draft;
+use super::values::Value;
+use super::word::{Draft, Piece, Quoted, Word, is_variable};
+use super::{Place, Script};
 
 impl Parser<'_> {
     /// The word that begins here.
@@ -13,8 +14,9 @@ impl Parser<'_> {
             match char {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | ')' => break,
                 '(' => {
-                    // `a=(…)`, `@(…)`: arrays and patterns of another kind.
-                    match draft.begun && draft.bare().is_none_or(|bare| !is_name(bare)) {
+                    // `a=(…)` is an array, `@(…)` a pattern of another kind.
+                    let begins = |bare: &str| is_name(bare) || is_empty_assignment(bare);
+                    match draft.begun && !self.in_test && !draft.bare().is_some_and(begins) {
                         true => return Err(Lost),
                         false => break,
                     }
@@ -26,8 +28,9 @@ impl Parser<'_> {
                     }
                     self.at += 2;
                     self.script.note_beyond("it has a process substitution");
-                    self.inner()?;
-                    draft.expansion();
+                    self.in_brackets(|it| it.below(Until::Parenthesis))?;
+                    // The path of a descriptor.
+                    draft.expansion(Piece::Hidden(Quoted::Double));
                 }
                 '\'' => {
                     self.at += 1;
@@ -69,9 +72,15 @@ impl Parser<'_> {
     }
 
     fn double(&mut self, draft: &mut Draft) -> Step<()> {
+        self.quoted(draft, Some('"'))
+    }
+
+    /// What is read as in double quotes, up to `end`, or the end of everything.
+    fn quoted(&mut self, draft: &mut Draft, end: Option<char>) -> Step<()> {
         loop {
             match self.peek() {
-                Some('"') => {
+                None if end.is_none() => return Ok(()),
+                Some('"') if end.is_some() => {
                     self.at += 1;
                     return Ok(());
                 }
@@ -101,28 +110,33 @@ impl Parser<'_> {
     fn dollar(&mut self, draft: &mut Draft, quoted: Quoted) -> Step<()> {
         self.at += 1;
         match self.peek() {
-            Some('(') if self.rest().starts_with("((") => {
+            Some('(') if self.eat("((") => {
                 self.script.note_beyond("it calculates");
-                draft.expansion();
+                draft.expansion(Piece::Number);
                 self.arithmetic()
             }
             Some('(') => {
                 self.at += 1;
                 self.script.note_beyond("it has a substitution");
-                draft.expansion();
-                self.inner()
+                let (first, ended) = (self.drafts.len(), self.ended);
+                self.in_brackets(|it| it.below(Until::Parenthesis))?;
+                let last = self.drafts[first..].last().filter(|_| self.ended == ended);
+                let piece = last.map_or(Piece::Hidden(quoted), |last| output(last, quoted));
+                draft.expansion(piece);
+                Ok(())
             }
             Some('{') => {
                 self.at += 1;
                 self.script.note_beyond("it has a variable");
-                draft.expansion();
-                self.braced()
+                let piece = self.in_brackets(|it| it.braced(quoted))?;
+                draft.expansion(piece);
+                Ok(())
             }
             Some('[') => Err(Lost),
             Some('\'') if quoted == Quoted::No => {
                 self.at += 1;
                 self.script.note_beyond("it has a text in $'…'");
-                draft.expansion();
+                draft.expansion(Piece::Hidden(Quoted::Double));
                 loop {
                     match self.next() {
                         Some('\\') => {
@@ -136,18 +150,19 @@ impl Parser<'_> {
             }
             Some('"') if quoted == Quoted::No => {
                 self.script.note_beyond("it has a text in $\"…\"");
-                draft.expansion();
+                draft.expansion(Piece::Hidden(Quoted::Double));
                 Ok(())
             }
             Some(char) if char.is_ascii_alphanumeric() || "_@*#?-$!".contains(char) => {
                 self.script.note_beyond("it has a variable");
-                draft.expansion();
-                self.at += 1;
-                if char.is_ascii_alphabetic() || char == '_' {
-                    let rest = self.rest();
-                    let name = |char: char| char.is_ascii_alphanumeric() || char == '_';
-                    self.at += rest.len() - rest.trim_start_matches(name).len();
-                }
+                let rest = self.rest();
+                let name = |char: char| char.is_ascii_alphanumeric() || char == '_';
+                let length = match char.is_ascii_alphabetic() || char == '_' {
+                    true => rest.len() - rest.trim_start_matches(name).len(),
+                    false => 1,
+                };
+                self.at += length;
+                draft.expansion(self.variable(&rest[..length], quoted));
                 Ok(())
             }
             _ => {
@@ -157,21 +172,35 @@ impl Parser<'_> {
         }
     }
 
-    /// Commands within `$(…)`, whose beginning was read.
-    fn inner(&mut self) -> Step<()> {
-        self.depth += 1;
-        if self.depth > super::DEEPEST {
-            return Err(Lost);
-        }
-        let read = self.list(Until::Parenthesis);
-        self.depth -= 1;
+    /// Reads with the rules of commands again, also within a test.
+    fn in_brackets<T>(&mut self, read: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
+        let in_test = std::mem::take(&mut self.in_test);
+        let read = read(self);
+        self.in_test = in_test;
         read
+    }
+
+    /// What the variable `name`, or a parameter such as `@`, puts in its place.
+    fn variable(&self, name: &str, quoted: Quoted) -> Piece {
+        match (name, quoted) {
+            ("#" | "?" | "$", _) => Piece::Number,
+            ("@", Quoted::Double) => Piece::Arguments,
+            ("@", Quoted::No) => Piece::Hidden(Quoted::No),
+            ("HOME", _) | ("PWD", Quoted::Double) if !self.scope.has(name) => {
+                Piece::Folder(name.to_owned(), quoted)
+            }
+            _ if self.scope.has(name) => Piece::Variable(name.to_owned(), quoted),
+            (_, Quoted::Double) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Piece::Argument
+            }
+            _ => Piece::Hidden(quoted),
+        }
     }
 
     fn backquote(&mut self, draft: &mut Draft) -> Step<()> {
         self.at += 1;
         self.script.note_beyond("it has a substitution");
-        draft.expansion();
+        draft.expansion(Piece::Hidden(Quoted::No));
         let mut body = String::new();
         loop {
             match self.next() {
@@ -185,19 +214,21 @@ impl Parser<'_> {
                 None => return Err(Lost),
             }
         }
-        let inner = Script::nested(&body, self.depth + 1);
+        let inner = Script::read(&body, self.depth + 1, Place::Command);
         self.script.absorb(inner);
         Ok(())
     }
 
-    /// The rest of `${…}`.
-    fn braced(&mut self) -> Step<()> {
+    /// The rest of `${…}`, and what it puts in its place.
+    fn braced(&mut self, quoted: Quoted) -> Step<Piece> {
         let begin = self.at;
         let mut ignored = Draft::default();
         loop {
             match self.peek() {
                 None => return Err(Lost),
                 Some('}') => break,
+                // Within double quotes this quotes in some places only.
+                Some('\'') if quoted == Quoted::Double => return Err(Lost),
                 Some('\'') => {
                     self.at += 1;
                     self.single(&mut ignored)?;
@@ -210,53 +241,170 @@ impl Parser<'_> {
                     self.at += 1;
                     self.next();
                 }
-                Some('$') => self.dollar(&mut ignored, Quoted::No)?,
+                Some('$') => self.dollar(&mut ignored, quoted)?,
                 Some('`') => self.backquote(&mut ignored)?,
                 Some(char) => self.at += char.len_utf8(),
             }
         }
-        // An index is evaluated, `@P` is expanded once more, `!` reads another variable.
         let body = &self.text[begin..self.at];
-        if body.contains(['[', '@', '!']) || body.contains(':') && !has_default(body) {
-            self.script.note_unclear("it evaluates a variable");
-        }
         self.at += 1;
-        Ok(())
+        Ok(self.parameter(body, quoted))
     }
 
-    /// The rest of `$((…))`: of more than numbers nobody can tell what it runs.
-    fn arithmetic(&mut self) -> Step<()> {
-        self.at += 2;
-        let end = self.rest().find("))").ok_or(Lost)?;
-        let body = &self.rest()[..end];
-        if !body.chars().all(|char| char.is_ascii_digit() || " +-*/%<>=".contains(char)) {
-            return Err(Lost);
+    /// What `${body}` puts in its place.
+    fn parameter(&mut self, body: &str, quoted: Quoted) -> Piece {
+        const UNCLEAR: &str = "it evaluates a variable";
+        let is_elements = |index: &str| ["@", "*"].contains(&index);
+        if let Some(counted) = body.strip_prefix('#') {
+            let (name, index) = indexed(counted);
+            if !index.is_some_and(is_elements) {
+                self.evaluate(index.unwrap_or_default());
+            }
+            if !name.is_empty() && !is_variable(name) && !["@", "*"].contains(&name) {
+                self.script.note_unclear(UNCLEAR);
+            }
+            return Piece::Number;
         }
-        self.at += end + 2;
+        // The indices of an array, the names of variables: otherwise it reads another variable.
+        if let Some(named) = body.strip_prefix('!') {
+            if named.strip_suffix("[@]").is_some_and(is_variable) {
+                return Piece::Indices;
+            }
+            if !named.strip_suffix(['*', '@']).is_some_and(is_variable) {
+                self.script.note_unclear(UNCLEAR);
+            }
+            return Piece::Hidden(Quoted::No);
+        }
+        let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+        let end = match body.starts_with(['@', '*', '?', '-', '$', '!']) {
+            true => 1,
+            false => body.find(|it| !is_name(it)).unwrap_or(body.len()),
+        };
+        let (name, mut rest) = body.split_at(end);
+        let mut value = self.variable(name, quoted);
+        if rest.starts_with('[') {
+            let (_, Some(index)) = indexed(body) else {
+                self.script.note_unclear(UNCLEAR);
+                return Piece::Hidden(Quoted::No);
+            };
+            rest = &rest[index.len() + 2..];
+            value = match (index, quoted) {
+                ("@", Quoted::Double) if self.scope.has(name) => Piece::Array(name.to_owned()),
+                ("@" | "*", _) => Piece::Hidden(Quoted::No),
+                // There may be no such element.
+                (_, Quoted::No) => Piece::Hidden(Quoted::No),
+                _ => value,
+            };
+            if !is_elements(index) {
+                self.evaluate(index);
+            }
+        }
+        let several = value == Piece::Hidden(Quoted::No) || matches!(value, Piece::Array(_));
+        match rest.as_bytes() {
+            [] if !name.is_empty() => return value,
+            [b':', b'=', ..] | [b'=', ..] => self.values.add(name, Value::Unknown),
+            [b':', b'-' | b'+' | b'?', ..]
+            | [b'-' | b'+' | b'?' | b'%' | b'#' | b'/' | b'^' | b',', ..] => {}
+            [b':', ..] => self.evaluate(&rest[1..]),
+            [b'@', kind] if *kind != b'P' => {}
+            // `@P` is expanded once more.
+            _ => self.script.note_unclear(UNCLEAR),
+        }
+        let is_all = ["@", "*"].contains(&name) || several;
+        Piece::Hidden(if is_all { Quoted::No } else { quoted })
+    }
+
+    /// The rest of `$((…))` or `((…))`.
+    pub(super) fn arithmetic(&mut self) -> Step<()> {
+        let (mut expression, mut open) = (String::new(), 0_usize);
+        loop {
+            let begin = self.at;
+            match self.peek().ok_or(Lost)? {
+                ')' if open == 0 && self.eat("))") => break,
+                ')' if open == 0 => return Err(Lost),
+                '$' if self.rest().starts_with("$(") || self.rest().starts_with("${") => {
+                    let mut draft = Draft::default();
+                    self.dollar(&mut draft, Quoted::Double)?;
+                    match &*draft.pieces {
+                        [Piece::Number] => expression.push('0'),
+                        _ => expression.push_str(&self.text[begin..self.at]),
+                    }
+                    continue;
+                }
+                '`' | '\'' | '"' | '\\' | '[' => return Err(Lost),
+                '(' => open += 1,
+                ')' => open -= 1,
+                _ => {}
+            }
+            expression.extend(self.next());
+        }
+        self.evaluate(&expression);
         Ok(())
     }
 
     /// A text that the shell expands as it does within double quotes.
     pub(super) fn expanded(&mut self, body: &str) -> Step<()> {
-        let escaped = format!("{}\"", body.replace('"', "\\\""));
-        let mut parser = Parser::new(&escaped, self.depth + 1);
-        let read = parser.double(&mut Draft::default());
+        let mut parser = Parser::new(body, self.depth + 1, self.place);
+        let read = parser.quoted(&mut Draft::default(), None);
+        self.evaluated.append(&mut parser.evaluated);
+        self.drafts.append(&mut parser.drafts);
+        self.values.absorb(std::mem::take(&mut parser.values));
         self.script.absorb(parser.script);
         read
     }
 }
 
-/// Within what kind of quotes a `$` stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Quoted {
-    No,
-    Double,
+/// What a substitution puts in its place whose last command this is: of some programs it is known
+/// what they print.
+fn output(command: &[Draft], quoted: Quoted) -> Piece {
+    let words: Vec<Word> = command.iter().map(|it| it.word().unwrap_or(Word::Unknown)).collect();
+    let texts: Option<Vec<&str>> = words.iter().map(Word::exact).collect();
+    let options = |rest: &[&str]| rest.iter().all(|it| it.starts_with('-') && !it.contains('='));
+    let digits = |it: &&str| it.bytes().all(|byte| byte.is_ascii_digit());
+    match texts.as_deref() {
+        Some(["wc", rest @ ..]) if options(rest) => Piece::Number,
+        Some(["nproc"]) => Piece::Number,
+        Some(["seq", rest @ ..]) if rest.iter().all(digits) => Piece::Number,
+        Some(["date", "+%s" | "+%s%N" | "+%s%3N" | "+%N"]) => Piece::Number,
+        Some(["mktemp"] | ["mktemp", "-d"]) => Piece::Made(quoted),
+        Some(["pwd"] | ["git", "rev-parse", "--show-toplevel"]) if quoted == Quoted::Double => {
+            Piece::Path
+        }
+        Some(["which", name] | ["command", "-v", name] | ["type", "-P", name])
+            if !name.starts_with('-') && !name.contains(['/', ' ']) =>
+        {
+            Piece::Place((*name).to_owned())
+        }
+        _ if words[0].exact() == Some("grep")
+            && words.get(1).is_some_and(|it| ["-c", "--count"].contains(&it.start())) =>
+        {
+            Piece::Number
+        }
+        _ => Piece::Hidden(quoted),
+    }
 }
 
-/// `${x:-y}` and its like, in contrast to `${x:1:2}`, which calculates.
-fn has_default(body: &str) -> bool {
-    let Some((_, rest)) = body.split_once(':') else { return false };
-    rest.starts_with(['-', '=', '+', '?'])
+/// `name[index]`, taken apart.
+fn indexed(text: &str) -> (&str, Option<&str>) {
+    let Some((name, rest)) = text.split_once('[') else { return (text, None) };
+    let mut open = 1;
+    for (at, char) in rest.char_indices() {
+        match char {
+            '[' => open += 1,
+            ']' => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return (name, Some(&rest[..at]));
+        }
+    }
+    (name, None)
+}
+
+/// `name=` or `name+=`, after which an array may stand.
+fn is_empty_assignment(text: &str) -> bool {
+    let name = text.strip_suffix('=').map(|name| name.strip_suffix('+').unwrap_or(name));
+    name.is_some_and(is_variable)
 }
 
 fn is_name(text: &str) -> bool {

@@ -7,7 +7,11 @@ pub(crate) enum Word {
     Exact(String),
     /// The shell makes paths of it that begin like this: a pattern, or `~/`.
     Begins(String),
-    /// Only the shell knows: a variable, a substitution.
+    /// One word, of which only the shell knows the middle.
+    Partly { start: String, end: String },
+    /// One word, with another number wherever `0` stands here.
+    Numbered(String),
+    /// Only the shell knows: a variable, a substitution. It may be several words.
     Unknown,
 }
 
@@ -16,19 +20,97 @@ impl Word {
     pub(crate) fn exact(&self) -> Option<&str> {
         match self {
             Word::Exact(text) => Some(text),
-            Word::Begins(_) | Word::Unknown => None,
+            _ => None,
+        }
+    }
+
+    /// The same, where it does not matter which numbers it has.
+    pub(crate) fn code(&self) -> Option<&str> {
+        match self {
+            Word::Exact(text) | Word::Numbered(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The path of a program of which at least the name is known.
+    pub(crate) fn program(&self) -> Option<&str> {
+        match self {
+            Word::Exact(text) => Some(text),
+            Word::Partly { end, .. } if end.contains('/') => Some(end),
+            _ => None,
+        }
+    }
+
+    /// How it begins, as far as that is known.
+    pub(crate) fn start(&self) -> &str {
+        match self {
+            Word::Exact(text) | Word::Begins(text) => text,
+            Word::Partly { start, .. } => start,
+            Word::Numbered(text) => text.split('0').next().unwrap_or_default(),
+            Word::Unknown => "",
+        }
+    }
+
+    /// True when it may be an option, or no word at all. The names of files that a pattern finds are taken for names.
+    pub(crate) fn may_be_option(&self) -> bool {
+        match self {
+            Word::Partly { start, .. } => start.is_empty() || start.starts_with('-'),
+            // A number alone may also be nothing at all.
+            Word::Numbered(text) => text.starts_with('-') || text.chars().all(|it| it == '0'),
+            Word::Unknown => true,
+            known => known.start().starts_with('-'),
         }
     }
 }
 
+/// A part of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    /// Here a pattern begins.
+    Pattern,
+    /// The value of a variable that the script has set.
+    Variable(String, Quoted),
+    /// Every element of an array.
+    Array(String),
+    /// The indices of an array.
+    Indices,
+    /// What a function was called with: all of it, or one.
+    Arguments,
+    Argument,
+    /// A folder that the environment names.
+    Folder(String, Quoted),
+    /// Where a program is: the answer of `which`.
+    Place(String),
+    /// A new file or folder: the answer of `mktemp`.
+    Made(Quoted),
+    /// An absolute path without blanks.
+    Path,
+    Number,
+    /// Only the shell knows.
+    Hidden(Quoted),
+    /// The value of a variable outside of quotes: blanks in it part words.
+    Split(String),
+}
+
+/// Whether a part of a word stands in double quotes, so that it stays one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quoted {
+    No,
+    Double,
+}
+
 /// A word while it is read.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
-    text: String,
+    pub(super) text: String,
+    pub(super) pieces: Vec<Piece>,
     /// Where a pattern begins.
     pattern: Option<usize>,
     brace: Option<usize>,
-    unknown: bool,
+    /// Braces make several words of it.
+    pub(super) several: bool,
+    expanded: bool,
     pub(super) quoted: bool,
     /// A word is there, though it may be empty.
     pub(super) begun: bool,
@@ -39,27 +121,37 @@ impl Draft {
     pub(super) fn plain(&mut self, char: char) {
         self.begun = true;
         match char {
-            '*' | '?' | '[' => {
-                self.pattern.get_or_insert(self.text.len());
+            '*' | '?' | '[' if self.pattern.is_none() => {
+                self.pattern = Some(self.text.len());
+                self.pieces.push(Piece::Pattern);
             }
-            '~' if self.text.is_empty() => {
-                self.pattern.get_or_insert(0);
+            '~' if self.text.is_empty() && !self.expanded => {
+                self.pattern = Some(0);
+                self.pieces.push(Piece::Pattern);
             }
             '{' => {
                 self.brace.get_or_insert(self.text.len());
             }
-            ',' if self.brace.is_some() => self.unknown = true,
-            '.' if self.brace.is_some() && self.text.ends_with('.') => self.unknown = true,
+            ',' if self.brace.is_some() => self.several = true,
+            '.' if self.brace.is_some() && self.text.ends_with('.') => self.several = true,
             _ => {}
         }
-        self.text.push(char);
+        self.push(char);
     }
 
     /// A character that a quote protects.
     pub(super) fn protected(&mut self, char: char) {
         self.begun = true;
         self.quoted = true;
+        self.push(char);
+    }
+
+    fn push(&mut self, char: char) {
         self.text.push(char);
+        match self.pieces.last_mut() {
+            Some(Piece::Text(text)) => text.push(char),
+            _ => self.pieces.push(Piece::Text(char.to_string())),
+        }
     }
 
     pub(super) fn quote(&mut self) {
@@ -67,46 +159,84 @@ impl Draft {
         self.quoted = true;
     }
 
-    pub(super) fn expansion(&mut self) {
+    pub(super) fn expansion(&mut self, piece: Piece) {
         self.begun = true;
-        self.unknown = true;
+        self.expanded = true;
+        self.pieces.push(piece);
     }
 
     /// The text so far, if it is as it stands there.
     pub(super) fn bare(&self) -> Option<&str> {
-        (!self.quoted && !self.unknown).then_some(self.text.as_str())
+        (!self.quoted && !self.expanded && !self.several).then_some(self.text.as_str())
     }
 
-    /// The variable that this would set, and whether it is a plain one.
-    pub(super) fn assigned(&self) -> Option<(&str, bool)> {
+    /// The variable that this would set, and its index if it has one.
+    pub(super) fn assigned(&self) -> Option<(&str, Option<&str>)> {
         let (name, _) = self.text.split_once('=')?;
         let name = name.strip_suffix('+').unwrap_or(name);
         let (plain, index) = match name.split_once('[') {
-            Some((plain, rest)) => (plain, Some(rest)),
+            Some((plain, rest)) => (plain, Some(rest.strip_suffix(']').unwrap_or(rest))),
             None => (name, None),
         };
-        let begins = plain.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_');
-        let is_name = begins && plain.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
-        is_name.then_some((plain, index.is_none()))
+        is_variable(plain).then_some((plain, index))
     }
 
-    pub(super) fn finish(self) -> Word {
-        if self.unknown {
-            return Word::Unknown;
+    /// What follows the first `=`: the value that a variable is set to.
+    pub(super) fn value(&self) -> Draft {
+        let mut pieces = self.pieces.iter();
+        let mut rest = Vec::new();
+        for piece in pieces.by_ref() {
+            if let Piece::Text(text) = piece
+                && let Some((_, value)) = text.split_once('=')
+            {
+                rest.extend((!value.is_empty()).then(|| Piece::Text(value.to_owned())));
+                break;
+            }
         }
-        match self.pattern {
-            None => Word::Exact(self.text),
+        // The shell makes no paths of a value.
+        rest.extend(pieces.filter(|piece| **piece != Piece::Pattern).cloned());
+        let text = self.text.split_once('=').map_or("", |(_, value)| value);
+        Draft {
+            text: text.to_owned(),
+            expanded: rest.iter().any(|piece| !matches!(piece, Piece::Text(_))),
+            pieces: rest,
+            begun: true,
+            ..Draft::default()
+        }
+    }
+
+    /// What is known of it by itself; nothing when it depends on what the shell puts in.
+    pub(super) fn word(&self) -> Option<Word> {
+        if self.several {
+            return Some(Word::Unknown);
+        }
+        if self.expanded {
+            return None;
+        }
+        let text = || self.text.clone();
+        Some(match self.pattern {
+            None => Word::Exact(text()),
             // A lone `[` is the program of that name, or an argument of it.
             Some(at) if self.text[at..].starts_with('[') && !self.text.contains(']') => {
                 match self.text[at..].contains(['*', '?']) {
                     true => Word::Unknown,
-                    false => Word::Exact(self.text),
+                    false => Word::Exact(text()),
                 }
             }
             // `~/` becomes the home folder; `~name` and `~+` something else.
-            Some(0) if self.text == "~" || self.text.starts_with("~/") => Word::Begins("/".into()),
-            Some(0) => Word::Unknown,
+            Some(0) if self.text == "~" => Word::Begins("/".into()),
+            Some(0) if self.text.starts_with("~/") => match self.text.contains(['*', '?', '[']) {
+                true => Word::Begins("/".into()),
+                false => Word::Partly { start: "/".into(), end: self.text[1..].to_owned() },
+            },
+            Some(0) if self.text.starts_with('~') => Word::Unknown,
             Some(at) => Word::Begins(self.text[..at].to_owned()),
-        }
+        })
     }
+}
+
+/// True for a name that a variable can have.
+pub(super) fn is_variable(text: &str) -> bool {
+    text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -1,0 +1,42 @@
+//! Other names for the commands of a program, so that a rule about one means the others.
+
+use super::base;
+
+/// The program; the name of a command, then its others.
+const ALIASES: [(&str, &str); 22] = [
+    ("npm pnpm", "install i in ins inst insta instal isnt isnta isntal isntall add"),
+    ("npm pnpm", "ci clean-install ic install-clean isntall-clean"),
+    ("npm pnpm", "uninstall un unlink remove rm r"),
+    ("npm pnpm", "run run-script rum urn"),
+    ("npm pnpm", "test t tst"),
+    ("npm pnpm", "update up upgrade udpate"),
+    ("npm pnpm", "exec x"),
+    ("npm pnpm", "init create innit"),
+    ("npm pnpm", "link ln"),
+    ("npm pnpm", "list ls la ll"),
+    ("npm pnpm", "config c"),
+    ("npm", "login adduser add-user"),
+    ("yarn", "up upgrade"),
+    ("cargo", "build b"),
+    ("cargo", "check c"),
+    ("cargo", "test t"),
+    ("cargo", "run r"),
+    ("cargo", "doc d"),
+    ("cargo", "remove rm"),
+    ("git", "add stage"),
+    ("git", "push send-pack http-push"),
+    ("pip pip3", "uninstall remove"),
+];
+
+/// The name of a command of `program` that `word` stands for.
+pub(crate) fn command<'w>(program: &str, word: &'w str) -> &'w str {
+    let has = |names: &str, name: &str| names.split(' ').any(|known| known == name);
+    let mut known = ALIASES.iter().filter(|(programs, _)| has(programs, base(program)));
+    let found = known.find(|(_, names)| has(names, word));
+    found.and_then(|(_, names)| names.split(' ').next()).unwrap_or(word)
+}
+
+/// True when `program` takes the beginning of a command's name for the whole.
+pub(crate) fn takes_beginnings(program: &str) -> bool {
+    base(program) == "npm"
+}

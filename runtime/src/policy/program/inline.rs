@@ -1,0 +1,271 @@
+//! Code among the arguments of a program, or in its input: languages, make, databases.
+
+use super::{Runs, base, is_input, is_meant, is_one_of};
+use crate::policy::shell::Word;
+
+/// Languages: the letters after which code stands, and those after which another value does.
+const LANGUAGES: [(&str, &str, &str); 9] = [
+    ("python", "c", "WXQ"),
+    ("pypy", "c", "WXQ"),
+    ("node", "ep", "rC"),
+    ("nodejs", "ep", "rC"),
+    ("perl", "eE", "I"),
+    ("ruby", "e", "IrCE"),
+    ("php", "rBRE", "dcStfz"),
+    ("lua", "e", "l"),
+    ("julia", "eE", "pJL"),
+];
+
+/// Options that say that code follows.
+const CODE: [&str; 8] = [
+    "--eval",
+    "--command",
+    "--exec",
+    "--print",
+    "--run",
+    "--process-begin",
+    "--process-code",
+    "--process-end",
+];
+
+/// Options with a value, of several languages.
+const VALUED: [&str; 8] = [
+    "--require",
+    "--import",
+    "--loader",
+    "--experimental-loader",
+    "--test-reporter",
+    "--test-name-pattern",
+    "--env-file",
+    "--check-hash-based-pycs",
+];
+
+/// Modules of python that run code of their arguments or their input.
+const MODULES: [&str; 7] = ["timeit", "code", "pdb", "asyncio", "IPython", "ptpython", "bpython"];
+
+/// What a language runs: a file, which is itself, or code that is not looked at.
+pub(super) fn language(words: &[Word]) -> Runs {
+    let name = words[0].exact().map_or("", base);
+    let plain = name.trim_end_matches(|char: char| char.is_ascii_digit() || char == '.');
+    let known = LANGUAGES.iter().find(|(known, ..)| *known == plain);
+    let (kind, code, valued) = known.map_or(("", "ceEprRB", ""), |it| *it);
+    let is_code = |value: Option<&Word>| {
+        value.is_none_or(|value| {
+            value.exact().is_none_or(|it| it.starts_with("data:") || is_input(it))
+        })
+    };
+    let mut is_test = false;
+    let mut arguments = words[1..].iter();
+    while let Some(word) = arguments.next() {
+        let Some(text) = word.exact() else {
+            return if word.may_be_option() { Runs::Anything } else { Runs::Itself };
+        };
+        if text == "--" {
+            continue;
+        }
+        if !text.starts_with('-') {
+            let inline = is_input(text) || ["eval", "repl"].contains(&text);
+            let reads = ["run"].contains(&text) && is_one_of(arguments.next(), &["-"]);
+            return if inline || reads { Runs::Anything } else { Runs::Itself };
+        }
+        if let Some(long) = text.strip_prefix("--") {
+            let (option, value) = match text.split_once('=') {
+                Some((option, value)) => (option, Some(Word::Exact(value.to_owned()))),
+                None => (text, None),
+            };
+            if CODE.contains(&option) {
+                return Runs::Anything;
+            }
+            if VALUED.contains(&option) {
+                let value = value.or_else(|| arguments.next().cloned());
+                if is_code(value.as_ref()) {
+                    return Runs::Anything;
+                }
+            }
+            is_test |= kind.starts_with("node") && long.split('=').next() == Some("test");
+            continue;
+        }
+        for (at, letter) in text.char_indices().skip(1) {
+            let rest = &text[at + letter.len_utf8()..];
+            if code.contains(letter) {
+                return Runs::Anything;
+            }
+            if kind.starts_with("py") && letter == 'm' {
+                let module = if rest.is_empty() {
+                    arguments.next().and_then(Word::exact)
+                } else {
+                    Some(rest)
+                };
+                return match module {
+                    Some(module) if !MODULES.contains(&module) => Runs::Itself,
+                    _ => Runs::Anything,
+                };
+            }
+            // `-MList::Util=sum` names a module; with other signs it is code.
+            if kind == "perl" && "Mm".contains(letter) {
+                let plain = |it: char| it.is_ascii_alphanumeric() || "_:=,-".contains(it);
+                if !rest.chars().all(plain) {
+                    return Runs::Anything;
+                }
+                break;
+            }
+            if valued.contains(letter) {
+                let own = Word::Exact(rest.to_owned());
+                let value = if rest.is_empty() { arguments.next() } else { Some(&own) };
+                if letter == 'r' && is_code(value) {
+                    return Runs::Anything;
+                }
+                // `php -S` serves files.
+                is_test |= letter == 'S';
+                break;
+            }
+        }
+    }
+    if is_test { Runs::Itself } else { Runs::Anything }
+}
+
+/// What make runs besides what its file says. Values of variables may be programs.
+pub(super) fn make(words: &[Word]) -> Runs {
+    const PLACES: [&str; 9] =
+        ["PREFIX", "prefix", "DESTDIR", "BUILDDIR", "BUILD_DIR", "O", "V", "VERSION", "JOBS"];
+    const DECIDING: [&str; 5] = ["SHELL", ".SHELLFLAGS", "MAKE", "MAKEFLAGS", "MAKEFILES"];
+    let mut commands = Vec::new();
+    let mut arguments = words[1..].iter();
+    while let Some(word) = arguments.next() {
+        let Some(text) = word.code() else {
+            let name = word.start().split_once('=').map(|(name, _)| name);
+            match name.is_some_and(|name| PLACES.contains(&name))
+                || matches!(word, Word::Begins(it) if !it.contains(['=', '-']))
+            {
+                true => continue,
+                false => return Runs::Anything,
+            }
+        };
+        if let Some(long) = text.strip_prefix("--") {
+            let (option, value) = long.split_once('=').unwrap_or((long, ""));
+            let is_file = |it: &str| it.len() > 1 && it.starts_with(option);
+            if is_meant("--eval", text) || value == "-" || is_input(value) {
+                return Runs::Anything;
+            }
+            if value.is_empty()
+                && ["file", "makefile"].iter().any(|it| is_file(it))
+                && is_own(arguments.next())
+            {
+                return Runs::Anything;
+            }
+        } else if text.starts_with('-') {
+            for (at, letter) in text.char_indices().skip(1) {
+                let rest = &text[at + letter.len_utf8()..];
+                if letter == 'E' {
+                    return Runs::Anything;
+                }
+                if "fCIoW".contains(letter) {
+                    let own = Word::Exact(rest.to_owned());
+                    let value = if rest.is_empty() { arguments.next() } else { Some(&own) };
+                    if letter == 'f' && is_own(value) {
+                        return Runs::Anything;
+                    }
+                    break;
+                }
+            }
+        } else if let Some((name, value)) = text.split_once('=') {
+            let name = name.trim_end_matches([':', '+', '?', ' ']);
+            let deciding = DECIDING.contains(&name) || name.ends_with('!');
+            if deciding || value.contains(['$', '`']) || value.contains('\n') {
+                return Runs::Anything;
+            }
+            let words = value.split_whitespace().map(|it| Word::Exact(it.to_owned()));
+            commands.push(words.collect());
+        }
+    }
+    Runs::Commands(commands, Vec::new())
+}
+
+/// True when a file that is named so is the input of the program itself, or may be.
+fn is_own(file: Option<&Word>) -> bool {
+    let Some(file) = file else { return true };
+    match file.exact() {
+        Some(path) => path == "-" || is_input(path),
+        None => ["", "/", "/d", "/p"].contains(&file.start().get(..2).unwrap_or(file.start())),
+    }
+}
+
+/// What the command line of a database runs: statements that are shown there, or anything.
+pub(super) fn database(words: &[Word]) -> Runs {
+    let name = words[0].exact().map_or("", base);
+    let is_sqlite = name == "sqlite3";
+    let letter = if name == "psql" { 'c' } else { 'e' };
+    let (mut statements, mut positions) = (0, 0);
+    let mut arguments = words[1..].iter();
+    while let Some(word) = arguments.next() {
+        let text = word.exact();
+        let is_option = word.may_be_option();
+        let statement = match text {
+            Some("-cmd") if is_sqlite => arguments.next().and_then(Word::exact),
+            Some("-separator" | "-nullvalue" | "-newline" | "-init") if is_sqlite => {
+                arguments.next();
+                continue;
+            }
+            Some(_) if is_sqlite && is_option => continue,
+            Some("--version" | "--help" | "-l" | "--list") if !is_sqlite => {
+                statements += 1;
+                continue;
+            }
+            Some(text) if text.starts_with("--command=") || text.starts_with("--execute=") => {
+                text.split_once('=').map(|(_, value)| value)
+            }
+            Some("--command" | "--execute") => arguments.next().and_then(Word::exact),
+            Some(text) if is_option && !text.starts_with("--") => match text.find(letter) {
+                Some(at) if at + 1 < text.len() => Some(&text[at + 1..]),
+                Some(_) => arguments.next().and_then(Word::exact),
+                None => continue,
+            },
+            Some(_) if !is_sqlite => continue,
+            None if is_option => return Runs::Anything,
+            _ if is_sqlite => {
+                positions += 1;
+                if positions == 1 {
+                    continue;
+                }
+                text
+            }
+            _ => continue,
+        };
+        statements += 1;
+        if !statement.is_some_and(|it| is_plain(it, is_sqlite)) {
+            return Runs::Anything;
+        }
+    }
+    if statements == 0 { Runs::Anything } else { Runs::Itself }
+}
+
+/// True for statements that only the database itself carries out.
+fn is_plain(statement: &str, is_sqlite: bool) -> bool {
+    const DOTS: [&str; 12] = [
+        ".tables",
+        ".schema",
+        ".headers",
+        ".mode",
+        ".dump",
+        ".indexes",
+        ".databases",
+        ".quit",
+        ".exit",
+        ".width",
+        ".timeout",
+        ".fullschema",
+    ];
+    let harmless = |line: &str| match line.trim_start() {
+        line if line.starts_with('.') => {
+            line.split_whitespace().next().is_some_and(|it| DOTS.contains(&it))
+                && !line.contains('|')
+        }
+        _ => true,
+    };
+    let lower = statement.to_ascii_lowercase();
+    let risky: &[&str] = match is_sqlite {
+        true => &["edit", "load_extension"],
+        false => &["\\", "program", "system", "execute", "shell"],
+    };
+    statement.lines().all(harmless) && !risky.iter().any(|word| lower.contains(word))
+}

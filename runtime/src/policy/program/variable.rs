@@ -1,0 +1,72 @@
+//! Variables of the environment that decide what programs run.
+
+use super::is_input;
+use crate::policy::shell::Word;
+
+/// What setting a variable makes programs run.
+pub(crate) enum Sets {
+    Nothing,
+    /// Something that cannot be told.
+    Anything,
+    /// This command, surely.
+    Command(String),
+    /// This command, if the variable is about one at all.
+    Perhaps(String),
+    /// This program with these options as well.
+    Options(&'static str, String),
+}
+
+/// Variables whose value is a command, or a file of commands.
+const COMMANDS: &str = "ENV BASH_ENV PS4 PROMPT_COMMAND SHELL PAGER EDITOR VISUAL BROWSER LESSOPEN \
+     LESSCLOSE MANPAGER SSH_ASKPASS SUDO_ASKPASS RSYNC_RSH RUSTC RUSTDOC RUSTC_WRAPPER \
+     RUSTC_WORKSPACE_WRAPPER CC CXX CPP LD AR npm_config_script_shell NPM_CONFIG_SCRIPT_SHELL";
+
+/// Variables that give options to a program.
+const OPTIONS: [(&str, &str); 8] = [
+    ("MAKEFLAGS", "make"),
+    ("GNUMAKEFLAGS", "make"),
+    ("TAR_OPTIONS", "tar"),
+    ("GOFLAGS", "go"),
+    ("NODE_OPTIONS", "node --test"),
+    ("PERL5OPT", "perl"),
+    ("RUBYOPT", "ruby"),
+    ("JAVA_TOOL_OPTIONS", "java"),
+];
+
+/// What it means that the variable `name` gets `value`.
+pub(crate) fn sets(name: &str, value: &Word) -> Sets {
+    if name == "PATH" {
+        // A program of another folder is that of a file there, as `./program` is. Where nobody
+        // looks first, `.` has no business.
+        let texts = match value {
+            Word::Partly { start, end } => [start.as_str(), end.as_str()],
+            known => [known.start(), ""],
+        };
+        let is_here = texts.iter().flat_map(|text| text.split(':')).any(|folder| folder == ".");
+        return if is_here { Sets::Anything } else { Sets::Nothing };
+    }
+    if ["SHELLOPTS", "BASHOPTS"].contains(&name) || name.starts_with("BASH_FUNC") {
+        return Sets::Anything;
+    }
+    // Names, values and whole lists of settings.
+    if name.starts_with("GIT_CONFIG") && name != "GIT_CONFIG_COUNT" {
+        return Sets::Anything;
+    }
+    let who = name.starts_with("GIT_AUTHOR") || name.starts_with("GIT_COMMITTER");
+    let is_command = COMMANDS.split(' ').any(|known| known == name)
+        || name.starts_with("GIT_") && !who
+        || name.starts_with("CARGO_") && (name.ends_with("_RUNNER") || name.ends_with("_LINKER"))
+        || name.starts_with("CARGO_BUILD_RUST");
+    let options = OPTIONS.iter().find(|(known, _)| *known == name);
+    match (value.exact(), options) {
+        (Some(text), Some((_, program))) => Sets::Options(program, text.to_owned()),
+        (Some(text), None) if is_command && is_input(text) => Sets::Anything,
+        // `!command` of git, `|command` of less.
+        (Some(text), None) => match text.trim_start_matches(['!', '|', '-', ' ']).to_owned() {
+            text if is_command => Sets::Command(text),
+            text => Sets::Perhaps(text),
+        },
+        (None, None) if !is_command => Sets::Nothing,
+        (None, _) => Sets::Anything,
+    }
+}

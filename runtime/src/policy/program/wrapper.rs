@@ -1,0 +1,181 @@
+//! Programs that run another one which stands among their arguments, where it is known which of them
+//! that is.
+
+use super::{Runs, base, is_input};
+use crate::policy::shell::Word;
+
+/// Names, with a word that has to follow some; options, with `=` where a value follows; how many
+/// words stand before the command.
+const WRAPPERS: [(&str, &str, usize); 25] = [
+    ("env", "-i -0 -u= -C= --ignore-environment --unset= --chdir=", 0),
+    ("nice", "-n= --adjustment=", 0),
+    ("nohup", "", 0),
+    ("timeout", "-s= -k= -v --foreground --preserve-status --signal= --kill-after=", 1),
+    ("time", "-p -v -a -f= -o= --verbose --format= --output=", 0),
+    ("stdbuf", "-i= -o= -e= --input= --output= --error=", 0),
+    ("setsid", "-w -f -c --wait --fork", 0),
+    ("ionice", "-t -c= -n=", 0),
+    ("sudo", "-n -E -H -k -u= -g=", 0),
+    ("command", "-p", 0),
+    ("exec", "-c -l -a=", 0),
+    ("builtin", "", 0),
+    ("xargs", XARGS, 0),
+    ("npx", "-y -q --yes --no --no-install --quiet -p= --package=", 0),
+    ("bunx", "--bun", 0),
+    ("uvx", "-q --from= --with= --python=", 0),
+    ("uv run", UV, 0),
+    ("poetry run", "", 0),
+    ("pipenv run", "", 0),
+    ("pdm run", "", 0),
+    ("bundle exec", "", 0),
+    ("npm exec", "-y --yes --no -p= --package=", 0),
+    ("pnpm exec", "-r", 0),
+    ("yarn exec", "", 0),
+    ("docker exec", "-i -t -d -u= -w= -e= --user= --workdir= --env= --interactive --tty", 1),
+];
+const XARGS: &str = "-0 -r -t -x -n= -P= -L= -d= -s= -I= -a= --null --no-run-if-empty --verbose \
+     --max-args= --max-procs= --max-lines= --delimiter= --arg-file=";
+const UV: &str = "-q --dev --no-dev --frozen --locked --all-extras --isolated --no-sync \
+     --no-project --with= --python= -p= --extra= --group= --directory= --project=";
+
+/// What `words` run, if they are such a program and everything before its command is understood.
+pub(super) fn runs(words: &[Word]) -> Option<Runs> {
+    let name = base(words.first()?.exact()?);
+    if name == "git" && super::is_one_of(words.get(1), &["bisect"]) {
+        let is_run = super::is_one_of(words.get(2), &["run"]);
+        return is_run.then(|| Runs::Commands(vec![words[3..].to_vec()], Vec::new()));
+    }
+    let second = words.get(1).and_then(Word::exact).map(|second| format!("{name} {second}"));
+    let (known, options, positions) =
+        WRAPPERS.iter().find(|(known, ..)| *known == name || Some(*known) == second.as_deref())?;
+    let assigns = ["env", "sudo"].contains(known);
+    let mut at = known.split(' ').count();
+    let (mut settings, mut replaced) = (Vec::new(), None);
+    while let Some(word) = words.get(at) {
+        let text = match word {
+            Word::Exact(text) => text.as_str(),
+            // What begins with a name and `=` is no program.
+            known if assigns && known.start().contains('=') => known.start(),
+            _ => return None,
+        };
+        if text == "--" {
+            at += 1;
+            break;
+        }
+        if !text.starts_with('-') {
+            if !assigns || !text.contains('=') {
+                break;
+            }
+            settings.push(word.clone());
+            at += 1;
+            continue;
+        }
+        let takes = |option: &str| options.split(' ').any(|known| known == option);
+        let (option, value) = match text.split_once('=').filter(|_| text.starts_with("--")) {
+            Some((option, value)) => (option, Some(value)),
+            None if text.starts_with("--") || text.len() < 3 => (text, None),
+            None => (text.get(..2)?, text.get(2..)),
+        };
+        let is_valued = takes(&format!("{option}="));
+        let value = match value {
+            Some(value) if is_valued => Some(value),
+            // Letters that stand together.
+            Some(_) if text[1..].chars().all(|letter| takes(&format!("-{letter}"))) => None,
+            Some(_) => return None,
+            None if is_valued => {
+                at += 1;
+                Some(words.get(at)?.exact()?)
+            }
+            None if takes(option) => None,
+            None => return None,
+        };
+        if *known == "xargs" && option == "-I" {
+            replaced = value;
+        }
+        at += 1;
+    }
+    let mut command = words.get(at + positions..)?.to_vec();
+    if *known == "xargs" && !command.is_empty() {
+        match replaced {
+            Some(sign) => command.iter_mut().for_each(|word| *word = without(word, sign)),
+            None => command.push(Word::Unknown),
+        }
+    }
+    Some(Runs::Commands(vec![command], settings))
+}
+
+/// A word in which another text stands in the place of `sign`.
+fn without(word: &Word, sign: &str) -> Word {
+    match word {
+        Word::Exact(text) if !sign.is_empty() && text.contains(sign) => {
+            let start = text.split(sign).next().unwrap_or_default().to_owned();
+            Word::Partly { start, end: text.rsplit(sign).next().unwrap_or_default().to_owned() }
+        }
+        other => other.clone(),
+    }
+}
+
+/// What find runs: what stands between `-exec` or its like and `;` or `+`.
+pub(super) fn find(words: &[Word]) -> Runs {
+    let mut commands = Vec::new();
+    let mut rest = &words[1..];
+    let mut unsure = 0;
+    while let Some((word, others)) = rest.split_first() {
+        rest = others;
+        if !super::is_one_of(Some(word), &["-exec", "-execdir", "-ok", "-okdir"]) {
+            unsure += usize::from(word.exact().is_none() && word.may_be_option());
+            continue;
+        }
+        let is_end = |word: &Word| super::is_one_of(Some(word), &[";", "+"]);
+        let end = others.iter().position(is_end).unwrap_or(others.len());
+        commands.push(others[..end].iter().map(|word| without(word, "{}")).collect::<Vec<_>>());
+        rest = &others[end..];
+    }
+    // A word that nobody knows may be `-exec`; but then the command has to end somewhere.
+    let ends = words.iter().any(|word| super::is_one_of(Some(word), &[";", "+"]));
+    match unsure > 1 || unsure == 1 && ends || words.contains(&Word::Unknown) {
+        true => Runs::Anything,
+        false => Runs::Commands(commands, Vec::new()),
+    }
+}
+
+/// What a shell runs: a file, its input, or the code after `-c`.
+pub(super) fn shell(words: &[Word]) -> Runs {
+    let (mut is_code, mut ended) = (false, false);
+    let mut arguments = words[1..].iter();
+    while let Some(word) = arguments.next() {
+        let Some(text) = word.exact() else {
+            return match is_code || word.may_be_option() {
+                true => Runs::Anything,
+                false => Runs::Itself,
+            };
+        };
+        match text {
+            "-" | "--" if !ended => ended = true,
+            _ if !ended && text.len() > 1 && text.starts_with(['-', '+']) => {
+                let letters = !text.starts_with("--");
+                is_code |= letters && text.contains('c');
+                // `-C` of fish is a command before all others.
+                if letters && text.contains(['s', 'C']) || text.starts_with("--init-command") {
+                    return Runs::Anything;
+                }
+                // With this option a pattern may be no word.
+                if is_valued(text)
+                    && arguments.next().is_some_and(|it| it.exact() == Some("nullglob"))
+                {
+                    return Runs::Anything;
+                }
+            }
+            code if is_code => return Runs::Code(code.to_owned()),
+            file if is_input(file) => return Runs::Anything,
+            _ => return Runs::Itself,
+        }
+    }
+    Runs::Anything
+}
+
+/// True when the value of a shell's option is the next word: `-o pipefail`, also in `-eo pipefail`.
+fn is_valued(text: &str) -> bool {
+    ["--rcfile", "--init-file"].contains(&text)
+        || !text.starts_with("--") && text.ends_with(['o', 'O'])
+}

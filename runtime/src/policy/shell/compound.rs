@@ -1,0 +1,120 @@
+//! Compound commands with a grammar of their own: `case`, the head of `for`, `[[ ]]`.
+
+use super::parser::{Lost, Parser, Step, Until};
+use super::values::Value;
+use super::word::{Piece, is_variable};
+
+impl Parser<'_> {
+    /// What follows `case`, up to `esac`.
+    pub(super) fn case(&mut self) -> Step<()> {
+        self.skip_blanks();
+        self.word()?;
+        self.skip_lines();
+        if self.word()?.bare() != Some("in") {
+            return Err(Lost);
+        }
+        loop {
+            self.skip_lines();
+            if self.is_at_word("esac") {
+                self.at += "esac".len();
+                return Ok(());
+            }
+            self.eat("(");
+            loop {
+                self.skip_blanks();
+                if !self.word()?.begun {
+                    return Err(Lost);
+                }
+                self.skip_blanks();
+                if self.eat(")") {
+                    break;
+                }
+                if !self.eat("|") {
+                    return Err(Lost);
+                }
+            }
+            self.below(Until::Clause)?;
+        }
+    }
+
+    fn skip_lines(&mut self) {
+        self.skip_blanks();
+        while self.pending.is_empty() && self.eat("\n") {
+            self.skip_blanks();
+        }
+    }
+
+    /// What follows `for`, up to the first separator.
+    pub(super) fn loop_head(&mut self) -> Step<()> {
+        self.skip_blanks();
+        if self.eat("((") {
+            self.arithmetic()?;
+            self.scope.open();
+            return Ok(());
+        }
+        let name = self.word()?;
+        let name = name.bare().filter(|name| is_variable(name)).ok_or(Lost)?;
+        self.skip_blanks();
+        let mut values = vec![Value::Unknown];
+        if self.is_at_word("in") {
+            self.at += "in".len();
+            values.clear();
+        }
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                Some('\n' | ';') => break,
+                None | Some('(' | ')' | '&' | '|' | '<' | '>') => return Err(Lost),
+                Some(_) => values.push(Value::Each(self.word()?)),
+            }
+        }
+        values.into_iter().for_each(|value| self.values.add(name, value));
+        self.scope.open();
+        self.scope.hold(name);
+        Ok(())
+    }
+
+    /// What follows `[[`, up to `]]`.
+    pub(super) fn test(&mut self) -> Step<()> {
+        self.in_test = true;
+        let (mut before, mut next_counts) = (String::new(), false);
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                None => return Err(Lost),
+                Some('<' | '>') if self.rest()[1..].starts_with('(') => {}
+                Some('\n' | '(' | ')' | '&' | '|' | '<' | '>' | ';') => {
+                    self.at += 1;
+                    continue;
+                }
+                Some(_) => {}
+            }
+            let begin = self.at;
+            let draft = self.word()?;
+            if self.at == begin {
+                return Err(Lost);
+            }
+            if draft.bare() == Some("]]") {
+                self.in_test = false;
+                return Ok(());
+            }
+            let operand = match &*draft.pieces {
+                [Piece::Number] => "0",
+                _ => &self.text[begin..self.at],
+            };
+            if std::mem::take(&mut next_counts) {
+                self.evaluate(operand);
+            }
+            match draft.bare() {
+                // These calculate.
+                Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge") => {
+                    self.evaluate(&before);
+                    next_counts = true;
+                }
+                Some("-v" | "-R") => self.script.note_unclear("it evaluates an expression"),
+                _ => {}
+            }
+            before = operand.to_owned();
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Which variables a script has certainly set where it is read: in every way through it that leads
+//! there. Of another variable the value comes from the environment, and nobody knows it.
+
+use std::collections::HashSet;
+
+/// What is certain at a place.
+pub(super) struct Scope {
+    /// Commands that are nested in each other, outermost first.
+    levels: Vec<Level>,
+}
+
+#[derive(Default)]
+struct Level {
+    /// Set for the rest of the level.
+    certain: HashSet<String>,
+    /// Set in the list of `&&` and `||` that is being read; with whether it is before all of them.
+    chain: Vec<(String, bool)>,
+    /// How long the chain was where its last pipeline began.
+    before: usize,
+    piped: bool,
+    /// Nothing but a first command was read of the list.
+    first: bool,
+    /// Of `if`: what all its branches set that have ended.
+    branches: Option<HashSet<String>>,
+    has_else: bool,
+}
+
+/// What stands between two commands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Between {
+    End,
+    And,
+    Or,
+    Pipe,
+    Background,
+}
+
+impl Scope {
+    pub(super) fn new() -> Self {
+        Scope { levels: vec![Level { first: true, ..Level::default() }] }
+    }
+
+    /// A compound command or a subshell begins.
+    pub(super) fn open(&mut self) {
+        self.levels.push(Level { first: true, ..Level::default() });
+    }
+
+    /// `then`: what the condition sets is not counted.
+    pub(super) fn begin_branch(&mut self) {
+        if let Some(level) = self.levels.last_mut() {
+            *level = Level { first: true, branches: level.branches.take(), ..Level::default() };
+        }
+    }
+
+    /// `elif`, `else` and `fi`: a branch has ended.
+    fn end_branch(&mut self) {
+        let Some(level) = self.levels.last_mut() else { return };
+        let set = std::mem::take(&mut level.certain);
+        level.branches = Some(match level.branches.take() {
+            Some(others) => others.intersection(&set).cloned().collect(),
+            None => set,
+        });
+    }
+
+    pub(super) fn another_branch(&mut self) {
+        self.end_branch();
+        self.begin_branch();
+    }
+
+    pub(super) fn last_branch(&mut self) {
+        self.another_branch();
+        if let Some(level) = self.levels.last_mut() {
+            level.has_else = true;
+        }
+    }
+
+    /// The innermost one ends. What every branch of an `if` has set is set after it.
+    pub(super) fn close(&mut self) {
+        if self.levels.len() < 2 {
+            return;
+        }
+        self.end_branch();
+        let level = self.levels.pop().unwrap_or_default();
+        if level.has_else {
+            for name in level.branches.into_iter().flatten() {
+                self.set(&name);
+            }
+        }
+    }
+
+    /// The variable is set by a command of its own.
+    pub(super) fn set(&mut self, name: &str) {
+        if let Some(level) = self.levels.last_mut().filter(|level| !level.piped) {
+            level.chain.push((name.to_owned(), level.first));
+        }
+    }
+
+    /// The variable is set for the rest of the level, as that of a loop is.
+    pub(super) fn hold(&mut self, name: &str) {
+        if let Some(level) = self.levels.last_mut() {
+            level.certain.insert(name.to_owned());
+        }
+    }
+
+    pub(super) fn between(&mut self, between: Between) {
+        let Some(level) = self.levels.last_mut() else { return };
+        match between {
+            Between::End | Between::Background => {
+                let kept = level.chain.drain(..).filter(|(_, first)| *first);
+                match between {
+                    Between::End => level.certain.extend(kept.map(|(name, _)| name)),
+                    _ => drop(kept),
+                }
+            }
+            Between::Or => level.chain.retain(|(_, first)| *first),
+            Between::Pipe => level.chain.truncate(level.before),
+            Between::And => {}
+        }
+        level.before = if between == Between::Pipe { level.before } else { level.chain.len() };
+        level.piped = between == Between::Pipe;
+        level.first = matches!(between, Between::End | Between::Background);
+    }
+
+    /// True when the variable is set here.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let in_chain = |level: &Level| level.chain.iter().any(|(known, _)| known == name);
+        self.levels.iter().any(|level| level.certain.contains(name) || in_chain(level))
+    }
+}

@@ -1,0 +1,445 @@
+//! The values that variables have in a script: all that it gives them anywhere, in whatever order.
+//! With them words are made of what stands in their place.
+
+use super::Place;
+use super::word::{Draft, Piece, Quoted, Word, is_variable};
+use std::collections::HashMap;
+
+/// More ways to read a command than this are not told apart.
+const MOST: usize = 24;
+/// How often a value may lead to another.
+const DEEPEST: u32 = 5;
+
+/// Variables that the shell sets by itself.
+const OWN: [&str; 14] = [
+    "_",
+    "REPLY",
+    "MAPFILE",
+    "OPTARG",
+    "OPTIND",
+    "COPROC",
+    "PWD",
+    "OLDPWD",
+    "DIRSTACK",
+    "FUNCNAME",
+    "PIPESTATUS",
+    "HISTCMD",
+    "SHELL",
+    "IFS",
+];
+
+/// Commands of the shell that set the variables they name.
+const SETTERS: [&str; 12] = [
+    "read",
+    "mapfile",
+    "readarray",
+    "getopts",
+    "unset",
+    "let",
+    "wait",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+];
+
+#[derive(Default)]
+pub(super) struct Values {
+    set: HashMap<String, Vec<Value>>,
+    /// Any variable may be anything.
+    lost: bool,
+    /// A pattern that means no file may be no word.
+    patterns_vanish: bool,
+    /// There are arrays whose indices are texts.
+    pub(super) has_maps: bool,
+    /// The script runs in another, which may have set variables for it.
+    nested: bool,
+}
+
+/// A value of a variable.
+#[derive(Clone)]
+pub(super) enum Value {
+    Text(Draft),
+    /// One of the words that the shell makes of this.
+    Each(Draft),
+    Array(Vec<Draft>),
+    Unknown,
+}
+
+impl Values {
+    pub(super) fn new(place: Place) -> Self {
+        Values { nested: place == Place::Command, ..Values::default() }
+    }
+
+    pub(super) fn add(&mut self, name: &str, value: Value) {
+        self.set.entry(name.to_owned()).or_default().push(value);
+    }
+
+    pub(super) fn lose(&mut self) {
+        self.lost = true;
+    }
+
+    pub(super) fn absorb(&mut self, inner: Values) {
+        self.lost |= inner.lost;
+        self.has_maps |= inner.has_maps;
+        for (name, values) in inner.set {
+            self.set.entry(name).or_default().extend(values);
+        }
+    }
+
+    /// Takes note of what a command sets by itself. `others` says that any of its words may be a
+    /// command too.
+    pub(super) fn look_at(&mut self, command: &[Draft], others: bool) {
+        let heads = if others { command.len() } else { 1 };
+        for at in 0..heads.min(command.len()) {
+            let head = command[at].text.as_str();
+            let rest = &command[at + 1..];
+            match head {
+                "eval" | "alias" | "enable" | "coproc" => self.lose(),
+                "trap" => match rest.first().map(Draft::word) {
+                    Some(Some(Word::Exact(code))) if !sets(&code) => {}
+                    None => {}
+                    _ => self.lose(),
+                },
+                "printf" => match rest.first().map(Draft::word) {
+                    Some(Some(Word::Exact(option))) if !option.starts_with("-v") => {}
+                    Some(Some(Word::Exact(option))) if option == "-v" => {
+                        self.look_at_names(&rest[1..])
+                    }
+                    _ => self.lose(),
+                },
+                // The parser has read what stands at the beginning.
+                "declare" | "typeset" | "local" | "export" | "readonly"
+                    if at == 0 && command[0].bare().is_some() => {}
+                "shopt" => {
+                    let hides = |draft: &Draft| match draft.word() {
+                        Some(Word::Exact(text)) => text.contains("nullglob"),
+                        _ => true,
+                    };
+                    self.patterns_vanish |= rest.iter().any(hides);
+                }
+                _ if SETTERS.contains(&head) => self.look_at_names(rest),
+                _ => {}
+            }
+        }
+    }
+
+    fn look_at_names(&mut self, names: &[Draft]) {
+        for draft in names {
+            match draft.word() {
+                Some(Word::Exact(text)) => {
+                    let end = text.find(|it: char| !it.is_ascii_alphanumeric() && it != '_');
+                    self.add(&text[..end.unwrap_or(text.len())], Value::Unknown);
+                }
+                _ => self.lose(),
+            }
+        }
+    }
+
+    /// To be called when everything was read: a value may name a command that sets variables.
+    pub(super) fn settle(&mut self) {
+        let names_one = |draft: &Draft| sets(&draft.text);
+        let lost = self.set.values().flatten().any(|value| match value {
+            Value::Text(draft) | Value::Each(draft) => names_one(draft),
+            Value::Array(drafts) => drafts.iter().any(names_one),
+            Value::Unknown => false,
+        });
+        // Values are parted where this says.
+        self.lost |= lost || self.set.contains_key("IFS");
+    }
+
+    /// True when every value of the variable is a number, as far as the script sets it.
+    pub(super) fn is_number(&self, name: &str) -> bool {
+        if self.lost || !self.set.contains_key(name) {
+            return !self.lost && !self.nested;
+        }
+        let digits = |text: &str| text.chars().all(|it| it.is_ascii_digit() || " -\n".contains(it));
+        let is_number = |piece: &Piece| match piece {
+            Piece::Text(text) | Piece::Split(text) => digits(text),
+            Piece::Number => true,
+            _ => false,
+        };
+        self.scalars(name, 0).iter().all(|value| value.iter().all(is_number))
+    }
+
+    /// Every way to read a command, as far as it can be told.
+    pub(super) fn commands(&self, command: &[Draft]) -> Vec<Vec<Word>> {
+        let ways: Vec<Vec<Vec<Word>>> = command.iter().map(|draft| self.words(draft, 0)).collect();
+        let many = ways.iter().map(Vec::len).try_fold(1_usize, usize::checked_mul);
+        let mut all: Vec<Vec<Word>> = vec![Vec::new()];
+        for word in ways {
+            let word = match many.is_none_or(|many| many > MOST) && word.len() > 1 {
+                true => vec![vec![Word::Unknown]],
+                false => word,
+            };
+            all = product(&all, &word);
+        }
+        if self.lost || self.patterns_vanish {
+            let patterns = all.iter_mut().flatten().filter(|it| matches!(it, Word::Begins(_)));
+            patterns.for_each(|word| *word = Word::Unknown);
+        }
+        all
+    }
+
+    /// Every value that a variable is set to by `draft`, as one word.
+    pub(super) fn value(&self, draft: &Draft) -> Vec<Word> {
+        let one = |pieces: Vec<Piece>| {
+            let mut words = parted(&put(pieces, Quoted::Double)).into_iter();
+            words.next().unwrap_or_else(|| Word::Exact(String::new()))
+        };
+        self.expand(&draft.pieces, 0).into_iter().map(one).collect()
+    }
+
+    /// Every way to read a word; it may be several words, or none.
+    fn words(&self, draft: &Draft, depth: u32) -> Vec<Vec<Word>> {
+        if let Some(word) = draft.word() {
+            return vec![vec![word]];
+        }
+        if let [Piece::Array(name)] = &*draft.pieces
+            && let Some([Value::Array(elements)]) = self.set.get(name).map(Vec::as_slice)
+            && !self.lost
+            && depth < DEEPEST
+        {
+            let ways = elements.iter().map(|element| self.words(element, depth + 1));
+            return ways.fold(vec![Vec::new()], |all, word| match all.len() * word.len() > MOST {
+                true => vec![vec![Word::Unknown]],
+                false => product(&all, &word),
+            });
+        }
+        let made = self.expand(&draft.pieces, depth).into_iter().map(|pieces| {
+            let mut words = parted(&pieces);
+            if words.is_empty() && draft.quoted {
+                words.push(Word::Exact(String::new()));
+            }
+            words
+        });
+        made.collect()
+    }
+
+    /// Every way to put values in the place of variables.
+    fn expand(&self, pieces: &[Piece], depth: u32) -> Vec<Vec<Piece>> {
+        let mut all: Vec<Vec<Piece>> = vec![Vec::new()];
+        for piece in pieces {
+            let ways = match piece {
+                Piece::Variable(name, quoted) => {
+                    let values = self.scalars(name, depth).into_iter();
+                    values.map(|value| put(value, *quoted)).collect()
+                }
+                Piece::Folder(name, quoted) => self.folder(name, *quoted),
+                Piece::Made(quoted) => self.folder("TMPDIR", *quoted),
+                Piece::Indices => {
+                    let is_text = self.lost || self.has_maps || self.nested;
+                    vec![vec![if is_text { Piece::Hidden(Quoted::No) } else { Piece::Number }]]
+                }
+                Piece::Place(name) => {
+                    vec![vec![Piece::Path, Piece::Text(format!("/{name}"))], Vec::new()]
+                }
+                other => vec![vec![other.clone()]],
+            };
+            if all.len() * ways.len() > MOST {
+                return vec![vec![Piece::Hidden(Quoted::No)]];
+            }
+            all = product(&all, &ways);
+        }
+        all
+    }
+
+    /// A path that the environment decides on, if the script does not. There may be none.
+    fn folder(&self, name: &str, quoted: Quoted) -> Vec<Vec<Piece>> {
+        match self.lost || self.nested || self.set.contains_key(name) {
+            true => vec![vec![Piece::Hidden(quoted)]],
+            false => vec![vec![Piece::Path], Vec::new()],
+        }
+    }
+
+    /// The values of a variable.
+    fn scalars(&self, name: &str, depth: u32) -> Vec<Vec<Piece>> {
+        let hidden = || vec![vec![Piece::Hidden(Quoted::Double)]];
+        let is_own = OWN.contains(&name) || name.starts_with("BASH");
+        let values = match self.set.get(name) {
+            Some(values) if !self.lost && !is_own && depth < DEEPEST => values,
+            _ => return hidden(),
+        };
+        let texts = |draft: &Draft| match draft.word() {
+            Some(Word::Exact(text)) => vec![vec![Piece::Text(text)]],
+            _ if draft.several => hidden(),
+            _ => self.expand(&draft.pieces, depth + 1),
+        };
+        let all = values.iter().flat_map(|value| match value {
+            Value::Text(draft) => texts(draft),
+            Value::Array(drafts) => drafts.iter().flat_map(texts).collect(),
+            Value::Each(draft) if is_range(&draft.text) => vec![vec![Piece::Number]],
+            Value::Each(draft) => {
+                let words = self.words(draft, depth + 1).into_iter().flatten();
+                words.map(pieces).collect()
+            }
+            Value::Unknown => hidden(),
+        });
+        let mut all: Vec<Vec<Piece>> = all.collect();
+        all.dedup();
+        all
+    }
+}
+
+/// True when a text may be a command that sets variables, or run one.
+fn sets(text: &str) -> bool {
+    let others = ["eval", "trap", "alias", "enable", "printf", "builtin", "command", "shopt"];
+    let mut words = text.split(|it: char| it.is_whitespace() || ";&|(){}\"'".contains(it));
+    words.any(|it| SETTERS.contains(&it) || others.contains(&it) || it.contains(['=', '`', '\\']))
+        || text.contains("((")
+}
+
+/// `{1..5}`.
+fn is_range(text: &str) -> bool {
+    let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+    inner.is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+}
+
+fn product<T: Clone>(all: &[Vec<T>], ways: &[Vec<T>]) -> Vec<Vec<T>> {
+    let with = |one: &Vec<T>| ways.iter().map(|way| [one.as_slice(), way].concat()).collect();
+    all.iter().flat_map(|one| -> Vec<Vec<T>> { with(one) }).collect()
+}
+
+/// A value where its variable stands.
+fn put(value: Vec<Piece>, quoted: Quoted) -> Vec<Piece> {
+    let here = |piece| match (piece, quoted) {
+        (Piece::Text(text), Quoted::No) => Piece::Split(text),
+        (Piece::Split(text), Quoted::Double) => Piece::Text(text),
+        (Piece::Hidden(_), quoted) => Piece::Hidden(quoted),
+        (Piece::Argument, quoted) => Piece::Hidden(quoted),
+        (Piece::Array(_) | Piece::Arguments, _) => Piece::Hidden(Quoted::No),
+        (other, _) => other,
+    };
+    value.into_iter().map(here).collect()
+}
+
+/// A word as the value of a variable.
+fn pieces(word: Word) -> Vec<Piece> {
+    let hidden = Piece::Hidden(Quoted::Double);
+    match word {
+        Word::Exact(text) => vec![Piece::Text(text)],
+        Word::Begins(start) => vec![Piece::Text(start), Piece::Pattern],
+        Word::Partly { start, end } => vec![Piece::Text(start), hidden, Piece::Text(end)],
+        Word::Numbered(text) if text == "0" => vec![Piece::Number],
+        Word::Numbered(_) | Word::Unknown => vec![hidden],
+    }
+}
+
+/// A word that is put together.
+#[derive(Default)]
+struct Joined {
+    start: String,
+    end: String,
+    is_partly: bool,
+    /// Where its first number stands.
+    number: Option<usize>,
+    is_pattern: bool,
+    begun: bool,
+}
+
+impl Joined {
+    fn add(&mut self, text: &str) {
+        self.begun = true;
+        match self.is_partly {
+            true => self.end.push_str(text),
+            false if !self.is_pattern => self.start.push_str(text),
+            false => {}
+        }
+    }
+
+    fn hole(&mut self) {
+        self.begun = true;
+        self.is_partly = true;
+        self.start.truncate(self.number.unwrap_or(self.start.len()));
+        self.end.clear();
+    }
+
+    fn word(self) -> Word {
+        match self {
+            Joined { is_pattern: true, is_partly: true, start, .. } if start.is_empty() => {
+                Word::Unknown
+            }
+            Joined { is_pattern: true, mut start, number, .. } => {
+                start.truncate(number.unwrap_or(start.len()));
+                Word::Begins(start)
+            }
+            Joined { is_partly: true, start, end, .. } => Word::Partly { start, end },
+            Joined { number: Some(_), start, .. } => Word::Numbered(start),
+            Joined { start, .. } => Word::Exact(start),
+        }
+    }
+}
+
+/// The words that the shell makes of pieces.
+fn parted(pieces: &[Piece]) -> Vec<Word> {
+    let mut words = Vec::new();
+    let mut word = Joined::default();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => word.add(text),
+            Piece::Split(text) if text.contains(['*', '?', '[', '\\']) => {
+                return vec![Word::Unknown];
+            }
+            Piece::Split(text) => {
+                for (at, part) in text.split([' ', '\t', '\n']).enumerate() {
+                    if at > 0 && word.begun {
+                        words.push(std::mem::take(&mut word).word());
+                    }
+                    if !part.is_empty() {
+                        word.add(part);
+                    }
+                }
+            }
+            Piece::Pattern => word.is_pattern = true,
+            Piece::Path => {
+                if !word.begun {
+                    word.add("/");
+                }
+                word.hole();
+            }
+            Piece::Number if word.is_partly => word.hole(),
+            Piece::Number => {
+                word.number.get_or_insert(word.start.len());
+                word.add("0");
+            }
+            Piece::Hidden(Quoted::Double) => word.hole(),
+            // One of what a function was called with.
+            Piece::Argument => word.hole(),
+            _ => return vec![Word::Unknown],
+        }
+    }
+    if word.begun {
+        words.push(word.word());
+    }
+    words
+}
+
+/// The variables in an expression that the shell calculates; nothing when more than that may happen
+/// in it.
+pub(super) fn variables(expression: &str) -> Option<Vec<String>> {
+    let text = expression.replace("[@]", "").replace("[*]", "");
+    let mut names = Vec::new();
+    let mut rest = text.as_str();
+    while let Some(char) = rest.chars().next() {
+        let name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+        if char == '$' {
+            rest = rest[1..].strip_prefix('{').unwrap_or(&rest[1..]);
+            match rest.chars().next()? {
+                '#' | '?' => rest = &rest[1..],
+                it if it.is_ascii_alphabetic() || it == '_' => {}
+                _ => return None,
+            }
+        } else if name(char) {
+            let end = rest.find(|it| !name(it)).unwrap_or(rest.len());
+            let (word, others) = rest.split_at(end);
+            names.extend(is_variable(word).then(|| word.to_owned()));
+            rest = others;
+        } else if " \t\n+-*/%<>=!&|?:()~^,;#{}\"".contains(char) {
+            rest = &rest[1..];
+        } else {
+            return None;
+        }
+    }
+    Some(names)
+}
