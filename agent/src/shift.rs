@@ -92,11 +92,28 @@ impl<'a> Shift<'a> {
         &mut self,
         stop: &CancellationToken,
     ) -> Result<(), JournalError> {
+        self.give_up_lost_call().await?;
         let (since, looks) = self.without_budget.unwrap_or_else(|| (Instant::now(), 0));
         self.without_budget = Some((since, looks + 1));
         let [first, longest] = BUDGET_LOOKS;
         self.pause((first * 2_u32.pow(looks.min(16))).min(longest), stop).await?;
         Ok(())
+    }
+
+    /// Records that the call which a crash cut short has no answer any more. What it reserved stays
+    /// spent, and nobody waits for it to come back.
+    async fn give_up_lost_call(&mut self) -> Result<(), JournalError> {
+        let Some(reserved) = self.desk.transcript.reserved().cloned() else { return Ok(()) };
+        self.desk.note(Event::ModelFailed(ModelFailed {
+            kind: FailureKind::Other,
+            reason: "a crash cut the call short".to_owned(),
+            usage: reserved.clone(),
+            uncertain: Some(reserved),
+            remedy: Some(Remedy::retry(0)),
+            worked_ms: self.desk.worked_ms(),
+            extra: Extra::default(),
+        }));
+        self.desk.store().await
     }
 
     /// Stores what was noted and `draws`, unless a budget does not have what these draw.

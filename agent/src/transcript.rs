@@ -255,6 +255,11 @@ impl Transcript {
         self.phase.finished.as_ref()
     }
 
+    /// What the model call reserved that has no answer yet.
+    pub(crate) fn reserved(&self) -> Option<&Usage> {
+        self.tally.open.as_ref()
+    }
+
     /// What the whole run may have cost, at most: a call that is under way or was never answered as
     /// it was reserved.
     pub fn usage(&self) -> Usage {

@@ -319,3 +319,31 @@ async fn a_killed_tree_that_is_resumed_shows_what_it_spent_and_what_it_may_have(
     assert!(dollars(&costs, "uncertain_cost_usd") > 2.0, "{costs:#}");
     world.run(&["runs", "verify"]).await.expect(0);
 }
+
+/// What a crash cut short cannot give back what it reserved: nobody waits for that.
+#[tokio::test]
+async fn a_killed_tree_with_little_money_ends_when_it_is_resumed() {
+    let gate = Gate::new();
+    let script = ["one", "two", "three"].into_iter().fold(
+        Script::new().conversation(lead(["one", "two", "three"].map(|it| task("explore", it)))),
+        |script, it| {
+            let slow = Rule::when(When::any().first_user_contains(it));
+            script.rule(slow.reply(Reply::text("found").held_by(&gate)))
+        },
+    );
+    let world = World::new(script).await;
+    let running = world.start(&["run", "--max-cost", "0.3", "lead them"]);
+    gate.wait_for_held(2).await.unwrap();
+    running.signal(Signal::KILL);
+    running.end().await;
+    gate.open();
+    let root = world.only_run().await;
+    let exit = world.start(&["runs", "resume", &root]).end().await;
+    let rows = world.list().await;
+    let ended = |row: &Value| row["status"] == "finished";
+    assert!(rows.iter().all(ended), "{}: {rows:#?}", exit.err);
+    world.run(&["runs", "verify"]).await.expect(0);
+    let costs = costs(&world).await;
+    let most = dollars(&costs, "cost_usd") + dollars(&costs, "uncertain_cost_usd");
+    assert!(most <= 0.3, "{costs:#}");
+}
