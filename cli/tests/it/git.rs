@@ -115,8 +115,8 @@ async fn head_is_no_file_in_a_folder_of_a_repository_nor_in_a_worktree() {
 }
 
 /// Commits all there is, as an agent would.
-const COMMITS_ALL: &str = "cat ../secrets/key ../.env.example; echo two > a.txt; git status --short; \
-    git diff --stat; git stash -q && git stash pop -q; git add -A ..; git commit -qam all; \
+const COMMITS_ALL: &str = "git diff --stat HEAD; cat ../secrets/key ../.env.example; echo two > a.txt; git status --short; \
+    git diff HEAD; git stash -q && git stash pop -q; git add -A ..; git commit -qam all; \
     git log -1 --format=then:%s; git show --stat --format=";
 
 #[tokio::test]
@@ -149,6 +149,7 @@ async fn a_denied_file_that_git_tracks_is_neither_committed_as_deleted_nor_in_th
         command.current_dir(world.work().join(folder));
         let said = started(command).end().await.expect(0).out;
         assert!(said.contains("then:all") && !said.contains("hunter2"), "{folder}: {said}");
+        assert!(!said.contains("key |") && !said.contains("fatal"), "{folder}: {said}");
         let changed = git(&world, &["show", "--name-status", "--format="]);
         assert_eq!(changed, "M\tsub/a.txt\n", "{folder}: {said}");
         assert_eq!(git(&world, &["status", "--short"]), "", "{folder}: {said}");

@@ -34,10 +34,10 @@ enum Mount {
         path: PathBuf,
         access: Access,
     },
-    /// With how it looks to git, if that tracks it.
+    /// With the files that git tracks there, if it tracks any; with none where that is not known.
     Gap {
         path: PathBuf,
-        tracked: bool,
+        tracked: Option<BTreeSet<PathBuf>>,
     },
 }
 
@@ -71,6 +71,9 @@ impl Mount {
 /// Where masks are made: no command sees the real ones of these folders.
 const MASKS: [&str; 2] = ["/dev/shm", "/tmp"];
 
+/// Files in one hidden folder that are masked, at most: each is a mount.
+const MOST_MASKS: usize = 200;
+
 /// What git must be told so that it takes a mask for the file: its size and the second of its last
 /// change say enough.
 const UNCHANGED: [(&str, &str); 2] = [("core.checkStat", "minimal"), ("core.trustctime", "false")];
@@ -94,12 +97,18 @@ pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
             Mount::Shown { path, access: Access::Write } => add(&[&"--bind", path, path]),
             Mount::Gap { path, tracked } if path.is_dir() => {
                 let bytes = GAP_BYTES.to_string();
-                // Git takes what is in a folder that it cannot look into for unchanged.
-                let mode = if *tracked { "0000" } else { "0555" };
+                let files = tracked.as_ref().map(masks_of);
+                // Git takes what is in a folder that it cannot look into for unchanged, at times.
+                let mode =
+                    if files.as_ref().is_some_and(Option::is_none) { "0000" } else { "0555" };
                 add(&[&"--perms", &mode, &"--size", &bytes, &"--tmpfs", path]);
+                for (file, mask) in files.flatten().into_iter().flatten() {
+                    add(&[&"--ro-bind", &mask.as_os_str(), &file]);
+                    masks.push(mask);
+                }
                 sealed.push(path.clone());
             }
-            Mount::Gap { path, tracked: true } if let Some(mask) = mask_of(path) => {
+            Mount::Gap { path, tracked: Some(_) } if let Some(mask) = mask_of(path) => {
                 add(&[&"--ro-bind", &mask.as_os_str(), path]);
                 masks.push(mask);
             }
@@ -119,6 +128,14 @@ pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
         add(&[&"--remount-ro", &path]);
     }
     (arguments, masks)
+}
+
+/// Masks for all these files; nothing if there are none, or too many, or one cannot be masked.
+fn masks_of(files: &BTreeSet<PathBuf>) -> Option<Vec<(PathBuf, TempPath)>> {
+    let can_be = !files.is_empty() && files.len() <= MOST_MASKS;
+    // One that is gone is gone to git too.
+    let there = files.iter().filter(|file| file.symlink_metadata().is_ok());
+    can_be.then(|| there.map(|file| Some((file.clone(), mask_of(file)?))).collect()).flatten()
 }
 
 /// A file that nobody can read, as long and as old as the one at `path`.
@@ -174,12 +191,12 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         mounts.extend(fixed.map(|path| Mount::Shown { path, access: Access::Read }));
     }
     let hidden = secrets::hidden(walls);
-    let known = tracked(&hidden);
+    let mut known = tracked(&hidden);
     for path in hidden {
         // Own folders may lie in one that is hidden: the database's, or another person's home.
         let is_inside = |other: &Path| other.starts_with(&path) && other != path;
         let holds_others = mounts.iter().any(|mount| is_inside(mount.path()));
-        let tracked = known.contains(&path) && !holds_others;
+        let tracked = known.remove(&path).filter(|_| !holds_others);
         mounts.push(Mount::Gap { path, tracked });
     }
     if writes {

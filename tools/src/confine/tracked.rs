@@ -14,8 +14,9 @@ const BEFORE_NAME: usize = 62;
 /// Two more bytes of flags follow.
 const EXTENDED: u8 = 0x40;
 
-/// Those of `hidden` that git tracks, or in which it tracks something.
-pub(super) fn tracked(hidden: &[PathBuf]) -> BTreeSet<PathBuf> {
+/// Those of `hidden` that git tracks, each with the files that it tracks there; with none where that
+/// cannot be told.
+pub(super) fn tracked(hidden: &[PathBuf]) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
     let mut trees: BTreeMap<&Path, BTreeSet<&Path>> = BTreeMap::new();
     for path in hidden {
         // Every one that there may be: a command can make another in between.
@@ -25,17 +26,21 @@ pub(super) fn tracked(hidden: &[PathBuf]) -> BTreeSet<PathBuf> {
             }
         }
     }
-    let mut found = BTreeSet::new();
-    for (top, mut hidden) in trees {
-        if let Some(names) = data_of(top).and_then(|data| names_in(&data)) {
-            let known: BTreeSet<&Path> = names
-                .iter()
-                .flat_map(|name| Path::new(OsStr::from_bytes(name)).ancestors())
-                .collect();
-            hidden.retain(|name| known.contains(name));
+    let mut found: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
+    let mut unclear = BTreeSet::new();
+    for (top, hidden) in trees {
+        let Some(names) = data_of(top).and_then(|data| names_in(&data)) else {
+            unclear.extend(hidden.iter().map(|name| top.join(name)));
+            continue;
+        };
+        for name in &names {
+            let name = Path::new(OsStr::from_bytes(name));
+            for around in name.ancestors().filter(|around| hidden.contains(around)) {
+                found.entry(top.join(around)).or_default().insert(top.join(name));
+            }
         }
-        found.extend(hidden.into_iter().map(|name| top.join(name)));
     }
+    found.extend(unclear.into_iter().map(|path| (path, BTreeSet::new())));
     found
 }
 
@@ -116,6 +121,11 @@ mod tests {
         assert!(done.status.success(), "{arguments:?}: {done:?}");
     }
 
+    fn sorted(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+        paths.sort();
+        paths
+    }
+
     #[test]
     fn what_git_tracks_is_told_from_what_it_does_not_in_every_kind_of_index() {
         for (kind, told_apart) in [("2", true), ("4", true), ("split", false), ("sha256", false)] {
@@ -140,7 +150,11 @@ mod tests {
             let known = paths(&["a/known", "a/known/other", "b", &long]);
             // Where it cannot be told, all of it counts as tracked.
             let expected = if told_apart { known } else { all.clone() };
-            assert_eq!(tracked(&all), expected.into_iter().collect(), "{kind}");
+            let found = tracked(&all);
+            assert_eq!(found.keys().cloned().collect::<Vec<_>>(), sorted(expected), "{kind}");
+            let inside = paths(&["a/known/deep/file", "a/known/other"]);
+            let files: Vec<PathBuf> = found[&top.join("a/known")].iter().cloned().collect();
+            assert_eq!(files, if told_apart { inside } else { Vec::new() }, "{kind}");
         }
         assert!(tracked(&["/etc/hostname".into()]).is_empty());
     }
