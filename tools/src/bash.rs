@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -109,7 +109,15 @@ impl Bash {
             Profile::WorkspaceWrite => listed_names(&finished.output, workspace.path()),
             Profile::ReadOnly | Profile::Full => Vec::new(),
         };
+        let hidden = in_the_way(&finished.output, workspace.path(), &command.confinement.hidden);
         let mut output = tell(finished, command.deadline, &made);
+        if !hidden.is_empty() {
+            let names = hidden.join(", ");
+            output.parts.push(Part::text(format!(
+                "[a rule hides {names} from commands: git can neither read nor change it. Name the \
+                 files that you add and commit; leave to the user what would change it.]"
+            )));
+        }
         if !listed.is_empty() {
             let names = listed.join(", ");
             output.parts.push(Part::text(format!(
@@ -192,6 +200,18 @@ impl Bash {
         let variable = |name: &str| (name.into(), scratch.path().into());
         Ok(vec![variable("TMPDIR"), variable("POSSE_SCRATCH")])
     }
+}
+
+/// What a program that met something hidden says.
+const TROUBLE: [&str; 2] = ["Permission denied", "Device or resource busy"];
+
+/// The hidden places in `workspace` that `text`, the output of a command, complains about.
+fn in_the_way(text: &str, workspace: &Path, hidden: &[PathBuf]) -> Vec<String> {
+    let lines = text.lines().filter(|line| TROUBLE.iter().any(|word| line.contains(word)));
+    let lines: Vec<&str> = lines.collect();
+    let inside = hidden.iter().filter_map(|path| path.strip_prefix(workspace).ok());
+    let names = inside.map(|name| name.display().to_string()).filter(|name| !name.is_empty());
+    names.filter(|name| lines.iter().any(|line| line.contains(name.as_str()))).take(5).collect()
 }
 
 /// The output, and what there is to say about how the command ended.

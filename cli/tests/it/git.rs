@@ -159,6 +159,23 @@ async fn a_denied_file_that_git_tracks_is_neither_committed_as_deleted_nor_in_th
     }
 }
 
+/// Git reads a file that is as new as its index, and a mask cannot be read. Then the agent learns why.
+#[tokio::test]
+async fn an_agent_learns_that_a_rule_hides_what_git_cannot_read() {
+    let world = repository("git add -A; git add top.txt && echo ADDED").await;
+    world.write(".env.example", "hunter2\n");
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
+    let file = std::fs::File::open(world.work().join(".env.example")).unwrap();
+    file.set_modified(later).unwrap();
+    std::fs::create_dir(world.work().join(".claude")).unwrap();
+    world.write(".claude/settings.json", r#"{"permissions": {"deny": ["Read(./.env.*)"]}}"#);
+    git(&world, &["add", "."]);
+    git(&world, &["commit", "-qm", "example"]);
+    let said = world.run(&["run", "go"]).await.expect(0).out;
+    assert!(said.contains("[a rule hides .env.example from commands: git can"), "{said}");
+    assert!(said.contains("ADDED") && !said.contains("hunter2"), "{said}");
+}
+
 fn give_away(path: &Path) {
     chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     if path.is_dir() {
