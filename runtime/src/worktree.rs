@@ -77,6 +77,10 @@ impl Worktrees {
         let top = git.line(&["rev-parse", "--show-toplevel"]).await.map_err(missing)?;
         let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
         let data = git.line(&common).await.map_err(missing)?;
+        if !is_genuine(Path::new(&top), Path::new(&data)) {
+            let reason = format!("its data are said to be in {data}, where they do not belong");
+            return Err(missing(reason));
+        }
         let below = git.line(&["rev-parse", "--show-prefix"]).await.map_err(missing)?;
         let base = git.line(&["rev-parse", "--verify", "HEAD^{commit}"]).await.map_err(missing)?;
         let own = self.around.join(run.to_string());
@@ -183,6 +187,7 @@ impl Worktrees {
         let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
         let failed = |reason: String| WorktreeError::Git { what: "remove a worktree", reason };
         let Worktree { folder, base, branch, .. } = worktree;
+        make_private(&self.around).map_err(|error| failed(error.to_string()))?;
         let git = Git::writing(launcher, worktree, &self.around);
         if Path::new(folder).exists() {
             let removed = git.run(&["worktree", "remove", "--force", folder]).await;
@@ -216,6 +221,18 @@ impl Worktrees {
 impl From<WorktreeError> for Error {
     fn from(error: WorktreeError) -> Self {
         Error::InvalidInput(error.to_string())
+    }
+}
+
+/// True when the data of the repository at `top` are where git puts them: whoever writes in there
+/// could lead git to another folder, and git would be let change that one.
+fn is_genuine(top: &Path, data: &Path) -> bool {
+    let git = top.join(".git");
+    let is_there = data.canonicalize().is_ok_and(|real| real == data);
+    match git.symlink_metadata() {
+        Ok(found) if found.is_dir() => is_there && data == git,
+        Ok(found) => is_there && found.is_file(),
+        Err(_) => false,
     }
 }
 

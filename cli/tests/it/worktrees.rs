@@ -4,6 +4,7 @@ use crate::world::{World, bash, mode};
 use posse_testkit::{Conversation, Reply, Script, When};
 use rustix::process::Signal;
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 const AGENTS: &str =
@@ -162,26 +163,50 @@ async fn a_child_in_a_worktree_reads_no_more_of_the_main_checkout_than_its_calle
     assert!(!told.contains("the canary"), "{told}");
 }
 
+/// Git that Posse itself starts runs no program that a repository names, however it is named.
 #[tokio::test]
-async fn a_filter_of_the_repository_changes_neither_hooks_nor_settings() {
+async fn no_filter_of_the_repository_is_run() {
+    for driver in ["odd", "a=b", "a b.c"] {
+        for kind in ["smudge", "clean", "process"] {
+            let world = repository(edit()).await;
+            let ran = world.work().join(".git/ran");
+            let script = world.work().join("filter.sh");
+            std::fs::write(&script, format!("#!/bin/sh\necho x >> {}\ncat\n", ran.display()))
+                .unwrap();
+            std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+            let attributes = world.work().join(".git/info/attributes");
+            std::fs::write(attributes, "* \"filter=a b.c\"\n* filter=a=b\n* filter=odd\n").unwrap();
+            git(&world.work(), &["add", "."]);
+            git(&world.work(), &["commit", "--quiet", "-m", "second"]);
+            let settings = world.work().join(".git/config");
+            let mut text = std::fs::read_to_string(&settings).unwrap();
+            let script = script.display();
+            text += &format!("[filter \"{driver}\"]\n\t{kind} = {script}\n\trequired = true\n");
+            std::fs::write(&settings, text).unwrap();
+            world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+            assert!(!ran.exists(), "{driver}: {kind}");
+            assert_eq!(branches(&world).len(), 1, "{driver}: {kind}: its work is kept");
+        }
+    }
+}
+
+/// What git says of where its data are is not believed: it would be let change them.
+#[tokio::test]
+async fn data_that_are_elsewhere_are_not_taken_for_the_repository_s() {
     let world = repository(edit()).await;
-    let git_folder = world.work().join(".git");
-    let script = world.work().join("filter.sh");
-    let text = format!(
-        "#!/bin/sh\necho evil > {0}/hooks/post-checkout\necho evil >> {0}/config\ncat\n",
-        git_folder.display()
-    );
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let smudge = format!("{} %f", script.display());
-    git(&world.work(), &["config", "filter.odd.smudge", &smudge]);
-    world.write(".gitattributes", "* filter=odd\n");
-    git(&world.work(), &["add", "."]);
-    git(&world.work(), &["commit", "--quiet", "-m", "second"]);
-    let before = std::fs::read(git_folder.join("config")).unwrap();
-    world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
-    assert!(!git_folder.join("hooks/post-checkout").exists());
-    assert_eq!(std::fs::read(git_folder.join("config")).unwrap(), before);
+    let other = world.work().join("other");
+    std::fs::create_dir(&other).unwrap();
+    for name in ["config", "objects", "refs"] {
+        let status = std::process::Command::new("cp")
+            .arg("-r")
+            .args([world.work().join(".git").join(name), other.join(name)])
+            .status();
+        assert!(status.unwrap().success());
+    }
+    std::fs::write(world.work().join(".git/commondir"), "../other\n").unwrap();
+    let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    assert!(exit.out.contains("where they do not belong"), "{}", exit.out);
+    assert!(standing(&world).is_empty());
 }
 
 #[tokio::test]

@@ -84,6 +84,11 @@ pub(crate) fn spec(
         spec.subagents.archive_after_minutes = None;
         if !standing.is_trusted() {
             choose_no_model(&mut spec, standing, written.place(Field::Model), findings);
+            // Git would work on what the folder says.
+            if spec.isolation.take().is_some() {
+                let reason = format!("{}, so `isolation` has no effect", of_folder(standing));
+                findings.note(written.place(Field::Isolation), reason);
+            }
             only_look(&mut spec, standing, written.place(Field::Tools), tools, findings);
         }
     }

@@ -1,5 +1,4 @@
-//! Git, started so that nothing a repository holds is run: no hook, no monitor, no pager, no filter
-//! outside the confinement.
+//! Git, started so that nothing a repository holds is run: no hook, no monitor, no pager, no filter.
 
 use posse_protocol::Worktree;
 use posse_tools::Workspace;
@@ -8,6 +7,7 @@ use posse_tools::launch::{Command, Launcher, Status};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 /// How long git may take.
@@ -38,24 +38,29 @@ pub(super) struct Git<'a> {
     /// The repository's data and the files, where they are not to be found by looking.
     explicit: Option<(PathBuf, PathBuf)>,
     confinement: Confinement,
+    /// The filters that the repository's settings and the user's name.
+    filters: OnceCell<Vec<String>>,
 }
 
 impl<'a> Git<'a> {
     /// Git that looks at the repository around `folder`.
     pub(super) fn reading(launcher: &'a Launcher, folder: &Path) -> Self {
         let confinement = Confinement::default();
-        Git { launcher, folder: folder.to_owned(), explicit: None, confinement }
+        // It reads nothing that a filter is about.
+        let filters = OnceCell::new_with(Some(Vec::new()));
+        Git { launcher, folder: folder.to_owned(), explicit: None, confinement, filters }
     }
 
-    /// Git that may change the repository that `worktree` is of, and what is in `besides`.
-    pub(super) fn writing(launcher: &'a Launcher, worktree: &Worktree, besides: &Path) -> Self {
-        let folder = PathBuf::from(&worktree.repository);
+    /// Git that may change the data of the repository that `worktree` is of, and what is in
+    /// `around`; the files of the repository it does not see.
+    pub(super) fn writing(launcher: &'a Launcher, worktree: &Worktree, around: &Path) -> Self {
         let mut confinement = Confinement::workspace_write();
         let data = PathBuf::from(&worktree.data);
-        // What it runs or obeys stays as it is, whatever a filter of the repository does.
         confinement.fixed = ["hooks", "config"].map(|name| data.join(name)).to_vec();
-        confinement.writable = vec![besides.to_owned(), data];
-        Git { launcher, folder, explicit: None, confinement }
+        confinement.writable = vec![data.clone()];
+        let explicit = Some((data, around.to_owned()));
+        let (folder, filters) = (around.to_owned(), OnceCell::new());
+        Git { launcher, folder, explicit, confinement, filters }
     }
 
     /// The same in the worktree at `folder` of the repository whose data are in `data`. What its
@@ -79,6 +84,19 @@ impl<'a> Git<'a> {
 
     /// All that it says.
     pub(super) async fn whole(&self, args: &[&str]) -> Result<String, String> {
+        let find = || async {
+            let named = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
+            // Where there are none, it fails.
+            let keys = self.started(&named, &[]).await.unwrap_or_default();
+            let keys = keys.split('\0').filter(|key| !key.is_empty());
+            keys.map(str::to_owned).collect::<Vec<String>>()
+        };
+        let filters = self.filters.get_or_init(find).await;
+        self.started(args, filters).await
+    }
+
+    /// The same with these settings as if they were empty.
+    async fn started(&self, args: &[&str], empty: &[String]) -> Result<String, String> {
         let workspace = Workspace::open(&self.folder).map_err(|error| error.to_string())?;
         let mut all: Vec<OsString> = Vec::new();
         for setting in SETTINGS {
@@ -98,14 +116,7 @@ impl<'a> Git<'a> {
             program: "git".into(),
             args: all,
             cwd: PathBuf::from("."),
-            variables: [
-                ("GIT_TERMINAL_PROMPT", "0"),
-                ("GIT_OPTIONAL_LOCKS", "0"),
-                ("GIT_CONFIG_NOSYSTEM", "1"),
-                ("LC_ALL", "C.UTF-8"),
-            ]
-            .map(|(name, value)| (name.into(), value.into()))
-            .to_vec(),
+            variables: variables(empty),
             deadline: DEADLINE,
             output_cap: OUTPUT,
             writable_bytes: None,
@@ -119,4 +130,24 @@ impl<'a> Git<'a> {
             _ => Err(finished.output.trim().chars().take(500).collect()),
         }
     }
+}
+
+/// What is in its environment. A setting of any name can be given there, and only there.
+fn variables(empty: &[String]) -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<(OsString, OsString)> = [
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_OPTIONAL_LOCKS", "0"),
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("LC_ALL", "C.UTF-8"),
+    ]
+    .map(|(name, value)| (name.into(), value.into()))
+    .to_vec();
+    variables.push(("GIT_CONFIG_COUNT".into(), empty.len().to_string().into()));
+    for (index, key) in empty.iter().enumerate() {
+        // That a filter is needed must not be, and a program that is nothing is none.
+        let value = if key.ends_with(".required") { "false" } else { "" };
+        variables.push((format!("GIT_CONFIG_KEY_{index}").into(), key.into()));
+        variables.push((format!("GIT_CONFIG_VALUE_{index}").into(), value.into()));
+    }
+    variables
 }
