@@ -197,7 +197,7 @@ async fn killed_between_the_end_of_a_run_and_its_delivery_the_next_process_sends
     session.type_line("/exit").await;
     session.end().await;
     let (told, received) = (deliveries(&world).await, receiver.received());
-    assert_eq!((told.len(), received.len()), (1, 2), "recorded once");
+    assert_eq!((told.len(), received.len()), (1, 2), "{told:#?}");
     assert_eq!(received[0].header("webhook-id"), received[1].header("webhook-id"));
     assert_eq!(received[0].raw, received[1].raw);
 }

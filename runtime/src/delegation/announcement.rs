@@ -18,6 +18,8 @@ pub(crate) struct Account {
     label: String,
     /// Those above it, the root first.
     ancestors: Vec<RunId>,
+    /// It is a session in which nothing was said yet.
+    unspoken: bool,
     /// It may have children.
     leads: bool,
     /// Who waits for the run's end.
@@ -53,6 +55,7 @@ impl Account {
             Event::RunStarted(started) => {
                 self.agent = started.agent.name.to_string();
                 self.leads = started.grant.delegation.is_some();
+                self.unspoken = started.session;
                 self.label.clone_from(&started.label);
                 let ancestors = started.parent.as_ref().map(|parent| parent.ancestors.clone());
                 self.ancestors = ancestors.unwrap_or_default();
@@ -65,6 +68,7 @@ impl Account {
                 });
             }
             Event::MessageReceived(received) => {
+                self.unspoken = false;
                 // One that neither waits nor wants to be told has only said something.
                 if let Sender::Run(caller) = &received.from
                     && (caller.call.is_some() || caller.announce.is_some())
@@ -101,6 +105,11 @@ impl Account {
 
     pub(crate) fn agent(&self) -> &str {
         &self.agent
+    }
+
+    /// True for a session in which nothing was said: nobody misses it.
+    pub(crate) fn is_unspoken(&self) -> bool {
+        self.unspoken
     }
 
     pub(crate) fn label(&self) -> &str {

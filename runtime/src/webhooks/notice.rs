@@ -45,6 +45,9 @@ pub(super) fn of_the_end(
     account: &Account,
     finished: &RunFinished,
 ) -> Vec<Notice> {
+    if account.is_unspoken() {
+        return Vec::new();
+    }
     let kind = EventKind::of(&finished.outcome);
     let ancestors = account.ancestors();
     let (agent, label) = (account.agent(), account.label());
