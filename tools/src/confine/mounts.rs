@@ -179,18 +179,19 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
     let writes = walls.profile == Profile::WorkspaceWrite;
     show(&walls.workspace, if writes { Access::Write } else { Access::Read });
     walls.writable.iter().for_each(|path| show(path, Access::Write));
-    if writes {
-        for (path, access) in guarded(walls) {
-            if path.symlink_metadata().is_ok() {
-                mounts.push(Mount::Shown { path, access });
-            }
-        }
-    }
-    if writes {
-        let fixed = walls.fixed.iter().filter_map(|path| path.canonicalize().ok());
-        mounts.extend(fixed.map(|path| Mount::Shown { path, access: Access::Read }));
-    }
     let hidden = secrets::hidden(walls);
+    if writes {
+        let there = guarded(walls).into_iter().filter(|(path, _)| path.symlink_metadata().is_ok());
+        let fixed = walls.fixed.iter().filter_map(|path| path.canonicalize().ok());
+        let kept = there.chain(fixed.map(|path| (path, Access::Read)));
+        // To keep what nobody sees would show it.
+        let in_gap = |path: &Path| {
+            let gaps = hidden.iter().filter(|gap| gap.starts_with(&walls.workspace));
+            gaps.into_iter().any(|gap| path.starts_with(gap) && path != gap)
+        };
+        let kept = kept.filter(|(path, _)| !in_gap(path));
+        mounts.extend(kept.map(|(path, access)| Mount::Shown { path, access }));
+    }
     let mut known = tracked(&hidden);
     for path in hidden {
         // Own folders may lie in one that is hidden: the database's, or another person's home.
@@ -223,20 +224,35 @@ fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
         Mount::Shown { access: Access::Write, .. } | Mount::Private { .. } => false,
     };
     let roots: Vec<&PathBuf> = std::iter::once(&walls.workspace).chain(&walls.writable).collect();
-    // What is around a root, or is one, is not the command's to move.
-    let root_of = |path: &Path| roots.iter().find(|root| path.starts_with(root) && path != **root);
-    let kept = mounts.iter().filter(is_kept).map(Mount::path);
-    let kept: Vec<&Path> = kept.filter(|path| root_of(path).is_some()).collect();
+    let kept: Vec<&Path> = mounts.iter().filter(is_kept).map(Mount::path).collect();
     let mut held = BTreeSet::new();
     for path in &kept {
-        let Some(root) = root_of(path) else { continue };
-        let around = path.ancestors().skip(1).take_while(|it| it != root);
+        // What is around a root, or is one, is not the command's to move.
+        let Some(root) = innermost(&roots, path).filter(|root| *root != *path) else { continue };
+        // Nor what nobody sees.
+        let is_gap_around = |mount: &Mount| {
+            let gap = mount.path();
+            let is_gap = matches!(mount, Mount::Gap { .. }) && gap.starts_with(root);
+            is_gap && path.starts_with(gap) && *path != gap
+        };
+        if mounts.iter().any(is_gap_around) {
+            continue;
+        }
+        let inside: Vec<&&Path> =
+            kept.iter().filter(|it| it.starts_with(root) && **it != root).collect();
+        let around = path.ancestors().skip(1).take_while(|it| *it != root);
         // What is in something that cannot be changed stays as it is.
-        held.extend(around.filter(|it| !kept.iter().any(|kept| it.starts_with(kept))));
+        held.extend(around.filter(|it| !inside.iter().any(|kept| it.starts_with(kept))));
     }
     held.into_iter()
         .map(|path| Mount::Shown { path: path.to_owned(), access: Access::Write })
         .collect()
+}
+
+/// The one of `roots` that `path` is in or is, the nearest to it.
+fn innermost<'r>(roots: &[&'r PathBuf], path: &Path) -> Option<&'r Path> {
+    let around = roots.iter().filter(|root| path.starts_with(root));
+    around.max_by_key(|root| root.components().count()).map(|root| root.as_path())
 }
 
 /// Leaves out gaps in what is not seen anyway: nothing can be mounted there.
@@ -334,15 +350,30 @@ mod tests {
                     prop_assert!(given.iter().any(|it| path.starts_with(it)), "{path:?}: {mounts:?}");
                 }
             }
+            // Nothing that is hidden in the workspace is shown because it is fixed, too.
+            for hidden in walls.hidden.iter().filter(|it| it.starts_with(&walls.workspace)) {
+                for fixed in walls.fixed.iter().filter(|it| it.starts_with(hidden)) {
+                    let given = walls.writable.iter().chain(&walls.readable).chain(&walls.homes);
+                    let is_given = given.into_iter().any(|it| it.starts_with(hidden));
+                    let last = mounts.iter().rfind(|mount| fixed.starts_with(mount.path()));
+                    let is_gap = matches!(last, Some(Mount::Gap { .. }));
+                    prop_assert!(is_given || is_gap, "{fixed:?}: {mounts:?}");
+                }
+            }
             for kept in walls.hidden.iter().chain(&walls.fixed) {
-                let Some(root) = given.iter().find(|it| kept.starts_with(it)) else { continue };
+                let Some(root) = innermost(&given, kept) else { continue };
                 for around in kept.ancestors().skip(1).take_while(|it| it.starts_with(root)) {
-                    let is_mounted = mounts.iter().any(|mount| {
-                        let is_gap = matches!(mount, Mount::Gap { .. });
-                        mount.path() == around || is_gap && around.starts_with(mount.path())
+                    let stays = mounts.iter().any(|mount| {
+                        let is_closed = match mount {
+                            Mount::Gap { path, .. } => path.starts_with(root),
+                            Mount::Shown { path, access: Access::Read } => {
+                                path.starts_with(root) && path != root
+                            }
+                            _ => false,
+                        };
+                        mount.path() == around || is_closed && around.starts_with(mount.path())
                     });
-                    let is_inside_fixed = walls.fixed.iter().any(|it| around.starts_with(it));
-                    prop_assert!(is_mounted || is_inside_fixed, "{around:?}: {mounts:?}");
+                    prop_assert!(stays, "{around:?}: {mounts:?}");
                 }
             }
         }
