@@ -81,7 +81,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Lower comes first. Whoever is not trusted takes nobody's name.
+    /// Lower comes first. An agent that nobody trusts comes after all others, and so takes no name
+    /// from them.
     fn rank(&self) -> u8 {
         if self.is_trusted() { self.source.rank() } else { u8::MAX }
     }

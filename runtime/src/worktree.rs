@@ -224,8 +224,8 @@ impl From<WorktreeError> for Error {
     }
 }
 
-/// True when the data of the repository at `top` are where git puts them: whoever writes in there
-/// could lead git to another folder, and git would be let change that one.
+/// True when the data of the repository at `top` are where git puts them. An agent could point git to
+/// another folder, and Posse would let git change that folder.
 fn is_genuine(top: &Path, data: &Path) -> bool {
     let git = top.join(".git");
     let is_there = data.canonicalize().is_ok_and(|real| real == data);

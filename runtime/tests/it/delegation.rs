@@ -199,7 +199,7 @@ async fn c8_what_cannot_be_started_is_an_error_result_and_the_parent_goes_on() {
             "output schema cannot be used",
         ),
         (json!({"prompt": "x", "resume": "01jzzzzzzzzzzzzzzzzzzzzzzz"}), "was not started by you"),
-        // A stranger's run is told to nobody, whatever fits its name.
+        // Posse tells an agent nothing of runs that others have started.
         (json!({"prompt": "x", "resume": "merger"}), "nobody fits `merger`"),
         (json!({"prompt": 5}), "the arguments cannot be used"),
     ];

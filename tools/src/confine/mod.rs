@@ -12,6 +12,7 @@ mod file_rules;
 mod filter;
 mod landlock;
 mod limits;
+mod mask;
 mod mounts;
 mod placeholder;
 mod program;

@@ -1,6 +1,7 @@
 //! What a command in a box of bubblewrap's finds where: the whole machine, to be read; in it
 //! private folders, what it may change, and gaps where secrets are.
 
+use super::mask;
 use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
 use super::secrets;
 use super::tracked::tracked;
@@ -8,7 +9,6 @@ use super::walls::{Link, Walls};
 use posse_protocol::Profile;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
@@ -68,16 +68,6 @@ impl Mount {
     }
 }
 
-/// Where masks are made: no command sees the real ones of these folders.
-const MASKS: [&str; 2] = ["/dev/shm", "/tmp"];
-
-/// Files in one hidden folder that are masked, at most: each is a mount.
-const MOST_MASKS: usize = 200;
-
-/// What git must be told so that it takes a mask for the file: its size and the second of its last
-/// change say enough.
-const UNCHANGED: [(&str, &str); 2] = [("core.checkStat", "minimal"), ("core.trustctime", "false")];
-
 /// The arguments that make bubblewrap mount all this, and files that must be there until it has.
 pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
     let mut masks: Vec<TempPath> = Vec::new();
@@ -97,7 +87,7 @@ pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
             Mount::Shown { path, access: Access::Write } => add(&[&"--bind", path, path]),
             Mount::Gap { path, tracked } if path.is_dir() => {
                 let bytes = GAP_BYTES.to_string();
-                let files = tracked.as_ref().map(masks_of);
+                let files = tracked.as_ref().map(mask::of_all);
                 // Git takes what is in a folder that it cannot look into for unchanged, at times.
                 let mode =
                     if files.as_ref().is_some_and(Option::is_none) { "0000" } else { "0555" };
@@ -108,7 +98,7 @@ pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
                 }
                 sealed.push(path.clone());
             }
-            Mount::Gap { path, tracked: Some(_) } if let Some(mask) = mask_of(path) => {
+            Mount::Gap { path, tracked: Some(_) } if let Some(mask) = mask::of(path) => {
                 add(&[&"--ro-bind", &mask.as_os_str(), path]);
                 masks.push(mask);
             }
@@ -117,38 +107,14 @@ pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
         }
     }
     if !masks.is_empty() {
-        add(&[&"--setenv", &"GIT_CONFIG_COUNT", &UNCHANGED.len().to_string()]);
-        for (index, (key, value)) in UNCHANGED.iter().enumerate() {
-            add(&[&"--setenv", &format!("GIT_CONFIG_KEY_{index}"), key]);
-            add(&[&"--setenv", &format!("GIT_CONFIG_VALUE_{index}"), value]);
-        }
+        let (name, value) = mask::UNCHANGED;
+        add(&[&"--setenv", &name, &value]);
     }
     // Only now: what is in them had to be made first.
     for path in sealed {
         add(&[&"--remount-ro", &path]);
     }
     (arguments, masks)
-}
-
-/// Masks for all these files; nothing if there are none, or too many, or one cannot be masked.
-fn masks_of(files: &BTreeSet<PathBuf>) -> Option<Vec<(PathBuf, TempPath)>> {
-    let can_be = !files.is_empty() && files.len() <= MOST_MASKS;
-    // One that is gone is gone to git too.
-    let there = files.iter().filter(|file| file.symlink_metadata().is_ok());
-    can_be.then(|| there.map(|file| Some((file.clone(), mask_of(file)?))).collect()).flatten()
-}
-
-/// A file that nobody can read, as long and as old as the one at `path`.
-fn mask_of(path: &Path) -> Option<TempPath> {
-    let found = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
-    let mut builder = tempfile::Builder::new();
-    // Git looks at this one bit of the mode.
-    let mode = found.permissions().mode() & 0o100;
-    builder.prefix("posse-mask-").permissions(std::fs::Permissions::from_mode(mode));
-    let mask = MASKS.iter().find_map(|folder| builder.tempfile_in(folder).ok())?;
-    mask.as_file().set_len(found.len()).ok()?;
-    mask.as_file().set_modified(found.modified().ok()?).ok()?;
-    Some(mask.into_temp_path())
 }
 
 fn mounts(walls: &Walls) -> Vec<Mount> {
@@ -186,8 +152,8 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         let kept = there.chain(fixed.map(|path| (path, Access::Read)));
         // To keep what nobody sees would show it.
         let in_gap = |path: &Path| {
-            let gaps = hidden.iter().filter(|gap| gap.starts_with(&walls.workspace));
-            gaps.into_iter().any(|gap| path.starts_with(gap) && path != gap)
+            let mut gaps = hidden.iter().filter(|gap| gap.starts_with(&walls.workspace));
+            gaps.any(|gap| path.starts_with(gap) && path != gap)
         };
         let kept = kept.filter(|(path, _)| !in_gap(path));
         mounts.extend(kept.map(|(path, access)| Mount::Shown { path, access }));

@@ -228,7 +228,8 @@ pub(super) fn change_kernel_setting(_: &Stage) -> io::Result<()> {
     File::options().write(true).open("/proc/sys/kernel/core_pattern").map(drop)
 }
 
-/// Gives the program of the first process the mode that it has. A copy in memory is nobody's loss.
+/// Sets the mode of the first process's program to the mode it has. A copy in memory does not count:
+/// no other process uses it.
 pub(super) fn change_first_process(_: &Stage) -> io::Result<()> {
     let program = Path::new("/proc/1/exe");
     if program.read_link()?.starts_with("/memfd:bwrap (deleted)") {

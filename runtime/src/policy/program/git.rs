@@ -4,7 +4,8 @@ use super::is_meant;
 use super::table::{GIT, GIT_SHORT, LOOKING};
 use crate::policy::shell::Word;
 
-/// Settings that decide nothing of what git runs; those that end with a dot with all below them.
+/// Settings that do not change which programs git runs. One that ends with a dot means all settings
+/// below it.
 const HARMLESS: &str = "user.name user.email user.signingkey init.defaultbranch push.default \
      push.autosetupremote pull.rebase pull.ff fetch.prune color. advice. commit.gpgsign \
      tag.gpgsign core.autocrlf core.eol core.filemode core.ignorecase core.quotepath \

@@ -1,0 +1,39 @@
+//! Masks: what a command finds in the place of a hidden file that git tracks. Nobody can read one, and
+//! git takes it for the file.
+
+use std::collections::BTreeSet;
+use std::fs::{Metadata, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempPath;
+
+/// Where they are made: no command sees the real ones of these folders.
+const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
+
+/// Masks in one hidden folder, at most: each is a mount.
+const MOST: usize = 200;
+
+/// The variable that makes git compare files by their size and the second of their last change only.
+pub(super) const UNCHANGED: (&str, &str) =
+    ("GIT_CONFIG_PARAMETERS", "'core.checkStat=minimal' 'core.trustctime=false'");
+
+/// Masks for all these files; nothing if there are none, or too many, or one cannot be masked.
+pub(super) fn of_all(files: &BTreeSet<PathBuf>) -> Option<Vec<(PathBuf, TempPath)>> {
+    let can_be = !files.is_empty() && files.len() <= MOST;
+    // One that is gone is gone to git too.
+    let there = files.iter().filter(|file| file.symlink_metadata().is_ok());
+    can_be.then(|| there.map(|file| Some((file.clone(), of(file)?))).collect()).flatten()
+}
+
+/// A mask as long and as old as the file at `path`.
+pub(super) fn of(path: &Path) -> Option<TempPath> {
+    let found = path.symlink_metadata().ok().filter(Metadata::is_file)?;
+    let mut builder = tempfile::Builder::new();
+    // Git looks at this one bit of the mode.
+    let mode = found.permissions().mode() & 0o100;
+    builder.prefix("posse-mask-").permissions(Permissions::from_mode(mode));
+    let mask = FOLDERS.iter().find_map(|folder| builder.tempfile_in(folder).ok())?;
+    mask.as_file().set_len(found.len()).ok()?;
+    mask.as_file().set_modified(found.modified().ok()?).ok()?;
+    Some(mask.into_temp_path())
+}
