@@ -29,8 +29,6 @@ pub struct Environment {
     pub no_color: bool,
     /// The terminal cannot move its cursor, or nobody says what it is.
     pub dumb_terminal: bool,
-    /// What commands of agents are given.
-    pub for_processes: ProcessEnvironment,
     /// Values of variables that hold secrets, by their names: they are here and no longer in the
     /// environment of this process.
     secrets: Arc<BTreeMap<String, String>>,
@@ -62,13 +60,17 @@ impl Environment {
             claude_folder: claude.or_else(|| under_home(".claude")),
             no_color: text("NO_COLOR").is_some() || dumb_terminal,
             dumb_terminal,
-            for_processes: launch::allowed_environment(std::env::vars_os()),
             home_folder: home,
             secrets,
             key_files: secrets::files(),
             found: Arc::default(),
             unread: Arc::default(),
         }
+    }
+
+    /// The variables of commands: the usual ones, and `more`.
+    pub fn for_processes(&self, more: &[String]) -> ProcessEnvironment {
+        launch::allowed_environment(std::env::vars_os(), more)
     }
 
     /// What the variable `name` holds, if anything; else what the file holds that `NAME_FILE` names;

@@ -20,7 +20,7 @@ async fn run(launcher: launch::Launcher) -> Result<(), Box<dyn Error>> {
     let keys = Keys::collect(&Catalog::built_in(), |name| std::env::var(name).ok());
     // Where runs are kept; an example keeps them no longer than it runs.
     let folder = tempfile::tempdir()?;
-    let environment = launch::allowed_environment(std::env::vars_os());
+    let environment = launch::allowed_environment(std::env::vars_os(), &[]);
     let runtime = Runtime::open(RuntimeConfig {
         model: Some("sonnet".to_owned()),
         launcher: Some(launcher.with_environment(environment)),

@@ -21,7 +21,7 @@ const PROFILES: [&str; 3] = ["read-only", "workspace-write", "full"];
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     // First of all, before any thread: this same program is started again as a supervisor.
     let launcher = launch::init();
-    let launcher = launcher.with_environment(launch::allowed_environment(std::env::vars_os()));
+    let launcher = launcher.with_environment(launch::allowed_environment(std::env::vars_os(), &[]));
 
     let workspace = Workspace::open(Path::new("."))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -33,7 +33,7 @@ const SCOPED: i64 = 6;
 
 pub async fn run(common: &Common, options: &DoctorOptions) -> Result<Code, Failure> {
     let launcher = common.launcher.clone();
-    let launcher = launcher.with_environment(common.environment.for_processes.clone());
+    let launcher = launcher.with_environment(common.environment.for_processes(&[]));
     match options.sandbox {
         false => tell(common, &launcher),
         true => sandbox(common, &launcher).await,

@@ -14,7 +14,9 @@ use crate::signals::{Signal, Signals};
 use posse::agents::{Level, Problem};
 use posse::config::Config;
 use posse::protocol::{Delta, Event, Outcome, Record, Sender, Seq};
-use posse::{AgentName, Events, RunHandle, RunId, RunRow, Runtime, Selection, TreeEvents, Update};
+use posse::{
+    AgentName, Events, RunHandle, RunId, RunRow, Runtime, Selection, Status, TreeEvents, Update,
+};
 use serde::Serialize;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -63,6 +65,8 @@ pub struct Followee {
     claim: Option<u64>,
     /// It may have asked something before it was followed, which no event to come tells.
     may_ask: bool,
+    /// Its process is gone, and the person knows.
+    pub is_orphan: bool,
 }
 
 /// How far a run and those at work below it were told.
@@ -92,7 +96,8 @@ impl Followee {
     }
 
     fn from(run: RunHandle, events: TreeEvents, shown: Seq) -> Self {
-        Followee { run, events, shown, ahead: VecDeque::new(), claim: None, may_ask: false }
+        let ahead = VecDeque::new();
+        Followee { run, events, shown, ahead, claim: None, may_ask: false, is_orphan: false }
     }
 
     /// Waits until the run, which nobody follows now, has been told that one below it has ended.
@@ -454,8 +459,11 @@ impl Viewer {
         runtime: &Runtime,
         followee: &mut Followee,
     ) -> Result<(), Failure> {
-        let Some(ours) = followee.claim else { return Ok(()) };
         let row = runtime.find(&followee.run.id().to_string()).await?;
+        let Some(ours) = followee.claim else {
+            self.look_whether_orphan(followee, &row);
+            return Ok(());
+        };
         // A later claim may be our own: one that came and went between two looks leaves no owner.
         let ours = Some(ours).max(followee.run.executed_here());
         if Some(row.epoch) <= ours || row.owner.is_none() {
@@ -469,6 +477,19 @@ impl Viewer {
             row.id.short()
         ));
         Ok(())
+    }
+
+    /// Tells when the process is gone that executed the run.
+    fn look_whether_orphan(&mut self, followee: &mut Followee, row: &RunRow) {
+        let is_orphan = row.status == Status::Crashed;
+        if is_orphan && !followee.is_orphan {
+            let short = row.id.short();
+            self.screen.remark(&format!(
+                "the process that executed run {short} is gone; `posse runs resume {short}` goes on \
+                 with the run"
+            ));
+        }
+        followee.is_orphan = is_orphan;
     }
 
     /// Shows how a run ended and returns the exit code.

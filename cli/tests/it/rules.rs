@@ -237,3 +237,20 @@ async fn a_project_adds_denials_and_never_allows() {
     let refused = world.run(&["run", "go"]).await;
     assert!(refused.err.contains("may not set `permissions.allow`"), "{}", refused.err);
 }
+
+/// `posse -p --permission-mode default` has nobody to ask, and looks around all the same.
+#[tokio::test]
+async fn a_command_that_only_looks_needs_nobody_in_any_mode() {
+    for mode in ["default", "dontAsk"] {
+        let script = Script::turns([
+            bash("echo here > a.txt"),
+            bash("cat b.txt | head -1"),
+            Reply::text("{{last_tool_result}}"),
+        ]);
+        let world = World::new(script).await;
+        world.write("b.txt", "first\nsecond\n");
+        let said = world.run(&["-p", "--permission-mode", mode, "x"]).await.expect(0).out;
+        assert!(said.contains("first"), "{mode}: {said}");
+        assert!(!world.work().join("a.txt").exists(), "{mode}");
+    }
+}

@@ -1,6 +1,7 @@
 //! `posse config`, `completions`, `fake-model` and `--version`.
 
-use crate::world::{World, started};
+use crate::world::{World, bash, started};
+use posse_testkit::{Reply, Script};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -224,4 +225,28 @@ async fn an_address_in_use_is_named_once() {
     let exit = world.run(&["fake-model", "--script", "script.toml", "--listen", &taken]).await;
     assert_eq!(exit.code, Some(2), "{exit:?}");
     assert_eq!(exit.err.matches("cannot listen on").count(), 1, "{}", exit.err);
+}
+
+/// Commands see where toolchains are, and what the user names besides; nothing else, and no key.
+#[tokio::test]
+async fn commands_see_the_variables_that_the_user_names() {
+    let command = "echo $JAVA_HOME,$MY_SERVICE,$OTHER,$ANTHROPIC_API_KEY,$GIT_EDITOR";
+    let script = Script::turns([bash(command), Reply::text("{{last_tool_result}}")]);
+    let world = World::new(script).await;
+    let names = "[command]\nvariables = [\"MY_SERVICE\", \"ANTHROPIC_API_KEY\"]\n";
+    user_file(&world, names);
+    let mut run = world.command(&["run", "x"]);
+    run.env("JAVA_HOME", "/jdk").env("MY_SERVICE", "here").env("OTHER", "secret");
+    let said = started(run).end().await.expect(0).out;
+    assert!(said.contains("/jdk,here,,,true"), "{said}");
+
+    world.write("posse.toml", names);
+    let refused = world.run(&["run", "x"]).await.expect(2);
+    assert!(refused.err.contains("command.variables"), "{refused:?}");
+    std::fs::remove_file(world.work().join("posse.toml")).unwrap();
+    for wrong in ["LD_PRELOAD", "A=b", "POSSE_DB", ""] {
+        user_file(&world, &format!("[command]\nvariables = [\"{wrong}\"]\n"));
+        let refused = world.run(&["run", "x"]).await.expect(2);
+        assert!(refused.err.contains("cannot be passed on"), "{wrong}: {refused:?}");
+    }
 }

@@ -95,6 +95,25 @@ async fn a_second_process_watches_live() {
 }
 
 #[tokio::test]
+async fn whoever_watches_is_told_when_the_process_is_gone_that_executed_the_run() {
+    let gate = Gate::new();
+    let script = Script::turns([bash("echo seen"), Reply::text("the end").held_by(&gate)]);
+    let world = World::new(script).await;
+    let owner = world.start(&["run", "x"]);
+    gate.wait_for_held(1).await.unwrap();
+    let run = world.only_run().await;
+    let watcher = world.start(&["runs", "watch", &run]);
+    watcher.notes("● Bash echo seen").await;
+    owner.signal(Signal::KILL);
+    watcher.notes("is gone; `posse runs resume").await;
+    gate.open();
+    world.run(&["runs", "resume", &run]).await.expect(0);
+    let watched = watcher.end().await.expect(0);
+    assert_eq!(watched.out, "the end\n");
+    assert_eq!(watched.err.matches("is gone").count(), 1, "{}", watched.err);
+}
+
+#[tokio::test]
 async fn a_running_run_reads_what_is_sent_before_its_next_step() {
     let gate = Gate::new();
     let script =

@@ -16,6 +16,8 @@ pub struct CommandSettings {
     pub written_bytes: Setting<Option<u64>>,
     /// Commands of all runs that run at the same time.
     pub at_once: Setting<Option<usize>>,
+    /// Variables of the environment that commands see besides the usual ones.
+    pub variables: Setting<Vec<String>>,
 }
 
 impl CommandSettings {
@@ -43,6 +45,7 @@ impl CommandSettings {
             processes: Setting::default(Some(processes)),
             written_bytes: Setting::default(Some(disk_bytes)),
             at_once: Setting::default(Some(usual_commands_at_once())),
+            variables: Setting::default(Vec::new()),
         }
     }
 
@@ -58,6 +61,13 @@ impl CommandSettings {
         if file.at_once == Some(0) {
             return Err("`command.at_once` must be at least 1".to_owned());
         }
+        if let Some(name) = file.variables.iter().flatten().find(|name| !can_be_passed(name)) {
+            return Err(format!(
+                "`command.variables`: `{name}` cannot be passed on. Give names such as `MY_SERVICE`, \
+                 without values; none that begins with LD_ or POSSE_"
+            ));
+        }
+        self.variables.set(file.variables, origin);
         self.at_once.narrow(file.at_once, origin);
         self.memory_bytes.narrow(size("memory", file.memory)?, origin);
         self.processes.narrow(file.processes, origin);
@@ -73,4 +83,13 @@ pub(super) struct FileCommand {
     processes: Option<u32>,
     written: Option<String>,
     at_once: Option<usize>,
+    pub(super) variables: Option<Vec<String>>,
+}
+
+/// True for the name of a variable that a command can be given: not for one that Posse's own
+/// processes around the command would obey.
+fn can_be_passed(name: &str) -> bool {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_valid = name.bytes().all(is_name) && !name.is_empty();
+    is_valid && !["LD_", "POSSE_"].iter().any(|start| name.starts_with(start))
 }

@@ -119,6 +119,7 @@ impl File {
             ("retention_days", self.retention_days.is_some()),
             ("plugins", self.plugins.is_some()),
             ("patience", !self.patience.is_empty()),
+            ("command.variables", self.command.variables.is_some()),
             ("permissions.allow", self.permissions.allow.is_some()),
             ("permissions.mode", self.permissions.mode.is_some()),
             ("skills.extra_dirs", self.skills.extra_dirs.is_some()),

@@ -15,6 +15,7 @@ mod wrapper;
 
 pub(crate) use aliases::{command as command_name, takes_beginnings};
 pub(crate) use git::without_places;
+pub(crate) use table::LOOKING;
 pub(crate) use variable::{Sets, sets};
 
 use super::shell::Word;

@@ -13,16 +13,33 @@ impl Environment {
     }
 }
 
-/// Takes from `all` what a command needs to find programs, files, its user and its language.
-pub fn allowed_environment(all: impl Iterator<Item = (OsString, OsString)>) -> Environment {
-    Environment(all.filter(|(name, _)| is_allowed(name)).collect())
+/// Variables that say where something is, or how output should look. None of them holds a secret.
+const ALLOWED: &str = "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TERM TZ TMPDIR NO_COLOR CI \
+     RUSTUP_HOME RUSTUP_TOOLCHAIN CARGO_HOME JAVA_HOME JDK_HOME GRADLE_HOME GRADLE_USER_HOME \
+     MAVEN_HOME M2_HOME SDKMAN_DIR ANDROID_HOME GOROOT GOPATH GOTOOLCHAIN VIRTUAL_ENV CONDA_PREFIX \
+     PYENV_ROOT PYENV_VERSION RBENV_ROOT RBENV_VERSION GEM_HOME NVM_DIR VOLTA_HOME PNPM_HOME \
+     BUN_INSTALL NODE_ENV DOTNET_ROOT NIX_PROFILES NIX_SSL_CERT_FILE SSL_CERT_FILE SSL_CERT_DIR";
+
+/// What every command has: nobody sits in front of it who could use an editor, a pager or a prompt.
+const ALWAYS: [(&str, &str); 4] =
+    [("GIT_EDITOR", "true"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_PAGER", "cat"), ("PAGER", "cat")];
+
+/// Takes from `all` what a command needs to find programs, files, its user and its language, and the
+/// variables `more` besides.
+pub fn allowed_environment(
+    all: impl Iterator<Item = (OsString, OsString)>,
+    more: &[String],
+) -> Environment {
+    let found = all.filter(|(name, _)| is_allowed(name, more));
+    let always = ALWAYS.map(|(name, value)| (name.into(), value.into()));
+    Environment(always.into_iter().chain(found).collect())
 }
 
-fn is_allowed(name: &OsStr) -> bool {
+fn is_allowed(name: &OsStr, more: &[String]) -> bool {
     let Some(name) = name.to_str() else { return false };
-    const ALLOWED: [&str; 9] =
-        ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR"];
-    ALLOWED.contains(&name) || name.starts_with("LC_")
+    ALLOWED.split_whitespace().any(|known| known == name)
+        || name.starts_with("LC_")
+        || more.iter().any(|more| more == name)
 }
 
 #[cfg(test)]
@@ -31,10 +48,20 @@ mod tests {
 
     #[test]
     fn only_listed_variables_pass() {
-        let all = ["PATH", "LC_ALL", "TZ", "ANTHROPIC_API_KEY", "LD_PRELOAD", "BASH_ENV", "PATHS"];
+        let all = [
+            "PATH",
+            "LC_ALL",
+            "TZ",
+            "ANTHROPIC_API_KEY",
+            "LD_PRELOAD",
+            "BASH_ENV",
+            "PATHS",
+            "MY_SERVICE",
+            "JAVA_HOME",
+        ];
         let all = all.iter().map(|name| (OsString::from(name), OsString::from("x")));
-        let allowed = allowed_environment(all);
-        let names: Vec<&OsStr> = allowed.iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["PATH", "LC_ALL", "TZ"]);
+        let allowed = allowed_environment(all, &["MY_SERVICE".to_owned()]);
+        let names: Vec<&OsStr> = allowed.iter().skip(ALWAYS.len()).map(|(name, _)| name).collect();
+        assert_eq!(names, ["PATH", "LC_ALL", "TZ", "MY_SERVICE", "JAVA_HOME"]);
     }
 }

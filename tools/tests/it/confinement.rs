@@ -19,7 +19,7 @@ pub fn launcher(home: &Path, backend: Backend) -> Launcher {
         std::env::vars_os().filter(|(name, _)| name != "HOME").collect();
     variables.push(("HOME".into(), home.into()));
     Launcher::through(&host())
-        .with_environment(allowed_environment(variables.into_iter()))
+        .with_environment(allowed_environment(variables.into_iter(), &[]))
         .with_backends(&[backend])
 }
 

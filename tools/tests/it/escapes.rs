@@ -226,7 +226,7 @@ fn what_confines_is_taken_from_no_folder_that_others_write() {
     let variables = [("PATH", path), ("HOME", "/nowhere".to_owned())];
     let variables = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let launcher = Launcher::through(&crate::fixture::host())
-        .with_environment(allowed_environment(variables.into_iter()));
+        .with_environment(allowed_environment(variables.into_iter(), &[]));
     assert!(launcher.check(Backend::Bubblewrap).is_ok());
     let shell = Shell::of(fixture, launcher, Profile::WorkspaceWrite);
     assert_eq!(shell.say("echo confined"), "confined\n");

@@ -176,7 +176,7 @@ pub fn host() -> PathBuf {
 }
 
 pub fn launcher() -> Launcher {
-    let environment = allowed_environment(std::env::vars_os());
+    let environment = allowed_environment(std::env::vars_os(), &[]);
     Launcher::through(&host()).with_environment(environment)
 }
 

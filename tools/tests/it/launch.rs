@@ -35,12 +35,15 @@ fn the_environment_has_only_what_is_allowed() {
     let all = [("PATH", "/usr/bin:/bin"), ("LC_TIME", "C"), ("SECRET_KEY", "x"), ("HOME", "/h")];
     let all = all.map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let launcher =
-        Launcher::through(&host()).with_environment(allowed_environment(all.into_iter()));
+        Launcher::through(&host()).with_environment(allowed_environment(all.into_iter(), &[]));
     let command = Command { program: "env".into(), args: Vec::new(), ..command("") };
     let mut lines: Vec<String> =
         run_with(&launcher, &command).unwrap().output.lines().map(str::to_owned).collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["HOME=/h", "LC_TIME=C", "PATH=/usr/bin:/bin"]);
+    let always = ["GIT_EDITOR=true", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"];
+    let mut expected = vec!["HOME=/h", "LC_TIME=C", "PAGER=cat", "PATH=/usr/bin:/bin"];
+    expected.splice(0..0, always);
+    assert_eq!(lines, expected);
 }
 
 #[test]

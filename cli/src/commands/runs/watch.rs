@@ -10,13 +10,15 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
     let form = if common.global.json { Form::StreamJson } else { Form::Screen };
     let mut viewer = Viewer::new(common, form)?;
     let short = row.id.short();
-    if matches!(row.status, Status::Crashed | Status::Queued) {
+    let is_orphan = row.status == Status::Crashed;
+    if is_orphan || row.status == Status::Queued {
         viewer.screen.remark(&match common.daemon().await {
             Some(_) => format!("run {short} waits for its turn at the daemon"),
             None => format!("nobody executes run {short} now; `posse runs resume {short}` does"),
         });
     }
     let mut followee = Followee::new(runtime.handle(row.id));
+    followee.is_orphan = is_orphan;
     match viewer.follow(runtime, &mut followee, Until::End).await? {
         Followed::Ended(outcome) => viewer.conclude(runtime, &followee.run, &outcome).await,
         Followed::Rests(_) => Ok(Code::Done),

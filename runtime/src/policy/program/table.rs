@@ -125,7 +125,7 @@ const PROGRAMS: [(&str, Open, &str); 35] = [
 ];
 
 /// Commands of git that only look.
-pub(super) const LOOKING: &str = "status diff log show blame annotate shortlog describe rev-parse rev-list ls-files \
+pub(crate) const LOOKING: &str = "status diff log show blame annotate shortlog describe rev-parse rev-list ls-files \
      ls-tree cat-file merge-base name-rev grep whatchanged count-objects show-ref \
      for-each-ref show-branch cherry diff-tree diff-index diff-files check-ignore \
      check-attr range-diff version --version";

@@ -1,0 +1,52 @@
+//! Commands that only look. Within the walls nobody is asked about them, whatever the mode.
+
+use super::path::{Case, Roots};
+use super::program::LOOKING as GIT;
+use super::set::Rules;
+use std::sync::LazyLock;
+
+/// Programs that only look, with whatever arguments; options by which some of them write or run
+/// something are known elsewhere and are not allowed so.
+const PROGRAMS: &str = "ls cat head tail wc nl pwd cd echo grep egrep fgrep rg find tree stat file du \
+     df which whoami id uname date true false sort uniq cut tr diff cmp comm column basename dirname \
+     realpath readlink md5sum sha1sum sha256sum jq seq";
+
+/// Whole commands that only look.
+const COMMANDS: [&str; 13] = [
+    "git branch",
+    "git branch -a",
+    "git branch -v",
+    "git branch -vv",
+    "git branch --show-current",
+    "git remote",
+    "git remote -v",
+    "git stash list",
+    "git tag",
+    "git worktree list",
+    "cargo --version",
+    "node --version",
+    "python3 --version",
+];
+
+/// Rules that allow them.
+pub(super) static LOOKING: LazyLock<Rules> = LazyLock::new(|| {
+    let programs = PROGRAMS.split_whitespace().map(|name| format!("Bash({name}:*)"));
+    let git = GIT.split_whitespace().map(|name| format!("Bash(git {name}:*)"));
+    let whole = COMMANDS.iter().map(|command| format!("Bash({command})"));
+    let texts: Vec<String> = programs.chain(git).chain(whole).collect();
+    let roots = Roots { workspace: "/", worktree: None, home: None };
+    // A rule that could not be read would allow nothing; a test sees that all can.
+    Rules::compile(&texts, &[], roots, Case::Matters).unwrap_or_default()
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_is_read() {
+        let programs = PROGRAMS.split_whitespace().count();
+        let expected = programs + GIT.split_whitespace().count() + COMMANDS.len();
+        assert_eq!(LOOKING.texts().len(), expected);
+    }
+}
