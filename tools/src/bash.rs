@@ -110,7 +110,16 @@ impl Bash {
             Profile::ReadOnly | Profile::Full => Vec::new(),
         };
         let hidden = in_the_way(&finished.output, workspace.path(), &command.confinement.hidden);
+        let is_elsewhere = command.confinement.profile == Profile::WorkspaceWrite
+            && writes_git_elsewhere(&finished.output, workspace.path());
         let mut output = tell(finished, command.deadline, &made);
+        if is_elsewhere {
+            output.parts.push(Part::text(
+                "[git keeps the data of this repository outside of the folder that you work in, as for \
+                 a worktree or a submodule. Commands can read them there and not change them. Leave \
+                 your changes in the files, and tell the user to commit them.]",
+            ));
+        }
         if !hidden.is_empty() {
             let names = hidden.join(", ");
             output.parts.push(Part::text(format!(
@@ -214,6 +223,16 @@ fn in_the_way(text: &str, workspace: &Path, hidden: &[PathBuf]) -> Vec<String> {
     names.filter(|name| lines.iter().any(|line| line.contains(name.as_str()))).take(5).collect()
 }
 
+/// True when `text`, the output of a command, complains that git's data are not to be written, and they
+/// are not in `workspace`.
+fn writes_git_elsewhere(text: &str, workspace: &Path) -> bool {
+    let mut lines = text.lines().filter(|line| line.contains("Read-only file system"));
+    lines.any(|line| {
+        let mut quoted = line.split('\'').filter(|part| part.starts_with('/'));
+        quoted.any(|path| path.contains("/.git/") && !Path::new(path).starts_with(workspace))
+    })
+}
+
 /// The output, and what there is to say about how the command ended.
 fn tell(finished: Finished, deadline: Duration, made: &[String]) -> ToolOutput {
     let mut text = finished.output;
@@ -240,14 +259,20 @@ fn tell(finished: Finished, deadline: Duration, made: &[String]) -> ToolOutput {
     };
     if finished.leftovers > 0 && matches!(finished.status, Status::Exited(_)) {
         let count = finished.leftovers;
-        let _ = writeln!(text, "[{count} processes that it left running were killed]");
+        let _ = match count {
+            1 => writeln!(text, "[a process that it left running was killed]"),
+            _ => writeln!(text, "[{count} processes that it left running were killed]"),
+        };
     }
     for told in made {
         let _ = writeln!(text, "[rules deny changes there: {told}]");
     }
     if finished.survivors > 0 {
         let count = finished.survivors;
-        let _ = writeln!(text, "[{count} processes that it started could not be killed]");
+        let _ = match count {
+            1 => writeln!(text, "[a process that it started could not be killed]"),
+            _ => writeln!(text, "[{count} processes that it started could not be killed]"),
+        };
     }
     let said = match failed {
         None => ToolOutput::text(text),

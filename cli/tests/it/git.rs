@@ -114,6 +114,18 @@ async fn head_is_no_file_in_a_folder_of_a_repository_nor_in_a_worktree() {
     assert!(said.contains("a.txt | 2 +-") && !said.contains("both revision"), "{said}");
 }
 
+#[tokio::test]
+async fn an_agent_in_a_worktree_is_told_why_it_cannot_commit() {
+    let world = repository("echo two > top.txt; git commit -qam second; true").await;
+    let apart = world.folder.path().join("apart");
+    git(&world, &["worktree", "add", "-q", apart.to_str().unwrap()]);
+    let mut command = world.command(&["run", "go"]);
+    command.current_dir(&apart);
+    let said = started(command).end().await.expect(0).out;
+    assert!(said.contains("tell the user to commit them"), "{said}");
+    assert_eq!(std::fs::read_to_string(apart.join("top.txt")).unwrap(), "two\n");
+}
+
 /// Commits all there is, as an agent would.
 const COMMITS_ALL: &str = "git diff --stat HEAD; cat ../secrets/key ../.env.example; echo two > a.txt; git status --short; \
     git diff HEAD; git stash -q && git stash pop -q; git add -A ..; git commit -qam all; \
