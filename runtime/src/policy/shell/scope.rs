@@ -4,12 +4,13 @@
 use std::collections::HashSet;
 
 /// What is certain at a place.
+#[derive(Clone)]
 pub(super) struct Scope {
     /// Commands that are nested in each other, outermost first.
     levels: Vec<Level>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Level {
     /// Set for the rest of the level.
     certain: HashSet<String>,
