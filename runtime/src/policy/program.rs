@@ -160,6 +160,19 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
     if let Some(runs) = wrapper::runs(words) {
         return runs;
     }
+    // The shell itself, under another name.
+    if name == "exe" && names(head.start()).contains(&"proc") {
+        return Runs::Anything;
+    }
+    // Where patterns find what a process was handed.
+    if ["cd", "pushd"].contains(&name) {
+        let is_there = |word: &Word| match &*names(word.exact().unwrap_or_default()) {
+            ["dev"] | ["dev", "fd"] => word.start() != "dev",
+            ["proc", ..] => word.start().starts_with('/'),
+            _ => false,
+        };
+        return if rest.iter().any(is_there) { Runs::Anything } else { Runs::Itself };
+    }
     // `git-push` is `git push`.
     if let Some(command) = name.strip_prefix("git-").filter(|it| !it.contains('.')) {
         let words = ["git", command].map(|it| Word::Exact(it.to_owned())).into_iter();
@@ -185,6 +198,8 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
         ("awk", _) => when(language::awk_runs(&words[1..])),
         (_, "jobs" | "history" | "unalias") => Runs::Itself,
         (_, "alias") => alias(&words[1..]),
+        // What it declares holds for the whole script.
+        (_, "eval" | "trap") if rest.iter().any(|word| declares(word.start())) => Runs::Anything,
         (_, "set" | "shopt") => {
             let options = words[1..].iter().take_while(|word| !is_one_of(Some(word), &["--"]));
             when(options.filter(|word| word.exact().is_some()).any(wrapper::changes_reading))
@@ -252,6 +267,11 @@ fn alias(arguments: &[Word]) -> Runs {
         commands.push(command);
     }
     Runs::Commands(commands, Vec::new())
+}
+
+/// True for code that may give a variable another kind of value.
+fn declares(code: &str) -> bool {
+    ["declare", "typeset", "local -"].iter().any(|command| code.contains(command))
 }
 
 /// True for options of `mapfile` with which it calls something.
@@ -332,7 +352,9 @@ fn may_be_input(file: &Word) -> bool {
         let is_open =
             |end: &str| end.is_empty() || names(end).last().is_some_and(|it| is_descriptor(it));
         let hides = matches!(file, Word::Partly { end, .. } if is_open(end));
+        let ends = matches!(file, Word::Partly { end, .. } if end.contains('/') && is_open(end));
         return match &*start {
+            _ if ends => true,
             [] => hides && file.start().starts_with('.'),
             [first, ..] if file.start().starts_with('/') || file.start().starts_with("..") => {
                 ["d", "de", "dev", "p", "pr", "pro", "proc"].contains(first)

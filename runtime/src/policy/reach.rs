@@ -124,7 +124,14 @@ fn collect_arguments(words: &[Word], part: &mut Part, depth: u32) {
         if is_input(text) {
             part.unclear.get_or_insert("it runs what its input says");
         }
-        let text = text.rsplit_once("exec=").map_or(text, |(_, command)| command);
+        // `--checkpoint-action=exec=x`
+        let text = match text.rsplit_once("exec=") {
+            Some((_, command)) => {
+                part.reach.push(vec![Word::Exact(command.to_owned())]);
+                command
+            }
+            None => text,
+        };
         if is_script(text) {
             if text.starts_with('-') {
                 part.unclear.get_or_insert("an option of it may be a command");

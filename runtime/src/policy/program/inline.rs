@@ -47,7 +47,7 @@ const MODULES: [&str; 9] =
     ["timeit", "code", "pdb", "asyncio", "pty", "idlelib", "IPython", "ptpython", "bpython"];
 
 /// Modules of python that run a file.
-const RUNNERS: [&str; 5] = ["cProfile", "profile", "trace", "runpy", "coverage"];
+const RUNNERS: [&str; 6] = ["cProfile", "profile", "trace", "runpy", "coverage", "doctest"];
 
 /// What a language runs: a file, which is itself, or code that is not looked at.
 pub(super) fn language(words: &[Word]) -> Runs {

@@ -148,7 +148,8 @@ fn declared(head: &str, arguments: &[Word]) -> Option<Vec<(String, Word)>> {
     let is_export = head == "export";
     let options = || arguments.iter().filter(|word| word.may_be_option());
     let has = |letters: &[char]| options().any(|word| word.start().contains(letters));
-    let is_code = |word: &Word| matches!(word, Word::Partly { end, .. } if end.contains(['$', '`']));
+    let is_code =
+        |word: &Word| matches!(word, Word::Partly { end, .. } if end.contains(['$', '`']));
     if options().any(is_code) {
         return None;
     }

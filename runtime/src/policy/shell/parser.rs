@@ -150,7 +150,10 @@ impl<'t> Parser<'t> {
         let mut answers = Vec::new();
         for command in &self.drafts {
             let Some((head, arguments)) = command.split_first() else { continue };
-            if !self.functions.contains(&head.text) && head.text != "set" {
+            // What the shell alone knows may be `set` too.
+            let may_set = ["set", "command", "builtin"].contains(&head.text.as_str())
+                || head.word().is_none();
+            if !self.functions.contains(&head.text) && !may_set {
                 continue;
             }
             for (at, asked) in
@@ -341,7 +344,7 @@ impl<'t> Parser<'t> {
                 Some(_) => {}
             }
             let begin = self.at;
-            let draft = self.word()?;
+            let mut draft = self.word()?;
             // `2>` and `{name}>`.
             if let Some(bare) = draft.bare()
                 && self.peek().is_some_and(|next| matches!(next, '<' | '>'))
@@ -369,6 +372,7 @@ impl<'t> Parser<'t> {
             }
             if declares {
                 self.declare(&words[0].text, &draft);
+                draft = if draft.text.contains('=') { draft.whole() } else { draft };
             }
             if words.is_empty() && self.before_command(&draft)? {
                 continue;
@@ -425,7 +429,13 @@ impl<'t> Parser<'t> {
             // It has no value any more.
             Some(name) if ["export", "readonly"].contains(&command) || !is_variable(name) => {}
             Some(name) => self.values.add(name, Value::Text(Draft::default())),
-            None => self.values.lose(),
+            None => {
+                self.values.lose();
+                // The name may be any that stands somewhere.
+                if ["PS4", "BASH_ENV"].iter().any(|name| self.text.contains(name)) {
+                    self.script.note_unclear("it sets a variable that decides what runs");
+                }
+            }
         }
     }
 

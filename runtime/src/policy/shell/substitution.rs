@@ -189,6 +189,8 @@ impl Parser<'_> {
                 Piece::Folder(name.to_owned(), quoted)
             }
             _ if self.scope.has(name) => Piece::Variable(name.to_owned(), quoted),
+            // The shell itself, or a file.
+            ("0", _) => Piece::Hidden(quoted),
             (_, Quoted::Double) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Piece::Argument
             }
@@ -199,7 +201,6 @@ impl Parser<'_> {
     fn backquote(&mut self, draft: &mut Draft, quoted: Quoted) -> Step<()> {
         self.at += 1;
         self.script.note_beyond("it has a substitution");
-        draft.expansion(Piece::Hidden(Quoted::No));
         let mut body = String::new();
         loop {
             match self.next() {
@@ -214,7 +215,11 @@ impl Parser<'_> {
                 None => return Err(Lost),
             }
         }
-        self.read_within(&body, |it| it.list(Until::End))
+        let first = self.drafts.len();
+        let ended = self.read_within(&body, |it| it.list(Until::End).map(|()| it.ended))?;
+        let last = self.drafts[first..].last().filter(|_| ended == 0);
+        draft.expansion(last.map_or(Piece::Hidden(quoted), |last| output(last, quoted)));
+        Ok(())
     }
 
     /// The rest of `${…}`, and what it puts in its place.
@@ -241,6 +246,10 @@ impl Parser<'_> {
                 }
                 Some('$') => self.dollar(&mut ignored, quoted)?,
                 Some('`') => self.backquote(&mut ignored, quoted)?,
+                Some('<' | '>') if quoted == Quoted::No && self.rest()[1..].starts_with('(') => {
+                    self.at += 2;
+                    self.below(Until::Parenthesis)?;
+                }
                 Some(char) => self.at += char.len_utf8(),
             }
         }
@@ -354,11 +363,11 @@ impl Parser<'_> {
     }
 
     /// Reads a text of which the shell runs parts where it stands, and takes over what is found.
-    fn read_within(
+    fn read_within<T>(
         &mut self,
         text: &str,
-        read: impl FnOnce(&mut Parser<'_>) -> Step<()>,
-    ) -> Step<()> {
+        read: impl FnOnce(&mut Parser<'_>) -> Step<T>,
+    ) -> Step<T> {
         if self.depth >= super::DEEPEST {
             return Err(Lost);
         }

@@ -175,18 +175,25 @@ impl Values {
             if self.lost || self.nested && !is_set || is_set && is_own(&name) {
                 return false;
             }
-            for value in self.set.get(&name).into_iter().flatten() {
-                let is_added = matches!(value, Value::Added(_));
-                let ways = match value {
-                    Value::Added(draft) => self.expand(&draft.pieces, 0),
-                    value => self.texts(value, 0),
+            let values = self.set.get(&name).map(Vec::as_slice).unwrap_or_default();
+            let grows = values.iter().any(|value| matches!(value, Value::Added(_)));
+            for value in values {
+                let (ways, is_added) = match value {
+                    Value::Added(draft) => (self.expand(&draft.pieces, 0), true),
+                    value => (self.texts(value, 0), false),
                 };
                 for way in ways {
                     let text: Option<String> = way.iter().map(calculated).collect();
-                    let digits = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit());
-                    let text = text.as_deref().filter(|text| !is_added || digits(text));
-                    let Some(names) = text.and_then(variables) else { return false };
-                    next.extend(names);
+                    let Some(text) = text else { return false };
+                    // A digit after a name makes another name of it.
+                    let is_certain = match is_added {
+                        true => text.bytes().all(|byte| byte.is_ascii_digit()),
+                        false => !grows || !ends_with_name(&text),
+                    };
+                    match variables(&text) {
+                        Some(names) if is_certain => next.extend(names),
+                        _ => return false,
+                    }
                 }
             }
             seen.insert(name);
@@ -352,6 +359,13 @@ fn is_range(text: &str) -> bool {
 fn product<T: Clone>(all: &[Vec<T>], ways: &[Vec<T>]) -> Vec<Vec<T>> {
     let with = |one: &Vec<T>| ways.iter().map(|way| [one.as_slice(), way].concat()).collect();
     all.iter().flat_map(|one| -> Vec<Vec<T>> { with(one) }).collect()
+}
+
+/// True when the last thing in an expression is the name of a variable.
+fn ends_with_name(text: &str) -> bool {
+    let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    let before = text.trim_end_matches(is_name);
+    is_variable(&text[before.len()..])
 }
 
 /// What the shell calculates of a piece.
