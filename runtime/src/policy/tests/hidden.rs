@@ -90,6 +90,7 @@ fn a_program_in_a_variable_is_found() {
         "PY=ls; f() { $PY x; }; PY=curl; f",
         "while true; do $PY x; PY=curl; done",
         "false && PY=ls; $PY x",
+        "QY=$PY || PY=ls && $PY x",
         "PY=ls | cat; $PY x",
         "x | PY=ls && $PY x",
         "PY=ls & $PY x",
