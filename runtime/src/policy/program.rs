@@ -18,7 +18,7 @@ pub(crate) use git::without_places;
 pub(crate) use table::LOOKING;
 pub(crate) use variable::{Sets, sets};
 
-use super::shell::Word;
+use super::shell::{Word, settings};
 use table::{Program, find};
 
 /// What a rule must say of a program besides its name, before what it leaves open can be allowed.
@@ -151,8 +151,8 @@ pub(crate) enum Runs {
 
 /// What the command `words` may run.
 pub(crate) fn runs(words: &[Word]) -> Runs {
-    let Some(name) = words.first().and_then(Word::program) else { return Runs::Anything };
-    let name = base(name);
+    let Some((head, rest)) = words.split_first() else { return Runs::Anything };
+    let Some(name) = head.program().map(base) else { return Runs::Anything };
     // Asked for its version it runs nothing, and asked where a program is.
     let asked = words.len() == 2 && is_one_of(words.get(1), &["--version", "--help"]);
     if asked || name == "command" && is_one_of(words.get(1), &["-v", "-V"]) {
@@ -161,8 +161,27 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
     if let Some(runs) = wrapper::runs(words) {
         return runs;
     }
+    // The shell itself, under another name.
+    if name == "exe" && names(head.start()).contains(&"proc") {
+        return Runs::Anything;
+    }
+    // Where patterns find what a process was handed.
+    if ["cd", "pushd"].contains(&name) {
+        let is_there = |word: &Word| match &*names(word.exact().unwrap_or_default()) {
+            ["dev"] | ["dev", "fd"] => word.start() != "dev",
+            ["proc", ..] => word.start().starts_with('/'),
+            _ => false,
+        };
+        return if rest.iter().any(is_there) { Runs::Anything } else { Runs::Itself };
+    }
+    // `git-push` is `git push`.
+    if let Some(command) = name.strip_prefix("git-").filter(|it| !it.contains('.')) {
+        let words = ["git", command].map(|it| Word::Exact(it.to_owned())).into_iter();
+        return Runs::Commands(vec![words.chain(rest.iter().cloned()).collect()], Vec::new());
+    }
     let Some(known) = find(name) else {
-        return match name.starts_with("ld-linux") || name.starts_with("ld-musl") {
+        let is_loader = name.starts_with("ld-linux") || name.starts_with("ld-musl");
+        return match is_loader || wrapper::is_one(words) {
             true => Runs::Arguments,
             false => Runs::Itself,
         };
@@ -178,21 +197,33 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
         ("git", _) => when(git::runs(words)),
         ("sed", _) => when(sed::runs(&words[1..])),
         ("awk", _) => when(language::awk_runs(&words[1..])),
-        // The parser has read what these set.
-        (_, "export" | "declare" | "typeset" | "local" | "readonly" | "set" | "shopt" | "wait")
-        | (_, "jobs" | "history" | "unalias") => Runs::Itself,
-        (_, "read" | "mapfile" | "readarray" | "getopts" | "unset") => when(evaluates(&words[1..])),
-        (_, "let") => Runs::Anything,
-        ("printf", _) => {
-            when(is_one_of(words.get(1), &["-v"]) && evaluates(&words[1..3.min(words.len())]))
+        (_, "jobs" | "history" | "unalias") => Runs::Itself,
+        (_, "alias") => alias(&words[1..]),
+        // What it declares holds for the whole script.
+        (_, "eval" | "trap") if rest.iter().any(|word| declares(word.start())) => Runs::Anything,
+        (_, "set" | "shopt") => {
+            let options = words[1..].iter().take_while(|word| !is_one_of(Some(word), &["--"]));
+            when(options.filter(|word| word.exact().is_some()).any(wrapper::changes_reading))
         }
+        // A command that is run for every line.
+        (_, "mapfile" | "readarray") if words.iter().any(|word| calls(word.start())) => {
+            Runs::Anything
+        }
+        (_, "export" | "declare" | "typeset" | "local" | "readonly" | "read" | "mapfile")
+        | (_, "readarray" | "getopts" | "unset" | "wait" | "printf") => {
+            when(settings(words).is_none())
+        }
+        (_, "let") => Runs::Anything,
+        ("test", _) => when(runs_by_option(known, &words[1..]) || tests_unknown(&words[1..])),
         // A file; but not one that the same command fills.
-        (_, "source" | ".") => match words.get(1) {
-            Some(file) => {
-                when(file.exact().map_or(file.may_be_option(), is_input) || is_device(file))
+        (_, "source" | ".") => {
+            match words[1..].iter().find(|word| !is_one_of(Some(word), &["--"])) {
+                Some(file) => when(file.may_be_option() || may_be_input(file)),
+                None => Runs::Itself,
             }
-            None => Runs::Itself,
-        },
+        }
+        // A file that is the input under another name.
+        (_, "ln" | "cp") if words[1..].iter().any(is_link_to_input) => Runs::Anything,
         (_, "docker" | "podman" | "nerdctl" | "kubectl") => match starts_container(words) {
             true => Runs::Arguments,
             false => Runs::Itself,
@@ -216,17 +247,44 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
     }
 }
 
-/// True when an argument that is the name of a variable may be more: an index, which is evaluated.
-fn evaluates(names: &[Word]) -> bool {
-    let plain = |text: &str| !text.contains(['[', '$', '`']);
-    // A command that is run for every line.
-    let calls = |text: &str| text.starts_with("-C") || text.starts_with("-tC");
-    names.iter().any(|word| !word.exact().is_some_and(plain) || calls(word.start()))
+/// What aliases stand for, whatever follows them. A value with signs of the shell may be half of a
+/// command.
+fn alias(arguments: &[Word]) -> Runs {
+    let plain = |it: char| it.is_ascii_alphanumeric() || "_-./=, ".contains(it);
+    let mut commands = Vec::new();
+    for word in arguments {
+        let value = match word.exact() {
+            Some(text) => text.split_once('=').map(|(_, value)| value),
+            None => return Runs::Anything,
+        };
+        let Some(value) = value else { continue };
+        let mut command: Vec<_> =
+            value.split_whitespace().map(|it| Word::Exact(it.to_owned())).collect();
+        let is_program = command.first().is_some_and(|word| !word.start().contains('='));
+        if !is_program || !value.chars().all(plain) {
+            return Runs::Anything;
+        }
+        command.push(Word::Unknown);
+        commands.push(command);
+    }
+    Runs::Commands(commands, Vec::new())
 }
 
-/// True for a path that may lead to what a process was handed.
-fn is_device(file: &Word) -> bool {
-    file.exact().is_none() && ["/d", "/p"].iter().any(|start| file.start().starts_with(start))
+/// True for code that may give a variable another kind of value.
+fn declares(code: &str) -> bool {
+    ["declare", "typeset", "local -"].iter().any(|command| code.contains(command))
+}
+
+/// True for options of `mapfile` with which it calls something.
+fn calls(text: &str) -> bool {
+    text.starts_with('-') && text.contains('C')
+}
+
+/// True when a word that nobody knows may make `test` evaluate the one after it.
+fn tests_unknown(arguments: &[Word]) -> bool {
+    let may_evaluate = |word: &Word| word.exact().is_none_or(|text| text.contains('['));
+    let may_be_option = |word: &Word| word.exact().is_none() && word.may_be_option();
+    arguments.windows(2).any(|pair| may_be_option(&pair[0]) && may_evaluate(&pair[1]))
 }
 
 /// True when a container is to run something, or may be: not when the first word is another command.
@@ -274,11 +332,69 @@ pub(crate) fn reads_as_shell(words: &[Word]) -> bool {
     OTHERS.contains(&name)
 }
 
-/// True for a path by which a process opens what it was handed.
+/// Paths in `/dev` by which a process opens what it was handed.
+const INPUTS: [&str; 3] = ["stdin", "stdout", "stderr"];
+
+/// True for a path by which a process opens what it was handed, from wherever it is seen.
 pub(crate) fn is_input(path: &str) -> bool {
-    path == "/dev/stdin"
-        || path.starts_with("/dev/fd/")
-        || path.starts_with("/proc/") && path.contains("/fd/")
+    match &*names(path) {
+        [.., "dev", name] if INPUTS.contains(name) => true,
+        [.., "dev", "fd", _] => true,
+        [before @ .., "fd", _] => before.contains(&"proc"),
+        _ => false,
+    }
+}
+
+/// True when a file that is to be run may be what the process was handed. Where it is looked for is
+/// not known: a script may go to `/dev` first.
+fn may_be_input(file: &Word) -> bool {
+    let Some(path) = file.code() else {
+        let start = names(file.start());
+        let is_open =
+            |end: &str| end.is_empty() || names(end).last().is_some_and(|it| is_descriptor(it));
+        let hides = matches!(file, Word::Partly { end, .. } if is_open(end));
+        let ends = matches!(file, Word::Partly { end, .. } if end.contains('/') && is_open(end));
+        return match &*start {
+            _ if ends => true,
+            [] => hides && file.start().starts_with('.'),
+            [first, ..] if file.start().starts_with('/') || file.start().starts_with("..") => {
+                ["d", "de", "dev", "p", "pr", "pro", "proc"].contains(first)
+            }
+            _ => false,
+        };
+    };
+    match &*names(path) {
+        [.., "fd", _] => true,
+        [only] => is_descriptor(only),
+        [.., name] => INPUTS.contains(name),
+        [] => false,
+    }
+}
+
+/// True for the name of a descriptor in `/dev` or `/dev/fd`.
+fn is_descriptor(name: &str) -> bool {
+    INPUTS.contains(&name) || name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// True for a file, or its folder, that is the input of whoever opens it.
+fn is_link_to_input(path: &Word) -> bool {
+    path.exact().is_some_and(|path| is_input(path) || names(path).last() == Some(&"fd"))
+        || path.code().is_some_and(|path| INPUTS.contains(&path))
+}
+
+/// The names in a path. What `..` leads out of is left away, and so is where it leads to.
+fn names(path: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    names
 }
 
 /// The last part of a path.

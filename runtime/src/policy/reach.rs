@@ -3,7 +3,7 @@
 use super::program::{
     Runs, Sets, base, does_what_it_is_told, is_input, reads_as_shell, runs, sets,
 };
-use super::shell::{MOST, Script, Word};
+use super::shell::{MOST, Script, Word, settings};
 
 /// A simple command of it, and what that may run.
 #[derive(Default)]
@@ -25,6 +25,9 @@ pub(crate) fn collect(words: &[Word], part: &mut Part, depth: u32) {
         return;
     }
     part.reach.push(words.to_vec());
+    for (name, value) in settings(words).unwrap_or_default() {
+        collect_setting(&name, &value, false, part, depth);
+    }
     if depth > NESTED || part.reach.len() > 4 * MOST {
         part.unclear.get_or_insert("it is nested too deep to be judged");
         return;
@@ -121,7 +124,14 @@ fn collect_arguments(words: &[Word], part: &mut Part, depth: u32) {
         if is_input(text) {
             part.unclear.get_or_insert("it runs what its input says");
         }
-        let text = text.rsplit_once("exec=").map_or(text, |(_, command)| command);
+        // `--checkpoint-action=exec=x`
+        let text = match text.rsplit_once("exec=") {
+            Some((_, command)) => {
+                part.reach.push(vec![Word::Exact(command.to_owned())]);
+                command
+            }
+            None => text,
+        };
         if is_script(text) {
             if text.starts_with('-') {
                 part.unclear.get_or_insert("an option of it may be a command");

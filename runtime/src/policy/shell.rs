@@ -5,12 +5,14 @@
 //! command that may run; where that cannot be told, [`Script::unclear`] says so. Nothing is run.
 
 mod compound;
+mod names;
 mod parser;
 mod scope;
 mod substitution;
 mod values;
 mod word;
 
+pub(crate) use names::{is_calculated, is_number, settings};
 pub(crate) use word::Word;
 
 use super::odd::odd;

@@ -476,3 +476,227 @@ n=0
 while IFS= read -r line; do n=$((n + 1)); echo "$n: $line"; done < a.txt
 
 cp "$1" "$HOME/x" && ls $HOME
+
+declare -i n=0; n=n+1; n+=5; echo "$n"
+
+declare -i count=0; for f in *.rs; do count+=1; done; echo "$count files"
+
+declare -i total; total=$(wc -l < a.txt); echo $((total * 2))
+
+declare -r MAX=10; readonly MIN=1; echo $((MAX - MIN))
+
+declare -x FOO=bar; declare -p FOO
+
+f() { local i; for ((i = 0; i < 3; i++)); do echo "$i"; done; }; f
+
+f() { local -i n=0; local -a xs=("$@"); n=${#xs[@]}; echo "$n"; }; f a b
+
+f() { local name=$1 dir=${2:-.} out; out=$(ls "$dir"); echo "$name: $out"; }; f x
+
+read -r name rest <<< "a b c"; echo "$name and $rest"
+
+read -r -p "Go on? [y/N] " answer; echo "$answer"
+
+read -t 5 -n 1 -s key || true
+
+while read -r line; do echo "$line"; done < <(git log --oneline)
+
+while IFS=: read -r user _ uid _; do echo "$user $uid"; done < /etc/passwd
+
+while IFS= read -r -d '' f; do echo "$f"; done < <(find . -name '*.md' -print0)
+
+git branch --format='%(refname:short)' | while read -r b; do git log -1 --format=%cr "$b"; done
+
+IFS=: read -r a b <<< "x:y"; echo "$b"
+
+IFS=$'\n' read -r -d '' -a lines < a.txt || true; echo "${#lines[@]}"
+
+mapfile -t files < <(git ls-files '*.rs'); echo "${#files[@]}"
+
+readarray -t lines < a.txt; printf '%s\n' "${lines[@]}"
+
+time cargo test
+
+time -p make -j4
+
+time npm run build 2>&1 | tail -3
+
+{ time ./run.sh; } 2> time.txt
+
+for i in 1 2 3; do echo "$i"; done
+
+for arg; do echo "$arg"; done
+
+for arg in "$@"
+do
+  echo "$arg"
+done
+
+for arg do echo "$arg"; done
+
+for p in 3000 8080; do lsof -i ":$p" || true; done
+
+for CC in gcc clang; do $CC --version | head -1; done
+
+while getopts "hvo:" opt; do
+  case $opt in
+    h) echo usage; exit 0 ;;
+    v) verbose=1 ;;
+    o) out=$OPTARG ;;
+    *) exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+echo "${out:-none} $*"
+
+OPTIND=1; while getopts ":a:b" flag "$@"; do echo "$flag"; done; shift "$((OPTIND-1))"
+
+RANDOM=42; echo $((RANDOM % 6 + 1))
+
+SECONDS=0; make test; echo "took ${SECONDS}s, $((SECONDS / 60)) min"
+
+port=$((RANDOM % 1000 + 3000)); echo "$port"
+
+printf -v stamp '%(%F)T' -1; echo "$stamp"
+
+printf -v padded '%05d' 42 && echo "$padded"
+
+printf '%s\n' "$@"; printf "$FORMAT" a b
+
+printf -- '- %s\n' a b; printf '=%.0s' {1..40}; echo
+
+export PATH=$HOME/bin:$PATH
+
+PATH+=":$HOME/.local/bin"; ruff check .
+
+export $(grep -v '^#' .env | xargs); npm test
+
+set -a; source .env; set +a
+
+export NVM_DIR="$HOME/.nvm"; [ -s "$NVM_DIR/nvm.sh" ] && . "$NVM_DIR/nvm.sh"
+
+: "${PORT:=3000}"; : ${HOST:=localhost}; echo "$HOST:$PORT"
+
+out=${1:-build}; mkdir -p "$out"
+
+unset GIT_DIR GIT_WORK_TREE; git status
+
+unset -f helper; unset -v x
+
+sleep 1 & pid=$!; wait "$pid"; echo $?
+
+for i in 1 2 3; do sleep 1 & done; wait; wait -n || true
+
+pids=(); for t in a b; do ./run.sh "$t" & pids+=($!); done; for p in "${pids[@]}"; do wait "$p"; done
+
+python3 -m pytest -x -q
+
+python3 -m pip install -e '.[dev]'
+
+python3 -m cProfile -o out.prof script.py
+
+python3 -m coverage run -m pytest && python3 -m coverage report
+
+python3.12 -m venv .venv; python3.12 x.py
+
+perl script.pl a b; perl -Ilib t/a.t
+
+prove -lv t/
+
+tar xzf a.tar.gz
+
+tar -czvf "backup-$(date +%F).tar.gz" src
+
+tar --list -f a.tar | head
+
+ln -s ../shared/config.json config.json; cp /dev/null log.txt
+
+cp -r src dst; cp -a "$HOME/x" .
+
+cd /tmp && ls; cd - >/dev/null
+
+pushd web >/dev/null && npm test; popd >/dev/null
+
+set -x; make test; set +x
+
+set -euxo pipefail
+make
+
+set -o errexit -o nounset -o pipefail; make
+
+set -- a b c; echo "$1 of $#"; shift; echo "$@"
+
+shopt -s extglob dotglob; ls
+
+alias ll='ls -la'; alias
+
+type -a python3; alias | head -3
+
+[ "$a" = "$b" ] && [ -n "$x" -a -f "$y" ] || echo no
+
+[ "$(git rev-parse HEAD)" != "$old" ] && echo new
+
+[ $# -lt 1 ] && { echo usage; exit 1; }
+
+if [ "$x" -gt 3 ] 2>/dev/null; then echo more; fi
+
+test -n "$CI" && echo ci
+
+if [[ "$n" -gt 5 && -z ${DEBUG-} ]]; then echo big; fi
+
+echo "`date`: `git rev-parse HEAD`"
+
+now=`date +%s`; echo $((now + 60))
+
+for f in `ls *.txt`; do wc -l "$f"; done
+
+x=`expr 1 + 2`; echo $x
+
+cat <<EOF2
+host: `hostname`
+user: $(whoami)
+home: ${HOME}
+EOF2
+
+t=$(mktemp); cat > "$t" <<'E'
+echo hi
+E
+bash "$t"
+
+for t in ./tests/*.sh; do bash "$t"; done
+
+cat x.json | python3 -m json.tool /dev/stdin
+
+cat notes.txt | tee /dev/stderr | wc -l
+
+cmake -E copy a b; cmake -E make_directory out
+
+git-lfs --version; git lfs ls-files
+
+gcc-12 -O2 x.c -o x; clang-15 --version
+
+conda run -n env pytest -q
+
+local_ip=$(hostname -I | cut -d' ' -f1); echo "$local_ip"
+
+declare -f log >/dev/null || log() { echo "$*"; }
+
+retry() { local n=0; until "$@"; do n=$((n+1)); [ "$n" -ge 3 ] && return 1; sleep 1; done; }; retry npm ci
+
+x=5; y=x+2; echo $((y))
+
+trap 'kill $pid 2>/dev/null' EXIT; npm start & pid=$!; sleep 2
+
+history | tail -5; jobs -l
+
+exec 3> log.txt; echo hi >&3; exec 3>&-
+
+exec > >(tee run.log) 2>&1; make
+
+select_db() { echo "$1"; }; select_db x
+
+local x=1 2>/dev/null || true
+
+hash -r; hash cargo 2>/dev/null || echo none
+
+IFS=$'\n\t'; for f in $(git ls-files); do echo "$f"; done

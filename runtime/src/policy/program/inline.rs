@@ -1,23 +1,25 @@
 //! Code among the arguments of a program, or in its input: languages, make, databases.
 
-use super::{Runs, base, is_input, is_meant, is_one_of};
+use super::{Runs, base, is_input, is_meant, is_one_of, may_be_input};
 use crate::policy::shell::Word;
 
-/// Languages: the letters after which code stands, and those after which another value does.
+/// Languages: the letters after which code stands, or that make it read its input, and those after
+/// which another value stands.
 const LANGUAGES: [(&str, &str, &str); 9] = [
-    ("python", "c", "WXQ"),
-    ("pypy", "c", "WXQ"),
-    ("node", "ep", "rC"),
-    ("nodejs", "ep", "rC"),
+    ("python", "ci", "WXQ"),
+    ("pypy", "ci", "WXQ"),
+    ("node", "epi", "rC"),
+    ("nodejs", "epi", "rC"),
     ("perl", "eE", "I"),
     ("ruby", "e", "IrCE"),
-    ("php", "rBRE", "dcStfz"),
-    ("lua", "e", "l"),
-    ("julia", "eE", "pJL"),
+    ("php", "rBREa", "dcStfz"),
+    ("lua", "ei", "l"),
+    ("julia", "eEi", "pJL"),
 ];
 
 /// Options that say that code follows.
-const CODE: [&str; 8] = [
+const CODE: [&str; 9] = [
+    "--interactive",
     "--eval",
     "--command",
     "--exec",
@@ -41,7 +43,11 @@ const VALUED: [&str; 8] = [
 ];
 
 /// Modules of python that run code of their arguments or their input.
-const MODULES: [&str; 7] = ["timeit", "code", "pdb", "asyncio", "IPython", "ptpython", "bpython"];
+const MODULES: [&str; 9] =
+    ["timeit", "code", "pdb", "asyncio", "pty", "idlelib", "IPython", "ptpython", "bpython"];
+
+/// Modules of python that run a file.
+const RUNNERS: [&str; 6] = ["cProfile", "profile", "trace", "runpy", "coverage", "doctest"];
 
 /// What a language runs: a file, which is itself, or code that is not looked at.
 pub(super) fn language(words: &[Word]) -> Runs {
@@ -58,13 +64,14 @@ pub(super) fn language(words: &[Word]) -> Runs {
     let mut arguments = words[1..].iter();
     while let Some(word) = arguments.next() {
         let Some(text) = word.exact() else {
-            return if word.may_be_option() { Runs::Anything } else { Runs::Itself };
+            let unsure = word.may_be_option() || may_be_input(word);
+            return if unsure { Runs::Anything } else { Runs::Itself };
         };
         if text == "--" {
             continue;
         }
         if !text.starts_with('-') {
-            let inline = is_input(text) || ["eval", "repl"].contains(&text);
+            let inline = may_be_input(word) || ["eval", "repl"].contains(&text);
             let reads = ["run"].contains(&text) && is_one_of(arguments.next(), &["-"]);
             return if inline || reads { Runs::Anything } else { Runs::Itself };
         }
@@ -97,9 +104,21 @@ pub(super) fn language(words: &[Word]) -> Runs {
                     Some(rest)
                 };
                 return match module {
+                    Some(module) if RUNNERS.contains(&module) => {
+                        match arguments
+                            .any(|file| is_one_of(Some(file), &["-"]) || may_be_input(file))
+                        {
+                            true => Runs::Anything,
+                            false => Runs::Itself,
+                        }
+                    }
                     Some(module) if !MODULES.contains(&module) => Runs::Itself,
                     _ => Runs::Anything,
                 };
+            }
+            // The debugger reads its input, unless it is another one: `-d:NYTProf`.
+            if kind == "perl" && letter == 'd' && !rest.starts_with(':') {
+                return Runs::Anything;
             }
             // `-MList::Util=sum` names a module; with other signs it is code.
             if kind == "perl" && "Mm".contains(letter) {
@@ -185,8 +204,8 @@ pub(super) fn make(words: &[Word]) -> Runs {
 fn is_own(file: Option<&Word>) -> bool {
     let Some(file) = file else { return true };
     match file.exact() {
-        Some(path) => path == "-" || is_input(path),
-        None => ["", "/", "/d", "/p"].contains(&file.start().get(..2).unwrap_or(file.start())),
+        Some(path) => path == "-" || may_be_input(file),
+        None => ["", "/"].contains(&file.start()) || may_be_input(file),
     }
 }
 

@@ -16,10 +16,10 @@ pub(super) struct Program {
 }
 
 /// Names of programs that are alike, what a rule has to say of them, and their options.
-const PROGRAMS: [(&str, Open, &str); 35] = [
+const PROGRAMS: [(&str, Open, &str); 36] = [
     // Shells and languages: a script may be named, code may not be left open. Without either they
     // do what their input says.
-    ("sh bash dash zsh ksh mksh fish csh tcsh ash", Open::Name, ""),
+    ("sh bash rbash dash zsh ksh mksh lksh yash posh fish csh tcsh ash", Open::Name, ""),
     (
         "python python2 python3 pypy pypy3 perl ruby irb node nodejs deno bun php lua luajit \
          tclsh wish expect guile Rscript R julia swift groovy jshell pwsh osascript ocaml",
@@ -32,7 +32,11 @@ const PROGRAMS: [(&str, Open, &str); 35] = [
         Open::Name,
         "=-e --post-renderer -XX:OnError -XX:OnOutOfMemoryError",
     ),
-    ("busybox npx bunx pnpx uvx pipx uv docker podman nerdctl kubectl ansible", Open::Name, ""),
+    (
+        "busybox toybox npx bunx pnpx uvx pipx uv docker podman nerdctl kubectl ansible",
+        Open::Name,
+        "",
+    ),
     // What has a language of its own, in which other programs are run.
     (
         "gdb lldb ed ex vi vim view vimdiff nvim emacs m4 dc sqlite3 psql mysql mariadb gnuplot \
@@ -46,10 +50,11 @@ const PROGRAMS: [(&str, Open, &str); 35] = [
          runuser setpriv chroot unshare nsenter bwrap xargs script watch flock strace ltrace \
          perf valgrind ssh mosh nc ncat netcat tmux screen systemd-run dbus-run-session entr \
          prlimit choom setarch linux32 linux64 numactl fakeroot rlwrap pkexec sg run-parts \
-         unbuffer start-stop-daemon hyperfine xvfb-run ld.so exec command builtin eval source \
+         unbuffer start-stop-daemon ssh-agent capsh firejail proot hyperfine xvfb-run ld.so exec command builtin eval source \
          . coproc trap alias unalias hash enable export declare typeset local readonly let \
          read mapfile readarray getopts unset set shopt bind complete compgen compopt fc \
-         history jobs wait nano pico less more most man info if for while [[",
+         history jobs wait nano pico less more most man info if then else elif do for while until case select \
+         function [[",
         Open::Never,
         "",
     ),
@@ -88,6 +93,7 @@ const PROGRAMS: [(&str, Open, &str); 35] = [
     ("tree", Open::Freely, ">-o >-R"),
     ("printf", Open::Freely, "-v"),
     ("test [", Open::Freely, "=-v =-R"),
+    ("prove", Open::Freely, "-e --exec"),
     ("date hostname", Open::Freely, ">-s >--set >-F >-b"),
     ("diff sdiff", Open::Freely, ">-o >--output --diff-program"),
     ("file", Open::Freely, "-C --compile -z -Z --uncompress"),
@@ -161,9 +167,7 @@ static KNOWN: LazyLock<HashMap<&'static str, Program>> = LazyLock::new(|| {
 /// The program that `name` is known as.
 pub(super) fn find(name: &str) -> Option<&'static Program> {
     KNOWN.get(name).or_else(|| {
-        // `python3.12`, `perl5.36`.
-        let plain = name.trim_end_matches(|char: char| char.is_ascii_digit() || char == '.');
-        let versions = ["python", "perl", "ruby", "lua", "node", "php"];
-        KNOWN.get(versions.into_iter().find(|known| *known == plain)?)
+        // `python3.12`, `perl5.36`, `gcc-12`.
+        KNOWN.get(name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.' || it == '-'))
     })
 }

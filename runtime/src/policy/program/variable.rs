@@ -1,7 +1,7 @@
 //! Variables of the environment that decide what programs run.
 
-use super::is_input;
-use crate::policy::shell::Word;
+use super::may_be_input;
+use crate::policy::shell::{Word, is_calculated, is_number};
 
 /// What setting a variable makes programs run.
 pub(crate) enum Sets {
@@ -20,6 +20,9 @@ pub(crate) enum Sets {
 const COMMANDS: &str = "ENV BASH_ENV PS4 PROMPT_COMMAND SHELL PAGER EDITOR VISUAL BROWSER LESSOPEN \
      LESSCLOSE MANPAGER SSH_ASKPASS SUDO_ASKPASS RSYNC_RSH RUSTC RUSTDOC RUSTC_WRAPPER \
      RUSTC_WORKSPACE_WRAPPER CC CXX CPP LD AR npm_config_script_shell NPM_CONFIG_SCRIPT_SHELL";
+
+/// Variables that put programs in the place of others, or make them read their input.
+const DECIDING: &str = "SHELLOPTS BASHOPTS BASH_CMDS BASH_ALIASES PYTHONINSPECT";
 
 /// Variables that give options to a program.
 const OPTIONS: [(&str, &str); 8] = [
@@ -43,10 +46,15 @@ pub(crate) fn sets(name: &str, value: &Word) -> Sets {
             known => [known.start(), ""],
         };
         let is_here = texts.iter().flat_map(|text| text.split(':')).any(|folder| folder == ".");
-        return if is_here { Sets::Anything } else { Sets::Nothing };
+        // Nobody but an attacker reads it from somewhere.
+        let is_read = *value == Word::Unknown;
+        return if is_here || is_read { Sets::Anything } else { Sets::Nothing };
     }
-    if ["SHELLOPTS", "BASHOPTS"].contains(&name) || name.starts_with("BASH_FUNC") {
+    if DECIDING.split(' ').any(|known| known == name) || name.starts_with("BASH_FUNC") {
         return Sets::Anything;
+    }
+    if is_calculated(name) {
+        return if is_number(value) { Sets::Nothing } else { Sets::Anything };
     }
     // Names, values and whole lists of settings.
     if name.starts_with("GIT_CONFIG") && name != "GIT_CONFIG_COUNT" {
@@ -60,7 +68,7 @@ pub(crate) fn sets(name: &str, value: &Word) -> Sets {
     let options = OPTIONS.iter().find(|(known, _)| *known == name);
     match (value.exact(), options) {
         (Some(text), Some((_, program))) => Sets::Options(program, text.to_owned()),
-        (Some(text), None) if is_command && is_input(text) => Sets::Anything,
+        (Some(_), None) if is_command && may_be_input(value) => Sets::Anything,
         // `!command` of git, `|command` of less.
         (Some(text), None) => match text.trim_start_matches(['!', '|', '-', ' ']).to_owned() {
             text if is_command => Sets::Command(text),

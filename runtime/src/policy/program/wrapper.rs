@@ -1,12 +1,12 @@
 //! Programs that run another one which stands among their arguments, where it is known which of them
 //! that is.
 
-use super::{Runs, base, is_input};
+use super::{Runs, base, may_be_input};
 use crate::policy::shell::Word;
 
 /// Names, with a word that has to follow some; options, with `=` where a value follows; how many
 /// words stand before the command.
-const WRAPPERS: [(&str, &str, usize); 25] = [
+const WRAPPERS: [(&str, &str, usize); 32] = [
     ("env", "-i -0 -u= -C= --ignore-environment --unset= --chdir=", 0),
     ("nice", "-n= --adjustment=", 0),
     ("nohup", "", 0),
@@ -31,12 +31,26 @@ const WRAPPERS: [(&str, &str, usize); 25] = [
     ("npm exec", "-y --yes --no -p= --package=", 0),
     ("pnpm exec", "-r", 0),
     ("yarn exec", "", 0),
+    ("conda run", "-n= -p= --name= --prefix= --no-capture-output --live-stream", 0),
+    ("mamba run", "-n= -p=", 0),
+    ("pyenv exec", "", 0),
+    ("rbenv exec", "", 0),
+    ("asdf exec", "", 0),
+    ("direnv exec", "", 1),
+    ("cmake -E", "", 1),
     ("docker exec", "-i -t -d -u= -w= -e= --user= --workdir= --env= --interactive --tty", 1),
 ];
 const XARGS: &str = "-0 -r -t -x -n= -P= -L= -d= -s= -I= -a= --null --no-run-if-empty --verbose \
      --max-args= --max-procs= --max-lines= --delimiter= --arg-file=";
 const UV: &str = "-q --dev --no-dev --frozen --locked --all-extras --isolated --no-sync \
      --no-project --with= --python= -p= --extra= --group= --directory= --project=";
+
+/// True when two words name such a program, whether it is understood or not.
+pub(super) fn is_one(words: &[Word]) -> bool {
+    let [Word::Exact(name), Word::Exact(command), ..] = words else { return false };
+    let two = format!("{} {command}", base(name));
+    WRAPPERS.iter().any(|(known, ..)| *known == two)
+}
 
 /// What `words` run, if they are such a program and everything before its command is understood.
 pub(super) fn runs(words: &[Word]) -> Option<Runs> {
@@ -145,7 +159,7 @@ pub(super) fn shell(words: &[Word]) -> Runs {
     let mut arguments = words[1..].iter();
     while let Some(word) = arguments.next() {
         let Some(text) = word.exact() else {
-            return match is_code || word.may_be_option() {
+            return match is_code || word.may_be_option() || may_be_input(word) {
                 true => Runs::Anything,
                 false => Runs::Itself,
             };
@@ -156,22 +170,33 @@ pub(super) fn shell(words: &[Word]) -> Runs {
                 let letters = !text.starts_with("--");
                 is_code |= letters && text.contains('c');
                 // `-C` of fish is a command before all others.
-                if letters && text.contains(['s', 'C']) || text.starts_with("--init-command") {
+                let asks = letters && text.contains(['s', 'C']);
+                if asks || text.starts_with("--init-command") || changes_reading(word) {
                     return Runs::Anything;
                 }
-                // With this option a pattern may be no word.
-                if is_valued(text)
-                    && arguments.next().is_some_and(|it| it.exact() == Some("nullglob"))
-                {
+                // With `nullglob` a pattern may be no word.
+                let changes = |it: &Word| {
+                    changes_reading(it) || may_be_input(it) || it.exact() == Some("nullglob")
+                };
+                if is_valued(text) && arguments.next().is_none_or(changes) {
                     return Runs::Anything;
                 }
             }
             code if is_code => return Runs::Code(code.to_owned()),
-            file if is_input(file) => return Runs::Anything,
+            _ if may_be_input(word) => return Runs::Anything,
             _ => return Runs::Itself,
         }
     }
     Runs::Anything
+}
+
+/// True for an option of a shell with which it reads commands in another way: the history stands in
+/// for a line, arguments set variables.
+pub(super) fn changes_reading(word: &Word) -> bool {
+    const NAMES: [&str; 3] = ["history", "histexpand", "keyword"];
+    let Some(text) = word.exact() else { return word.start().is_empty() };
+    let letters = text.starts_with('-') && !text.starts_with("--");
+    NAMES.contains(&text) || letters && text.contains(['H', 'k'])
 }
 
 /// True when the value of a shell's option is the next word: `-o pipefail`, also in `-eo pipefail`.

@@ -54,21 +54,29 @@ impl Parser<'_> {
         }
         let name = self.word()?;
         let name = name.bare().filter(|name| is_variable(name)).ok_or(Lost)?;
-        self.skip_blanks();
-        let mut values = vec![Value::Unknown];
+        self.skip_lines();
+        let mut values = Vec::new();
         if self.is_at_word("in") {
             self.at += "in".len();
-            values.clear();
-        }
-        loop {
-            self.skip_blanks();
-            match self.peek() {
-                Some('\n' | ';') => break,
-                None | Some('(' | ')' | '&' | '|' | '<' | '>') => return Err(Lost),
-                Some(_) => values.push(Value::Each(self.word()?)),
+            loop {
+                self.skip_blanks();
+                match self.peek() {
+                    Some('\n' | ';') => break,
+                    None | Some('(' | ')' | '&' | '|' | '<' | '>') => return Err(Lost),
+                    Some(_) => values.push(Value::Each(self.word()?)),
+                }
             }
+        } else {
+            // One of what the function, or the script, was called with.
+            if !self.is_at_word("do") && self.peek() != Some(';') {
+                return Err(Lost);
+            }
+            values.push(Value::Unknown);
         }
-        values.into_iter().for_each(|value| self.values.add(name, value));
+        for value in values {
+            self.values.add(name, value.clone());
+            self.settings.push((name.to_owned(), value, false));
+        }
         self.scope.open();
         self.scope.hold(name);
         Ok(())

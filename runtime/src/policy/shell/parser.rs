@@ -1,6 +1,7 @@
 //! The grammar: lists, pipelines, simple commands, redirections, words. Compound commands are taken
 //! apart into the simple ones within; their keywords only separate.
 
+use super::names::{DECLARING, integers, is_calculated};
 use super::scope::{Between, Scope};
 use super::values::{Value, Values, variables};
 use super::word::{Draft, Piece, Word, is_variable};
@@ -44,8 +45,8 @@ pub(super) struct Parser<'t> {
     /// Variables whose values the shell calculates with.
     pub(super) evaluated: Vec<String>,
     /// Variables that are set, with their values and whether programs see them.
-    settings: Vec<(String, Draft, bool)>,
-    functions: HashSet<String>,
+    pub(super) settings: Vec<(String, Value, bool)>,
+    pub(super) functions: HashSet<String>,
     /// How many commands have ended otherwise than with a pipe.
     pub(super) ended: usize,
     /// Within `[[ ]]`, where parentheses part words.
@@ -68,9 +69,6 @@ const KEYWORDS: [&str; 13] = [
     "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "{", "}", "function",
     "coproc",
 ];
-
-/// Commands of the shell that take assignments as their arguments.
-const DECLARING: [&str; 5] = ["export", "declare", "typeset", "local", "readonly"];
 
 /// Programs of whose output something is known: a function must not take their place.
 pub(super) const TELLING: [&str; 12] = [
@@ -125,8 +123,12 @@ impl<'t> Parser<'t> {
             }
         }
         self.script.commands.retain(|words| !words.is_empty());
+        let mut integers = self.script.commands.iter().flat_map(|words| integers(words));
+        if !integers.all(|name| self.values.is_number(name)) {
+            self.script.note_unclear("it evaluates a variable");
+        }
         for (name, value, is_exported) in self.settings {
-            for value in self.values.value(&value) {
+            for value in self.values.given(&value) {
                 let (name, is_exported) = (name.clone(), is_exported);
                 self.script.settings.push(Setting { name, value, is_exported });
             }
@@ -148,7 +150,10 @@ impl<'t> Parser<'t> {
         let mut answers = Vec::new();
         for command in &self.drafts {
             let Some((head, arguments)) = command.split_first() else { continue };
-            if !self.functions.contains(&head.text) && head.text != "set" {
+            // What the shell alone knows may be `set` too.
+            let may_set = ["set", "command", "builtin"].contains(&head.text.as_str())
+                || head.word().is_none();
+            if !self.functions.contains(&head.text) && !may_set {
                 continue;
             }
             for (at, asked) in
@@ -158,7 +163,10 @@ impl<'t> Parser<'t> {
                     Piece::Argument => at + 1,
                     _ => arguments.len(),
                 };
-                answers.push([&arguments[at..end], &asked[1..]].concat());
+                let mut answer = [&arguments[at..end], &asked[1..]].concat();
+                // The parser has not read it as a command.
+                answer[0].quote();
+                answers.push(answer);
             }
         }
         self.drafts.extend(answers);
@@ -310,8 +318,8 @@ impl<'t> Parser<'t> {
     /// One simple command, with what stands around it.
     fn simple(&mut self) -> Step<()> {
         let mut words: Vec<Draft> = Vec::new();
-        // The variables it sets, and whether it has done nothing else when it has.
-        let (mut set, mut is_plain): (Vec<String>, bool) = (Vec::new(), true);
+        // Where the variables it sets stand, and whether it has done nothing else when it has.
+        let (mut set, mut is_plain): (Vec<usize>, bool) = (Vec::new(), true);
         loop {
             self.skip_blanks();
             if self.redirection()? {
@@ -336,7 +344,7 @@ impl<'t> Parser<'t> {
                 Some(_) => {}
             }
             let begin = self.at;
-            let draft = self.word()?;
+            let mut draft = self.word()?;
             // `2>` and `{name}>`.
             if let Some(bare) = draft.bare()
                 && self.peek().is_some_and(|next| matches!(next, '<' | '>'))
@@ -355,14 +363,16 @@ impl<'t> Parser<'t> {
                 words.first().and_then(Draft::bare).is_some_and(|it| DECLARING.contains(&it));
             if (words.is_empty() || declares) && draft.assigned().is_some() {
                 self.script.note_beyond("it sets a variable");
-                set.push(self.assign(&draft, begin)?);
+                self.assign(&draft, begin)?;
+                set.push(self.settings.len() - 1);
                 if declares {
-                    words.push(draft);
+                    words.push(draft.whole());
                 }
                 continue;
             }
             if declares {
                 self.declare(&words[0].text, &draft);
+                draft = if draft.text.contains('=') { draft.whole() } else { draft };
             }
             if words.is_empty() && self.before_command(&draft)? {
                 continue;
@@ -373,13 +383,15 @@ impl<'t> Parser<'t> {
         let is_exported = !words.is_empty();
         // For `read` alone it parts nothing else.
         let reads = words.first().is_some_and(|it| ["read", "mapfile"].contains(&&*it.text));
-        if set.iter().any(|name| name == "IFS") && !reads {
-            self.values.lose();
-        }
-        let count = self.settings.len();
-        self.settings[count - set.len()..].iter_mut().for_each(|it| it.2 = is_exported);
-        if is_plain && (words.is_empty() || declares) {
-            set.iter().for_each(|name| self.scope.set(name));
+        for at in set {
+            let (name, _, exported) = &mut self.settings[at];
+            *exported = is_exported;
+            if name == "IFS" && !reads {
+                self.values.lose();
+            }
+            if is_plain && (words.is_empty() || declares) {
+                self.scope.set(name);
+            }
         }
         if !words.is_empty() {
             self.drafts.push(words);
@@ -407,23 +419,29 @@ impl<'t> Parser<'t> {
     /// An argument of `declare` or its like that gives no value.
     fn declare(&mut self, command: &str, draft: &Draft) {
         match draft.bare() {
-            // A name for another variable, or a value that is changed when it is set.
+            // A name for another variable, or a value whose letters are changed when it is set.
             Some(option) if option.starts_with(['-', '+']) => {
-                if option.contains(['n', 'l', 'u', 'c', 'i']) {
+                if option.contains(['n', 'l', 'u', 'c']) {
                     self.values.lose();
                 }
                 self.values.has_maps |= option.contains('A');
             }
             // It has no value any more.
             Some(name) if ["export", "readonly"].contains(&command) || !is_variable(name) => {}
-            Some(name) => self.values.add(name, Value::Unknown),
-            None => self.values.lose(),
+            Some(name) => self.values.add(name, Value::Text(Draft::default())),
+            None => {
+                self.values.lose();
+                // The name may be any that stands somewhere.
+                if ["PS4", "BASH_ENV"].iter().any(|name| self.text.contains(name)) {
+                    self.script.note_unclear("it sets a variable that decides what runs");
+                }
+            }
         }
     }
 
     /// Takes note of a value that the assignment `draft`, which begins at `begin`, gives; an array is
-    /// read first. Returns the name of the variable.
-    fn assign(&mut self, draft: &Draft, begin: usize) -> Step<String> {
+    /// read first.
+    fn assign(&mut self, draft: &Draft, begin: usize) -> Step<()> {
         let (name, index) = draft.assigned().ok_or(Lost)?;
         if index.is_some() {
             let raw = &self.text[begin..self.at];
@@ -440,14 +458,17 @@ impl<'t> Parser<'t> {
         }
         let value = match self.eat("(") {
             true => Value::Array(self.array()?),
-            false if adds => Value::Unknown,
             false => Value::Text(draft.value()),
         };
         if name != "IFS" {
+            let value = match &value {
+                Value::Text(draft) if adds => Value::Added(draft.clone()),
+                value => value.clone(),
+            };
             self.values.add(name, value);
         }
-        self.settings.push((name.to_owned(), draft.value(), false));
-        Ok(name.to_owned())
+        self.settings.push((name.to_owned(), value, false));
+        Ok(())
     }
 
     /// The elements of an array, up to its end.
@@ -483,7 +504,8 @@ impl<'t> Parser<'t> {
     pub(super) fn evaluate(&mut self, expression: &str) {
         match variables(expression) {
             Some(names)
-                if self.place == Place::Call || names.iter().all(|name| self.scope.has(name)) =>
+                if self.place == Place::Call
+                    || names.iter().all(|name| self.scope.has(name) || is_calculated(name)) =>
             {
                 self.evaluated.extend(names);
             }
@@ -500,9 +522,11 @@ impl<'t> Parser<'t> {
                 return Ok(true);
             }
             "time" => {
-                self.skip_blanks();
-                if self.rest().starts_with("-p ") {
-                    self.at += 2;
+                for option in ["-p", "--"] {
+                    self.skip_blanks();
+                    if self.is_at_word(option) {
+                        self.at += option.len();
+                    }
                 }
                 return Ok(true);
             }

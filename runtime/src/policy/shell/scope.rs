@@ -4,12 +4,13 @@
 use std::collections::HashSet;
 
 /// What is certain at a place.
+#[derive(Clone)]
 pub(super) struct Scope {
     /// Commands that are nested in each other, outermost first.
     levels: Vec<Level>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Level {
     /// Set for the rest of the level.
     certain: HashSet<String>,
@@ -18,6 +19,8 @@ struct Level {
     /// How long the chain was where its last pipeline began.
     before: usize,
     piped: bool,
+    /// An `||` stands before it in the list: `a || b && c` runs `c` without `b`.
+    after_or: bool,
     /// Nothing but a first command was read of the list.
     first: bool,
     /// Of `if`: what all its branches set that have ended.
@@ -90,7 +93,8 @@ impl Scope {
 
     /// The variable is set by a command of its own.
     pub(super) fn set(&mut self, name: &str) {
-        if let Some(level) = self.levels.last_mut().filter(|level| !level.piped) {
+        if let Some(level) = self.levels.last_mut().filter(|level| !level.piped && !level.after_or)
+        {
             level.chain.push((name.to_owned(), level.first));
         }
     }
@@ -118,6 +122,11 @@ impl Scope {
         }
         level.before = if between == Between::Pipe { level.before } else { level.chain.len() };
         level.piped = between == Between::Pipe;
+        level.after_or = match between {
+            Between::Or => true,
+            Between::End | Between::Background => false,
+            Between::And | Between::Pipe => level.after_or,
+        };
         level.first = matches!(between, Between::End | Between::Background);
     }
 

@@ -4,7 +4,6 @@
 use super::parser::{Lost, Parser, Step, Until};
 use super::values::Value;
 use super::word::{Draft, Piece, Quoted, Word, is_variable};
-use super::{Place, Script};
 
 impl Parser<'_> {
     /// The word that begins here.
@@ -51,7 +50,7 @@ impl Parser<'_> {
                     }
                 }
                 '$' => self.dollar(&mut draft, Quoted::No)?,
-                '`' => self.backquote(&mut draft)?,
+                '`' => self.backquote(&mut draft, Quoted::No)?,
                 char => {
                     self.at += char.len_utf8();
                     draft.plain(char);
@@ -97,7 +96,7 @@ impl Parser<'_> {
                     }
                 }
                 Some('$') => self.dollar(draft, Quoted::Double)?,
-                Some('`') => self.backquote(draft)?,
+                Some('`') => self.backquote(draft, Quoted::Double)?,
                 Some(char) => {
                     self.at += char.len_utf8();
                     draft.protected(char);
@@ -190,6 +189,8 @@ impl Parser<'_> {
                 Piece::Folder(name.to_owned(), quoted)
             }
             _ if self.scope.has(name) => Piece::Variable(name.to_owned(), quoted),
+            // The shell itself, or a file.
+            ("0", _) => Piece::Hidden(quoted),
             (_, Quoted::Double) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Piece::Argument
             }
@@ -197,16 +198,16 @@ impl Parser<'_> {
         }
     }
 
-    fn backquote(&mut self, draft: &mut Draft) -> Step<()> {
+    fn backquote(&mut self, draft: &mut Draft, quoted: Quoted) -> Step<()> {
         self.at += 1;
         self.script.note_beyond("it has a substitution");
-        draft.expansion(Piece::Hidden(Quoted::No));
         let mut body = String::new();
         loop {
             match self.next() {
                 Some('`') => break,
                 Some('\\') => match self.next() {
                     Some(char @ ('$' | '`' | '\\')) => body.push(char),
+                    Some('"') if quoted == Quoted::Double => body.push('"'),
                     Some(char) => body.extend(['\\', char]),
                     None => return Err(Lost),
                 },
@@ -214,8 +215,10 @@ impl Parser<'_> {
                 None => return Err(Lost),
             }
         }
-        let inner = Script::read(&body, self.depth + 1, Place::Command);
-        self.script.absorb(inner);
+        let first = self.drafts.len();
+        let ended = self.read_within(&body, |it| it.list(Until::End).map(|()| it.ended))?;
+        let last = self.drafts[first..].last().filter(|_| ended == 0);
+        draft.expansion(last.map_or(Piece::Hidden(quoted), |last| output(last, quoted)));
         Ok(())
     }
 
@@ -242,7 +245,11 @@ impl Parser<'_> {
                     self.next();
                 }
                 Some('$') => self.dollar(&mut ignored, quoted)?,
-                Some('`') => self.backquote(&mut ignored)?,
+                Some('`') => self.backquote(&mut ignored, quoted)?,
+                Some('<' | '>') if quoted == Quoted::No && self.rest()[1..].starts_with('(') => {
+                    self.at += 2;
+                    self.below(Until::Parenthesis)?;
+                }
                 Some(char) => self.at += char.len_utf8(),
             }
         }
@@ -302,7 +309,15 @@ impl Parser<'_> {
         let several = value == Piece::Hidden(Quoted::No) || matches!(value, Piece::Array(_));
         match rest.as_bytes() {
             [] if !name.is_empty() => return value,
-            [b':', b'=', ..] | [b'=', ..] => self.values.add(name, Value::Unknown),
+            [b':', b'=', given @ ..] | [b'=', given @ ..] => {
+                let given = std::str::from_utf8(given).unwrap_or("$");
+                let value = match given.contains(['$', '`', '\\', '\'', '"', '~']) {
+                    true => Value::Unknown,
+                    false => Value::Text(Draft::of(given)),
+                };
+                self.values.add(name, Value::Unknown);
+                self.settings.push((name.to_owned(), value, false));
+            }
             [b':', b'-' | b'+' | b'?', ..]
             | [b'-' | b'+' | b'?' | b'%' | b'#' | b'/' | b'^' | b',', ..] => {}
             [b':', ..] => self.evaluate(&rest[1..]),
@@ -344,11 +359,26 @@ impl Parser<'_> {
 
     /// A text that the shell expands as it does within double quotes.
     pub(super) fn expanded(&mut self, body: &str) -> Step<()> {
-        let mut parser = Parser::new(body, self.depth + 1, self.place);
-        let read = parser.quoted(&mut Draft::default(), None);
+        self.read_within(body, |it| it.quoted(&mut Draft::default(), None))
+    }
+
+    /// Reads a text of which the shell runs parts where it stands, and takes over what is found.
+    fn read_within<T>(
+        &mut self,
+        text: &str,
+        read: impl FnOnce(&mut Parser<'_>) -> Step<T>,
+    ) -> Step<T> {
+        if self.depth >= super::DEEPEST {
+            return Err(Lost);
+        }
+        let mut parser = Parser::new(text, self.depth + 1, self.place);
+        parser.scope = self.scope.clone();
+        let read = read(&mut parser);
         self.evaluated.append(&mut parser.evaluated);
         self.drafts.append(&mut parser.drafts);
-        self.values.absorb(std::mem::take(&mut parser.values));
+        self.settings.append(&mut parser.settings);
+        self.functions.extend(parser.functions);
+        self.values.absorb(parser.values);
         self.script.absorb(parser.script);
         read
     }

@@ -2,8 +2,9 @@
 //! With them words are made of what stands in their place.
 
 use super::Place;
+use super::names::{is_calculated, named};
 use super::word::{Draft, Piece, Quoted, Word, is_variable};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// More ways to read a command than this are not told apart.
 const MOST: usize = 24;
@@ -64,6 +65,8 @@ pub(super) enum Value {
     /// One of the words that the shell makes of this.
     Each(Draft),
     Array(Vec<Draft>),
+    /// What it was, and this after it.
+    Added(Draft),
     Unknown,
 }
 
@@ -119,6 +122,17 @@ impl Values {
                     };
                     self.patterns_vanish |= rest.iter().any(hides);
                 }
+                "read" | "mapfile" | "readarray" | "getopts" | "wait" => {
+                    let words = command[at..].iter();
+                    let words: Vec<Word> =
+                        words.map(|it| it.word().unwrap_or(Word::Unknown)).collect();
+                    match named(&words) {
+                        Some(names) => {
+                            names.iter().for_each(|name| self.add(name, Value::Unknown));
+                        }
+                        None => self.lose(),
+                    }
+                }
                 _ if SETTERS.contains(&head) => self.look_at_names(rest),
                 _ => {}
             }
@@ -141,7 +155,7 @@ impl Values {
     pub(super) fn settle(&mut self) {
         let names_one = |draft: &Draft| sets(&draft.text);
         let lost = self.set.values().flatten().any(|value| match value {
-            Value::Text(draft) | Value::Each(draft) => names_one(draft),
+            Value::Text(draft) | Value::Each(draft) | Value::Added(draft) => names_one(draft),
             Value::Array(drafts) => drafts.iter().any(names_one),
             Value::Unknown => false,
         });
@@ -149,18 +163,42 @@ impl Values {
         self.lost |= lost || self.set.contains_key("IFS");
     }
 
-    /// True when every value of the variable is a number, as far as the script sets it.
+    /// True when to calculate with the variable is harmless: its values are numbers, or expressions
+    /// of such variables, as far as the script sets it.
     pub(super) fn is_number(&self, name: &str) -> bool {
-        if self.lost || !self.set.contains_key(name) {
-            return !self.lost && !self.nested;
+        let (mut seen, mut next) = (HashSet::new(), vec![name.to_owned()]);
+        while let Some(name) = next.pop() {
+            if is_calculated(&name) || seen.contains(&name) {
+                continue;
+            }
+            let is_set = self.set.contains_key(&name);
+            if self.lost || self.nested && !is_set || is_set && is_own(&name) {
+                return false;
+            }
+            let values = self.set.get(&name).map(Vec::as_slice).unwrap_or_default();
+            let grows = values.iter().any(|value| matches!(value, Value::Added(_)));
+            for value in values {
+                let (ways, is_added) = match value {
+                    Value::Added(draft) => (self.expand(&draft.pieces, 0), true),
+                    value => (self.texts(value, 0), false),
+                };
+                for way in ways {
+                    let text: Option<String> = way.iter().map(calculated).collect();
+                    let Some(text) = text else { return false };
+                    // A digit after a name makes another name of it.
+                    let is_certain = match is_added {
+                        true => text.bytes().all(|byte| byte.is_ascii_digit()),
+                        false => !grows || !ends_with_name(&text),
+                    };
+                    match variables(&text) {
+                        Some(names) if is_certain => next.extend(names),
+                        _ => return false,
+                    }
+                }
+            }
+            seen.insert(name);
         }
-        let digits = |text: &str| text.chars().all(|it| it.is_ascii_digit() || " -\n".contains(it));
-        let is_number = |piece: &Piece| match piece {
-            Piece::Text(text) | Piece::Split(text) => digits(text),
-            Piece::Number => true,
-            _ => false,
-        };
-        self.scalars(name, 0).iter().all(|value| value.iter().all(is_number))
+        true
     }
 
     /// Every way to read a command, as far as it can be told.
@@ -182,8 +220,18 @@ impl Values {
         all
     }
 
+    /// Every value that a variable is set to.
+    pub(super) fn given(&self, value: &Value) -> Vec<Word> {
+        match value {
+            Value::Text(draft) | Value::Added(draft) => self.value(draft),
+            Value::Each(draft) => self.words(draft, 0).into_iter().flatten().collect(),
+            Value::Array(drafts) => drafts.iter().flat_map(|draft| self.value(draft)).collect(),
+            Value::Unknown => vec![Word::Unknown],
+        }
+    }
+
     /// Every value that a variable is set to by `draft`, as one word.
-    pub(super) fn value(&self, draft: &Draft) -> Vec<Word> {
+    fn value(&self, draft: &Draft) -> Vec<Word> {
         let one = |pieces: Vec<Piece>| {
             let mut words = parted(&put(pieces, Quoted::Double)).into_iter();
             words.next().unwrap_or_else(|| Word::Exact(String::new()))
@@ -255,18 +303,23 @@ impl Values {
 
     /// The values of a variable.
     fn scalars(&self, name: &str, depth: u32) -> Vec<Vec<Piece>> {
-        let hidden = || vec![vec![Piece::Hidden(Quoted::Double)]];
-        let is_own = OWN.contains(&name) || name.starts_with("BASH");
         let values = match self.set.get(name) {
-            Some(values) if !self.lost && !is_own && depth < DEEPEST => values,
+            Some(values) if !self.lost && !is_own(name) && depth < DEEPEST => values,
             _ => return hidden(),
         };
+        let mut all: Vec<_> = values.iter().flat_map(|value| self.texts(value, depth)).collect();
+        all.dedup();
+        all
+    }
+
+    /// What a variable may be that gets this value.
+    fn texts(&self, value: &Value, depth: u32) -> Vec<Vec<Piece>> {
         let texts = |draft: &Draft| match draft.word() {
             Some(Word::Exact(text)) => vec![vec![Piece::Text(text)]],
             _ if draft.several => hidden(),
             _ => self.expand(&draft.pieces, depth + 1),
         };
-        let all = values.iter().flat_map(|value| match value {
+        match value {
             Value::Text(draft) => texts(draft),
             Value::Array(drafts) => drafts.iter().flat_map(texts).collect(),
             Value::Each(draft) if is_range(&draft.text) => vec![vec![Piece::Number]],
@@ -274,12 +327,19 @@ impl Values {
                 let words = self.words(draft, depth + 1).into_iter().flatten();
                 words.map(pieces).collect()
             }
-            Value::Unknown => hidden(),
-        });
-        let mut all: Vec<Vec<Piece>> = all.collect();
-        all.dedup();
-        all
+            Value::Added(_) | Value::Unknown => hidden(),
+        }
     }
+}
+
+/// True for a variable that the shell sets by itself.
+fn is_own(name: &str) -> bool {
+    OWN.contains(&name) || name.starts_with("BASH")
+}
+
+/// One word that nobody knows.
+fn hidden() -> Vec<Vec<Piece>> {
+    vec![vec![Piece::Hidden(Quoted::Double)]]
 }
 
 /// True when a text may be a command that sets variables, or run one.
@@ -299,6 +359,22 @@ fn is_range(text: &str) -> bool {
 fn product<T: Clone>(all: &[Vec<T>], ways: &[Vec<T>]) -> Vec<Vec<T>> {
     let with = |one: &Vec<T>| ways.iter().map(|way| [one.as_slice(), way].concat()).collect();
     all.iter().flat_map(|one| -> Vec<Vec<T>> { with(one) }).collect()
+}
+
+/// True when the last thing in an expression is the name of a variable.
+fn ends_with_name(text: &str) -> bool {
+    let is_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    let before = text.trim_end_matches(is_name);
+    is_variable(&text[before.len()..])
+}
+
+/// What the shell calculates of a piece.
+fn calculated(piece: &Piece) -> Option<&str> {
+    match piece {
+        Piece::Text(text) | Piece::Split(text) => Some(text),
+        Piece::Number => Some("0"),
+        _ => None,
+    }
 }
 
 /// A value where its variable stands.

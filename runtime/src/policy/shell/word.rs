@@ -205,6 +205,30 @@ impl Draft {
         }
     }
 
+    /// This text, as it stands.
+    pub(super) fn of(text: &str) -> Draft {
+        let mut draft = Draft::default();
+        text.chars().for_each(|char| draft.protected(char));
+        draft
+    }
+
+    /// It where the shell neither parts it nor makes paths of it.
+    pub(super) fn whole(mut self) -> Draft {
+        self.pieces.retain(|piece| *piece != Piece::Pattern);
+        self.pattern = None;
+        for piece in &mut self.pieces {
+            match piece {
+                Piece::Variable(_, quoted)
+                | Piece::Folder(_, quoted)
+                | Piece::Made(quoted)
+                | Piece::Hidden(quoted) => *quoted = Quoted::Double,
+                Piece::Array(_) | Piece::Arguments => *piece = Piece::Hidden(Quoted::Double),
+                _ => {}
+            }
+        }
+        self
+    }
+
     /// What is known of it by itself; nothing when it depends on what the shell puts in.
     pub(super) fn word(&self) -> Option<Word> {
         if self.several {

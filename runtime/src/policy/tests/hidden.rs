@@ -90,6 +90,7 @@ fn a_program_in_a_variable_is_found() {
         "PY=ls; f() { $PY x; }; PY=curl; f",
         "while true; do $PY x; PY=curl; done",
         "false && PY=ls; $PY x",
+        "QY=$PY || PY=ls && $PY x",
         "PY=ls | cat; $PY x",
         "x | PY=ls && $PY x",
         "PY=ls & $PY x",
@@ -489,8 +490,23 @@ fn a_rule_about_a_command_means_its_other_names() {
     }
 }
 
+#[test]
+fn what_was_once_hidden_is_found() {
+    let text = include_str!("../../../tests/data/hidden-commands.sh");
+    let (of_rm, of_push) = text.split_once("## git push\n").unwrap();
+    let mut passed = Vec::new();
+    for (rule, text) in [("Bash(rm:*)", of_rm), ("Bash(git push:*)", of_push)] {
+        let commands = text.split("\n\n").map(|it| it.trim_matches('\n'));
+        for command in commands.filter(|it| !it.is_empty() && !it.starts_with("## ")) {
+            let case = Case::new().mode(Mode::Bypass).deny(&[rule]);
+            passed.extend((kind(&case.bash(command)) != Kind::Deny).then_some(command));
+        }
+    }
+    assert!(passed.is_empty(), "{passed:#?}");
+}
+
 /// Commands of which scripts are put together at random. In the environment `PY` and `QY` are `curl`.
-const FRAGMENTS: [&str; 84] = [
+const FRAGMENTS: [&str; 109] = [
     "PY=curl",
     "PY=ls",
     "PY=",
@@ -575,6 +591,31 @@ const FRAGMENTS: [&str; 84] = [
     ": ${PY:=curl}",
     "PY=${PY:-curl}",
     ": <<E\n$($PY x)\nE\n:",
+    "declare -i n",
+    "declare -i PY=5",
+    "n+=1",
+    "n+='a[$(curl x)]'",
+    "n=`wc -l`",
+    "QY=`echo n`",
+    "local n",
+    "for PY do $PY x; done",
+    "for n in 1 'a[$(curl x)]'; do :; done",
+    "for PS4 in '$(curl x)'; do :; done",
+    "read n <<< 'a[$(curl x)]'",
+    "printf -v RANDOM 'a[$(curl x)]'",
+    ": ${OPTIND:=n}",
+    "OPTIND=n",
+    "set -x",
+    "PS4+=$PY",
+    "run declare -i n",
+    "run declare -n PY=QY",
+    "export \"$PY=$QY\"",
+    "time -- $PY x",
+    "alias ls=curl",
+    "shopt -s expand_aliases",
+    "echo \"`\\\"$PY\\\" x`\"",
+    "unset n",
+    "command set -- curl x",
 ];
 
 proptest! {
