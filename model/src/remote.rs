@@ -12,7 +12,7 @@ use crate::sse::Events;
 use crate::wire::{Dialect, Progress, Target, Wire, Written};
 use async_trait::async_trait;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
-use posse_protocol::{CallId, Delta, Message, Part, Usage};
+use posse_protocol::{CallId, Delta, Message, Part, Stop, Usage};
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashSet;
@@ -147,6 +147,7 @@ impl Remote {
         };
         reply.request_id = http::request_id(response.headers()).or(reply.request_id);
         reply.rate_limits = limits.to_stored();
+        check_calls(&mut reply)?;
         tell_calls_apart(&mut reply.message, &request.messages)?;
         Ok((reply, response))
     }
@@ -257,6 +258,21 @@ impl Remote {
             key_source: &self.key_source,
         }
     }
+}
+
+/// Takes the calls out of a refusal: nothing of one is carried out. A reply that ends in order to call
+/// a tool, and calls none, was cut.
+fn check_calls(reply: &mut Reply) -> Result<(), Fault> {
+    let is_call = |part: &Part| matches!(part, Part::ToolCall(_));
+    match reply.stop {
+        Stop::Refusal => reply.message.parts.retain(|part| !is_call(part)),
+        Stop::ToolUse if !reply.message.parts.iter().any(is_call) => {
+            let reason = "it ends in order to call a tool, and calls none";
+            return Err(Fault::new(Kind::Cut, reason));
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Gives each tool call an id that no other call of the transcript has, since a provider refuses a

@@ -299,6 +299,11 @@ impl RunRow {
         (uncertain, self.cut_calls + 1)
     }
 
+    /// True when it came to its end by itself.
+    pub fn has_completed(&self) -> bool {
+        self.outcome.as_deref() == Some(COMPLETED)
+    }
+
     /// Where it stands, given whether its owner is alive.
     pub(crate) fn status_given(&self, owner_alive: bool) -> Status {
         match self {
@@ -407,7 +412,7 @@ impl RunRow {
             }
             row if row.archived => Err(StoreError::Finished(row.id)),
             // What it left at work when it was done may still hand on work itself.
-            row if row.outcome.as_deref().is_some_and(|outcome| outcome != COMPLETED) => {
+            row if row.outcome.is_some() && !row.has_completed() => {
                 Err(StoreError::Finished(row.id))
             }
             row if row.stopping => Err(StoreError::Stopping(row.id)),

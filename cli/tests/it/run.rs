@@ -1,7 +1,7 @@
 //! `posse run`: what it prints where.
 
 use crate::world::{World, bash, started};
-use posse_testkit::{Gate, Reply, Script};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::json;
 
 fn two_turns() -> Script {
@@ -212,4 +212,30 @@ async fn it_may_open_as_many_files_as_the_system_permits_whatever_is_usual() {
     assert_eq!(files.matches("2000").count(), 2, "{files}");
     gate.open();
     running.end().await.expect(0);
+}
+
+/// A model that refuses does nothing, whatever it says besides.
+#[tokio::test]
+async fn a_refusal_runs_no_tool() {
+    let world = World::new(Script::turns([
+        bash("echo x > canary").stop_reason("refusal"),
+        Reply::text("went on"),
+    ]))
+    .await;
+    let refused = world.run(&["run", "x"]).await.expect(1);
+    assert!(refused.err.contains("the model refused to answer"), "{refused:?}");
+    assert!(!world.work().join("canary").exists());
+    assert_eq!(world.fake.requests().len(), 1);
+}
+
+/// A call whose end is missing is no call, and a reply with one is no success.
+#[tokio::test]
+async fn a_call_that_was_never_closed_is_asked_for_again() {
+    let cut = Rule::when(When::any()).reply(bash("echo once >> canary").fault("unclosed-call"));
+    let whole = [bash("echo twice >> canary"), Reply::text("done")];
+    let whole = whole.into_iter().fold(Conversation::when(When::any()), Conversation::reply);
+    let world = World::new(Script::new().rule(cut.once()).conversation(whole)).await;
+    let done = world.run(&["run", "x"]).await.expect(0);
+    assert_eq!(done.out, "done\n");
+    assert_eq!(world.read("canary"), "twice\n");
 }

@@ -1,6 +1,6 @@
 //! Runs that start others: what is printed of them, lists, totals, and control.
 
-use crate::world::{World, eventually};
+use crate::world::{World, bash, eventually};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -369,4 +369,34 @@ async fn two_hundred_children_are_followed_to_their_ends() {
     assert_eq!(exit.err.matches("✓ [explore] do part ").count(), 200);
     let totals = exit.err.lines().last().unwrap();
     assert!(totals.contains(" · with 200 children: 400 tool calls, "), "{totals}");
+}
+
+/// A root that has started work in silence and completed is no caller who went away: what waits for
+/// others below goes on.
+#[tokio::test]
+async fn what_is_done_in_silence_below_a_completed_root_is_finished() {
+    let gate = Gate::new();
+    let call = |prompt: &str| Reply::empty().and_tool_call("Task", task("general-purpose", prompt));
+    let says = |who: &str, replies: [Reply; 2]| {
+        let talk = Conversation::when(When::any().first_user_contains(who));
+        replies.into_iter().fold(talk, Conversation::reply)
+    };
+    let silent = json!({"task": "second", "agentId": "general-purpose", "announce": "silent"});
+    let spawn = Reply::empty().and_tool_call("spawn_subagent", silent);
+    let script = Script::new()
+        .conversation(says("first", [spawn, Reply::text("root done")]))
+        .conversation(says("second", [call("third"), Reply::text("second done")]))
+        .conversation(says("third", [call("fourth"), Reply::text("third done")]))
+        .conversation(says("fourth", [bash("echo x"), Reply::text("last").held_by(&gate)]));
+    let world = World::new(script).await;
+    settings(&world, "max_depth = 3\n");
+    let running = world.start(&["run", "first"]);
+    running.says("root done").await;
+    gate.wait_for_held(1).await.unwrap();
+    gate.open();
+    running.end().await.expect(0);
+    world.run(&["runs", "resume", "--all"]).await.expect(0);
+    let list = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+    let outcomes: Vec<&Value> = list.as_array().unwrap().iter().map(|it| &it["outcome"]).collect();
+    assert_eq!(outcomes, ["completed"; 4]);
 }

@@ -225,11 +225,18 @@ impl Runtime {
     }
 
     /// Who of those above has ended or was told to stop, in words, if that is why a run that
-    /// somebody above waits for is to stop.
+    /// somebody above waits for is to stop. Above a run in the background nobody waits: there only
+    /// those count that take along what they have started.
     pub(crate) async fn forsaken(&self, parent: &Parent) -> Result<Option<String>, Error> {
+        let mut is_awaited = true;
         for run in parent.ancestors.iter().rev() {
             let Some(row) = self.row(*run).await? else { continue };
-            if row.stopping || row.outcome.is_some() {
+            let has_ended = match row.has_completed() {
+                true => is_awaited,
+                false => row.stopping || row.outcome.is_some(),
+            };
+            is_awaited &= !row.background;
+            if has_ended {
                 return Ok(Some(format!(
                     "its caller ({}), which does not wait any more",
                     row.agent

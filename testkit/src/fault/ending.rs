@@ -3,11 +3,13 @@
 //! `reset-…` resets the connection, `cut-…` closes it with the body unfinished, and `end-…` ends
 //! the body as HTTP wants it, so that only the wire's own rules tell that something is missing.
 
+use super::anatomy;
 use super::draft::Cut;
 use super::expectation::{Expectation, Failure, Needs};
 use super::place::Place;
 use super::plan::{Ending, Plan};
 use super::{Deed, Fault, Wire, fault};
+use serde_json::Value;
 
 const AGAIN: Expectation = Expectation::Retried(&[Failure::Cut]);
 const NO_ANSWER: Expectation = Expectation::Retried(&[Failure::Unreachable]);
@@ -181,6 +183,21 @@ pub(super) static FAULTS: &[Fault] = &[
         AGAIN,
         Deed::Bytes(|draft| draft.cut(Place::InArguments, Cut::Orderly)),
     ),
+    fault(
+        "unclosed-call",
+        "a call whose end is missing, in a reply that goes on to its own",
+        Call,
+        AGAIN,
+        Deed::Bytes(|mut draft| {
+            if !draft.is_stream() {
+                return draft.cut(Place::InArguments, Cut::Orderly);
+            }
+            let is_end = |data: &Value| data["type"] == "content_block_stop";
+            draft.pieces.retain(|piece| !anatomy::json(piece).as_ref().is_some_and(is_end));
+            draft.plan()
+        }),
+    )
+    .only_on(&[Wire::Anthropic]),
     fault(
         "reset-after-call",
         "a reset after a complete call, before the reason for stopping",

@@ -143,6 +143,11 @@ impl Block {
         }
     }
 
+    /// True for a call whose end has not come.
+    pub(super) fn is_half_call(&self) -> bool {
+        matches!(self.body, Body::ToolUse { .. }) && !self.stopped
+    }
+
     /// The part it became. `None` when it was cut off and half of it is of no use.
     pub(super) fn into_part(mut self, last_call: LastCall) -> Option<Part> {
         match self.body {

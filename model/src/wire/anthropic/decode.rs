@@ -224,6 +224,10 @@ impl Decode for Decoder {
             Some(Stop::End | Stop::ToolUse) => LastCall::Whole,
             _ => LastCall::Doubtful,
         };
+        let is_whole = last_call == LastCall::Whole || stop.is_none();
+        if let Some(open) = self.blocks.iter().position(Block::is_half_call).filter(|_| is_whole) {
+            return Err(Fault::new(Kind::Cut, format!("the tool_use in block {open} never ended")));
+        }
         let last = self.blocks.len().saturating_sub(1);
         let parts = self.blocks.into_iter().enumerate().filter_map(|(position, block)| {
             block.into_part(if position == last { last_call } else { LastCall::Whole })

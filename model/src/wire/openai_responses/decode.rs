@@ -118,7 +118,7 @@ impl Decode for Decoder {
         let mut parts = Vec::with_capacity(items.len());
         let reply = self.response_id.as_deref().unwrap_or("reply");
         for (position, item) in items.into_iter().enumerate() {
-            item.into_parts(ending, format!("call_{position}_of_{reply}"), &mut parts);
+            item.into_parts(ending, format!("call_{position}_of_{reply}"), &mut parts)?;
         }
         tell_apart(&mut parts);
         let stop = stopped.unwrap_or_else(|| stop_of(&parts));

@@ -225,9 +225,21 @@ impl Item {
 
     /// Adds the parts it became to `parts`. Half of a call, or of an item that nobody knows, is of
     /// no use and is left out. `call_id` is for a call that came without an id.
-    pub(super) fn into_parts(mut self, ending: Ending, call_id: String, parts: &mut Vec<Part>) {
+    ///
+    /// # Errors
+    /// When half of a call is in a reply that claims to be whole.
+    pub(super) fn into_parts(
+        mut self,
+        ending: Ending,
+        call_id: String,
+        parts: &mut Vec<Part>,
+    ) -> Result<(), Fault> {
+        let half = || match ending {
+            Ending::Whole => Err(Fault::new(Kind::Cut, "a function_call in it was never finished")),
+            Ending::Stopped => Ok(()),
+        };
         if !self.done && !self.assemble(ending) {
-            return;
+            return if matches!(self.body, Body::Call) { half() } else { Ok(()) };
         }
         let cut = match self.fields.get("status").and_then(Value::as_str) {
             Some("incomplete") => true,
@@ -243,10 +255,12 @@ impl Item {
                 }
                 parts.push(Part::Thinking(reasoning::thinking(self.fields)));
             }
-            Body::Call | Body::Opaque if cut => {}
+            Body::Call if cut => return half(),
+            Body::Opaque if cut => {}
             Body::Call => parts.extend(part::call(self.fields, ending, call_id)),
             Body::Opaque => parts.push(part::opaque(self.fields)),
         }
+        Ok(())
     }
 
     /// Makes up from its deltas the fields of an item that was never done. False when there is

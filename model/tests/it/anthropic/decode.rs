@@ -124,10 +124,14 @@ fn a_call_that_the_output_cap_cut_off_is_dropped() {
 }
 
 #[test]
-fn a_call_whose_block_never_stopped_is_dropped() {
+fn a_call_whose_block_never_stopped_is_dropped_if_the_reply_was_cut_short_or_makes_it_a_fault() {
     let arguments = json_delta(0, "{\"path\":\"/etc\"}");
-    let reply = read(&reply_of(&[TOOL_0, &arguments], "tool_use")).unwrap();
+    let reply = read(&reply_of(&[TOOL_0, &arguments], "max_tokens")).unwrap();
     assert_eq!(reply.message.parts, []);
+    for whole in ["tool_use", "end_turn"] {
+        let fault = read(&reply_of(&[TOOL_0, &arguments], whole)).unwrap_err();
+        assert_eq!(fault.kind, Kind::Cut, "{whole}");
+    }
 }
 
 #[test]

@@ -47,14 +47,14 @@ fn a_reply_ends_as_its_event_says_unless_its_status_is_worse() {
 }
 
 #[test]
-fn a_call_that_is_not_done_is_dropped() {
+fn a_call_that_is_not_done_is_dropped_and_makes_a_reply_that_claims_to_be_whole_a_fault() {
     let open = added(0, call("c", ""));
     let arguments = delta("function_call_arguments", 0, "{\"path\":\"/etc\"}");
     assert_eq!(calls_of(&[open.clone(), arguments.clone()]), [] as [Value; 0]);
     let all = json!({"type": "response.function_call_arguments.done", "output_index": 0, "arguments": "{}"});
     assert_eq!(calls_of(&[open.clone(), arguments.clone(), all]), [] as [Value; 0]);
-    let reply = read_events(&[open, arguments, completed()]).unwrap();
-    assert_eq!(reply.message.parts, []);
+    let fault = read_events(&[open, arguments, completed()]).unwrap_err();
+    assert_eq!(fault.kind, Kind::Cut);
 }
 
 #[test]
@@ -74,8 +74,7 @@ fn a_call_that_was_cut_off_is_dropped_and_a_whole_one_is_kept() {
     check("{\"path\":\"/etc\"}", Value::Null, true);
     let mut cut = call("c", "{}");
     cut["status"] = json!("incomplete");
-    let reply = read_events(&[done(0, cut), completed()]).unwrap();
-    assert_eq!(reply.message.parts, []);
+    assert_eq!(read_events(&[done(0, cut), completed()]).unwrap_err().kind, Kind::Cut);
 }
 
 #[test]

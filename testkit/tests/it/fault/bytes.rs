@@ -184,6 +184,12 @@ fn wanted(fault: &str, clean: &Clean) -> Option<Want> {
         "reset-in-arguments" => reset(clean.begun(&until(arguments + 1))),
         "cut-in-arguments" => closed(clean.begun(&until(arguments + 1))),
         "end-in-arguments" => closed(clean.whole(&until(arguments + 1))),
+        "unclosed-call" => {
+            let is_end =
+                |event: &&Vec<u8>| !event.windows(18).any(|it| it == b"content_block_stop");
+            let kept: Vec<Vec<u8>> = clean.events.iter().filter(is_end).cloned().collect();
+            closed(clean.whole(&kept))
+        }
         "reset-after-call" => reset(clean.begun(&until(call_end))),
         "cut-after-call" => closed(clean.begun(&until(call_end))),
         "end-after-call" => closed(clean.whole(&until(call_end))),
