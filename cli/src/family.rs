@@ -100,7 +100,7 @@ impl Family {
 
     /// Where `row` stands. One that waits for others stands where the liveliest of them does.
     pub fn standing(&self, row: &RunRow) -> Status {
-        if row.status != Status::Waiting || row.awaits == 0 {
+        if row.status != Status::Waiting || row.awaits + row.expects == 0 {
             return row.status;
         }
         let below = self.below(row.id);

@@ -1,7 +1,6 @@
 //! The tool Bash: one command in a fresh shell, through the launcher.
 
 use crate::arguments::{Arguments, spec};
-use crate::aside::{Gone, Unwanted};
 use crate::blocking;
 use crate::confine::{Confinement, listed_names};
 use crate::failure::{Failure, answer};
@@ -104,7 +103,7 @@ impl Bash {
         let workspace = &self.files.workspace;
         let finished = self.launcher.run(workspace, &command, &context.cancel, &progress).await;
         let finished = finished.map_err(|error| Failure(error.to_string()))?;
-        let made = self.made_against_rules(&command.confinement, fixed_before).await?;
+        let new = self.appeared_against_rules(&command.confinement, fixed_before).await?;
         let listed = match command.confinement.profile {
             Profile::WorkspaceWrite => listed_names(&finished.output, workspace.path()),
             Profile::ReadOnly | Profile::Full => Vec::new(),
@@ -112,13 +111,21 @@ impl Bash {
         let hidden = in_the_way(&finished.output, workspace.path(), &command.confinement.hidden);
         let is_elsewhere = command.confinement.profile == Profile::WorkspaceWrite
             && writes_git_elsewhere(&finished.output, workspace.path());
-        let mut output = tell(finished, command.deadline, &made);
+        let mut output = tell(finished, command.deadline);
         if is_elsewhere {
             output.parts.push(Part::text(
                 "[git keeps the data of this repository outside of the folder that you work in, as for \
                  a worktree or a submodule. Commands can read them there and not change them. Leave \
                  your changes in the files, and tell the user to commit them.]",
             ));
+        }
+        if !new.is_empty() {
+            let names = some_of(&new);
+            output.parts.push(Part::text(format!(
+                "[new since the command began, where rules deny changes: {names}. If the command made \
+                 it, it should not have: tell the user. It was left in place, since the user may \
+                 have made it.]"
+            )));
         }
         if !hidden.is_empty() {
             let names = hidden.join(", ");
@@ -138,44 +145,26 @@ impl Bash {
     }
 
     /// What stands after a command in places where rules deny that anything is changed, and did not
-    /// before. It is moved away. What was there cannot have been changed; this could not be known.
-    async fn made_against_rules(
+    /// before. Nobody knows whether the command made it or the user did meanwhile, so it stays.
+    async fn appeared_against_rules(
         &self,
         confinement: &Confinement,
         before: HashSet<PathBuf>,
     ) -> Result<Vec<String>, Failure> {
-        let (Some(rules), Some(scratch)) = (self.files.rules.clone(), self.files.scratch.clone())
-        else {
-            return Ok(Vec::new());
-        };
+        let Some(rules) = self.files.rules.clone() else { return Ok(Vec::new()) };
         if confinement.profile != Profile::WorkspaceWrite {
             return Ok(Vec::new());
         }
-        let workspace = self.files.workspace.clone();
+        let workspace = self.files.workspace.path().to_owned();
+        // The command could not write in there.
+        let closed = [confinement.fixed.as_slice(), &confinement.hidden].concat();
         blocking::to_the_end(move || {
-            let mut made: Vec<PathBuf> = now_fixed(&*rules, workspace.path()).into_iter().collect();
-            made.retain(|path| !before.contains(path));
-            made.sort();
-            if made.is_empty() {
-                return Ok(Vec::new());
-            }
-            let folder = scratch.open()?;
-            let mut told = Vec::new();
-            for path in made {
-                let below = path.strip_prefix(workspace.path()).unwrap_or(&path);
-                let found = Unwanted::find(workspace.dir(), below);
-                // Somebody else may have put a link on the way: then it is another file.
-                let Some(found) = found.ok().filter(|found| found.path == path) else { continue };
-                let name = below.display();
-                told.push(match found.put_into(&folder.dir) {
-                    Ok(Gone::Moved(kept)) => {
-                        format!("{name} was moved to {}", folder.path.join(kept).display())
-                    }
-                    Ok(Gone::Removed) => format!("{name} was removed"),
-                    Err(error) => format!("{name} could not be moved away: {error}"),
-                });
-            }
-            Ok(told)
+            let mut new: Vec<PathBuf> = now_fixed(&*rules, &workspace).into_iter().collect();
+            let is_closed = |path: &Path| closed.iter().any(|place| path.starts_with(place));
+            new.retain(|path| !before.contains(path) && !is_closed(path));
+            new.sort();
+            let below = |path: &PathBuf| path.strip_prefix(&workspace).unwrap_or(path).to_owned();
+            Ok(new.iter().map(|path| below(path).display().to_string()).collect())
         })
         .await
     }
@@ -211,6 +200,15 @@ impl Bash {
     }
 }
 
+/// The first of these names, and how many more there are.
+fn some_of(names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    match names.len().saturating_sub(SHOWN) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names[..SHOWN].join(", ")),
+    }
+}
+
 /// What a program that met something hidden says.
 const TROUBLE: [&str; 2] = ["Permission denied", "Device or resource busy"];
 
@@ -234,7 +232,7 @@ fn writes_git_elsewhere(text: &str, workspace: &Path) -> bool {
 }
 
 /// The output, and what there is to say about how the command ended.
-fn tell(finished: Finished, deadline: Duration, made: &[String]) -> ToolOutput {
+fn tell(finished: Finished, deadline: Duration) -> ToolOutput {
     let mut text = finished.output;
     if text.is_empty() {
         text.push_str("[no output]");
@@ -243,8 +241,7 @@ fn tell(finished: Finished, deadline: Duration, made: &[String]) -> ToolOutput {
         text.push('\n');
     }
     let failed = match finished.status {
-        Status::Exited(0) if made.is_empty() => None,
-        Status::Exited(0) => Some("it did what it may not".to_owned()),
+        Status::Exited(0) => None,
         Status::Exited(code) => Some(format!("exit code {code}")),
         Status::Signalled(signal) => Some(format!("killed by signal {signal}")),
         Status::OverLimit(limit) => {
@@ -263,9 +260,6 @@ fn tell(finished: Finished, deadline: Duration, made: &[String]) -> ToolOutput {
             1 => writeln!(text, "[a process that it left running was killed]"),
             _ => writeln!(text, "[{count} processes that it left running were killed]"),
         };
-    }
-    for told in made {
-        let _ = writeln!(text, "[rules deny changes there: {told}]");
     }
     if finished.survivors > 0 {
         let count = finished.survivors;

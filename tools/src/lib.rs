@@ -8,7 +8,6 @@
 //! To add a tool, write a file beside `read.rs` and a line in [`toolset`].
 
 mod arguments;
-mod aside;
 mod bash;
 mod blocking;
 pub mod confine;

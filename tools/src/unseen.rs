@@ -70,7 +70,7 @@ pub(crate) fn fixed(rules: &dyn PathRules, root: &Path) -> Result<KeptBack, Fail
 pub(crate) fn now_fixed(rules: &dyn PathRules, root: &Path) -> HashSet<PathBuf> {
     let matters = |folder: &Path| rules.deny_some_changes_in(folder);
     let refused = |path: &Path| rules.denies_change(path);
-    // What a new link leads to was there before, and is not moved away.
+    // What a new link leads to was there before.
     let leads_to = |_: &Path| Ok(Vec::new());
     let mut search = Search {
         leads_to: &leads_to,

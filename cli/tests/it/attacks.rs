@@ -401,39 +401,70 @@ async fn what_may_not_be_changed_is_not_changed_through_the_shell_either() {
     assert_eq!(world.read("free"), "new\n");
 }
 
+/// Where nothing was, nothing can be held; what appears there is told.
 #[tokio::test]
-async fn what_may_not_be_changed_is_not_made_through_the_shell_either() {
-    let make = "mkdir -p a/b; echo evil > locked; echo evil > a/b/x.lock; echo evil > old.lock; \
-                mv a/free a/free.lock; ln -s /etc/hosts a/link.lock; echo new > a/free";
-    let world = gullible(vec![bash(make)]).await;
+async fn what_is_made_through_the_shell_and_may_not_be_changed_is_told() {
+    let long = format!("{}.lock", "n".repeat(240));
+    let make = format!(
+        "mkdir -p a/b; echo evil > locked; echo evil > a/b/x.lock; echo evil > old.lock; \
+         mv a/free a/free.lock; ln -s /etc/hosts a/link.lock; touch {long}; \
+         mkdir real; echo x > real/x; ln -s real docs; echo new > a/free"
+    );
+    let world = gullible(vec![bash(&make)]).await;
     std::fs::create_dir(world.work().join("a")).unwrap();
     world.write("a/free", "as it was\n");
     world.write("old.lock", "as it was\n");
-    let arguments = ["run", "--deny", "Edit(/locked)", "--deny", "Edit(*.lock)", "go"];
+    let arguments = [
+        "run",
+        "--deny",
+        "Edit(/locked)",
+        "--deny",
+        "Edit(*.lock)",
+        "--deny",
+        "Edit(docs/**)",
+        "go",
+    ];
     world.run(&arguments).await.expect(0);
     let told = told(&world);
-    for name in ["locked", "a/b/x.lock", "a/free.lock", "a/link.lock"] {
-        assert!(world.work().join(name).symlink_metadata().is_err(), "{name}");
-        assert!(told.contains(&format!("{name} was moved to")), "{told}");
+    for name in ["locked", "a/b/x.lock", "a/free.lock", "a/link.lock", &long, "docs"] {
+        assert!(told.contains(name), "{name}: {told}");
     }
+    assert!(told.contains("tell the user"), "{told}");
     assert_eq!(world.read("old.lock"), "as it was\n");
     assert_eq!(world.read("a/free"), "new\n");
 }
 
+/// What the user makes while a command runs is the user's, whatever rules say of it.
 #[tokio::test]
-async fn what_a_command_made_against_rules_cannot_be_kept_by_tricks() {
-    let long = format!("{}.lock", "n".repeat(240));
-    let make = format!(
-        "touch {long}; mkdir shut; touch shut/x.lock; chmod 555 shut; mkdir real; echo x > real/x; \
-         ln -s real docs; for i in $(seq 1100); do mkdir d$i; touch d$i/free d$i/x.lock; done"
-    );
-    let world = gullible(vec![bash(&make)]).await;
-    let arguments = ["run", "--deny", "Edit(docs/**)", "--deny", "Edit(*.lock)", "go"];
-    world.run(&arguments).await.expect(0);
-    for name in [&long, "shut/x.lock", "docs", "d1/x.lock", "d1100/x.lock"] {
-        assert!(world.work().join(name).symlink_metadata().is_err(), "{name}");
+async fn nothing_of_the_user_s_is_moved_and_no_agent_gets_to_see_it() {
+    let wait = "touch begun; until [ -e on ]; do sleep 0.01; done";
+    let look = "cat .env config/b $TMPDIR/* 2>/dev/null; true";
+    let world = gullible(vec![bash(wait), bash(look)]).await;
+    std::fs::create_dir(world.work().join("config")).unwrap();
+    world.write("config/a", "x\n");
+    let arguments = [
+        "run",
+        "--deny",
+        "Read(.env)",
+        "--deny",
+        "Edit(config/**)",
+        "--deny",
+        "Edit(*.lock)",
+        "go",
+    ];
+    let running = world.start(&arguments);
+    eventually("the command runs", async || world.work().join("begun").exists()).await;
+    for name in [".env", "config/b", "my.lock"] {
+        world.write(name, "topsecret\n");
     }
-    assert!(world.work().join("d1100/free").exists());
+    world.write("on", "");
+    running.end().await.expect(0);
+    for name in [".env", "config/b", "my.lock"] {
+        assert_eq!(world.read(name), "topsecret\n", "{name}");
+    }
+    let told = told(&world);
+    assert_eq!(told.matches("topsecret").count(), 1, "what may be read: {told}");
+    assert!(!told.contains("where rules deny changes: config"), "{told}");
 }
 
 #[tokio::test]

@@ -151,8 +151,10 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         let fixed = walls.fixed.iter().filter_map(|path| path.canonicalize().ok());
         let kept = there.chain(fixed.map(|path| (path, Access::Read)));
         // To keep what nobody sees would show it.
+        let roots = roots(walls);
         let in_gap = |path: &Path| {
-            let mut gaps = hidden.iter().filter(|gap| gap.starts_with(&walls.workspace));
+            let root = innermost(&roots, path);
+            let mut gaps = hidden.iter().filter(|gap| root.is_some_and(|it| gap.starts_with(it)));
             gaps.any(|gap| path.starts_with(gap) && path != gap)
         };
         let kept = kept.filter(|(path, _)| !in_gap(path));
@@ -189,7 +191,7 @@ fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
         Mount::Gap { .. } | Mount::Shown { access: Access::Read, .. } => true,
         Mount::Shown { access: Access::Write, .. } | Mount::Private { .. } => false,
     };
-    let roots: Vec<&PathBuf> = std::iter::once(&walls.workspace).chain(&walls.writable).collect();
+    let roots = roots(walls);
     let kept: Vec<&Path> = mounts.iter().filter(is_kept).map(Mount::path).collect();
     let mut held = BTreeSet::new();
     for path in &kept {
@@ -213,6 +215,11 @@ fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
     held.into_iter()
         .map(|path| Mount::Shown { path: path.to_owned(), access: Access::Write })
         .collect()
+}
+
+/// What a command may change, but for what is kept in there.
+fn roots(walls: &Walls) -> Vec<&PathBuf> {
+    std::iter::once(&walls.workspace).chain(&walls.writable).collect()
 }
 
 /// The one of `roots` that `path` is in or is, the nearest to it.

@@ -43,7 +43,11 @@ pub async fn one(
             wait_for_below(common, runtime, row.id, &mut viewer).await?;
             code
         }
-        Followed::Rests(row) => rests(runtime, &row, &mut viewer).await?,
+        Followed::Rests(row) => {
+            let code = rests(runtime, &row, &mut viewer).await?;
+            wait_for_below(common, runtime, row.id, &mut viewer).await?;
+            code
+        }
         Followed::Signal(signal) => {
             return Err(viewer.shut_down(runtime, &followee.run, signal).await);
         }
@@ -182,17 +186,22 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
             }
         }
     }
-    for handle in resumed {
+    for handle in &resumed {
         let row = tokio::select! {
             rested = rested(runtime, handle.id()) => rested?,
             signal = viewer.signal() => {
-                return Err(viewer.shut_down(runtime, &handle, signal).await);
+                return Err(viewer.shut_down(runtime, handle, signal).await);
             }
         };
         if row.outcome.as_deref().is_some_and(|outcome| outcome != "completed") {
             code = Code::Failed;
         }
         tell(common, runtime, &row).await?;
+    }
+    // Nobody above waits for what was started in silence.
+    for handle in &resumed {
+        let root = handle.row().await?.root;
+        wait_for_below(common, runtime, root, &mut viewer).await?;
     }
     viewer.close(runtime).await;
     Ok(code)
