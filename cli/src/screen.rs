@@ -201,7 +201,7 @@ impl Screen {
             }
             Delta::Text { .. } => self.set_status("writing"),
             Delta::Thinking { .. } => self.set_status("thinking"),
-            Delta::Counted { .. } => {}
+            Delta::Called { .. } | Delta::Counted { .. } => {}
             Delta::Waiting { on, ahead } => {
                 let on = clean_line(on, 64);
                 self.set_status(&format!("waiting for {on}: {ahead} before it"));

@@ -18,6 +18,11 @@ pub enum Delta {
         /// What is new.
         text: String,
     },
+    /// More of the input of a tool call. The loop counts it; nobody is shown it.
+    Called {
+        /// How much is new.
+        bytes: usize,
+    },
     /// What the provider has counted so far of the call of the model. The loop keeps it; nobody is
     /// shown it.
     Counted {

@@ -16,8 +16,8 @@ pub(super) struct Listener(Mutex<Heard>);
 pub(super) struct Heard {
     /// The text of the reply.
     pub(super) text: String,
-    /// Bytes of reasoning.
-    thinking: usize,
+    /// Bytes of reasoning, and of the input of calls.
+    unshown: usize,
     /// What the provider has counted.
     counted: Usage,
 }
@@ -28,7 +28,11 @@ impl Listener {
         let mut heard = self.heard();
         match &delta {
             Delta::Text { text } => heard.text.push_str(text),
-            Delta::Thinking { text } => heard.thinking += text.len(),
+            Delta::Thinking { text } => heard.unshown += text.len(),
+            Delta::Called { bytes } => {
+                heard.unshown += bytes;
+                return None;
+            }
             Delta::Counted { usage } => {
                 heard.counted.clone_from(usage);
                 return None;
@@ -96,7 +100,7 @@ impl Heard {
 
     /// What arrived, as the provider counted it, or else by estimate.
     fn known(&self, reserved: &Usage, price: &Price) -> Usage {
-        let estimated = match self.text.len() + self.thinking {
+        let estimated = match self.text.len() + self.unshown {
             0 => 0,
             bytes => ((bytes / BYTES_PER_TOKEN) as u64 + 1).min(reserved.output_tokens),
         };
@@ -175,6 +179,11 @@ mod tests {
         check(&[counted.clone(), text.clone()], cut(), (65, 10), (0, 990));
         check(&[counted.clone(), thought, text], ModelError::Cancelled, (65, 20), (0, 980));
         check(std::slice::from_ref(&counted), ModelError::Cancelled, (65, 1), (0, 999));
+        let called = Delta::Called { bytes: 300 };
+        check(&[counted.clone(), called.clone()], cut(), (65, 101), (0, 899));
+        let (reason, after) = (String::new(), None);
+        let busy = ModelError::Overloaded { model: model(), reason, after };
+        check(&[counted.clone(), called], busy, (65, 101), (0, 0));
         check(&[], ModelError::NotSent, (0, 0), (0, 0));
         let reason = String::new;
         let unreachable = |sent| ModelError::Unreachable { model: model(), reason: reason(), sent };

@@ -24,7 +24,7 @@ pub fn complete(mut arguments: Vec<OsString>, at_terminal: bool) -> Result<Vec<O
         [] if line.prints => "run",
         [] if line.resumes || at_terminal => "chat",
         [] => return Ok(arguments),
-        [_, ..] if line.prints || line.resumes => "run",
+        [_, ..] if line.prints || line.resumes || line.has_unknown => "run",
         [prompt] if prompt.contains(char::is_whitespace) => "run",
         words => return Err(not_a_command(words)),
     };
@@ -61,11 +61,13 @@ struct Line {
     prints: bool,
     resumes: bool,
     asks_for_help: bool,
+    /// An option that there is not: it is to be named, and not what stands after it.
+    has_unknown: bool,
 }
 
 impl Line {
     fn read<'a>(arguments: impl Iterator<Item = &'a OsString>) -> Line {
-        let valued = options_with_a_value();
+        let (valued, known) = (options(|it| it.get_action().takes_values()), options(|_| true));
         let mut line = Line::default();
         let mut arguments = arguments.map(|argument| argument.to_string_lossy()).peekable();
         while let Some(argument) = arguments.next() {
@@ -75,6 +77,8 @@ impl Line {
                 line.words.push(argument.into_owned());
             } else {
                 line.option(&argument);
+                let name = argument.split('=').next().unwrap_or_default();
+                line.has_unknown |= name.starts_with("--") && !known.contains(name);
                 let takes_next = valued.contains(&*argument)
                     && !(is_resume(&argument)
                         && arguments.peek().is_none_or(|next| next.starts_with('-')));
@@ -107,14 +111,14 @@ fn is_resume(option: &str) -> bool {
     matches!(option, "--resume" | "-r")
 }
 
-/// The options of `run` and `chat` that take a value, as they are typed.
-fn options_with_a_value() -> HashSet<String> {
+/// The options of `run` and `chat` that `is_meant` picks, as they are typed.
+fn options(is_meant: impl Fn(&clap::Arg) -> bool) -> HashSet<String> {
     let command = Global::augment_args(clap::Command::new("posse"));
     let run = RunOptions::augment_args(clap::Command::new("run"));
     let chat = ChatOptions::augment_args(clap::Command::new("chat"));
     let mut found = HashSet::new();
     for option in [&command, &run, &chat].into_iter().flat_map(|it| it.get_arguments()) {
-        if option.get_action().takes_values() {
+        if is_meant(option) {
             found.extend(option.get_long().map(|long| format!("--{long}")));
             found.extend(option.get_short().map(|short| format!("-{short}")));
             let aliases = option.get_all_aliases().into_iter().flatten();

@@ -301,6 +301,9 @@ async fn switch(
     Ok(picked.map(|place| Target::Session(Box::new(rows.swap_remove(place)))))
 }
 
+/// How long a chat that was left waits for an empty session to end.
+const A_MOMENT: Duration = Duration::from_secs(2);
+
 /// The input has ended. A pipe waits for what is at work in the background: nobody could ask for it
 /// later, and ends with the `code` of its last turn. A person has read how each turn ended, and is
 /// told that what is at work goes on when the chat does.
@@ -315,6 +318,9 @@ async fn leave(
         // Nobody comes back to a chat in which nothing was said.
         if is_empty_chat(&row) {
             chat.runtime.cancel(row.id, "the user", CancelScope::Run).await?;
+            let ended = chat.runtime.handle(row.id);
+            // If it cannot end now, the next command passes it over.
+            let _ = tokio::time::timeout(A_MOMENT, ended.outcome()).await;
             return Ok(code);
         }
         if lines::is_interactive() {

@@ -65,8 +65,8 @@ pub struct Followee {
     claim: Option<u64>,
     /// It may have asked something before it was followed, which no event to come tells.
     may_ask: bool,
-    /// Its process is gone, and the person knows.
-    pub is_orphan: bool,
+    /// Whether its process is gone, as far as the person knows; nothing where nobody is told.
+    pub orphan: Option<bool>,
 }
 
 /// How far a run and those at work below it were told.
@@ -97,7 +97,7 @@ impl Followee {
 
     fn from(run: RunHandle, events: TreeEvents, shown: Seq) -> Self {
         let ahead = VecDeque::new();
-        Followee { run, events, shown, ahead, claim: None, may_ask: false, is_orphan: false }
+        Followee { run, events, shown, ahead, claim: None, may_ask: false, orphan: None }
     }
 
     /// Waits until the run, which nobody follows now, has been told that one below it has ended.
@@ -481,15 +481,16 @@ impl Viewer {
 
     /// Tells when the process is gone that executed the run.
     fn look_whether_orphan(&mut self, followee: &mut Followee, row: &RunRow) {
+        let Some(was_orphan) = followee.orphan else { return };
         let is_orphan = row.status == Status::Crashed;
-        if is_orphan && !followee.is_orphan {
+        if is_orphan && !was_orphan {
             let short = row.id.short();
             self.screen.remark(&format!(
                 "the process that executed run {short} is gone; `posse runs resume {short}` goes on \
                  with the run"
             ));
         }
-        followee.is_orphan = is_orphan;
+        followee.orphan = Some(is_orphan);
     }
 
     /// Shows how a run ended and returns the exit code.

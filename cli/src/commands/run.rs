@@ -9,6 +9,7 @@ use super::{Common, again, background, folder, reason, spec};
 use crate::args::RunOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::family::is_empty_chat;
 use crate::signals::Signal;
 use crate::view;
 use posse::config::{AutoResume, Config};
@@ -244,6 +245,7 @@ async fn unfinished(runtime: &Runtime, folder: &Path) -> Result<Vec<RunRow>, Fai
     };
     let rows = runtime.list(&filter).await?;
     let resumed = |row: &RunRow| match row.status {
+        _ if is_empty_chat(row) => false,
         Status::Crashed | Status::Queued => true,
         _ => runtime.handle(row.id).executed_here().is_some(),
     };

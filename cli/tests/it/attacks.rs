@@ -4,7 +4,7 @@ use crate::world::{World, bash, eventually, started};
 use posse_testkit::{Conversation, Gate, Reply, Script, When};
 use serde_json::{Value, json};
 use std::net::UdpSocket;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::time::Duration;
 
 /// A world whose model makes these calls, one after the other, and then ends.
@@ -528,4 +528,28 @@ async fn neither_the_kernel_nor_what_confines_a_command_can_be_set() {
         assert!(!told(&world).contains("OPENED"), "{profile}: {}", told(&world));
         assert_eq!(bwrap().ok(), before, "{profile}");
     }
+}
+
+/// People keep their settings in a repository, and link to them from their home folder.
+#[tokio::test]
+async fn secrets_and_settings_are_kept_from_file_tools_where_links_lead_into_the_workspace() {
+    let write =
+        json!({"file_path": "posse/config.toml", "content": "[permissions]\nallow = [\"Bash\"]\n"});
+    let world = gullible(vec![
+        call("Read", json!({"file_path": "ssh/id_test"})),
+        call("Grep", json!({"pattern": "topsecret", "output_mode": "content"})),
+        call("Write", write),
+    ])
+    .await;
+    for (target, link) in [("ssh", ".ssh"), ("posse", "config/posse")] {
+        let link = world.home().join(link);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::fs::create_dir(world.work().join(target)).unwrap();
+        symlink(world.work().join(target), link).unwrap();
+    }
+    world.write("ssh/id_test", "topsecret\n");
+    world.run(&["run", "go"]).await.expect(0);
+    assert!(!world.work().join("posse/config.toml").exists());
+    let results = world.fake.last_request().tool_results();
+    assert!(!results.iter().any(|it| it.contains("topsecret\n")), "{results:?}");
 }

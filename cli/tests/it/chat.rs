@@ -197,3 +197,14 @@ async fn a_pipe_that_ends_waits_for_what_is_at_work_in_the_background() {
     let exit = world.feed(&["chat"], "lead\n").await.expect(0);
     assert_eq!(exit.out, "it is on its way\nhere it is\n", "{}", exit.err);
 }
+
+/// Whoever opens a chat and leaves it has left nothing that the next command would go on with.
+#[tokio::test]
+async fn the_next_command_knows_nothing_of_a_chat_in_which_nothing_was_said() {
+    let world = World::saying("hello").await;
+    for _ in 0..3 {
+        world.feed(&["chat"], "").await.expect(0);
+        let next = world.run(&["run", "x"]).await.expect(0);
+        assert!(!next.err.contains("unfinished") && !next.err.contains("cancelled"), "{next:?}");
+    }
+}

@@ -22,6 +22,7 @@ async fn a_word_alone_and_a_prompt_without_quotes_are_explained_and_not_run() {
     let world = World::saying("never").await;
     for (line, says) in [
         (&["rns", "list"][..], "did you mean `posse runs`?"),
+        (&["--modle", "sonnet", "x y"], "has no option `--modle`"),
         (&["hello"], "quote the prompt: posse run \"hello\""),
         (&["what", "is", "this"], "quote the prompt: posse run \"what is this\""),
         (&["run", "what", "is", "this"], "quote the prompt: posse run \"what is this\""),

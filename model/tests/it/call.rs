@@ -58,7 +58,10 @@ async fn a_call_sends_the_key_and_the_transcript_and_returns_the_reply() {
         Some((12 + 340 + 5_600, 89)),
         "what the provider counts is told"
     );
-    assert_eq!(shown.iter().filter(|it| !matches!(it, Delta::Counted { .. })).count(), 3);
+    let is_unshown = |it: &&Delta| matches!(it, Delta::Counted { .. } | Delta::Called { .. });
+    assert_eq!(shown.iter().filter(|it| !is_unshown(it)).count(), 3);
+    let called = |it: &Delta| if let Delta::Called { bytes } = it { *bytes } else { 0 };
+    assert!(shown.iter().map(called).sum::<usize>() > 0, "the input of a call is counted");
 
     let next = request(vec![Message::user("hi"), reply.message, Message::user("go on")]);
     model.call(next, &|_| {}, &CancellationToken::new()).await.unwrap();

@@ -5,14 +5,15 @@ use super::program::LOOKING as GIT;
 use super::set::Rules;
 use std::sync::LazyLock;
 
-/// Programs that only look, with whatever arguments; options by which some of them write or run
+/// Programs that only look, with whatever arguments. `cd` is none of them: git obeys the repository that
+/// it finds in another folder, which may be part of a project. Options by which some of them write or run
 /// something are known elsewhere and are not allowed so.
-const PROGRAMS: &str = "ls cat head tail wc nl pwd cd echo grep egrep fgrep rg find tree stat file du \
+const PROGRAMS: &str = "ls cat head tail wc nl pwd echo grep egrep fgrep rg find tree stat file du \
      df which whoami id uname date true false sort uniq cut tr diff cmp comm column basename dirname \
      realpath readlink md5sum sha1sum sha256sum jq seq";
 
 /// Whole commands that only look.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 10] = [
     "git branch",
     "git branch -a",
     "git branch -v",
@@ -23,9 +24,6 @@ const COMMANDS: [&str; 13] = [
     "git stash list",
     "git tag",
     "git worktree list",
-    "cargo --version",
-    "node --version",
-    "python3 --version",
 ];
 
 /// Rules that allow them.

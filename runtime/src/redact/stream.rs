@@ -62,7 +62,10 @@ fn text_of(delta: &mut Delta) -> Option<&mut String> {
         Delta::Text { text } | Delta::Thinking { text } | Delta::ToolProgress { text, .. } => {
             Some(text)
         }
-        Delta::Waiting { .. } | Delta::Held { .. } | Delta::Counted { .. } => None,
+        Delta::Waiting { .. }
+        | Delta::Held { .. }
+        | Delta::Called { .. }
+        | Delta::Counted { .. } => None,
     }
 }
 
@@ -71,9 +74,11 @@ fn with_text(delta: &Delta, text: String) -> Delta {
     match delta {
         Delta::Thinking { .. } => Delta::Thinking { text },
         Delta::ToolProgress { call, .. } => Delta::ToolProgress { call: call.clone(), text },
-        Delta::Text { .. } | Delta::Waiting { .. } | Delta::Held { .. } | Delta::Counted { .. } => {
-            Delta::Text { text }
-        }
+        Delta::Text { .. }
+        | Delta::Waiting { .. }
+        | Delta::Held { .. }
+        | Delta::Called { .. }
+        | Delta::Counted { .. } => Delta::Text { text },
     }
 }
 

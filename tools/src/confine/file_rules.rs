@@ -37,11 +37,13 @@ impl FileRules {
         let inside = |path: &PathBuf| roots.iter().any(|root| path.starts_with(root));
         let around = |path: &PathBuf| roots.iter().any(|root| root.starts_with(path));
         let secrets = secrets::in_homes(homes).chain(hidden.iter().cloned());
+        // Where they really are: a link may lead into the workspace.
+        let secrets = secrets.filter_map(|path| path.canonicalize().ok());
         let secrets = secrets.filter(|path| inside(path) && !around(path));
         let profile = confinement.files.unwrap_or(confinement.profile);
         let hidden = match profile {
             Profile::Full => Vec::new(),
-            _ => secrets.filter_map(|path| path.canonicalize().ok()).collect(),
+            _ => secrets.collect(),
         };
         let homes = homes.iter().filter(|home| home.starts_with(workspace)).cloned().collect();
         let workspace = workspace.to_owned();

@@ -7,7 +7,7 @@ use crate::commands::asking::{describe, give};
 use crate::exit::{Code, Failure};
 use crate::{print, view};
 use posse::protocol::Approval;
-use posse::{Question, Runtime};
+use posse::{Question, Runtime, Status};
 use serde_json::{Value, json};
 
 pub async fn list(common: &Common, runtime: &Runtime, run: Option<&str>) -> Result<Code, Failure> {
@@ -122,7 +122,18 @@ pub async fn answer(
     give(runtime, question, answer, settings.as_deref()).await?;
     if !common.global.quiet && !common.global.json {
         let (run, tool) = (run.short(), clean_line(&question.asked.tool, 80));
-        print::note(format!("run {run} has its answer about {tool}"));
+        let row = runtime.find(&question.run.to_string()).await?;
+        let next = match row.status {
+            Status::Running => String::new(),
+            Status::Paused | Status::Interrupted => {
+                format!("; run {run} is {}: `posse runs resume {run}` continues it", row.status)
+            }
+            _ if common.daemon().await.is_some() => "; the daemon continues it".to_owned(),
+            _ => format!(
+                "; nothing happens until the run goes on: `posse runs resume {run}` continues it"
+            ),
+        };
+        print::note(format!("run {run} has its answer about {tool}{next}"));
     }
     Ok(Code::Done)
 }

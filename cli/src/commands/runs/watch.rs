@@ -18,7 +18,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
         });
     }
     let mut followee = Followee::new(runtime.handle(row.id));
-    followee.is_orphan = is_orphan;
+    followee.orphan = Some(is_orphan);
     match viewer.follow(runtime, &mut followee, Until::End).await? {
         Followed::Ended(outcome) => viewer.conclude(runtime, &followee.run, &outcome).await,
         Followed::Rests(_) => Ok(Code::Done),

@@ -287,7 +287,13 @@ impl Decoder {
                 }
                 fits
             }
-            "input_json_delta" => block.push_json(&delta.partial_json),
+            "input_json_delta" => {
+                let fits = block.push_json(&delta.partial_json);
+                if fits && !delta.partial_json.is_empty() {
+                    deltas(Delta::Called { bytes: delta.partial_json.len() });
+                }
+                fits
+            }
             "thinking_delta" => {
                 let fits = block.push_thinking(&delta.thinking);
                 if fits && !delta.thinking.is_empty() {

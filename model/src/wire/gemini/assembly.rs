@@ -57,6 +57,9 @@ impl Assembly {
         let WirePart { text, thought, function_call, mut fields } = part;
         if let Some(call) = function_call {
             check(&call)?;
+            if let Some(input) = call.get("args") {
+                deltas(Delta::Called { bytes: input.to_string().len() });
+            }
             if let Some(text) = text {
                 fields.insert("text".to_owned(), text.into_owned().into());
             }

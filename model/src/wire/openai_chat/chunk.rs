@@ -80,6 +80,17 @@ pub(super) struct CallPiece<'a> {
     pub(super) extra_content: Option<Value>,
 }
 
+impl CallPiece<'_> {
+    /// How much of the call's input it brings.
+    pub(super) fn bytes(&self) -> usize {
+        match self.function.as_ref().map(|function| &function.arguments) {
+            Some(Field::Text(text)) => text.len(),
+            Some(Field::Other(value)) if !value.is_null() => value.to_string().len(),
+            _ => 0,
+        }
+    }
+}
+
 #[derive(Default, serde::Deserialize)]
 pub(super) struct FunctionPiece<'a> {
     #[serde(borrow, default)]

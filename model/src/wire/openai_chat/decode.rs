@@ -216,6 +216,10 @@ impl Decoder {
             moved = true;
         }
         for call in piece.tool_calls {
+            let bytes = call.bytes();
+            if bytes > 0 {
+                deltas(Delta::Called { bytes });
+            }
             moved |= self.calls.push(call)?;
         }
         Ok(moved)

@@ -78,7 +78,8 @@ impl Place {
                 deltas(Delta::Thinking { text: [BETWEEN, more].concat() });
             }
             Body::Reasoning => deltas(Delta::Thinking { text: more.to_owned() }),
-            Body::Call | Body::Opaque => {}
+            Body::Call => deltas(Delta::Called { bytes: more.len() }),
+            Body::Opaque => {}
         }
     }
 

@@ -82,7 +82,10 @@ pub fn read_with(
     feed: impl FnOnce(&mut Decoder, &(dyn Fn(Delta) + Send + Sync)) -> Result<(), Fault>,
 ) -> (Result<Reply, Fault>, Vec<Delta>) {
     let shown = Mutex::new(Vec::new());
-    let show = |delta| shown.lock().unwrap().push(delta);
+    let show = |delta: Delta| {
+        let is_shown = !matches!(delta, Delta::Called { .. });
+        shown.lock().unwrap().extend(is_shown.then_some(delta));
+    };
     let mut decoder = Box::new(Decoder::default());
     let fed = feed(&mut decoder, &show);
     let price = Price { input: 3_000, cache_read: 300, cache_write: 3_750, output: 15_000 };

@@ -99,7 +99,10 @@ pub fn read_chunks<'a>(
     chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Result<Reply, Fault>, Vec<Delta>) {
     let shown = Mutex::new(Vec::new());
-    let show = |delta| shown.lock().unwrap().push(delta);
+    let show = |delta: Delta| {
+        let is_shown = !matches!(delta, Delta::Called { .. });
+        shown.lock().unwrap().extend(is_shown.then_some(delta));
+    };
     let mut events = Events::default();
     let mut decoder = Wire::OpenaiChat.decoder();
     let read = || {
@@ -126,7 +129,10 @@ pub fn read(body: &str) -> Result<Reply, Fault> {
 /// Reads a reply that is no stream.
 pub fn read_document(body: &str) -> (Result<Reply, Fault>, Vec<Delta>) {
     let shown = Mutex::new(Vec::new());
-    let show = |delta| shown.lock().unwrap().push(delta);
+    let show = |delta: Delta| {
+        let is_shown = !matches!(delta, Delta::Called { .. });
+        shown.lock().unwrap().extend(is_shown.then_some(delta));
+    };
     let mut decoder = Wire::OpenaiChat.decoder();
     let read = decoder.document(body.as_bytes(), &show);
     let reply = read.and_then(|()| decoder.finish(&PRICE));

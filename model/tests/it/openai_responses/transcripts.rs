@@ -208,7 +208,10 @@ pub fn read_chunks<'a>(
     chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Result<Reply, Fault>, Vec<Delta>) {
     let shown = Mutex::new(Vec::new());
-    let show = |delta| shown.lock().unwrap().push(delta);
+    let show = |delta: Delta| {
+        let is_shown = !matches!(delta, Delta::Called { .. });
+        shown.lock().unwrap().extend(is_shown.then_some(delta));
+    };
     let mut events = Events::default();
     let mut decoder = Box::new(Decoder::default());
     let read = || {
@@ -240,7 +243,10 @@ pub fn read_events(events: &[Value]) -> Result<Reply, Fault> {
 /// Reads a reply that is no stream, and what it shows.
 pub fn read_document(body: &Value) -> (Result<Reply, Fault>, Vec<Delta>) {
     let shown = Mutex::new(Vec::new());
-    let show = |delta| shown.lock().unwrap().push(delta);
+    let show = |delta: Delta| {
+        let is_shown = !matches!(delta, Delta::Called { .. });
+        shown.lock().unwrap().extend(is_shown.then_some(delta));
+    };
     let mut decoder = Box::new(Decoder::default());
     let read = decoder.document(body.to_string().as_bytes(), &show);
     let reply = read.and_then(|()| decoder.finish(&PRICE));

@@ -13,8 +13,15 @@ const HARMLESS: &str = "user.name user.email user.signingkey init.defaultbranch 
      merge.conflictstyle rebase.autosquash rebase.autostash diff.renames diff.algorithm log.date \
      http.postbuffer http.sslverify gc.auto maintenance.auto";
 
-fn is_harmless(key: &str) -> bool {
+/// Others, with the values that keep git from running something.
+const OFF: [(&str, &str); 3] =
+    [("core.fsmonitor", "false"), ("protocol.allow", "never"), ("diff.external", "")];
+
+fn is_harmless(key: &str, value: &str) -> bool {
     let key = key.to_ascii_lowercase();
+    if OFF.contains(&(key.as_str(), value)) {
+        return true;
+    }
     HARMLESS.split(' ').any(|known| match known.ends_with('.') {
         true => key.starts_with(known),
         false => key == known,
@@ -29,8 +36,9 @@ fn position(words: &[Word], settings: bool) -> Option<usize> {
         match words.get(at)?.exact()? {
             "-C" => at += 2,
             "-c" if settings => {
-                let (key, _) = words.get(at + 1)?.start().split_once('=')?;
-                if !is_harmless(key) {
+                let setting = words.get(at + 1)?;
+                let (key, value) = setting.start().split_once('=')?;
+                if !is_harmless(key, setting.exact().map_or("?", |_| value)) {
                     return None;
                 }
                 at += 2;
@@ -135,7 +143,7 @@ fn only_sets(arguments: &[Word]) -> bool {
     };
     let only = arguments.len() == 0;
     // A key alone is read.
-    key.is_some_and(|key| is_harmless(key) || only && !key.starts_with('-'))
+    key.is_some_and(|key| is_harmless(key, "?") || only && !key.starts_with('-'))
 }
 
 /// True when git is told to run something, and not only to do what it does.

@@ -95,7 +95,7 @@ const PROGRAMS: [(&str, Open, &str); 36] = [
     ("test [", Open::Freely, "=-v =-R"),
     ("prove", Open::Freely, "-e --exec"),
     ("date hostname", Open::Freely, ">-s >--set >-F >-b"),
-    ("diff sdiff", Open::Freely, ">-o >--output --diff-program"),
+    ("diff sdiff", Open::Freely, ">-o >--output --diff-program -l --paginate"),
     ("file", Open::Freely, "-C --compile -z -Z --uncompress"),
     ("bat batcat", Open::Freely, "--pager"),
     (
@@ -139,7 +139,7 @@ pub(crate) const LOOKING: &str = "status diff log show blame annotate shortlog d
 /// Options of git's commands by which it runs or writes something else.
 pub(super) const GIT: &str = "--output --output-directory --ext-diff --open-files-in-pager --upload-pack \
      --receive-pack --exec --extcmd --exec-path --template --config --upload-archive \
-     --textconv --filters --sendmail-cmd --to-cmd --cc-cmd --header-cmd";
+     --textconv --show-signature --filters --sendmail-cmd --to-cmd --cc-cmd --header-cmd";
 
 /// Short ones, by command.
 pub(super) const GIT_SHORT: [(&str, &str); 7] = [

@@ -38,7 +38,7 @@ fn nobody_is_asked_about_a_command_that_only_looks() {
             "ls -la",
             "cat src/lib.rs | head -20",
             "git status --short && git log --oneline -5",
-            "cd src && grep -rn 'fn main' . | sort | uniq -c",
+            "grep -rn 'fn main' src | sort | uniq -c",
             "find . -name '*.rs'",
             "git branch",
         ] {
@@ -61,6 +61,11 @@ fn nobody_is_asked_about_a_command_that_only_looks() {
             "cat $(touch x)",
             "ls; make",
             "./ls",
+            "cd evil && git status",
+            "git -C evil status",
+            "cargo --version",
+            "diff -l a b",
+            "git log --show-signature",
             "date -s 1",
         ] {
             check(&case().bash(command), Kind::Deny);
