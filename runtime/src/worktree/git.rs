@@ -17,7 +17,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 const OUTPUT: usize = 4 << 20;
 
 /// Settings that hold whatever the repository's own say.
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 13] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.pager=cat",
@@ -27,6 +27,9 @@ const SETTINGS: [&str; 11] = [
     "commit.gpgSign=false",
     "gc.auto=0",
     "submodule.recurse=false",
+    "protocol.allow=never",
+    // A link may stand in the place of a log.
+    "core.logAllRefUpdates=false",
     "user.name=posse",
     "user.email=posse@localhost",
 ];
@@ -37,6 +40,9 @@ pub(super) struct Git<'a> {
     folder: PathBuf,
     /// The repository's data and the files, where they are not to be found by looking.
     explicit: Option<(PathBuf, PathBuf)>,
+    /// The data that all worktrees of the repository have in common, where a file could say
+    /// otherwise.
+    common: Option<PathBuf>,
     confinement: Confinement,
     /// The filters that the repository's settings and the user's name.
     filters: OnceCell<Vec<String>>,
@@ -48,7 +54,8 @@ impl<'a> Git<'a> {
         let confinement = Confinement::default();
         // It reads nothing that a filter is about.
         let filters = OnceCell::new_with(Some(Vec::new()));
-        Git { launcher, folder: folder.to_owned(), explicit: None, confinement, filters }
+        let (explicit, common) = (None, None);
+        Git { launcher, folder: folder.to_owned(), explicit, common, confinement, filters }
     }
 
     /// Git that may change the data of the repository that `worktree` is of, and what is in
@@ -60,15 +67,16 @@ impl<'a> Git<'a> {
         confinement.writable = vec![data.clone()];
         let explicit = Some((data, around.to_owned()));
         let (folder, filters) = (around.to_owned(), OnceCell::new());
-        Git { launcher, folder, explicit, confinement, filters }
+        Git { launcher, folder, explicit, common: None, confinement, filters }
     }
 
     /// The same in the worktree at `folder` of the repository whose data are in `data`. What its
     /// file `.git` says is not believed: whoever worked there may have written it.
     pub(super) fn in_worktree(self, data: &Path, folder: &str) -> Self {
         let name = Path::new(folder).file_name().unwrap_or_default();
-        let data = data.join("worktrees").join(name);
-        Git { explicit: Some((data, PathBuf::from(folder))), ..self }
+        let own = data.join("worktrees").join(name);
+        let explicit = Some((own, PathBuf::from(folder)));
+        Git { explicit, common: Some(data.to_owned()), ..self }
     }
 
     /// Does it. An error is what git said.
@@ -116,7 +124,7 @@ impl<'a> Git<'a> {
             program: "git".into(),
             args: all,
             cwd: PathBuf::from("."),
-            variables: variables(empty),
+            variables: variables(empty, self.common.as_deref()),
             deadline: DEADLINE,
             output_cap: OUTPUT,
             writable_bytes: None,
@@ -133,15 +141,17 @@ impl<'a> Git<'a> {
 }
 
 /// What is in its environment. A setting of any name can be given there, and only there.
-fn variables(empty: &[String]) -> Vec<(OsString, OsString)> {
+fn variables(empty: &[String], common: Option<&Path>) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = [
         ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_NO_LAZY_FETCH", "1"),
         ("GIT_OPTIONAL_LOCKS", "0"),
         ("GIT_CONFIG_NOSYSTEM", "1"),
         ("LC_ALL", "C.UTF-8"),
     ]
     .map(|(name, value)| (name.into(), value.into()))
     .to_vec();
+    variables.extend(common.map(|data| ("GIT_COMMON_DIR".into(), data.into())));
     variables.push(("GIT_CONFIG_COUNT".into(), empty.len().to_string().into()));
     for (index, key) in empty.iter().enumerate() {
         // That a filter is needed must not be, and a program that is nothing is none.
