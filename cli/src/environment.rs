@@ -69,7 +69,7 @@ impl Environment {
     }
 
     /// The variables of commands: the usual ones, and `more`.
-    pub fn for_processes(&self, more: &[String]) -> ProcessEnvironment {
+    pub fn for_processes(more: &[String]) -> ProcessEnvironment {
         launch::allowed_environment(std::env::vars_os(), more)
     }
 

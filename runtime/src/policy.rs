@@ -153,7 +153,8 @@ impl Policy {
             || !standing.narrowed.is_empty()
     }
 
-    /// True when commands that only look need nobody's word: the walls keep the rest from them.
+    /// True when Posse asks nobody about commands that only look. They must be confined, so that a
+    /// command that does more than it seems can change only the workspace.
     fn may_look(&self, tool: &str) -> bool {
         tool == "Bash" && self.profile == Profile::WorkspaceWrite
     }

@@ -3,6 +3,7 @@
 
 use super::Common;
 use crate::args::DoctorOptions;
+use crate::environment::Environment;
 use crate::exit::{Code, Failure};
 use crate::print;
 use posse::confine::{Backend, CommandLimits, Confinement, landlock_version};
@@ -33,7 +34,7 @@ const SCOPED: i64 = 6;
 
 pub async fn run(common: &Common, options: &DoctorOptions) -> Result<Code, Failure> {
     let launcher = common.launcher.clone();
-    let launcher = launcher.with_environment(common.environment.for_processes(&[]));
+    let launcher = launcher.with_environment(Environment::for_processes(&[]));
     match options.sandbox {
         false => tell(common, &launcher),
         true => sandbox(common, &launcher).await,

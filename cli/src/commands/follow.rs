@@ -65,7 +65,7 @@ pub struct Followee {
     claim: Option<u64>,
     /// It may have asked something before it was followed, which no event to come tells.
     may_ask: bool,
-    /// Whether its process is gone, as far as the person knows; nothing where nobody is told.
+    /// True when its process was gone at the last look. `None`: the command does not look for that.
     pub orphan: Option<bool>,
 }
 
@@ -459,6 +459,9 @@ impl Viewer {
         runtime: &Runtime,
         followee: &mut Followee,
     ) -> Result<(), Failure> {
+        if followee.claim.is_none() && followee.orphan.is_none() {
+            return Ok(());
+        }
         let row = runtime.find(&followee.run.id().to_string()).await?;
         let Some(ours) = followee.claim else {
             self.look_whether_orphan(followee, &row);

@@ -195,7 +195,7 @@ impl Common {
         agents: LiveCatalog,
         cassette: Option<Cassette>,
     ) -> Result<RuntimeConfig, Failure> {
-        let environment = self.environment.for_processes(&config.command.variables.value);
+        let environment = Environment::for_processes(&config.command.variables.value);
         let Environment { config_folder, data_folder, state_folder, .. } = &self.environment;
         let own = [config_folder, data_folder].into_iter().flatten();
         let own = own.chain(&self.environment.key_files).cloned();

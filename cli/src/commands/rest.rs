@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::family::Family;
-use posse::{RunHandle, RunId, RunRow, Runtime};
+use posse::{RunHandle, RunId, RunRow, Runtime, Status};
 
 /// Waits until there is nothing to do for `run`, and returns how it then stands; nothing when it
 /// waits for others below it, and will go on when they have ended.
@@ -68,6 +68,19 @@ pub async fn heads(runtime: &Runtime, rows: &[RunRow]) -> Result<Vec<RunRow>, Fa
         heads.push(head);
     }
     Ok(heads)
+}
+
+/// Says who continues a run that nobody executes now, or how the user does; nothing if somebody does.
+pub fn who_continues(row: &RunRow, has_daemon: bool) -> Option<String> {
+    let short = row.id.short();
+    Some(match row.status {
+        Status::Running => return None,
+        Status::Paused | Status::Interrupted => {
+            format!("run {short} is {}: `posse runs resume {short}` continues it", row.status)
+        }
+        _ if has_daemon => format!("the daemon continues run {short}"),
+        _ => format!("run {short} is not being executed: `posse runs resume {short}` continues it"),
+    })
 }
 
 /// Says that a run rests, why, and how it goes on.

@@ -205,6 +205,20 @@ async fn a_run_that_was_left_at_its_question_is_resumed_and_asks_again() {
 }
 
 #[tokio::test]
+async fn who_answers_a_run_that_nobody_executes_is_told_how_it_goes_on() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run --label h --mode ask one; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.press("C-c").await;
+    terminal.shows("code 130").await;
+    let answered = world.run(&["runs", "answer", "h", "--once"]).await.expect(0);
+    assert!(answered.err.contains("is interrupted: `posse runs resume"), "{answered:?}");
+    world.run(&["runs", "resume", "h"]).await.expect(0);
+    assert_eq!(world.read("b.txt"), "written\n");
+}
+
+#[tokio::test]
 async fn a_run_that_was_killed_at_its_question_asks_it_again_and_its_model_nothing_twice() {
     let world = World::new(script()).await;
     let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };

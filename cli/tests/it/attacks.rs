@@ -401,7 +401,7 @@ async fn what_may_not_be_changed_is_not_changed_through_the_shell_either() {
     assert_eq!(world.read("free"), "new\n");
 }
 
-/// Where nothing was, nothing can be held; what appears there is told.
+/// Posse cannot mount anything over a file that does not exist. It tells of one that appears.
 #[tokio::test]
 async fn what_is_made_through_the_shell_and_may_not_be_changed_is_told() {
     let long = format!("{}.lock", "n".repeat(240));

@@ -198,7 +198,7 @@ async fn a_pipe_that_ends_waits_for_what_is_at_work_in_the_background() {
     assert_eq!(exit.out, "it is on its way\nhere it is\n", "{}", exit.err);
 }
 
-/// Whoever opens a chat and leaves it has left nothing that the next command would go on with.
+/// A person opens a chat and leaves it without a word. The next command does not go on with it.
 #[tokio::test]
 async fn the_next_command_knows_nothing_of_a_chat_in_which_nothing_was_said() {
     let world = World::saying("hello").await;

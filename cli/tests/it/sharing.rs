@@ -1,6 +1,6 @@
 //! Several processes on one database.
 
-use crate::world::{World, bash, eventually, gone, started};
+use crate::world::{Running, World, bash, eventually, gone, started};
 use posse_testkit::{Gate, Reply, Script};
 use rustix::process::Signal;
 
@@ -73,14 +73,20 @@ async fn a_stopped_owner_loses_its_run_and_says_so_when_it_wakes() {
     world.run(&["runs", "verify"]).await.expect(0);
 }
 
-#[tokio::test]
-async fn a_second_process_watches_live() {
-    let gate = Gate::new();
-    let script = Script::turns([bash("echo seen"), Reply::text("the end").held_by(&gate)]);
+/// A run that has called a tool, and waits for its model until the gate opens; and its process.
+async fn held_by(gate: &Gate) -> (World, Running, String) {
+    let script = Script::turns([bash("echo seen"), Reply::text("the end").held_by(gate)]);
     let world = World::new(script).await;
     let owner = world.start(&["run", "x"]);
     gate.wait_for_held(1).await.unwrap();
     let run = world.only_run().await;
+    (world, owner, run)
+}
+
+#[tokio::test]
+async fn a_second_process_watches_live() {
+    let gate = Gate::new();
+    let (world, owner, run) = held_by(&gate).await;
     let watcher = world.start(&["runs", "watch", &run]);
     let json = world.start(&["runs", "watch", &run, "--json"]);
     watcher.notes("● Bash echo seen").await;
@@ -97,11 +103,7 @@ async fn a_second_process_watches_live() {
 #[tokio::test]
 async fn whoever_watches_is_told_when_the_process_is_gone_that_executed_the_run() {
     let gate = Gate::new();
-    let script = Script::turns([bash("echo seen"), Reply::text("the end").held_by(&gate)]);
-    let world = World::new(script).await;
-    let owner = world.start(&["run", "x"]);
-    gate.wait_for_held(1).await.unwrap();
-    let run = world.only_run().await;
+    let (world, owner, run) = held_by(&gate).await;
     let watcher = world.start(&["runs", "watch", &run]);
     watcher.notes("● Bash echo seen").await;
     owner.signal(Signal::KILL);

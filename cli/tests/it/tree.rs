@@ -400,3 +400,51 @@ async fn what_is_done_in_silence_below_a_completed_root_is_finished() {
     let outcomes: Vec<&Value> = list.as_array().unwrap().iter().map(|it| &it["outcome"]).collect();
     assert_eq!(outcomes, ["completed"; 4]);
 }
+
+/// A child in the background whose model waits at `gate`, and the process that started it, killed.
+async fn killed_beside(gate: &Gate, announce: &str, chat: bool) -> World {
+    let spawn = json!({"task": "second", "agentId": "general-purpose", "announce": announce});
+    let lead = Conversation::when(When::any().first_user_contains("first"))
+        .reply(Reply::empty().and_tool_call("spawn_subagent", spawn))
+        .reply(Reply::text("started"))
+        .reply(Reply::text("heard of it"));
+    let child = Rule::when(When::any().first_user_contains("second"));
+    let child = child.reply(Reply::text("found").held_by(gate));
+    let world = World::new(Script::new().conversation(lead).rule(child)).await;
+    let running = match chat {
+        true => {
+            let mut running = world.start_with_input(&["chat"]);
+            running.type_line("first").await;
+            running
+        }
+        false => world.start(&["run", "first"]),
+    };
+    gate.wait_for_held(1).await.unwrap();
+    eventually("its turn ends", async || world.list().await[0]["status"] != "running").await;
+    running.signal(Signal::KILL);
+    running.end().await;
+    gate.open();
+    world
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_a_child_in_the_background_is_resumed_by_its_name() {
+    let world = killed_beside(&Gate::new(), "followup", false).await;
+    let list = world.list().await;
+    let root = &list[0];
+    assert_eq!(root["status"], "waiting", "{root}");
+    let resumed = world.run(&["runs", "resume", root["run"].as_str().unwrap()]).await.expect(0);
+    assert!(resumed.out.contains("heard of it"), "{resumed:?}");
+}
+
+#[tokio::test]
+async fn whoever_resumes_all_does_not_leave_before_silent_work_has_ended() {
+    for chat in [true, false] {
+        let world = killed_beside(&Gate::new(), "silent", chat).await;
+        world.run(&["runs", "resume", "--all"]).await.expect(0);
+        let list = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+        let runs = list.as_array().unwrap().iter();
+        let child = runs.filter(|it| it["depth"] == 1).map(|it| &it["outcome"]);
+        assert_eq!(child.collect::<Vec<_>>(), ["completed"], "{chat}: {list}");
+    }
+}

@@ -58,6 +58,8 @@ fn edit() -> [Reply; 3] {
 async fn what_a_child_changes_comes_back_as_a_branch_and_a_difference() {
     let world = repository(edit()).await;
     let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    // An agent could have put a link in the place of a log.
+    assert!(!world.work().join(".git/logs/refs/heads/posse").exists());
     assert_eq!(world.read("a.txt"), "one\n", "the main checkout is as it was");
     let branches = branches(&world);
     assert_eq!(branches.len(), 1, "{branches:?}");

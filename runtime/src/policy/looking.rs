@@ -1,13 +1,13 @@
-//! Commands that only look. Within the walls nobody is asked about them, whatever the mode.
+//! Commands that only look. Posse asks nobody about them, whatever the mode, if they are confined.
 
 use super::path::{Case, Roots};
 use super::program::LOOKING as GIT;
 use super::set::Rules;
 use std::sync::LazyLock;
 
-/// Programs that only look, with whatever arguments. `cd` is none of them: git obeys the repository that
-/// it finds in another folder, which may be part of a project. Options by which some of them write or run
-/// something are known elsewhere and are not allowed so.
+/// Programs that only look, with whatever arguments. Rules never allow the options by which some of them
+/// write or run something; `program` knows those. `cd` is not in the list: another folder may hold a
+/// repository that came with the project, and git would obey its settings.
 const PROGRAMS: &str = "ls cat head tail wc nl pwd echo grep egrep fgrep rg find tree stat file du \
      df which whoami id uname date true false sort uniq cut tr diff cmp comm column basename dirname \
      realpath readlink md5sum sha1sum sha256sum jq seq";

@@ -376,7 +376,7 @@ fn is_descriptor(name: &str) -> bool {
     INPUTS.contains(&name) || name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// True for a file, or its folder, that is the input of whoever opens it.
+/// True for a path at which a program finds its own input, and for the folder of such paths.
 fn is_link_to_input(path: &Word) -> bool {
     path.exact().is_some_and(|path| is_input(path) || names(path).last() == Some(&"fd"))
         || path.code().is_some_and(|path| INPUTS.contains(&path))

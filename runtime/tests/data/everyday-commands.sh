@@ -700,3 +700,5 @@ local x=1 2>/dev/null || true
 hash -r; hash cargo 2>/dev/null || echo none
 
 IFS=$'\n\t'; for f in $(git ls-files); do echo "$f"; done
+
+git -P -c core.fsmonitor=false -c protocol.allow=never log -5 --oneline

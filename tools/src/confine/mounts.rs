@@ -151,13 +151,8 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         let fixed = walls.fixed.iter().filter_map(|path| path.canonicalize().ok());
         let kept = there.chain(fixed.map(|path| (path, Access::Read)));
         // To keep what nobody sees would show it.
-        let roots = roots(walls);
-        let in_gap = |path: &Path| {
-            let root = innermost(&roots, path);
-            let mut gaps = hidden.iter().filter(|gap| root.is_some_and(|it| gap.starts_with(it)));
-            gaps.any(|gap| path.starts_with(gap) && path != gap)
-        };
-        let kept = kept.filter(|(path, _)| !in_gap(path));
+        let gaps: Vec<&Path> = hidden.iter().map(PathBuf::as_path).collect();
+        let kept = kept.filter(|(path, _)| !is_in_gap(path, &gaps, &roots(walls)));
         mounts.extend(kept.map(|(path, access)| Mount::Shown { path, access }));
     }
     let mut known = tracked(&hidden);
@@ -193,17 +188,14 @@ fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
     };
     let roots = roots(walls);
     let kept: Vec<&Path> = mounts.iter().filter(is_kept).map(Mount::path).collect();
+    let is_gap = |mount: &&Mount| matches!(mount, Mount::Gap { .. });
+    let gaps: Vec<&Path> = mounts.iter().filter(is_gap).map(Mount::path).collect();
     let mut held = BTreeSet::new();
     for path in &kept {
         // What is around a root, or is one, is not the command's to move.
         let Some(root) = innermost(&roots, path).filter(|root| *root != *path) else { continue };
         // Nor what nobody sees.
-        let is_gap_around = |mount: &Mount| {
-            let gap = mount.path();
-            let is_gap = matches!(mount, Mount::Gap { .. }) && gap.starts_with(root);
-            is_gap && path.starts_with(gap) && *path != gap
-        };
-        if mounts.iter().any(is_gap_around) {
+        if is_in_gap(path, &gaps, &roots) {
             continue;
         }
         let inside: Vec<&&Path> =
@@ -215,6 +207,12 @@ fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
     held.into_iter()
         .map(|path| Mount::Shown { path: path.to_owned(), access: Access::Write })
         .collect()
+}
+
+/// True when `path` lies in one of `gaps`, and nothing that a command may change lies between them.
+fn is_in_gap(path: &Path, gaps: &[&Path], roots: &[&PathBuf]) -> bool {
+    let Some(root) = innermost(roots, path) else { return false };
+    gaps.iter().any(|gap| gap.starts_with(root) && path.starts_with(gap) && path != *gap)
 }
 
 /// What a command may change, but for what is kept in there.

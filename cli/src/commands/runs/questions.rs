@@ -4,10 +4,11 @@ use crate::args::AnswerOptions;
 use crate::clean::{clean_line, exact};
 use crate::commands::Common;
 use crate::commands::asking::{describe, give};
+use crate::commands::rest::who_continues;
 use crate::exit::{Code, Failure};
 use crate::{print, view};
 use posse::protocol::Approval;
-use posse::{Question, Runtime, Status};
+use posse::{Question, Runtime};
 use serde_json::{Value, json};
 
 pub async fn list(common: &Common, runtime: &Runtime, run: Option<&str>) -> Result<Code, Failure> {
@@ -123,16 +124,8 @@ pub async fn answer(
     if !common.global.quiet && !common.global.json {
         let (run, tool) = (run.short(), clean_line(&question.asked.tool, 80));
         let row = runtime.find(&question.run.to_string()).await?;
-        let next = match row.status {
-            Status::Running => String::new(),
-            Status::Paused | Status::Interrupted => {
-                format!("; run {run} is {}: `posse runs resume {run}` continues it", row.status)
-            }
-            _ if common.daemon().await.is_some() => "; the daemon continues it".to_owned(),
-            _ => format!(
-                "; nothing happens until the run goes on: `posse runs resume {run}` continues it"
-            ),
-        };
+        let next = who_continues(&row, common.daemon().await.is_some());
+        let next = next.map_or_else(String::new, |how| format!("; {how}"));
         print::note(format!("run {run} has its answer about {tool}{next}"));
     }
     Ok(Code::Done)

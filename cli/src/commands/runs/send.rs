@@ -1,6 +1,7 @@
 //! `posse runs send`: says something to runs and leaves it to others to execute them.
 
 use super::super::Common;
+use super::super::rest::who_continues;
 use super::targets::{self, Course};
 use crate::args::Choice;
 use crate::exit::{Code, Failure};
@@ -58,17 +59,10 @@ fn tell(common: &Common, row: &RunRow, later: bool, has_daemon: bool) -> Result<
         return Ok(());
     }
     let short = row.id.short();
-    print::note(match row.status {
-        Status::Running if later => format!("run {short} reads it after its current turn"),
-        Status::Running => format!("run {short} reads it before its next step"),
-        Status::Paused | Status::Interrupted => {
-            let word = row.status;
-            format!("stored; run {short} is {word}: `posse runs resume {short}` continues it")
-        }
-        _ if has_daemon => format!("the daemon continues run {short}"),
-        _ => format!(
-            "stored; run {short} is not being executed: `posse runs resume {short}` continues it"
-        ),
+    print::note(match who_continues(row, has_daemon) {
+        None if later => format!("run {short} reads it after its current turn"),
+        None => format!("run {short} reads it before its next step"),
+        Some(how) => format!("stored; {how}"),
     });
     Ok(())
 }

@@ -7,8 +7,8 @@ use super::word::{Word, is_variable};
 /// Commands of the shell that take assignments as their arguments.
 pub(super) const DECLARING: [&str; 5] = ["export", "declare", "typeset", "local", "readonly"];
 
-/// Names of commands; the letters of options that are followed by the name of a variable, and of
-/// those that are followed by something else; which of their other words are names.
+/// Each row: a command; the letters of its options that take the name of a variable; the letters of
+/// those that take another value; which of the other words are names.
 const NAMING: [(&str, &str, &str, Names); 7] = [
     ("read", "a", "dinNptu", Names::All),
     ("mapfile", "", "dnOsucC", Names::All),
@@ -26,7 +26,7 @@ enum Names {
     None,
 }
 
-/// Variables whose values the shell calculates, whoever sets them.
+/// Variables that the shell makes integers: it calculates every value that a script gives them.
 const CALCULATED: [&str; 11] = [
     "OPTIND",
     "RANDOM",
