@@ -57,6 +57,8 @@ pub enum Ended {
     },
     /// `stop` fired; the run goes on when `run` is called again.
     Stopped,
+    /// Another model was asked for: the run goes on with an agent that has it.
+    OtherModel(String),
 }
 
 /// Works on a run until it ends, waits, or `stop` fires, which is looked at between steps.
@@ -80,6 +82,10 @@ pub async fn run(
         }
         shift.take_stock().await?;
         match next_step(&shift.desk.transcript, &shift.bounds) {
+            Step::CallModel { .. } | Step::Compact if let Some(model) = shift.other_model() => {
+                shift.desk.store().await?;
+                return Ok(Ended::OtherModel(model));
+            }
             Step::CallModel { max_tokens, reserved, share, after_ms } => {
                 if shift.wait_for_provider(after_ms, stop).await?
                     && let Draw::Refused(left) =

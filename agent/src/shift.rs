@@ -46,6 +46,12 @@ pub(crate) struct Shift<'a> {
 }
 
 impl<'a> Shift<'a> {
+    /// The model that somebody has asked for, if the agent has another.
+    pub(crate) fn other_model(&self) -> Option<String> {
+        let asked = self.desk.transcript.asked_model.as_ref();
+        asked.filter(|asked| **asked != self.agent.model.info().id).cloned()
+    }
+
     pub(crate) async fn begin(
         agent: &'a Agent,
         journal: &'a dyn Journal,

@@ -49,6 +49,8 @@ pub struct Transcript {
     weight: Weight,
     /// The model that took the place of the run's own.
     fallback: Option<String>,
+    /// The model that somebody has asked for in place of the run's own.
+    pub(crate) asked_model: Option<String>,
     /// Replies so far.
     replies: u64,
 }

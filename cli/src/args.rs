@@ -10,7 +10,7 @@ mod selection;
 mod trust;
 
 pub use audit::{AuditFilters, AuditVerb};
-pub use claude::{ClaudeOptions, ClaudeRunOptions, Earlier, instead_of};
+pub use claude::{ClaudeOptions, ClaudeRunOptions, Earlier, asks, instead_of, keeps_what_it_has};
 pub use front::{complete, quoted};
 pub use later::Later;
 pub use runs::{AnswerOptions, CleanOptions, ListOptions, PruneOptions, RunsVerb, TreeOptions};

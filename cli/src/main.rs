@@ -94,7 +94,9 @@ fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
         }
         Err(error) => error,
     };
-    if let Some(failure) = unknown_argument(&error, &line) {
+    if let Some(failure) =
+        unknown_argument(&error, &line).or_else(|| args::keeps_what_it_has(&error))
+    {
         return Err(failed(failure));
     }
     if error.use_stderr() && tell == Tell::Json {

@@ -137,7 +137,7 @@ impl Runtime {
         self.send_with(run, text, Asks::default()).await
     }
 
-    /// The same, with what is to change before it is answered. Only a session takes another model.
+    /// The same, with what is to change before it is answered.
     ///
     /// # Errors
     /// As [`Runtime::send`]; or when a model is asked for that cannot be used here.

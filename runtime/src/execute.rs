@@ -16,7 +16,6 @@ use crate::journal::{Birth, RunJournal};
 use crate::policy::{FileRules, Policy, Today};
 use crate::redact::Redactor;
 use crate::runtime::{Inner, Runtime, RuntimeConfig};
-use crate::selection;
 use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
 use crate::stall::{self, Pulse, Stall};
@@ -302,24 +301,31 @@ impl Workbench {
             // A log that cannot be read is not executed; the store has marked it as damaged.
             _ => return Next::Leave(Left::AtRest),
         };
-        let started = selection::chosen(store, run, started).await;
         if let Some(worktree) = &started.grant.worktree {
             journal.works_in(self.worktrees.clone(), worktree.clone());
             if let Err(error) = self.worktrees.make(worktree).await {
                 return Next::Leave(self.fail(run, journal, &error.to_string()).await);
             }
         }
-        let (agent, refusing) = match self.agent(run, &started, store.watch(run), pulse) {
-            Ok(agent) => agent,
-            Err(error) => {
-                return Next::Leave(self.fail(run, journal, &error.to_string()).await);
-            }
-        };
         if let Err(later) = self.stop_if_forsaken(run, &started, journal).await {
             return later;
         }
-        let ended = posse_agent::run(&agent, journal, stop).await;
+        let mut started = started;
+        let (agent, refusing, ended) = loop {
+            let (tail, pulse) = (store.watch(run), pulse.clone());
+            let (agent, refusing) = match self.agent(run, &started, tail, pulse) {
+                Ok(agent) => agent,
+                Err(error) => {
+                    return Next::Leave(self.fail(run, journal, &error.to_string()).await);
+                }
+            };
+            match posse_agent::run(&agent, journal, stop).await {
+                Ok(Ended::OtherModel(model)) => Arc::make_mut(&mut started).model = model,
+                ended => break (agent, refusing, ended),
+            }
+        };
         match ended {
+            Ok(Ended::OtherModel(_)) => Next::Again,
             Ok(Ended::Finished(outcome)) => {
                 self.stop_below(run, &started, &outcome).await;
                 fail::fail_point!("run.finished");

@@ -3,9 +3,7 @@
 use crate::error::Error;
 use crate::runtime::{Runtime, RuntimeConfig};
 use posse_model::{Models, ResolveError, Why};
-use posse_protocol::{AgentSpec, Event, RunId, RunSpec, RunStarted, Seq};
-use posse_store::Store;
-use std::sync::Arc;
+use posse_protocol::{AgentSpec, RunSpec, RunStarted};
 
 /// The models of a run that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,27 +101,6 @@ fn none_usable(mut skipped: Vec<ResolveError>) -> ResolveError {
             ResolveError::NoneUsable { reasons: reasons.join("; ") }
         }
     }
-}
-
-/// `started` with the model that its session was last told to use.
-pub(crate) async fn chosen(
-    store: &Arc<dyn Store>,
-    run: RunId,
-    mut started: Arc<RunStarted>,
-) -> Arc<RunStarted> {
-    if !started.session {
-        return started;
-    }
-    // A log that cannot be read now is read again by whoever executes the run.
-    let records = store.read(run, Seq::ZERO, usize::MAX).await.unwrap_or_default();
-    let model = records.iter().rev().find_map(|record| match &record.event {
-        Event::MessageReceived(received) => received.asks.as_ref()?.model.clone(),
-        _ => None,
-    });
-    if let Some(model) = model.filter(|model| *model != started.model) {
-        Arc::make_mut(&mut started).model = model;
-    }
-    started
 }
 
 /// The model somebody names, and its fallbacks.

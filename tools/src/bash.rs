@@ -111,7 +111,25 @@ impl Bash {
         let hidden = in_the_way(&finished.output, workspace.path(), &command.confinement.hidden);
         let is_elsewhere = command.confinement.profile == Profile::WorkspaceWrite
             && writes_git_elsewhere(&finished.output, workspace.path());
+        let missed = match finished.status {
+            Status::Exited(0) => None,
+            _ => self.launcher.missed(&finished.output, workspace, &command.confinement),
+        };
+        let cannot_sign = command.confinement.profile != Profile::Full
+            && finished.output.lines().any(|line| UNSIGNED.iter().any(|it| line.contains(it)));
         let mut output = tell(finished, command.deadline);
+        if let Some(missed) = missed {
+            output.parts.push(Part::text(format!(
+                "[commands see little of the home folder: {missed} is hidden from them. If the task \
+                 needs it, tell the user to add it to `readable` under `[command]` in their settings.]"
+            )));
+        }
+        if cannot_sign {
+            output.parts.push(Part::text(
+                "[the keys with which the user signs are hidden from commands. Leave your changes in \
+                 the files, and tell the user to commit them.]",
+            ));
+        }
         if is_elsewhere {
             output.parts.push(Part::text(
                 "[git keeps the data of this repository outside of the folder that you work in, as for \
@@ -208,6 +226,9 @@ fn some_of(names: &[String]) -> String {
         more => format!("{} and {more} more", names[..SHOWN].join(", ")),
     }
 }
+
+/// What git says when it cannot sign.
+const UNSIGNED: [&str; 2] = ["gpg failed to sign", "failed to sign the data"];
 
 /// What a program that met something hidden says.
 const TROUBLE: [&str; 2] = ["Permission denied", "Device or resource busy"];

@@ -10,7 +10,13 @@ impl Transcript {
         // What is asked now is not what the call that failed has asked.
         self.phase.again &= received.is_only_recorded();
         let idle = self.is_idle();
-        self.phase.asked_to_compact |= received.asks.as_ref().is_some_and(|asks| asks.compact);
+        if let Some(asks) = &received.asks {
+            self.phase.asked_to_compact |= asks.compact;
+            if asks.model.is_some() {
+                self.asked_model.clone_from(&asks.model);
+                self.fallback = None;
+            }
+        }
         match &received.from {
             Sender::User | Sender::Run(_) => {
                 if idle {

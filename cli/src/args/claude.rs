@@ -1,9 +1,11 @@
 //! Options of Claude Code that mean the same here, and what to use in place of the others.
 
 use super::{AgentOptions, AgentsVerb, Arguments, ChatOptions, Command, Global, Later, RunOptions};
+use crate::exit::Failure;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, ValueEnum};
-use posse::protocol::{Instructions, Mode};
+use posse::protocol::{Asks, Instructions, Mode};
 
 /// Where they stand in the help.
 const HEADING: &str = "Options that Claude Code has, too";
@@ -55,9 +57,8 @@ pub struct ClaudeRunOptions {
 }
 
 /// Options that say what a new chat is like, and what it may do.
-pub const NEW_CHAT: [&str; 20] = [
+pub const NEW_CHAT: [&str; 19] = [
     "agent",
-    "model",
     "effort",
     "max_turns",
     "max_cost",
@@ -79,9 +80,8 @@ pub const NEW_CHAT: [&str; 20] = [
 ];
 
 /// Options that say what a new run is like, and what it may do.
-const NEW_RUN: [&str; 26] = [
+const NEW_RUN: [&str; 24] = [
     "agent",
-    "model",
     "effort",
     "max_turns",
     "max_cost",
@@ -105,7 +105,6 @@ const NEW_RUN: [&str; 26] = [
     "priority",
     "key",
     "background",
-    "stream_json",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -155,6 +154,37 @@ impl RunOptions {
             (None, false) => None,
         }
     }
+}
+
+/// What is to change before an earlier run answers: `--model` beside `--continue` or `--resume`.
+pub fn asks(agent: &AgentOptions) -> Result<Asks, Failure> {
+    match agent.model.as_slice() {
+        [] => Ok(Asks::default()),
+        [model] => Ok(Asks { model: Some(model.clone()), ..Asks::default() }),
+        _ => Err(Failure::usage("an earlier run goes on with one model, and several are named")
+            .hint("name the one that is to answer from now on")),
+    }
+}
+
+/// Says why an option cannot be given beside `--continue` or `--resume`, if `error` is about that.
+pub fn keeps_what_it_has(error: &clap::Error) -> Option<Failure> {
+    let named = |kind| match error.get(kind) {
+        Some(ContextValue::String(name)) => name.split(' ').next().map(str::to_owned),
+        _ => None,
+    };
+    let (one, other) = (named(ContextKind::InvalidArg)?, named(ContextKind::PriorArg)?);
+    let is_earlier = |name: &str| matches!(name, "--continue" | "--resume");
+    let (earlier, option) = match (is_earlier(&one), is_earlier(&other)) {
+        (true, false) => (one, other),
+        (false, true) => (other, one),
+        _ => return None,
+    };
+    let message = format!(
+        "`{option}` cannot be used with `{earlier}`: a run keeps the agent, the limits and the rules \
+         that it was started with"
+    );
+    let hint = format!("leave out `{option}`, or leave out `{earlier}` to start a new run");
+    (error.kind() == ErrorKind::ArgumentConflict).then(|| Failure::usage(message).hint(hint))
 }
 
 impl ChatOptions {

@@ -1,9 +1,10 @@
 //! `posse run --continue` and `--resume`: sends the task to a run that there is already.
 
+use super::follow::Form;
 use super::prompt::prompt;
-use super::runs::resume;
+use super::runs::resume::{self, More};
 use super::{Common, folder};
-use crate::args::{Earlier, RunOptions};
+use crate::args::{self, Earlier, RunOptions};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::print;
@@ -20,6 +21,8 @@ pub async fn run(
     earlier: &Earlier,
 ) -> Result<Code, Failure> {
     let text = prompt(options)?;
+    let asks = args::asks(&options.agent)?;
+    let form = Form::of(common, options.stream_json);
     let folder = folder(options.agent.cwd.as_ref())?;
     let config = common.config(&folder)?;
     let agents = common.agents(&folder, &options.agent.agents)?;
@@ -29,11 +32,13 @@ pub async fn run(
             Earlier::Named(run) => runtime.find(run).await?,
             Earlier::Newest => newest(&runtime, &folder).await?,
         };
-        if !common.global.quiet && !common.global.json && !options.stream_json {
-            let (model, title) = (clean_line(&row.model, 100), clean_line(&row.title, 100));
+        if !common.global.quiet && form == Form::Screen {
+            let model = asks.model.as_deref().unwrap_or(&row.model);
+            let (model, title) = (clean_line(model, 100), clean_line(&row.title, 100));
             print::note(format!("continuing {} with {model}: {title}", row.id.short()));
         }
-        resume::one(common, &runtime, &row.id.to_string(), Some(text), Extent::Subtree).await
+        let more = More { text: Some(text), asks };
+        resume::one(common, &runtime, &row, more, Extent::Subtree, form).await
     }
     .await;
     runtime.shutdown().await;

@@ -12,7 +12,7 @@ use super::follow::{Followed, Followee, Form, Until, Viewer};
 use super::rest::busy_below;
 use super::run::wait_for_below;
 use super::{Common, folder, reason, spec};
-use crate::args::ChatOptions;
+use crate::args::{self, ChatOptions};
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
 use crate::family::is_empty_chat;
@@ -54,14 +54,23 @@ pub async fn run(mut common: Common, options: ChatOptions) -> Result<Code, Failu
         deck.announce(&mut viewer.screen);
         let mut lines = None;
         let mut target = asked_for(&common, &runtime, &options, &folder, &mut viewer).await?;
+        // What is to change before the first answer: a new session has what the options say anyway.
+        let mut asks = match target {
+            Target::New { .. } => Asks::default(),
+            Target::Session(_) => args::asks(&options.agent)?,
+        };
         loop {
             let mut session = match target {
-                Target::New => begin(&runtime, &options, &config, &folder, &mut viewer).await?,
-                Target::Session(row) => resume(&runtime, *row, &mut viewer).await?,
+                Target::New { model } => {
+                    begin(&runtime, &options, model, &config, &folder, &mut viewer).await?
+                }
+                Target::Session(row) => resume(&runtime, *row, &asks, &mut viewer).await?,
             };
             let chat = Chat { common: &common, runtime: &runtime, session: session.run.id() };
             let lines = lines.get_or_insert_with(|| Lines::open(history(&common), folder.clone()));
-            let next = converse(&chat, &mut session, lines, &mut viewer, &deck, &folder).await?;
+            let asks = std::mem::take(&mut asks);
+            let talk = converse(&chat, &mut session, asks, lines, &mut viewer, &deck, &folder);
+            let next = talk.await?;
             let row = runtime.find(&session.run.id().to_string()).await?;
             if !row.title.is_empty() {
                 let again = format!("To continue: `posse chat --resume {}`", row.id.short());
@@ -89,7 +98,10 @@ fn history(common: &Common) -> Option<PathBuf> {
 
 /// Which session is talked to.
 enum Target {
-    New,
+    /// With this model, or with the one that the options or the settings name.
+    New {
+        model: Option<String>,
+    },
     Session(Box<RunRow>),
 }
 
@@ -108,7 +120,7 @@ async fn asked_for(
     viewer: &mut Viewer,
 ) -> Result<Target, Failure> {
     let row = match &options.resume {
-        None if !options.continues => return Ok(Target::New),
+        None if !options.continues => return Ok(Target::New { model: None }),
         Some(Some(id)) => runtime.find(id).await?,
         None | Some(None) => {
             let mut rows = picker::sessions(runtime, folder).await?;
@@ -133,12 +145,16 @@ async fn asked_for(
 async fn begin(
     runtime: &Runtime,
     options: &ChatOptions,
+    model: Option<String>,
     config: &Config,
     folder: &Path,
     viewer: &mut Viewer,
 ) -> Result<Followee, Failure> {
     let mut spec = spec(&options.agent, config, folder, None)?;
     spec.session = true;
+    if model.is_some() {
+        (spec.model, spec.fallbacks) = (model, Vec::new());
+    }
     let selection = runtime.select(&spec).await?;
     viewer.warn_of_models(runtime, &selection);
     let why = reason(&selection, &spec, config);
@@ -146,13 +162,18 @@ async fn begin(
     Ok(Followee::new(runtime.start(spec).await?))
 }
 
-async fn resume(runtime: &Runtime, row: RunRow, viewer: &mut Viewer) -> Result<Followee, Failure> {
+async fn resume(
+    runtime: &Runtime,
+    row: RunRow,
+    asks: &Asks,
+    viewer: &mut Viewer,
+) -> Result<Followee, Failure> {
     let short = row.id.short();
     if !row.session {
         return Err(Failure::usage(format!("run {short} is not a chat"))
             .hint(format!("`posse runs resume {short} \"…\"` goes on with it")));
     }
-    runtime.check_model(&row.model)?;
+    runtime.check_model(asks.model.as_deref().unwrap_or(&row.model))?;
     let title = clean_line(&row.title, 100);
     viewer.screen.remark(&format!("continuing {short}: {title}"));
     if viewer.form == Form::Screen && lines::is_interactive() {
@@ -169,6 +190,7 @@ async fn resume(runtime: &Runtime, row: RunRow, viewer: &mut Viewer) -> Result<F
 async fn converse(
     chat: &Chat<'_>,
     session: &mut Followee,
+    mut asks: Asks,
     lines: &mut Lines,
     viewer: &mut Viewer,
     deck: &Deck,
@@ -181,8 +203,8 @@ async fn converse(
     };
     // Something has come that was not shown yet.
     let mut waiting = false;
-    // What is to change with the next message.
-    let mut asks = Asks::default();
+    // The model that was chosen in this session; one that begins after it has the same.
+    let mut chosen = None;
     loop {
         let next = match viewer.typing.next() {
             Some(text) => {
@@ -231,7 +253,9 @@ async fn converse(
             Meaning::Command(Command::Quit) => {
                 return leave(chat, session, viewer, code).await.map(Next::Leave);
             }
-            Meaning::Command(Command::Clear) => return Ok(Next::Go(Target::New)),
+            Meaning::Command(Command::Clear) => {
+                return Ok(Next::Go(Target::New { model: chosen }));
+            }
             Meaning::Command(Command::Switch) => match switch(chat, folder, viewer).await {
                 Ok(Some(target)) => return Ok(Next::Go(target)),
                 Ok(None) => continue,
@@ -249,10 +273,15 @@ async fn converse(
                 match runtime.check_model(name) {
                     Ok(()) => {
                         asks.model = Some(name.to_owned());
+                        chosen.clone_from(&asks.model);
                         chat.tell(&format!("{} answers your next message", clean_line(name, 100)));
                     }
                     Err(error) => chat.complain(&error.into()),
                 }
+                continue;
+            }
+            Meaning::Command(Command::Model { name: None }) => {
+                chat.model(asks.model.as_deref()).await?;
                 continue;
             }
             Meaning::Command(command) => match chat.obey(command, viewer).await? {

@@ -185,6 +185,7 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     row("command.processes", json!(command.processes.value), &command.processes.origin);
     row("command.at_once", json!(command.at_once.value), &command.at_once.origin);
     row("command.variables", json!(command.variables.value), &command.variables.origin);
+    row("command.readable", json!(command.readable.value), &command.readable.origin);
     row("command.written", size(command.written_bytes.value), &command.written_bytes.origin);
     let budget = &config.budget;
     row("budget.turns", json!(budget.turns.value), &budget.turns.origin);

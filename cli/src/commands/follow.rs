@@ -35,6 +35,17 @@ pub enum Form {
     StreamJson,
 }
 
+impl Form {
+    /// The form that the options ask for.
+    pub fn of(common: &Common, stream_json: bool) -> Self {
+        match (common.global.json, stream_json) {
+            (true, _) => Form::Json,
+            (_, true) => Form::StreamJson,
+            _ => Form::Screen,
+        }
+    }
+}
+
 /// How following ended.
 pub enum Followed {
     /// The run ended.

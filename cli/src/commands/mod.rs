@@ -202,7 +202,13 @@ impl Common {
         let command = &config.command;
         let launcher = self.launcher.clone().with_limits(command.limits());
         let launcher = launcher.with_commands_at_once(command.most_at_once());
-        let mut launcher = launcher.with_environment(environment).hiding(own);
+        let home = self.environment.home_folder.as_deref();
+        let readable = command.readable.value.iter().filter_map(|path| {
+            let in_home = path.strip_prefix("~/").map(|name| home.map(|home| home.join(name)));
+            in_home.unwrap_or_else(|| Some(PathBuf::from(path)))
+        });
+        let launcher = launcher.with_environment(environment).hiding(own);
+        let mut launcher = launcher.showing(readable.collect::<Vec<_>>());
         if let Some(state) = state_folder {
             launcher = launcher.remembering(state.join("sandbox.json"));
         }

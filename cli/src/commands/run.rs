@@ -57,11 +57,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         false => changed = common.review_changes(&place, !options.stream_json)?,
     }
     let Asked { folder, mut config, spec } = Asked::read(&common, &options)?;
-    let form = match (common.global.json, options.stream_json) {
-        (true, _) => Form::Json,
-        (_, true) => Form::StreamJson,
-        _ => Form::Screen,
-    };
+    let form = Form::of(&common, options.stream_json);
     let mut viewer = Viewer::new(&common, form)?;
     let mut deck = Deck::open(&options.cassette, &folder, &common.environment)?;
     // Where there is a daemon, it goes on with what others have left. A command that says nothing

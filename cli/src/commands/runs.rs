@@ -17,11 +17,13 @@ pub mod tree;
 pub mod verify;
 mod watch;
 
+use super::follow::Form;
 use super::{Common, folder};
 use crate::args::{Choice, RunsVerb, Targets};
 use crate::exit::{Code, Failure};
 use crate::print;
 use posse::{Extent, Runtime};
+use resume::More;
 use serde_json::json;
 
 /// Events of a page.
@@ -140,7 +142,10 @@ async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code,
             if !filters.is_empty() {
                 return Err(Failure::usage("options that select runs need --all"));
             }
-            resume::one(common, runtime, &run.unwrap_or_default(), text, extent(alone)).await
+            let row = runtime.find(&run.unwrap_or_default()).await?;
+            let more = More { text, ..More::default() };
+            let form = Form::of(common, false);
+            resume::one(common, runtime, &row, more, extent(alone), form).await
         }
         RunsVerb::Verify { run } => verify::run(common, runtime, run.as_deref()).await,
         RunsVerb::Archive { runs } => archive::run(common, runtime, &runs).await,

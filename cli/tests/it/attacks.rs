@@ -467,6 +467,13 @@ async fn nothing_of_the_user_s_is_moved_and_no_agent_gets_to_see_it() {
     assert!(!told.contains("where rules deny changes: config"), "{told}");
 }
 
+/// Lets commands see these places of the home folder.
+fn show_at_home(world: &World, places: &str) {
+    let settings = world.home().join("config/posse/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(settings, format!("[command]\nreadable = {places}\n")).unwrap();
+}
+
 #[tokio::test]
 async fn what_may_not_be_read_outside_of_the_workspace_is_not_read_either() {
     let world = gullible(vec![bash("cat ~/notes/a ~/plain /etc/hostname; true")]).await;
@@ -474,6 +481,7 @@ async fn what_may_not_be_read_outside_of_the_workspace_is_not_read_either() {
     std::fs::create_dir(home.join("notes")).unwrap();
     std::fs::write(home.join("notes/a"), "the canary\n").unwrap();
     std::fs::write(home.join("plain"), "can be read\n").unwrap();
+    show_at_home(&world, "[\"~/notes\", \"~/plain\"]");
     let name = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
     let arguments = ["run", "--deny", "Read(~/notes/**)", "--deny", "Read(//etc/hostname)", "go"];
     world.run(&arguments).await.expect(0);
@@ -488,6 +496,7 @@ async fn a_file_that_holds_a_key_is_hidden_from_commands() {
     let path = world.home().join("keys/anthropic");
     std::fs::create_dir(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "sk-canary-8f3b1c\n").unwrap();
+    show_at_home(&world, "[\"~/keys\"]");
     let mut command = world.command(&["run", "go"]);
     command.env_remove("ANTHROPIC_API_KEY").env("ANTHROPIC_API_KEY_FILE", &path);
     crate::world::started(command).end().await.expect(0);

@@ -116,7 +116,7 @@ async fn what_cannot_be_resumed_is_refused() {
     let run = run["run"].as_str().unwrap();
     let exit = world.feed(&["chat", "--resume", run], "x\n").await.expect(2);
     assert!(exit.err.contains("is not a chat") && exit.err.contains("posse runs resume"));
-    let both = world.feed(&["chat", "--resume", run, "--model", "haiku"], "").await.expect(2);
+    let both = world.feed(&["chat", "--resume", run, "--mode", "plan"], "").await.expect(2);
     assert!(both.err.contains("cannot be used with"), "{}", both.err);
 }
 

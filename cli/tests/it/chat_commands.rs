@@ -80,9 +80,16 @@ async fn another_model_answers_from_the_next_message_on_and_after_a_resume() {
     assert_eq!(models.len(), 4, "{models:?}");
     assert!(models[0].contains("sonnet"), "{models:?}");
     assert!(models[1..].iter().all(|model| model.contains("haiku")), "{models:?}");
+    assert!(exit.err.contains(", haiku from your next message on; "), "{}", exit.err);
     assert!(exit.err.contains("model: anthropic/claude-haiku"), "{}", exit.err);
     assert!(exit.err.contains("error: ") && exit.err.contains("nonsense"), "{}", exit.err);
     assert_eq!(world.list().await.len(), 1, "one session");
+    world.feed(&["chat", "--resume", "--model", "opus"], "five\n/clear\nsix\n").await.expect(0);
+    world.feed(&["chat", "--model", "opus"], "/model haiku\n/clear\nseven\n").await.expect(0);
+    let requests = world.fake.requests();
+    let models: Vec<String> = requests.iter().map(|it| it.body["model"].to_string()).collect();
+    let is_last = [(4, "opus"), (5, "opus"), (6, "haiku")];
+    assert!(is_last.iter().all(|(at, name)| models[*at].contains(name)), "{models:?}");
 }
 
 #[tokio::test]

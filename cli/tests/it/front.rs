@@ -32,10 +32,17 @@ async fn a_word_alone_and_a_prompt_without_quotes_are_explained_and_not_run() {
         (&["chat", "--add-dir", "../x"], "--cwd names a folder"),
         (&["run", "--max-turns", "many", "x"], "give a whole number, 1 or more"),
         (&["runs", "list", "--limit", "0"], "give a whole number from 1 to 10000"),
-        (&["run", "--continue", "--deny", "Bash", "x"], "cannot be used with"),
-        (&["run", "--resume", "abcd", "--permission-mode", "plan", "x"], "cannot be used with"),
-        (&["chat", "--continue", "--sandbox", "read-only"], "cannot be used with"),
-        (&["chat", "--resume", "abcd", "--disallowedTools", "Bash"], "cannot be used with"),
+        (
+            &["run", "--continue", "--deny", "Bash", "x"],
+            "`--deny` cannot be used with `--continue`: a",
+        ),
+        (
+            &["run", "--resume", "abcd", "--permission-mode", "plan", "x"],
+            "leave out `--permission-mode`, or leave out `--resume` to start a new run",
+        ),
+        (&["chat", "--continue", "--sandbox", "read-only"], "`--sandbox` cannot be used with"),
+        (&["chat", "--resume", "abcd", "--disallowedTools", "Bash"], "a run keeps the agent, the"),
+        (&["run", "--continue", "--model", "opus,haiku", "x"], "several are named"),
         (&["run", "--model", "sonet", "x"], "did you mean `sonnet`?"),
         (&["run", "--agent", "explorer", "x"], "did you mean `explore`?"),
         (&["run", "--timeout", "0s", "x"], "give more than 0"),
@@ -121,16 +128,24 @@ async fn skipping_permissions_says_that_the_sandbox_stays() {
 
 #[tokio::test]
 async fn continue_sends_the_prompt_to_the_newest_run_of_the_folder() {
-    let world = World::new(Script::turns([Reply::text("one"), Reply::text("two")])).await;
+    let world = World::new(Script::always(Reply::text("{{last_user}}!"))).await;
     let none = world.run(&["-c", "-p", "more"]).await.expect(2);
     assert!(none.err.contains("there is no run in "), "{}", none.err);
     world.run(&["-p", "first"]).await.expect(0);
     let run = world.only_run().await;
     let again = world.run(&["-c", "-p", "second"]).await.expect(0);
-    assert_eq!(again.out, "two\n");
+    assert_eq!(again.out, "second!\n");
     assert_eq!(world.only_run().await, run, "no other run is started");
-    let named = world.run(&["run", "--resume", &run[18..], "--model", "opus", "x"]).await.expect(2);
-    assert!(named.err.contains("cannot be used with"), "{}", named.err);
+    assert!(world.fake.last_request().body["model"].to_string().contains("sonnet"));
+    let model = ["run", "--resume", &run[18..], "--model", "opus", "third"];
+    assert_eq!(world.run(&model).await.expect(0).out, "third!\n");
+    assert!(world.fake.last_request().body["model"].to_string().contains("opus"));
+    let lines =
+        world.run(&["-c", "-p", "fourth", "--output-format", "stream-json"]).await.expect(0);
+    let kinds: Vec<serde_json::Value> =
+        lines.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(kinds.iter().any(|line| line["event"]["type"] == "run_finished"), "{kinds:?}");
+    assert!(!lines.out.contains("third"), "only what is new: {}", lines.out);
 }
 
 #[tokio::test]

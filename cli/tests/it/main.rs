@@ -26,6 +26,7 @@ mod full_disk;
 mod git;
 mod grid;
 mod help;
+mod home;
 mod hostile;
 mod interrupted;
 mod lists;

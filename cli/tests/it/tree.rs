@@ -74,6 +74,7 @@ async fn quiet_tells_nothing_of_children_and_json_counts_them() {
     let subtree = &run["subtree"];
     assert_eq!((&subtree["runs"], &subtree["tool_calls"]), (&json!(4), &json!(6)), "{subtree}");
     assert!(subtree["cost_usd"].as_f64() > run["cost_usd"].as_f64(), "{run}");
+    assert_eq!(&world.list().await[0]["subtree"], subtree, "a list has the same");
 }
 
 #[tokio::test]

@@ -18,6 +18,9 @@ pub struct CommandSettings {
     pub at_once: Setting<Option<usize>>,
     /// Variables of the environment that commands see besides the usual ones.
     pub variables: Setting<Vec<String>>,
+    /// Files and folders of the user's home folder that commands see besides the usual ones, each
+    /// absolute or from `~/` on.
+    pub readable: Setting<Vec<String>>,
 }
 
 impl CommandSettings {
@@ -46,6 +49,7 @@ impl CommandSettings {
             written_bytes: Setting::default(Some(disk_bytes)),
             at_once: Setting::default(Some(usual_commands_at_once())),
             variables: Setting::default(Vec::new()),
+            readable: Setting::default(Vec::new()),
         }
     }
 
@@ -67,7 +71,14 @@ impl CommandSettings {
                  without values; none that begins with LD_ or POSSE_"
             ));
         }
+        let is_place = |path: &&String| path.starts_with("~/") || path.starts_with('/');
+        if let Some(path) = file.readable.iter().flatten().find(|path| !is_place(path)) {
+            return Err(format!(
+                "`command.readable`: `{path}` is no place in your home folder. Write it as `~/{path}`"
+            ));
+        }
         self.variables.set(file.variables, origin);
+        self.readable.set(file.readable, origin);
         self.at_once.narrow(file.at_once, origin);
         self.memory_bytes.narrow(size("memory", file.memory)?, origin);
         self.processes.narrow(file.processes, origin);
@@ -84,6 +95,7 @@ pub(super) struct FileCommand {
     written: Option<String>,
     at_once: Option<usize>,
     pub(super) variables: Option<Vec<String>>,
+    pub(super) readable: Option<Vec<String>>,
 }
 
 /// True for the name of a variable that a command can be given: not for one that Posse's own

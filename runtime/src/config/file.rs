@@ -120,6 +120,7 @@ impl File {
             ("plugins", self.plugins.is_some()),
             ("patience", !self.patience.is_empty()),
             ("command.variables", self.command.variables.is_some()),
+            ("command.readable", self.command.readable.is_some()),
             ("permissions.allow", self.permissions.allow.is_some()),
             ("permissions.mode", self.permissions.mode.is_some()),
             ("skills.extra_dirs", self.skills.extra_dirs.is_some()),

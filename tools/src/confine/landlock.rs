@@ -1,8 +1,8 @@
 //! Landlock: what a command may open, as a list of what is allowed. It has no gaps of its own, so
 //! around each secret everything but the secret is allowed.
 
-use super::secrets;
 use super::walls::Walls;
+use super::{home, secrets};
 use ::landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
@@ -62,7 +62,9 @@ fn rules(walls: &Walls) -> Result<RulesetCreated, RulesetError> {
     let look = AccessFs::from_read(BEST);
     let mut hidden = secrets::hidden(walls);
     hidden.extend(NOT_SHOWN.map(PathBuf::from));
-    rules = allow_around(rules, Path::new("/"), &hidden, look)?;
+    let homes = home::hidden(walls);
+    let closed: Vec<PathBuf> = hidden.iter().chain(homes.iter().copied()).cloned().collect();
+    rules = allow_around(rules, Path::new("/"), &closed, look)?;
     for path in SHOWN {
         rules = allow(rules, path.as_ref(), look)?;
     }
@@ -70,10 +72,12 @@ fn rules(walls: &Walls) -> Result<RulesetCreated, RulesetError> {
         let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
         rules = allow(rules, path.as_ref(), device)?;
     }
-    let folders = walls.homes.iter().chain(&walls.readable).chain([&walls.workspace]);
-    for path in folders {
+    let places = home::shown(walls);
+    let open = walls.homes.iter().filter(|home| !homes.contains(home));
+    let folders = open.chain(&walls.readable).chain([&walls.workspace]);
+    for path in folders.chain(places.iter().map(|place| &place.real)) {
         let Ok(path) = path.canonicalize() else { continue };
-        rules = allow_around(rules, &path, &hidden, look)?;
+        rules = allow_around(rules, &path, &closed, look)?;
     }
     for path in &walls.writable {
         rules = allow(rules, path, AccessFs::from_all(BEST))?;

@@ -1,11 +1,11 @@
 //! What a command in a box of bubblewrap's finds where: the whole machine, to be read; in it
 //! private folders, what it may change, and gaps where secrets are.
 
-use super::mask;
 use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
 use super::secrets;
 use super::tracked::tracked;
 use super::walls::{Link, Walls};
+use super::{home, mask};
 use posse_protocol::Profile;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -34,6 +34,10 @@ enum Mount {
         path: PathBuf,
         access: Access,
     },
+    Link {
+        path: PathBuf,
+        to: PathBuf,
+    },
     /// With the files that git tracks there, if it tracks any; with none where that is not known.
     Gap {
         path: PathBuf,
@@ -50,9 +54,10 @@ enum Access {
 impl Mount {
     fn path(&self) -> &Path {
         match self {
-            Mount::Private { path, .. } | Mount::Shown { path, .. } | Mount::Gap { path, .. } => {
-                path
-            }
+            Mount::Private { path, .. }
+            | Mount::Shown { path, .. }
+            | Mount::Link { path, .. }
+            | Mount::Gap { path, .. } => path,
         }
     }
 
@@ -61,7 +66,7 @@ impl Mount {
     fn order(&self) -> (usize, u8) {
         let rank = match self {
             Mount::Private { .. } => 0,
-            Mount::Shown { .. } => 1,
+            Mount::Shown { .. } | Mount::Link { .. } => 1,
             Mount::Gap { .. } => 2,
         };
         (self.path().components().count(), rank)
@@ -85,6 +90,7 @@ pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
             }
             Mount::Shown { path, access: Access::Read } => add(&[&"--ro-bind", path, path]),
             Mount::Shown { path, access: Access::Write } => add(&[&"--bind", path, path]),
+            Mount::Link { path, to } => add(&[&"--symlink", to, path]),
             Mount::Gap { path, tracked } if path.is_dir() => {
                 let bytes = GAP_BYTES.to_string();
                 let files = tracked.as_ref().map(mask::of_all);
@@ -138,13 +144,22 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
     if walls.link == Link::Open {
         show("/etc/resolv.conf".as_ref(), Access::Read);
     }
-    walls.homes.iter().for_each(|home| show(home, Access::Read));
+    let homes = home::hidden(walls);
+    walls.homes.iter().filter(|home| !homes.contains(home)).for_each(|home| {
+        show(home, Access::Read);
+    });
+    let places = home::shown(walls);
+    places.iter().for_each(|place| show(&place.real, Access::Read));
     walls.readable.iter().filter(|path| is_apart(path, walls)).for_each(|path| {
         show(path, Access::Read);
     });
     let writes = walls.profile == Profile::WorkspaceWrite;
     show(&walls.workspace, if writes { Access::Write } else { Access::Read });
     walls.writable.iter().for_each(|path| show(path, Access::Write));
+    let links = places.into_iter().filter(|place| place.path != place.real);
+    mounts.extend(links.map(|place| Mount::Link { path: place.path, to: place.real }));
+    let gap = |home: &&PathBuf| Mount::Gap { path: (*home).clone(), tracked: None };
+    mounts.extend(homes.iter().map(gap));
     let hidden = secrets::hidden(walls);
     if writes {
         let there = guarded(walls).into_iter().filter(|(path, _)| path.symlink_metadata().is_ok());
@@ -184,7 +199,9 @@ fn is_apart(path: &Path, walls: &Walls) -> bool {
 fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
     let is_kept = |mount: &&Mount| match mount {
         Mount::Gap { .. } | Mount::Shown { access: Access::Read, .. } => true,
-        Mount::Shown { access: Access::Write, .. } | Mount::Private { .. } => false,
+        Mount::Shown { access: Access::Write, .. } | Mount::Private { .. } | Mount::Link { .. } => {
+            false
+        }
     };
     let roots = roots(walls);
     let kept: Vec<&Path> = mounts.iter().filter(is_kept).map(Mount::path).collect();
@@ -226,13 +243,19 @@ fn innermost<'r>(roots: &[&'r PathBuf], path: &Path) -> Option<&'r Path> {
     around.max_by_key(|root| root.components().count()).map(|root| root.as_path())
 }
 
-/// Leaves out gaps in what is not seen anyway: nothing can be mounted there.
+/// Leaves out gaps in what is not seen anyway, since nothing can be mounted there, and links in what
+/// is shown, which are there already.
 fn without_covered(mounts: Vec<Mount>) -> Vec<Mount> {
     let mut kept: Vec<Mount> = Vec::new();
     for mount in mounts {
         let around = kept.iter().rev().find(|it| mount.path().starts_with(it.path()));
         let covered = matches!(around, Some(Mount::Private { .. } | Mount::Gap { .. }));
-        if !(covered && matches!(mount, Mount::Gap { .. })) {
+        let is_needless = match mount {
+            Mount::Gap { .. } => covered,
+            Mount::Link { .. } => !covered,
+            Mount::Private { .. } | Mount::Shown { .. } => false,
+        };
+        if !is_needless {
             kept.push(mount);
         }
     }
@@ -298,6 +321,8 @@ mod tests {
             hidden: paths(2),
             fixed: paths(3),
             homes: paths(4),
+            programs: Vec::new(),
+            shown: Vec::new(),
         }
     }
 

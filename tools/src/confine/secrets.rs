@@ -63,6 +63,8 @@ const IN_HOME: &[&str] = &[
     ".kaggle",
     ".huggingface",
     ".cache/huggingface/token",
+    ".cache/huggingface/stored_tokens",
+    ".dotnet/corefx",
     // Browsers and mail.
     ".mozilla",
     ".thunderbird",
@@ -125,7 +127,9 @@ pub(super) fn in_homes(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
 
 /// All that is there of it, without links on the way.
 pub(crate) fn hidden(walls: &Walls) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = in_homes(&walls.homes).collect();
+    // What the user says is shown, is shown.
+    let mut paths: Vec<PathBuf> =
+        in_homes(&walls.homes).filter(|path| !walls.shown.contains(path)).collect();
     paths.extend(walls.hidden.iter().cloned());
     if geteuid().is_root() {
         paths.extend(ON_THE_MACHINE.iter().map(PathBuf::from));

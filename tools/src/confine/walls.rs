@@ -36,9 +36,15 @@ pub(crate) struct Walls {
     /// What is in the workspace and can only be read.
     #[serde(with = "any_names")]
     pub fixed: Vec<PathBuf>,
-    /// Home folders of the user, in which secrets are known to lie.
+    /// Home folders of the user. Little of them is shown: see `home.rs`.
     #[serde(with = "any_names")]
     pub homes: Vec<PathBuf>,
+    /// Folders in which programs are looked for.
+    #[serde(with = "any_names")]
+    pub programs: Vec<PathBuf>,
+    /// What else is shown of the home folders: where toolchains are, and what the user says.
+    #[serde(with = "any_names")]
+    pub shown: Vec<PathBuf>,
 }
 
 /// What a command is connected to.

@@ -11,6 +11,13 @@ impl Environment {
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
+
+    /// The same with another value of a variable.
+    pub(crate) fn with(mut self, name: &str, value: &OsStr) -> Self {
+        self.0.retain(|(it, _)| it != name);
+        self.0.push((name.into(), value.to_owned()));
+        self
+    }
 }
 
 /// Variables that say where something is, or how output should look. None of them holds a secret.

@@ -98,6 +98,8 @@ struct Settings {
     limits: CommandLimits,
     /// What no confined command sees.
     hidden: Vec<PathBuf>,
+    /// What confined commands see of home folders beside the usual.
+    shown: Vec<PathBuf>,
     /// What earlier processes have found out about back ends.
     memory: Option<Memory>,
     /// Agents' commands that may run at the same time.
@@ -116,6 +118,7 @@ impl Launcher {
             backends: Backends::default(),
             limits: CommandLimits::usual(),
             hidden: Vec::new(),
+            shown: Vec::new(),
             memory: None,
             turns: Arc::new(Semaphore::new(usual_commands_at_once())),
         }))
@@ -173,6 +176,21 @@ impl Launcher {
         let mut settings = Arc::unwrap_or_clone(self.0);
         settings.hidden.extend(paths);
         Launcher(Arc::new(settings))
+    }
+
+    /// Shows these files and folders of the user's home folder to confined commands, which see no
+    /// more of it than programs, their caches and settings without secrets.
+    #[must_use]
+    pub fn showing(self, paths: impl IntoIterator<Item = PathBuf>) -> Launcher {
+        let mut settings = Arc::unwrap_or_clone(self.0);
+        settings.shown.extend(paths);
+        Launcher(Arc::new(settings))
+    }
+
+    /// The same for a user whose home folder is another one.
+    pub(crate) fn at_home_in(self, home: &Path) -> Launcher {
+        let environment = self.0.environment.clone().with("HOME", home.as_os_str());
+        self.with_environment(environment)
     }
 
     /// Confines with these back ends only.

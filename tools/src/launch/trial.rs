@@ -4,7 +4,9 @@
 use super::memory::Surroundings;
 use super::supervisor::{Ending, Order, Report};
 use super::{LaunchError, Launcher, MARKER};
-use crate::confine::{Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden};
+use crate::confine::{
+    Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden, missed,
+};
 use crate::workspace::Workspace;
 use posse_protocol::{Network, Profile};
 use std::ffi::OsStr;
@@ -36,6 +38,34 @@ const FORBIDDING: [(&str, &str); 3] = [
     ("/proc/sys/kernel/unprivileged_userns_clone", "0"),
     ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
     ("/proc/sys/user/max_user_namespaces", "0"),
+];
+
+/// Variables that say where a toolchain is, and which parts of that folder commands need; all of it
+/// where none is named.
+const TOOLCHAINS: [(&str, &[&str]); 23] = [
+    ("RUSTUP_HOME", &[]),
+    ("CARGO_HOME", &["bin", "registry", "git", "config.toml", "env"]),
+    ("JAVA_HOME", &[]),
+    ("JDK_HOME", &[]),
+    ("GRADLE_HOME", &[]),
+    ("GRADLE_USER_HOME", &["caches", "jdks", "native", "wrapper"]),
+    ("MAVEN_HOME", &[]),
+    ("M2_HOME", &[]),
+    ("SDKMAN_DIR", &[]),
+    ("ANDROID_HOME", &[]),
+    ("GOROOT", &[]),
+    ("GOPATH", &["bin", "pkg"]),
+    ("VIRTUAL_ENV", &[]),
+    ("CONDA_PREFIX", &[]),
+    ("PYENV_ROOT", &[]),
+    ("RBENV_ROOT", &[]),
+    ("GEM_HOME", &[]),
+    ("NVM_DIR", &[]),
+    ("VOLTA_HOME", &[]),
+    ("PNPM_HOME", &[]),
+    ("BUN_INSTALL", &["bin", "install"]),
+    ("DOTNET_ROOT", &[]),
+    ("NIX_PROFILES", &[]),
 ];
 
 /// Folders of which a command sees little or nothing.
@@ -80,7 +110,34 @@ impl Launcher {
             hidden: self.0.hidden.iter().chain(&confinement.hidden).cloned().collect(),
             fixed: confinement.fixed.clone(),
             homes: self.homes(),
+            programs: std::env::split_paths(self.variable("PATH").unwrap_or_default()).collect(),
+            shown: self.toolchains().chain(self.0.shown.iter().cloned()).collect(),
         }
+    }
+
+    /// A place in the user's home folder that `text`, the output of a command, is about and that the
+    /// command did not see.
+    pub(crate) fn missed(
+        &self,
+        text: &str,
+        workspace: &Workspace,
+        confinement: &Confinement,
+    ) -> Option<String> {
+        let mut walls = self.walls_of(self.backend(confinement).ok()?, confinement);
+        walls.workspace = workspace.path().to_owned();
+        show_repository(&mut walls);
+        missed(text, &walls).filter(|_| walls.backend != Backend::None)
+    }
+
+    /// Where the environment says that toolchains are.
+    fn toolchains(&self) -> impl Iterator<Item = PathBuf> {
+        TOOLCHAINS.iter().flat_map(|&(name, parts)| {
+            let folders = std::env::split_paths(self.variable(name).unwrap_or_default());
+            folders.flat_map(move |folder| match parts {
+                [] => vec![folder],
+                parts => parts.iter().map(|part| folder.join(part)).collect(),
+            })
+        })
     }
 
     /// The user's home folders, and what the host hides.

@@ -170,6 +170,10 @@ pub(super) fn read_secret(stage: &Stage) -> io::Result<()> {
     read_some(&stage.secret)
 }
 
+pub(super) fn read_home(stage: &Stage) -> io::Result<()> {
+    read_some(&stage.at_home)
+}
+
 pub(super) fn read_shadow(_: &Stage) -> io::Result<()> {
     read_some("/etc/shadow")
 }

@@ -24,6 +24,7 @@ pub(super) struct Stage {
     pub datagrams: u16,
     pub socket: PathBuf,
     pub secret: PathBuf,
+    pub at_home: PathBuf,
     /// A process outside.
     pub process: i32,
     pub shared_memory: i32,

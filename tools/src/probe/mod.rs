@@ -98,7 +98,7 @@ pub async fn probe(launcher: &Launcher, profile: Profile) -> Result<Probed, Prob
     let executable = std::path::Path::new(launcher.executable()).canonicalize()?;
     let beside = executable.parent().map(ToOwned::to_owned);
     confinement.readable = beside.into_iter().chain([scene.outside()]).collect();
-    let launcher = launcher.clone().hiding([scene.secret()]);
+    let launcher = launcher.clone().hiding([scene.secret()]).at_home_in(&scene.home());
     let backend = launcher.backend(&confinement)?;
     let workspace = Workspace::open(&scene.workspace())?;
     let command = Command {

@@ -67,7 +67,7 @@ impl Scene {
         std::fs::create_dir(&folder)?;
         std::fs::set_permissions(&folder, Permissions::from_mode(0o755))?;
         let folder = folder.canonicalize()?;
-        for name in ["target", "workspace", "workspace/.git", "hidden"] {
+        for name in ["target", "workspace", "workspace/.git", "hidden", "home", "home/other"] {
             std::fs::create_dir(folder.join(name))?;
         }
         let target = folder.join("target");
@@ -75,6 +75,7 @@ impl Scene {
             std::fs::write(target.join(slug(name)), CONTENT)?;
         }
         std::fs::write(folder.join("hidden/secret"), CONTENT)?;
+        std::fs::write(folder.join("home/other/.env"), CONTENT)?;
         std::fs::write(folder.join("workspace/.git/HEAD"), "ref: refs/heads/main\n")?;
         std::fs::write(folder.join("workspace/.git/config"), CONTENT)?;
         let mut inherited = Vec::new();
@@ -95,6 +96,7 @@ impl Scene {
         let stage = Stage {
             socket: target.join("socket"),
             secret: folder.join("hidden/secret"),
+            at_home: folder.join("home/other/.env"),
             workspace: folder.join("workspace"),
             port: listener.local_addr()?.port(),
             datagrams: datagrams.local_addr()?.port(),
@@ -124,6 +126,10 @@ impl Scene {
     /// A folder that is to be read and never changed.
     pub(super) fn outside(&self) -> PathBuf {
         self.stage.target.clone()
+    }
+
+    pub(super) fn home(&self) -> PathBuf {
+        self.folder.join("home")
     }
 
     pub(super) fn secret(&self) -> PathBuf {

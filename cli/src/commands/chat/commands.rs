@@ -63,8 +63,11 @@ impl Chat<'_> {
             }
             Command::Permissions => self.permissions().await,
             // What changes the conversation itself is done where it is led.
-            Command::Quit | Command::Switch | Command::Clear | Command::Compact => Ok(Turn::Leave),
-            Command::Model { .. } => self.model().await,
+            Command::Quit
+            | Command::Switch
+            | Command::Clear
+            | Command::Compact
+            | Command::Model { .. } => Ok(Turn::Leave),
             Command::Runs => self.runs().await,
             Command::Cost => self.cost().await,
             Command::Cancel { run } => self.cancel(run, viewer).await,
@@ -108,8 +111,8 @@ impl Chat<'_> {
         }
     }
 
-    /// The model that answers now.
-    pub async fn model(&self) -> Result<Turn, Failure> {
+    /// The model that answers now, or `next`, the one from the next message on.
+    pub async fn model(&self, next: Option<&str>) -> Result<(), Failure> {
         let row = self.row().await?;
         let mut model = row.model.clone();
         read(self.runtime, &row, |record| {
@@ -120,11 +123,14 @@ impl Chat<'_> {
             }
         })
         .await?;
+        let model = clean_line(&model, 100);
+        let next =
+            next.map(|next| format!(", {} from your next message on", clean_line(next, 100)));
         self.tell(&format!(
-            "model: {}; `/model NAME` uses another, `posse models` lists them",
-            clean_line(&model, 100)
+            "model: {model}{}; `/model NAME` uses another, `posse models` lists them",
+            next.unwrap_or_default()
         ));
-        Ok(Turn::Over(Code::Done))
+        Ok(())
     }
 
     async fn permissions(&self) -> Result<Turn, Failure> {

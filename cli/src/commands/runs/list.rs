@@ -89,20 +89,18 @@ impl Families {
     }
 
     fn view(&self, row: &RunRow) -> RunView {
-        let (below, is_more) = self.below(row);
-        let waits_for = self.get(row).map_or(0, |family| family.waited_for(row));
-        let position = self.get(row).and_then(|family| family.position(row));
-        let view = RunView { position, ..RunView::of(row).waiting_on(waits_for) };
-        if is_more { view } else { view.with_below(below) }
+        let Some(family) = self.get(row) else { return RunView::of(row) };
+        let view = family.view(row).waiting_on(family.waited_for(row));
+        // Sums over a part of a tree would be taken for those over all of it.
+        match self.below(row) {
+            (_, true) => RunView { below: None, subtree: None, ..view },
+            (_, false) => view,
+        }
     }
 
     /// What a run and all below it have spent.
     fn spending(&self, row: &RunRow) -> Spending {
-        let mut all = Spending::of(row);
-        for below in self.get(row).into_iter().flat_map(|family| family.below(row.id)) {
-            all.add(&Spending::of(below));
-        }
-        all
+        self.get(row).map_or_else(|| Spending::of(row), |family| family.sum(row))
     }
 
     /// What is said about those below, in parentheses.

@@ -12,26 +12,33 @@ use crate::exit::{Code, Failure};
 use crate::family::Family;
 use crate::print;
 use crate::view;
+use posse::protocol::Asks;
 use posse::store::{Kin, Unfinished};
 use posse::{Extent, RunRow, Runtime, Status};
 use serde_json::json;
 
+/// What a run is told before it goes on.
+#[derive(Default)]
+pub struct More {
+    pub text: Option<String>,
+    pub asks: Asks,
+}
+
 pub async fn one(
     common: &Common,
     runtime: &Runtime,
-    run: &str,
-    text: Option<String>,
+    row: &RunRow,
+    more: More,
     extent: Extent,
+    form: Form,
 ) -> Result<Code, Failure> {
-    let row = runtime.find(run).await?;
-    let family = Family::of(runtime, &row).await?;
-    let form = if common.global.json { Form::Json } else { Form::Screen };
+    let family = Family::of(runtime, row).await?;
     let mut viewer = Viewer::new(common, form)?;
-    let held = check(runtime, &family, &row, text.as_deref(), extent, &viewer).await?;
-    runtime.check_model(&row.model)?;
-    let recalled = viewer.recall(runtime, &row).await?;
-    if let Some(text) = text {
-        runtime.send(row.id, text).await?;
+    let held = check(runtime, &family, row, more.text.as_deref(), extent, &viewer).await?;
+    runtime.check_model(more.asks.model.as_deref().unwrap_or(&row.model))?;
+    let recalled = viewer.recall(runtime, row).await?;
+    if let Some(text) = more.text {
+        runtime.send_with(row.id, text, more.asks).await?;
     }
     if held {
         runtime.unpause(row.id, "the user", extent).await?;
@@ -52,7 +59,7 @@ pub async fn one(
             return Err(viewer.shut_down(runtime, &followee.run, signal).await);
         }
     };
-    tell_who_waits(runtime, &row, &mut viewer).await?;
+    tell_who_waits(runtime, row, &mut viewer).await?;
     viewer.close(runtime).await;
     Ok(code)
 }
@@ -92,7 +99,7 @@ async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<C
         print::json_pretty(&family.view(row).with_text(viewer.screen.last_text()))?;
         return Ok(Code::Done);
     }
-    viewer.screen.end_turn()?;
+    viewer.end_turn()?;
     viewer.screen.remark(&at_rest(row));
     Ok(if row.paused { Code::Interrupted } else { Code::Done })
 }

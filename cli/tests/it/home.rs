@@ -1,0 +1,153 @@
+//! The home folder: commands see programs and what these need, and none of what else lies there.
+
+use crate::world::{World, bash, started};
+use posse_testkit::{Conversation, Reply, Script, When};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+/// An agent that only looks, and has a shell.
+const LOOKER: &str =
+    r#"{"looker": {"description": "looks", "prompt": "Look.", "tools": ["Read", "Bash"]}}"#;
+
+/// Where programs keep what is not for others. No list of such places is complete, so these stand
+/// for all of them.
+const SECRETS: &[&str] = &[
+    "other-project/.env",
+    "other-project/config/master.key",
+    "Documents/taxes.txt",
+    ".authinfo",
+    ".msmtprc",
+    ".netrc",
+    ".bashrc",
+    ".profile",
+    ".bash_history",
+    ".zsh_history",
+    ".viminfo",
+    ".lesshst",
+    ".ssh/id_ed25519",
+    ".gnupg/private-keys-v1.d/x.key",
+    ".aws/credentials",
+    ".kube/config",
+    ".docker/config.json",
+    ".npmrc",
+    ".cargo/credentials.toml",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".gem/credentials",
+    ".bundle/config",
+    ".hex/hex.config",
+    ".julia/servers/x/auth.toml",
+    ".ivy2/.credentials",
+    ".sbt/1.0/credentials.sbt",
+    ".config/git/credentials",
+    ".config/gh/hosts.yml",
+    ".config/pypoetry/auth.toml",
+    ".config/configstore/firebase-tools.json",
+    ".config/netlify/config.json",
+    ".config/stripe/config.toml",
+    ".config/github-copilot/apps.json",
+    ".config/.wrangler/config/default.toml",
+    ".config/Slack/Cookies",
+    ".config/Signal/config.json",
+    ".config/Code/User/globalStorage/state.vscdb",
+    ".local/share/com.vercel.cli/auth.json",
+    ".local/share/opencode/auth.json",
+    ".local/share/amp/secrets.json",
+    ".local/share/goose/sessions/x.jsonl",
+    ".local/share/keyrings/login.keyring",
+    ".local/share/uv/credentials/credentials.toml",
+    ".local/state/bash/history",
+    ".cache/huggingface/token",
+    ".claude/projects/x.jsonl",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".codex/sessions/x.jsonl",
+    ".qwen/oauth_creds.json",
+    ".bitcoin/wallet.dat",
+    ".electrum/wallets/default",
+    ".mozilla/firefox/x/logins.json",
+    "snap/firefox/common/x",
+];
+
+fn put(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+fn put_program(path: &Path, text: &str) {
+    put(path, text);
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test]
+async fn commands_find_no_secret_in_the_home_folder() {
+    for options in [&["run"][..], &["run", "--agents", LOOKER, "--agent", "looker"]] {
+        let names = SECRETS.join("\" \"$HOME/");
+        let find = format!("cd ~; grep -rs canary . | cut -c1-60; cat \"$HOME/{names}\" 2>&1");
+        let script = Script::turns([bash(&find), Reply::text("{{last_tool_result}}")]);
+        let world = World::new(script).await;
+        for name in SECRETS {
+            put(&world.home().join(name), "canary");
+        }
+        let exit = world.run(&[options, &["look"]].concat()).await.expect(0);
+        assert!(exit.out.contains("No such file or directory"), "{}", exit.out);
+        assert!(!exit.out.contains("canary"), "{}", exit.out);
+    }
+}
+
+#[tokio::test]
+async fn programs_in_the_home_folder_work_with_what_belongs_to_them() {
+    let command = "tool; jdk; git config user.name; cat ~/.cargo/registry/x ~/go/pkg/y";
+    let script = Script::turns([bash(command), Reply::text("{{last_tool_result}}")]);
+    let world = World::new(script).await;
+    let home = world.home();
+    // A program that is linked to from where it was installed, and one of a toolchain.
+    put_program(&home.join("apps/tool/bin/tool"), "#!/bin/sh\ncat \"$HOME/apps/tool/lib/says\"\n");
+    put(&home.join("apps/tool/lib/says"), "tool speaks\n");
+    std::fs::create_dir_all(home.join(".local/bin")).unwrap();
+    symlink(home.join("apps/tool/bin/tool"), home.join(".local/bin/tool")).unwrap();
+    put_program(&home.join("opt/jdk-21/bin/jdk"), "#!/bin/sh\ncat \"$JAVA_HOME/lib/says\"\n");
+    put(&home.join("opt/jdk-21/lib/says"), "jdk speaks\n");
+    // Settings that are kept elsewhere.
+    put(&home.join("dotfiles/gitconfig"), "[user]\n\tname = Some One\n");
+    symlink(home.join("dotfiles/gitconfig"), home.join(".gitconfig")).unwrap();
+    put(&home.join(".cargo/registry/x"), "registry\n");
+    put(&home.join("go/pkg/y"), "modules\n");
+    let mut run = world.command(&["run", "x"]);
+    let path = ["/usr/bin", "/bin"].map(Into::into);
+    let own = [home.join(".local/bin"), home.join("opt/jdk-21/bin")];
+    run.env("PATH", std::env::join_paths(own.into_iter().chain(path)).unwrap());
+    run.env("JAVA_HOME", home.join("opt/jdk-21"));
+    let said = started(run).end().await.expect(0).out;
+    assert!(said.contains("tool speaks\njdk speaks\nSome One\nregistry\nmodules\n"), "{said}");
+}
+
+#[tokio::test]
+async fn what_a_command_misses_is_told_with_the_setting_that_shows_it() {
+    let look = |word: &str| {
+        Conversation::when(When::any().first_user_contains(word))
+            .reply(bash("cat ~/data/numbers.csv ~/.kube/config"))
+            .reply(Reply::text("{{last_tool_result}}"))
+    };
+    let script = Script::new().conversation(look("before")).conversation(look("after"));
+    let world = World::new(script).await;
+    put(&world.home().join("data/numbers.csv"), "1,2,3\n");
+    put(&world.home().join(".kube/config"), "cluster\n");
+    let said = world.run(&["run", "before"]).await.expect(0).out;
+    assert!(said.contains("~/data is hidden from them"), "{said}");
+    assert!(said.contains("`readable` under `[command]`"), "{said}");
+    let settings = "[command]\nreadable = [\"~/data\", \"~/.kube\"]\n";
+    put(&world.home().join("config/posse/config.toml"), settings);
+    let shown = world.run(&["config", "--json"]).await.expect(0).out;
+    assert!(shown.contains("command.readable"), "{shown}");
+    let said = world.run(&["run", "after"]).await.expect(0).out;
+    assert!(said.contains("1,2,3\ncluster\n"), "{said}");
+    // A project shows nothing of its user's.
+    world.write("posse.toml", settings);
+    let refused = world.run(&["run", "x"]).await.expect(2);
+    assert!(refused.err.contains("command.readable"), "{refused:?}");
+    std::fs::remove_file(world.work().join("posse.toml")).unwrap();
+    put(&world.home().join("config/posse/config.toml"), "[command]\nreadable = [\"data\"]\n");
+    let refused = world.run(&["run", "x"]).await.expect(2);
+    assert!(refused.err.contains("Write it as `~/data`"), "{refused:?}");
+}

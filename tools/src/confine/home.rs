@@ -1,0 +1,481 @@
+//! What of a home folder commands see: the user's programs, what these keep in there, and settings
+//! that hold no secrets. All else is hidden, since nobody can list where secrets may lie.
+
+use super::secrets;
+use super::walls::Walls;
+use std::path::{Path, PathBuf};
+
+/// Names in a home folder that are shown, as the installers of toolchains and package managers leave
+/// them. Folders that hold credentials beside these are named by their parts.
+const SHOWN: &[&str] = &[
+    // Programs, and what they need to start.
+    "bin",
+    ".local/bin",
+    ".local/include",
+    ".local/lib",
+    ".local/lib64",
+    ".local/libexec",
+    ".local/opt",
+    ".local/share/fonts",
+    ".local/share/icons",
+    ".local/share/man",
+    ".local/share/terminfo",
+    ".fonts",
+    ".fonts.conf",
+    ".terminfo",
+    ".linuxbrew",
+    ".nix-profile",
+    ".local/state/nix/profiles",
+    ".asdf",
+    ".asdfrc",
+    ".tool-versions",
+    ".local/share/mise",
+    ".config/mise",
+    ".cache/mise",
+    ".proto",
+    // Git, and what formatters and linters look for.
+    ".gitconfig",
+    ".config/git",
+    ".gitignore",
+    ".gitignore_global",
+    ".gitattributes",
+    ".gitattributes_global",
+    ".gitmessage",
+    ".git-templates",
+    ".config/jj",
+    ".editorconfig",
+    ".clang-format",
+    ".clang-tidy",
+    ".rustfmt.toml",
+    ".config/rustfmt",
+    ".config/black",
+    ".config/ruff",
+    ".config/flake8",
+    ".config/pycodestyle",
+    ".config/pylintrc",
+    ".pylintrc",
+    ".config/yamllint",
+    ".config/matplotlib",
+    ".config/fontconfig",
+    ".cache/fontconfig",
+    ".cache/pre-commit",
+    ".ccache",
+    ".cache/ccache",
+    ".cache/sccache",
+    ".cache/bazel",
+    ".cache/bazelisk",
+    // Rust.
+    ".cargo",
+    ".rustup",
+    // JavaScript.
+    ".nvm",
+    ".nvmrc",
+    ".node-version",
+    ".volta",
+    ".fnm",
+    ".local/share/fnm",
+    ".nodenv",
+    ".n",
+    ".npm/_cacache",
+    ".npm/_npx",
+    ".npm-global",
+    ".npm-packages",
+    ".node_modules",
+    ".cache/node",
+    ".cache/node-gyp",
+    ".yarn",
+    ".config/yarn/global",
+    ".cache/yarn",
+    ".local/share/pnpm",
+    ".local/state/pnpm",
+    ".cache/pnpm",
+    ".pnpm-store",
+    ".bun/bin",
+    ".bun/install",
+    ".deno",
+    ".cache/deno",
+    ".cache/electron",
+    ".cache/electron-builder",
+    ".cache/ms-playwright",
+    ".cache/puppeteer",
+    ".cache/Cypress",
+    // Python.
+    ".pyenv",
+    ".python-version",
+    ".virtualenvs",
+    ".local/share/virtualenvs",
+    ".local/share/pipx",
+    ".local/pipx",
+    ".cache/pip",
+    ".cache/uv",
+    ".config/uv",
+    ".local/share/uv/python",
+    ".local/share/uv/tools",
+    ".cache/pypoetry",
+    ".config/pypoetry/config.toml",
+    ".local/share/pypoetry",
+    ".local/share/hatch",
+    ".local/share/pdm",
+    ".cache/pdm",
+    ".rye/py",
+    ".rye/self",
+    ".rye/shims",
+    ".rye/tools",
+    ".pixi/bin",
+    ".pixi/envs",
+    ".conda",
+    "anaconda3",
+    "miniconda3",
+    "miniforge3",
+    "mambaforge",
+    "micromamba",
+    ".cache/torch",
+    ".cache/huggingface",
+    ".keras",
+    "nltk_data",
+    // Go.
+    "go/bin",
+    "go/pkg",
+    ".config/go",
+    ".cache/go-build",
+    ".cache/golangci-lint",
+    ".goenv",
+    ".gvm",
+    "sdk",
+    // Java and its relatives.
+    ".sdkman",
+    ".jenv",
+    ".jabba",
+    ".jdks",
+    ".m2/repository",
+    ".m2/wrapper",
+    ".m2/toolchains.xml",
+    ".gradle/caches",
+    ".gradle/jdks",
+    ".gradle/native",
+    ".gradle/wrapper",
+    ".konan",
+    "Android/Sdk",
+    ".ivy2/cache",
+    ".ivy2/jars",
+    ".sbt/boot",
+    ".sbt/launchers",
+    ".coursier",
+    ".cache/coursier",
+    ".local/share/coursier",
+    // Others.
+    ".rbenv",
+    ".rvm",
+    ".ruby-version",
+    ".gem/ruby",
+    ".local/share/gem",
+    ".bundle/cache",
+    ".bundle/plugin",
+    ".composer/vendor",
+    ".config/composer/vendor",
+    ".cache/composer",
+    ".phpenv",
+    ".dotnet",
+    ".nuget/packages",
+    ".ghcup",
+    ".cabal/bin",
+    ".cabal/packages",
+    ".cabal/store",
+    ".local/state/cabal",
+    ".cache/cabal",
+    ".stack",
+    ".opam",
+    ".elan",
+    ".juliaup",
+    ".julia/artifacts",
+    ".julia/compiled",
+    ".julia/juliaup",
+    ".julia/packages",
+    ".julia/registries",
+    ".mix",
+    ".hex/packages",
+    ".kerl",
+    ".swiftly",
+    ".local/share/swiftly",
+    ".cache/zig",
+    ".zvm",
+    ".pub-cache/hosted",
+    ".pub-cache/bin",
+    "flutter",
+    "fvm",
+    ".nimble",
+    ".choosenim",
+    ".luarocks",
+    "perl5",
+    ".perlbrew",
+    ".plenv",
+    "R/x86_64-pc-linux-gnu-library",
+    "R/aarch64-unknown-linux-gnu-library",
+    ".local/share/R",
+    ".wasmer",
+    ".wasmtime",
+    ".emscripten_cache",
+    ".platformio/packages",
+    ".platformio/platforms",
+    ".espressif",
+    ".arduino15/packages",
+    ".vcpkg",
+    ".conan2/p",
+    ".tfenv",
+    ".terraform.d/plugin-cache",
+    ".terraform.d/plugins",
+    ".foundry/bin",
+    "texmf",
+];
+
+/// Folders of the machine. A home folder around one of them is none of a person's.
+const OF_THE_MACHINE: [&str; 7] = ["/usr", "/bin", "/lib", "/etc", "/nix", "/var", "/opt"];
+
+/// What a folder of programs is called where what belongs to them lies beside it.
+const PROGRAMS: [&str; 3] = ["bin", "sbin", "shims"];
+
+/// What lies there, in one that was installed.
+const BESIDE_PROGRAMS: [&str; 9] =
+    ["lib", "lib64", "libexec", "share", "pkg", "versions", "include", "jmods", "conf"];
+
+/// Folders that hold more than what belongs to the programs in them.
+const GENERAL: [&str; 4] = [".local", ".local/share", ".config", ".cache"];
+
+/// How many programs of a folder are looked at.
+const PROGRAMS_CONSIDERED: usize = 2_000;
+
+/// One place of a home folder that commands see.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// As it is named.
+    pub path: PathBuf,
+    /// Where it is, if a link leads there.
+    pub real: PathBuf,
+}
+
+/// The home folders of which commands see little. One that a command may change is all there, and so
+/// is one that is not a person's.
+pub(super) fn hidden(walls: &Walls) -> Vec<&PathBuf> {
+    let is_given = |home: &Path| {
+        let mut given = std::iter::once(&walls.workspace).chain(&walls.writable);
+        given.any(|given| home.starts_with(given))
+    };
+    let is_persons = |home: &Path| !OF_THE_MACHINE.iter().any(|it| Path::new(it).starts_with(home));
+    walls.homes.iter().filter(|home| !is_given(home) && is_persons(home)).collect()
+}
+
+/// What commands see of them.
+pub(super) fn shown(walls: &Walls) -> Vec<Place> {
+    let homes = hidden(walls);
+    if homes.is_empty() {
+        return Vec::new();
+    }
+    let named = homes.iter().flat_map(|home| SHOWN.iter().map(|name| home.join(name)));
+    // The home folder may be named through a link.
+    let said = walls.shown.iter().flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]);
+    let mut paths: Vec<PathBuf> = named.chain(said.flatten()).collect();
+    for folder in &walls.programs {
+        let Ok(real) = folder.canonicalize() else { continue };
+        paths.push(folder.clone());
+        paths.push(with_what_belongs_to_it(&real, walls));
+        paths.extend(linked_from(&real, walls));
+    }
+    let mut places: Vec<Place> = paths.into_iter().filter_map(|path| place(path, &homes)).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// `path`, if it is there, in one of `homes`, and leads to no more than a part of it.
+fn place(path: PathBuf, homes: &[&PathBuf]) -> Option<Place> {
+    let is_part = |path: &Path| !homes.iter().any(|home| home.starts_with(path));
+    let is_inside = homes.iter().any(|home| path.starts_with(home));
+    if !is_inside || !is_part(&path) {
+        return None;
+    }
+    let real = path.canonicalize().ok().filter(|real| is_part(real))?;
+    Some(Place { path, real })
+}
+
+/// The folder around `programs`, where that is what was installed, or just that folder.
+fn with_what_belongs_to_it(programs: &Path, walls: &Walls) -> PathBuf {
+    let is_installed = |around: &Path| {
+        let is_general =
+            |home: &PathBuf| around == home || GENERAL.iter().any(|name| home.join(name) == around);
+        PROGRAMS.iter().any(|name| programs.ends_with(name))
+            && BESIDE_PROGRAMS.iter().any(|name| around.join(name).is_dir())
+            && !walls.homes.iter().any(is_general)
+            && !walls.workspace.starts_with(around)
+            && !around.join(".git").exists()
+            && !secrets::in_homes(&walls.homes).any(|secret| around.starts_with(secret))
+    };
+    let around = programs.parent().filter(|around| is_installed(around));
+    around.unwrap_or(programs).to_owned()
+}
+
+/// Where links in a folder of programs lead: what is installed elsewhere is often linked there.
+fn linked_from(programs: &Path, walls: &Walls) -> Vec<PathBuf> {
+    // A command could have put links into what it may change.
+    let given = std::iter::once(&walls.workspace).chain(&walls.writable);
+    if given.into_iter().any(|given| programs.starts_with(given)) {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(programs).into_iter().flatten().flatten();
+    let links = entries
+        .take(PROGRAMS_CONSIDERED)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let targets = links.filter_map(|link| link.path().canonicalize().ok());
+    let mut found: Vec<PathBuf> = targets
+        .filter(|target| target.is_file() && !target.starts_with(programs))
+        .map(|target| {
+            let folder = target.parent().map(|folder| with_what_belongs_to_it(folder, walls));
+            folder.filter(|folder| Some(folder.as_path()) != target.parent()).unwrap_or(target)
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The first place in a home folder that `text`, the output of a command, is about and that the
+/// command does not see, as people write it: `~/data`.
+pub(crate) fn missed(text: &str, walls: &Walls) -> Option<String> {
+    let places = shown(walls);
+    let given = [&walls.workspace].into_iter().chain(&walls.writable).chain(&walls.readable);
+    let seen: Vec<&PathBuf> =
+        given.chain(places.iter().flat_map(|place| [&place.path, &place.real])).collect();
+    let is_seen = |path: &Path| seen.iter().any(|it| path.starts_with(it) || it.starts_with(path));
+    let is_secret = |path: &Path| secrets::in_homes(&walls.homes).any(|it| path.starts_with(it));
+    let ends = |character: char| character.is_whitespace() || "'\"`:;,()[]<>".contains(character);
+    for home in hidden(walls) {
+        let prefix = format!("{}/", home.display());
+        for (at, _) in text.match_indices(&prefix) {
+            let rest = text.get(at + prefix.len()..).unwrap_or_default();
+            let name = rest.trim_start_matches('/').split(ends).next().unwrap_or_default();
+            let path = home.join(name);
+            let first = Path::new(name).iter().next();
+            if let Some(first) = first
+                && !is_seen(&path)
+                && !is_secret(&path)
+            {
+                return Some(format!("~/{}", Path::new(first).display()));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::Backend;
+    use super::super::walls::Link;
+    use super::*;
+    use posse_protocol::Profile;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn walls(home: &Path, workspace: &str) -> Walls {
+        Walls {
+            backend: Backend::Bubblewrap,
+            bubblewrap: PathBuf::new(),
+            profile: Profile::WorkspaceWrite,
+            link: Link::None,
+            workspace: home.join(workspace),
+            identity: None,
+            repository: None,
+            writable: Vec::new(),
+            readable: Vec::new(),
+            hidden: Vec::new(),
+            fixed: Vec::new(),
+            homes: vec![home.to_owned()],
+            programs: Vec::new(),
+            shown: Vec::new(),
+        }
+    }
+
+    fn home_with(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        for file in files {
+            let path = home.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        (folder, home)
+    }
+
+    fn names(walls: &Walls, home: &Path) -> Vec<String> {
+        let below = |place: Place| place.path.strip_prefix(home).unwrap().display().to_string();
+        shown(walls).into_iter().map(below).collect()
+    }
+
+    #[test]
+    fn what_programs_need_is_shown_and_the_rest_is_not() {
+        let (_folder, home) = home_with(&[
+            "w/a",
+            "other/.env",
+            "notes.txt",
+            ".cargo/bin/cargo",
+            "opt/jdk/bin/java",
+            "opt/jdk/lib/rt",
+            "opt/secret.txt",
+            "work/bin/tool",
+            "work/plan.txt",
+            ".docker/bin/docker",
+            ".docker/lib/x",
+            "apps/black/bin/black",
+            "apps/black/lib/x",
+            "one/program",
+            "one/other",
+        ]);
+        fs::create_dir_all(home.join(".local/bin")).unwrap();
+        symlink(home.join("apps/black/bin/black"), home.join(".local/bin/black")).unwrap();
+        symlink(home.join("one/program"), home.join(".local/bin/program")).unwrap();
+        symlink(&home, home.join(".local/bin/everything")).unwrap();
+        let mut walls = walls(&home, "w");
+        assert_eq!(names(&walls, &home), [".cargo", ".local/bin"]);
+        let folders = ["opt/jdk/bin", "work/bin", ".docker/bin", ".local/bin"];
+        walls.programs = folders.map(|it| home.join(it)).to_vec();
+        walls.shown = vec![home.join("notes.txt"), home.clone(), home.join("absent")];
+        let expected = [
+            ".cargo",
+            ".docker/bin",
+            ".local/bin",
+            "apps/black",
+            "notes.txt",
+            "one/program",
+            "opt/jdk",
+            "opt/jdk/bin",
+            "work/bin",
+        ];
+        assert_eq!(names(&walls, &home), expected);
+    }
+
+    #[test]
+    fn links_are_followed_but_not_to_the_whole_folder() {
+        let (_folder, home) = home_with(&["dotfiles/gitconfig", "w/a"]);
+        symlink(home.join("dotfiles/gitconfig"), home.join(".gitconfig")).unwrap();
+        symlink(&home, home.join(".cargo")).unwrap();
+        let places = shown(&walls(&home, "w"));
+        let (path, real) = (home.join(".gitconfig"), home.join("dotfiles/gitconfig"));
+        assert_eq!(places, [Place { path, real }]);
+    }
+
+    #[test]
+    fn a_home_folder_that_can_be_changed_is_not_hidden() {
+        let (_folder, home) = home_with(&["w/a"]);
+        assert_eq!(hidden(&walls(&home, "w")).len(), 1);
+        assert_eq!(hidden(&walls(&home, "")).len(), 0);
+        assert_eq!(hidden(&walls(Path::new("/usr"), "w")).len(), 0);
+    }
+
+    #[test]
+    fn what_is_missed_is_named_by_its_first_part() {
+        let (_folder, home) = home_with(&["w/a", ".cargo/x"]);
+        let walls = walls(&home, "w");
+        let missed = |text: &str| missed(&text.replace('~', home.to_str().unwrap()), &walls);
+        assert_eq!(missed("open '~/data/x y.csv': No such file").as_deref(), Some("~/data"));
+        assert_eq!(missed("~/w/b ~/.cargo/y ~/.ssh/id ~/ ~ /elsewhere"), None);
+    }
+}
