@@ -344,6 +344,10 @@ pub(crate) fn missed(text: &str, walls: &Walls) -> Option<String> {
     let given = [&walls.workspace].into_iter().chain(&walls.writable).chain(&walls.readable);
     let seen: Vec<&PathBuf> =
         given.chain(places.iter().flat_map(|place| [&place.path, &place.real])).collect();
+    // What would be shown if it were there is not hidden.
+    let usual: Vec<PathBuf> =
+        hidden(walls).iter().flat_map(|home| SHOWN.iter().map(|name| home.join(name))).collect();
+    let seen: Vec<&PathBuf> = seen.into_iter().chain(&usual).collect();
     let is_seen = |path: &Path| seen.iter().any(|it| path.starts_with(it) || it.starts_with(path));
     let is_secret = |path: &Path| secrets::in_homes(&walls.homes).any(|it| path.starts_with(it));
     let ends = |character: char| character.is_whitespace() || "'\"`:;,()[]<>".contains(character);
@@ -476,6 +480,6 @@ mod tests {
         let walls = walls(&home, "w");
         let missed = |text: &str| missed(&text.replace('~', home.to_str().unwrap()), &walls);
         assert_eq!(missed("open '~/data/x y.csv': No such file").as_deref(), Some("~/data"));
-        assert_eq!(missed("~/w/b ~/.cargo/y ~/.ssh/id ~/ ~ /elsewhere"), None);
+        assert_eq!(missed("~/w/b ~/.cargo/y ~/.m2 ~/go/pkg/a ~/.ssh/id ~/ ~ /elsewhere"), None);
     }
 }
