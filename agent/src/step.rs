@@ -350,6 +350,8 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
             return short(Limit::InputTokens, input, left);
         }
     }
+    // What is said before a call that is made again would make another call of it.
+    let may_tell = notice == Notice::Given && !transcript.phase.again;
     // Until the agent has been told, room for one more reply is kept back, so that it can report.
     let mut max_tokens = longest_reply(&bounds.model, input);
     if let Some(limit) = limits.output_tokens {
@@ -357,7 +359,7 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
         if left < MIN_REPLY_TOKENS.min(limit) || left == 0 {
             return short(Limit::OutputTokens, MIN_REPLY_TOKENS, left);
         }
-        let told = notice == Notice::Withheld || spent.told.contains(&Limit::OutputTokens);
+        let told = !may_tell || spent.told.contains(&Limit::OutputTokens);
         match left.saturating_sub(REPORT_TOKENS) {
             _ if told => max_tokens = max_tokens.min(left),
             usable if usable >= MIN_REPLY_TOKENS => max_tokens = max_tokens.min(usable),
@@ -378,7 +380,7 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
             return short(Limit::Cost, needed, left);
         }
         let report = sent.saturating_add(sent / 2) / price.output + REPORT_TOKENS;
-        let told = notice == Notice::Withheld || spent.told.contains(&Limit::Cost);
+        let told = !may_tell || spent.told.contains(&Limit::Cost);
         let usable = match affordable.saturating_sub(report) {
             _ if told => affordable,
             usable if usable >= MIN_REPLY_TOKENS => usable,
@@ -390,7 +392,7 @@ fn turn_within(transcript: &Transcript, bounds: &Bounds, limits: &Limits, notice
             max_tokens = max_tokens.min((usable / PARTS).max(FAIR_TOKENS));
         }
     }
-    if let Some(limit) = near(transcript, limits, input).filter(|_| notice == Notice::Given) {
+    if let Some(limit) = near(transcript, limits, input).filter(|_| may_tell) {
         return tell(transcript, limits, limit);
     }
     let reserved = reservation(price, input, max_tokens);

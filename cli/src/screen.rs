@@ -27,7 +27,7 @@ use crate::terminal::{self, fitted};
 use crate::view;
 use call::Detail;
 use children::{Children, Manner};
-use line::Look;
+use line::{Below, Look};
 use posse::protocol::{
     CallId, Delta, Event, Message, Outcome, Purpose, Record, Sender, ToolCall, ToolFinished,
     ToolPending,
@@ -77,6 +77,8 @@ pub struct Screen {
     todos: Todos,
     worktree: Worktree,
     spending: Spending,
+    /// What the run and those below it took, where that is not all that was seen.
+    life: Option<(Spending, Option<Below>)>,
     children: Option<Children>,
     /// The run waits because its log cannot be written.
     held: bool,
@@ -114,6 +116,7 @@ impl Screen {
             todos: Todos::default(),
             worktree: Worktree::default(),
             spending: Spending::default(),
+            life: None,
             children: None,
             held: false,
         }
@@ -583,6 +586,18 @@ impl Screen {
         }
     }
 
+    /// What the run at hand took, as far as it was seen.
+    pub fn spending(&self) -> &Spending {
+        &self.spending
+    }
+
+    /// What the run at hand and all below it took in their whole life, by `rows`: not all of it was
+    /// seen here.
+    pub fn sum_up(&mut self, rows: &[RunRow], top: RunId) {
+        let own = rows.iter().find(|row| row.id == top).map(Spending::of);
+        self.life = own.map(|own| (own, Below::stored(rows, top)));
+    }
+
     /// Shows how the run ended, and the answer if it has not been shown.
     pub fn finish(&mut self, outcome: &Outcome) -> Result<(), Failure> {
         self.pause();
@@ -601,14 +616,20 @@ impl Screen {
             return Ok(());
         }
         let took_ms = self.began.elapsed().as_millis() as u64;
-        let tree = self.children.as_ref().map(Children::tree);
-        let totals = line::totals(&self.spending, took_ms, tree);
+        let totals = match &self.life {
+            Some((own, below)) => line::totals(own, took_ms, below.as_ref()),
+            None => {
+                let below =
+                    self.children.as_ref().and_then(|children| Below::in_tree(children.tree()));
+                line::totals(&self.spending, took_ms, below.as_ref())
+            }
+        };
         if outcome.is_completed() {
             self.remark(&format!("✓ {totals}"));
         } else {
             self.note(&self.paint.red(&format!("✗ {}", clean_line(&outcome.to_string(), 600))));
             self.remark(&format!("  {totals}"));
-            if let Some(hint) = spending::hint(outcome) {
+            for hint in spending::hint(outcome, self.spending.uncertain_cost()) {
                 self.remark(&format!("  {hint}"));
             }
         }

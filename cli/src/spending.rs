@@ -108,22 +108,40 @@ pub fn money(known: Usd, uncertain: Usd) -> String {
     }
 }
 
-/// What to do about a run that ended because its next model call did not fit.
-pub fn hint(outcome: &Outcome) -> Option<&'static str> {
+/// What to do about a run that ended because its next model call did not fit, and what of its money
+/// is `uncertain`.
+pub fn hint(outcome: &Outcome, uncertain: Usd) -> Vec<String> {
     let (Outcome::Stopped { limit, .. } | Outcome::OutOfBudget { limit, .. }) = outcome else {
-        return None;
+        return Vec::new();
     };
+    let mut hints = Vec::new();
     match limit {
-        Limit::Cost => Some(
-            "allow more with --max-cost (or `cost` under [limits] and [budget] in your settings), \
-             or choose a cheaper model: `posse models` shows prices",
-        ),
-        Limit::InputTokens | Limit::OutputTokens => Some(
+        Limit::Cost => {
+            if uncertain > Usd::ZERO {
+                hints.push(format!(
+                    "{uncertain} of it counts for calls that were cut short: nobody knows what the \
+                     provider charges for them"
+                ));
+            }
+            hints.push(
+                "start a run that may spend more with --max-cost (or `cost` under [limits] and \
+                 [budget] in your settings), or choose a cheaper model: `posse models` shows prices"
+                    .to_owned(),
+            );
+        }
+        Limit::InputTokens | Limit::OutputTokens => hints.push(
             "allow more with --budget (or with `input_tokens` and `output_tokens` under [limits] \
-             and [budget] in your settings)",
+             and [budget] in your settings)"
+                .to_owned(),
         ),
-        _ => None,
+        Limit::Turns => {
+            hints.push(
+                "allow more with --max-turns, or tell it to go on: `posse runs resume`".to_owned(),
+            );
+        }
+        _ => {}
     }
+    hints
 }
 
 /// How much of the budget of `row` is used, of those of `limits` that it has: `3 of 10 turns`. What a

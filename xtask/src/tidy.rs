@@ -8,7 +8,7 @@ use std::process::ExitCode;
 const CRATES: [&str; 9] =
     ["protocol", "agent", "model", "tools", "store", "runtime", "cli", "testkit", "xtask"];
 /// Packages in Cargo.lock, at most. Raising it is a decision.
-const MAX_PACKAGES: usize = 380;
+const MAX_PACKAGES: usize = 385;
 /// The loop stays short enough to be read at once.
 const MAX_LOOP_LINES: usize = 200;
 /// Lines of any other source file.

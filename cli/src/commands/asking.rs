@@ -88,7 +88,11 @@ impl Asker {
                 }
             };
             let Some(answer) = answer else { return Ok(Replied::Gone) };
-            give(runtime, question, answer, self.settings.as_deref()).await?;
+            if let Given::TooLate(why) =
+                give(runtime, question, answer, self.settings.as_deref()).await?
+            {
+                print::note(format!("  {why}"));
+            }
         }
     }
 
@@ -178,13 +182,22 @@ pub fn waits_for_answer(run: RunId, question: &Question) -> Failure {
     ))
 }
 
+/// What became of an answer.
+#[must_use]
+pub enum Given {
+    /// It is stored, and counts.
+    Taken,
+    /// Someone else was faster, or the run was stopped meanwhile.
+    TooLate(String),
+}
+
 /// Stores an answer; one that holds always is written to the settings first.
 pub async fn give(
     runtime: &Runtime,
     question: &Question,
     answer: Approval,
     settings: Option<&std::path::Path>,
-) -> Result<(), Failure> {
+) -> Result<Given, Failure> {
     if let Approval::Always { rule } = &answer {
         let Some(settings) = settings else {
             return Err(Failure::usage("there is no file for your settings: HOME is not set")
@@ -195,11 +208,9 @@ pub async fn give(
     }
     let asked = &question.asked;
     match runtime.decide(question.run, asked.call.clone(), &asked.digest, answer, PERSON).await {
-        // Someone else was faster, or the run was stopped meanwhile.
-        Err(posse::Error::InvalidInput(why)) => print::note(format!("  {}", clean_line(&why, 400))),
-        other => other?,
+        Err(posse::Error::InvalidInput(why)) => Ok(Given::TooLate(clean_line(&why, 400))),
+        other => Ok(other.map(|()| Given::Taken)?),
     }
-    Ok(())
 }
 
 /// A question, whole, and the keys that answer it.

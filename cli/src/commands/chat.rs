@@ -8,7 +8,7 @@ mod recap;
 mod words;
 
 use super::cassette::Deck;
-use super::follow::{Followed, Followee, Form, Until, Viewer};
+use super::follow::{Followed, Followee, Form, Told, Until, Viewer};
 use super::rest::busy_below;
 use super::run::wait_for_below;
 use super::{Common, folder, reason, spec};
@@ -217,11 +217,12 @@ async fn converse(
                 tokio::select! {
                     next = lines.next(&mut viewer.signals) => next?,
                     told = session.told() => {
-                        told?;
+                        let what = match told? {
+                            Told::End => "a task in the background has ended",
+                            Told::Message => "somebody has said something to this chat from elsewhere",
+                        };
                         if lines::is_interactive() {
-                            lines.say(
-                                "◇ a task in the background has ended; Enter shows what comes of it",
-                            );
+                            lines.say(&format!("◇ {what}; Enter shows what comes of it"));
                             waiting = true;
                         }
                         continue;
@@ -298,6 +299,10 @@ async fn converse(
             }
         };
         waiting = false;
+        // What was said from elsewhere was said before.
+        if session.has_heard() && matches!(turn(runtime, session, viewer).await?, Turn::Leave) {
+            return Ok(Next::Leave(Code::Interrupted));
+        }
         runtime.send_with(chat.session, text, std::mem::take(&mut asks)).await?;
         code = match turn(runtime, session, viewer).await? {
             Turn::Over(code) => code,
@@ -361,7 +366,9 @@ async fn leave(
             return Ok(code);
         }
         tokio::select! {
-            told = session.told() => told?,
+            told = session.told() => {
+                told?;
+            }
             signal = viewer.signal() => {
                 if signal == Signal::Interrupt {
                     viewer.interrupt(chat.runtime).await?;
@@ -438,7 +445,8 @@ async fn turn_to_its_end(
                 if !outcome.is_completed() && viewer.form == Form::Screen {
                     viewer.screen.end_turn()?;
                     print::note(format!("✗ {}", clean_line(&outcome.to_string(), 600)));
-                    spending::hint(&outcome).into_iter().for_each(print::note);
+                    let uncertain = viewer.screen.spending().uncertain_cost();
+                    spending::hint(&outcome, uncertain).into_iter().for_each(print::note);
                 }
                 break Code::of(&outcome);
             }

@@ -76,8 +76,18 @@ pub struct Followee {
     claim: Option<u64>,
     /// It may have asked something before it was followed, which no event to come tells.
     may_ask: bool,
+    /// Not all that happened to it is followed.
+    is_old: bool,
     /// True when its process was gone at the last look. `None`: the command does not look for that.
     pub orphan: Option<bool>,
+}
+
+/// What a run is told.
+pub enum Told {
+    /// One below it has ended.
+    End,
+    /// What a person says.
+    Message,
 }
 
 /// How far a run and those at work below it were told.
@@ -103,27 +113,33 @@ impl Followee {
     pub fn again(run: RunHandle, recalled: Recalled) -> Self {
         let mut events = run.tree_events(recalled.after);
         recalled.below.into_iter().for_each(|(run, after)| events.include(run, after));
-        Followee { may_ask: true, ..Followee::from(run, events, recalled.after) }
+        Followee { may_ask: true, is_old: true, ..Followee::from(run, events, recalled.after) }
     }
 
     fn from(run: RunHandle, events: TreeEvents, shown: Seq) -> Self {
         let ahead = VecDeque::new();
-        Followee { run, events, shown, ahead, claim: None, may_ask: false, orphan: None }
+        let (claim, may_ask, is_old, orphan) = (None, false, false, None);
+        Followee { run, events, shown, ahead, claim, may_ask, is_old, orphan }
     }
 
-    /// Waits until the run, which nobody follows now, has been told that one below it has ended.
+    /// True when something was heard that was not shown yet.
+    pub fn has_heard(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    /// Waits until the run, which nobody follows now, has been told something that sets it to work.
     /// Whoever follows it next is shown all that was heard. May be dropped while it waits.
-    pub async fn told(&mut self) -> Result<(), Failure> {
+    pub async fn told(&mut self) -> Result<Told, Failure> {
         loop {
             let Some(update) = self.events.next().await else {
                 return std::future::pending().await;
             };
             let (about, update) = update?;
             let Update::Event(record) = &update else { continue };
-            let is_told = about == self.run.id() && is_announcement(&record.event);
+            let told = told_by(&record.event).filter(|_| about == self.run.id());
             self.ahead.push_back((about, update));
-            if is_told {
-                return Ok(());
+            if let Some(told) = told {
+                return Ok(told);
             }
         }
     }
@@ -365,12 +381,31 @@ impl Viewer {
                     continue;
                 }
             };
-            let Some(update) = update else { return over(runtime, &run).await };
+            let Some(update) = update else {
+                match over(runtime, &run).await? {
+                    // Its events ended with an earlier end.
+                    Followed::Rests(row) if row.last_seq > followee.shown => {
+                        followee.events = run.tree_events(followee.shown);
+                        continue;
+                    }
+                    over => return Ok(over),
+                }
+            };
             let (about, update) = update?;
             if let Some(outcome) = self.show(followee, about, &update)? {
                 self.settle(&run).await?;
+                if followee.is_old && self.form == Form::Screen {
+                    self.screen.sum_up(&run.tree().await?, run.id());
+                }
                 self.look_who_executes(runtime, followee).await?;
-                return Ok(Followed::Ended(outcome));
+                if !went_on(runtime, &update).await? {
+                    return Ok(Followed::Ended(outcome));
+                }
+                self.end_turn()?;
+                if !outcome.is_completed() {
+                    self.screen.remark(&clean_line(&outcome.to_string(), 600));
+                }
+                continue;
             }
             let asks = matches!(&update, Update::Event(it) if is_question(&it.event));
             if asks && let Some(signal) = self.ask(runtime, run.id()).await? {
@@ -610,13 +645,20 @@ async fn over(runtime: &Runtime, run: &RunHandle) -> Result<Followed, Failure> {
     }
 }
 
-/// True when a run is told that one below it has ended.
-fn is_announcement(event: &Event) -> bool {
-    match event {
-        Event::MessageReceived(received) => {
-            matches!(received.from, Sender::Child(_)) && !received.is_only_recorded()
-        }
-        _ => false,
+/// True when the run whose end `update` tells was set to work again after it.
+async fn went_on(runtime: &Runtime, update: &Update) -> Result<bool, Failure> {
+    let Update::Event(record) = update else { return Ok(false) };
+    let row = runtime.find(&record.run.to_string()).await?;
+    Ok(row.outcome.is_none() || row.finished_at != record.at)
+}
+
+/// What `event` tells the run that it sets to work.
+fn told_by(event: &Event) -> Option<Told> {
+    let Event::MessageReceived(received) = event else { return None };
+    match received.from {
+        Sender::Child(_) => (!received.is_only_recorded()).then_some(Told::End),
+        Sender::User => Some(Told::Message),
+        _ => None,
     }
 }
 

@@ -79,7 +79,9 @@ pub fn who_continues(row: &RunRow, has_daemon: bool) -> Option<String> {
             format!("run {short} is {}: `posse runs resume {short}` continues it", row.status)
         }
         _ if has_daemon => format!("the daemon continues run {short}"),
-        _ => format!("run {short} is not being executed: `posse runs resume {short}` continues it"),
+        _ => {
+            format!("if no terminal has run {short} open, `posse runs resume {short}` continues it")
+        }
     })
 }
 

@@ -6,7 +6,7 @@ use crate::paint::Paint;
 use crate::spending::Spending;
 use crate::terminal::{columns, fitted};
 use crate::view;
-use posse::RunId;
+use posse::{RunId, RunRow};
 
 /// How lines look: in which colours, and how wide they may be.
 #[derive(Clone, Copy)]
@@ -172,8 +172,35 @@ pub fn spent(took_ms: u64, spending: &Spending) -> String {
     format!("{tools}, {took}, {tokens} tokens, {}", spending.money())
 }
 
+/// What stands below a run, and what that took.
+pub struct Below {
+    children: u64,
+    runs: u64,
+    spending: Spending,
+}
+
+impl Below {
+    /// As `tree` has it; nothing where nobody stands below.
+    pub fn in_tree(tree: &Tree) -> Option<Self> {
+        let sum = tree.sum(tree.top());
+        let children = tree.children(tree.top()).len() as u64;
+        (!tree.is_empty()).then_some(Below { children, runs: sum.runs, spending: sum.spending })
+    }
+
+    /// As the store has it: `rows` are the run `top` and all below it.
+    pub fn stored(rows: &[RunRow], top: RunId) -> Option<Self> {
+        let mut below = Below { children: 0, runs: 0, spending: Spending::default() };
+        for row in rows.iter().filter(|row| row.id != top) {
+            below.children += u64::from(row.parent == Some(top));
+            below.runs += 1;
+            below.spending.add(&Spending::of(row));
+        }
+        (below.runs > 0).then_some(below)
+    }
+}
+
 /// What a run took itself, and what it took with all that stand below it.
-pub fn totals(own: &Spending, took_ms: u64, tree: Option<&Tree>) -> String {
+pub fn totals(own: &Spending, took_ms: u64, below: Option<&Below>) -> String {
     let mut totals = format!(
         "{} · {} · {} in / {} out · {} · {}",
         view::count(own.turns, "turn"),
@@ -183,9 +210,8 @@ pub fn totals(own: &Spending, took_ms: u64, tree: Option<&Tree>) -> String {
         own.money_in_words(),
         view::duration(took_ms),
     );
-    if let Some(tree) = tree.filter(|tree| !tree.is_empty()) {
-        let below = tree.sum(tree.top());
-        let who = match (tree.children(tree.top()).len() as u64, below.runs) {
+    if let Some(below) = below {
+        let who = match (below.children, below.runs) {
             (1, 1) => "1 child".to_owned(),
             (children, runs) if children == runs => format!("{runs} children"),
             (_, runs) => format!("{runs} runs below"),

@@ -218,6 +218,29 @@ async fn who_answers_a_run_that_nobody_executes_is_told_how_it_goes_on() {
     assert_eq!(world.read("b.txt"), "written\n");
 }
 
+/// Of two answers at the same time one counts, and whoever gave the other is told so.
+#[tokio::test]
+async fn who_answers_too_late_is_told_so() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    for round in 0..6 {
+        terminal.enter("clear; rm -f b.txt; posse run --mode ask one; echo code $?").await;
+        terminal.shows("allow it?").await;
+        terminal.press("C-c").await;
+        terminal.shows("code 130").await;
+        let asked = world.run(&["runs", "questions", "--json"]).await.expect(0).json();
+        let run = asked[0]["run"].as_str().unwrap();
+        let yes = world.start(&["runs", "answer", run, "--once"]);
+        let no = world.start(&["runs", "answer", run, "--no", "stop"]);
+        let (yes, no) = tokio::join!(yes.end(), no.end());
+        let codes = [yes.code, no.code];
+        assert!(codes == [Some(0), Some(2)] || codes == [Some(2), Some(0)], "{yes:?} {no:?}");
+        world.run(&["runs", "resume", run]).await.expect(0);
+        let is_written = world.work().join("b.txt").exists();
+        assert_eq!(is_written, yes.code == Some(0), "{round}: {yes:?} {no:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_run_that_was_killed_at_its_question_asks_it_again_and_its_model_nothing_twice() {
     let world = World::new(script()).await;

@@ -13,6 +13,21 @@ fn part<'a>(shown: &'a Value, limit: &str) -> Option<&'a Value> {
     shown["budget"].as_array().unwrap().iter().find(|part| part["limit"] == limit)
 }
 
+/// A call that failed and is made again is the same turn, however little money is left.
+#[tokio::test]
+async fn a_call_that_is_made_again_uses_no_turn() {
+    let cut = Reply::text("half of what is to be said").fault("reset-after-text");
+    let script = Script::new()
+        .rule(Rule::when(When::any()).reply(cut).once())
+        .rule(Rule::when(When::any()).reply(Reply::text("the answer")));
+    let world = World::new(script).await;
+    let limits = ["run", "--max-turns", "1", "--max-cost", "0.05", "go"];
+    let exit = world.run(&limits).await.expect(0);
+    assert!(exit.out.ends_with("the answer\n"), "{exit:?}");
+    assert!(exit.err.contains("✓ 1 turn "), "{exit:?}");
+    assert_eq!(world.list().await[0]["turns"], 1);
+}
+
 #[tokio::test]
 async fn out_of_budget_is_seven_and_shows_what_was_drawn() {
     let world = World::new(busy()).await;

@@ -1,7 +1,7 @@
 //! `posse chat` through pipes.
 
 use crate::tree::leaving_one_behind;
-use crate::world::{LONG, World, bash, gone};
+use crate::world::{LONG, World, bash, eventually, gone};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use rustix::process::Signal;
 use serde_json::json;
@@ -150,6 +150,24 @@ async fn interrupt_stops_the_turn_and_the_next_line_is_answered() {
     chat.says("short").await;
     let exit = chat.end().await.expect(0);
     assert_eq!(exit.out, "short\n");
+}
+
+/// What somebody says to an open chat from elsewhere is answered and shown before what is said next.
+#[tokio::test]
+async fn what_is_said_from_elsewhere_is_shown_in_its_place() {
+    let world = World::new(Script::always(Reply::text("You said: {{last_user}}"))).await;
+    let mut chat = world.start_with_input(&["chat"]);
+    chat.type_line("one").await;
+    chat.says("You said: one").await;
+    let run = world.only_run().await;
+    world.run(&["runs", "send", &run, "two"]).await.expect(0);
+    eventually("it is answered", async || world.fake.count() == 2).await;
+    eventually("it rests", async || world.list().await[0]["status"] == "waiting").await;
+    chat.type_line("three").await;
+    chat.says("You said: three").await;
+    drop(chat.stdin.take());
+    let exit = chat.end().await.expect(0);
+    assert_eq!(exit.out, "You said: one\nYou said: two\nYou said: three\n");
 }
 
 #[tokio::test]

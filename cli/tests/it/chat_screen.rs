@@ -166,6 +166,21 @@ async fn what_is_typed_during_a_turn_is_queued_and_sent_when_it_ends() {
     terminal.shows("code 0").await;
 }
 
+/// Several lines that come at once, as from a program that types: none is lost.
+#[tokio::test]
+async fn lines_that_come_in_one_burst_are_all_sent() {
+    let world = World::new(Script::always(Reply::text("<{{last_user}}>"))).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse chat").await;
+    prompt(&terminal).await;
+    terminal.type_out("aaa\rbbb\r/cost\rccc\r").await;
+    for said in ["<aaa>", "<bbb>", "<ccc>"] {
+        terminal.shows(said).await;
+    }
+    assert_eq!(world.fake.count(), 3);
+    terminal.enter("/quit").await;
+}
+
 #[tokio::test]
 async fn escape_stops_the_turn_and_gives_back_what_was_queued() {
     let gate = Gate::new();

@@ -24,7 +24,7 @@ async fn interrupted(then: Reply) -> (World, String) {
 async fn what_is_sent_to_an_interrupted_run_is_kept_for_it() {
     let (world, run) = interrupted(Reply::text("You said: {{last_user}}")).await;
     let sent = world.run(&["runs", "send", &run, "second"]).await.expect(0);
-    assert!(sent.err.contains("is not being executed: `posse runs resume"), "{}", sent.err);
+    assert!(sent.err.contains("open, `posse runs resume"), "{}", sent.err);
     let exit = world.run(&["runs", "resume", &run]).await.expect(0);
     assert_eq!(exit.out, "You said: first\nsecond\n");
 }
@@ -64,6 +64,43 @@ async fn a_finished_run_goes_on_with_what_is_said_to_it() {
     assert_eq!(exit["turns"], 4);
     let empty = world.run(&["runs", "send", &run, " "]).await.expect(2);
     assert!(empty.err.contains("the message is empty"), "{}", empty.err);
+}
+
+/// Whoever follows a run from its beginning on sees all its ends, and returns at the last.
+#[tokio::test]
+async fn a_run_that_went_on_after_its_end_is_followed_to_its_present_end() {
+    let gate = Gate::new();
+    let list = || Reply::text("looking").and_tool_call("List", json!({"path": "."}));
+    let script = Script::turns([
+        list(),
+        list(),
+        Reply::text("the second answer"),
+        Reply::text("the third answer").held_by(&gate),
+    ]);
+    let world = World::new(script).await;
+    let started = ["run", "--key", "k", "--max-turns", "2", "first"];
+    world.run(&started).await.expect(5);
+    let run = world.only_run().await;
+    let again = world.run(&["runs", "resume", &run, "go on"]).await.expect(0);
+    assert!(again.err.contains("✓ 3 turns"), "its whole life: {}", again.err);
+    let watched = world.run(&["runs", "watch", &run]).await.expect(0);
+    assert!(watched.out.ends_with("the second answer\n"), "{watched:?}");
+    assert!(watched.err.contains("stopped at its limit of turns"), "{watched:?}");
+    let found = world.run(&started).await.expect(0);
+    assert!(found.out.ends_with("the second answer\n"), "{found:?}");
+    let found = world.run(&["run", "--json", "--key", "k", "first"]).await.expect(0).json();
+    assert_eq!(
+        (&found["outcome"], &found["text"]),
+        (&json!("completed"), &json!("the second answer"))
+    );
+    // The same while it is at work.
+    let running = world.start(&["runs", "resume", &run, "and on"]);
+    gate.wait_for_held(1).await.unwrap();
+    let watching = world.start(&["runs", "watch", &run]);
+    watching.says("the second answer").await;
+    gate.open();
+    assert!(watching.end().await.expect(0).out.ends_with("the third answer\n"));
+    running.end().await.expect(0);
 }
 
 #[tokio::test]

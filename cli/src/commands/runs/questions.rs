@@ -3,7 +3,7 @@
 use crate::args::AnswerOptions;
 use crate::clean::{clean_line, exact};
 use crate::commands::Common;
-use crate::commands::asking::{describe, give};
+use crate::commands::asking::{Given, describe, give};
 use crate::commands::rest::who_continues;
 use crate::exit::{Code, Failure};
 use crate::{print, view};
@@ -120,7 +120,9 @@ pub async fn answer(
             return Err(Failure::usage(format!("there is no answer: add {answers}")));
         }
     };
-    give(runtime, question, answer, settings.as_deref()).await?;
+    if let Given::TooLate(why) = give(runtime, question, answer, settings.as_deref()).await? {
+        return Err(Failure::usage(why).hint("`posse runs questions` shows what is asked now"));
+    }
     if !common.global.quiet && !common.global.json {
         let (run, tool) = (run.short(), clean_line(&question.asked.tool, 80));
         let row = runtime.find(&question.run.to_string()).await?;
