@@ -583,12 +583,27 @@ impl Viewer {
         self.screen.note(&format!("{signal}: finishing the present step; once more stops at once"));
         let short = run.id().short();
         let failure = match signal {
-            Signal::Interrupt => self.interrupt(runtime).await.err().unwrap_or_else(|| {
-                let message = format!("interrupted by {signal}; run {short} is kept");
-                Failure { code: Code::Interrupted, message, hint: None }.hint(format!(
-                    "`posse runs resume {short}` goes on with it, `posse runs cancel {short}` ends it"
-                ))
-            }),
+            Signal::Interrupt => match self.interrupt(runtime).await {
+                Ok(runs) => {
+                    let others = runs.iter().filter(|other| **other != run.id()).count() as u64;
+                    let kept = match others {
+                        0 => format!("run {short} is kept"),
+                        others => format!(
+                            "run {short} is kept, and so {} that this command had gone on with",
+                            match others {
+                                1 => "is 1 other run".to_owned(),
+                                others => format!("are {others} other runs"),
+                            }
+                        ),
+                    };
+                    let message = format!("interrupted by {signal}; {kept}");
+                    Failure { code: Code::Interrupted, message, hint: None }.hint(format!(
+                        "`posse runs resume {short}` goes on with it, `posse runs cancel {short}` \
+                         ends it"
+                    ))
+                }
+                Err(failure) => failure,
+            },
             Signal::Terminate | Signal::Hangup => {
                 let message = format!("stopped by {signal}; run {short} is kept");
                 Failure { code: Code::Interrupted, message, hint: None }.hint(format!(
@@ -603,11 +618,11 @@ impl Viewer {
 
     /// Stores that a person has interrupted what this process works on. Not before this is done
     /// is another signal heard, so that it holds even if the process ends at once.
-    pub async fn interrupt(&mut self, runtime: &Runtime) -> Result<(), Failure> {
+    pub async fn interrupt(&mut self, runtime: &Runtime) -> Result<Vec<RunId>, Failure> {
         self.interrupted = true;
         let stored = tokio::time::timeout(STORING, runtime.interrupt("the user")).await;
         let why = match stored {
-            Ok(Ok(_)) => return Ok(()),
+            Ok(Ok(runs)) => return Ok(runs),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the database does not answer".to_owned(),
         };

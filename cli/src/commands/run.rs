@@ -218,6 +218,18 @@ async fn tell_interrupted(
     let mut rows = runtime.list(&filter).await?;
     rows.retain(|row| row.root != own);
     let heads = heads(runtime, &rows).await?;
+    let mut asking = runtime.list(&Filter { status: vec![Status::Waiting], ..filter }).await?;
+    asking.retain(|row| row.root != own && row.asks > 0);
+    if let Some(newest) = asking.first() {
+        let (short, about) = (newest.id.short(), about(newest));
+        let more = match asking.len() - 1 {
+            0 => String::new(),
+            more => format!(" ({more} more: posse runs questions)"),
+        };
+        viewer.screen.remark(&format!(
+            "run {short} {about} waits for your answer{more}: posse runs questions {short}"
+        ));
+    }
     let Some(newest) = heads.first() else { return Ok(()) };
     let (short, about) = (newest.id.short(), about(newest));
     let more = match heads.len() - 1 {
@@ -320,7 +332,7 @@ pub async fn wait_for_below(
                 row = rested(runtime, below) => row?,
                 signal = viewer.signal() => {
                     return match signal {
-                        Signal::Interrupt => viewer.interrupt(runtime).await,
+                        Signal::Interrupt => viewer.interrupt(runtime).await.map(drop),
                         Signal::Terminate | Signal::Hangup => Ok(()),
                     };
                 }

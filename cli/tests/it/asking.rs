@@ -218,6 +218,19 @@ async fn who_answers_a_run_that_nobody_executes_is_told_how_it_goes_on() {
     assert_eq!(world.read("b.txt"), "written\n");
 }
 
+#[tokio::test]
+async fn a_question_that_was_left_is_not_forgotten() {
+    let two = Conversation::when(When::any().first_user_contains("two"));
+    let world = World::new(script().conversation(two.reply(Reply::text("done")))).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse run --mode ask one; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.press("C-d").await;
+    terminal.shows("code ").await;
+    terminal.enter("clear; posse run two").await;
+    terminal.shows("waits for your answer: posse runs questions").await;
+}
+
 /// Of two answers at the same time one counts, and whoever gave the other is told so.
 #[tokio::test]
 async fn who_answers_too_late_is_told_so() {
