@@ -103,6 +103,12 @@ fn parse(typed: Vec<OsString>) -> Result<Arguments, ExitCode> {
         let text = error.to_string();
         return Err(failed(Failure::usage(said(&text)).hint("`posse help` lists the commands")));
     }
+    // What was typed is part of the text, and may have come from elsewhere.
+    let plain = error.render().to_string();
+    if clean::clean(&plain) != plain {
+        print::note(clean::clean(&plain).trim_end());
+        return Err(exit::Code::Usage.into());
+    }
     // The text goes where it belongs; if it cannot, there is nobody to tell.
     let _ = error.print();
     Err(if error.use_stderr() { exit::Code::Usage.into() } else { exit::Code::Done.into() })

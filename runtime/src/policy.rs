@@ -25,6 +25,7 @@ mod tests;
 pub use files::FileRules;
 pub use lists::{denials, scopes, tool_names};
 pub use rule::{Rule, RuleError};
+pub use shell::programs_in;
 
 pub(crate) use path::{escaped, names_of_machines, normal as without_detours};
 pub(crate) use rule::{READING, TOOLS_PAGE, WRITING, parts};

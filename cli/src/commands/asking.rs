@@ -245,9 +245,20 @@ fn described(question: &Question, paint: Paint) -> String {
         run.short(),
         clean_line(&asked.tool, 80)
     );
-    for line in shown(question, paint) {
+    let lines = shown(question, paint);
+    for line in &lines {
         text.push_str("\n  │ ");
-        text.push_str(&line);
+        text.push_str(line);
+    }
+    if lines.len() > LONG {
+        text.push_str(&format!("\n  ! it has {} lines: what you see may not be all", lines.len()));
+    }
+    let runs = match asked.tool.as_str() {
+        "Bash" if lines.len() > FEW => posse::policy::programs_in(&asked.shown),
+        _ => Vec::new(),
+    };
+    if !runs.is_empty() {
+        text.push_str(&format!("\n  it runs: {}", clean_line(&runs.join(", "), 400)));
     }
     if !asked.shown.is_ascii() {
         text.push_str("\n  ! it has characters outside ASCII: look closely");
@@ -255,6 +266,12 @@ fn described(question: &Question, paint: Paint) -> String {
     text.push_str(&format!("\n  {}", clean_line(&required_by(&asked.by), 200)));
     text
 }
+
+/// Lines of a question that a screen may not show.
+const LONG: usize = 20;
+
+/// Lines of a command that are read at a glance.
+const FEW: usize = 4;
 
 /// Why a person has to answer.
 fn required_by(by: &str) -> String {

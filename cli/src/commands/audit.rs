@@ -3,7 +3,7 @@
 use super::runs::verify::Findings;
 use super::{Common, folder};
 use crate::args::{AuditFilters, AuditVerb};
-use crate::clean::clean_line;
+use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
 use crate::table::{Column, Table};
 use crate::{print, view};
@@ -11,7 +11,7 @@ use posse::audit::{AuditEntry, AuditExport, AuditKind, verify_export};
 use posse::{RunRow, Runtime};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -177,6 +177,24 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
+/// JSON in which every character that is not to be seen is spelled out.
+fn escaped(json: &str) -> String {
+    let spell = |text: &mut String, character: char| match clean(character.encode_utf8(&mut [0; 4]))
+    {
+        kept if kept.chars().eq([character]) => text.push(character),
+        _ => {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    };
+    json.chars().fold(String::new(), |mut text, character| {
+        spell(&mut text, character);
+        text
+    })
+}
+
 async fn export(
     common: &Common,
     runtime: Option<&Runtime>,
@@ -193,8 +211,10 @@ async fn export(
     }
     lines.push(writer.end().map_err(not_json)?);
     let Some(path) = output else {
+        // The same JSON, without what a terminal would obey.
+        let at_terminal = std::io::stdout().is_terminal();
         for line in lines {
-            print::line(line)?;
+            print::line(if at_terminal { escaped(&line) } else { line })?;
         }
         return conclude(unreadable);
     };

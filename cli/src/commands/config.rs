@@ -2,7 +2,7 @@
 
 use super::{Common, folder};
 use crate::args::{ConfigOptions, ConfigVerb};
-use crate::clean::clean_line;
+use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
 use crate::print;
 use crate::table::{Column, Table};
@@ -11,6 +11,7 @@ use posse::model::catalog::Source;
 use posse::protocol::Limit;
 use posse::store::Durability;
 use serde_json::{Value, json};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 pub async fn run(common: &Common, options: &ConfigOptions) -> Result<Code, Failure> {
@@ -45,7 +46,11 @@ fn paths(common: &Common) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     if common.global.quiet {
-        found.iter().try_for_each(|(_, path)| print::line(path.display()))?;
+        let at_terminal = std::io::stdout().is_terminal();
+        for (_, path) in &found {
+            let path = path.display().to_string();
+            print::line(if at_terminal { clean(&path) } else { path })?;
+        }
         return Ok(Code::Done);
     }
     let row = |(what, path): (&str, PathBuf)| {

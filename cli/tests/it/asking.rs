@@ -231,6 +231,21 @@ async fn a_question_that_was_left_is_not_forgotten() {
     terminal.shows("waits for your answer: posse runs questions").await;
 }
 
+/// What stands far above the question is named beside it.
+#[tokio::test]
+async fn a_long_command_is_told_by_its_size_and_its_programs() {
+    let hidden = format!("rm -rf build\n{}\necho done", vec!["# a comment"; 400].join("\n"));
+    let call = Reply::tool_call("Bash", json!({"command": hidden}));
+    let world = World::new(Script::turns([call, Reply::text("done")])).await;
+    let Some(terminal) = Terminal::open(&world, 100, 12).await else { return };
+    terminal.enter("posse run --mode ask one; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.shows("it has 402 lines").await;
+    terminal.shows("it runs: rm, echo").await;
+    terminal.press("C-c").await;
+    terminal.shows("code ").await;
+}
+
 /// Of two answers at the same time one counts, and whoever gave the other is told so.
 #[tokio::test]
 async fn who_answers_too_late_is_told_so() {

@@ -38,6 +38,23 @@ pub(crate) struct Script {
     pub(crate) unclear: Option<&'static str>,
 }
 
+/// The programs that a command runs, each once, as far as it spells them out; `…` stands for what else
+/// it may run.
+pub fn programs_in(command: &str) -> Vec<String> {
+    let script = Script::parse(command);
+    let mut names: Vec<String> = Vec::new();
+    let mut is_more = script.unclear.is_some();
+    for words in &script.commands {
+        match words.first().and_then(Word::exact) {
+            Some(name) if names.iter().any(|it| it == name) => {}
+            Some(name) => names.push(name.to_owned()),
+            None => is_more = true,
+        }
+    }
+    names.extend(is_more.then(|| "…".to_owned()));
+    names
+}
+
 /// A variable that is set.
 #[derive(Debug)]
 pub(crate) struct Setting {

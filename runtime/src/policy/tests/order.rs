@@ -184,6 +184,27 @@ fn a_question_offers_a_rule_that_would_allow_the_call() {
     assert_eq!(bash("mkdir -p a").as_deref(), Some("Bash(mkdir:*)"));
     assert_eq!(bash("cp a 'b c'").as_deref(), Some("Bash(cp a 'b c')"));
     assert_eq!(bash("python3 -c 'it'\"'\"'s'").as_deref(), Some("Bash(python3 -c 'it'\\''s')"));
+    for (command, rule) in [
+        ("npm install x", "npm install:*"),
+        ("npm run lint", "npm run lint"),
+        ("yarn build", "yarn build"),
+        ("yarn add x", "yarn add:*"),
+        ("uv run x.py", "uv run x.py"),
+        ("uv sync", "uv sync:*"),
+        ("poetry run x", "poetry run x"),
+        ("bundle exec rake", "bundle exec rake"),
+        ("docker run x", "docker run x"),
+        ("go run x.go", "go run x.go"),
+        ("go build ./x", "go build:*"),
+        ("just deploy", "just deploy"),
+        ("aws s3 ls", "aws s3 ls:*"),
+        ("gcloud compute ssh x", "gcloud compute ssh:*"),
+        ("gh pr view", "gh pr view:*"),
+        ("systemctl restart x", "systemctl restart:*"),
+        ("apt-get install x", "apt-get install:*"),
+    ] {
+        assert_eq!(bash(command), Some(format!("Bash({rule})")), "{command}");
+    }
     assert_eq!(bash("git diff > x"), None);
     assert_eq!(bash("a && b"), None);
     let edit = |path: &str| offered("Edit", json!({"file_path": path}));
