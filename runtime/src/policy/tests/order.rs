@@ -185,10 +185,10 @@ fn a_question_offers_a_rule_that_would_allow_the_call() {
     assert_eq!(bash("cp a 'b c'").as_deref(), Some("Bash(cp a 'b c')"));
     assert_eq!(bash("python3 -c 'it'\"'\"'s'").as_deref(), Some("Bash(python3 -c 'it'\\''s')"));
     for (command, rule) in [
-        ("npm install x", "npm install:*"),
+        ("npm install x", "npm install x"),
         ("npm run lint", "npm run lint"),
         ("yarn build", "yarn build"),
-        ("yarn add x", "yarn add:*"),
+        ("yarn list x", "yarn list:*"),
         ("uv run x.py", "uv run x.py"),
         ("uv sync", "uv sync:*"),
         ("poetry run x", "poetry run x"),
