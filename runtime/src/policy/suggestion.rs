@@ -11,27 +11,20 @@ use crate::policy::rule::WRITING;
 use posse_protocol::{ToolCall, ToolSpec};
 
 /// Programs whose first argument says what they do.
-const WITH_COMMANDS: &str = "git cargo npm pnpm yarn go docker podman kubectl pip make bun uv dotnet \
+const WITH_COMMANDS: &str = "git cargo npm go docker podman kubectl pip make uv dotnet \
      systemctl apt apt-get dnf brew snap terraform helm";
 
 /// Programs of which the first two arguments say that.
 const WITH_TWO_COMMANDS: &str = "gh glab aws gcloud az doctl flyctl fly heroku firebase";
 
 /// Programs that run what their other arguments name: only the whole command is like itself.
-const RUNNERS: &str = "poetry bundle just task rake npx pnpx bunx pipx uvx tox nox hatch pdm pixi rye mise asdf \
+const RUNNERS: &str = "yarn pnpm bun poetry bundle just task rake npx pnpx bunx pipx uvx tox nox hatch pdm pixi rye mise asdf \
      direnv ssh scp rsync nix nix-shell ansible ansible-playbook vagrant foreman overmind gradle mvn sbt lein";
 
 /// Commands of the others that do so.
 const RUNNING: &str = "uv run,uv tool,go run,go generate,go test,go tool,cargo run,cargo bench,docker run,\
      docker exec,docker compose,podman run,podman exec,kubectl exec,kubectl run,kubectl debug,npm run,\
-     npm exec,npm start,npm test,npm x,pnpm run,pnpm exec,pnpm dlx,pnpm start,pnpm test,yarn run,\
-     yarn exec,yarn dlx,yarn node,bun run,bun x,bun test,dotnet run,dotnet test,dotnet exec,snap run";
-
-/// What package managers do themselves.
-const PACKAGES: [&str; 12] = [
-    "install", "add", "remove", "update", "upgrade", "list", "why", "info", "outdated", "audit",
-    "pack", "init",
-];
+     npm exec,npm start,npm test,npm x,dotnet run,dotnet test,dotnet exec,snap run";
 
 /// The rule that would allow `call`, if one can be written.
 pub(super) fn rule(
@@ -82,11 +75,8 @@ fn commands(words: &[Word]) -> Vec<String> {
             let text = words.get(at).and_then(Word::exact).filter(plain);
             text.filter(|text| !text.starts_with('-'))
         };
-        let runs = |command: &str| {
-            RUNNING.split(',').any(|it| it.trim() == format!("{head} {command}"))
-                // A script of the project's is a command of these.
-                || matches!(head, "yarn" | "pnpm" | "bun") && !PACKAGES.contains(&command)
-        };
+        let runs =
+            |command: &str| RUNNING.split(',').any(|it| it.trim() == format!("{head} {command}"));
         match (argument(1), argument(2)) {
             _ if lists(RUNNERS) => {}
             (Some(one), Some(two)) if lists(WITH_TWO_COMMANDS) => {

@@ -188,7 +188,7 @@ fn a_question_offers_a_rule_that_would_allow_the_call() {
         ("npm install x", "npm install x"),
         ("npm run lint", "npm run lint"),
         ("yarn build", "yarn build"),
-        ("yarn list x", "yarn list:*"),
+        ("yarn list x", "yarn list x"),
         ("uv run x.py", "uv run x.py"),
         ("uv sync", "uv sync:*"),
         ("poetry run x", "poetry run x"),
