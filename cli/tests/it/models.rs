@@ -263,6 +263,45 @@ async fn a_local_server_is_taken_when_there_is_no_key() {
     assert_eq!(qwen["price"]["output"], 0.0);
 }
 
+/// A server of somebody else on this machine, who would like to be taken for a model.
+const OTHER_PERSON: &str = r#"
+import http.server
+class Lists(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b'{"data": [{"id": "qwen3:8b"}]}'
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+server = http.server.HTTPServer(("127.0.0.1", 0), Lists)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"#;
+
+#[tokio::test]
+async fn a_local_server_of_another_person_is_not_taken() {
+    // Only root can be two people.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let mut other = tokio::process::Command::new("setpriv");
+    other.args(["--reuid=4242", "--regid=4242", "--clear-groups", "/usr/bin/python3", "-c"]);
+    other.arg(OTHER_PERSON).stdout(std::process::Stdio::piped()).kill_on_drop(true);
+    let mut other = other.spawn().unwrap();
+    let mut port = String::new();
+    let mut said = tokio::io::BufReader::new(other.stdout.take().unwrap());
+    tokio::io::AsyncBufReadExt::read_line(&mut said, &mut port).await.unwrap();
+    let server = format!("http://127.0.0.1:{}/v1", port.trim());
+    let variables = [("ANTHROPIC_API_KEY", ""), ("OLLAMA_BASE_URL", server.as_str())];
+    let world = World::saying("never asked").await;
+    let exit = run_with(&world, &["run", "what is here?"], &variables).await.expect(0);
+    assert!(exit.err.contains("offline/planner"), "{}", exit.err);
+    // Whoever names it, means it.
+    let rows = run_with(&world, &["models", "--json"], &variables).await.expect(0).json();
+    assert_eq!(row(&rows, "ollama/qwen3:8b")["usable"], json!(true));
+    other.kill().await.unwrap();
+}
+
 #[tokio::test]
 async fn without_a_key_and_a_server_it_works_all_the_same() {
     let world = World::saying("never asked").await;

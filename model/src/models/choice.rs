@@ -59,8 +59,8 @@ pub(super) fn by_key(catalog: &Catalog, keys: &Keys) -> Option<Choice> {
 
 impl Models {
     /// The model to take when nobody names one: in a replay the one that was recorded, else of the
-    /// first vendor there is a key for, else of the first local server that answers, else the
-    /// offline one.
+    /// first vendor there is a key for, else of the first local server that answers and is not
+    /// another person's, else the offline one.
     pub async fn choose(&self) -> Choice {
         if let Some(choice) = self.recorded_choice() {
             return choice;
@@ -69,6 +69,9 @@ impl Models {
             return choice;
         }
         for (vendor, offered) in self.local().await {
+            if !self.is_trusted(vendor) {
+                continue;
+            }
             let usable = |name: &&String| can_talk(name);
             if let Some(name) = offered.iter().flatten().find(usable) {
                 let model = format!("{}/{name}", vendor.name);

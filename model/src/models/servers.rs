@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use url::Url;
+use url::{Host, Url};
 
 /// How long a server on this machine may take to take a connection. One that is not there says so
 /// at once.
@@ -17,6 +17,13 @@ const CONNECT: Duration = Duration::from_millis(150);
 
 /// How long a server that is there may take to answer.
 const ANSWER: Duration = Duration::from_secs(1);
+
+/// The first number of a user who is a person. Accounts of services, which root makes, have lower
+/// ones.
+const FIRST_PERSON: u32 = 1000;
+
+/// A socket that listens, in the kernel's table.
+const LISTENING: &str = "0A";
 
 /// The largest list that is read.
 const MAX_LIST_BYTES: usize = 4 << 20;
@@ -67,6 +74,41 @@ impl Models {
     }
 }
 
+impl Models {
+    /// False when somebody else on this machine may have put up the server of `vendor`: whoever
+    /// listens there is sent files, and says what an agent does.
+    pub(super) fn is_trusted(&self, vendor: &Vendor) -> bool {
+        let Ok(endpoint) = Endpoint::of(vendor, &self.keys, &vendor.name) else { return false };
+        let is_here = match endpoint.base.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        // A server elsewhere was named by the user.
+        !is_here || endpoint.base.port_or_known_default().is_some_and(is_ours)
+    }
+}
+
+/// True when all that listen at `port` of this machine are this user's, root's or a service's.
+fn is_ours(port: u16) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+    let owners: Vec<u32> =
+        tables.iter().flatten().flat_map(|table| listening(table, port)).collect();
+    !owners.is_empty() && owners.iter().all(|owner| *owner == own || *owner < FIRST_PERSON)
+}
+
+/// The users whose sockets listen at `port`, by one of the kernel's tables.
+fn listening(table: &str, port: u16) -> impl Iterator<Item = u32> {
+    table.lines().skip(1).filter_map(move |line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (_, number) = fields.get(1)?.rsplit_once(':')?;
+        let is_meant = u16::from_str_radix(number, 16) == Ok(port) && *fields.get(3)? == LISTENING;
+        fields.get(7)?.parse().ok().filter(|_| is_meant)
+    })
+}
+
 /// Whether something listens at `url`.
 async fn takes_connections(url: &Url) -> bool {
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
@@ -80,4 +122,20 @@ async fn takes_connections(url: &Url) -> bool {
 pub(crate) fn address(url: &Url) -> String {
     let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_socket_listens_is_read_from_the_kernels_table() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n\
+            0: 0100007F:2CAA 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1001  0 1\n\
+            1: 0100007F:2CAA 0100007F:9999 01 00000000:00000000 00:00000000 00000000  1002  0 1\n\
+            2: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0  0 1\n";
+        assert_eq!(listening(table, 11434).collect::<Vec<_>>(), [1001]);
+        assert_eq!(listening(table, 22).collect::<Vec<_>>(), [0]);
+        assert_eq!(listening(table, 80).count(), 0);
+    }
 }
