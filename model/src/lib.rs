@@ -9,6 +9,7 @@
 mod cassette;
 pub mod catalog;
 pub mod fault;
+mod forms;
 mod governor;
 mod http;
 mod models;
@@ -20,6 +21,7 @@ pub mod wire;
 
 pub use cassette::{Against, Cassette, CassetteError, Difference, Places, Recording, Replay};
 pub use catalog::Catalog;
+pub use forms::forms_of_secret;
 pub use governor::{Pacing, Provider};
 pub use models::{
     Abilities, Choice, Keys, Models, Offer, Options, ResolveError, Trial, Why, try_out,

@@ -293,6 +293,8 @@ impl Runtime {
             check_tools(&rules.tools, &config.tool_facts()).map_err(Error::InvalidInput)?;
         }
         config.redactor = config.redactor.and(config.keys.secrets(&config.catalog));
+        let signing = config.webhooks.iter().flat_map(Webhook::signing_keys);
+        config.redactor = config.redactor.and(signing.map(|key| key.text()));
         let scrub: Arc<dyn Scrub> = Arc::new(config.redactor.clone());
         let options = Options {
             durability: config.durability,

@@ -330,3 +330,19 @@ async fn a_run_that_hands_work_on_is_played_with_its_children_under_their_new_na
     }
     assert!(!played.err.contains("not made"), "{}", played.err);
 }
+
+#[tokio::test]
+async fn a_key_is_not_recorded_in_another_form_either() {
+    // The key in base64, in hexadecimal digits and backwards.
+    let forms = [
+        "a2V5LTAxMjM0NTY3ODlhYmNkZWY",
+        "6b65792d30313233343536373839616263646566",
+        "fedcba9876543210-yek",
+    ];
+    let world = world(Script::always(Reply::text(&forms.join(" "))), "x").await;
+    record(&world).await.expect(0);
+    let tape = std::fs::read_to_string(tape(&world)).unwrap();
+    for form in forms {
+        assert!(!tape.contains(form), "{form}: {tape}");
+    }
+}

@@ -66,6 +66,17 @@ async fn a87_a_notice_tells_no_secret() {
 }
 
 #[tokio::test]
+async fn a_secret_that_stands_in_the_settings_is_taken_out_of_what_is_said() {
+    let world = World::saying(&format!("it is signed with {SECRET}")).await;
+    let receiver = Receiver::start([]).await.unwrap();
+    configure(&world, &receiver, &known());
+    let exit = world.run(&["run", "x"]).await.expect(0);
+    assert!(exit.out.contains("whsec_[redacted]"), "{}", exit.out);
+    let body = String::from_utf8_lossy(&receiver.received()[0].raw).into_owned();
+    assert!(!body.contains(&SECRET[6..]), "{body}");
+}
+
+#[tokio::test]
 async fn a_run_is_told_before_the_command_ends_and_no_secret_is_in_any_output_or_file() {
     let world = World::saying("the answer").await;
     let receiver = Receiver::start([]).await.unwrap();

@@ -4,6 +4,7 @@
 //! same text gives the same marks when it is recorded and when it is sent again. Does no I/O.
 
 use super::secret;
+use crate::forms_of_secret;
 use memchr::memmem;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -63,8 +64,10 @@ impl Scrub {
             scrub.place(HOME, home);
         }
         for key in keys.into_iter().map(str::trim).filter(|key| key.len() >= SHORTEST_KEY) {
-            let (text, mark) = (key.to_owned(), Cow::Borrowed(SECRET));
-            scrub.needles.push(Needle { text, mark, kind: Kind::Key });
+            let forms = forms_of_secret(key).into_iter().map(String::from_utf8);
+            for text in forms.flatten().filter(|form| form.len() >= SHORTEST_KEY) {
+                scrub.needles.push(Needle { text, mark: Cow::Borrowed(SECRET), kind: Kind::Key });
+            }
         }
         scrub
     }

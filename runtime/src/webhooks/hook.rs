@@ -218,6 +218,11 @@ impl Webhook {
         self.keys.len()
     }
 
+    /// What signs.
+    pub(crate) fn signing_keys(&self) -> &[SigningKey] {
+        &self.keys
+    }
+
     /// The environment variables that should hold a secret and do not.
     pub fn unset(&self) -> &[String] {
         &self.unset

@@ -19,7 +19,11 @@ pub struct InvalidSecret;
 
 /// Signs what is sent to a webhook. It cannot be shown, written or compared.
 #[derive(Clone)]
-pub struct SigningKey(hmac::Key);
+pub struct SigningKey {
+    key: hmac::Key,
+    /// As it was given, to be taken out of texts.
+    text: std::sync::Arc<str>,
+}
 
 impl std::fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -37,13 +41,21 @@ impl SigningKey {
         let bytes = STANDARD.decode(encoded).or_else(|_| STANDARD_NO_PAD.decode(encoded));
         let bytes = bytes.map_err(|_| InvalidSecret)?;
         match BYTES.contains(&bytes.len()) {
-            true => Ok(SigningKey(hmac::Key::new(hmac::HMAC_SHA256, &bytes))),
+            true => {
+                let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
+                Ok(SigningKey { key, text: encoded.into() })
+            }
             false => Err(InvalidSecret),
         }
     }
 
+    /// What must not stand in a text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     fn sign(&self, id: &str, timestamp: u64, body: &str) -> String {
-        let signed = hmac::sign(&self.0, format!("{id}.{timestamp}.{body}").as_bytes());
+        let signed = hmac::sign(&self.key, format!("{id}.{timestamp}.{body}").as_bytes());
         format!("v1,{}", STANDARD.encode(signed))
     }
 }
