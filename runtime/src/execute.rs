@@ -16,6 +16,7 @@ use crate::journal::{Birth, RunJournal};
 use crate::policy::{FileRules, Policy, Today};
 use crate::redact::Redactor;
 use crate::runtime::{Inner, Runtime, RuntimeConfig};
+use crate::selection;
 use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
 use crate::stall::{self, Pulse, Stall};
@@ -315,6 +316,11 @@ impl Workbench {
             let (tail, pulse) = (store.watch(run), pulse.clone());
             let (agent, refusing) = match self.agent(run, &started, tail, pulse) {
                 Ok(agent) => agent,
+                // Its model may be gone, and another one asked for.
+                Err(_) if let Some(model) = selection::asked(store, run, &started.model).await => {
+                    Arc::make_mut(&mut started).model = model;
+                    continue;
+                }
                 Err(error) => {
                     return Next::Leave(self.fail(run, journal, &error.to_string()).await);
                 }

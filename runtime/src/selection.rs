@@ -3,7 +3,9 @@
 use crate::error::Error;
 use crate::runtime::{Runtime, RuntimeConfig};
 use posse_model::{Models, ResolveError, Why};
-use posse_protocol::{AgentSpec, RunSpec, RunStarted};
+use posse_protocol::{AgentSpec, Event, RunId, RunSpec, RunStarted, Seq};
+use posse_store::Store;
+use std::sync::Arc;
 
 /// The models of a run that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +103,16 @@ fn none_usable(mut skipped: Vec<ResolveError>) -> ResolveError {
             ResolveError::NoneUsable { reasons: reasons.join("; ") }
         }
     }
+}
+
+/// The model that somebody has asked `run` to use since it began, if that is not `model`.
+pub(crate) async fn asked(store: &Arc<dyn Store>, run: RunId, model: &str) -> Option<String> {
+    let records = store.read(run, Seq::ZERO, usize::MAX).await.ok()?;
+    let last = records.iter().rev().find_map(|record| match &record.event {
+        Event::MessageReceived(received) => received.asks.as_ref()?.model.clone(),
+        _ => None,
+    });
+    last.filter(|last| last != model)
 }
 
 /// The model somebody names, and its fallbacks.

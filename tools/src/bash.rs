@@ -27,8 +27,8 @@ const OUTPUT_BYTES: usize = 30_000;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let description = "Runs a bash command in the working folder, in a new shell, without input. \
-                       What it leaves running is killed. Read, search and change files with the \
-                       other tools.";
+                       What it leaves running is killed, and what it leaves in /tmp is lost: use \
+                       $TMPDIR. Read, search and change files with the other tools.";
     spec(
         "Bash",
         description,
@@ -117,7 +117,16 @@ impl Bash {
         };
         let cannot_sign = command.confinement.profile != Profile::Full
             && finished.output.lines().any(|line| UNSIGNED.iter().any(|it| line.contains(it)));
+        let is_above = command.confinement.profile == Profile::WorkspaceWrite
+            && finished.output.lines().any(leaves_files_behind);
         let mut output = tell(finished, command.deadline);
+        if is_above {
+            output.parts.push(Part::text(
+                "[git could not change files of this repository outside of the folder that you work \
+                 in: they are not what the branch has, and `git commit -a` would undo what it has \
+                 there. Go back to the branch that you came from, and leave this to the user.]",
+            ));
+        }
         if let Some(missed) = missed {
             output.parts.push(Part::text(format!(
                 "[commands see little of the home folder: {missed} is hidden from them. If the task \
@@ -250,6 +259,16 @@ fn writes_git_elsewhere(text: &str, workspace: &Path) -> bool {
         let mut quoted = line.split('\'').filter(|part| part.starts_with('/'));
         quoted.any(|path| path.contains("/.git/") && !Path::new(path).starts_with(workspace))
     })
+}
+
+/// True when `line` says that git has passed over a file that it should have changed.
+fn leaves_files_behind(line: &str) -> bool {
+    let starts = [
+        "error: unable to unlink old '",
+        "error: unable to create file ",
+        "warning: unable to unlink '",
+    ];
+    starts.iter().any(|start| line.starts_with(start)) && line.ends_with("Read-only file system")
 }
 
 /// The output, and what there is to say about how the command ended.

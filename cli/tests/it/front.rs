@@ -140,6 +140,13 @@ async fn continue_sends_the_prompt_to_the_newest_run_of_the_folder() {
     let model = ["run", "--resume", &run[18..], "--model", "opus", "third"];
     assert_eq!(world.run(&model).await.expect(0).out, "third!\n");
     assert!(world.fake.last_request().body["model"].to_string().contains("opus"));
+    let other = ["run", "--resume", &run[18..], "--model", "offline/planner", "what is here?"];
+    let mut other = world.command(&other);
+    other.env("ANTHROPIC_API_KEY", "");
+    let other = crate::world::started(other).end().await.expect(0);
+    assert!(!other.out.is_empty(), "without the key of the model before: {other:?}");
+    let back = ["run", "--resume", &run[18..], "--model", "opus", "third"];
+    world.run(&back).await.expect(0);
     let lines =
         world.run(&["-c", "-p", "fourth", "--output-format", "stream-json"]).await.expect(0);
     let kinds: Vec<serde_json::Value> =

@@ -95,6 +95,54 @@ async fn commands_find_no_secret_in_the_home_folder() {
     }
 }
 
+/// What an agent, or an archive, leaves in the workspace shows nothing of the home folder.
+#[tokio::test]
+async fn links_in_the_workspace_show_nothing_that_is_hidden() {
+    let names =
+        "bin registry git config.toml env caches jdks native wrapper pkg install .venv tools";
+    let link =
+        format!("for name in {names}; do ln -s ~/.ssh/id $name; done; rm bin; ln -s ~/private bin");
+    let look = format!("cat {names} bin/x .venv/x 2>&1; ls -la bin/ .venv/ ~ 2>&1");
+    let script = Script::turns([bash(&link), bash(&look), Reply::text("{{last_tool_result}}")]);
+    for options in [&["run"][..], &["run", "--network", "open"]] {
+        let world = World::new(script.clone()).await;
+        put(&world.home().join(".ssh/id"), "canary");
+        put(&world.home().join("private/x"), "canary");
+        let mut run = world.command(&[options, &["x"]].concat());
+        let own = world.work().join("bin").display().to_string();
+        run.env("PATH", format!("bin::{own}:/usr/bin:/bin"));
+        run.env("VIRTUAL_ENV", world.work().join(".venv")).env("GOPATH", world.work());
+        let said = started(run).end().await.expect(0).out;
+        assert!(said.contains("No such file or directory"), "{said}");
+        assert!(!said.contains("canary"), "{said}");
+    }
+}
+
+/// Files that the user's settings of git name count for agents, too.
+#[tokio::test]
+async fn git_finds_what_its_settings_name() {
+    let command = "git init -q . 2>/dev/null; git config user.name; git add -A; git status --short";
+    let world =
+        World::new(Script::turns([bash(command), Reply::text("{{last_tool_result}}")])).await;
+    let home = world.home();
+    put(
+        &home.join(".gitconfig"),
+        "[include]\n\tpath = ~/work.cfg\n[core]\n\texcludesFile = ~/dots/ign\n",
+    );
+    put(&home.join("work.cfg"), "[user]\n\tname = At Work\n");
+    put(&home.join("dots/ign"), "*.secret\n");
+    std::process::Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(world.work())
+        .status()
+        .unwrap();
+    world.write("a", "x");
+    world.write("my.secret", "x");
+    let said = world.run(&["run", "x"]).await.expect(0).out;
+    assert!(said.contains("At Work\n") && said.contains("A  a"), "{said}");
+    assert!(!said.contains("my.secret"), "{said}");
+}
+
 #[tokio::test]
 async fn programs_in_the_home_folder_work_with_what_belongs_to_them() {
     let command = "tool; jdk; git config user.name; cat ~/.cargo/registry/x ~/go/pkg/y";

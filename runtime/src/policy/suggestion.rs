@@ -69,7 +69,8 @@ fn commands(words: &[Word]) -> Vec<String> {
     };
     let head = words.first().and_then(Word::exact).filter(plain);
     let mut rules = Vec::new();
-    if let Some(head) = head {
+    // One that is named by its place is not known by its name.
+    if let Some(head) = head.filter(|head| !head.contains('/')) {
         let lists = |list: &str| list.split_whitespace().any(|name| name == head);
         let argument = |at: usize| {
             let text = words.get(at).and_then(Word::exact).filter(plain);

@@ -3,6 +3,7 @@
 
 use super::secrets;
 use super::walls::Walls;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Names in a home folder that are shown, as the installers of toolchains and package managers leave
@@ -241,6 +242,9 @@ const BESIDE_PROGRAMS: [&str; 9] =
 /// Folders that hold more than what belongs to the programs in them.
 const GENERAL: [&str; 4] = [".local", ".local/share", ".config", ".cache"];
 
+/// Names on the way to a place, at most: links may go round in circles.
+const STEPS: usize = 400;
+
 /// How many programs of a folder are looked at.
 const PROGRAMS_CONSIDERED: usize = 2_000;
 
@@ -271,34 +275,69 @@ pub(super) fn shown(walls: &Walls) -> Vec<Place> {
         return Vec::new();
     }
     let named = homes.iter().flat_map(|home| SHOWN.iter().map(|name| home.join(name)));
-    // The home folder may be named through a link.
-    let said = walls.shown.iter().flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]);
-    let mut paths: Vec<PathBuf> = named.chain(said.flatten()).collect();
-    for folder in &walls.programs {
-        let Ok(real) = folder.canonicalize() else { continue };
-        paths.push(folder.clone());
-        paths.push(with_what_belongs_to_it(&real, walls));
-        paths.extend(linked_from(&real, walls));
+    let mut paths: Vec<PathBuf> = named.chain(walls.toolchains.iter().cloned()).collect();
+    for folder in walls.programs.iter().filter_map(|folder| led_to(folder, walls)) {
+        paths.push(with_what_belongs_to_it(&folder, walls));
+        paths.extend(linked_from(&folder, walls));
+        paths.push(folder);
     }
-    let mut places: Vec<Place> = paths.into_iter().filter_map(|path| place(path, &homes)).collect();
+    paths.extend(homes.iter().flat_map(|home| named_by_git(home)));
+    let secret = secrets::hidden(walls);
+    let is_secret = |place: &Place| secret.iter().any(|it| place.real.starts_with(it));
+    let found = paths.into_iter().filter_map(|path| place(path, &homes, walls));
+    let mut places: Vec<Place> = found.filter(|place| !is_secret(place)).collect();
+    // The home folder may be named through a link. Only the user shows what holds secrets.
+    let said = walls.shown.iter().flat_map(|path| [Some(path.clone()), led_to(path, walls)]);
+    places.extend(said.flatten().filter_map(|path| place(path, &homes, walls)));
     places.sort_unstable();
     places.dedup();
     places
 }
 
-/// `path`, if it is there, in one of `homes`, and leads to no more than a part of it.
-fn place(path: PathBuf, homes: &[&PathBuf]) -> Option<Place> {
-    let is_part = |path: &Path| !homes.iter().any(|home| home.starts_with(path));
-    let is_inside = homes.iter().any(|home| path.starts_with(home));
-    if !is_inside || !is_part(&path) {
-        return None;
-    }
-    let real = path.canonicalize().ok().filter(|real| is_part(real))?;
+/// `path`, if it is there, in one of `homes`, and leads to a part of it.
+fn place(path: PathBuf, homes: &[&PathBuf], walls: &Walls) -> Option<Place> {
+    let is_part = |path: &Path| {
+        homes.iter().any(|home| path.starts_with(home))
+            && !homes.iter().any(|home| home.starts_with(path))
+    };
+    let real = led_to(&path, walls).filter(|real| is_part(real) && is_part(&path))?;
     Some(Place { path, real })
+}
+
+/// Where the absolute `path` leads, link by link; nothing if the way there goes through what a command
+/// may change: it could lead anywhere, and what is in there is seen anyway.
+fn led_to(path: &Path, walls: &Walls) -> Option<PathBuf> {
+    let is_given = |path: &Path| {
+        let mut given = std::iter::once(&walls.workspace).chain(&walls.writable);
+        given.any(|given| path.starts_with(given))
+    };
+    let mut ahead: Vec<OsString> = path.iter().rev().map(OsStr::to_owned).collect();
+    let mut real = PathBuf::new();
+    for _ in 0..STEPS {
+        let Some(name) = ahead.pop() else { return real.is_absolute().then_some(real) };
+        match name.to_str() {
+            Some("..") => {
+                real.pop();
+                continue;
+            }
+            Some(".") => continue,
+            _ => {}
+        }
+        let next = real.join(&name);
+        if is_given(&next) {
+            return None;
+        }
+        match next.symlink_metadata().ok()?.is_symlink() {
+            true => ahead.extend(next.read_link().ok()?.iter().rev().map(OsStr::to_owned)),
+            false => real = next,
+        }
+    }
+    None
 }
 
 /// The folder around `programs`, where that is what was installed, or just that folder.
 fn with_what_belongs_to_it(programs: &Path, walls: &Walls) -> PathBuf {
+    let is_home = |folder: &Path| walls.homes.iter().any(|home| home == folder);
     let is_installed = |around: &Path| {
         let is_general =
             |home: &PathBuf| around == home || GENERAL.iter().any(|name| home.join(name) == around);
@@ -306,7 +345,7 @@ fn with_what_belongs_to_it(programs: &Path, walls: &Walls) -> PathBuf {
             && BESIDE_PROGRAMS.iter().any(|name| around.join(name).is_dir())
             && !walls.homes.iter().any(is_general)
             && !walls.workspace.starts_with(around)
-            && !around.join(".git").exists()
+            && !around.ancestors().take_while(|it| !is_home(it)).any(|it| it.join(".git").exists())
             && !secrets::in_homes(&walls.homes).any(|secret| around.starts_with(secret))
     };
     let around = programs.parent().filter(|around| is_installed(around));
@@ -315,16 +354,11 @@ fn with_what_belongs_to_it(programs: &Path, walls: &Walls) -> PathBuf {
 
 /// Where links in a folder of programs lead: what is installed elsewhere is often linked there.
 fn linked_from(programs: &Path, walls: &Walls) -> Vec<PathBuf> {
-    // A command could have put links into what it may change.
-    let given = std::iter::once(&walls.workspace).chain(&walls.writable);
-    if given.into_iter().any(|given| programs.starts_with(given)) {
-        return Vec::new();
-    }
     let entries = std::fs::read_dir(programs).into_iter().flatten().flatten();
     let links = entries
         .take(PROGRAMS_CONSIDERED)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let targets = links.filter_map(|link| link.path().canonicalize().ok());
+    let targets = links.filter_map(|link| led_to(&link.path(), walls));
     let mut found: Vec<PathBuf> = targets
         .filter(|target| target.is_file() && !target.starts_with(programs))
         .map(|target| {
@@ -335,6 +369,44 @@ fn linked_from(programs: &Path, walls: &Walls) -> Vec<PathBuf> {
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// Files and folders that the user's settings of git name: git passes over those that it does not find.
+fn named_by_git(home: &Path) -> Vec<PathBuf> {
+    const SETTINGS: [&str; 2] = [".gitconfig", ".config/git/config"];
+    const KEYS: [&str; 7] = [
+        "path",
+        "hookspath",
+        "excludesfile",
+        "attributesfile",
+        "template",
+        "templatedir",
+        "allowedsignersfile",
+    ];
+    const MOST: usize = 20;
+    let mut files: Vec<PathBuf> = SETTINGS.map(|name| home.join(name)).to_vec();
+    let mut named = Vec::new();
+    let mut read = 0;
+    while let Some(file) = files.pop().filter(|_| read < MOST) {
+        read += 1;
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        for line in text.lines() {
+            let Some((key, value)) = line.split_once('=') else { continue };
+            // A section may stand on the same line.
+            let key = key.rsplit(']').next().unwrap_or_default().trim().to_ascii_lowercase();
+            let value = value.trim().trim_matches('"');
+            let path = match (value.strip_prefix("~/"), file.parent()) {
+                (Some(below), _) => home.join(below),
+                (None, Some(around)) if key == "path" => around.join(value),
+                _ => PathBuf::from(value),
+            };
+            if KEYS.contains(&key.as_str()) && path.is_absolute() {
+                files.extend((key == "path").then(|| path.clone()));
+                named.push(path);
+            }
+        }
+    }
+    named
 }
 
 /// The first place in a home folder that `text`, the output of a command, is about and that the
@@ -357,12 +429,12 @@ pub(crate) fn missed(text: &str, walls: &Walls) -> Option<String> {
             let rest = text.get(at + prefix.len()..).unwrap_or_default();
             let name = rest.trim_start_matches('/').split(ends).next().unwrap_or_default();
             let path = home.join(name);
-            let first = Path::new(name).iter().next();
-            if let Some(first) = first
-                && !is_seen(&path)
-                && !is_secret(&path)
-            {
-                return Some(format!("~/{}", Path::new(first).display()));
+            // It is said in Posse's own words, so nothing but a plain name is.
+            let first = name.split('/').next().unwrap_or_default();
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+            let is_name = first.bytes().all(is_plain) && (1..=60).contains(&first.len());
+            if is_name && first != ".." && !is_seen(&path) && !is_secret(&path) {
+                return Some(format!("~/{first}"));
             }
         }
     }
@@ -394,6 +466,7 @@ mod tests {
             fixed: Vec::new(),
             homes: vec![home.to_owned()],
             programs: Vec::new(),
+            toolchains: Vec::new(),
             shown: Vec::new(),
         }
     }
@@ -444,7 +517,6 @@ mod tests {
         walls.shown = vec![home.join("notes.txt"), home.clone(), home.join("absent")];
         let expected = [
             ".cargo",
-            ".docker/bin",
             ".local/bin",
             "apps/black",
             "notes.txt",
@@ -467,6 +539,39 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_shown_that_a_command_could_have_led_there() {
+        let (_folder, home) = home_with(&["w/a", "private/x", ".ssh/id", "bare/y"]);
+        let mut walls = walls(&home, "w");
+        // As an agent could leave them, in its workspace.
+        for name in ["venv", "bin", "env"] {
+            symlink(home.join("private"), home.join("w").join(name)).unwrap();
+        }
+        symlink(home.join(".ssh/id"), home.join("w/key")).unwrap();
+        // As the user has them: links that lead through the workspace, or to secrets.
+        fs::create_dir_all(home.join(".local/bin")).unwrap();
+        symlink(home.join("w/key"), home.join(".local/bin/key")).unwrap();
+        symlink(home.join("w/venv"), home.join(".rustup")).unwrap();
+        symlink(home.join(".ssh"), home.join(".gitconfig")).unwrap();
+        symlink("/run", home.join(".deno")).unwrap();
+        walls.toolchains = vec![home.join("w/venv"), "env".into(), "".into(), home.join(".ssh/id")];
+        walls.programs = vec![home.join("w/bin"), "bin".into(), home.join(".local/bin")];
+        assert_eq!(names(&walls, &home), [".local/bin"]);
+        walls.shown = vec![home.join("w/venv"), home.join("bare")];
+        assert_eq!(names(&walls, &home), [".local/bin", "bare"]);
+    }
+
+    #[test]
+    fn what_the_settings_of_git_name_is_shown() {
+        let (_folder, home) = home_with(&["w/a", "dots/more", "hooks/pre-commit", "ign", "x"]);
+        let text = "[include] path = dots/more\n[core]\n\thooksPath = ~/hooks\n\tpager = ~/x\n";
+        fs::write(home.join(".gitconfig"), text).unwrap();
+        let more = format!("[core]\n\texcludesFile = \"{}/ign\"\n", home.display());
+        fs::write(home.join("dots/more"), more).unwrap();
+        let expected = [".gitconfig", "dots/more", "hooks", "ign"];
+        assert_eq!(names(&walls(&home, "w"), &home), expected);
+    }
+
+    #[test]
     fn a_home_folder_that_can_be_changed_is_not_hidden() {
         let (_folder, home) = home_with(&["w/a"]);
         assert_eq!(hidden(&walls(&home, "w")).len(), 1);
@@ -480,6 +585,7 @@ mod tests {
         let walls = walls(&home, "w");
         let missed = |text: &str| missed(&text.replace('~', home.to_str().unwrap()), &walls);
         assert_eq!(missed("open '~/data/x y.csv': No such file").as_deref(), Some("~/data"));
+        assert_eq!(missed("~/a\u{1b}[2Jb/c ~/../x"), None);
         assert_eq!(missed("~/w/b ~/.cargo/y ~/.m2 ~/go/pkg/a ~/.ssh/id ~/ ~ /elsewhere"), None);
     }
 }

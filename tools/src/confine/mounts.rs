@@ -322,6 +322,7 @@ mod tests {
             fixed: paths(3),
             homes: paths(4),
             programs: Vec::new(),
+            toolchains: Vec::new(),
             shown: Vec::new(),
         }
     }

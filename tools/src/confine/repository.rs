@@ -72,7 +72,8 @@ fn is_repository(data: &Path) -> bool {
     data.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir())
 }
 
-/// The folder that the file `.git` names, and the one that this shares with other worktrees.
+/// The folder that the file `.git` names, and the one that this shares with other worktrees. Anybody can
+/// write such a file, so it is believed only if the repository names it too.
 fn data_elsewhere(file: &Path, own: &Metadata) -> Option<Vec<PathBuf>> {
     let named = |file: &Path, prefix: &str| {
         let text = std::fs::read_to_string(file).ok()?;
@@ -80,10 +81,29 @@ fn data_elsewhere(file: &Path, own: &Metadata) -> Option<Vec<PathBuf>> {
         file.parent()?.join(path).canonicalize().ok()
     };
     let data = named(file, "gitdir:")?;
+    // A worktree has a file that names its `.git`; a submodule has a setting.
+    let is_worktree =
+        named(&data.join("gitdir"), "").is_some_and(|it| Some(it) == file.canonicalize().ok());
+    let is_submodule = work_folder(&data).is_some_and(|it| Some(it.as_path()) == file.parent());
+    if !is_worktree && !is_submodule {
+        return Some(Vec::new());
+    }
     let common = named(&data.join("commondir"), "");
+    let common = common.filter(|common| is_worktree && data.starts_with(common.join("worktrees")));
     let is_ours = |path: &PathBuf| path.metadata().is_ok_and(|it| it.uid() == own.uid());
     let all = [Some(data), common].into_iter().flatten();
     Some(all.filter(|path| is_repository(path) && is_ours(path)).collect())
+}
+
+/// The folder whose files the repository in `data` keeps, as its settings say.
+fn work_folder(data: &Path) -> Option<PathBuf> {
+    let settings = std::fs::read_to_string(data.join("config")).ok()?;
+    let value = |line: &str| {
+        let (key, value) = line.split_once('=')?;
+        let is_meant = key.trim().eq_ignore_ascii_case("worktree");
+        is_meant.then(|| value.trim().trim_matches('"').to_owned())
+    };
+    data.join(settings.lines().find_map(value)?).canonicalize().ok()
 }
 
 #[cfg(test)]
@@ -129,6 +149,9 @@ mod tests {
             fs::write(folder.join("HEAD"), "x").unwrap();
         }
         fs::write(data.join("commondir"), "../..\n").unwrap();
+        let unnamed = Repository::of(&root.join("w"), &[]);
+        assert_eq!(unnamed, Repository::default(), "anybody can name a repository");
+        fs::write(data.join("gitdir"), format!("{}\n", root.join("w/.git").display())).unwrap();
         for (folder, top) in [("w", None), ("w/sub", Some(root.join("w")))] {
             let found = Repository::of(&root.join(folder), &[]);
             let elsewhere = vec![data.clone(), common.clone()];

@@ -42,7 +42,10 @@ pub(crate) struct Walls {
     /// Folders in which programs are looked for.
     #[serde(with = "any_names")]
     pub programs: Vec<PathBuf>,
-    /// What else is shown of the home folders: where toolchains are, and what the user says.
+    /// Where the environment says that toolchains are.
+    #[serde(with = "any_names")]
+    pub toolchains: Vec<PathBuf>,
+    /// What else is shown of the home folders, as the user says.
     #[serde(with = "any_names")]
     pub shown: Vec<PathBuf>,
 }

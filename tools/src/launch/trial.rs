@@ -110,8 +110,9 @@ impl Launcher {
             hidden: self.0.hidden.iter().chain(&confinement.hidden).cloned().collect(),
             fixed: confinement.fixed.clone(),
             homes: self.homes(),
-            programs: std::env::split_paths(self.variable("PATH").unwrap_or_default()).collect(),
-            shown: self.toolchains().chain(self.0.shown.iter().cloned()).collect(),
+            programs: self.paths_in("PATH").collect(),
+            toolchains: self.toolchains().collect(),
+            shown: self.0.shown.clone(),
         }
     }
 
@@ -129,11 +130,16 @@ impl Launcher {
         missed(text, &walls).filter(|_| walls.backend != Backend::None)
     }
 
+    /// The absolute paths of a variable. An empty one would be the folder that somebody works in.
+    fn paths_in(&self, name: &str) -> impl Iterator<Item = PathBuf> {
+        let paths = std::env::split_paths(self.variable(name).unwrap_or_default());
+        paths.filter(|path| path.is_absolute()).collect::<Vec<_>>().into_iter()
+    }
+
     /// Where the environment says that toolchains are.
     fn toolchains(&self) -> impl Iterator<Item = PathBuf> {
         TOOLCHAINS.iter().flat_map(|&(name, parts)| {
-            let folders = std::env::split_paths(self.variable(name).unwrap_or_default());
-            folders.flat_map(move |folder| match parts {
+            self.paths_in(name).flat_map(move |folder| match parts {
                 [] => vec![folder],
                 parts => parts.iter().map(|part| folder.join(part)).collect(),
             })
@@ -152,9 +158,10 @@ impl Launcher {
     /// Folders in which the user's programs are, where they would be hidden otherwise. Those that are
     /// links are left as they are: whether one leads elsewhere is for whoever shows it to see.
     fn programs(&self) -> impl Iterator<Item = PathBuf> {
-        let folders = std::env::split_paths(self.variable("PATH").unwrap_or_default());
-        let folders = folders.filter(|path| HIDDEN.iter().any(|hidden| path.starts_with(hidden)));
-        folders.collect::<Vec<_>>().into_iter()
+        let folders = self
+            .paths_in("PATH")
+            .filter(|path| HIDDEN.iter().any(|hidden| path.starts_with(hidden)));
+        folders
     }
 
     /// Where the program is.

@@ -166,6 +166,8 @@ static KNOWN: LazyLock<HashMap<&'static str, Program>> = LazyLock::new(|| {
 
 /// The program that `name` is known as.
 pub(super) fn find(name: &str) -> Option<&'static Program> {
+    // Wherever it lies.
+    let name = name.rsplit('/').next().unwrap_or_default();
     KNOWN.get(name).or_else(|| {
         // `python3.12`, `perl5.36`, `gcc-12`.
         KNOWN.get(name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.' || it == '-'))

@@ -187,6 +187,8 @@ fn a_question_offers_a_rule_that_would_allow_the_call() {
     for (command, rule) in [
         ("npm install x", "npm install x"),
         ("npm run lint", "npm run lint"),
+        ("/usr/bin/env ls", "/usr/bin/env ls"),
+        ("/opt/x/tool a", "/opt/x/tool a"),
         ("yarn build", "yarn build"),
         ("yarn list x", "yarn list x"),
         ("uv run x.py", "uv run x.py"),
