@@ -98,6 +98,8 @@ pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged, era
 pub(crate) const ERASE: &str = "DELETE FROM events WHERE run = $1";
 
 pub(crate) const ORPHANS: &str = "SELECT DISTINCT run FROM events \
+/// When the log last grew of the run that was made last.
+pub(crate) const NEWEST: &str = "SELECT updated_at FROM runs ORDER BY id DESC LIMIT 1";
     WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = events.run) ORDER BY run";
 
 /// Of what the ledger names and nobody knows. What has events left is told by them.
@@ -431,6 +433,7 @@ mod tests {
             DELIVERY_INSERT,
             DELIVERIES_TAKE,
             DELIVERY_SETTLE,
+            NEWEST,
             DELIVERY_REVIVE,
             DELIVERIES_REVIVE,
             DELIVERY_NEXT,

@@ -1,6 +1,7 @@
 //! The store of one machine: an SQLite file in WAL mode, one writer with group commit, readers
 //! beside it.
 
+mod calendar;
 mod checkpoint;
 mod codec;
 mod deliveries;
@@ -26,6 +27,7 @@ use crate::{
     SpendingQuery, Store, StoreError, Wanted,
 };
 use async_trait::async_trait;
+use calendar::Calendar;
 use hub::Hub;
 use ledger::Ledger;
 use place::Place;
@@ -161,7 +163,8 @@ impl SqliteStore {
         let tasks = TaskTracker::new();
         let scrub = options.scrub;
         if can_only_read {
-            let reader = Reader::alone(connect, path, presence, requests.clone());
+            let reader = Reader::alone(connect, path, presence, calendar, requests.clone());
+        let calendar = Calendar::new(&options.path, options.clock.clone());
             #[expect(
                 clippy::disallowed_methods,
                 reason = "in the writer's place; awaited by close"
@@ -178,7 +181,8 @@ impl SqliteStore {
             });
         }
         let (checkpoints, beside) = checkpoint::beside(connect.clone());
-        let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
+        let told = requests.clone();
+        let reader = Reader::new(connect, path.clone(), presence.clone(), calendar, told);
         let ledger = Ledger::new(connected?, place.clone(), path, presence);
         let writer = Writer::new(ledger, reserve, options.poll, hub.clone(), checkpoints);
         #[expect(clippy::disallowed_methods, reason = "ends with the writer; awaited by close")]
