@@ -492,6 +492,11 @@ impl Workbench {
             match journal.hand_over(events, last, Ownership::Waiting).await {
                 // What was appended meanwhile may be the result of a call.
                 Err(StoreError::Moved { .. }) => {}
+                // Nobody else can end it while it is this process's.
+                Err(error @ (StoreError::Full | StoreError::Unusable { .. })) => {
+                    journal.tell_held(&error.to_string());
+                    tokio::time::sleep(STORE_RETRY).await;
+                }
                 Err(_) => return Left::Ended,
                 Ok(_) => {
                     if let Some(started) = transcript.started() {

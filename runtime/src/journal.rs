@@ -11,7 +11,7 @@ use crate::worktree::Worktrees;
 use async_trait::async_trait;
 use posse_agent::{Allowance, Expect, Journal, JournalError};
 use posse_protocol::{
-    Delta, Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share, Worktree,
+    CancelScope, Delta, Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share, Worktree,
 };
 use posse_store::{
     Append, Filter, Guard, Kin, Notice, Ownership, Reserve, Store, StoreError, Unfinished,
@@ -225,6 +225,8 @@ impl RunJournal {
                 Err(StoreError::Full) if !stopping => {
                     self.tell_held(&StoreError::Full.to_string());
                     self.wait_for_space().await;
+                    // Whether someone did; a log that cannot be read now is looked at again.
+                    let _ = self.catch_up().await;
                 }
                 Err(error) => return Err(error),
             }
@@ -332,6 +334,15 @@ impl RunJournal {
     }
 
     fn observe(&self, records: &[Record]) {
+        // Whoever asks the run to stop may do so from another process.
+        let last = records.iter().rev().find_map(|record| match &record.event {
+            Event::CancelRequested(request) if request.scope == CancelScope::Run => Some(true),
+            Event::RunFinished(_) => Some(false),
+            _ => None,
+        });
+        if last == Some(true) {
+            self.stopping.set();
+        }
         let mut account = self.account();
         for record in records {
             self.purse.observe(&record.event);

@@ -90,16 +90,19 @@ pub(crate) const WORKER_DELETE: &str = "DELETE FROM workers WHERE id = $1";
 /// What belongs to no known worker is queued again, in its old order.
 pub(crate) const DISOWN: &str = "UPDATE runs SET owner = NULL \
     WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM workers)";
+/// The owners of runs that were told to stop and have something to do.
+pub(crate) const TO_STOP: &str = "SELECT DISTINCT owner FROM runs \
+    WHERE outcome IS NULL AND stopping = 1 AND runnable = 1 AND damaged IS NULL";
 pub(crate) const MARK_DAMAGED: &str = "UPDATE runs SET damaged = $2 WHERE id = $1";
 pub(crate) const EVENTS_FROM: &str = "SELECT seq, at, version, body, hash FROM events \
     WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
 pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged, erased FROM runs \
     WHERE id = $1";
+/// When the log last grew of the run that was made last.
+pub(crate) const NEWEST: &str = "SELECT updated_at FROM runs ORDER BY id DESC LIMIT 1";
 pub(crate) const ERASE: &str = "DELETE FROM events WHERE run = $1";
 
 pub(crate) const ORPHANS: &str = "SELECT DISTINCT run FROM events \
-/// When the log last grew of the run that was made last.
-pub(crate) const NEWEST: &str = "SELECT updated_at FROM runs ORDER BY id DESC LIMIT 1";
     WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = events.run) ORDER BY run";
 
 /// Of what the ledger names and nobody knows. What has events left is told by them.
@@ -268,6 +271,7 @@ pub(crate) fn runs_by_key(count: usize) -> String {
 pub(crate) struct Shape {
     pub(crate) ids: usize,
     pub(crate) workspace: bool,
+    pub(crate) only_to_stop: bool,
 }
 
 /// Selects runs to claim, the longest waiting first. Binds: version, ids, workspace, limit.
@@ -281,6 +285,9 @@ pub(crate) fn claimable(shape: Shape) -> String {
     if shape.workspace {
         filter.push_str(&format!(" AND workspace = ${next}"));
         next += 1;
+    }
+    if shape.only_to_stop {
+        filter.push_str(" AND stopping = 1");
     }
     format!(
         "SELECT {RUN_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL{filter} \
@@ -422,9 +429,11 @@ mod tests {
             WORKER_SAVE,
             WORKER_DELETE,
             DISOWN,
+            TO_STOP,
             MARK_DAMAGED,
             EVENTS_FROM,
             TAIL,
+            NEWEST,
             ORPHANS,
             ERASE,
         ];
@@ -433,7 +442,6 @@ mod tests {
             DELIVERY_INSERT,
             DELIVERIES_TAKE,
             DELIVERY_SETTLE,
-            NEWEST,
             DELIVERY_REVIVE,
             DELIVERIES_REVIVE,
             DELIVERY_NEXT,
@@ -467,7 +475,9 @@ mod tests {
             );
         }
         for ids in [0, 1, 64] {
-            all.extend([false, true].map(|workspace| claimable(Shape { ids, workspace })));
+            for (workspace, only_to_stop) in [(false, false), (true, false), (false, true)] {
+                all.push(claimable(Shape { ids, workspace, only_to_stop }));
+            }
         }
         let here = Passed { workspace: true, ..Passed::default() };
         all.extend([queue_by_root(Passed::default()), queue_by_root(here)]);

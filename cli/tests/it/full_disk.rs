@@ -80,3 +80,47 @@ async fn a_run_that_waits_for_space_says_so_at_once_and_when_it_goes_on() {
     let again = progress.find("it can be stored again; going on");
     assert!(again.is_some_and(|again| again > told), "{progress}");
 }
+
+#[tokio::test]
+async fn a_run_is_cancelled_on_a_full_disk_by_another_process() {
+    let wait = "touch began; until [ -e go ]; do sleep 0.05; done";
+    let world = World::new(Script::turns([bash(wait), Reply::text("never said")])).await;
+    let script = "
+        echo mounted
+        posse run x 2> progress &
+        until [ -e began ]; do sleep 0.05; done
+        fill
+        # The result of the call cannot be stored.
+        touch go
+        until grep -q 'the disk is full' progress; do sleep 0.05; done
+        posse runs cancel --all --yes; echo cancel $?
+        wait $!; echo run $?
+        rm $disk/filler
+        posse runs list && posse runs verify";
+    let Some(exit) = on_a_small_disk(&world, script).await else { return };
+    let exit = exit.expect(0);
+    assert!(exit.out.contains("cancel 0\nrun 3\n"), "{exit:?}");
+    assert!(exit.err.contains("cancelled by the user"), "{exit:?}");
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_on_a_full_disk_when_its_process_is_gone() {
+    let world = World::new(Script::always(bash("touch began; sleep 600"))).await;
+    let script = format!(
+        "echo mounted
+        {} --db $disk/posse.db run x & owner=$!
+        until [ -e began ]; do sleep 0.05; done
+        fill
+        kill -9 $owner
+        wait $owner
+        posse runs cancel --all --yes; echo cancel $?
+        posse runs list
+        rm $disk/filler
+        posse runs verify",
+        env!("CARGO_BIN_EXE_posse")
+    );
+    let Some(exit) = on_a_small_disk(&world, &script).await else { return };
+    let exit = exit.expect(0);
+    assert!(exit.out.contains("cancel 0\n"), "{exit:?}");
+    assert!(exit.err.contains("cancelled by the user"), "{exit:?}");
+}

@@ -6,6 +6,7 @@
 
 mod write;
 
+use super::checkpoint;
 use super::codec::{run_row, worker_row};
 use super::deliveries;
 use super::engine_error;
@@ -156,7 +157,7 @@ impl Ledger {
         self.write(group, Then::GoOn).await?;
         self.free_runs_of_the_dead(group).await?;
         for (wanted, _) in &work.claims {
-            let claimed = self.claim(wanted, group).await?;
+            let claimed = self.claim(wanted, work.only_to_stop, group).await?;
             group.answers.claimed.push(claimed);
         }
         about_to_commit();
@@ -373,13 +374,15 @@ impl Ledger {
     async fn claim(
         &mut self,
         wanted: &Wanted,
+        only_to_stop: bool,
         group: &mut Group,
     ) -> Result<Vec<Claimed>, StoreError> {
         let mut found: Vec<RunRow> = Vec::new();
         let mut rest = wanted.runs.as_slice();
         loop {
             let (now, later) = rest.split_at(piece(rest.len()).min(rest.len()));
-            found.extend(self.claimable(wanted, now).await?.iter().filter_map(run_row));
+            let rows = self.claimable(wanted, now, only_to_stop).await?;
+            found.extend(rows.iter().filter_map(run_row));
             rest = later;
             if rest.is_empty() {
                 break;
@@ -413,9 +416,10 @@ impl Ledger {
         &mut self,
         wanted: &Wanted,
         runs: &[RunId],
+        only_to_stop: bool,
     ) -> Result<Vec<SqliteRow>, StoreError> {
         let workspace = wanted.workspace.is_some();
-        let shape = Shape { ids: runs.len(), workspace };
+        let shape = Shape { ids: runs.len(), workspace, only_to_stop };
         let mut query = sqlx::query(AssertSqlSafe(bare(&sql::claimable(shape))));
         query = query.bind(i64::from(SCHEMA_VERSION));
         for run in runs {
@@ -458,6 +462,18 @@ impl Ledger {
             }
         }
         Ok((living, dead))
+    }
+
+    /// True when a run was told to stop that nobody alive executes.
+    pub(super) async fn someone_is_to_stop(&mut self) -> bool {
+        // Nothing to do about an error here: whoever asked is told that the disk is full.
+        let Ok((living, _)) = self.workers().await else { return false };
+        let rows = sqlx::query(sql::TO_STOP).fetch_all(&mut self.connection).await;
+        let is_free = |row: &SqliteRow| {
+            let owner = row.try_get::<Option<String>, _>(0).ok().flatten();
+            owner.is_none_or(|owner| !owner.parse().is_ok_and(|owner| living.contains(&owner)))
+        };
+        rows.is_ok_and(|rows| rows.iter().any(is_free))
     }
 
     /// True when there is a worker whose runs may be taken over.
@@ -517,6 +533,17 @@ impl Ledger {
             Some((id.parse().ok()?, Seq(u64::try_from(last).ok()?)))
         };
         Ok(Some(rows.iter().filter_map(tail).collect()))
+    }
+
+    /// How many bytes the database has with all that stands in the write-ahead log.
+    pub(super) async fn bytes(&mut self) -> Option<u64> {
+        checkpoint::bytes(&mut self.connection).await.ok()
+    }
+
+    /// Brings the write-ahead log into the file and cuts it off, unless somebody reads from it.
+    pub(super) async fn cut_log_off(&mut self) {
+        // Nothing to do about an error here: there is no more room than before, and it is tried again.
+        let _ = checkpoint::cut_off(&mut self.connection).await;
     }
 
     /// Gives up every claim and closes. What cannot be written is freed all the same, by the lock.

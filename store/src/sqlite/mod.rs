@@ -33,7 +33,7 @@ use ledger::Ledger;
 use place::Place;
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use presence::Presence;
-use queue::Glance;
+use queue::{Dead, Glance};
 use reader::Reader;
 use reserve::SpaceReserve;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
@@ -152,19 +152,25 @@ impl SqliteStore {
             reserve.release();
             connected = migrate::open(&connect, &path).await;
         }
+        // It may be the write-ahead log that fills the disk, where nobody has it open any more.
+        if matches!(connected, Err(StoreError::Full))
+            && checkpoint::cut_off_alone(&connect).await.is_ok()
+        {
+            connected = migrate::open(&connect, &path).await;
+        }
         // Where there is no reserve either, one connection that nobody shares can read without.
         let can_only_read = matches!(connected, Err(StoreError::Full))
             && schema == crate::sql::MIGRATIONS.len() as i64;
         let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
         let presence = Arc::new(presence.map_err(unusable)?);
         fail::fail_point!("store.presence.announced");
+        let calendar = Calendar::new(&options.path, options.clock.clone());
         let hub = Arc::new(Hub::default());
         let (requests, inbox) = mpsc::channel(QUEUE);
         let tasks = TaskTracker::new();
         let scrub = options.scrub;
         if can_only_read {
             let reader = Reader::alone(connect, path, presence, calendar, requests.clone());
-        let calendar = Calendar::new(&options.path, options.clock.clone());
             #[expect(
                 clippy::disallowed_methods,
                 reason = "in the writer's place; awaited by close"
@@ -287,14 +293,21 @@ impl Store for SqliteStore {
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError> {
         let look = Arc::new(look.clone());
         let again = look.clone();
-        let seen = self.look(move |reader| async move { reader.queue(&look).await }).await?;
-        match seen {
+        let seen = self.look(move |reader| async move { reader.queue(&look, Dead::Told).await });
+        match seen.await? {
             Glance::Whole(queue) => Ok(queue),
             // Only the writer gives back what the dead owned, before any claim.
             Glance::Dead => {
-                self.claim(&Wanted { limit: 0, runs: Vec::new(), workspace: None }).await?;
-                let seen = self.look(move |reader| async move { reader.queue(&again).await });
+                let nothing = Wanted { limit: 0, runs: Vec::new(), workspace: None };
+                let dead = match self.claim(&nothing).await {
+                    Ok(_) => Dead::Told,
+                    // On a full disk that is done only if one of them is to stop.
+                    Err(StoreError::Full) => Dead::PassedOver,
+                    Err(error) => return Err(error),
+                };
+                let seen = self.look(move |reader| async move { reader.queue(&again, dead).await });
                 match seen.await? {
+                    Glance::Whole(queue) if dead == Dead::PassedOver => Ok(queue),
                     Glance::Whole(queue) => Ok(Queue { freed: true, ..queue }),
                     // Another has died meanwhile: seen at the next look.
                     Glance::Dead => Ok(Queue { freed: true, ..Queue::default() }),
