@@ -18,7 +18,7 @@ pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, sessio
     reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits, \
     label, priority, background, expects, gathers, gathered_at, paused, finished_at, cleanup, \
     erased, account, budget, drawn, calling, calling_for, asks, abreast, archive_after, \
-    uncertain_input, uncertain_output, uncertain_cost, cut_calls";
+    uncertain_input, uncertain_output, uncertain_cost, cut_calls, deaths, calls_at_death";
 
 /// Those that never change.
 const CONSTANT: [&str; 15] = [
@@ -63,11 +63,12 @@ const MOVING: [&str; 18] = [
 ];
 
 /// How many columns `RUN_COLUMNS` has.
-pub(crate) const RUN_WIDTH: usize = 55;
+pub(crate) const RUN_WIDTH: usize = 57;
 
 /// What of a run that waits for a slot is looked at.
 const QUEUED_COLUMNS: &str =
-    "id, root, parent, agent, model, workspace, priority, ready_at, abreast";
+    "id, root, parent, agent, model, workspace, priority, ready_at, abreast, deaths, \
+     tool_calls, calls_at_death";
 
 /// Has something to do, and nobody who does it.
 const READY: &str = "runnable = 1 AND owner IS NULL AND paused = 0";
@@ -93,6 +94,11 @@ pub(crate) const DISOWN: &str = "UPDATE runs SET owner = NULL \
 /// The owners of runs that were told to stop and have something to do.
 pub(crate) const TO_STOP: &str = "SELECT DISTINCT owner FROM runs \
     WHERE outcome IS NULL AND stopping = 1 AND runnable = 1 AND damaged IS NULL";
+/// The owner of these runs has died. Those that had called a good number of tools since the last time
+/// have made progress. Binds: that number, the owner.
+pub(crate) const DIED: &str = "UPDATE runs SET \
+    deaths = CASE WHEN tool_calls - calls_at_death > $1 THEN 1 ELSE deaths + 1 END, \
+    calls_at_death = tool_calls WHERE owner = $2";
 pub(crate) const MARK_DAMAGED: &str = "UPDATE runs SET damaged = $2 WHERE id = $1";
 pub(crate) const EVENTS_FROM: &str = "SELECT seq, at, version, body, hash FROM events \
     WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
@@ -430,6 +436,7 @@ mod tests {
             WORKER_DELETE,
             DISOWN,
             TO_STOP,
+            DIED,
             MARK_DAMAGED,
             EVENTS_FROM,
             TAIL,

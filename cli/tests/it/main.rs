@@ -34,6 +34,7 @@ mod money;
 mod near_misses;
 mod prompt;
 mod questions;
+mod quarantine;
 mod queue;
 mod records;
 mod rules;

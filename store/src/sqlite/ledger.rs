@@ -7,7 +7,7 @@
 mod write;
 
 use super::checkpoint;
-use super::codec::{run_row, worker_row};
+use super::codec::{run_row, to_sql, worker_row};
 use super::deliveries;
 use super::engine_error;
 use super::migrate::Connected;
@@ -17,7 +17,7 @@ use super::text::{Texts, Then, bare};
 use super::work::{Answers, Work};
 use crate::append::{Append, Appended, Draft, Guard};
 use crate::budget::{Accounts, Rows};
-use crate::row::{Admitted, RunRow, StoredEvent};
+use crate::row::{Admitted, NO_PROGRESS, RunRow, StoredEvent};
 use crate::sql::{self, Columns, Shape};
 use crate::{Claimed, Delivery, StoreError, Wanted};
 use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, WorkerId};
@@ -435,7 +435,12 @@ impl Ledger {
     /// Queues again what dead workers owned. Everything decided before must have been written.
     async fn free_runs_of_the_dead(&mut self, group: &mut Group) -> Result<(), StoreError> {
         let (living, dead) = self.workers().await?;
+        let fallen = self.presence.fallen();
         for worker in &dead {
+            // One whose lock is held was only silent: it has not died of what it executed.
+            if fallen.contains(worker) {
+                self.count_deaths(*worker).await?;
+            }
             self.delete_worker(*worker).await?;
         }
         if !dead.is_empty() {
@@ -480,6 +485,13 @@ impl Ledger {
     pub(super) async fn someone_died(&mut self) -> bool {
         // Nothing to do about an error here: the next claim meets it, and reports it.
         self.workers().await.is_ok_and(|(_, dead)| !dead.is_empty())
+    }
+
+    /// Notes that the owner of its runs has died.
+    async fn count_deaths(&mut self, worker: WorkerId) -> Result<(), StoreError> {
+        let query = sqlx::query(sql::DIED).bind(to_sql(NO_PROGRESS)).bind(worker.to_string());
+        let result = query.execute(&mut self.connection).await;
+        result.map(|_| ()).map_err(|error| self.engine(error))
     }
 
     async fn delete_worker(&mut self, worker: WorkerId) -> Result<(), StoreError> {

@@ -13,8 +13,13 @@ use crate::family::Family;
 use crate::print;
 use crate::view;
 use posse::store::{Kin, Unfinished};
-use posse::{Extent, RunRow, Runtime, Status};
+use posse::{Extent, Outcome, RunRow, Runtime, Status};
 use serde_json::json;
+
+/// What is said to a run that took along the processes that executed it, when a person resumes it
+/// without a word.
+const TRY_AGAIN: &str = "Go on. The process that executed you died several times in a row, during the calls \
+    that were interrupted. Do not repeat what may have ended it.";
 
 pub async fn one(
     common: &Common,
@@ -24,6 +29,8 @@ pub async fn one(
     extent: Extent,
 ) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
+    let is_quarantined = row.outcome.as_deref() == Some(Outcome::QUARANTINED);
+    let text = text.or_else(|| is_quarantined.then(|| TRY_AGAIN.to_owned()));
     let family = Family::of(runtime, &row).await?;
     let form = if common.global.json { Form::Json } else { Form::Screen };
     let mut viewer = Viewer::new(common, form)?;
