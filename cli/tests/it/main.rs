@@ -45,6 +45,7 @@ mod settings;
 mod sharing;
 mod signals;
 mod skills;
+mod taken_over;
 mod terminal;
 mod tmux;
 mod tree;

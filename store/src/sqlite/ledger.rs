@@ -42,6 +42,8 @@ pub(super) struct Ledger {
     rows: Rows,
     data_version: i64,
     registered: bool,
+    /// Until when the lease holds, once what is being written is stored.
+    renewed: Option<u64>,
     /// Another process has written, and watchers do not know yet.
     outside: bool,
     texts: Texts,
@@ -109,6 +111,7 @@ impl Ledger {
             rows: Rows::new(),
             data_version,
             registered: false,
+            renewed: None,
             outside: false,
             texts: Texts::default(),
         }
@@ -126,13 +129,16 @@ impl Ledger {
             return Err(Failure::Inside(error));
         }
         fail::fail_point!("store.commit.after");
+        if let Some(until) = self.renewed.take() {
+            self.presence.renewed(until);
+        }
         Ok(self.conclude(group))
     }
 
     /// Forgets what memory holds: it may not be what is stored.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
-        self.registered = false;
+        (self.registered, self.renewed) = (false, None);
     }
 
     async fn perform(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
@@ -215,14 +221,16 @@ impl Ledger {
         if self.registered && work.renewals.is_empty() {
             return Ok(());
         }
+        let until = self.presence.lease_end();
         sqlx::query(sql::WORKER_SAVE)
             .bind(self.presence.worker.to_string())
             .bind(self.presence.boot().to_owned())
-            .bind(self.presence.lease_end() as i64)
+            .bind(until as i64)
             .execute(&mut self.connection)
             .await
             .map_err(|error| self.engine(error))?;
         self.registered = true;
+        self.renewed = Some(until);
         fail::fail_point!("store.renew");
         Ok(())
     }

@@ -337,6 +337,10 @@ impl Store for SqliteStore {
         self.ask(|reply| Request::Renew { reply }).await
     }
 
+    fn lease(&self) -> Option<u64> {
+        self.reader.lease()
+    }
+
     fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
         self.hub.watch(run)
     }

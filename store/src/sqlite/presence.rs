@@ -9,6 +9,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub(super) struct Presence {
@@ -18,6 +19,10 @@ pub(super) struct Presence {
     folder: PathBuf,
     /// Locked as long as the worker lives.
     lock: File,
+    /// Until when the lease holds, as it was last stored.
+    until: AtomicU64,
+    /// How often it was over before it was renewed.
+    lapses: AtomicU64,
 }
 
 /// A worker as its row shows it.
@@ -43,7 +48,8 @@ impl Presence {
         let lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&hidden)?;
         lock.lock()?;
         std::fs::rename(hidden, folder.join(worker.to_string()))?;
-        Ok(Presence { worker, clock, lease, folder, lock })
+        let (until, lapses) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Presence { worker, clock, lease, folder, lock, until, lapses })
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {
@@ -57,6 +63,20 @@ impl Presence {
     /// Until when the lease holds if it is renewed now.
     pub(super) fn lease_end(&self) -> u64 {
         self.clock.steady_ms() + self.lease.as_millis() as u64
+    }
+
+    /// The lease was stored, and holds until then.
+    pub(super) fn renewed(&self, until: u64) {
+        if self.lease_number().is_none() {
+            self.lapses.fetch_add(1, Ordering::SeqCst);
+        }
+        self.until.fetch_max(until, Ordering::SeqCst);
+    }
+
+    /// A number that is the same as long as the lease has held; nothing when it is over.
+    pub(super) fn lease_number(&self) -> Option<u64> {
+        let number = self.lapses.load(Ordering::SeqCst);
+        (self.clock.steady_ms() <= self.until.load(Ordering::SeqCst)).then_some(number)
     }
 
     /// The workers whose locks are free. Call this before you take the snapshot that the workers are

@@ -87,6 +87,10 @@ impl Reader {
         self.presence.worker
     }
 
+    pub(super) fn lease(&self) -> Option<u64> {
+        self.presence.lease_number()
+    }
+
     /// To be asked before a snapshot is taken: see [`Presence::fallen`].
     pub(super) fn fallen(&self) -> HashSet<WorkerId> {
         self.presence.fallen()
