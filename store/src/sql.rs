@@ -66,8 +66,7 @@ const MOVING: [&str; 18] = [
 pub(crate) const RUN_WIDTH: usize = 57;
 
 /// What of a run that waits for a slot is looked at.
-const QUEUED_COLUMNS: &str =
-    "id, root, parent, agent, model, workspace, priority, ready_at, abreast, deaths, \
+const QUEUED_COLUMNS: &str = "id, root, parent, agent, model, workspace, priority, ready_at, abreast, deaths, \
      tool_calls, calls_at_death";
 
 /// Has something to do, and nobody who does it.

@@ -8,6 +8,7 @@ mod deliveries;
 mod header;
 mod hub;
 mod ledger;
+mod media;
 mod migrate;
 mod place;
 mod presence;
@@ -129,7 +130,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const QUEUE: usize = 16_384;
 
 impl SqliteStore {
-    /// Opens or makes the database. Where the disk has no space even to open it, it can only be read.
+    /// Opens or makes the database. Where the disk has no space even to open it, and on read-only media,
+    /// it can only be read.
     ///
     /// # Errors
     /// When the file cannot be used, or was made by a newer version: it is then left untouched.
@@ -139,7 +141,12 @@ impl SqliteStore {
             path: path.clone(),
             reason: error.to_string(),
         };
-        make_private(&options.path).map_err(unusable)?;
+        match make_private(&options.path) {
+            Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
+                return media::open(options, path).await;
+            }
+            made => made.map_err(unusable)?,
+        }
         // One name for one file, whatever links lead to it and wherever this process goes.
         let options = Options { path: options.path.canonicalize().map_err(unusable)?, ..options };
         let place = Place::of(&options.path).map_err(unusable)?;
@@ -165,27 +172,14 @@ impl SqliteStore {
         let presence = Arc::new(presence.map_err(unusable)?);
         fail::fail_point!("store.presence.announced");
         let calendar = Calendar::new(&options.path, options.clock.clone());
+        if can_only_read {
+            let reader = |requests| Reader::alone(connect, path, presence, calendar, requests);
+            return Ok(SqliteStore::to_read(reader, StoreError::Full, place));
+        }
         let hub = Arc::new(Hub::default());
         let (requests, inbox) = mpsc::channel(QUEUE);
         let tasks = TaskTracker::new();
         let scrub = options.scrub;
-        if can_only_read {
-            let reader = Reader::alone(connect, path, presence, calendar, requests.clone());
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "in the writer's place; awaited by close"
-            )]
-            tokio::spawn(tasks.track_future(writer::refuse(inbox)));
-            tasks.close();
-            return Ok(SqliteStore {
-                requests,
-                reader: Arc::new(reader),
-                hub,
-                tasks,
-                scrub,
-                place,
-            });
-        }
         let (checkpoints, beside) = checkpoint::beside(connect.clone());
         let told = requests.clone();
         let reader = Reader::new(connect, path.clone(), presence.clone(), calendar, told);
@@ -197,6 +191,21 @@ impl SqliteStore {
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         tasks.close();
         Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks, scrub, place })
+    }
+
+    /// A store that can only be read, by what `reader` makes. Everything else is refused with `why`.
+    fn to_read(
+        reader: impl FnOnce(mpsc::Sender<Request>) -> Reader,
+        why: StoreError,
+        place: Place,
+    ) -> Self {
+        let (requests, inbox) = mpsc::channel(QUEUE);
+        let tasks = TaskTracker::new();
+        #[expect(clippy::disallowed_methods, reason = "in the writer's place; awaited by close")]
+        tokio::spawn(tasks.track_future(writer::refuse(inbox, why)));
+        tasks.close();
+        let reader = Arc::new(reader(requests.clone()));
+        SqliteStore { requests, reader, hub: Arc::default(), tasks, scrub: None, place }
     }
 
     /// Opens or makes the database while its opener does something else.

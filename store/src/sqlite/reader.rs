@@ -79,6 +79,22 @@ impl Reader {
         Reader { pool, path, presence, calendar, requests }
     }
 
+    /// A reader of a file that nobody can change.
+    pub(super) fn of_media(
+        options: SqliteConnectOptions,
+        path: String,
+        presence: Arc<Presence>,
+        calendar: Calendar,
+        requests: mpsc::Sender<Request>,
+    ) -> Self {
+        let pool = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(PATIENCE)
+            .test_before_acquire(false)
+            .connect_lazy_with(options);
+        Reader { pool, path, presence, calendar, requests }
+    }
+
     pub(super) fn path(&self) -> &str {
         &self.path
     }

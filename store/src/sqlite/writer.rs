@@ -40,13 +40,13 @@ pub(super) struct Writer {
 /// How soon it is tried again to cut the write-ahead log off: whoever reads may be in the way.
 const SHRINK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Stands in the writer's place where the disk has no space even to open the database: refuses
-/// everything.
-pub(super) async fn refuse(mut inbox: mpsc::Receiver<Request>) {
+/// Stands in the writer's place where the database can only be read: refuses everything, for this
+/// reason.
+pub(super) async fn refuse(mut inbox: mpsc::Receiver<Request>, why: StoreError) {
     let mut group = Vec::with_capacity(SMALL_GROUP);
     while inbox.recv_many(&mut group, SMALL_GROUP).await > 0 {
         let closing = group.iter().any(|it| matches!(it, Request::Close));
-        group.drain(..).collect::<Work>().refuse(&StoreError::Full);
+        group.drain(..).collect::<Work>().refuse(&why);
         if closing {
             return;
         }
