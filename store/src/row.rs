@@ -310,6 +310,12 @@ impl RunRow {
         deaths_in_a_row(self.deaths, self.tool_calls, self.calls_at_death)
     }
 
+    /// True when somebody only has to execute it: it has something to do, has not ended, and nobody
+    /// has asked it to pause. What a store lets be claimed, once its owner is dead or there is none.
+    pub fn can_go_on(&self) -> bool {
+        self.runnable && !self.paused && self.outcome.is_none() && self.damaged.is_none()
+    }
+
     /// True when it came to its end by itself.
     pub fn has_completed(&self) -> bool {
         self.outcome.as_deref() == Some(COMPLETED)

@@ -288,7 +288,7 @@ impl Viewer {
     ) -> Result<Followed, Failure> {
         let run = followee.run.clone();
         self.screen.attend(run.id());
-        let mut rest = std::pin::pin!(settled(&run));
+        let mut rest = std::pin::pin!(settled(runtime, &run));
         let mut looking = true;
         let mut rested: Option<RunRow> = None;
         // Each turn of a session is a claim of its own.
@@ -311,7 +311,7 @@ impl Viewer {
                     }
                     if self.asker.is_some() {
                         looking = true;
-                        rest.set(settled(&run));
+                        rest.set(settled(runtime, &run));
                         continue;
                     }
                 }
@@ -341,7 +341,7 @@ impl Viewer {
                 }
                 update = followee.next() => update,
                 row = &mut rest, if looking => {
-                    (looking, rested) = (false, row?);
+                    (looking, rested) = (false, Some(row?));
                     continue;
                 }
                 _ = ticks.tick() => {
@@ -367,7 +367,7 @@ impl Viewer {
             }
             if about == run.id() && !looking && rested.is_none() {
                 looking = true;
-                rest.set(settled(&run));
+                rest.set(settled(runtime, &run));
             }
         }
     }

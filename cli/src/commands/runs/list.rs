@@ -92,7 +92,8 @@ impl Families {
         let (below, is_more) = self.below(row);
         let waits_for = self.get(row).map_or(0, |family| family.waited_for(row));
         let position = self.get(row).and_then(|family| family.position(row));
-        let view = RunView { position, ..RunView::of(row).waiting_on(waits_for) };
+        let status = self.get(row).map_or(row.status, |family| family.standing(row));
+        let view = RunView { position, status, ..RunView::of(row).waiting_on(waits_for) };
         if is_more { view } else { view.with_below(below) }
     }
 

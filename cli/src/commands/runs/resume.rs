@@ -1,7 +1,7 @@
 //! `posse runs resume`: goes on with one run, or with all that are unfinished.
 
 use super::super::Common;
-use super::super::asking::{first_asked, waits_for_answer};
+use super::super::asking::{first_asked, first_asked_below, waits_for_answer};
 use super::super::follow::{Followed, Followee, Form, Until, Viewer};
 use super::super::rest::{at_rest, heads, is_open, rested};
 use super::super::run::wait_for_below;
@@ -43,6 +43,10 @@ pub async fn one(
     if held {
         runtime.unpause(row.id, "the user", extent).await?;
     }
+    // Also what was left below those that have ended.
+    for below in family.below(row.id).into_iter().filter(|below| is_open(below)) {
+        runtime.resume(below.id);
+    }
     let mut followee = Followee::again(runtime.resume(row.id), recalled);
     let code = match viewer.follow(runtime, &mut followee, Until::Rest).await? {
         Followed::Ended(outcome) => {
@@ -51,9 +55,13 @@ pub async fn one(
             code
         }
         Followed::Rests(row) => {
-            let code = rests(runtime, &row, &mut viewer).await?;
+            if viewer.form != Form::Json {
+                viewer.screen.end_turn()?;
+            }
+            // Whatever it waits for, those below it go on first. They may have woken it.
             wait_for_below(common, runtime, row.id, &mut viewer).await?;
-            code
+            let row = rested(runtime, row.id).await?;
+            rests(runtime, &row, &mut viewer).await?
         }
         Followed::Signal(signal) => {
             return Err(viewer.shut_down(runtime, &followee.run, signal).await);
@@ -90,7 +98,7 @@ async fn tell_who_waits(
 
 /// Tells that the turn of a session is over.
 async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<Code, Failure> {
-    if let Some(question) = first_asked(runtime, [row]).await?.filter(|_| !row.paused) {
+    if let Some(question) = first_asked_below(runtime, row).await?.filter(|_| !row.paused) {
         viewer.screen.end_turn()?;
         return Err(waits_for_answer(row.id, &question));
     }
@@ -115,7 +123,12 @@ pub async fn check(
     viewer: &Viewer,
 ) -> Result<bool, Failure> {
     let (held, standing) = (is_held(family, row, extent), family.standing(row));
-    let asks = (held || standing == Status::Waiting)
+    let is_left = |below: &&RunRow| below.can_go_on() && below.status != Status::Running;
+    let leaves = standing == Status::Finished && family.below(row.id).iter().any(is_left);
+    if leaves && text.is_none() {
+        return Ok(held);
+    }
+    let asks = (held || matches!(standing, Status::Waiting | Status::Finished))
         && text.is_none()
         && asks_alone(runtime, family, row, viewer).await?;
     if !held && !asks {
@@ -177,7 +190,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
         rows.retain(is_open);
     } else {
         tell_who_stays(common, &rows);
-        rows.retain(|row| row.runnable && !row.paused && is_open(row));
+        rows.retain(RunRow::can_go_on);
     }
     let mut viewer = Viewer::new(common, Form::Json)?;
     let mut code = Code::Done;
@@ -207,8 +220,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     }
     // Nobody above waits for what was started in silence.
     for handle in &resumed {
-        let root = handle.row().await?.root;
-        wait_for_below(common, runtime, root, &mut viewer).await?;
+        wait_for_below(common, runtime, handle.id(), &mut viewer).await?;
     }
     viewer.close(runtime).await;
     Ok(code)
