@@ -5,7 +5,7 @@
 
 use crate::step::{Bounds, wall_near_ms};
 use crate::transcript::Transcript;
-use crate::{Allowance, Expect, Journal, JournalError};
+use crate::{Allowance, Claim, Expect, Journal, JournalError};
 use posse_protocol::{CallId, Event, Extra, Seq, Share, TimePassed, ToolFinished};
 use std::future::Future;
 use std::pin::pin;
@@ -67,6 +67,11 @@ impl<'a> Desk<'a> {
     /// Time at work so far, in milliseconds.
     pub(crate) fn worked_ms(&self) -> u64 {
         self.worked_before_ms + self.opened.elapsed().as_millis() as u64
+    }
+
+    /// Whether the run is still this process's, for whoever is about to have an effect.
+    pub(crate) fn claim(&self) -> Claim {
+        self.journal.claim()
     }
 
     /// How often someone has asked to stop so far.

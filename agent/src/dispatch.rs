@@ -3,7 +3,7 @@
 
 use crate::{Answer, Tool, ToolContext, Toolbox, capped};
 use futures_util::FutureExt;
-use posse_protocol::{Grant, ToolCall, ToolOutput};
+use posse_protocol::{Effect, Grant, ToolCall, ToolOutput};
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -44,9 +44,17 @@ pub(crate) fn resolve<'a>(
     Ok(tool)
 }
 
+/// What the model is told of a call that was not made because its run may be another process's.
+const STOOD_STILL: &str = "not done: this process stood still for too long, and another may have taken the \
+    run over; call it again if it is still needed";
+
 /// Runs one call. A panic of the tool is its answer, not the end of the run, and so is as much of
 /// what it returns as a result may be long.
 pub(crate) async fn invoke(tool: &dyn Tool, call: ToolCall, context: ToolContext) -> Answer {
+    let acts = matches!(tool.spec().effect, Effect::Write | Effect::Execute | Effect::Network);
+    if acts && !context.claim.holds() {
+        return ToolOutput::error(STOOD_STILL).into();
+    }
     let work = AssertUnwindSafe(async { tool.call(call.input, &context).await }).catch_unwind();
     let answer = work.await.unwrap_or_else(|panic| told_of(&*panic, &tool.spec().name).into());
     match answer {

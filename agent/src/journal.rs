@@ -3,6 +3,7 @@
 use crate::Allowance;
 use async_trait::async_trait;
 use posse_protocol::{Event, Record, Seq, Share};
+use std::sync::Arc;
 
 /// A run's log, as its owner sees it.
 #[async_trait]
@@ -23,9 +24,32 @@ pub trait Journal: Send + Sync {
     /// Returns when something was appended after `seq`. May return early.
     async fn changed(&self, seq: Seq);
 
+    /// Whether the run is still this process's, to be asked right before an effect; by itself, it is.
+    fn claim(&self) -> Claim {
+        Claim::default()
+    }
+
     /// What may still be drawn of budgets that limit the run; by itself, nothing is limited.
     async fn allowance(&self) -> Result<Allowance, JournalError> {
         Ok(Allowance::default())
+    }
+}
+
+/// Tells whether a run is still executed by whoever began a step of it. A process that stood still
+/// for too long may have lost the run to another, and learns of it at its next append only: whoever
+/// is about to have an effect asks first.
+#[derive(Clone, Default)]
+pub struct Claim(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
+
+impl Claim {
+    /// One that holds as long as `holds` says so. It must not block.
+    pub fn new(holds: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Claim(Some(Arc::new(holds)))
+    }
+
+    /// Whether it holds now.
+    pub fn holds(&self) -> bool {
+        self.0.as_ref().is_none_or(|holds| holds())
     }
 }
 

@@ -32,7 +32,7 @@ pub use compact::{HEADING as SUMMARY_HEADING, REQUEST as SUMMARY_REQUEST};
 pub use dispatch::panic_text;
 pub use fork::{Fork, Form, SEPARATOR_HEADING, fork, separator};
 pub use guard::{Guard, Ruling, Standing, Unguarded, digest};
-pub use journal::{Expect, Journal, JournalError};
+pub use journal::{Claim, Expect, Journal, JournalError};
 pub use model::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};
 pub use patience::{Patience, Waits};
 pub use posse_protocol as protocol;

@@ -1,6 +1,6 @@
 //! What the loop needs of a tool, and the table it finds tools in.
 
-use crate::SeenFiles;
+use crate::{Claim, SeenFiles};
 use async_trait::async_trait;
 use posse_protocol::{CallId, Delta, RunId, TimeAtWork, ToolOutput, ToolSpec};
 use serde_json::Value;
@@ -70,6 +70,8 @@ pub struct ToolContext {
     pub writable_bytes: Option<u64>,
     /// The files that the run has read or written before this call.
     pub seen: SeenFiles,
+    /// Whether the run is still this process's, to be asked right before an effect.
+    pub claim: Claim,
     /// Fires when the call is to stop.
     pub cancel: CancellationToken,
     /// Takes progress to show. Must not block.

@@ -98,14 +98,17 @@ impl Family {
         }
     }
 
-    /// Where `row` stands. One that waits for others stands where the liveliest of them does.
+    /// Where `row` stands. One that waits for others stands where the liveliest of them does. Those that
+    /// nobody waits for are its business too as long as nobody executes them.
     pub fn standing(&self, row: &RunRow) -> Status {
-        if row.status != Status::Waiting || row.awaits + row.expects == 0 {
+        if row.status != Status::Waiting {
             return row.status;
         }
         let below = self.below(row.id);
         let is_there = |wanted: &Status| below.iter().any(|row| row.status == *wanted);
-        let liveliest = [Status::Running, Status::Crashed, Status::Queued];
+        let waits = row.awaits + row.expects > 0;
+        let running = waits.then_some(Status::Running);
+        let liveliest = running.into_iter().chain([Status::Crashed, Status::Queued]);
         liveliest.into_iter().find(is_there).unwrap_or(row.status)
     }
 }

@@ -25,6 +25,9 @@ pub enum Outcome {
         /// The last text before it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
+        /// How many processes in a row died that executed it, if that is why: it is quarantined.
+        #[serde(default, skip_serializing_if = "is_none")]
+        deaths: u32,
         /// Fields of a later version.
         #[serde(flatten)]
         extra: Extra,
@@ -84,6 +87,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The word for a run that took along the processes that executed it.
+    pub const QUARANTINED: &str = "quarantined";
+
     /// The agent gave its answer, `output`.
     pub fn completed(output: impl Into<String>) -> Self {
         Outcome::Completed { output: output.into(), extra: Extra::default() }
@@ -92,7 +98,14 @@ impl Outcome {
     /// The run could not go on for `reason`; `partial` was the last text.
     pub fn failed(reason: impl Into<String>, partial: impl Into<String>) -> Self {
         let (reason, partial) = (reason.into(), partial.into());
-        Outcome::Failed { reason, partial, extra: Extra::default() }
+        Outcome::Failed { reason, partial, deaths: 0, extra: Extra::default() }
+    }
+
+    /// `deaths` processes in a row died that executed it, and nothing executes it until someone says
+    /// so; `partial` was the last text.
+    pub fn quarantined(deaths: u32, reason: impl Into<String>, partial: impl Into<String>) -> Self {
+        let (reason, partial) = (reason.into(), partial.into());
+        Outcome::Failed { reason, partial, deaths, extra: Extra::default() }
     }
 
     /// `by` asked it to stop; `partial` was the last text.
@@ -132,6 +145,7 @@ impl Outcome {
     pub fn kind(&self) -> &'static str {
         match self {
             Outcome::Completed { .. } => "completed",
+            Outcome::Failed { deaths: 1.., .. } => Outcome::QUARANTINED,
             Outcome::Failed { .. } => "failed",
             Outcome::Cancelled { .. } => "cancelled",
             Outcome::TimedOut { .. } => "timed out",
@@ -163,7 +177,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Outcome::Completed { .. } => f.write_str("completed"),
-            Outcome::Failed { reason, .. } => write!(f, "failed: {reason}"),
+            Outcome::Failed { reason, .. } => write!(f, "{}: {reason}", self.kind()),
             Outcome::Cancelled { by, .. } => write!(f, "cancelled by {by}"),
             Outcome::TimedOut { limit_ms, .. } => {
                 write!(f, "timed out after {} s", *limit_ms as f64 / 1e3)
@@ -178,6 +192,10 @@ impl fmt::Display for Outcome {
             }
         }
     }
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A model call that was not made, because it could need more of a limit than was left.
@@ -258,6 +276,10 @@ mod tests {
 
     #[test]
     fn a_limit_is_never_called_completed() {
+        let lost = Outcome::quarantined(5, "5 processes died", "half");
+        assert_eq!((lost.kind(), lost.text()), ("quarantined", "half"));
+        let written = serde_json::to_value(&lost).unwrap_or_default();
+        assert_eq!((&written["kind"], &written["deaths"]), (&"failed".into(), &5.into()));
         let stopped = Outcome::stopped(Limit::Turns, "half");
         assert_eq!(stopped.kind(), "stopped");
         assert_eq!(stopped.text(), "half");

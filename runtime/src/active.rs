@@ -20,7 +20,7 @@ impl Stopping {
         self.0.load(Ordering::Acquire)
     }
 
-    fn set(&self) {
+    pub(crate) fn set(&self) {
         self.0.store(true, Ordering::Release);
     }
 }

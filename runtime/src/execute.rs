@@ -89,6 +89,8 @@ const PARKED: usize = 32;
 pub(crate) struct Assignment {
     pub(crate) run: RunId,
     pub(crate) epoch: u64,
+    /// How many processes in a row died that executed it.
+    pub(crate) deaths: u32,
     /// What the run is made of, if it is not stored yet.
     pub(crate) birth: Option<Birth>,
 }
@@ -240,6 +242,9 @@ impl Workbench {
         let mut first = None;
         if assignment.birth.is_none() {
             fail::fail_point!("run.taken_up");
+        }
+        if assignment.deaths >= QUARANTINE {
+            return self.end(run, &journal, Why::Deaths(assignment.deaths)).await;
         }
         if let Some(birth) = assignment.birth {
             first = birth.events.first().cloned();
@@ -494,16 +499,25 @@ impl Workbench {
 
     /// Ends a run that cannot be executed here, keeping what there is of its result.
     async fn fail(&self, run: RunId, journal: &RunJournal, reason: &str) -> Left {
+        self.end(run, journal, Why::Cannot(reason)).await
+    }
+
+    async fn end(&self, run: RunId, journal: &RunJournal, why: Why<'_>) -> Left {
         loop {
             let Ok(records) = journal.read_after(Seq::ZERO).await else {
                 return Left::AtRest;
             };
             let transcript = Transcript::of(&records);
-            let (events, outcome) = closing(run, &transcript, reason);
+            let (events, outcome) = closing(run, &transcript, why);
             let last = Some(transcript.seq());
             match journal.hand_over(events, last, Ownership::Waiting).await {
                 // What was appended meanwhile may be the result of a call.
                 Err(StoreError::Moved { .. }) => {}
+                // Nobody else can end it while it is this process's.
+                Err(error @ (StoreError::Full | StoreError::Unusable { .. })) => {
+                    journal.tell_held(&error.to_string());
+                    tokio::time::sleep(STORE_RETRY).await;
+                }
                 Err(_) => return Left::Ended,
                 Ok(_) => {
                     if let Some(started) = transcript.started() {
@@ -534,12 +548,20 @@ impl Workbench {
 
 /// What ends a run that cannot go on: its open calls are answered, and what there is of its result
 /// is kept.
-fn closing(run: RunId, transcript: &Transcript, reason: &str) -> (Vec<Event>, Outcome) {
+fn closing(run: RunId, transcript: &Transcript, why: Why<'_>) -> (Vec<Event>, Outcome) {
     let partial = transcript.last_text().to_owned();
-    let outcome = match transcript.cancelled_by() {
-        Some(by) => Outcome::cancelled(by, partial),
-        None => Outcome::failed(
+    let outcome = match (transcript.cancelled_by(), why) {
+        (Some(by), _) => Outcome::cancelled(by, partial),
+        (None, Why::Cannot(reason)) => Outcome::failed(
             format!("{reason}; mend that, then `posse runs resume {run} \"go on\"`"),
+            partial,
+        ),
+        (None, Why::Deaths(deaths)) => Outcome::quarantined(
+            deaths,
+            format!(
+                "the process that executed it died {deaths} times in a row; `posse runs log {run}` shows \
+                 its last calls, `posse runs resume {run}` tries it again"
+            ),
             partial,
         ),
     };
@@ -561,6 +583,18 @@ fn closing(run: RunId, transcript: &Transcript, reason: &str) -> (Vec<Event>, Ou
     let events = unanswered.chain([Event::RunFinished(finished)]).collect();
     (events, outcome)
 }
+
+/// Why a run is ended that did not come to its end by itself.
+#[derive(Clone, Copy)]
+enum Why<'a> {
+    /// It cannot be executed here.
+    Cannot(&'a str),
+    /// So many processes in a row died that executed it.
+    Deaths(u32),
+}
+
+/// How many processes may die in a row that execute a run.
+const QUARANTINE: u32 = 5;
 
 /// How a run was left.
 #[derive(Clone, Copy, PartialEq, Eq)]

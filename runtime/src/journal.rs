@@ -9,9 +9,10 @@ use crate::stall::Pulse;
 use crate::webhooks::Hooks;
 use crate::worktree::Worktrees;
 use async_trait::async_trait;
-use posse_agent::{Allowance, Expect, Journal, JournalError};
+use posse_agent::{Allowance, Claim, Expect, Journal, JournalError};
 use posse_protocol::{
-    Delta, Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share, Worktree,
+    CancelScope, Delta, Event, Extra, Record, RunFinished, RunId, SCHEMA_VERSION, Seq, Share,
+    Worktree,
 };
 use posse_store::{
     Append, Filter, Guard, Kin, Notice, Ownership, Reserve, Store, StoreError, Unfinished,
@@ -43,6 +44,8 @@ pub(crate) struct RunJournal {
     feed: Arc<Feed>,
     /// One more than where the log ended when it was last told that it cannot be written.
     held: AtomicU64,
+    /// The lease of this worker when the run was last known to be its own.
+    owned: Arc<Mutex<Option<u64>>>,
     /// The worktree that is the run's own.
     worktree: Mutex<Option<(Worktrees, Worktree)>>,
 }
@@ -121,6 +124,7 @@ impl RunJournal {
             pulse,
             feed,
             held: AtomicU64::new(0),
+            owned: Arc::default(),
             worktree,
         }
     }
@@ -210,8 +214,10 @@ impl RunJournal {
                 outbox: outbox.clone(),
             };
             let batch = std::iter::once(append).chain(beside.appends()).collect();
+            let lease = self.lease().await;
             match self.store.append(batch).await {
                 Ok(appended) => {
+                    self.own(lease);
                     let first = appended.first().map(|at| at.first).ok_or(StoreError::Closed)?;
                     self.count(first, &events);
                     self.posted(&outbox);
@@ -225,6 +231,8 @@ impl RunJournal {
                 Err(StoreError::Full) if !stopping => {
                     self.tell_held(&StoreError::Full.to_string());
                     self.wait_for_space().await;
+                    // Whether someone did; a log that cannot be read now is looked at again.
+                    let _ = self.catch_up().await;
                 }
                 Err(error) => return Err(error),
             }
@@ -250,6 +258,8 @@ impl RunJournal {
         // Whoever asked for the run may have gone: it is stored all the same.
         match created {
             Ok(_) => {
+                // This append has made the worker known, if it was its first.
+                self.own(self.store.lease());
                 self.posted(&outbox);
                 let _ = told.send(Ok(()));
                 Ok(first)
@@ -259,6 +269,22 @@ impl RunJournal {
                 Err(StoreError::NotOwner(self.run))
             }
         }
+    }
+
+    /// The lease of this worker, before it appends something.
+    async fn lease(&self) -> Option<u64> {
+        let lease = self.store.lease();
+        if lease.is_none() {
+            // One that is over is no reason to stop, as long as nobody has claimed the run.
+            let _ = self.store.renew().await;
+            return self.store.lease();
+        }
+        lease
+    }
+
+    /// What was appended says that the run is this worker's, who had this lease before.
+    fn own(&self, lease: Option<u64>) {
+        *self.owned.lock().unwrap_or_else(PoisonError::into_inner) = lease;
     }
 
     /// What the end of the run, the last of `events`, is to others: to whoever waits for it the
@@ -332,6 +358,15 @@ impl RunJournal {
     }
 
     fn observe(&self, records: &[Record]) {
+        // Whoever asks the run to stop may do so from another process.
+        let last = records.iter().rev().find_map(|record| match &record.event {
+            Event::CancelRequested(request) if request.scope == CancelScope::Run => Some(true),
+            Event::RunFinished(_) => Some(false),
+            _ => None,
+        });
+        if last == Some(true) {
+            self.stopping.set();
+        }
         let mut account = self.account();
         for record in records {
             self.purse.observe(&record.event);
@@ -420,6 +455,14 @@ impl Journal for RunJournal {
         if tail.wait_for(|tail| *tail > seq).await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+
+    fn claim(&self) -> Claim {
+        let (store, owned) = (self.store.clone(), self.owned.clone());
+        Claim::new(move || {
+            let owned = *owned.lock().unwrap_or_else(PoisonError::into_inner);
+            owned.is_some() && owned == store.lease()
+        })
     }
 
     async fn allowance(&self) -> Result<Allowance, JournalError> {

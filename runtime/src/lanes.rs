@@ -2,8 +2,9 @@
 //!
 //! Order: priority; then fair between sessions, which are roots: the one with the fewest runs at
 //! work here goes first, in turn among equals; then who waits longest. Nobody goes over a cap, and
-//! no slot stays free while somebody waits whom no cap keeps back. Decides only: knows no store and
-//! no clock.
+//! no slot stays free while somebody waits whom no cap keeps back. Of the runs whose processes died
+//! again and again one is executed at a time: so the others do not die with the one that is to blame.
+//! Decides only: knows no store and no clock.
 
 mod caps;
 #[cfg(test)]
@@ -18,6 +19,14 @@ use posse_store::{Passed, Queued};
 use running::Running;
 use std::collections::HashMap;
 use waiting::{Standing, Waiting};
+
+/// How many processes in a row must have died that executed a run, for it to be a suspect.
+const SUSPECT: u32 = 3;
+
+/// True when a run may take its process along, since so many in a row died that executed it.
+pub(crate) fn is_suspect(deaths: u32) -> bool {
+    deaths >= SUSPECT
+}
 
 /// What this process executes, and what it knows to wait.
 pub(crate) struct Lanes {
@@ -101,6 +110,11 @@ impl Lanes {
             self.waiting.restand(root, self.standing(root));
             self.forget_if_gone(root);
         }
+    }
+
+    /// `run`, which is executed, is no suspect any more.
+    pub(crate) fn clear(&mut self, run: RunId) {
+        self.running.clear(run);
     }
 
     /// A run goes on that had given its slot to others, whether one is free or not.

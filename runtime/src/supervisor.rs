@@ -7,6 +7,7 @@ mod line;
 use crate::archive::Sweeper;
 use crate::execute::{Assignment, Left, Workbench};
 use crate::journal::{Birth, FIRST_EPOCH, create};
+use crate::lanes;
 use crate::quiet;
 use crate::runtime::{Recovery, RuntimeConfig};
 use line::{Lent, Line, Slot};
@@ -16,6 +17,7 @@ use posse_store::{
 };
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
@@ -32,6 +34,10 @@ const FIRST_LOOK: Duration = Duration::from_millis(10);
 
 /// How often a runtime looks whether others have left something to do.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// How long a process must live on with a run that may take it along until the next such run is
+/// executed beside it.
+const SUSPICION: Duration = Duration::from_secs(60);
 
 pub(crate) struct Supervisor {
     shared: Arc<Shared>,
@@ -128,7 +134,7 @@ impl Supervisor {
         if let Some(slot) = slot {
             let (told, born) = oneshot::channel();
             let birth = Some(Birth { events, beside, told });
-            shared.execute(Assignment { run, epoch: FIRST_EPOCH, birth }, slot);
+            shared.execute(Assignment { run, epoch: FIRST_EPOCH, deaths: 0, birth }, slot);
             return born.await.map_err(|_| StoreError::Closed)?;
         }
         let then = if entrant.is_some() { Ownership::Queued } else { Ownership::Waiting };
@@ -153,6 +159,7 @@ impl Supervisor {
             workspace: row.workspace.clone(),
             priority: row.priority,
             ready_at: row.ready_at,
+            deaths: row.deaths_in_a_row(),
         };
         Lent::new(run, self.shared.clone())
     }
@@ -338,7 +345,8 @@ impl Shared {
             for claim in claimed.unwrap_or_default() {
                 let run = claim.row.id;
                 if let Some(slot) = taken.remove(&run) {
-                    self.execute(Assignment { run, epoch: claim.epoch, birth: None }, slot);
+                    let (epoch, deaths) = (claim.epoch, claim.row.deaths_in_a_row());
+                    self.execute(Assignment { run, epoch, deaths, birth: None }, slot);
                 }
             }
             // Others were faster with the rest: their slots are free again.
@@ -348,12 +356,17 @@ impl Shared {
     fn execute(self: &Arc<Self>, assignment: Assignment, slot: Slot) {
         let shared = self.clone();
         let (run, epoch) = (assignment.run, assignment.epoch);
+        let is_suspect = lanes::is_suspect(assignment.deaths);
         let stopping = self.workbench.active.enter(run, epoch);
         let executed = Executed { workbench: self.workbench.clone(), run, epoch };
         let asked = self.adopted().get(&run).copied().unwrap_or_default();
         let task = async move {
             let bench = &shared.workbench;
-            let left = bench.execute(&shared.store, assignment, stopping, &shared.stop).await;
+            let work = bench.execute(&shared.store, assignment, stopping, &shared.stop);
+            let left = match is_suspect {
+                true => Box::pin(shared.watch_suspect(run, work)).await,
+                false => work.await,
+            };
             if left == Left::Ended {
                 shared.forget(run, asked).await;
             }
@@ -364,6 +377,34 @@ impl Shared {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         while running.try_join_next().is_some() {}
         running.spawn(task);
+    }
+
+    /// Executes a run that may take its process along. Others of whom that is thought wait until it
+    /// has made progress, or this process has lived on with it for a while.
+    async fn watch_suspect(&self, run: RunId, work: impl Future<Output = Left>) -> Left {
+        let mut work = pin!(work);
+        let cleared = async {
+            let mut tail = self.store.watch(run);
+            loop {
+                let own = Filter { id: Some(run), limit: 1, ..Filter::default() };
+                let rows = self.store.list(&own).await.unwrap_or_default();
+                if rows.iter().any(|row| !lanes::is_suspect(row.deaths_in_a_row())) {
+                    return;
+                }
+                if tail.changed().await.is_err() {
+                    return std::future::pending().await;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            left = &mut work => return left,
+            () = cleared => {}
+            () = tokio::time::sleep(SUSPICION) => {}
+        }
+        self.line().clear(run);
+        self.nudge.notify_one();
+        work.await
     }
 
     async fn keep_lease(self: Arc<Self>, every: Duration) {
@@ -406,5 +447,6 @@ fn entrant(id: RunId, events: &[Event]) -> Option<Queued> {
         workspace: RunRow::folder_of(&started.grant).to_owned(),
         priority: started.priority,
         ready_at: u64::MAX,
+        deaths: 0,
     })
 }

@@ -112,6 +112,11 @@ pub trait Store: Outbox {
     /// for the length of the lease.
     async fn renew(&self) -> Result<(), StoreError>;
 
+    /// The lease of this worker, as far as it knows without asking: a number that is the same as long
+    /// as the lease has held all the time, and nothing when it is over. While it is the same as before
+    /// an append of an owner, nobody else can have claimed that run.
+    fn lease(&self) -> Option<u64>;
+
     /// The last known position of `run`'s log, as it moves: at once for what this store
     /// appends, soon for what other processes append. Starts at zero while nothing has moved:
     /// whoever must miss nothing watches first and reads then. The channel closes with the store.

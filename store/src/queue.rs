@@ -25,6 +25,8 @@ pub struct Queued {
     pub priority: i32,
     /// Since when it waits.
     pub ready_at: u64,
+    /// How many processes in a row died that executed it.
+    pub deaths: u32,
 }
 
 /// Which of those that wait are looked at.

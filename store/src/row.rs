@@ -119,6 +119,10 @@ pub struct RunRow {
     pub abreast: Option<u32>,
     /// How long after its end it is archived at the latest, if whoever started it says so.
     pub archive_after_ms: Option<u64>,
+    /// How many processes died that executed it, one after the other. See [`RunRow::deaths_in_a_row`].
+    pub deaths: u32,
+    /// How many tools it had called when the last of them died.
+    pub calls_at_death: u64,
     /// Where it stands, given which workers are alive. Set by [`crate::Store::list`].
     pub status: Status,
 }
@@ -259,6 +263,8 @@ impl RunRow {
             asks: 0,
             abreast: None,
             archive_after_ms: None,
+            deaths: 0,
+            calls_at_death: 0,
             status: Status::Queued,
         }
     }
@@ -297,6 +303,17 @@ impl RunRow {
         }
         uncertain.add(self.reserved);
         (uncertain, self.cut_calls + 1)
+    }
+
+    /// How many processes in a row died that executed it, without progress in between.
+    pub fn deaths_in_a_row(&self) -> u32 {
+        deaths_in_a_row(self.deaths, self.tool_calls, self.calls_at_death)
+    }
+
+    /// True when somebody only has to execute it: it has something to do, has not ended, and nobody
+    /// has asked it to pause. What a store lets be claimed, once its owner is dead or there is none.
+    pub fn can_go_on(&self) -> bool {
+        self.runnable && !self.paused && self.outcome.is_none() && self.damaged.is_none()
     }
 
     /// True when it came to its end by itself.
@@ -473,12 +490,26 @@ impl RunRow {
             Ownership::Queued => {
                 (self.owner, self.runnable, self.ready_at) = (None, true, at);
             }
-            Ownership::Waiting => (self.owner, self.runnable) = (None, false),
+            Ownership::Waiting => {
+                (self.owner, self.runnable) = (None, false);
+                // A turn is over, or a person is asked.
+                if self.expects == 0 {
+                    self.deaths = 0;
+                }
+            }
             Ownership::Awaiting(calls) => {
                 (self.owner, self.runnable, self.awaits) = (None, false, calls);
             }
         }
     }
+}
+
+/// Tool calls that are no progress: whoever takes its process along may look at a thing or two first.
+pub(crate) const NO_PROGRESS: u64 = 5;
+
+/// How many of `deaths` count, when `calls` tools were called, and so many at the last death.
+pub(crate) fn deaths_in_a_row(deaths: u32, calls: u64, calls_at_death: u64) -> u32 {
+    if calls.saturating_sub(calls_at_death) > NO_PROGRESS { 0 } else { deaths }
 }
 
 /// What others than the owner may append.

@@ -18,7 +18,7 @@ pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, sessio
     reserved_input, reserved_output, reserved_cost, damaged, parent, root, depth, stopping, awaits, \
     label, priority, background, expects, gathers, gathered_at, paused, finished_at, cleanup, \
     erased, account, budget, drawn, calling, calling_for, asks, abreast, archive_after, \
-    uncertain_input, uncertain_output, uncertain_cost, cut_calls";
+    uncertain_input, uncertain_output, uncertain_cost, cut_calls, deaths, calls_at_death";
 
 /// Those that never change.
 const CONSTANT: [&str; 15] = [
@@ -63,11 +63,11 @@ const MOVING: [&str; 18] = [
 ];
 
 /// How many columns `RUN_COLUMNS` has.
-pub(crate) const RUN_WIDTH: usize = 55;
+pub(crate) const RUN_WIDTH: usize = 57;
 
 /// What of a run that waits for a slot is looked at.
-const QUEUED_COLUMNS: &str =
-    "id, root, parent, agent, model, workspace, priority, ready_at, abreast";
+const QUEUED_COLUMNS: &str = "id, root, parent, agent, model, workspace, priority, ready_at, abreast, deaths, \
+     tool_calls, calls_at_death";
 
 /// Has something to do, and nobody who does it.
 const READY: &str = "runnable = 1 AND owner IS NULL AND paused = 0";
@@ -90,11 +90,21 @@ pub(crate) const WORKER_DELETE: &str = "DELETE FROM workers WHERE id = $1";
 /// What belongs to no known worker is queued again, in its old order.
 pub(crate) const DISOWN: &str = "UPDATE runs SET owner = NULL \
     WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM workers)";
+/// The owners of runs that were told to stop and have something to do.
+pub(crate) const TO_STOP: &str = "SELECT DISTINCT owner FROM runs \
+    WHERE outcome IS NULL AND stopping = 1 AND runnable = 1 AND damaged IS NULL";
+/// The owner of these runs has died. Those that had called a good number of tools since the last time
+/// have made progress. Binds: that number, the owner.
+pub(crate) const DIED: &str = "UPDATE runs SET \
+    deaths = CASE WHEN tool_calls - calls_at_death > $1 THEN 1 ELSE deaths + 1 END, \
+    calls_at_death = tool_calls WHERE owner = $2";
 pub(crate) const MARK_DAMAGED: &str = "UPDATE runs SET damaged = $2 WHERE id = $1";
 pub(crate) const EVENTS_FROM: &str = "SELECT seq, at, version, body, hash FROM events \
     WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
 pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged, erased FROM runs \
     WHERE id = $1";
+/// When the log last grew of the run that was made last.
+pub(crate) const NEWEST: &str = "SELECT updated_at FROM runs ORDER BY id DESC LIMIT 1";
 pub(crate) const ERASE: &str = "DELETE FROM events WHERE run = $1";
 
 pub(crate) const ORPHANS: &str = "SELECT DISTINCT run FROM events \
@@ -266,6 +276,7 @@ pub(crate) fn runs_by_key(count: usize) -> String {
 pub(crate) struct Shape {
     pub(crate) ids: usize,
     pub(crate) workspace: bool,
+    pub(crate) only_to_stop: bool,
 }
 
 /// Selects runs to claim, the longest waiting first. Binds: version, ids, workspace, limit.
@@ -279,6 +290,9 @@ pub(crate) fn claimable(shape: Shape) -> String {
     if shape.workspace {
         filter.push_str(&format!(" AND workspace = ${next}"));
         next += 1;
+    }
+    if shape.only_to_stop {
+        filter.push_str(" AND stopping = 1");
     }
     format!(
         "SELECT {RUN_COLUMNS} FROM runs WHERE {READY} AND version <= $1 AND damaged IS NULL{filter} \
@@ -420,9 +434,12 @@ mod tests {
             WORKER_SAVE,
             WORKER_DELETE,
             DISOWN,
+            TO_STOP,
+            DIED,
             MARK_DAMAGED,
             EVENTS_FROM,
             TAIL,
+            NEWEST,
             ORPHANS,
             ERASE,
         ];
@@ -464,7 +481,9 @@ mod tests {
             );
         }
         for ids in [0, 1, 64] {
-            all.extend([false, true].map(|workspace| claimable(Shape { ids, workspace })));
+            for (workspace, only_to_stop) in [(false, false), (true, false), (false, true)] {
+                all.push(claimable(Shape { ids, workspace, only_to_stop }));
+            }
         }
         let here = Passed { workspace: true, ..Passed::default() };
         all.extend([queue_by_root(Passed::default()), queue_by_root(here)]);

@@ -101,7 +101,9 @@ impl Bash {
         };
         let progress = |text: &str| context.progress(text);
         let workspace = &self.files.workspace;
-        let finished = self.launcher.run(workspace, &command, &context.cancel, &progress).await;
+        let (claim, cancel) = (&context.claim, &context.cancel);
+        let run = self.launcher.run_while(claim, workspace, &command, cancel, &progress);
+        let finished = run.await;
         let finished = finished.map_err(|error| Failure(error.to_string()))?;
         let new = self.appeared_against_rules(&command.confinement, fixed_before).await?;
         let listed = match command.confinement.profile {

@@ -219,6 +219,7 @@ impl Shift<'_> {
                     time: time.clone(),
                     writable_bytes,
                     seen: self.desk.transcript.seen.clone(),
+                    claim: self.desk.claim(),
                     cancel: token.child_token(),
                     deltas: self.agent.deltas.clone(),
                 };

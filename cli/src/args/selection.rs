@@ -86,8 +86,8 @@ pub struct Targets {
     pub choice: Choice,
 }
 
-const OUTCOMES: [&str; 6] =
-    ["completed", "failed", "cancelled", "timed-out", "stopped", "out-of-budget"];
+const OUTCOMES: [&str; 7] =
+    ["completed", "failed", "quarantined", "cancelled", "timed-out", "stopped", "out-of-budget"];
 
 /// Statuses by their words.
 const STATUSES: [(&str, Status); 9] = [

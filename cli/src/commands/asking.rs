@@ -173,6 +173,15 @@ pub async fn first_asked<'r>(
     Ok(None)
 }
 
+/// The first thing that `row` or one below it asks and nobody has answered.
+pub async fn first_asked_below(
+    runtime: &Runtime,
+    row: &RunRow,
+) -> Result<Option<Question>, Failure> {
+    let below = runtime.handle(row.id).unfinished_below().await?;
+    first_asked(runtime, std::iter::once(row).chain(&below)).await
+}
+
 /// What is told of `run`, which cannot go on without an answer, where nobody can be asked.
 pub fn waits_for_answer(run: RunId, question: &Question) -> Failure {
     let (run, asking) = (run.short(), question.run.short());

@@ -315,7 +315,7 @@ impl Viewer {
     ) -> Result<Followed, Failure> {
         let run = followee.run.clone();
         self.screen.attend(run.id());
-        let mut rest = std::pin::pin!(settled(&run));
+        let mut rest = std::pin::pin!(settled(runtime, &run));
         let mut looking = true;
         let mut rested: Option<RunRow> = None;
         // Each turn of a session is a claim of its own.
@@ -338,7 +338,7 @@ impl Viewer {
                     }
                     if self.asker.is_some() {
                         looking = true;
-                        rest.set(settled(&run));
+                        rest.set(settled(runtime, &run));
                         continue;
                     }
                 }
@@ -368,7 +368,7 @@ impl Viewer {
                 }
                 update = followee.next() => update,
                 row = &mut rest, if looking => {
-                    (looking, rested) = (false, row?);
+                    (looking, rested) = (false, Some(row?));
                     continue;
                 }
                 _ = ticks.tick() => {
@@ -413,7 +413,7 @@ impl Viewer {
             }
             if about == run.id() && !looking && rested.is_none() {
                 looking = true;
-                rest.set(settled(&run));
+                rest.set(settled(runtime, &run));
             }
         }
     }

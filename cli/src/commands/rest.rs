@@ -4,54 +4,56 @@ use crate::exit::Failure;
 use crate::family::Family;
 use posse::{RunHandle, RunId, RunRow, Runtime, Status};
 
-/// Waits until there is nothing to do for `run`, and returns how it then stands; nothing when it
-/// waits for others below it, and will go on when they have ended.
-pub async fn settled(run: &RunHandle) -> Result<Option<RunRow>, posse::Error> {
+/// Waits until there is nothing to do for `run`, and returns how it then stands. One that waits for others
+/// below it rests when nobody is at work on them, or could be: then they wait for a person.
+pub async fn settled(runtime: &Runtime, run: &RunHandle) -> Result<RunRow, posse::Error> {
     loop {
         let row = run.at_rest().await?;
         // A person can talk to a session meanwhile; another run is not done before those are.
         let is_done = row.awaits == 0 && (row.session || row.expects == 0);
         if is_done || row.paused {
-            return Ok(Some(row));
+            return Ok(row);
         }
-        // It goes on when they have ended, which its events tell.
-        if run.has_unfinished_below().await? {
-            return Ok(None);
+        let busy = busy_below(runtime, run.id()).await?;
+        for below in &busy {
+            runtime.handle(*below).at_rest().await?;
         }
         // The last of them may have ended since the first look.
         let row = run.row().await?;
-        if !is_busy(&row) {
-            return Ok(Some(row));
+        if busy.is_empty() && !is_busy(&row) {
+            return Ok(row);
         }
     }
 }
 
-/// Waits until there is nothing to do for `run`, nor for any below it that it waits for.
+/// Waits until there is nothing to do for `run`, nor for any below it that it will be told of.
 pub async fn rested(runtime: &Runtime, run: RunId) -> Result<RunRow, Failure> {
     let handle = runtime.handle(run);
     loop {
-        let settled = settled(&handle).await?;
-        let tree = handle.tree().await?;
-        // Those at work for it wake it when they have ended. Where nobody is, they wait for a person.
-        let is_idle = !tree.iter().any(is_busy);
-        let idle = tree.iter().find(|row| row.id == run && is_idle).cloned();
-        if let Some(row) = settled.filter(|row| row.expects == 0).or(idle) {
+        let row = settled(runtime, &handle).await?;
+        if row.expects == 0 {
             return Ok(row);
         }
-        for below in tree.iter().rev().filter(|row| row.id != run && is_open(row)) {
-            runtime.handle(below.id).at_rest().await?;
+        let busy = busy_below(runtime, run).await?;
+        // The last of them may have woken it since.
+        let row = handle.row().await?;
+        if busy.is_empty() && !is_busy(&row) {
+            return Ok(row);
+        }
+        for below in busy {
+            runtime.handle(below).at_rest().await?;
         }
     }
 }
 
 /// Those below `run` that somebody is at work on, or could be.
-pub async fn busy_below(runtime: &Runtime, run: RunId) -> Result<Vec<RunId>, Failure> {
+pub async fn busy_below(runtime: &Runtime, run: RunId) -> Result<Vec<RunId>, posse::Error> {
     let below = runtime.handle(run).unfinished_below().await?;
     Ok(below.iter().filter(|row| is_busy(row)).map(|row| row.id).collect())
 }
 
-/// The runs to go on with so that all of `rows` do, and whoever waits for them: each root once,
-/// or the run itself if nobody above it waits any more.
+/// The runs to go on with so that all of `rows` do, and whoever waits for them: each root once or, where
+/// it has ended, whoever stands highest above the run of those that have not.
 pub async fn heads(runtime: &Runtime, rows: &[RunRow]) -> Result<Vec<RunRow>, Failure> {
     let mut heads: Vec<RunRow> = Vec::new();
     for row in rows {
@@ -60,14 +62,24 @@ pub async fn heads(runtime: &Runtime, rows: &[RunRow]) -> Result<Vec<RunRow>, Fa
         }
         let head = match row.parent {
             None => row.clone(),
-            Some(_) => {
-                let root = Family::of(runtime, row).await?.find(row.root).cloned();
-                root.filter(is_open).unwrap_or_else(|| row.clone())
-            }
+            Some(_) => head_of(&Family::of(runtime, row).await?, row).clone(),
         };
-        heads.push(head);
+        if heads.iter().all(|known| known.id != head.id) {
+            heads.push(head);
+        }
     }
     Ok(heads)
+}
+
+fn head_of<'f>(family: &'f Family, row: &'f RunRow) -> &'f RunRow {
+    if let Some(root) = family.find(row.root).filter(|root| is_open(root)) {
+        return root;
+    }
+    let mut head = row;
+    while let Some(above) = head.parent.and_then(|run| family.find(run)).filter(|it| is_open(it)) {
+        head = above;
+    }
+    head
 }
 
 /// Says who continues a run that nobody executes now, or how the user does; nothing if somebody does.
@@ -109,5 +121,5 @@ pub fn is_open(row: &RunRow) -> bool {
 }
 
 fn is_busy(row: &RunRow) -> bool {
-    is_open(row) && (row.owner.is_some() || (row.runnable && !row.paused))
+    row.can_go_on() || is_open(row) && row.owner.is_some()
 }

@@ -1,6 +1,6 @@
 //! `posse run`: one task, one answer.
 
-use super::asking::{first_asked, waits_for_answer};
+use super::asking::{first_asked_below, waits_for_answer};
 use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer};
 use super::prompt::prompt;
@@ -121,7 +121,7 @@ pub async fn follow_to_end(
             Ok(Code::Interrupted)
         }
         Followed::Rests(row) => {
-            if let Some(question) = first_asked(runtime, [&*row]).await? {
+            if let Some(question) = first_asked_below(runtime, &row).await? {
                 return Err(waits_for_answer(row.id, &question));
             }
             viewer.screen.note(&at_rest(&row));
@@ -328,6 +328,7 @@ pub async fn wait_for_below(
             viewer.screen.remark(&told);
         }
         for below in below {
+            runtime.resume(below);
             let row = tokio::select! {
                 row = rested(runtime, below) => row?,
                 signal = viewer.signal() => {

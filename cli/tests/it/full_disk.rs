@@ -2,7 +2,7 @@
 
 use crate::tmux::skipped;
 use crate::world::{Exit, World, bash, started};
-use posse_testkit::{Reply, Script};
+use posse_testkit::{Reply, Rule, Script, When};
 use tokio::process::Command;
 
 /// Runs this script of the shell with a small disk at `$disk`, which it can fill up with `fill`.
@@ -79,4 +79,89 @@ async fn a_run_that_waits_for_space_says_so_at_once_and_when_it_goes_on() {
     let told = progress.find("the disk is full").unwrap();
     let again = progress.find("it can be stored again; going on");
     assert!(again.is_some_and(|again| again > told), "{progress}");
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_on_a_full_disk_by_another_process() {
+    let wait = "touch began; until [ -e go ]; do sleep 0.05; done";
+    let world = World::new(Script::turns([bash(wait), Reply::text("never said")])).await;
+    let script = "
+        echo mounted
+        posse run x 2> progress &
+        until [ -e began ]; do sleep 0.05; done
+        fill
+        # The result of the call cannot be stored.
+        touch go
+        until grep -q 'the disk is full' progress; do sleep 0.05; done
+        posse runs cancel --all --yes; echo cancel $?
+        wait $!; echo run $?
+        rm $disk/filler
+        posse runs list && posse runs verify";
+    let Some(exit) = on_a_small_disk(&world, script).await else { return };
+    let exit = exit.expect(0);
+    assert!(exit.out.contains("cancel 0\nrun 3\n"), "{exit:?}");
+    assert!(exit.err.contains("cancelled by the user"), "{exit:?}");
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_on_a_full_disk_when_its_process_is_gone() {
+    let world = World::new(Script::always(bash("touch began; sleep 600"))).await;
+    let script = format!(
+        "echo mounted
+        {} --db $disk/posse.db run x & owner=$!
+        until [ -e began ]; do sleep 0.05; done
+        fill
+        kill -9 $owner
+        wait $owner
+        posse runs cancel --all --yes; echo cancel $?
+        posse runs list
+        rm $disk/filler
+        posse runs verify",
+        env!("CARGO_BIN_EXE_posse")
+    );
+    let Some(exit) = on_a_small_disk(&world, &script).await else { return };
+    let exit = exit.expect(0);
+    assert!(exit.out.contains("cancel 0\n"), "{exit:?}");
+    assert!(exit.err.contains("cancelled by the user"), "{exit:?}");
+}
+
+#[tokio::test]
+async fn a_database_on_read_only_media_can_be_read() {
+    let script = Script::new()
+        .rule(
+            Rule::when(When::any().first_user_contains("stay"))
+                .reply(bash("touch began; sleep 600")),
+        )
+        .rule(Rule::when(When::any()).reply(Reply::text("hello")));
+    let world = World::new(script).await;
+    let script = format!(
+        "echo mounted
+        posse run x || exit 1
+        run=$(posse runs list --json | sed -n 's/.*\"run\": \"\\(.*\\)\".*/\\1/p' | head -1)
+        # Closed, and then left by a process that was killed: its last events are in the log.
+        for round in 1 2; do
+            mount -o remount,ro $disk || exit 98
+            for verb in list verify \"show $run\" \"log $run\" \"export $run\"; do
+                posse runs $verb || {{ echo \"$verb: $?\"; exit 1; }}
+            done
+            posse cost && posse audit list || exit 1
+            posse runs list > list.$round
+            posse run w; echo code $?
+            posse runs resume $run more; echo code $?
+            mount -o remount,rw $disk
+            [ $round = 2 ] && break
+            {} --db $disk/posse.db run stay & owner=$!
+            until [ -e began ]; do sleep 0.05; done
+            kill -9 $owner
+            wait $owner
+        done
+        posse runs verify",
+        env!("CARGO_BIN_EXE_posse")
+    );
+    let Some(exit) = on_a_small_disk(&world, &script).await else { return };
+    let exit = exit.expect(0);
+    assert_eq!(exit.out.matches("code 6\n").count(), 4, "{exit:?}");
+    assert!(exit.err.contains("it is on read-only media"), "{exit:?}");
+    assert!(!world.read("list.1").contains("crashed"), "{}", world.read("list.1"));
+    assert!(world.read("list.2").contains("crashed"), "{}", world.read("list.2"));
 }

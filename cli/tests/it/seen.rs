@@ -67,7 +67,7 @@ async fn a_file_that_was_read_before_work_was_handed_on_can_be_changed_after_it(
     let world = world(Script::new().conversation(lead).conversation(part)).await;
     let running = world.start(&["run", "lead"]);
     gate.wait_for_held(1).await.unwrap();
-    let rests = async || world.list().await[0]["status"] == "waiting";
+    let rests = async || world.list().await[0]["waiting_on"] == 1;
     eventually("the parent gives its place back", rests).await;
     gate.open();
     let exit = running.end().await.expect(0);

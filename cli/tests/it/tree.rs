@@ -421,7 +421,11 @@ async fn killed_beside(gate: &Gate, announce: &str, chat: bool) -> World {
         false => world.start(&["run", "first"]),
     };
     gate.wait_for_held(1).await.unwrap();
-    eventually("its turn ends", async || world.list().await[0]["status"] != "running").await;
+    eventually("its turn ends", async || {
+        let lead = &world.list().await[0];
+        lead["status"] != "running" || lead["waiting_on"] == 1
+    })
+    .await;
     running.signal(Signal::KILL);
     running.end().await;
     gate.open();
@@ -433,7 +437,7 @@ async fn a_run_that_waits_for_a_child_in_the_background_is_resumed_by_its_name()
     let world = killed_beside(&Gate::new(), "followup", false).await;
     let list = world.list().await;
     let root = &list[0];
-    assert_eq!(root["status"], "waiting", "{root}");
+    assert_eq!(root["status"], "crashed", "{root}");
     let resumed = world.run(&["runs", "resume", root["run"].as_str().unwrap()]).await.expect(0);
     assert!(resumed.out.contains("heard of it"), "{resumed:?}");
 }

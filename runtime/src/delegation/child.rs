@@ -252,6 +252,7 @@ pub(crate) fn stopped_by(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Completed { .. } => None,
         Outcome::Cancelled { by, .. } => Some(by.clone()),
+        Outcome::Failed { deaths: 1.., .. } => Some("its caller, which was quarantined".to_owned()),
         Outcome::OutOfBudget { .. } => Some("its caller, which is out of budget".to_owned()),
         other => Some(format!("its caller, which {}", other.kind())),
     }

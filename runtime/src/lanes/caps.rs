@@ -49,6 +49,8 @@ pub(super) struct Kind {
     pub(super) abreast: Option<u32>,
     pub(super) agent: String,
     pub(super) model: String,
+    /// It may take its process along.
+    pub(super) suspect: bool,
 }
 
 impl Kind {
@@ -58,6 +60,7 @@ impl Kind {
             abreast: run.abreast,
             agent: run.agent.clone(),
             model: run.model.clone(),
+            suspect: super::is_suspect(run.deaths),
         }
     }
 }

@@ -28,6 +28,7 @@ fn run(root: u64, number: u64, agent: usize, model: usize, priority: i32) -> Que
         workspace: String::new(),
         priority,
         ready_at: number,
+        deaths: 0,
     }
 }
 
@@ -274,4 +275,20 @@ fn whoever_waits_behind_those_that_are_capped_is_found_by_what_is_full() {
     );
     lanes.offer(run(1, 9, 1, 0, 0));
     assert_eq!(lanes.take().map(|run| run.agent), Some("coder".to_owned()));
+}
+
+#[test]
+fn of_those_whose_processes_died_again_and_again_one_is_executed_at_a_time() {
+    let mut lanes = Lanes::new(4, LaneCaps::default());
+    let dying = |number, deaths| Queued { deaths, ..plain(number, number) };
+    for run in [dying(1, 3), dying(2, 4), dying(3, 2), dying(4, 3)] {
+        lanes.offer(run);
+    }
+    let mut take = || lanes.take().map(|run| run.root);
+    assert_eq!([take(), take(), take()], [Some(id(1)), Some(id(3)), None]);
+    // It has shown that it is not to blame, or has ended.
+    lanes.clear(id(1_001));
+    assert_eq!(lanes.take().map(|run| run.root), Some(id(2)));
+    lanes.leave(id(1_002));
+    assert_eq!(lanes.take().map(|run| run.root), Some(id(4)));
 }

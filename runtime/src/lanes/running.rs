@@ -14,6 +14,8 @@ pub(super) struct Running {
     parents: HashMap<RunId, Children>,
     agents: HashMap<String, usize>,
     models: HashMap<String, usize>,
+    /// The one that may take this process along.
+    suspect: Option<RunId>,
 }
 
 /// The children of one run that are executed.
@@ -41,6 +43,7 @@ impl Running {
             parents: HashMap::new(),
             agents: HashMap::new(),
             models: HashMap::new(),
+            suspect: None,
         }
     }
 
@@ -60,6 +63,7 @@ impl Running {
             is_below(self.caps.of_parent(kind.abreast), count)
         });
         parent
+            && !(kind.suspect && self.suspect.is_some())
             && is_below(self.caps.per_agent.of(&kind.agent), self.agents.get(&kind.agent))
             && is_below(self.caps.per_model.of(&kind.model), self.models.get(&kind.model))
     }
@@ -83,6 +87,9 @@ impl Running {
             return;
         }
         let kind = Kind::of(run);
+        if kind.suspect {
+            self.suspect.get_or_insert(run.id);
+        }
         *self.roots.entry(run.root).or_default() += 1;
         *self.agents.entry(kind.agent.clone()).or_default() += 1;
         *self.models.entry(kind.model.clone()).or_default() += 1;
@@ -93,6 +100,11 @@ impl Running {
         self.runs.insert(run.id, Execution { root: run.root, kind, times: 1 });
     }
 
+    /// `run` is no suspect any more.
+    pub(super) fn clear(&mut self, run: RunId) {
+        self.suspect.take_if(|suspect| *suspect == run);
+    }
+
     /// Returns the root of `run` if it is executed no more.
     pub(super) fn leave(&mut self, run: RunId) -> Option<RunId> {
         let known = self.runs.get_mut(&run)?;
@@ -101,6 +113,7 @@ impl Running {
             return None;
         }
         let Execution { root, kind, .. } = self.runs.remove(&run)?;
+        self.clear(run);
         take_one(&mut self.roots, &root);
         take_one(&mut self.agents, &kind.agent);
         take_one(&mut self.models, &kind.model);

@@ -83,6 +83,11 @@ impl Line {
         self.lanes.offer(run);
     }
 
+    /// `run` has shown that it does not take its process along.
+    pub(super) fn clear(&mut self, run: RunId) {
+        self.lanes.clear(run);
+    }
+
     /// True when a free slot might be used.
     fn is_busy(&self) -> bool {
         self.lanes.waiting() > 0 || self.more || self.due != Due::Nothing

@@ -95,6 +95,7 @@ impl RunRow {
                 self.wake(at);
             }
             Event::RunFinished(finished) => {
+                self.deaths = 0;
                 self.stopping = false;
                 self.pause(false, false);
                 (self.expects, self.gathers, self.gathered_at) = (0, 0, 0);
@@ -120,6 +121,8 @@ impl RunRow {
             // What is told to stop is to come to its end: nothing holds it up.
             Event::Paused(paused) => self.pause(!self.stopping, paused.interrupted),
             Event::Resumed(_) => {
+                // A person wants it to be tried again.
+                self.deaths = 0;
                 self.pause(false, false);
                 self.wake(at);
             }

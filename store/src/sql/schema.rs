@@ -129,6 +129,10 @@ pub(crate) const MIGRATIONS: &[&str] = &[
         WHERE id IN (SELECT run FROM model_calls
             WHERE uncertain_input + uncertain_output + uncertain_cost > 0)
 ",
+    "
+    ALTER TABLE runs ADD COLUMN deaths BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN calls_at_death BIGINT NOT NULL DEFAULT 0
+",
 ];
 
 /// Statements that make every table and index.
@@ -153,7 +157,8 @@ pub(crate) const WHOLE: &str = "
         calling_for TEXT NOT NULL DEFAULT 'turn', asks BIGINT NOT NULL DEFAULT 0,
         abreast BIGINT, archive_after BIGINT, uncertain_input BIGINT NOT NULL DEFAULT 0,
         uncertain_output BIGINT NOT NULL DEFAULT 0, uncertain_cost BIGINT NOT NULL DEFAULT 0,
-        cut_calls BIGINT NOT NULL DEFAULT 0
+        cut_calls BIGINT NOT NULL DEFAULT 0, deaths BIGINT NOT NULL DEFAULT 0,
+        calls_at_death BIGINT NOT NULL DEFAULT 0
     );
     CREATE UNIQUE INDEX runs_by_key ON runs (key) WHERE key IS NOT NULL;
     CREATE INDEX runs_by_owner ON runs (owner) WHERE owner IS NOT NULL;

@@ -1,8 +1,10 @@
 //! Brings what stands in the write-ahead log into the file, beside the writer: were it left to the
 //! engine, everyone who waits for the writer would wait for that too, some milliseconds each time.
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions, Connection, Row};
+use super::PATIENCE;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteLockingMode};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Pages in the log that are not in the file yet, from which on they are brought there.
@@ -14,6 +16,9 @@ const PAGES: i64 = 800;
 pub(super) const AT_LAST: i64 = 4_000;
 /// How many requests the writer serves between two looks at the log.
 const BETWEEN: usize = 64;
+
+/// How long whoever reads may keep the log from being cut off.
+const READERS: Duration = Duration::from_millis(200);
 
 /// The writer's end: tells when there may be something to do.
 pub(super) struct Checkpoints {
@@ -65,4 +70,45 @@ async fn look(
         sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut connection).await?;
     }
     Ok(connection)
+}
+
+/// How many bytes the database has with all that stands in the log.
+pub(super) async fn bytes(connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+    let bytes: i64 = sqlx::query_scalar(size).fetch_one(connection).await?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+/// Brings all of the log into the file and cuts it off. Whoever still reads from it keeps it as it is.
+pub(super) async fn cut_off(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    be_patient(connection, READERS).await?;
+    let until = Instant::now() + READERS;
+    let cut = loop {
+        let cut = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *connection).await;
+        // For whoever brings the log into the file meanwhile the engine does not wait.
+        let is_busy =
+            cut.as_ref().is_ok_and(|row| row.try_get::<i64, _>(0).is_ok_and(|it| it != 0));
+        if !is_busy || Instant::now() >= until {
+            break cut;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    be_patient(connection, PATIENCE).await?;
+    cut.map(|_| ())
+}
+
+/// The same for a database that nobody has open, where there is no space for what readers and the
+/// writer share.
+pub(super) async fn cut_off_alone(connect: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
+    let alone = connect.clone().locking_mode(SqliteLockingMode::Exclusive).busy_timeout(READERS);
+    let mut connection = alone.create_if_missing(false).connect().await?;
+    let cut = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut connection).await;
+    connection.close().await?;
+    cut.map(|_| ())
+}
+
+/// How long the engine waits for others from now on.
+async fn be_patient(connection: &mut SqliteConnection, time: Duration) -> Result<(), sqlx::Error> {
+    let pragma = format!("PRAGMA busy_timeout = {}", time.as_millis());
+    sqlx::query(AssertSqlSafe(pragma)).execute(connection).await.map(|_| ())
 }

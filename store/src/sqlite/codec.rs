@@ -4,7 +4,7 @@ use super::presence::WorkerRow;
 use crate::chain::Tail;
 use crate::queue::Queued;
 use crate::reckoning::LedgerRow;
-use crate::row::{RunRow, Spent, StoredEvent};
+use crate::row::{RunRow, Spent, StoredEvent, deaths_in_a_row};
 use crate::spending::{ModelCall, OpenCall, Spending, purpose_word};
 use posse_protocol::{Amount, Cleanup, Purpose, RunId, Seq, Status, Usage, Usd};
 use serde::de::DeserializeOwned;
@@ -60,7 +60,8 @@ pub(super) fn bind_run<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> 
         .bind(i64::from(row.asks))
         .bind(row.abreast.map(i64::from))
         .bind(row.archive_after_ms.map(to_sql));
-    bind_uncertain(query, row)
+    let query = bind_uncertain(query, row);
+    query.bind(i64::from(row.deaths)).bind(to_sql(row.calls_at_death))
 }
 
 /// The id, and what moves with every step.
@@ -208,6 +209,11 @@ pub(super) fn queued_row(row: &SqliteRow) -> Option<Queued> {
         priority: i32::try_from(row.try_get::<i64, _>(6).unwrap_or(0)).unwrap_or(0),
         ready_at: number(row, 7).unwrap_or(0),
         abreast: maybe_number(row, 8).ok().flatten().and_then(|most| u32::try_from(most).ok()),
+        deaths: deaths_in_a_row(
+            small(row, 9).unwrap_or(0),
+            number(row, 10).unwrap_or(0),
+            number(row, 11).unwrap_or(0),
+        ),
     })
 }
 
@@ -279,6 +285,8 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
         archive_after_ms: maybe_number(row, 50)?,
         uncertain: spent(51)?,
         cut_calls: number(54)?,
+        deaths: small(row, 55)?,
+        calls_at_death: number(56)?,
         status: Status::Queued,
     })
 }

@@ -6,7 +6,8 @@
 
 mod write;
 
-use super::codec::{run_row, worker_row};
+use super::checkpoint;
+use super::codec::{run_row, to_sql, worker_row};
 use super::deliveries;
 use super::engine_error;
 use super::migrate::Connected;
@@ -16,7 +17,7 @@ use super::text::{Texts, Then, bare};
 use super::work::{Answers, Work};
 use crate::append::{Append, Appended, Draft, Guard};
 use crate::budget::{Accounts, Rows};
-use crate::row::{Admitted, RunRow, StoredEvent};
+use crate::row::{Admitted, NO_PROGRESS, RunRow, StoredEvent};
 use crate::sql::{self, Columns, Shape};
 use crate::{Claimed, Delivery, StoreError, Wanted};
 use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, WorkerId};
@@ -41,6 +42,8 @@ pub(super) struct Ledger {
     rows: Rows,
     data_version: i64,
     registered: bool,
+    /// Until when the lease holds, once what is being written is stored.
+    renewed: Option<u64>,
     /// Another process has written, and watchers do not know yet.
     outside: bool,
     texts: Texts,
@@ -108,6 +111,7 @@ impl Ledger {
             rows: Rows::new(),
             data_version,
             registered: false,
+            renewed: None,
             outside: false,
             texts: Texts::default(),
         }
@@ -125,13 +129,16 @@ impl Ledger {
             return Err(Failure::Inside(error));
         }
         fail::fail_point!("store.commit.after");
+        if let Some(until) = self.renewed.take() {
+            self.presence.renewed(until);
+        }
         Ok(self.conclude(group))
     }
 
     /// Forgets what memory holds: it may not be what is stored.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
-        self.registered = false;
+        (self.registered, self.renewed) = (false, None);
     }
 
     async fn perform(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
@@ -156,7 +163,7 @@ impl Ledger {
         self.write(group, Then::GoOn).await?;
         self.free_runs_of_the_dead(group).await?;
         for (wanted, _) in &work.claims {
-            let claimed = self.claim(wanted, group).await?;
+            let claimed = self.claim(wanted, work.only_to_stop, group).await?;
             group.answers.claimed.push(claimed);
         }
         about_to_commit();
@@ -214,14 +221,16 @@ impl Ledger {
         if self.registered && work.renewals.is_empty() {
             return Ok(());
         }
+        let until = self.presence.lease_end();
         sqlx::query(sql::WORKER_SAVE)
             .bind(self.presence.worker.to_string())
             .bind(self.presence.boot().to_owned())
-            .bind(self.presence.lease_end() as i64)
+            .bind(until as i64)
             .execute(&mut self.connection)
             .await
             .map_err(|error| self.engine(error))?;
         self.registered = true;
+        self.renewed = Some(until);
         fail::fail_point!("store.renew");
         Ok(())
     }
@@ -373,13 +382,15 @@ impl Ledger {
     async fn claim(
         &mut self,
         wanted: &Wanted,
+        only_to_stop: bool,
         group: &mut Group,
     ) -> Result<Vec<Claimed>, StoreError> {
         let mut found: Vec<RunRow> = Vec::new();
         let mut rest = wanted.runs.as_slice();
         loop {
             let (now, later) = rest.split_at(piece(rest.len()).min(rest.len()));
-            found.extend(self.claimable(wanted, now).await?.iter().filter_map(run_row));
+            let rows = self.claimable(wanted, now, only_to_stop).await?;
+            found.extend(rows.iter().filter_map(run_row));
             rest = later;
             if rest.is_empty() {
                 break;
@@ -413,9 +424,10 @@ impl Ledger {
         &mut self,
         wanted: &Wanted,
         runs: &[RunId],
+        only_to_stop: bool,
     ) -> Result<Vec<SqliteRow>, StoreError> {
         let workspace = wanted.workspace.is_some();
-        let shape = Shape { ids: runs.len(), workspace };
+        let shape = Shape { ids: runs.len(), workspace, only_to_stop };
         let mut query = sqlx::query(AssertSqlSafe(bare(&sql::claimable(shape))));
         query = query.bind(i64::from(SCHEMA_VERSION));
         for run in runs {
@@ -431,7 +443,12 @@ impl Ledger {
     /// Queues again what dead workers owned. Everything decided before must have been written.
     async fn free_runs_of_the_dead(&mut self, group: &mut Group) -> Result<(), StoreError> {
         let (living, dead) = self.workers().await?;
+        let fallen = self.presence.fallen();
         for worker in &dead {
+            // One whose lock is held was only silent: it has not died of what it executed.
+            if fallen.contains(worker) {
+                self.count_deaths(*worker).await?;
+            }
             self.delete_worker(*worker).await?;
         }
         if !dead.is_empty() {
@@ -460,10 +477,29 @@ impl Ledger {
         Ok((living, dead))
     }
 
+    /// True when a run was told to stop that nobody alive executes.
+    pub(super) async fn someone_is_to_stop(&mut self) -> bool {
+        // Nothing to do about an error here: whoever asked is told that the disk is full.
+        let Ok((living, _)) = self.workers().await else { return false };
+        let rows = sqlx::query(sql::TO_STOP).fetch_all(&mut self.connection).await;
+        let is_free = |row: &SqliteRow| {
+            let owner = row.try_get::<Option<String>, _>(0).ok().flatten();
+            owner.is_none_or(|owner| !owner.parse().is_ok_and(|owner| living.contains(&owner)))
+        };
+        rows.is_ok_and(|rows| rows.iter().any(is_free))
+    }
+
     /// True when there is a worker whose runs may be taken over.
     pub(super) async fn someone_died(&mut self) -> bool {
         // Nothing to do about an error here: the next claim meets it, and reports it.
         self.workers().await.is_ok_and(|(_, dead)| !dead.is_empty())
+    }
+
+    /// Notes that the owner of its runs has died.
+    async fn count_deaths(&mut self, worker: WorkerId) -> Result<(), StoreError> {
+        let query = sqlx::query(sql::DIED).bind(to_sql(NO_PROGRESS)).bind(worker.to_string());
+        let result = query.execute(&mut self.connection).await;
+        result.map(|_| ()).map_err(|error| self.engine(error))
     }
 
     async fn delete_worker(&mut self, worker: WorkerId) -> Result<(), StoreError> {
@@ -517,6 +553,17 @@ impl Ledger {
             Some((id.parse().ok()?, Seq(u64::try_from(last).ok()?)))
         };
         Ok(Some(rows.iter().filter_map(tail).collect()))
+    }
+
+    /// How many bytes the database has with all that stands in the write-ahead log.
+    pub(super) async fn bytes(&mut self) -> Option<u64> {
+        checkpoint::bytes(&mut self.connection).await.ok()
+    }
+
+    /// Brings the write-ahead log into the file and cuts it off, unless somebody reads from it.
+    pub(super) async fn cut_log_off(&mut self) {
+        // Nothing to do about an error here: there is no more room than before, and it is tried again.
+        let _ = checkpoint::cut_off(&mut self.connection).await;
     }
 
     /// Gives up every claim and closes. What cannot be written is freed all the same, by the lock.

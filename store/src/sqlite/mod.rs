@@ -1,12 +1,14 @@
 //! The store of one machine: an SQLite file in WAL mode, one writer with group commit, readers
 //! beside it.
 
+mod calendar;
 mod checkpoint;
 mod codec;
 mod deliveries;
 mod header;
 mod hub;
 mod ledger;
+mod media;
 mod migrate;
 mod place;
 mod presence;
@@ -26,12 +28,13 @@ use crate::{
     SpendingQuery, Store, StoreError, Wanted,
 };
 use async_trait::async_trait;
+use calendar::Calendar;
 use hub::Hub;
 use ledger::Ledger;
 use place::Place;
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use presence::Presence;
-use queue::Glance;
+use queue::{Dead, Glance};
 use reader::Reader;
 use reserve::SpaceReserve;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
@@ -127,7 +130,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const QUEUE: usize = 16_384;
 
 impl SqliteStore {
-    /// Opens or makes the database. Where the disk has no space even to open it, it can only be read.
+    /// Opens or makes the database. Where the disk has no space even to open it, and on read-only media,
+    /// it can only be read.
     ///
     /// # Errors
     /// When the file cannot be used, or was made by a newer version: it is then left untouched.
@@ -137,7 +141,12 @@ impl SqliteStore {
             path: path.clone(),
             reason: error.to_string(),
         };
-        make_private(&options.path).map_err(unusable)?;
+        match make_private(&options.path) {
+            Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
+                return media::open(options, path).await;
+            }
+            made => made.map_err(unusable)?,
+        }
         // One name for one file, whatever links lead to it and wherever this process goes.
         let options = Options { path: options.path.canonicalize().map_err(unusable)?, ..options };
         let place = Place::of(&options.path).map_err(unusable)?;
@@ -150,35 +159,30 @@ impl SqliteStore {
             reserve.release();
             connected = migrate::open(&connect, &path).await;
         }
+        // It may be the write-ahead log that fills the disk, where nobody has it open any more.
+        if matches!(connected, Err(StoreError::Full))
+            && checkpoint::cut_off_alone(&connect).await.is_ok()
+        {
+            connected = migrate::open(&connect, &path).await;
+        }
         // Where there is no reserve either, one connection that nobody shares can read without.
         let can_only_read = matches!(connected, Err(StoreError::Full))
             && schema == crate::sql::MIGRATIONS.len() as i64;
         let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
         let presence = Arc::new(presence.map_err(unusable)?);
         fail::fail_point!("store.presence.announced");
+        let calendar = Calendar::new(&options.path, options.clock.clone());
+        if can_only_read {
+            let reader = |requests| Reader::alone(connect, path, presence, calendar, requests);
+            return Ok(SqliteStore::to_read(reader, StoreError::Full, place));
+        }
         let hub = Arc::new(Hub::default());
         let (requests, inbox) = mpsc::channel(QUEUE);
         let tasks = TaskTracker::new();
         let scrub = options.scrub;
-        if can_only_read {
-            let reader = Reader::alone(connect, path, presence, requests.clone());
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "in the writer's place; awaited by close"
-            )]
-            tokio::spawn(tasks.track_future(writer::refuse(inbox)));
-            tasks.close();
-            return Ok(SqliteStore {
-                requests,
-                reader: Arc::new(reader),
-                hub,
-                tasks,
-                scrub,
-                place,
-            });
-        }
         let (checkpoints, beside) = checkpoint::beside(connect.clone());
-        let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
+        let told = requests.clone();
+        let reader = Reader::new(connect, path.clone(), presence.clone(), calendar, told);
         let ledger = Ledger::new(connected?, place.clone(), path, presence);
         let writer = Writer::new(ledger, reserve, options.poll, hub.clone(), checkpoints);
         #[expect(clippy::disallowed_methods, reason = "ends with the writer; awaited by close")]
@@ -187,6 +191,21 @@ impl SqliteStore {
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         tasks.close();
         Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks, scrub, place })
+    }
+
+    /// A store that can only be read, by what `reader` makes. Everything else is refused with `why`.
+    fn to_read(
+        reader: impl FnOnce(mpsc::Sender<Request>) -> Reader,
+        why: StoreError,
+        place: Place,
+    ) -> Self {
+        let (requests, inbox) = mpsc::channel(QUEUE);
+        let tasks = TaskTracker::new();
+        #[expect(clippy::disallowed_methods, reason = "in the writer's place; awaited by close")]
+        tokio::spawn(tasks.track_future(writer::refuse(inbox, why)));
+        tasks.close();
+        let reader = Arc::new(reader(requests.clone()));
+        SqliteStore { requests, reader, hub: Arc::default(), tasks, scrub: None, place }
     }
 
     /// Opens or makes the database while its opener does something else.
@@ -283,14 +302,21 @@ impl Store for SqliteStore {
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError> {
         let look = Arc::new(look.clone());
         let again = look.clone();
-        let seen = self.look(move |reader| async move { reader.queue(&look).await }).await?;
-        match seen {
+        let seen = self.look(move |reader| async move { reader.queue(&look, Dead::Told).await });
+        match seen.await? {
             Glance::Whole(queue) => Ok(queue),
             // Only the writer gives back what the dead owned, before any claim.
             Glance::Dead => {
-                self.claim(&Wanted { limit: 0, runs: Vec::new(), workspace: None }).await?;
-                let seen = self.look(move |reader| async move { reader.queue(&again).await });
+                let nothing = Wanted { limit: 0, runs: Vec::new(), workspace: None };
+                let dead = match self.claim(&nothing).await {
+                    Ok(_) => Dead::Told,
+                    // On a full disk that is done only if one of them is to stop.
+                    Err(StoreError::Full) => Dead::PassedOver,
+                    Err(error) => return Err(error),
+                };
+                let seen = self.look(move |reader| async move { reader.queue(&again, dead).await });
                 match seen.await? {
+                    Glance::Whole(queue) if dead == Dead::PassedOver => Ok(queue),
                     Glance::Whole(queue) => Ok(Queue { freed: true, ..queue }),
                     // Another has died meanwhile: seen at the next look.
                     Glance::Dead => Ok(Queue { freed: true, ..Queue::default() }),
@@ -318,6 +344,10 @@ impl Store for SqliteStore {
 
     async fn renew(&self) -> Result<(), StoreError> {
         self.ask(|reply| Request::Renew { reply }).await
+    }
+
+    fn lease(&self) -> Option<u64> {
+        self.reader.lease()
     }
 
     fn watch(&self, run: RunId) -> watch::Receiver<Seq> {

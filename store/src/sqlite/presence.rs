@@ -9,6 +9,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub(super) struct Presence {
@@ -16,8 +17,12 @@ pub(super) struct Presence {
     clock: Arc<dyn Clock>,
     lease: Duration,
     folder: PathBuf,
-    /// Locked as long as the worker lives.
-    lock: File,
+    /// Locked as long as the worker lives; nothing for one that only reads.
+    lock: Option<File>,
+    /// Until when the lease holds, as it was last stored.
+    until: AtomicU64,
+    /// How often it was over before it was renewed.
+    lapses: AtomicU64,
 }
 
 /// A worker as its row shows it.
@@ -33,17 +38,24 @@ impl Presence {
         clock: Arc<dyn Clock>,
         lease: Duration,
     ) -> std::io::Result<Self> {
-        let mut folder = database.as_os_str().to_owned();
-        folder.push("-workers");
-        let folder = PathBuf::from(folder);
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        let worker = WorkerId::new();
+        let quiet = Presence::unannounced(database, clock, lease);
+        let (worker, folder) = (quiet.worker, &quiet.folder);
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         // Nobody may see it before it is locked: its worker would seem dead.
         let hidden = folder.join(format!("new-{worker}"));
         let lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&hidden)?;
         lock.lock()?;
         std::fs::rename(hidden, folder.join(worker.to_string()))?;
-        Ok(Presence { worker, clock, lease, folder, lock })
+        Ok(Presence { lock: Some(lock), ..quiet })
+    }
+
+    /// One that others do not know of: a reader that can write nothing.
+    pub(super) fn unannounced(database: &Path, clock: Arc<dyn Clock>, lease: Duration) -> Self {
+        let mut folder = database.as_os_str().to_owned();
+        folder.push("-workers");
+        let (worker, folder) = (WorkerId::new(), PathBuf::from(folder));
+        let (until, lapses) = (AtomicU64::new(0), AtomicU64::new(0));
+        Presence { worker, clock, lease, folder, lock: None, until, lapses }
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {
@@ -57,6 +69,20 @@ impl Presence {
     /// Until when the lease holds if it is renewed now.
     pub(super) fn lease_end(&self) -> u64 {
         self.clock.steady_ms() + self.lease.as_millis() as u64
+    }
+
+    /// The lease was stored, and holds until then.
+    pub(super) fn renewed(&self, until: u64) {
+        if self.lease_number().is_none() {
+            self.lapses.fetch_add(1, Ordering::SeqCst);
+        }
+        self.until.fetch_max(until, Ordering::SeqCst);
+    }
+
+    /// A number that is the same as long as the lease has held; nothing when it is over.
+    pub(super) fn lease_number(&self) -> Option<u64> {
+        let number = self.lapses.load(Ordering::SeqCst);
+        (self.clock.steady_ms() <= self.until.load(Ordering::SeqCst)).then_some(number)
     }
 
     /// The workers whose locks are free. Call this before you take the snapshot that the workers are
@@ -93,7 +119,7 @@ impl Presence {
     /// Lets go of the lock: from now on this worker is dead to others.
     pub(super) fn leave(&self) {
         // If this fails, the kernel does it when the file is closed.
-        let _ = self.lock.unlock();
+        let _ = self.lock.as_ref().map(File::unlock);
     }
 
     /// Removes what a dead worker left. One that was only silent still holds its lock, and

@@ -27,15 +27,28 @@ pub(super) enum Glance {
     Dead,
 }
 
+/// What a look at those that wait does about workers that have died.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dead {
+    /// Says so, and shows nothing.
+    Told,
+    /// Shows what waits without what they owned.
+    PassedOver,
+}
+
 type Statement = Query<'static, Sqlite, SqliteArguments>;
 
 impl Reader {
-    pub(super) async fn queue(&self, look: &Look) -> Result<Glance, StoreError> {
+    pub(super) async fn queue(&self, look: &Look, dead: Dead) -> Result<Glance, StoreError> {
         let engine = |error| engine_error(error, self.path());
         let fallen = self.fallen();
         let mut snapshot = self.begin().await?;
         let workers = sqlx::query(sql::WORKERS).fetch_all(&mut *snapshot).await.map_err(engine)?;
-        if !workers.iter().filter_map(worker_row).all(|worker| self.lives(&worker, &fallen)) {
+        let all_live = || {
+            let mut workers = workers.iter().filter_map(worker_row);
+            workers.all(|worker| self.lives(&worker, &fallen))
+        };
+        if dead == Dead::Told && !all_live() {
             return Ok(Glance::Dead);
         }
         let queue = glance(&mut snapshot, look).await.map_err(engine)?;

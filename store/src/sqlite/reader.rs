@@ -1,5 +1,6 @@
 //! Reading beside the writer. Every log that is read is checked against its hashes.
 
+use super::calendar::Calendar;
 use super::codec::{
     Statement, event_row, is_erased, ledger_row, run_row, spending_row, tail_row, to_sql,
     worker_row,
@@ -27,6 +28,7 @@ pub(super) struct Reader {
     pool: SqlitePool,
     path: String,
     presence: Arc<Presence>,
+    calendar: Calendar,
     /// To tell the writer about damage.
     requests: mpsc::Sender<Request>,
 }
@@ -47,6 +49,7 @@ impl Reader {
         options: SqliteConnectOptions,
         path: String,
         presence: Arc<Presence>,
+        calendar: Calendar,
         requests: mpsc::Sender<Request>,
     ) -> Self {
         let pool = SqlitePoolOptions::new()
@@ -55,7 +58,7 @@ impl Reader {
             .acquire_timeout(PATIENCE)
             .test_before_acquire(false)
             .connect_lazy_with(options.read_only(true).create_if_missing(false));
-        Reader { pool, path, presence, requests }
+        Reader { pool, path, presence, calendar, requests }
     }
 
     /// A reader that shares the database with nobody, and so needs no file for what is shared: there
@@ -64,6 +67,7 @@ impl Reader {
         options: SqliteConnectOptions,
         path: String,
         presence: Arc<Presence>,
+        calendar: Calendar,
         requests: mpsc::Sender<Request>,
     ) -> Self {
         let options = options.locking_mode(SqliteLockingMode::Exclusive).create_if_missing(false);
@@ -72,7 +76,23 @@ impl Reader {
             .acquire_timeout(PATIENCE)
             .test_before_acquire(false)
             .connect_lazy_with(options.pragma("query_only", "1"));
-        Reader { pool, path, presence, requests }
+        Reader { pool, path, presence, calendar, requests }
+    }
+
+    /// A reader of a file that nobody can change.
+    pub(super) fn of_media(
+        options: SqliteConnectOptions,
+        path: String,
+        presence: Arc<Presence>,
+        calendar: Calendar,
+        requests: mpsc::Sender<Request>,
+    ) -> Self {
+        let pool = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(PATIENCE)
+            .test_before_acquire(false)
+            .connect_lazy_with(options);
+        Reader { pool, path, presence, calendar, requests }
     }
 
     pub(super) fn path(&self) -> &str {
@@ -81,6 +101,10 @@ impl Reader {
 
     pub(super) fn worker(&self) -> WorkerId {
         self.presence.worker
+    }
+
+    pub(super) fn lease(&self) -> Option<u64> {
+        self.presence.lease_number()
     }
 
     /// To be asked before a snapshot is taken: see [`Presence::fallen`].
@@ -215,7 +239,10 @@ impl Reader {
     /// The runs of which something is to be put away.
     pub(super) async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
         let long = u64::try_from(wanted.ended_for.as_millis()).unwrap_or(u64::MAX);
-        let latest = self.presence.clock().wall_ms().saturating_sub(long);
+        let newest = sqlx::query_scalar(sql::NEWEST).fetch_optional(&self.pool).await;
+        let newest: Option<i64> = newest.map_err(|error| engine_error(error, &self.path))?;
+        let newest = || newest.and_then(|at| u64::try_from(at).ok());
+        let latest = self.calendar.now_ms(newest).saturating_sub(long);
         let query = sqlx::query(AssertSqlSafe(bare(&sql::leftovers(wanted.which))));
         let query = query.bind(to_sql(latest)).bind(i64::from(SCHEMA_VERSION));
         self.standing(query.bind(to_sql(wanted.limit as u64))).await

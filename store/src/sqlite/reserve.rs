@@ -8,13 +8,31 @@ use std::path::{Path, PathBuf};
 pub(super) struct SpaceReserve {
     file: PathBuf,
     bytes: u64,
+    database: PathBuf,
+    /// The write-ahead log.
+    log: PathBuf,
+}
+
+/// What it would take to end the state of a full disk by cutting the write-ahead log off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shrinking {
+    /// There would not be enough room, or what the log holds does not fit into the file.
+    Useless,
+    /// The space that is free.
+    Free,
+    /// The space that is kept back besides.
+    Reserve,
 }
 
 impl SpaceReserve {
     pub(super) fn new(database: &Path, bytes: u64) -> Self {
-        let mut file = database.as_os_str().to_owned();
-        file.push("-reserve");
-        SpaceReserve { file: PathBuf::from(file), bytes }
+        let beside = |ending| {
+            let mut path = database.as_os_str().to_owned();
+            path.push(ending);
+            PathBuf::from(path)
+        };
+        let (file, log) = (beside("-reserve"), beside("-wal"));
+        SpaceReserve { file, bytes, database: database.to_owned(), log }
     }
 
     /// Takes the space, unless it is taken already. False when the disk is too full for that.
@@ -56,8 +74,40 @@ impl SpaceReserve {
     /// True when there is room for the reserve, if it has been used, and as much again for
     /// ordinary work beside it.
     pub(super) fn has_room(&self) -> bool {
-        let Some(folder) = self.file.parent() else { return true };
-        let needed = if self.is_filled() { self.bytes } else { self.bytes.saturating_mul(2) };
-        rustix::fs::statvfs(folder).is_ok_and(|space| space.f_bavail * space.f_frsize >= needed)
+        self.free() >= self.needed()
+    }
+
+    /// Takes the space again that was given up for the write-ahead log, whether or not there is room
+    /// for ordinary work beside it.
+    pub(super) fn restore(&self) {
+        if !self.is_filled() && self.free() >= self.bytes {
+            // What cannot be had now is tried for again when there is room.
+            let _ = self.fill();
+        }
+    }
+
+    /// Whether there would be room if the write-ahead log were brought into the file, which then has
+    /// `whole` bytes, and cut off.
+    pub(super) fn shrinking(&self, whole: u64) -> Shrinking {
+        let length = |path: &Path| std::fs::metadata(path).map_or(0, |data| data.len());
+        let growth = whole.saturating_sub(length(&self.database));
+        let (free, log) = (self.free(), length(&self.log));
+        let held = if self.is_filled() { self.bytes } else { 0 };
+        let gained = free.saturating_add(log).saturating_sub(growth) >= self.needed();
+        match () {
+            () if !gained || growth > free.saturating_add(held) => Shrinking::Useless,
+            () if growth > free => Shrinking::Reserve,
+            () => Shrinking::Free,
+        }
+    }
+
+    fn needed(&self) -> u64 {
+        if self.is_filled() { self.bytes } else { self.bytes.saturating_mul(2) }
+    }
+
+    /// Free bytes of the disk.
+    fn free(&self) -> u64 {
+        let Some(folder) = self.file.parent() else { return u64::MAX };
+        rustix::fs::statvfs(folder).map_or(0, |space| space.f_bavail * space.f_frsize)
     }
 }

@@ -30,6 +30,17 @@ pub(super) struct Work {
     pub(super) renewals: Vec<Reply<()>>,
     pub(super) damages: Vec<(RunId, String, Reply<()>)>,
     pub(super) erasures: Vec<(RunId, Seq, Reply<()>)>,
+    /// Of the runs that could be claimed, only those are that were told to stop.
+    pub(super) only_to_stop: bool,
+}
+
+/// Whether claims are made while the disk is full.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Claims {
+    /// Of runs that were told to stop: whoever claims them brings them to their end.
+    ToStop,
+    /// Nobody is to be stopped.
+    None,
 }
 
 /// What a transaction answers, each list in the order of the work.
@@ -146,15 +157,19 @@ impl Work {
     }
 
     /// Keeps what may use the reserve and refuses the rest for want of space.
-    pub(super) fn keep_urgent(mut self) -> Work {
+    pub(super) fn keep_urgent(mut self, claims: Claims) -> Work {
         for reply in self.renewals.drain(..) {
             // Nobody can take over either: there is no space for that.
             let _ = reply.send(Ok(()));
         }
         let is_urgent = |batch: &[Draft]| batch.iter().any(|it| it.append.reserve == Reserve::Use);
         let (urgent, others) = self.appends.into_iter().partition(|(batch, _)| is_urgent(batch));
+        let kept = match claims {
+            Claims::ToStop => std::mem::take(&mut self.claims),
+            Claims::None => Vec::new(),
+        };
         Work { appends: others, ..self }.refuse(&StoreError::Full);
-        Work { appends: urgent, ..Work::default() }
+        Work { appends: urgent, claims: kept, only_to_stop: true, ..Work::default() }
     }
 
     /// Each request by itself.

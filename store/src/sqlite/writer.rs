@@ -2,13 +2,15 @@
 //! everyone after the commit.
 //!
 //! It owns what happens when the disk is full: only what stops runs is stored then, in space
-//! kept back for it, until there is room again.
+//! kept back for it, until there is room again. A run that was told to stop and that nobody
+//! executes is claimed then too, so that it comes to its end. Where the write-ahead log is what
+//! fills the disk, it is brought into the file and cut off.
 
 use super::checkpoint::Checkpoints;
 use super::hub::Hub;
 use super::ledger::{Done, Failure, Ledger};
-use super::reserve::SpaceReserve;
-use super::work::{Request, Work};
+use super::reserve::{Shrinking, SpaceReserve};
+use super::work::{Claims, Request, Work};
 use crate::{Claimed, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,16 +32,21 @@ pub(super) struct Writer {
     reserve: SpaceReserve,
     poll: Duration,
     full: bool,
+    /// When it was last tried in vain to cut the write-ahead log off.
+    in_vain: Option<Instant>,
     checkpoints: Checkpoints,
 }
 
-/// Stands in the writer's place where the disk has no space even to open the database: refuses
-/// everything.
-pub(super) async fn refuse(mut inbox: mpsc::Receiver<Request>) {
+/// How soon it is tried again to cut the write-ahead log off: whoever reads may be in the way.
+const SHRINK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Stands in the writer's place where the database can only be read: refuses everything, for this
+/// reason.
+pub(super) async fn refuse(mut inbox: mpsc::Receiver<Request>, why: StoreError) {
     let mut group = Vec::with_capacity(SMALL_GROUP);
     while inbox.recv_many(&mut group, SMALL_GROUP).await > 0 {
         let closing = group.iter().any(|it| matches!(it, Request::Close));
-        group.drain(..).collect::<Work>().refuse(&StoreError::Full);
+        group.drain(..).collect::<Work>().refuse(&why);
         if closing {
             return;
         }
@@ -58,7 +65,7 @@ impl Writer {
         let full = !reserve.take();
         fail::fail_point!("store.reserve.taken");
         let poll = poll.max(Duration::from_millis(1));
-        Writer { ledger, hub, reserve, poll, full, checkpoints }
+        Writer { ledger, hub, reserve, poll, full, in_vain: None, checkpoints }
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Request>) {
@@ -113,13 +120,17 @@ impl Writer {
 
     /// Does the work and answers for it. Returns claims that nobody heard of.
     async fn commit(&mut self, work: Work) -> Vec<Claimed> {
-        if self.full && !self.regain() {
+        if self.full && !self.regain().await {
             return self.commit_urgent(work).await;
         }
         match self.ledger.transact(&work).await {
             Ok(done) => self.conclude(work, done),
             Err(Failure::ToBegin(StoreError::Full) | Failure::Inside(StoreError::Full)) => {
                 self.full = true;
+                // Where the write-ahead log is what fills the disk, there is room at once.
+                if self.regain().await {
+                    return self.commit_single(work).await;
+                }
                 self.commit_urgent(work).await
             }
             // One request that the engine cannot serve takes no neighbour with it.
@@ -139,7 +150,8 @@ impl Writer {
 
     /// Stores, from the reserve, what stops runs; the rest is refused.
     async fn commit_urgent(&mut self, work: Work) -> Vec<Claimed> {
-        let urgent = work.keep_urgent();
+        let to_stop = !work.claims.is_empty() && self.ledger.someone_is_to_stop().await;
+        let urgent = work.keep_urgent(if to_stop { Claims::ToStop } else { Claims::None });
         if urgent.is_empty() {
             return Vec::new();
         }
@@ -168,8 +180,11 @@ impl Writer {
         work.answer(done.answers)
     }
 
-    /// Ends the state of a full disk when there is space again.
-    fn regain(&mut self) -> bool {
+    /// Ends the state of a full disk when there is space again, or can be made.
+    async fn regain(&mut self) -> bool {
+        if !self.reserve.has_room() {
+            self.cut_log_off().await;
+        }
         if self.reserve.has_room() && self.reserve.take() {
             self.full = false;
             // The lease could not be renewed meanwhile: the next transaction does.
@@ -178,13 +193,30 @@ impl Writer {
         !self.full
     }
 
+    /// Brings the write-ahead log into the file and cuts it off, if that makes enough room. It may
+    /// take the space that is kept back to do so.
+    async fn cut_log_off(&mut self) {
+        if self.in_vain.is_some_and(|at| at.elapsed() < SHRINK_AGAIN) {
+            return;
+        }
+        let Some(whole) = self.ledger.bytes().await else { return };
+        match self.reserve.shrinking(whole) {
+            Shrinking::Useless => return,
+            Shrinking::Free => {}
+            Shrinking::Reserve => self.reserve.release(),
+        }
+        self.ledger.cut_log_off().await;
+        self.reserve.restore();
+        self.in_vain = (!self.reserve.has_room()).then(Instant::now);
+    }
+
     /// Looks for what changed without a request: space, other processes' writes, their deaths.
     async fn look_outside(&mut self) {
         if !self.ledger.is_kept() {
             // Whoever waits for something to move looks, and is told why nothing does.
             return self.hub.close();
         }
-        if self.full && self.regain() {
+        if self.full && self.regain().await {
             self.commit(Work::default()).await;
             self.hub.wake();
         }

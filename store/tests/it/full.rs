@@ -69,6 +69,10 @@ async fn child_on_a_small_disk() {
     }
     starts_on_a_full_disk(&folder.join("start")).await;
     no_room_even_to_open(&folder.join("new")).await;
+    its_own_log_fills_the_disk(&folder.join("log")).await;
+    for filled in [Kept::Reserve, Kept::Nothing] {
+        a_log_that_was_left_fills_the_disk(&folder.join("left"), filled).await;
+    }
     println!("all points passed");
 }
 
@@ -141,6 +145,7 @@ async fn fills_up_with(folder: &Path, left: u64) {
         runs.push(create(&*store, 2, Ownership::Mine).await);
     }
     let queued = create(&*store, 2, Ownership::Queued).await;
+    let unowned = create(&*store, 2, Ownership::Queued).await;
     let filler = Filler::new(folder, left);
     let mut lengths = append_until_full(&store, &runs).await;
 
@@ -170,6 +175,14 @@ async fn fills_up_with(folder: &Path, left: u64) {
     other.append(vec![asked]).await.unwrap();
     lengths[4] += 1;
     assert_eq!(read(&other, runs[4]).await.unwrap(), lengths[4]);
+    // One that nobody executes can be claimed, so that it comes to its end.
+    let asked = Append { reserve, ..Append::by_anyone(unowned, cancel()) };
+    other.append(vec![asked]).await.unwrap();
+    let claimed = claim(&other, 9).await;
+    assert_eq!(ids(&claimed), [unowned], "and no other");
+    other.append(vec![Append { reserve, ..step(unowned, 1, finished()) }]).await.unwrap();
+    assert_eq!(row(&other, unowned).await.status, Status::Finished);
+    assert!(matches!(other.claim(&wanted).await, Err(StoreError::Full)), "nobody is to stop");
     other.close().await;
     is_sound(folder).await;
 
@@ -225,4 +238,53 @@ async fn no_room_even_to_open(folder: &Path) {
     create(&store, 2, Ownership::Queued).await;
     store.close().await;
     is_sound(folder).await;
+}
+
+/// Small appends make a log that is many times as long as what it holds.
+async fn its_own_log_fills_the_disk(folder: &Path) {
+    std::fs::create_dir(folder).unwrap();
+    let store = open(folder).await.unwrap();
+    let run = create(&store, 2, Ownership::Mine).await;
+    let mut written = 0;
+    for _ in 0..1_500 {
+        say(&store, run, &"x".repeat(100)).await.expect("the log makes room");
+        written += 1;
+    }
+    assert_eq!(read(&store, run).await.unwrap(), 2 + written);
+    store.close().await;
+    is_sound(folder).await;
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// What is left of the space that is kept back.
+#[derive(Clone, Copy, PartialEq)]
+enum Kept {
+    Reserve,
+    Nothing,
+}
+
+/// A process that died has left a log that fills the disk: the next one can write.
+async fn a_log_that_was_left_fills_the_disk(folder: &Path, kept: Kept) {
+    std::fs::create_dir(folder).unwrap();
+    let store = open(folder).await.unwrap();
+    let run = create(&store, 2, Ownership::Queued).await;
+    store.close().await;
+    if kept == Kept::Nothing {
+        std::fs::remove_file(folder.join("posse.db-reserve")).unwrap();
+    }
+    // Nobody but this connection, which is never closed, writes: it leaves the log as it is.
+    let mut died = connect(&folder.join("posse.db")).await;
+    sqlx::query("PRAGMA wal_autocheckpoint = 0").execute(&mut died).await.unwrap();
+    let touch = "UPDATE runs SET note = note || 'x'";
+    while sqlx::query(touch).execute(&mut died).await.is_ok() {}
+    std::mem::forget(died);
+    let length = std::fs::metadata(folder.join("posse.db-wal")).unwrap().len();
+    assert!(length > 4 << 20, "{length}");
+
+    let store = open(folder).await.unwrap();
+    say(&store, run, "hello").await.expect("the log makes room");
+    assert_eq!(ids(&claim(&store, 9).await), [run]);
+    store.close().await;
+    is_sound(folder).await;
+    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -165,3 +165,23 @@ fn a_store_whose_executor_vanished_frees_its_runs() {
         assert_eq!(left, 1, "only the lock of the living is left");
     });
 }
+
+#[tokio::test]
+async fn a_worker_knows_whether_its_lease_has_held_all_the_time() {
+    let (place, clock) = (Place::new(), FakeClock::new("boot"));
+    let store = open(&place, &clock).await;
+    assert_eq!(store.lease(), None, "nobody knows it yet");
+    let run = create(&store, 2, Ownership::Mine).await;
+    let lease = store.lease();
+    assert!(lease.is_some());
+    clock.pass(LEASE);
+    store.renew().await.unwrap();
+    clock.pass(LEASE);
+    assert_eq!(store.lease(), lease, "it was renewed in time");
+    clock.pass(Duration::from_millis(1));
+    assert_eq!(store.lease(), None);
+    // Whatever it does from now on: for a moment the run was free.
+    store.renew().await.unwrap();
+    assert!(store.lease().is_some_and(|now| Some(now) != lease));
+    store.append(vec![step(run, 1, time_passed())]).await.unwrap();
+}

@@ -1,6 +1,7 @@
 //! Tests of the SQLite store, from outside.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
+mod aging;
 mod budgets;
 mod checkpoint;
 mod conformance;

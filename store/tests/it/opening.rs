@@ -152,7 +152,7 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
     let background = "label, priority, background, expects, gathers, gathered_at, paused, \
         finished_at, cleanup, erased, account, budget, drawn, calling, calling_for, asks, abreast, \
         archive_after";
-    let columns = trees.split(", ").chain(background.split(", ")).chain(UNCERTAIN);
+    let columns = trees.split(", ").chain(background.split(", ")).chain(UNCERTAIN).chain(DEATHS);
     let dropped: String =
         columns.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};")).collect();
     place
@@ -190,6 +190,9 @@ async fn a_database_of_the_first_version_is_brought_up_to_date() {
 /// Columns of `runs` that tell what is not known to have been spent.
 const UNCERTAIN: [&str; 4] = ["uncertain_input", "uncertain_output", "uncertain_cost", "cut_calls"];
 
+/// Columns of `runs` that count the deaths of processes.
+const DEATHS: [&str; 2] = ["deaths", "calls_at_death"];
+
 #[tokio::test]
 async fn what_was_cut_short_before_it_was_told_apart_is_uncertain() {
     let place = Place::new();
@@ -216,6 +219,9 @@ async fn what_was_cut_short_before_it_was_told_apart_is_uncertain() {
         UNCERTAIN.map(|column| format!("ALTER TABLE runs DROP COLUMN {column};")).concat();
     for column in &UNCERTAIN[..3] {
         dropped.push_str(&format!("ALTER TABLE model_calls DROP COLUMN {column};"));
+    }
+    for column in DEATHS {
+        dropped.push_str(&format!("ALTER TABLE runs DROP COLUMN {column};"));
     }
     place.tamper(&format!("{dropped} PRAGMA user_version = 3")).await;
     let store = place.open().await;

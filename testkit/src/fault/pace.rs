@@ -3,12 +3,12 @@
 //! The timers are short, so that nobody has to wait long, and regular, so that nothing rests on
 //! luck: what is slow goes on being slow until the client leaves.
 
-use super::anatomy;
+use super::anatomy::{self, Marks};
 use super::draft::{Coding, Draft, chunk};
 use super::expectation::{Expectation, Failure, Needs};
 use super::place::Place;
 use super::plan::{Move, Plan};
-use super::{Deed, Fault, fault};
+use super::{Deed, Fault, Wire, fault};
 use serde_json::json;
 use std::time::Duration;
 
@@ -62,6 +62,26 @@ pub(super) static FAULTS: &[Fault] = &[
             stop_at(draft, Place::AfterText, Move::Flood(pings, OFTEN))
         }),
     ),
+    fault(
+        "empty-text",
+        "empty pieces of text after one that is not, every 5 ms",
+        Needs::Text,
+        STALLED,
+        Deed::Bytes(|draft| {
+            let empty = chunk(&without_text(&draft, |marks| marks.text));
+            stop_at(draft, Place::AfterText, Move::Flood(empty, OFTEN))
+        }),
+    ),
+    pace(
+        "repeated-stop",
+        "the reason for stopping again and again, every 5 ms",
+        STALLED,
+        |draft| {
+            let stop = chunk(&without_text(&draft, |marks| marks.stop));
+            stop_at(draft, Place::BeforeEnd, Move::Flood(stop, OFTEN))
+        },
+    )
+    .only_on(&[Wire::Anthropic, Wire::OpenAiChat, Wire::Gemini]),
     pace("slow-headers", "headers at a byte every 25 ms", STALLED, |draft| {
         let head = draft.head();
         Plan::nothing().then(Move::Drip(head, SLOWLY)).then(Move::Silence)
@@ -132,6 +152,21 @@ pub(super) fn padded_ping(draft: &Draft, size: usize) -> Vec<u8> {
     let mut ping = anatomy::json(&anatomy::ping(draft.wire())).unwrap_or_default();
     ping["padding"] = json!("x".repeat(size));
     anatomy::event(draft.wire(), &ping)
+}
+
+/// The first event that brings this, but for its text. A document has none.
+fn without_text(draft: &Draft, is_it: fn(&Marks) -> bool) -> Vec<u8> {
+    let wire = draft.wire();
+    let mut events = draft.pieces.iter().filter(|_| draft.is_stream());
+    let found = events.find(|piece| is_it(&anatomy::marks(wire, piece)));
+    let mut event = found.cloned().unwrap_or_else(|| anatomy::ping(wire));
+    if let Some(mut data) = anatomy::json(&event) {
+        if let Some(text) = anatomy::text_of(wire, &mut data) {
+            *text = json!("");
+        }
+        anatomy::replace_json(&mut event, &data);
+    }
+    event
 }
 
 /// Sends what comes before `place`, and then does something else forever.

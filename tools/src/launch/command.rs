@@ -92,6 +92,12 @@ pub enum LaunchError {
         /// Why.
         reason: String,
     },
+    /// The run may be another process's by now.
+    #[error(
+        "not run: this process stood still for too long, and another may have taken the run over; \
+         call it again if it is still needed"
+    )]
+    Forsaken,
     /// The executable that is to watch over it could not be started.
     #[error("cannot start {} to watch over the command; is it still there?", executable.display())]
     NoSupervisor {

@@ -29,6 +29,7 @@ use crate::workspace::Workspace;
 use leash::Leash;
 use memory::Memory;
 use output::{Capture, Meter};
+use posse_agent::Claim;
 use posse_protocol::{Network, Profile};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -264,6 +265,21 @@ impl Launcher {
         cancel: &CancellationToken,
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<Finished, LaunchError> {
+        self.run_while(&Claim::default(), workspace, command, cancel, progress).await
+    }
+
+    /// The same, if `claim` holds when all is ready for the command to start.
+    ///
+    /// # Errors
+    /// As [`Launcher::run`]; or when it does not hold.
+    pub async fn run_while(
+        &self,
+        claim: &Claim,
+        workspace: &Workspace,
+        command: &Command,
+        cancel: &CancellationToken,
+        progress: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<Finished, LaunchError> {
         let mut walls = self.walls(workspace, &command.confinement)?;
         let mut variables = Vec::new();
         let _proxy = match (&mut walls, &command.confinement.network) {
@@ -290,6 +306,16 @@ impl Launcher {
             limits,
         };
         let order = order.encode().map_err(|error| command.not_started(error))?;
+        // Whoever stood still until now may have lost the run, whose next owner has said that this
+        // command was interrupted.
+        if !claim.holds() {
+            leash.cut();
+            if timeout(supervisor::CLEAN_UP + LATE, process.wait()).await.is_err() {
+                let _ = process.kill().await;
+            }
+            leash.forget();
+            return Err(LaunchError::Forsaken);
+        }
         leash.send(&order, cancel).await;
         fail::fail_point!("tool.launch.ordered");
         let mut output = Output {

@@ -1,6 +1,6 @@
 //! A workspace in a temporary folder, with something outside that must stay untouched.
 
-use posse_agent::{Answer, SeenFiles, ToolContext, Toolbox};
+use posse_agent::{Answer, Claim, SeenFiles, ToolContext, Toolbox};
 use posse_protocol::{CallId, Delta, RunId, ToolOutput};
 use posse_tools::launch::{Launcher, allowed_environment};
 use posse_tools::{Scratch, Workspace, toolset};
@@ -110,6 +110,7 @@ impl Fixture {
         ToolContext {
             writable_bytes: None,
             seen: SeenFiles::default(),
+            claim: Claim::default(),
             time: Default::default(),
             run: RunId::from_u128(1),
             call: CallId::from("call"),

@@ -14,6 +14,11 @@ use posse::{Outcome, Receipt, RunId, RunRow, Runtime, Told};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::time::Duration;
+
+/// How long a run may take to stop. Its commands are killed after some seconds, and whoever died
+/// loses its runs after a lease of ten.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub async fn run(common: &Common, runtime: &Runtime, wanted: &Targets) -> Result<Code, Failure> {
     let rows = targets::of(common, runtime, wanted, "cancelled").await?;
@@ -61,11 +66,25 @@ pub async fn cancel(runtime: &Runtime, run: RunId) -> Result<(Outcome, Receipt),
     Ok((runtime.handle(run).outcome().await?, receipt))
 }
 
+/// Waits until all that were told rest, as long as one after the other does.
 async fn wait(runtime: &Runtime, receipt: &Receipt) -> Result<(), Failure> {
     for told in &receipt.told {
-        runtime.handle(told.run).at_rest().await?;
+        let handle = runtime.handle(told.run);
+        match tokio::time::timeout(PATIENCE, handle.at_rest()).await {
+            Ok(rests) => rests?,
+            Err(_) => return Err(not_stopped(told.run)),
+        };
     }
     Ok(())
+}
+
+/// What is told of a run whose end does not come.
+fn not_stopped(run: RunId) -> Failure {
+    let (short, after) = (run.short(), PATIENCE.as_secs());
+    let message = format!("run {short} was told to stop, and has not ended within {after} s");
+    Failure::internal(message).hint(format!(
+        "the request is stored and holds; `posse runs show {short}` says where the run stands"
+    ))
 }
 
 /// A run that was told, and how it ended.

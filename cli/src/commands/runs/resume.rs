@@ -1,7 +1,7 @@
 //! `posse runs resume`: goes on with one run, or with all that are unfinished.
 
 use super::super::Common;
-use super::super::asking::{first_asked, waits_for_answer};
+use super::super::asking::{first_asked, first_asked_below, waits_for_answer};
 use super::super::follow::{Followed, Followee, Form, Until, Viewer};
 use super::super::rest::{at_rest, heads, is_open, rested};
 use super::super::run::wait_for_below;
@@ -14,7 +14,7 @@ use crate::print;
 use crate::view;
 use posse::protocol::Asks;
 use posse::store::{Kin, Unfinished};
-use posse::{Extent, RunRow, Runtime, Status};
+use posse::{Extent, Outcome, RunRow, Runtime, Status};
 use serde_json::json;
 
 /// What a run is told before it goes on.
@@ -24,6 +24,11 @@ pub struct More {
     pub asks: Asks,
 }
 
+/// What is said to a run that took along the processes that executed it, when a person resumes it
+/// without a word.
+const TRY_AGAIN: &str = "Go on. The process that executed you died several times in a row, during the calls \
+    that were interrupted. Do not repeat what may have ended it.";
+
 pub async fn one(
     common: &Common,
     runtime: &Runtime,
@@ -32,16 +37,22 @@ pub async fn one(
     extent: Extent,
     form: Form,
 ) -> Result<Code, Failure> {
+    let is_quarantined = row.outcome.as_deref() == Some(Outcome::QUARANTINED);
+    let text = more.text.or_else(|| is_quarantined.then(|| TRY_AGAIN.to_owned()));
     let family = Family::of(runtime, row).await?;
     let mut viewer = Viewer::new(common, form)?;
-    let held = check(runtime, &family, row, more.text.as_deref(), extent, &viewer).await?;
+    let held = check(runtime, &family, row, text.as_deref(), extent, &viewer).await?;
     runtime.check_model(more.asks.model.as_deref().unwrap_or(&row.model))?;
     let recalled = viewer.recall(runtime, row).await?;
-    if let Some(text) = more.text {
+    if let Some(text) = text {
         runtime.send_with(row.id, text, more.asks).await?;
     }
     if held {
         runtime.unpause(row.id, "the user", extent).await?;
+    }
+    // Also what was left below those that have ended.
+    for below in family.below(row.id).into_iter().filter(|below| is_open(below)) {
+        runtime.resume(below.id);
     }
     let mut followee = Followee::again(runtime.resume(row.id), recalled);
     let code = match viewer.follow(runtime, &mut followee, Until::Rest).await? {
@@ -51,9 +62,13 @@ pub async fn one(
             code
         }
         Followed::Rests(row) => {
-            let code = rests(runtime, &row, &mut viewer).await?;
+            if viewer.form != Form::Json {
+                viewer.screen.end_turn()?;
+            }
+            // Whatever it waits for, those below it go on first. They may have woken it.
             wait_for_below(common, runtime, row.id, &mut viewer).await?;
-            code
+            let row = rested(runtime, row.id).await?;
+            rests(runtime, &row, &mut viewer).await?
         }
         Followed::Signal(signal) => {
             return Err(viewer.shut_down(runtime, &followee.run, signal).await);
@@ -90,7 +105,7 @@ async fn tell_who_waits(
 
 /// Tells that the turn of a session is over.
 async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<Code, Failure> {
-    if let Some(question) = first_asked(runtime, [row]).await?.filter(|_| !row.paused) {
+    if let Some(question) = first_asked_below(runtime, row).await?.filter(|_| !row.paused) {
         viewer.screen.end_turn()?;
         return Err(waits_for_answer(row.id, &question));
     }
@@ -115,7 +130,12 @@ pub async fn check(
     viewer: &Viewer,
 ) -> Result<bool, Failure> {
     let (held, standing) = (is_held(family, row, extent), family.standing(row));
-    let asks = (held || standing == Status::Waiting)
+    let is_left = |below: &&RunRow| below.can_go_on() && below.status != Status::Running;
+    let leaves = standing == Status::Finished && family.below(row.id).iter().any(is_left);
+    if leaves && text.is_none() {
+        return Ok(held);
+    }
+    let asks = (held || matches!(standing, Status::Waiting | Status::Finished))
         && text.is_none()
         && asks_alone(runtime, family, row, viewer).await?;
     if !held && !asks {
@@ -177,7 +197,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
         rows.retain(is_open);
     } else {
         tell_who_stays(common, &rows);
-        rows.retain(|row| row.runnable && !row.paused && is_open(row));
+        rows.retain(RunRow::can_go_on);
     }
     let mut viewer = Viewer::new(common, Form::Json)?;
     let mut code = Code::Done;
@@ -207,8 +227,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     }
     // Nobody above waits for what was started in silence.
     for handle in &resumed {
-        let root = handle.row().await?.root;
-        wait_for_below(common, runtime, root, &mut viewer).await?;
+        wait_for_below(common, runtime, handle.id(), &mut viewer).await?;
     }
     viewer.close(runtime).await;
     Ok(code)

@@ -129,18 +129,26 @@ impl Block {
 
     /// Adds a delta of a type nobody knows, by its fields: a string goes on where a string of
     /// that name is, anything else takes its place. That is how every delta known so far works.
-    pub(super) fn push_unknown(&mut self, delta: Map<String, Value>) {
+    /// Returns whether anything has changed by it.
+    pub(super) fn push_unknown(&mut self, delta: Map<String, Value>) -> bool {
+        let mut changed = false;
         for (key, value) in delta {
             if key == "type" {
                 continue;
             }
             match (self.fields.get_mut(&key), value) {
-                (Some(Value::String(text)), Value::String(more)) => text.push_str(&more),
+                (Some(Value::String(text)), Value::String(more)) => {
+                    text.push_str(&more);
+                    changed |= !more.is_empty();
+                }
+                (Some(before), value) if *before == value => {}
                 (_, value) => {
                     self.fields.insert(key, value);
+                    changed = true;
                 }
             }
         }
+        changed
     }
 
     /// True for a call whose end has not come.

@@ -157,16 +157,21 @@ impl Decode for Decoder {
             },
             name => Cow::Borrowed(name),
         };
-        match &*kind {
+        let moved = match &*kind {
             b"content_block_delta" => self.block_delta(data, deltas)?,
             b"content_block_start" => {
-                self.block_start(read("content_block_start", data)?, deltas)?
+                self.block_start(read("content_block_start", data)?, deltas)?;
+                true
             }
             b"content_block_stop" => {
                 let BlockStop { index } = read("content_block_stop", data)?;
                 self.open_block(index)?.stop();
+                true
             }
-            b"message_start" => self.message_start(read("message_start", data)?)?,
+            b"message_start" => {
+                self.message_start(read("message_start", data)?)?;
+                true
+            }
             b"message_delta" => self.message_delta(read("message_delta", data)?)?,
             b"message_stop" => {
                 self.check_open("message_stop")?;
@@ -177,9 +182,9 @@ impl Decode for Decoder {
                 let ErrorEvent { error } = read("an error event", data)?;
                 return Err(fault_of(&error));
             }
-            _ => return Ok(Progress::None),
-        }
-        Ok(Progress::Moved)
+            _ => false,
+        };
+        Ok(if moved { Progress::Moved } else { Progress::None })
     }
 
     fn document(&mut self, body: &[u8], deltas: DeltaSink<'_>) -> Result<(), Fault> {
@@ -273,48 +278,54 @@ impl Decoder {
         Ok(())
     }
 
-    fn block_delta(&mut self, data: &[u8], deltas: DeltaSink<'_>) -> Result<(), Fault> {
+    /// Takes a piece of a block. Returns whether there was something in it.
+    fn block_delta(&mut self, data: &[u8], deltas: DeltaSink<'_>) -> Result<bool, Fault> {
         let parsed = serde_json::from_slice::<BlockDelta<'_>>(data);
         let Ok(BlockDelta { index, delta }) = parsed else {
             return self.unknown_delta(data);
         };
         let block = self.open_block(index)?;
-        let fits = match &*delta.kind {
+        let (fits, is_empty) = match &*delta.kind {
             "text_delta" => {
-                let fits = block.push_text(&delta.text);
-                if fits && !delta.text.is_empty() {
+                let (fits, is_empty) = (block.push_text(&delta.text), delta.text.is_empty());
+                if fits && !is_empty {
                     deltas(Delta::Text { text: delta.text.into_owned() });
                 }
-                fits
+                (fits, is_empty)
             }
             "input_json_delta" => {
+                let bytes = delta.partial_json.len();
                 let fits = block.push_json(&delta.partial_json);
-                if fits && !delta.partial_json.is_empty() {
-                    deltas(Delta::Called { bytes: delta.partial_json.len() });
+                if fits && bytes > 0 {
+                    deltas(Delta::Called { bytes });
                 }
-                fits
+                (fits, bytes == 0)
             }
             "thinking_delta" => {
+                let is_empty = delta.thinking.is_empty();
                 let fits = block.push_thinking(&delta.thinking);
-                if fits && !delta.thinking.is_empty() {
+                if fits && !is_empty {
                     deltas(Delta::Thinking { text: delta.thinking.into_owned() });
                 }
-                fits
+                (fits, is_empty)
             }
-            "signature_delta" => block.push_signature(&delta.signature),
+            "signature_delta" => {
+                (block.push_signature(&delta.signature), delta.signature.is_empty())
+            }
             "citations_delta" => {
+                let is_empty = delta.citation.is_null();
                 block.push_citation(delta.citation);
-                true
+                (true, is_empty)
             }
             _ => return self.unknown_delta(data),
         };
         match fits {
-            true => Ok(()),
+            true => Ok(!is_empty),
             false => Err(malformed(format!("a {} for block {index}, of another type", delta.kind))),
         }
     }
 
-    fn unknown_delta(&mut self, data: &[u8]) -> Result<(), Fault> {
+    fn unknown_delta(&mut self, data: &[u8]) -> Result<bool, Fault> {
         const KNOWN: [&str; 5] = [
             "text_delta",
             "input_json_delta",
@@ -324,30 +335,32 @@ impl Decoder {
         ];
         let UnknownDelta { index, delta } = read("content_block_delta", data)?;
         match delta.get("type").and_then(Value::as_str) {
-            Some(kind) if !KNOWN.contains(&kind) => {
-                self.open_block(index)?.push_unknown(delta);
-                Ok(())
-            }
+            Some(kind) if !KNOWN.contains(&kind) => Ok(self.open_block(index)?.push_unknown(delta)),
             _ => Err(malformed(format!("a delta for block {index} cannot be read"))),
         }
     }
 
-    fn message_delta(&mut self, delta: MessageDelta) -> Result<(), Fault> {
+    /// Takes what is said of the whole message. Returns whether anything of it is new.
+    fn message_delta(&mut self, delta: MessageDelta) -> Result<bool, Fault> {
         self.check_open("message_delta")?;
-        if let Some(ending) = delta.delta {
-            self.end(ending);
-        }
+        let counted = self.usage.clone();
         self.count(delta.usage);
-        Ok(())
+        let ended = delta.delta.is_some_and(|ending| self.end(ending));
+        Ok(ended || self.usage != counted)
     }
 
-    fn end(&mut self, ending: Ending) {
+    /// Takes why the message ends. Returns whether that is new.
+    fn end(&mut self, ending: Ending) -> bool {
+        let mut is_new = false;
         if ending.stop_reason.is_some() {
+            is_new = self.stop_reason != ending.stop_reason;
             self.stop_reason = ending.stop_reason;
         }
         if let Some(details) = ending.stop_details {
+            is_new |= self.about.get("stop_details") != Some(&details);
             self.about.insert("stop_details".to_owned(), details);
         }
+        is_new
     }
 
     /// Takes counts, which are sums so far: a later one is never smaller, unless it was left out.

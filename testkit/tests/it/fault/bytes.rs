@@ -274,6 +274,12 @@ fn wanted(fault: &str, clean: &Clean) -> Option<Want> {
         "pings-only" => endless(head(), chunk(PING.as_bytes())),
         "comments-only" => endless(head(), chunk(b": still here\n\n")),
         "pings-in-stream" => endless(clean.begun(&until(text + 1)), chunk(PING.as_bytes())),
+        "empty-text" => {
+            let event = String::from_utf8(clean.events[text].clone()).unwrap();
+            let event = event.replacen("One é", "", 1);
+            endless(clean.begun(&until(text + 1)), chunk(event.as_bytes()))
+        }
+        "repeated-stop" => endless(clean.begun(&until(stop + 1)), chunk(&clean.events[stop])),
         "slow-headers" => silent(head()),
         "slow-body" => silent(clean.whole(&clean.events)),
         "endless-text" => {

@@ -1,0 +1,51 @@
+//! Databases on read-only media: they can be read, and nothing else.
+
+use super::calendar::Calendar;
+use super::place::Place;
+use super::presence::Presence;
+use super::reader::Reader;
+use super::{Options, SqliteStore, header};
+use crate::StoreError;
+use crate::sql::MIGRATIONS;
+use sqlx::sqlite::SqliteConnectOptions;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Opens a database that stands on read-only media, to be read.
+pub(super) async fn open(options: Options, path: String) -> Result<SqliteStore, StoreError> {
+    let unusable = |reason: String| StoreError::Unusable { path: path.clone(), reason };
+    let file = options.path.canonicalize().map_err(|error| unusable(error.to_string()))?;
+    let place = Place::of(&file).map_err(|error| unusable(error.to_string()))?;
+    let (found, known) = (header::inspect(&file, &path)?, MIGRATIONS.len() as i64);
+    if found < known {
+        return Err(unusable(format!(
+            "it is on read-only media and of an earlier version (schema {found}, this one knows \
+             {known}); copy it to where it can be brought up to date"
+        )));
+    }
+    let log = beside(&file, "-wal");
+    let has_log = log.metadata().is_ok_and(|log| log.len() > 0);
+    // Readers share what they know of a log in a file that none of them can make here.
+    if has_log && !beside(&file, "-shm").exists() {
+        return Err(unusable(format!(
+            "it is on read-only media and was not closed: {} holds what is not in it yet; copy both \
+             to where they can be written",
+            log.display()
+        )));
+    }
+    let connect = SqliteConnectOptions::new().filename(&file).read_only(true);
+    // Without a log nothing can change while it is read.
+    let connect = connect.immutable(!has_log).pragma("temp_store", "memory").foreign_keys(false);
+    let why = unusable("it is on read-only media".to_owned());
+    let presence = Presence::unannounced(&file, options.clock.clone(), options.lease);
+    let calendar = Calendar::new(&file, options.clock);
+    let reader =
+        |requests| Reader::of_media(connect, path.clone(), Arc::new(presence), calendar, requests);
+    Ok(SqliteStore::to_read(reader, why, place))
+}
+
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(ending);
+    PathBuf::from(path)
+}
