@@ -210,6 +210,33 @@ async fn a_run_that_was_taken_away_whole_is_named_by_whoever_started_it() {
 }
 
 #[tokio::test]
+async fn a_root_that_was_taken_away_whole_is_named_by_what_is_left_below_it() {
+    let task = json!({"description": "d", "prompt": "look", "subagent_type": "explore"});
+    let lead = Conversation::when(When::any().first_user_contains("lead"))
+        .reply(Reply::tool_call("Task", task))
+        .reply(Reply::text("done"));
+    let script =
+        Script::new().conversation(lead).rule(Rule::when(When::any()).reply(Reply::text("seen")));
+    let world = World::new(script).await;
+    world.run(&["run", "lead"]).await.expect(0);
+    let rows = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+    let rows = rows.as_array().unwrap();
+    let id = |child: bool| {
+        let row = rows.iter().find(|row| row["parent"].is_string() == child).unwrap();
+        row["run"].as_str().unwrap().to_owned()
+    };
+    let (lead, child) = (id(false), id(true));
+    for table in ["events WHERE run", "runs WHERE id", "model_calls WHERE run"] {
+        sql(&world, &format!("DELETE FROM {table} = '{lead}'")).await;
+    }
+    for arguments in [&["runs", "verify"][..], &["runs", "verify", &child]] {
+        let exit = world.run(arguments).await.expect(6);
+        let expected = format!("{child}  damaged: the run that started it, {lead}, is gone\n");
+        assert_eq!(exit.out, expected);
+    }
+}
+
+#[tokio::test]
 async fn one_run_that_cannot_be_read_does_not_keep_the_others_from_being_checked() {
     let world = two_runs().await;
     let (first, second) = (run_called(&world, "first").await, run_called(&world, "second").await);

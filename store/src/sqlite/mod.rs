@@ -6,6 +6,7 @@ mod codec;
 mod deliveries;
 mod header;
 mod hub;
+mod inspect;
 mod ledger;
 mod migrate;
 mod place;
@@ -22,7 +23,7 @@ use crate::Scrub;
 use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
 use crate::{
-    Append, Appended, Claimed, Filter, LedgerRow, Leftovers, Look, Queue, RunRow, Spending,
+    Append, Appended, Claimed, Filter, Flaw, LedgerRow, Leftovers, Look, Queue, RunRow, Spending,
     SpendingQuery, Store, StoreError, Wanted,
 };
 use async_trait::async_trait;
@@ -278,6 +279,10 @@ impl Store for SqliteStore {
 
     async fn orphans(&self) -> Result<Vec<String>, StoreError> {
         self.look(|reader| async move { reader.orphans().await }).await
+    }
+
+    async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
+        self.look(|reader| async move { reader.flaws().await }).await
     }
 
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError> {

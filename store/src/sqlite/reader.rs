@@ -79,6 +79,10 @@ impl Reader {
         &self.path
     }
 
+    pub(super) fn pool(&self) -> &SqlitePool {
+        &self.pool
+    }
+
     pub(super) fn worker(&self) -> WorkerId {
         self.presence.worker
     }
@@ -156,11 +160,19 @@ impl Reader {
             .bind(to_sql(limit.saturating_add(1) as u64))
             .fetch_all(&mut *snapshot)
             .await
-            .map_err(engine)?;
+            .map_err(engine);
         snapshot.rollback().await.map_err(engine)?;
         if is_erased(&tail) {
             return Err(StoreError::Erased(run));
         }
+        let rows = match rows {
+            // The pages that hold this log say nothing about those of others.
+            Err(StoreError::Corrupt { reason, .. }) => {
+                let reason = format!("its events cannot be read: {reason}");
+                return Ok((Err(StoreError::Damaged { run, seq: after.next(), reason }), None));
+            }
+            rows => rows?,
+        };
         let (tail, known) = match tail_row(&tail) {
             Ok(tail) => tail,
             Err(error) => {

@@ -5,6 +5,7 @@ mod budgets;
 mod checkpoint;
 mod conformance;
 mod damage;
+mod flaws;
 mod full;
 mod groups;
 mod leases;

@@ -217,6 +217,7 @@ async fn what_was_cut_short_before_it_was_told_apart_is_uncertain() {
     for column in &UNCERTAIN[..3] {
         dropped.push_str(&format!("ALTER TABLE model_calls DROP COLUMN {column};"));
     }
+    dropped.push_str("ALTER TABLE deliveries DROP COLUMN seal;");
     place.tamper(&format!("{dropped} PRAGMA user_version = 3")).await;
     let store = place.open().await;
     let migrated = row(&store, run).await;
