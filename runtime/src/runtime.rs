@@ -420,8 +420,15 @@ impl Runtime {
         // That nothing moves any more, every watcher is told; of this run nothing else is.
         let mut nobody = self.inner.store.watch(RunId::from_u128(0));
         while nobody.changed().await.is_ok() {}
-        let look = self.list(&Filter { limit: 1, ..Filter::default() }).await;
-        look.err().unwrap_or(Error::ShuttingDown)
+        self.check_store().await.err().unwrap_or(Error::ShuttingDown)
+    }
+
+    /// Refuses a store in which nothing can be stored.
+    ///
+    /// # Errors
+    /// Why that is so.
+    pub async fn check_store(&self) -> Result<(), Error> {
+        Ok(self.inner.store.renew().await?)
     }
 
     /// Looks at once for what there is to do. What other processes leave is found without it, a

@@ -115,6 +115,17 @@ pub enum StoreError {
         /// In the engine's words.
         reason: String,
     },
+    /// Commits that were stored cannot be read any more. What there is can be read; nothing is stored
+    /// until a person has decided.
+    #[error(
+        "the database {path} is damaged: {reason}; runs can be read, but Posse stores nothing more until you decide: `posse doctor --rebuild` goes on with what is left, `posse doctor --restore FILE` with a backup"
+    )]
+    CommitsLost {
+        /// Where.
+        path: String,
+        /// What is lost.
+        reason: String,
+    },
     /// The database cannot be opened or used.
     #[error("the database {path} cannot be used: {reason}")]
     Unusable {

@@ -120,6 +120,10 @@ fn extent(alone: bool) -> Extent {
 }
 
 async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code, Failure> {
+    // Where nothing can be stored, a run that is to go on would wait for ever.
+    if let RunsVerb::Resume { .. } = verb {
+        runtime.check_store().await?;
+    }
     match verb {
         RunsVerb::List(options) => list::run(common, runtime, options).await,
         RunsVerb::Show { run } => show::run(common, runtime, &run).await,

@@ -16,6 +16,7 @@ mod reader;
 mod recent;
 mod reserve;
 mod text;
+mod wal;
 mod work;
 mod writer;
 
@@ -31,7 +32,7 @@ use hub::Hub;
 use ledger::Ledger;
 use place::Place;
 use posse_protocol::{Record, RunId, Seq, WorkerId};
-use presence::Presence;
+use presence::{Company, Presence};
 use queue::Glance;
 use reader::Reader;
 use reserve::SpaceReserve;
@@ -97,6 +98,8 @@ pub struct SqliteStore {
     tasks: TaskTracker,
     scrub: Option<Arc<dyn Scrub>>,
     place: Place,
+    /// What was found lost when it was opened: then it can only be read.
+    lost: Option<String>,
 }
 
 /// A database on its way to be open. Nothing comes of it if it is dropped.
@@ -138,12 +141,16 @@ impl SqliteStore {
             path: path.clone(),
             reason: error.to_string(),
         };
+        place::check(&options.path)?;
         make_private(&options.path).map_err(unusable)?;
         // One name for one file, whatever links lead to it and wherever this process goes.
         let options = Options { path: options.path.canonicalize().map_err(unusable)?, ..options };
         let place = Place::of(&options.path).map_err(unusable)?;
         let schema = header::inspect(&options.path, &path)?;
         let connect = connect_options(&options);
+        if let Some(lost) = lost(&options).map_err(unusable)? {
+            return SqliteStore::open_to_read(options, connect, place, &lost).await;
+        }
         let reserve = SpaceReserve::new(&options.path, options.reserve_bytes);
         let mut connected = migrate::open(&connect, &path).await;
         // The engine itself needs some space, if only to read.
@@ -152,8 +159,10 @@ impl SqliteStore {
             connected = migrate::open(&connect, &path).await;
         }
         // Where there is no reserve either, one connection that nobody shares can read without.
-        let can_only_read = matches!(connected, Err(StoreError::Full))
-            && schema == crate::sql::MIGRATIONS.len() as i64;
+        let connected = match connected {
+            Err(StoreError::Full) if schema == crate::sql::MIGRATIONS.len() as i64 => None,
+            connected => Some(connected?),
+        };
         let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
         let presence = Arc::new(presence.map_err(unusable)?);
         fail::fail_point!("store.presence.announced");
@@ -161,13 +170,13 @@ impl SqliteStore {
         let (requests, inbox) = mpsc::channel(QUEUE);
         let tasks = TaskTracker::new();
         let scrub = options.scrub;
-        if can_only_read {
+        let Some(connected) = connected else {
             let reader = Reader::alone(connect, path, presence, requests.clone());
             #[expect(
                 clippy::disallowed_methods,
                 reason = "in the writer's place; awaited by close"
             )]
-            tokio::spawn(tasks.track_future(writer::refuse(inbox)));
+            tokio::spawn(tasks.track_future(writer::refuse(inbox, StoreError::Full)));
             tasks.close();
             return Ok(SqliteStore {
                 requests,
@@ -176,18 +185,52 @@ impl SqliteStore {
                 tasks,
                 scrub,
                 place,
+                lost: None,
             });
-        }
+        };
         let (checkpoints, beside) = checkpoint::beside(connect.clone());
         let reader = Reader::new(connect, path.clone(), presence.clone(), requests.clone());
-        let ledger = Ledger::new(connected?, place.clone(), path, presence);
+        let place = place.with_log();
+        let ledger = Ledger::new(connected, place.clone(), path, presence);
         let writer = Writer::new(ledger, reserve, options.poll, hub.clone(), checkpoints);
         #[expect(clippy::disallowed_methods, reason = "ends with the writer; awaited by close")]
         tokio::spawn(tasks.track_future(beside));
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         tasks.close();
-        Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks, scrub, place })
+        let reader = Arc::new(reader);
+        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost: None })
+    }
+
+    /// Opens a database of which commits are lost: what is left can be read, and nothing is changed.
+    async fn open_to_read(
+        options: Options,
+        connect: SqliteConnectOptions,
+        place: Place,
+        lost: &str,
+    ) -> Result<Self, StoreError> {
+        let path = options.path.display().to_string();
+        let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
+        let presence = presence.map_err(|error| StoreError::Unusable {
+            path: path.clone(),
+            reason: error.to_string(),
+        })?;
+        let (requests, inbox) = mpsc::channel(QUEUE);
+        let refusal = wal::refusal(&path, lost);
+        let reader = Arc::new(Reader::new(connect, path, Arc::new(presence), requests.clone()));
+        if !reader.has_schema().await? {
+            reader.close().await;
+            reader.leave();
+            return Err(refusal);
+        }
+        let (hub, tasks) = (Arc::new(Hub::default()), TaskTracker::new());
+        // Nothing will move.
+        hub.close();
+        #[expect(clippy::disallowed_methods, reason = "in the writer's place; awaited by close")]
+        tokio::spawn(tasks.track_future(writer::refuse(inbox, refusal)));
+        tasks.close();
+        let (scrub, lost) = (options.scrub, Some(lost.to_owned()));
+        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost })
     }
 
     /// Opens or makes the database while its opener does something else.
@@ -203,7 +246,7 @@ impl SqliteStore {
         T: Send + 'static,
         W: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        self.place.check()?;
+        self.check()?;
         let work = self.tasks.track_future(work(self.reader.clone()));
         #[expect(clippy::disallowed_methods, reason = "a read of a moment; awaited by close")]
         let looking = tokio::spawn(work).await;
@@ -212,6 +255,14 @@ impl SqliteStore {
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(_) => Err(StoreError::Closed),
         }
+    }
+
+    /// Refuses what was closed, and then what is no longer at its place: at a good end the log goes.
+    fn check(&self) -> Result<(), StoreError> {
+        if self.reader.is_closed() {
+            return Err(StoreError::Closed);
+        }
+        self.place.check()
     }
 
     async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
@@ -230,7 +281,7 @@ impl Store for SqliteStore {
     }
 
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError> {
-        self.place.check()?;
+        self.check()?;
         if let Some(recent) = self.hub.recent(run, after, limit) {
             return Ok(recent);
         }
@@ -282,7 +333,16 @@ impl Store for SqliteStore {
     }
 
     async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
-        self.look(|reader| async move { reader.flaws().await }).await
+        let lost = match &self.lost {
+            Some(lost) => Some(lost.clone()),
+            // Where the log cannot be looked at, the engine says so.
+            None => {
+                wal::lost_meanwhile(self.place.database()).ok().flatten().map(|it| it.to_string())
+            }
+        };
+        let lost = lost.map(|reason| Flaw { run: None, reason });
+        let found = self.look(|reader| async move { reader.flaws().await }).await?;
+        Ok(lost.into_iter().chain(found).collect())
     }
 
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError> {
@@ -340,6 +400,9 @@ impl Store for SqliteStore {
         // The writer may be gone already.
         let _ = self.requests.send(Request::Close).await;
         self.tasks.wait().await;
+        if self.lost.is_some() {
+            self.reader.leave();
+        }
         // Last: until then the writer tells what it stores.
         self.hub.close();
     }
@@ -360,6 +423,29 @@ impl Drop for Claiming<'_> {
             let _ = self.requests.try_send(Request::GiveBack { claimed });
         }
     }
+}
+
+/// What of the database is lost, and noted as such. Who opens it while others have it open does not look:
+/// they have.
+fn lost(options: &Options) -> std::io::Result<Option<String>> {
+    let company = presence::company(&options.path, options.clock.boot());
+    // In this order: whoever finds something notes it before others see it here.
+    if let Some(noted) = wal::noted(&options.path) {
+        return Ok(Some(noted));
+    }
+    let looks = match (company, options.durability) {
+        (Company::Living, _) => false,
+        // What a loss of power may have taken is what was asked for.
+        (Company::None, Durability::Process) => false,
+        (Company::Dead, Durability::Process) | (_, Durability::Power) => true,
+    };
+    if !looks || options.path.metadata()?.len() == 0 {
+        return Ok(None);
+    }
+    let Some(lost) = wal::lost_meanwhile(&options.path)? else { return Ok(None) };
+    // Where it cannot be noted, whoever comes next finds it again, or nobody can store anything.
+    let _ = wal::note(&options.path, &lost);
+    Ok(Some(lost.to_string()))
 }
 
 fn connect_options(options: &Options) -> SqliteConnectOptions {

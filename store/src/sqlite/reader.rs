@@ -87,6 +87,23 @@ impl Reader {
         self.presence.worker
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.pool.is_closed()
+    }
+
+    /// Whether what can be read has the tables of this version.
+    pub(super) async fn has_schema(&self) -> Result<bool, StoreError> {
+        let found = sqlx::query_scalar::<_, i64>("PRAGMA user_version").fetch_one(&self.pool).await;
+        let found = found.map_err(|error| engine_error(error, &self.path))?;
+        Ok(found == sql::MIGRATIONS.len() as i64)
+    }
+
+    /// Says that this worker is no more, where there is no writer to say so.
+    pub(super) fn leave(&self) {
+        self.presence.leave();
+        self.presence.bury(self.presence.worker);
+    }
+
     /// To be asked before a snapshot is taken: see [`Presence::fallen`].
     pub(super) fn fallen(&self) -> HashSet<WorkerId> {
         self.presence.fallen()

@@ -33,13 +33,12 @@ pub(super) struct Writer {
     checkpoints: Checkpoints,
 }
 
-/// Stands in the writer's place where the disk has no space even to open the database: refuses
-/// everything.
-pub(super) async fn refuse(mut inbox: mpsc::Receiver<Request>) {
+/// Stands in the writer's place where nothing can be stored, and says why: refuses everything.
+pub(super) async fn refuse(mut inbox: mpsc::Receiver<Request>, why: StoreError) {
     let mut group = Vec::with_capacity(SMALL_GROUP);
     while inbox.recv_many(&mut group, SMALL_GROUP).await > 0 {
         let closing = group.iter().any(|it| matches!(it, Request::Close));
-        group.drain(..).collect::<Work>().refuse(&StoreError::Full);
+        group.drain(..).collect::<Work>().refuse(&why);
         if closing {
             return;
         }

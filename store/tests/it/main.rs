@@ -14,6 +14,7 @@ mod newer;
 mod opening;
 mod process;
 mod sample;
+mod wal;
 
 #[test]
 fn every_file_here_is_part_of_the_tests() {
