@@ -43,7 +43,7 @@ pub use reckoning::{LedgerRow, Reckoning};
 pub use row::{RunRow, Spent};
 pub use scrub::Scrub;
 pub use spending::{By, OpenCall, Spending, SpendingQuery};
-pub use sqlite::{Durability, Opening, Options, SqliteStore};
+pub use sqlite::{Durability, Mended, Opening, Options, SqliteStore, rebuild, restore};
 
 use async_trait::async_trait;
 use posse_protocol::{Record, RunId, Seq, WorkerId};

@@ -29,6 +29,11 @@ impl Projection {
         self.row.project(&record.event, record.at);
     }
 
+    /// The row as far as the log tells it.
+    pub(crate) fn into_row(self) -> RunRow {
+        self.row
+    }
+
     /// The first column of `row` that says something else than the log up to `row.last_seq`. Where
     /// the log ends is not compared: every read of it does that.
     pub fn difference(&self, row: &RunRow) -> Option<&'static str> {

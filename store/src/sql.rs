@@ -160,6 +160,14 @@ pub(crate) fn deliveries(filter: &DeliveryFilter) -> String {
     format!("SELECT {columns} FROM deliveries{filter} ORDER BY created_at DESC, id LIMIT ${next}")
 }
 
+/// The tables that are copied when a database is made anew, with their columns.
+pub(crate) const MENDED_TABLES: [(&str, &str); 4] = [
+    ("events", EVENT_COLUMNS),
+    ("model_calls", CALL_COLUMNS),
+    ("deliveries", delivery_columns!()),
+    ("runs", RUN_COLUMNS),
+];
+
 /// `count` placeholders in parentheses, from `$first` on.
 pub(crate) fn placeholders(first: usize, count: usize) -> String {
     let list: Vec<String> = (first..first + count).map(|index| format!("${index}")).collect();

@@ -29,6 +29,7 @@ mod help;
 mod hostile;
 mod interrupted;
 mod lists;
+mod mending;
 mod models;
 mod money;
 mod near_misses;

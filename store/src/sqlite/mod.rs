@@ -8,6 +8,7 @@ mod header;
 mod hub;
 mod inspect;
 mod ledger;
+mod mend;
 mod migrate;
 mod place;
 mod presence;
@@ -30,6 +31,7 @@ use crate::{
 use async_trait::async_trait;
 use hub::Hub;
 use ledger::Ledger;
+pub use mend::{Mended, rebuild, restore};
 use place::Place;
 use posse_protocol::{Record, RunId, Seq, WorkerId};
 use presence::{Company, Presence};

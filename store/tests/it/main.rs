@@ -10,6 +10,7 @@ mod full;
 mod groups;
 mod leases;
 mod lost;
+mod mend;
 mod newer;
 mod opening;
 mod process;
