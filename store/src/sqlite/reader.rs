@@ -217,7 +217,19 @@ impl Reader {
         let query = query.bind(to_sql(limit));
         let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;
-        Ok(as_they_stand(&rows, &living))
+        let mut rows = as_they_stand(&rows, &living);
+        // An index that leads astray leads nobody in circles who asks for page after page.
+        let mut last = filter.after.or(filter.before);
+        rows.retain(|row| {
+            let follows = match (filter.after, last) {
+                (_, None) => true,
+                (Some(_), Some(last)) => row.id > last,
+                (None, Some(last)) => row.id < last,
+            };
+            last = if follows { Some(row.id) } else { last };
+            follows
+        });
+        Ok(rows)
     }
 
     /// The runs whose ids begin or end with `part`, or else hold it near their end, the newest first.

@@ -2,8 +2,8 @@
 
 use crate::sample::*;
 use posse_store::{
-    Append, Delivery, DeliveryFilter, DeliveryState, Notice, Outbox, Ownership, Revival, Settled,
-    Settlement, SqliteStore, Store,
+    Append, Delivery, DeliveryFilter, DeliveryState, Filter, Notice, Outbox, Ownership, Revival,
+    Settled, Settlement, SqliteStore, Store,
 };
 use std::time::Duration;
 
@@ -66,6 +66,39 @@ async fn an_index_that_leads_astray_is_named() {
         let found = reasons(&place.open().await).await;
         assert!(found.iter().any(|it| it.contains(index)), "{index}: {found:?}");
     }
+}
+
+#[tokio::test]
+async fn an_index_that_leads_astray_leads_nobody_in_circles() {
+    let place = Place::new();
+    let store = place.open().await;
+    let first = create(&store, 2, Ownership::Queued).await;
+    for _ in 0..3 {
+        create(&store, 2, Ownership::Queued).await;
+    }
+    store.close().await;
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_runs_1'";
+    let mut connection = connect(&place.file()).await;
+    let (root,): (i64,) = sqlx::query_as(root).fetch_one(&mut connection).await.unwrap();
+    sqlx::Connection::close(connection).await.unwrap();
+    // The first of all ids becomes the last of all, where it is.
+    let mut bytes = std::fs::read(place.file()).unwrap();
+    let page = (root as usize - 1) * 4_096;
+    let name = first.to_string();
+    let at = bytes[page..].windows(26).position(|part| part == name.as_bytes()).unwrap();
+    bytes[page + at] = b'7';
+    std::fs::write(place.file(), bytes).unwrap();
+    let store = place.open().await;
+    let (mut before, mut pages) = (None, 0);
+    loop {
+        let filter = Filter { before, limit: 2, ..Filter::default() };
+        let rows = store.list(&filter).await.unwrap();
+        let Some(last) = rows.last() else { break };
+        before = Some(last.id);
+        pages += 1;
+        assert!(pages < 9, "it comes to no end");
+    }
+    assert!(!reasons(&store).await.is_empty());
 }
 
 #[tokio::test]
