@@ -107,7 +107,7 @@ pub enum StoreError {
     },
     /// The database file itself is damaged.
     #[error(
-        "the database {path} is damaged: {reason}; restore it from a backup, move it away to start anew, or name another database"
+        "the database {path} is damaged: {reason}; `posse doctor --rebuild` saves what can be read, `posse doctor --restore FILE` puts a backup in its place; or move it away to start anew"
     )]
     Corrupt {
         /// Where.
