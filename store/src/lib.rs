@@ -98,6 +98,9 @@ pub trait Store: Outbox {
     /// them, what is to be told to the outside and was changed. Reads everything.
     async fn flaws(&self) -> Result<Vec<Flaw>, StoreError>;
 
+    /// Why nothing can be stored, if that was found when the store was opened.
+    fn refusal(&self) -> Option<StoreError>;
+
     /// Some of the runs that wait to be claimed, at a glance. What dead workers owned waits too.
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError>;
 

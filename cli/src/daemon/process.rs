@@ -93,7 +93,7 @@ async fn open(common: &Common) -> Result<(Runtime, usize), Failure> {
     let slots = runtime.max_concurrent;
     let runtime = Runtime::open(runtime).await?;
     // One that can only read executes nothing.
-    if let Err(error) = runtime.check_store().await {
+    if let Err(error) = runtime.check_store() {
         runtime.shutdown().await;
         return Err(error.into());
     }

@@ -63,6 +63,8 @@ async fn commits_that_a_flipped_bit_takes_away_are_told_and_nothing_is_repeated(
         world.run(&["runs", "log", run]).await.expect(0);
         world.run(&["runs", "export", run]).await.expect(0);
     }
+    let exit = world.run(&["runs", "list"]).await.expect(0);
+    assert!(exit.err.contains("warning: the database ") && exit.err.contains("posse doctor"));
     world.run(&["cost"]).await.expect(0);
     let exit = world.run(&["runs", "verify"]).await.expect(6);
     assert!(exit.out.starts_with("the database  damaged: frame "), "{}", exit.out);

@@ -347,6 +347,10 @@ impl Store for SqliteStore {
         Ok(lost.into_iter().chain(found).collect())
     }
 
+    fn refusal(&self) -> Option<StoreError> {
+        self.lost.as_ref().map(|lost| wal::refusal(self.reader.path(), lost))
+    }
+
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError> {
         let look = Arc::new(look.clone());
         let again = look.clone();
