@@ -97,6 +97,12 @@ pub struct DoctorOptions {
     /// Try to break out of each sandbox and show which attempts succeed
     #[arg(long)]
     pub sandbox: bool,
+    /// Rebuild the database's indexes, rows and ledger from the logs of its runs
+    #[arg(long, conflicts_with = "sandbox")]
+    pub rebuild: bool,
+    /// Replace the database by this backup
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sandbox", "rebuild"])]
+    pub restore: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -132,7 +138,7 @@ pub enum Command {
     Daemon(Later<DaemonVerb>),
     /// Show the settings in force and where each came from
     Config(Later<ConfigOptions>),
-    /// Show how commands of agents are sandboxed on this machine, and what is missing
+    /// Show how commands of agents are sandboxed on this machine; repair the database
     Doctor(Later<DoctorOptions>),
     /// Watch a scripted agent work on this folder, without a key
     Demo(Later<DemoOptions>),

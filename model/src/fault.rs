@@ -228,7 +228,11 @@ pub fn retry_after(value: &str, date: Option<&str>, now: i64) -> Option<Duration
 }
 
 fn http_date(text: &str) -> Option<i64> {
-    jiff::fmt::rfc2822::parse(text.trim()).ok().map(|zoned| zoned.timestamp().as_second())
+    match jiff::fmt::rfc2822::parse(text.trim()) {
+        Ok(zoned) => Some(zoned.timestamp().as_second()),
+        // The last days of the year 9999, by which some mean "never", are more than can be counted.
+        Err(_) => (text.split_whitespace().nth(3) == Some("9999")).then_some(i64::MAX),
+    }
 }
 
 /// `text` with `key` blotted out. Short keys are placeholders of local servers, not secrets.

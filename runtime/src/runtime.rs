@@ -422,8 +422,15 @@ impl Runtime {
         // That nothing moves any more, every watcher is told; of this run nothing else is.
         let mut nobody = self.inner.store.watch(RunId::from_u128(0));
         while nobody.changed().await.is_ok() {}
-        let look = self.list(&Filter { limit: 1, ..Filter::default() }).await;
-        look.err().unwrap_or(Error::ShuttingDown)
+        self.inner.store.renew().await.err().map_or(Error::ShuttingDown, Error::Store)
+    }
+
+    /// Refuses a store that can only be read, because commits of it are lost.
+    ///
+    /// # Errors
+    /// What is lost.
+    pub fn check_store(&self) -> Result<(), Error> {
+        self.inner.store.refusal().map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Looks at once for what there is to do. What other processes leave is found without it, a

@@ -19,6 +19,7 @@ pub use posse_store::{Delivery, DeliveryFilter, DeliveryState, Revival};
 pub use posse_tools::egress::Reach;
 pub use secret::{InvalidSecret, SigningKey};
 
+pub(crate) use notice::mismatch;
 pub(crate) use secret::blotted;
 pub(crate) use sender::Sender;
 

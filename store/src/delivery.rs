@@ -1,5 +1,6 @@
 //! What is told to the outside of events: stored with them, sent by whoever takes it, settled here.
 
+use crate::chain::hex;
 use crate::error::StoreError;
 use async_trait::async_trait;
 use posse_protocol::{RunId, Seq};
@@ -43,6 +44,9 @@ pub struct Delivery {
     pub created_at: u64,
     /// What came of the last attempt, for people.
     pub note: String,
+    /// What is wrong with what is stored of it: it was changed behind the store's back. Such a
+    /// delivery is given to nobody to be sent.
+    pub damaged: Option<String>,
 }
 
 /// How far a delivery is.
@@ -96,6 +100,8 @@ pub enum Settled {
 pub struct DeliveryFilter {
     /// Only this one.
     pub id: Option<String>,
+    /// Only those that tell of this run.
+    pub run: Option<RunId>,
     /// Only those that are so far.
     pub state: Option<DeliveryState>,
     /// At most this many, the newest first; 0 is 100.
@@ -116,7 +122,7 @@ pub enum Revival {
 #[async_trait]
 pub trait Outbox: Send + Sync {
     /// Takes deliveries to `hook` that are due, the longest due first, at most `limit`. For the
-    /// length of `lease` nobody else is given them.
+    /// length of `lease` nobody else is given them. Damaged ones are given up in place of it.
     async fn take_due(
         &self,
         hook: &str,
@@ -132,8 +138,8 @@ pub trait Outbox: Send + Sync {
         note: &str,
     ) -> Result<Settled, StoreError>;
 
-    /// Makes deliveries due again that were given up, with all their attempts before them.
-    /// Returns those.
+    /// Makes deliveries due again that were given up, with all their attempts before them, but for
+    /// damaged ones. Returns those.
     async fn revive(&self, which: &Revival) -> Result<Vec<Delivery>, StoreError>;
 
     /// The deliveries that `filter` selects.
@@ -158,7 +164,28 @@ impl Notice {
             due_at: at,
             created_at: at,
             note: String::new(),
+            damaged: None,
         }
+    }
+}
+
+impl Delivery {
+    /// A hash over all that is stored of it, which is stored beside it. Made anew with each change; a
+    /// bit that flips in between shows.
+    pub(crate) fn seal(&self) -> String {
+        let (run, seq, state) = (self.run.to_string(), self.seq.to_string(), self.state.name());
+        let [attempts, due, created] =
+            [u64::from(self.attempts), self.due_at, self.created_at].map(|it| it.to_string());
+        let fields: [&str; 11] = [
+            &self.id, &run, &seq, &self.hook, &self.kind, &self.data, state, &attempts, &due,
+            &created, &self.note,
+        ];
+        let mut hash = Sha256::new();
+        for field in fields {
+            hash.update((field.len() as u64).to_be_bytes());
+            hash.update(field);
+        }
+        hex(&hash.finalize())
     }
 }
 
@@ -166,7 +193,5 @@ impl Notice {
 fn delivery_id(hook: &str, run: RunId, seq: Seq) -> String {
     let mut hash = Sha256::new();
     hash.update(format!("{run} {seq} {hook}"));
-    let digits = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    let digits: String = digits;
-    format!("msg_{digits}")
+    format!("msg_{}", hex(&hash.finalize()[..16]))
 }

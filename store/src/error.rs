@@ -107,12 +107,23 @@ pub enum StoreError {
     },
     /// The database file itself is damaged.
     #[error(
-        "the database {path} is damaged: {reason}; restore it from a backup, move it away to start anew, or name another database"
+        "the database {path} is damaged: {reason}; `posse doctor --rebuild` saves what can be read, `posse doctor --restore FILE` puts a backup in its place; or move it away to start anew"
     )]
     Corrupt {
         /// Where.
         path: String,
         /// In the engine's words.
+        reason: String,
+    },
+    /// Commits that were stored cannot be read any more. What there is can be read; nothing is stored
+    /// until a person has decided.
+    #[error(
+        "the database {path} is damaged: {reason}; runs can be read, but Posse stores nothing more until you decide: `posse doctor --rebuild` goes on with what is left, `posse doctor --restore FILE` with a backup"
+    )]
+    CommitsLost {
+        /// Where.
+        path: String,
+        /// What is lost.
         reason: String,
     },
     /// The database cannot be opened or used.

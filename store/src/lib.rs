@@ -43,7 +43,7 @@ pub use reckoning::{LedgerRow, Reckoning};
 pub use row::{RunRow, Spent};
 pub use scrub::Scrub;
 pub use spending::{By, OpenCall, Spending, SpendingQuery};
-pub use sqlite::{Durability, Opening, Options, SqliteStore};
+pub use sqlite::{Durability, Mended, Opening, Options, SqliteStore, rebuild, restore};
 
 use async_trait::async_trait;
 use posse_protocol::{Record, RunId, Seq, WorkerId};
@@ -94,6 +94,13 @@ pub trait Store: Outbox {
     /// none unless someone changed the store behind its back.
     async fn orphans(&self) -> Result<Vec<String>, StoreError>;
 
+    /// What is wrong with the store that no log of a run can tell: what leads to rows and does not fit
+    /// them, what is to be told to the outside and was changed. Reads everything.
+    async fn flaws(&self) -> Result<Vec<Flaw>, StoreError>;
+
+    /// Why nothing can be stored, if that was found when the store was opened.
+    fn refusal(&self) -> Option<StoreError>;
+
     /// Some of the runs that wait to be claimed, at a glance. What dead workers owned waits too.
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError>;
 
@@ -139,6 +146,15 @@ pub struct Wanted {
     pub runs: Vec<RunId>,
     /// Only runs in this folder.
     pub workspace: Option<String>,
+}
+
+/// Something that is wrong with a store, and that no log of a run can tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    /// The run that it is about, if it is about one.
+    pub run: Option<RunId>,
+    /// In words for people.
+    pub reason: String,
 }
 
 /// A run that was claimed.

@@ -1,7 +1,7 @@
 //! A run's row made again from its log, to find rows that were changed behind the store's back.
 
 use crate::RunRow;
-use posse_protocol::{Event, Record, RunId, SCHEMA_VERSION};
+use posse_protocol::{Event, Purpose, Record, RunId, SCHEMA_VERSION};
 
 /// What a log alone says about its run: all of a [`RunRow`] but who owns it and since when it waits.
 #[derive(Clone, Debug)]
@@ -29,12 +29,19 @@ impl Projection {
         self.row.project(&record.event, record.at);
     }
 
+    /// The row as far as the log tells it.
+    pub(crate) fn into_row(self) -> RunRow {
+        self.row
+    }
+
     /// The first column of `row` that says something else than the log up to `row.last_seq`. Where
     /// the log ends is not compared: every read of it does that.
     pub fn difference(&self, row: &RunRow) -> Option<&'static str> {
         let log = &self.row;
         let at_rest =
             log.outcome.is_none() && !log.archived || row.owner.is_none() && !row.runnable;
+        // Whoever owns a run has something to do with it.
+        let at_work = row.owner.is_none() || row.runnable;
         let columns = [
             // What a newer version wrote could not have been read.
             ("version", row.version <= SCHEMA_VERSION),
@@ -47,7 +54,7 @@ impl Projection {
             ("key", log.key == row.key),
             ("created_at", log.created_at == row.created_at),
             ("updated_at", log.updated_at == row.updated_at),
-            ("runnable", at_rest),
+            ("runnable", at_rest && at_work),
             ("outcome", log.outcome == row.outcome),
             ("note", log.note == row.note),
             ("archived", log.archived == row.archived),
@@ -68,7 +75,7 @@ impl Projection {
             ("account", log.account == row.account),
             ("budget", log.budget == row.budget),
             ("asks", log.asks == row.asks),
-            ("calling", log.calling.is_some() == row.calling.is_some()),
+            ("calling", same_call(log, row)),
             ("turns", log.turns == row.turns),
             ("tool_calls", log.tool_calls == row.tool_calls),
             ("input_tokens", same(log.spent.input_tokens, row.spent.input_tokens)),
@@ -83,6 +90,17 @@ impl Projection {
             ("reserved_cost", same(log.reserved.cost.0, row.reserved.cost.0)),
         ];
         columns.into_iter().find(|(_, same)| !same).map(|(column, _)| column)
+    }
+}
+
+/// Of a call that was made before its model and purpose were noted, a row has the run's own.
+fn same_call(log: &RunRow, row: &RunRow) -> bool {
+    match (&log.calling, &row.calling) {
+        (Some(log), Some(call)) => {
+            (log.model == call.model || row.model == call.model)
+                && (log.purpose == call.purpose || call.purpose == Purpose::Turn)
+        }
+        (log, row) => log.is_none() && row.is_none(),
     }
 }
 

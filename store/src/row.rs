@@ -275,6 +275,11 @@ impl RunRow {
         RunRow { damaged, ..RunRow::new(id, 0) }
     }
 
+    /// True for what [`RunRow::unreadable`] gives: a run begins with an event.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.last_seq == Seq::ZERO
+    }
+
     /// What it may have cost at most, a model call that has no answer as it was reserved.
     pub fn most_cost(&self) -> Usd {
         self.spent.cost + self.reserved.cost

@@ -118,47 +118,49 @@ pub(crate) const STRANGERS: &str = "SELECT DISTINCT run FROM model_calls \
 /// Columns of `deliveries`, in the order in which rows are written and read.
 macro_rules! delivery_columns {
     () => {
-        "id, run, seq, hook, kind, data, state, attempts, due_at, created_at, note"
+        "id, run, seq, hook, kind, data, state, attempts, due_at, created_at, note, seal"
     };
 }
 /// A delivery is stored once, however often its event is asked for.
 pub(crate) const DELIVERY_INSERT: &str = concat!(
     "INSERT INTO deliveries (",
     delivery_columns!(),
-    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (id) DO NOTHING"
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (id) DO NOTHING"
 );
-/// Binds: until when they are taken, hook, now, limit.
-pub(crate) const DELIVERIES_TAKE: &str = concat!(
-    "UPDATE deliveries SET due_at = $1, attempts = attempts + 1 WHERE id IN (\
-     SELECT id FROM deliveries WHERE state = 'due' AND hook = $2 AND due_at <= $3 \
-     ORDER BY due_at, id LIMIT $4) RETURNING ",
-    delivery_columns!()
+/// Binds: hook, now, limit.
+pub(crate) const DELIVERIES_DUE: &str = concat!(
+    "SELECT ",
+    delivery_columns!(),
+    " FROM deliveries WHERE state = 'due' AND hook = $1 AND due_at <= $2 \
+     ORDER BY due_at, id LIMIT $3"
 );
-/// Only for whoever took it last. Binds: state, due_at, note, data or nothing, id, attempts.
-pub(crate) const DELIVERY_SETTLE: &str = "UPDATE deliveries SET state = $1, due_at = $2, \
-    note = $3, data = COALESCE($4, data) WHERE id = $5 AND attempts = $6 AND state = 'due'";
-pub(crate) const DELIVERY_REVIVE: &str = concat!(
-    "UPDATE deliveries SET state = 'due', attempts = 0, due_at = $1 \
-     WHERE state = 'dead' AND id = $2 RETURNING ",
-    delivery_columns!()
-);
-pub(crate) const DELIVERIES_REVIVE: &str = concat!(
-    "UPDATE deliveries SET state = 'due', attempts = 0, due_at = $1 \
-     WHERE state = 'dead' RETURNING ",
-    delivery_columns!()
+/// Binds: state, attempts, due_at, note, data, seal, id.
+pub(crate) const DELIVERY_CHANGE: &str = "UPDATE deliveries SET state = $1, attempts = $2, \
+    due_at = $3, note = $4, data = $5, seal = $6 WHERE id = $7";
+/// Gives up one that was changed, whichever of its columns that was: its seal stays broken. Binds:
+/// note, id, run, seq, hook.
+pub(crate) const DELIVERY_CONDEMN: &str = "UPDATE deliveries SET state = 'dead', note = $1 \
+    WHERE id = $2 OR (run = $3 AND seq = $4 AND hook = $5)";
+/// Those that tell of runs that nobody knows.
+pub(crate) const DELIVERIES_OF_NOBODY: &str = concat!(
+    "SELECT ",
+    delivery_columns!(),
+    " FROM deliveries WHERE NOT EXISTS (SELECT id FROM runs WHERE runs.id = deliveries.run) \
+     ORDER BY created_at, id"
 );
 pub(crate) const DELIVERY_NEXT: &str =
     "SELECT MIN(due_at) FROM deliveries WHERE state = 'due' AND hook = $1";
 
-/// Lists deliveries, the newest first. Binds: id, state, limit.
+/// Lists deliveries, the newest first. Binds: id, run, state, limit.
 pub(crate) fn deliveries(filter: &DeliveryFilter) -> String {
-    let mut conditions = Vec::new();
-    if filter.id.is_some() {
-        conditions.push("id = $1".to_owned());
-    }
-    if filter.state.is_some() {
-        conditions.push(format!("state = ${}", conditions.len() + 1));
-    }
+    let set = [
+        ("id", filter.id.is_some()),
+        ("run", filter.run.is_some()),
+        ("state", filter.state.is_some()),
+    ];
+    let columns = set.into_iter().filter(|(_, is_set)| *is_set).enumerate();
+    let conditions: Vec<String> =
+        columns.map(|(index, (column, _))| format!("{column} = ${}", index + 1)).collect();
     let next = conditions.len() + 1;
     let filter = match conditions.is_empty() {
         true => String::new(),
@@ -167,6 +169,14 @@ pub(crate) fn deliveries(filter: &DeliveryFilter) -> String {
     let columns = delivery_columns!();
     format!("SELECT {columns} FROM deliveries{filter} ORDER BY created_at DESC, id LIMIT ${next}")
 }
+
+/// The tables that are copied when a database is made anew, with their columns.
+pub(crate) const MENDED_TABLES: [(&str, &str); 4] = [
+    ("events", EVENT_COLUMNS),
+    ("model_calls", CALL_COLUMNS),
+    ("deliveries", delivery_columns!()),
+    ("runs", RUN_COLUMNS),
+];
 
 /// `count` placeholders in parentheses, from `$first` on.
 pub(crate) fn placeholders(first: usize, count: usize) -> String {
@@ -446,17 +456,21 @@ mod tests {
         let mut all: Vec<String> = fixed.map(str::to_owned).to_vec();
         let of_deliveries = [
             DELIVERY_INSERT,
-            DELIVERIES_TAKE,
-            DELIVERY_SETTLE,
-            DELIVERY_REVIVE,
-            DELIVERIES_REVIVE,
+            DELIVERIES_DUE,
+            DELIVERY_CHANGE,
+            DELIVERY_CONDEMN,
+            DELIVERIES_OF_NOBODY,
             DELIVERY_NEXT,
         ];
         all.extend(of_deliveries.map(str::to_owned));
-        for id in [None, Some("msg_1".to_owned())] {
-            for state in [None, Some(DeliveryState::Dead)] {
-                all.push(deliveries(&DeliveryFilter { id: id.clone(), state, limit: 0 }));
-            }
+        for bits in 0..8 {
+            let filter = DeliveryFilter {
+                id: (bits & 1 != 0).then(|| "msg_1".to_owned()),
+                run: (bits & 2 != 0).then(|| RunId::from_u128(1)),
+                state: (bits & 4 != 0).then_some(DeliveryState::Dead),
+                limit: 0,
+            };
+            all.push(deliveries(&filter));
         }
         all.extend([runs_by_beginning(), runs_by_ending()]);
         all.extend(Leftover::ALL.map(leftovers));

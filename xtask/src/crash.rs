@@ -5,7 +5,7 @@
 
 use clap::Args;
 use posse_testkit::crash::{
-    Campaign, Cycle, Ended, Point, at_point, long, point, quick, scenarios,
+    Campaign, Cycle, Ended, Flips, Point, at_point, long, point, quick, scenarios,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,6 +19,9 @@ pub struct Crash {
     /// This many cycles, at fail-points and at random moments
     #[arg(long, value_name = "N")]
     cycles: Option<usize>,
+    /// In place of kills: flip this many bits in a database and its write-ahead log, each in a copy
+    #[arg(long, value_name = "N", conflicts_with_all = ["quick", "cycles", "point", "only"])]
+    flips: Option<usize>,
     /// Only at this fail-point
     #[arg(long, value_name = "NAME", value_parser = known_point)]
     point: Option<&'static Point>,
@@ -72,6 +75,9 @@ impl Crash {
             Some(given) => copy(given, &binary)?,
             None => build(&binary)?,
         }
+        if let Some(count) = self.flips {
+            return self.flip(count, binary, folder.path());
+        }
         let cycles = self.cycles();
         let total = cycles.len();
         println!("{total} cycles, seed {}, {} at a time", self.seed, self.jobs);
@@ -100,6 +106,25 @@ impl Crash {
         }
         println!("{} passed, {} failed", report.cycles - report.failed, report.failed);
         Ok(if report.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Flips bits, and says how many were told, how many were harmless, and which were neither.
+    fn flip(&self, count: usize, binary: PathBuf, folder: &Path) -> Result<ExitCode, String> {
+        println!("{count} flips, seed {}, {} at a time", self.seed, self.jobs);
+        let (folder, seed, jobs) = (folder.to_owned(), self.seed, self.jobs);
+        let flips = Flips { binary, folder, seed, count, jobs };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let flipped = runtime.block_on(flips.play()).map_err(|error| error.to_string())?;
+        for missed in &flipped.missed {
+            println!("FAILED {missed}");
+        }
+        for (file, counts) in [("database", flipped.database), ("write-ahead log", flipped.log)] {
+            println!("{file:<16} {} told, {} harmless", counts.told, counts.harmless);
+        }
+        println!("{} neither", flipped.missed.len());
+        let is_well = flipped.missed.is_empty();
+        Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     fn cycles(&self) -> Vec<Cycle> {

@@ -9,6 +9,10 @@ use super::Common;
 use crate::args::DaemonVerb;
 use crate::daemon::protocol::Ask;
 use crate::exit::{Code, Failure};
+use std::time::Duration;
+
+/// How long it may take until it answers: a large database may be brought to a new form.
+const COMING_UP: Duration = Duration::from_secs(60);
 
 pub async fn run(common: Common, verb: DaemonVerb) -> Result<Code, Failure> {
     match verb {

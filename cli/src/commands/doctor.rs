@@ -1,5 +1,7 @@
 //! `posse doctor`: what this machine offers to confine commands with, what is missing, and whether
-//! the confinement holds.
+//! the confinement holds; and mending a database.
+
+mod database;
 
 use super::Common;
 use crate::args::DoctorOptions;
@@ -35,9 +37,11 @@ const SCOPED: i64 = 6;
 pub async fn run(common: &Common, options: &DoctorOptions) -> Result<Code, Failure> {
     let launcher = common.launcher.clone();
     let launcher = launcher.with_environment(Environment::for_processes(&[]));
-    match options.sandbox {
-        false => tell(common, &launcher),
-        true => sandbox(common, &launcher).await,
+    match options {
+        DoctorOptions { rebuild: true, .. } => database::rebuild(common).await,
+        DoctorOptions { restore: Some(backup), .. } => database::restore(common, backup).await,
+        DoctorOptions { sandbox: true, .. } => sandbox(common, &launcher).await,
+        _ => tell(common, &launcher),
     }
 }
 

@@ -43,6 +43,10 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     let agents = common.agents(&folder, &[])?;
     let runtime = common.runtime(&config, agents).await?;
     let leaves_work = leaves_work(&verb);
+    // What is shown may lack what was stored last. Whoever stores something is refused, and `verify` tells.
+    if !leaves_work && !matches!(verb, RunsVerb::Verify { .. }) && !common.global.quiet {
+        warn_of_loss(&common, &runtime);
+    }
     let result = act(&common, &runtime, verb).await;
     // First of all: what was asked for is stored, and need not wait until this process is done.
     if leaves_work {
@@ -50,6 +54,15 @@ pub async fn run(common: Common, verb: RunsVerb) -> Result<Code, Failure> {
     }
     runtime.shutdown().await;
     result
+}
+
+/// Says what the database has lost, if it has.
+fn warn_of_loss(common: &Common, runtime: &Runtime) {
+    if let Err(lost) = runtime.check_store()
+        && !common.global.json
+    {
+        print::note(format!("warning: {lost}"));
+    }
 }
 
 /// True for verbs after which there may be something to do for others.
@@ -122,6 +135,10 @@ fn extent(alone: bool) -> Extent {
 }
 
 async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code, Failure> {
+    // Where nothing can be stored, a run that is to go on would wait for ever.
+    if let RunsVerb::Resume { .. } = verb {
+        runtime.check_store()?;
+    }
     match verb {
         RunsVerb::List(options) => list::run(common, runtime, options).await,
         RunsVerb::Show { run } => show::run(common, runtime, &run).await,

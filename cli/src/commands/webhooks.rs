@@ -150,7 +150,11 @@ async fn deliveries(
     };
     let mut found = Vec::new();
     for state in states {
-        found.extend(runtime.deliveries(&DeliveryFilter { id: None, state, limit }).await?);
+        found.extend(
+            runtime
+                .deliveries(&DeliveryFilter { state, limit, ..DeliveryFilter::default() })
+                .await?,
+        );
     }
     found.sort_by(|one, other| (other.created_at, &other.id).cmp(&(one.created_at, &one.id)));
     found.truncate(limit);
@@ -169,9 +173,13 @@ async fn retry(common: &Common, runtime: &Runtime, ids: &[String]) -> Result<Cod
     for id in ids {
         // All are looked at before any is brought back.
         let filter = DeliveryFilter { id: Some(id.clone()), ..DeliveryFilter::default() };
-        let state = runtime.deliveries(&filter).await?.pop().map(|delivery| delivery.state);
+        let found = runtime.deliveries(&filter).await?.pop();
         let id = clean_line(id, 80);
-        let why = match state {
+        if let Some(why) = found.as_ref().and_then(|delivery| delivery.damaged.as_ref()) {
+            let why = format!("delivery {id} is damaged: {why}");
+            return Err(Failure { code: Code::Store, message: why, hint: None });
+        }
+        let why = match found.map(|delivery| delivery.state) {
             Some(DeliveryState::Dead) => continue,
             Some(DeliveryState::Due) => format!("delivery {id} is to be sent anyway"),
             Some(DeliveryState::Delivered) => format!("delivery {id} has arrived"),
@@ -237,6 +245,7 @@ fn delivery_view(delivery: &Delivery) -> Value {
         "created": view::timestamp(delivery.created_at),
         "due": due.then(|| view::timestamp(delivery.due_at)),
         "note": delivery.note,
+        "damaged": delivery.damaged,
     })
 }
 
@@ -258,6 +267,7 @@ fn print_deliveries(
             },
             other => other.name().to_owned(),
         };
+        let state = if delivery.damaged.is_some() { "damaged".to_owned() } else { state };
         let attempts = delivery.attempts.to_string();
         let about = format!("{} of {}", delivery.kind, delivery.run.short());
         let note = clean_line(&delivery.note, 200);

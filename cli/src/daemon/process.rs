@@ -91,7 +91,13 @@ async fn open(common: &Common) -> Result<(Runtime, usize), Failure> {
         ..common.runtime_config(&config, nowhere, None)?
     };
     let slots = runtime.max_concurrent;
-    Ok((Runtime::open(runtime).await?, slots))
+    let runtime = Runtime::open(runtime).await?;
+    // One that can only read executes nothing.
+    if let Err(error) = runtime.check_store() {
+        runtime.shutdown().await;
+        return Err(error.into());
+    }
+    Ok((runtime, slots))
 }
 
 /// Listens for this user only. Whoever listened there before is gone: its lock was free.

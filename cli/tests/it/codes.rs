@@ -96,6 +96,12 @@ async fn a_database_that_cannot_be_used_is_six() {
     assert!(exit.err.contains("text.db cannot be used: it is not a Posse database"), "{exit:?}");
     assert!(!exit.err.contains("move it away"), "{}", exit.err);
     assert!(world.read("text.db").starts_with("this is no database"), "left alone");
+    let made = std::process::Command::new("mkfifo").arg(world.work().join("pipe.db")).status();
+    assert!(made.unwrap().success());
+    for arguments in [&["run", "--db", "pipe.db", "x"][..], &["runs", "list", "--db", "pipe.db"]] {
+        let exit = world.run(arguments).await.expect(6);
+        assert!(exit.err.contains("pipe.db cannot be used: it is not a regular file"), "{exit:?}");
+    }
 }
 
 #[tokio::test]

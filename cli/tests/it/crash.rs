@@ -184,3 +184,18 @@ async fn a_run_whose_database_is_taken_away_ends_and_says_why() {
     assert!(exit.err.contains("was removed, or another was put in its place"), "{}", exit.err);
     world.run(&["run", "--model", "offline", "what is here?"]).await.expect(0);
 }
+
+#[tokio::test]
+async fn a_bit_that_flips_is_told_or_changes_nothing_that_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let flips = posse_testkit::crash::Flips {
+        binary: env!("CARGO_BIN_EXE_posse").into(),
+        folder: folder.path().to_owned(),
+        seed: 7,
+        count: 60,
+        jobs: 2,
+    };
+    let flipped = flips.play().await.unwrap();
+    assert_eq!(flipped.missed, Vec::<String>::new());
+    assert!(flipped.log.told >= 25, "{flipped:?}");
+}

@@ -103,6 +103,25 @@ async fn a_run_is_executed_when_the_command_that_left_it_is_gone() {
 }
 
 #[tokio::test]
+async fn one_that_is_just_starting_can_be_told_to_stop() {
+    let world = World::saying("x").await;
+    world.run(&["run", "x"]).await.expect(0);
+    let path = world.database().with_extension("db-daemon");
+    // As long as it has said nothing of itself, it is starting.
+    let starting = File::create(path).unwrap();
+    starting.lock().unwrap();
+    let stop = world.start(&["daemon", "stop"]);
+    let ended = stop.end();
+    tokio::pin!(ended);
+    // It waits, however long it takes to get there.
+    let early = tokio::time::timeout(std::time::Duration::from_millis(400), &mut ended).await;
+    assert!(early.is_err(), "{early:?}");
+    drop(starting);
+    let exit = ended.await.expect(0);
+    assert!(exit.err.contains("no daemon runs"), "{}", exit.err);
+}
+
+#[tokio::test]
 async fn it_is_alone_with_its_database_and_belongs_to_its_user() {
     let world = World::saying("x").await;
     let guard = Guard::of(&world);

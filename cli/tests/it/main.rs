@@ -31,6 +31,7 @@ mod home;
 mod hostile;
 mod interrupted;
 mod lists;
+mod mending;
 mod models;
 mod money;
 mod near_misses;

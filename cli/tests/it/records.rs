@@ -15,6 +15,19 @@ pub async fn sql(world: &World, statement: &str) {
     connection.close().await.unwrap();
 }
 
+/// Changes rows by `there`, and back by `back` without their index being told: the rows are as they were,
+/// and the index leads astray.
+pub async fn blind(world: &World, index: &str, there: &str, back: &str) {
+    sql(world, there).await;
+    let hide = "CREATE TABLE hidden AS SELECT * FROM sqlite_schema WHERE name = 'INDEX'; \
+                PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'INDEX'";
+    sql(world, &hide.replace("INDEX", index)).await;
+    sql(world, back).await;
+    let show = "PRAGMA writable_schema = ON; INSERT INTO sqlite_schema SELECT * FROM hidden";
+    sql(world, show).await;
+    sql(world, "DROP TABLE hidden").await;
+}
+
 async fn two_runs() -> World {
     let world = World::new(Script::turns([bash("echo hi"), Reply::text("done")])).await;
     world.run(&["run", "first"]).await.expect(0);
@@ -207,6 +220,66 @@ async fn a_run_that_was_taken_away_whole_is_named_by_whoever_started_it() {
     let exit = world.run(&["runs", "verify"]).await.expect(6);
     assert!(exit.out.starts_with(&format!("{lead}  damaged: event ")), "{}", exit.out);
     assert!(exit.out.contains(&format!("run {child} was started, which is gone")), "{}", exit.out);
+}
+
+#[tokio::test]
+async fn a_root_that_was_taken_away_whole_is_named_by_what_is_left_below_it() {
+    let task = json!({"description": "d", "prompt": "look", "subagent_type": "explore"});
+    let lead = Conversation::when(When::any().first_user_contains("lead"))
+        .reply(Reply::tool_call("Task", task))
+        .reply(Reply::text("done"));
+    let script =
+        Script::new().conversation(lead).rule(Rule::when(When::any()).reply(Reply::text("seen")));
+    let world = World::new(script).await;
+    world.run(&["run", "lead"]).await.expect(0);
+    let rows = world.run(&["runs", "list", "--all", "--json"]).await.expect(0).json();
+    let rows = rows.as_array().unwrap();
+    let id = |child: bool| {
+        let row = rows.iter().find(|row| row["parent"].is_string() == child).unwrap();
+        row["run"].as_str().unwrap().to_owned()
+    };
+    let (lead, child) = (id(false), id(true));
+    for table in ["events WHERE run", "runs WHERE id", "model_calls WHERE run"] {
+        sql(&world, &format!("DELETE FROM {table} = '{lead}'")).await;
+    }
+    for arguments in [&["runs", "verify"][..], &["runs", "verify", &child]] {
+        let exit = world.run(arguments).await.expect(6);
+        let expected = format!("{child}  damaged: the run that started it, {lead}, is gone\n");
+        assert_eq!(exit.out, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_key_whose_index_leads_astray_is_named_and_found_again_once_rebuilt() {
+    let world = World::saying("done").await;
+    world.run(&["run", "--key", "once", "first"]).await.expect(0);
+    let set = |key: &str| format!("UPDATE runs SET key = '{key}'");
+    blind(&world, "runs_by_key", &set("other"), &set("once")).await;
+    let exit = world.run(&["runs", "verify"]).await.expect(6);
+    let named = "the database  damaged: the file does not hold together: ";
+    assert!(exit.out.starts_with(named) && exit.out.contains("runs_by_key"), "{}", exit.out);
+    let json = world.run(&["runs", "verify", "--json"]).await.expect(6).json();
+    assert!(json["damaged"][0]["run"].is_null(), "{json}");
+    let told = world.run(&["doctor", "--rebuild"]).await.expect(0);
+    assert!(told.out.contains("rebuilt") && told.out.contains("the old one is kept"), "{told:?}");
+    world.run(&["runs", "verify"]).await.expect(0);
+    world.run(&["run", "--key", "once", "first"]).await.expect(0);
+    assert_eq!(world.list().await.len(), 1, "the key finds the first run");
+}
+
+#[tokio::test]
+async fn a_run_whose_place_in_the_queue_is_lost_is_named_and_executed_once_rebuilt() {
+    let world = World::saying("done").await;
+    world.run(&["run", "--background", "first"]).await.expect(0);
+    let set = |sign: &str| format!("UPDATE runs SET ready_at = ready_at {sign} 1");
+    blind(&world, "runs_ready", &set("+"), &set("-")).await;
+    let exit = world.run(&["runs", "verify"]).await.expect(6);
+    assert!(exit.out.contains("runs_ready"), "{}", exit.out);
+    let json = world.run(&["doctor", "--rebuild", "--json"]).await.expect(0).json();
+    assert_eq!((&json["rebuilt"], &json["paused"]), (&0.into(), &0.into()), "{json}");
+    world.run(&["runs", "verify"]).await.expect(0);
+    world.run(&["runs", "resume", "--all"]).await.expect(0);
+    assert_eq!(world.list().await[0]["outcome"], "completed");
 }
 
 #[tokio::test]

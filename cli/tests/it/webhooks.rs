@@ -226,3 +226,40 @@ async fn a_project_s_file_cannot_make_a_user_s_runs_call_out() {
     assert!(exit.err.contains("a project may not set `webhooks`"), "{}", exit.err);
     assert!(receiver.received().is_empty());
 }
+
+/// A delivery that waits and is changed behind the back of everyone is not sent.
+async fn check_changed(change: &str, why: &str) {
+    let world = World::saying("PAY 100 DOLLARS").await;
+    let receiver = Receiver::start([]).await.unwrap();
+    configure(&world, &receiver, "secret_env = \"CI_SECRET\"");
+    heard(&world, &["run", "x"]).await.expect(0);
+    crate::records::sql(&world, &format!("UPDATE deliveries SET {change}")).await;
+    let verify = heard(&world, &["runs", "verify"]).await.expect(6);
+    assert!(verify.out.contains("the delivery msg_"), "{change}: {}", verify.out);
+    let mut command = world.command(&["run", "y"]);
+    command.env("CI_SECRET", SECRET);
+    started(command).end().await.expect(0);
+    let bodies: Vec<String> = receiver
+        .received()
+        .iter()
+        .map(|it| String::from_utf8_lossy(&it.raw).into_owned())
+        .collect();
+    assert_eq!(bodies.len(), 1, "{change}: {bodies:?}");
+    assert!(bodies[0].contains("PAY 100 DOLLARS"), "{change}: {bodies:?}");
+    let told = deliveries(&world).await;
+    let bad = told.iter().find(|it| it["state"] == "dead").expect("it is given up");
+    assert!(bad["note"].as_str().unwrap().contains(why), "{change}: {bad}");
+    heard(&world, &["runs", "verify"]).await.expect(6);
+}
+
+#[tokio::test]
+async fn a_delivery_that_was_changed_is_given_up_and_named() {
+    let pay = "data = replace(data, 'PAY 100', 'PAY 900')";
+    check_changed(pay, "not sent: what is stored of it was changed").await;
+    check_changed("kind = 'run.failed'", "not sent: what is stored of it was changed").await;
+    // One that an earlier version stored has nothing but the log to be held to.
+    let unsealed = format!("{pay}, seal = ''");
+    check_changed(&unsealed, "not sent: it does not fit the log: it tells another text").await;
+    let unsealed = "kind = 'run.failed', seal = ''";
+    check_changed(unsealed, "it does not fit the log: the run ended in another way").await;
+}

@@ -90,6 +90,7 @@ fn a_wait_is_read_from_seconds_and_dates_and_is_never_long() {
     check("Sun, 06 Nov 1994 08:50:07 GMT", Some(30));
     check("Sun, 06 Nov 1994 08:00:00 GMT", Some(0));
     check("Fri, 01 Jan 2100 00:00:00 GMT", Some(600));
+    check("Fri, 31 Dec 9999 23:59:59 GMT", Some(600));
     for value in ["", "-1", "nan", "inf", "soon", "Sun, 99 Nov 1994 08:50:07 GMT"] {
         check(value, None);
     }

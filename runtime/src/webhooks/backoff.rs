@@ -45,7 +45,12 @@ pub(super) fn retry_after(value: &str, now: u64) -> Option<Duration> {
     if let Ok(seconds) = value.parse::<u64>() {
         return Some(Duration::from_secs(seconds));
     }
-    let until = jiff::fmt::rfc2822::parse(value).ok()?.timestamp().as_second();
+    let until = match jiff::fmt::rfc2822::parse(value) {
+        Ok(date) => date.timestamp().as_second(),
+        // The last days of the year 9999, by which some mean "never", are more than can be counted.
+        Err(_) if value.split_whitespace().nth(3) == Some("9999") => i64::MAX,
+        Err(_) => return None,
+    };
     Some(Duration::from_secs(u64::try_from(until).unwrap_or_default().saturating_sub(now)))
 }
 
@@ -91,6 +96,8 @@ mod tests {
         assert_eq!(retry_after(date, 20), Some(Duration::from_secs(100)));
         assert_eq!(retry_after(date, 500), Some(Duration::ZERO));
         assert_eq!(retry_after("soon", 0), None);
+        let never = retry_after("Fri, 31 Dec 9999 23:59:59 GMT", 500);
+        assert_eq!(wait(&SCHEDULE, 1, never, 1.0), Some(LONGEST));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use super::hook::{End, EventKind, Webhook};
 use crate::delegation::announcement::Account;
-use posse_protocol::{RunFinished, RunId};
-use posse_store::Notice;
-use serde::Serialize;
+use crate::redact::REDACTED;
+use posse_protocol::{Event, Record, RunFinished, RunId};
+use posse_store::{Delivery, DeliveryState, Notice};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The longest text that is told whole, in bytes.
@@ -83,6 +84,44 @@ pub(super) fn of_the_end(
         data: data.clone(),
     };
     wanting.into_iter().map(notice).collect()
+}
+
+/// What is compared of `Data` with the log.
+#[derive(Deserialize)]
+struct Told {
+    run: RunId,
+    outcome: String,
+    text: String,
+    text_cut: usize,
+}
+
+/// What `delivery` tells that `event`, which it tells of, does not say. A flipped bit in either must not
+/// be signed and sent.
+pub(crate) fn mismatch(delivery: &Delivery, event: Option<&Record>) -> Option<&'static str> {
+    let Some(Record { event: Event::RunFinished(finished), at, .. }) = event else {
+        return Some("there is no end at the event that it names");
+    };
+    let kind = EventKind::of(&finished.outcome).name();
+    if delivery.kind != kind {
+        return Some("the run ended in another way");
+    }
+    if delivery.created_at != *at {
+        return Some("the run ended at another time");
+    }
+    // What has arrived is not kept.
+    if delivery.state == DeliveryState::Delivered {
+        return None;
+    }
+    let Ok(told) = serde_json::from_str::<Told>(&delivery.data) else {
+        return Some("what it tells cannot be read");
+    };
+    if told.run != delivery.run || told.outcome != kind.trim_start_matches("run.") {
+        return Some("it tells of another end");
+    }
+    let text = finished.outcome.text();
+    // Secrets are taken out of either by itself, which may look different.
+    let is_whole = told.text_cut == 0 && ![text, &told.text].iter().any(|it| it.contains(REDACTED));
+    (is_whole && told.text != text).then_some("it tells another text")
 }
 
 fn beginning(text: &str) -> &str {

@@ -2,11 +2,11 @@
 //! sends it, and notes there what came of it.
 
 use super::attempt::{Trial, attempt, trial};
-use super::{Hooks, Webhook};
+use super::{Hooks, Webhook, mismatch};
 use crate::error::Error;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use posse_protocol::RunId;
-use posse_store::{Delivery, Store};
+use posse_protocol::{RunId, Seq};
+use posse_store::{Delivery, Settlement, Store, StoreError};
 use posse_tools::egress::Egress;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -192,6 +192,8 @@ impl Office {
         }
         let lease = hook.timeout + MARGIN;
         match self.store.take_due(hook.name(), free, lease).await {
+            // What was due and could not be given to anybody is not asked for without a pause.
+            Ok(taken) if taken.is_empty() => (taken, next().await.max(LOOK_AGAIN)),
             Ok(taken) => (taken, next().await),
             Err(_) => (Vec::new(), LOOK_AGAIN),
         }
@@ -201,10 +203,40 @@ impl Office {
         let (store, hooks, egress) = (self.store.clone(), self.hooks.clone(), self.egress.clone());
         Box::pin(async move {
             let Some(hook) = hooks.all.get(index) else { return index };
-            let (settlement, note) = attempt(&egress, hook, &delivery).await;
+            let (settlement, note) = match checked(&*store, &delivery).await {
+                Checked::Fits => attempt(&egress, hook, &delivery).await,
+                Checked::Differs(why) => (Settlement::Dead, format!("not sent: {why}")),
+                // It is due again when its lease is over.
+                Checked::Unknown => return index,
+            };
             // What cannot be noted is sent again when its lease is over, under the same id.
             let _ = store.settle(&delivery, settlement, &note).await;
             index
         })
+    }
+}
+
+/// Whether a delivery tells what the log says.
+enum Checked {
+    Fits,
+    Differs(String),
+    /// The log cannot be read now.
+    Unknown,
+}
+
+/// Compares `delivery` with the event that it tells of: what is signed must be what happened.
+async fn checked(store: &dyn Store, delivery: &Delivery) -> Checked {
+    let before = Seq(delivery.seq.0.saturating_sub(1));
+    match store.read(delivery.run, before, 1).await {
+        Ok(events) => match mismatch(delivery, events.first()) {
+            None => Checked::Fits,
+            Some(why) => Checked::Differs(format!("it does not fit the log: {why}")),
+        },
+        // Its log was removed since, as was asked for: its seal is all there is to check it by.
+        Err(StoreError::Erased(_)) => Checked::Fits,
+        Err(error @ (StoreError::Damaged { .. } | StoreError::NotFound(_))) => {
+            Checked::Differs(error.to_string())
+        }
+        Err(_) => Checked::Unknown,
     }
 }

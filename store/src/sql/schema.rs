@@ -133,6 +133,9 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     ALTER TABLE runs ADD COLUMN deaths BIGINT NOT NULL DEFAULT 0;
     ALTER TABLE runs ADD COLUMN calls_at_death BIGINT NOT NULL DEFAULT 0
 ",
+    "
+    ALTER TABLE deliveries ADD COLUMN seal TEXT NOT NULL DEFAULT ''
+",
 ];
 
 /// Statements that make every table and index.
@@ -211,7 +214,7 @@ pub(crate) const WHOLE: &str = "
         id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL, seq BIGINT NOT NULL,
         hook TEXT NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL,
         attempts BIGINT NOT NULL, due_at BIGINT NOT NULL, created_at BIGINT NOT NULL,
-        note TEXT NOT NULL
+        note TEXT NOT NULL, seal TEXT NOT NULL DEFAULT ''
     );
     CREATE INDEX deliveries_due ON deliveries (hook, due_at) WHERE state = 'due';
     CREATE INDEX deliveries_by_time ON deliveries (created_at);

@@ -1,7 +1,7 @@
 //! Rows of the tables, to and from our types.
 
 use super::presence::WorkerRow;
-use crate::chain::Tail;
+use crate::chain::{Tail, hex};
 use crate::queue::Queued;
 use crate::reckoning::LedgerRow;
 use crate::row::{RunRow, Spent, StoredEvent, deaths_in_a_row};
@@ -9,6 +9,7 @@ use crate::spending::{ModelCall, OpenCall, Spending, purpose_word};
 use posse_protocol::{Amount, Cleanup, Purpose, RunId, Seq, Status, Usage, Usd};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use sqlx::{Error, Row};
@@ -105,7 +106,10 @@ fn bind_calling<'q>(query: Statement<'q>, row: &RunRow) -> Statement<'q> {
 
 /// What stands in the column `drawn`.
 fn drawn(row: &RunRow) -> Option<String> {
-    row.drawn.map(|drawn| written(&Account { drawn, held: row.held }))
+    row.drawn.map(|drawn| {
+        let check = Some(check(row.id, &drawn, &row.held));
+        written(&Account { drawn, held: row.held, check })
+    })
 }
 
 pub(super) fn bind_call(query: Statement<'_>, call: ModelCall) -> Statement<'_> {
@@ -148,6 +152,25 @@ struct Account {
     drawn: Amount,
     #[serde(default)]
     held: Amount,
+    /// A hash over the others: they follow from the logs of many runs, so that no log alone can tell
+    /// whether they were changed. Rows of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    check: Option<String>,
+}
+
+fn check(run: RunId, drawn: &Amount, held: &Amount) -> String {
+    let hash = Sha256::digest(format!("{run} {} {}", written(drawn), written(held)));
+    hex(&hash[..8])
+}
+
+fn account(run: RunId, text: &str) -> Result<Account, Error> {
+    let account: Account = read(text)?;
+    match &account.check {
+        Some(found) if *found != check(run, &account.drawn, &account.held) => {
+            Err(Error::Decode("what was drawn of its budget was changed".into()))
+        }
+        _ => Ok(account),
+    }
 }
 
 /// A value as JSON, which the engine never looks into.
@@ -229,7 +252,7 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
             cost: Usd(number(at + 2)?),
         })
     };
-    let account = maybe(45)?.map(|text| read::<Account>(&text)).transpose()?;
+    let account = maybe(45)?.map(|text| account(id, &text)).transpose()?;
     Ok(RunRow {
         id,
         agent: text(1)?,
@@ -278,7 +301,10 @@ fn decode_run(id: RunId, row: &SqliteRow) -> Result<RunRow, Error> {
         calling: match (maybe(46)?, text(47)?.as_str()) {
             (None, _) => None,
             (Some(model), "compaction") => Some(OpenCall { model, purpose: Purpose::Compaction }),
-            (Some(model), _) => Some(OpenCall { model, purpose: Purpose::Turn }),
+            (Some(model), "turn") => Some(OpenCall { model, purpose: Purpose::Turn }),
+            (Some(_), other) => {
+                return Err(Error::Decode(format!("a call is for `{other}`").into()));
+            }
         },
         asks: small(row, 48)?,
         abreast: maybe_number(row, 49)?.and_then(|most| u32::try_from(most).ok()),

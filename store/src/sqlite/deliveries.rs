@@ -1,7 +1,7 @@
 //! The table of deliveries: stored with their events, taken, settled, brought back, listed.
 
 use super::SqliteStore;
-use super::codec::{number, small, to_sql};
+use super::codec::{Statement, number, small, to_sql};
 use super::text::bare;
 use super::work::Request;
 use crate::delivery::{
@@ -87,6 +87,7 @@ pub(super) async fn store(
     deliveries: Vec<Delivery>,
 ) -> Result<(), Error> {
     for delivery in deliveries {
+        let seal = delivery.seal();
         sqlx::query(sql::DELIVERY_INSERT)
             .bind(delivery.id)
             .bind(delivery.run.to_string())
@@ -99,6 +100,7 @@ pub(super) async fn store(
             .bind(to_sql(delivery.due_at))
             .bind(to_sql(delivery.created_at))
             .bind(delivery.note)
+            .bind(seal)
             .execute(&mut *connection)
             .await?;
     }
@@ -113,47 +115,120 @@ pub(super) async fn change(
 ) -> Result<Changed, Error> {
     let after = |wait: Duration| {
         let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        to_sql(now.saturating_add(wait))
+        // A column holds 63 bits.
+        now.saturating_add(wait).min(i64::MAX as u64)
     };
-    let rows = match change {
+    let mut changed = Vec::new();
+    match change {
         Change::Take { hook, limit, lease } => {
-            sqlx::query(sql::DELIVERIES_TAKE)
-                .bind(after(*lease))
+            let due = sqlx::query(sql::DELIVERIES_DUE)
                 .bind(hook.as_str())
                 .bind(to_sql(now))
                 .bind(to_sql(*limit as u64))
-                .fetch_all(connection)
-                .await?
+                .fetch_all(&mut *connection)
+                .await?;
+            for mut taken in due.iter().map(delivery_row) {
+                if let Some(why) = &taken.damaged {
+                    condemn(connection, &taken, why).await?;
+                    continue;
+                }
+                (taken.due_at, taken.attempts) = (after(*lease), taken.attempts.saturating_add(1));
+                save(connection, &taken).await?;
+                changed.push(taken);
+            }
         }
         Change::Settle { id, attempts, settlement, note } => {
-            let (state, wait, data) = match settlement {
-                Settlement::Delivered => (DeliveryState::Delivered, Duration::ZERO, Some("")),
-                Settlement::Again(wait) => (DeliveryState::Due, *wait, None),
-                Settlement::Dead => (DeliveryState::Dead, Duration::ZERO, None),
+            let mine = |it: &Delivery| (it.state, it.attempts) == (DeliveryState::Due, *attempts);
+            let found = by(connection, Some(id), None).await?.into_iter().find(mine);
+            let Some(mut settled) = found else { return Ok(Changed::Settled(Settled::TooLate)) };
+            if let Some(why) = &settled.damaged {
+                condemn(connection, &settled, why).await?;
+                return Ok(Changed::Settled(Settled::TooLate));
+            }
+            let (state, wait) = match settlement {
+                Settlement::Delivered => (DeliveryState::Delivered, Duration::ZERO),
+                Settlement::Again(wait) => (DeliveryState::Due, *wait),
+                Settlement::Dead => (DeliveryState::Dead, Duration::ZERO),
             };
-            let done = sqlx::query(sql::DELIVERY_SETTLE)
-                .bind(state.name())
-                .bind(after(wait))
-                .bind(note.as_str())
-                .bind(data)
-                .bind(id.as_str())
-                .bind(i64::from(*attempts))
-                .execute(connection)
-                .await?;
-            let noted = done.rows_affected() > 0;
-            return Ok(Changed::Settled(if noted { Settled::Noted } else { Settled::TooLate }));
+            (settled.state, settled.due_at) = (state, after(wait));
+            settled.note.clone_from(note);
+            if state == DeliveryState::Delivered {
+                settled.data.clear();
+            }
+            save(connection, &settled).await?;
+            return Ok(Changed::Settled(Settled::Noted));
         }
-        Change::Revive(Revival::One(id)) => {
-            let query = sqlx::query(sql::DELIVERY_REVIVE).bind(to_sql(now)).bind(id.as_str());
-            query.fetch_all(connection).await?
+        Change::Revive(which) => {
+            let id = match which {
+                Revival::One(id) => Some(id),
+                Revival::All => None,
+            };
+            let dead = by(connection, id, Some(DeliveryState::Dead)).await?;
+            for mut back in dead.into_iter().filter(|it| it.damaged.is_none()) {
+                (back.state, back.attempts, back.due_at) = (DeliveryState::Due, 0, now);
+                save(connection, &back).await?;
+                changed.push(back);
+            }
         }
-        Change::Revive(Revival::All) => {
-            sqlx::query(sql::DELIVERIES_REVIVE).bind(to_sql(now)).fetch_all(connection).await?
-        }
-    };
-    let mut changed = rows.iter().map(delivery_row).collect::<Result<Vec<_>, _>>()?;
+    }
     changed.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
     Ok(Changed::Deliveries(changed))
+}
+
+/// Stores what has changed of `delivery`, and its seal.
+async fn save(connection: &mut SqliteConnection, delivery: &Delivery) -> Result<(), Error> {
+    sqlx::query(sql::DELIVERY_CHANGE)
+        .bind(delivery.state.name())
+        .bind(i64::from(delivery.attempts))
+        .bind(to_sql(delivery.due_at))
+        .bind(delivery.note.clone())
+        .bind(delivery.data.clone())
+        .bind(delivery.seal())
+        .bind(delivery.id.clone())
+        .execute(connection)
+        .await
+        .map(|_| ())
+}
+
+/// Gives up a delivery that was changed behind the store's back.
+async fn condemn(
+    connection: &mut SqliteConnection,
+    delivery: &Delivery,
+    why: &str,
+) -> Result<(), Error> {
+    sqlx::query(sql::DELIVERY_CONDEMN)
+        .bind(format!("not sent: {why}; `posse runs verify` says what else is damaged"))
+        .bind(delivery.id.clone())
+        .bind(delivery.run.to_string())
+        .bind(to_sql(delivery.seq.0))
+        .bind(delivery.hook.clone())
+        .execute(connection)
+        .await
+        .map(|_| ())
+}
+
+async fn by(
+    connection: &mut SqliteConnection,
+    id: Option<&String>,
+    state: Option<DeliveryState>,
+) -> Result<Vec<Delivery>, Error> {
+    let filter = DeliveryFilter { id: id.cloned(), state, ..DeliveryFilter::default() };
+    let rows = listing(&filter, usize::MAX).fetch_all(connection).await?;
+    Ok(rows.iter().map(delivery_row).collect())
+}
+
+fn listing(filter: &DeliveryFilter, limit: usize) -> Statement<'static> {
+    let mut query = sqlx::query(AssertSqlSafe(bare(&sql::deliveries(filter))));
+    if let Some(id) = &filter.id {
+        query = query.bind(id.clone());
+    }
+    if let Some(run) = filter.run {
+        query = query.bind(run.to_string());
+    }
+    if let Some(state) = filter.state {
+        query = query.bind(state.name());
+    }
+    query.bind(to_sql(limit as u64))
 }
 
 /// What `filter` selects, at most `limit`.
@@ -162,15 +237,14 @@ pub(super) async fn list(
     filter: &DeliveryFilter,
     limit: usize,
 ) -> Result<Vec<Delivery>, Error> {
-    let mut query = sqlx::query(AssertSqlSafe(bare(&sql::deliveries(filter))));
-    if let Some(id) = &filter.id {
-        query = query.bind(id.clone());
-    }
-    if let Some(state) = filter.state {
-        query = query.bind(state.name());
-    }
-    let rows = query.bind(to_sql(limit as u64)).fetch_all(pool).await?;
-    rows.iter().map(delivery_row).collect()
+    let rows = listing(filter, limit).fetch_all(pool).await?;
+    Ok(rows.iter().map(delivery_row).collect())
+}
+
+/// Those that tell of runs that nobody knows.
+pub(super) async fn of_nobody(pool: &SqlitePool) -> Result<Vec<Delivery>, Error> {
+    let rows = sqlx::query(sql::DELIVERIES_OF_NOBODY).fetch_all(pool).await?;
+    Ok(rows.iter().map(delivery_row).collect())
 }
 
 /// When the next delivery to `hook` is due.
@@ -180,22 +254,58 @@ pub(super) async fn next(pool: &SqlitePool, hook: &str) -> Result<Option<u64>, E
     Ok(next.map(|at| u64::try_from(at).unwrap_or_default()))
 }
 
-fn delivery_row(row: &SqliteRow) -> Result<Delivery, Error> {
+/// A delivery. One that cannot be read is a damaged one, so that it does not hide the others.
+fn delivery_row(row: &SqliteRow) -> Delivery {
+    decode(row).unwrap_or_else(|error| Delivery {
+        id: row.try_get(0).unwrap_or_default(),
+        run: row
+            .try_get::<String, _>(1)
+            .ok()
+            .and_then(|run| run.parse().ok())
+            .unwrap_or(RunId::from_u128(0)),
+        seq: Seq(number(row, 2).unwrap_or_default()),
+        hook: row.try_get(3).unwrap_or_default(),
+        kind: row.try_get(4).unwrap_or_default(),
+        data: String::new(),
+        state: state(row).unwrap_or(DeliveryState::Dead),
+        attempts: small(row, 7).unwrap_or_default(),
+        due_at: number(row, 8).unwrap_or_default(),
+        created_at: number(row, 9).unwrap_or_default(),
+        note: row.try_get(10).unwrap_or_default(),
+        damaged: Some(format!("what is stored of it cannot be read: {error}")),
+    })
+}
+
+fn state(row: &SqliteRow) -> Result<DeliveryState, Error> {
     let state: String = row.try_get(6)?;
     let known = DeliveryState::ALL.into_iter().find(|known| known.name() == state);
-    let run: String = row.try_get(1)?;
-    let run: RunId = run.parse().map_err(|error| Error::Decode(Box::new(error)))?;
-    Ok(Delivery {
+    known.ok_or_else(|| Error::Decode(format!("a delivery is `{state}`").into()))
+}
+
+fn decode(row: &SqliteRow) -> Result<Delivery, Error> {
+    let written: String = row.try_get(1)?;
+    let run: RunId = written.parse().map_err(|error| Error::Decode(Box::new(error)))?;
+    if written != run.to_string() {
+        return Err(Error::Decode(format!("no run is written like `{written}`").into()));
+    }
+    let mut delivery = Delivery {
         id: row.try_get(0)?,
         run,
         seq: Seq(number(row, 2)?),
         hook: row.try_get(3)?,
         kind: row.try_get(4)?,
         data: row.try_get(5)?,
-        state: known.ok_or_else(|| Error::Decode(format!("a delivery is `{state}`").into()))?,
+        state: state(row)?,
         attempts: small(row, 7)?,
         due_at: number(row, 8)?,
         created_at: number(row, 9)?,
         note: row.try_get(10)?,
-    })
+        damaged: None,
+    };
+    let seal: String = row.try_get(11)?;
+    // One of an earlier version has none until it changes.
+    if !seal.is_empty() && seal != delivery.seal() {
+        delivery.damaged = Some("what is stored of it was changed".to_owned());
+    }
+    Ok(delivery)
 }

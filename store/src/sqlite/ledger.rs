@@ -196,6 +196,11 @@ impl Ledger {
         let row = begun.fetch_one(&mut self.connection).await;
         let version = row.and_then(|row| row.try_get(0)).map_err(|error| self.engine(error))?;
         self.notice(version);
+        // Whoever puts another in its place does so while nobody else can write.
+        if let Err(error) = self.place.check() {
+            let _ = self.execute("ROLLBACK").await;
+            return Err(error);
+        }
         Ok(())
     }
 

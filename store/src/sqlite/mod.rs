@@ -7,8 +7,10 @@ mod codec;
 mod deliveries;
 mod header;
 mod hub;
+mod inspect;
 mod ledger;
 mod media;
+mod mend;
 mod migrate;
 mod place;
 mod presence;
@@ -17,6 +19,7 @@ mod reader;
 mod recent;
 mod reserve;
 mod text;
+mod wal;
 mod work;
 mod writer;
 
@@ -24,16 +27,17 @@ use crate::Scrub;
 use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
 use crate::{
-    Append, Appended, Claimed, Filter, LedgerRow, Leftovers, Look, Queue, RunRow, Spending,
+    Append, Appended, Claimed, Filter, Flaw, LedgerRow, Leftovers, Look, Queue, RunRow, Spending,
     SpendingQuery, Store, StoreError, Wanted,
 };
 use async_trait::async_trait;
 use calendar::Calendar;
 use hub::Hub;
 use ledger::Ledger;
+pub use mend::{Mended, rebuild, restore};
 use place::Place;
 use posse_protocol::{Record, RunId, Seq, WorkerId};
-use presence::Presence;
+use presence::{Company, Presence};
 use queue::{Dead, Glance};
 use reader::Reader;
 use reserve::SpaceReserve;
@@ -99,6 +103,8 @@ pub struct SqliteStore {
     tasks: TaskTracker,
     scrub: Option<Arc<dyn Scrub>>,
     place: Place,
+    /// What was found lost when it was opened: then it can only be read.
+    lost: Option<String>,
 }
 
 /// A database on its way to be open. Nothing comes of it if it is dropped.
@@ -141,6 +147,7 @@ impl SqliteStore {
             path: path.clone(),
             reason: error.to_string(),
         };
+        place::check(&options.path)?;
         match make_private(&options.path) {
             Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
                 return media::open(options, path).await;
@@ -152,6 +159,9 @@ impl SqliteStore {
         let place = Place::of(&options.path).map_err(unusable)?;
         let schema = header::inspect(&options.path, &path)?;
         let connect = connect_options(&options);
+        if let Some(lost) = lost(&options).map_err(unusable)? {
+            return SqliteStore::open_to_read(options, connect, place, &lost).await;
+        }
         let reserve = SpaceReserve::new(&options.path, options.reserve_bytes);
         let mut connected = migrate::open(&connect, &path).await;
         // The engine itself needs some space, if only to read.
@@ -166,16 +176,18 @@ impl SqliteStore {
             connected = migrate::open(&connect, &path).await;
         }
         // Where there is no reserve either, one connection that nobody shares can read without.
-        let can_only_read = matches!(connected, Err(StoreError::Full))
-            && schema == crate::sql::MIGRATIONS.len() as i64;
+        let connected = match connected {
+            Err(StoreError::Full) if schema == crate::sql::MIGRATIONS.len() as i64 => None,
+            connected => Some(connected?),
+        };
         let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
         let presence = Arc::new(presence.map_err(unusable)?);
         fail::fail_point!("store.presence.announced");
         let calendar = Calendar::new(&options.path, options.clock.clone());
-        if can_only_read {
+        let Some(connected) = connected else {
             let reader = |requests| Reader::alone(connect, path, presence, calendar, requests);
             return Ok(SqliteStore::to_read(reader, StoreError::Full, place));
-        }
+        };
         let hub = Arc::new(Hub::default());
         let (requests, inbox) = mpsc::channel(QUEUE);
         let tasks = TaskTracker::new();
@@ -183,14 +195,49 @@ impl SqliteStore {
         let (checkpoints, beside) = checkpoint::beside(connect.clone());
         let told = requests.clone();
         let reader = Reader::new(connect, path.clone(), presence.clone(), calendar, told);
-        let ledger = Ledger::new(connected?, place.clone(), path, presence);
+        let place = place.with_log();
+        let ledger = Ledger::new(connected, place.clone(), path, presence);
         let writer = Writer::new(ledger, reserve, options.poll, hub.clone(), checkpoints);
         #[expect(clippy::disallowed_methods, reason = "ends with the writer; awaited by close")]
         tokio::spawn(tasks.track_future(beside));
         #[expect(clippy::disallowed_methods, reason = "the one writer; awaited by close")]
         tokio::spawn(tasks.track_future(writer.run(inbox)));
         tasks.close();
-        Ok(SqliteStore { requests, reader: Arc::new(reader), hub, tasks, scrub, place })
+        let reader = Arc::new(reader);
+        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost: None })
+    }
+
+    /// Opens a database of which commits are lost: what is left can be read, and nothing is changed.
+    async fn open_to_read(
+        options: Options,
+        connect: SqliteConnectOptions,
+        place: Place,
+        lost: &str,
+    ) -> Result<Self, StoreError> {
+        let path = options.path.display().to_string();
+        let presence = Presence::announce(&options.path, options.clock.clone(), options.lease);
+        let presence = presence.map_err(|error| StoreError::Unusable {
+            path: path.clone(),
+            reason: error.to_string(),
+        })?;
+        let (requests, inbox) = mpsc::channel(QUEUE);
+        let refusal = wal::refusal(&path, lost);
+        let calendar = Calendar::new(&options.path, options.clock);
+        let presence = Arc::new(presence);
+        let reader = Arc::new(Reader::new(connect, path, presence, calendar, requests.clone()));
+        if !reader.has_schema().await? {
+            reader.close().await;
+            reader.leave();
+            return Err(refusal);
+        }
+        let (hub, tasks) = (Arc::new(Hub::default()), TaskTracker::new());
+        // Nothing will move.
+        hub.close();
+        #[expect(clippy::disallowed_methods, reason = "in the writer's place; awaited by close")]
+        tokio::spawn(tasks.track_future(writer::refuse(inbox, refusal)));
+        tasks.close();
+        let (scrub, lost) = (options.scrub, Some(lost.to_owned()));
+        Ok(SqliteStore { requests, reader, hub, tasks, scrub, place, lost })
     }
 
     /// A store that can only be read, by what `reader` makes. Everything else is refused with `why`.
@@ -205,7 +252,7 @@ impl SqliteStore {
         tokio::spawn(tasks.track_future(writer::refuse(inbox, why)));
         tasks.close();
         let reader = Arc::new(reader(requests.clone()));
-        SqliteStore { requests, reader, hub: Arc::default(), tasks, scrub: None, place }
+        SqliteStore { requests, reader, hub: Arc::default(), tasks, scrub: None, place, lost: None }
     }
 
     /// Opens or makes the database while its opener does something else.
@@ -221,7 +268,7 @@ impl SqliteStore {
         T: Send + 'static,
         W: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        self.place.check()?;
+        self.check()?;
         let work = self.tasks.track_future(work(self.reader.clone()));
         #[expect(clippy::disallowed_methods, reason = "a read of a moment; awaited by close")]
         let looking = tokio::spawn(work).await;
@@ -230,6 +277,14 @@ impl SqliteStore {
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(_) => Err(StoreError::Closed),
         }
+    }
+
+    /// Refuses what was closed, and then what is no longer at its place: at a good end the log goes.
+    fn check(&self) -> Result<(), StoreError> {
+        if self.reader.is_closed() {
+            return Err(StoreError::Closed);
+        }
+        self.place.check()
     }
 
     async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
@@ -248,7 +303,7 @@ impl Store for SqliteStore {
     }
 
     async fn read(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Record>, StoreError> {
-        self.place.check()?;
+        self.check()?;
         if let Some(recent) = self.hub.recent(run, after, limit) {
             return Ok(recent);
         }
@@ -297,6 +352,23 @@ impl Store for SqliteStore {
 
     async fn orphans(&self) -> Result<Vec<String>, StoreError> {
         self.look(|reader| async move { reader.orphans().await }).await
+    }
+
+    async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
+        let lost = match &self.lost {
+            Some(lost) => Some(lost.clone()),
+            // Where the log cannot be looked at, the engine says so.
+            None => {
+                wal::lost_meanwhile(self.place.database()).ok().flatten().map(|it| it.to_string())
+            }
+        };
+        let lost = lost.map(|reason| Flaw { run: None, reason });
+        let found = self.look(|reader| async move { reader.flaws().await }).await?;
+        Ok(lost.into_iter().chain(found).collect())
+    }
+
+    fn refusal(&self) -> Option<StoreError> {
+        self.lost.as_ref().map(|lost| wal::refusal(self.reader.path(), lost))
     }
 
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError> {
@@ -365,6 +437,9 @@ impl Store for SqliteStore {
         // The writer may be gone already.
         let _ = self.requests.send(Request::Close).await;
         self.tasks.wait().await;
+        if self.lost.is_some() {
+            self.reader.leave();
+        }
         // Last: until then the writer tells what it stores.
         self.hub.close();
     }
@@ -385,6 +460,29 @@ impl Drop for Claiming<'_> {
             let _ = self.requests.try_send(Request::GiveBack { claimed });
         }
     }
+}
+
+/// What of the database is lost, and noted as such. Who opens it while others have it open does not look:
+/// they have.
+fn lost(options: &Options) -> std::io::Result<Option<String>> {
+    let company = presence::company(&options.path, options.clock.boot());
+    // In this order: whoever finds something notes it before others see it here.
+    if let Some(noted) = wal::noted(&options.path) {
+        return Ok(Some(noted));
+    }
+    let looks = match (company, options.durability) {
+        (Company::Living, _) => false,
+        // What a loss of power may have taken is what was asked for.
+        (Company::None, Durability::Process) => false,
+        (Company::Dead, Durability::Process) | (_, Durability::Power) => true,
+    };
+    if !looks || options.path.metadata()?.len() == 0 {
+        return Ok(None);
+    }
+    let Some(lost) = wal::lost_meanwhile(&options.path)? else { return Ok(None) };
+    // Where it cannot be noted, whoever comes next finds it again, or nobody can store anything.
+    let _ = wal::note(&options.path, &lost);
+    Ok(Some(lost.to_string()))
 }
 
 fn connect_options(options: &Options) -> SqliteConnectOptions {

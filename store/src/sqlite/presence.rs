@@ -2,10 +2,12 @@
 //! own, which the kernel drops when the process dies, however it dies: so the runs of a killed
 //! process are free at once, and those of a stopped one when its lease ends.
 
+use super::wal::beside;
 use crate::clock::Clock;
 use posse_protocol::WorkerId;
 use std::collections::HashSet;
 use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +25,37 @@ pub(super) struct Presence {
     until: AtomicU64,
     /// How often it was over before it was renewed.
     lapses: AtomicU64,
+}
+
+/// Who has had a database open, as far as their files tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Company {
+    /// Nobody has it open, and whoever had it since the machine started has left it in order.
+    None,
+    /// Somebody had it open since the machine started, and has died.
+    Dead,
+    /// Somebody has it open.
+    Living,
+}
+
+/// Who has had `database` open, where the machine's present start is called `boot`.
+pub(super) fn company(database: &Path, boot: &str) -> Company {
+    let mut company = Company::None;
+    for file in std::fs::read_dir(folder(database)).into_iter().flatten().flatten() {
+        let Ok(mut file) = File::open(file.path()) else { continue };
+        if file.try_lock_shared().is_err() {
+            return Company::Living;
+        }
+        let mut text = String::new();
+        if file.read_to_string(&mut text).is_ok() && text == boot {
+            company = Company::Dead;
+        }
+    }
+    company
+}
+
+fn folder(database: &Path) -> PathBuf {
+    beside(database, "-workers")
 }
 
 /// A worker as its row shows it.
@@ -43,17 +76,17 @@ impl Presence {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         // Nobody may see it before it is locked: its worker would seem dead.
         let hidden = folder.join(format!("new-{worker}"));
-        let lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&hidden)?;
+        let mut lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&hidden)?;
         lock.lock()?;
+        // If it cannot be written for want of space, it only tells less.
+        let _ = lock.write_all(quiet.boot().as_bytes());
         std::fs::rename(hidden, folder.join(worker.to_string()))?;
         Ok(Presence { lock: Some(lock), ..quiet })
     }
 
     /// One that others do not know of: a reader that can write nothing.
     pub(super) fn unannounced(database: &Path, clock: Arc<dyn Clock>, lease: Duration) -> Self {
-        let mut folder = database.as_os_str().to_owned();
-        folder.push("-workers");
-        let (worker, folder) = (WorkerId::new(), PathBuf::from(folder));
+        let (worker, folder) = (WorkerId::new(), folder(database));
         let (until, lapses) = (AtomicU64::new(0), AtomicU64::new(0));
         Presence { worker, clock, lease, folder, lock: None, until, lapses }
     }

@@ -99,12 +99,33 @@ impl Reader {
         &self.path
     }
 
+    pub(super) fn pool(&self) -> &SqlitePool {
+        &self.pool
+    }
+
     pub(super) fn worker(&self) -> WorkerId {
         self.presence.worker
     }
 
     pub(super) fn lease(&self) -> Option<u64> {
         self.presence.lease_number()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.pool.is_closed()
+    }
+
+    /// Whether what can be read has the tables of this version.
+    pub(super) async fn has_schema(&self) -> Result<bool, StoreError> {
+        let found = sqlx::query_scalar::<_, i64>("PRAGMA user_version").fetch_one(&self.pool).await;
+        let found = found.map_err(|error| engine_error(error, &self.path))?;
+        Ok(found == sql::MIGRATIONS.len() as i64)
+    }
+
+    /// Says that this worker is no more, where there is no writer to say so.
+    pub(super) fn leave(&self) {
+        self.presence.leave();
+        self.presence.bury(self.presence.worker);
     }
 
     /// To be asked before a snapshot is taken: see [`Presence::fallen`].
@@ -180,11 +201,19 @@ impl Reader {
             .bind(to_sql(limit.saturating_add(1) as u64))
             .fetch_all(&mut *snapshot)
             .await
-            .map_err(engine)?;
+            .map_err(engine);
         snapshot.rollback().await.map_err(engine)?;
         if is_erased(&tail) {
             return Err(StoreError::Erased(run));
         }
+        let rows = match rows {
+            // The pages that hold this log say nothing about those of others.
+            Err(StoreError::Corrupt { reason, .. }) => {
+                let reason = format!("its events cannot be read: {reason}");
+                return Ok((Err(StoreError::Damaged { run, seq: after.next(), reason }), None));
+            }
+            rows => rows?,
+        };
         let (tail, known) = match tail_row(&tail) {
             Ok(tail) => tail,
             Err(error) => {
@@ -212,7 +241,19 @@ impl Reader {
         let query = query.bind(to_sql(limit));
         let rows = query.fetch_all(&mut *snapshot).await.map_err(engine)?;
         snapshot.rollback().await.map_err(engine)?;
-        Ok(as_they_stand(&rows, &living))
+        let mut rows = as_they_stand(&rows, &living);
+        // An index that leads astray leads nobody in circles who asks for page after page.
+        let mut last = filter.after.or(filter.before);
+        rows.retain(|row| {
+            let follows = match (filter.after, last) {
+                (_, None) => true,
+                (Some(_), Some(last)) => row.id > last,
+                (None, Some(last)) => row.id < last,
+            };
+            last = if follows { Some(row.id) } else { last };
+            follows
+        });
+        Ok(rows)
     }
 
     /// The runs whose ids begin or end with `part`, or else hold it near their end, the newest first.

@@ -47,3 +47,21 @@ async fn whoever_had_the_old_file_open_harms_the_new_one_in_no_way() {
     // What was acknowledged before is where the file went.
     assert_eq!(read(&away.open().await, lost).await.unwrap(), 2);
 }
+
+#[tokio::test]
+async fn nothing_is_stored_in_a_log_that_was_removed_and_what_was_is_kept() {
+    let place = Place::new();
+    let store = place.open().await;
+    let run = create(&store, 2, Ownership::Queued).await;
+    std::fs::remove_file(place.folder().join("posse.db-wal")).unwrap();
+    let refused = say(&store, run, "lost").await;
+    let Err(StoreError::Unusable { reason, .. }) = refused else { panic!("{refused:?}") };
+    assert!(reason.starts_with("its write-ahead log (`-wal`) was removed"), "{reason}");
+    assert!(store.watch(run).changed().await.is_err(), "whoever waits for it is told");
+    assert!(matches!(read(&store, run).await, Err(StoreError::Unusable { .. })));
+    // The last to close it brings into the file what it has stored.
+    store.close().await;
+    let again = place.open().await;
+    assert_eq!(read(&again, run).await.unwrap(), 2);
+    say(&again, run, "kept").await.unwrap();
+}

@@ -6,14 +6,17 @@ mod budgets;
 mod checkpoint;
 mod conformance;
 mod damage;
+mod flaws;
 mod full;
 mod groups;
 mod leases;
 mod lost;
+mod mend;
 mod newer;
 mod opening;
 mod process;
 mod sample;
+mod wal;
 
 #[test]
 fn every_file_here_is_part_of_the_tests() {

@@ -70,6 +70,46 @@ async fn a_place_that_cannot_be_used_is_named() {
     assert!(error.to_string().contains("/dev/null/posse.db"), "{error}");
 }
 
+#[tokio::test]
+async fn a_pipe_is_refused_at_once() {
+    let place = Place::new();
+    let made = std::process::Command::new("mkfifo").arg(place.file()).status().unwrap();
+    assert!(made.success());
+    let opening = SqliteStore::open(place.options());
+    let opened = tokio::time::timeout(std::time::Duration::from_secs(20), opening).await;
+    let error = opened.expect("it does not wait for the other end").err().unwrap().to_string();
+    assert!(error.contains("it is not a regular file"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_database_is_not_taken_for_a_new_one() {
+    for beside in ["-scratch", "-workers", "-worktrees", "-reserve"] {
+        let place = Place::new();
+        std::fs::write(place.file(), b"").unwrap();
+        place.open().await.close().await;
+        std::fs::remove_file(place.folder().join("posse.db-reserve")).unwrap();
+        std::fs::remove_dir(place.folder().join("posse.db-workers")).unwrap();
+        std::fs::write(place.file(), b"").unwrap();
+        std::fs::create_dir(place.folder().join(format!("posse.db{beside}"))).unwrap();
+        let error = SqliteStore::open(place.options()).await.err().unwrap();
+        assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+        assert!(error.to_string().contains(&format!("it is empty, and `{beside}`")), "{error}");
+        assert_eq!(std::fs::read(place.file()).unwrap(), b"", "it is left alone");
+    }
+}
+
+#[tokio::test]
+async fn a_log_without_its_database_is_not_removed() {
+    let place = Place::new();
+    let store = place.open().await;
+    create(&store, 2, Ownership::Queued).await;
+    let place = place.killed();
+    std::fs::remove_file(place.file()).unwrap();
+    let error = SqliteStore::open(place.options()).await.err().unwrap().to_string();
+    assert!(error.contains("it is not there, and its write-ahead log"), "{error}");
+    assert!(place.folder().join("posse.db-wal").metadata().unwrap().len() > 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_may_open_a_new_database_at_once() {
     for _ in 0..10 {
@@ -223,6 +263,7 @@ async fn what_was_cut_short_before_it_was_told_apart_is_uncertain() {
     for column in DEATHS {
         dropped.push_str(&format!("ALTER TABLE runs DROP COLUMN {column};"));
     }
+    dropped.push_str("ALTER TABLE deliveries DROP COLUMN seal;");
     place.tamper(&format!("{dropped} PRAGMA user_version = 3")).await;
     let store = place.open().await;
     let migrated = row(&store, run).await;

@@ -124,6 +124,51 @@ impl Place {
         tamper(&self.file(), statements).await;
     }
 
+    /// What would be left if all who have it open were killed now: a copy of every file.
+    pub fn killed(&self) -> Place {
+        let copy = Place::new();
+        for (path, bytes) in self.contents() {
+            let to = copy.folder().join(path.strip_prefix(self.folder()).unwrap());
+            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::fs::write(to, bytes).unwrap();
+        }
+        copy
+    }
+
+    /// Flips a bit of a file, of the byte at `at`.
+    pub fn flip(&self, name: &str, at: usize) {
+        let path = self.folder().join(name);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[at] ^= 1 << (at % 8);
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    /// Changes rows by `there`, and back by `back` without their index being told: the rows are as they
+    /// were, and the index leads astray.
+    pub async fn blind(&self, index: &str, there: &str, back: &str) {
+        self.tamper(there).await;
+        let mut connection = connect(&self.file()).await;
+        let (root, sql): (i64, String) =
+            sqlx::query_as("SELECT rootpage, sql FROM sqlite_schema WHERE name = $1")
+                .bind(index)
+                .fetch_one(&mut connection)
+                .await
+                .unwrap();
+        connection.close().await.unwrap();
+        let table = if index.starts_with("runs") { "runs" } else { "deliveries" };
+        let hide = format!(
+            "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = '{index}'"
+        );
+        self.tamper(&hide).await;
+        self.tamper(back).await;
+        let sql = sql.replace('\'', "''");
+        let show = format!(
+            "PRAGMA writable_schema = ON; INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, \
+             sql) VALUES ('index', '{index}', '{table}', {root}, '{sql}')"
+        );
+        self.tamper(&show).await;
+    }
+
     /// Every file below the folder, with what is in it.
     pub fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut found = Vec::new();

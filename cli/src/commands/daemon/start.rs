@@ -1,7 +1,7 @@
 //! `posse daemon start`.
 
 use super::super::Common;
-use super::silent;
+use super::{COMING_UP, silent};
 use crate::daemon::address::Address;
 use crate::daemon::client::{Daemon, Found, find};
 use crate::daemon::{VERSION, detach, process};
@@ -10,8 +10,6 @@ use crate::print;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// How long it may take until it answers: a large database may be brought to a new form.
-const COMING_UP: Duration = Duration::from_secs(60);
 /// How soon to look again.
 const A_MOMENT: Duration = Duration::from_millis(20);
 

@@ -1,7 +1,7 @@
 //! `posse daemon stop`.
 
 use super::super::Common;
-use super::silent;
+use super::{COMING_UP, silent};
 use crate::daemon::address::Address;
 use crate::daemon::client::{Found, find};
 use crate::daemon::lock::{Holder, holder};
@@ -23,7 +23,7 @@ const A_MOMENT: Duration = Duration::from_millis(20);
 /// Stops the daemon as `ask` says, and waits until it is gone.
 pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
     let address = Address::of(common)?;
-    let daemon = match find(&address).await? {
+    let daemon = match come_up(&address).await? {
         Found::Daemon(daemon) => daemon,
         Found::Silent { pid, why } => return Err(silent(pid, &why)),
         Found::Nobody => {
@@ -73,6 +73,19 @@ pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
         });
     }
     Ok(Code::Done)
+}
+
+/// Looks for the daemon. One that is just starting can be told to stop when it has.
+async fn come_up(address: &Address) -> Result<Found, Failure> {
+    let began = Instant::now();
+    loop {
+        match find(address).await? {
+            Found::Silent { pid: None, .. } if began.elapsed() < COMING_UP => {
+                tokio::time::sleep(A_MOMENT).await;
+            }
+            found => return Ok(found),
+        }
+    }
 }
 
 /// True while that process is the daemon.

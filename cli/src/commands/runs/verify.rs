@@ -1,4 +1,4 @@
-//! `posse runs verify`: checks that no event and no run was changed or lost.
+//! `posse runs verify`: checks that no event, no run and nothing that leads to them was changed or lost.
 
 use super::super::Common;
 use crate::clean::clean_line;
@@ -16,8 +16,8 @@ pub struct Findings {
     events: u64,
     /// How many of the runs have no log any more.
     removed: u64,
-    /// What is wrong, with the name of the run.
-    damaged: Vec<(String, Damage)>,
+    /// What is wrong, with the name of the run; without one it is the database.
+    damaged: Vec<(Option<String>, Damage)>,
 }
 
 pub async fn run(common: &Common, runtime: &Runtime, run: Option<&str>) -> Result<Code, Failure> {
@@ -39,11 +39,26 @@ impl Findings {
                 self.add_orphan(id.to_string());
                 Ok(())
             }
-            row => self.check(runtime, &row?).await,
+            row => Ok(self.check(runtime, &row?).await?),
         }
     }
 
     pub async fn check_all(&mut self, runtime: &Runtime) -> Result<(), Failure> {
+        for flaw in runtime.flaws().await? {
+            let damage = Damage { event: None, reason: flaw.reason };
+            self.damaged.push((flaw.run.map(|run| run.to_string()), damage));
+        }
+        match self.check_runs(runtime).await {
+            // The file itself is damaged, and what can be told of it is told.
+            Err(Error::Store(error @ StoreError::Corrupt { .. })) => {
+                self.damaged.push((None, Damage { event: None, reason: error.to_string() }));
+                Ok(())
+            }
+            checked => Ok(checked?),
+        }
+    }
+
+    async fn check_runs(&mut self, runtime: &Runtime) -> Result<(), Error> {
         let mut before = None;
         loop {
             let filter = Filter { before, limit: 1_000, ..Filter::default() };
@@ -57,25 +72,30 @@ impl Findings {
         runtime.orphans().await?.into_iter().for_each(|run| self.add_orphan(run));
         for run in runtime.strangers().await? {
             let reason = "the ledger has model calls of it, and nothing else is there".to_owned();
-            self.damaged.push((run, Damage { event: None, reason }));
+            self.damaged.push((Some(run), Damage { event: None, reason }));
         }
         Ok(())
     }
 
-    async fn check(&mut self, runtime: &Runtime, row: &RunRow) -> Result<(), Failure> {
+    async fn check(&mut self, runtime: &Runtime, row: &RunRow) -> Result<(), Error> {
         self.runs += 1;
         self.removed += u64::from(row.erased);
         let verified = match runtime.verify(row).await {
-            // One that cannot be read says nothing about the others.
-            Err(Error::Store(error @ StoreError::Newer(_))) => {
+            // One that cannot be read, or found by its id, says nothing about the others.
+            Err(Error::Store(
+                error @ (StoreError::Newer(_)
+                | StoreError::Corrupt { .. }
+                | StoreError::NotFound(_)
+                | StoreError::Erased(_)),
+            )) => {
                 let reason = format!("its log cannot be read: {error}");
-                self.damaged.push((row.id.to_string(), Damage { event: None, reason }));
+                self.damaged.push((Some(row.id.to_string()), Damage { event: None, reason }));
                 return Ok(());
             }
             verified => verified?,
         };
         self.events += verified.events;
-        self.damaged.extend(verified.damage.map(|damage| (row.id.to_string(), damage)));
+        self.damaged.extend(verified.damage.map(|damage| (Some(row.id.to_string()), damage)));
         Ok(())
     }
 
@@ -83,7 +103,7 @@ impl Findings {
     fn add_orphan(&mut self, run: String) {
         self.runs += 1;
         let reason = "its row is missing, and its events are still there".to_owned();
-        self.damaged.push((run, Damage { event: None, reason }));
+        self.damaged.push((Some(run), Damage { event: None, reason }));
     }
 
     /// True when nothing is wrong.
@@ -106,6 +126,7 @@ impl Findings {
             }));
         }
         for (run, damage) in &self.damaged {
+            let run = run.as_deref().unwrap_or("the database");
             let (run, reason) = (clean_line(run, 64), clean_line(&damage.reason, 400));
             print::line(format!("{run}  damaged: {reason}"))?;
         }

@@ -1,0 +1,83 @@
+//! `posse doctor --rebuild` and `--restore`: a database made anew from its logs, or a backup in its place.
+
+use super::super::Common;
+use crate::exit::{Code, Failure};
+use crate::print;
+use crate::view;
+use posse::store::{self, Filter, Mended, Options, Unfinished};
+use posse::{Error, Extent, LiveCatalog};
+use serde_json::json;
+use std::path::Path;
+
+/// Who pauses runs, as their logs say.
+const BY: &str = "posse doctor";
+
+pub async fn rebuild(common: &Common) -> Result<Code, Failure> {
+    if !common.has_database()? {
+        let path = common.database()?;
+        return Err(Failure::usage(format!("there is no database {} yet", path.display())));
+    }
+    let mended = store::rebuild(&Options::new(common.database()?)).await.map_err(Error::Store)?;
+    let runs = view::count(mended.runs, "run");
+    let mut what = format!("rebuilt; what it says of {runs} was made anew from the logs");
+    for (count, kind) in [(mended.damaged, "damaged log"), (mended.lost, "unreadable row")] {
+        if count > 0 {
+            let left = if kind == "damaged log" { "kept as it was" } else { "left out" };
+            what = format!("{what}; {} {left}", view::count(count, kind));
+        }
+    }
+    tell(common, &mended, &what).await
+}
+
+pub async fn restore(common: &Common, backup: &Path) -> Result<Code, Failure> {
+    let options = Options::new(common.database()?);
+    let mended = store::restore(&options, backup).await.map_err(Error::Store)?;
+    tell(common, &mended, &format!("restored from {}", backup.display())).await
+}
+
+/// Says what was done. Runs of a database that has forgotten something do not go on by themselves: they
+/// might do again what they have done.
+async fn tell(common: &Common, mended: &Mended, what: &str) -> Result<Code, Failure> {
+    let paused = if mended.forgets { pause(common).await? } else { 0 };
+    if common.global.json {
+        print::json_pretty(&json!({
+            "database": common.database()?, "kept": mended.kept, "rebuilt": mended.runs,
+            "damaged": mended.damaged, "lost": mended.lost, "paused": paused,
+        }))?;
+        return Ok(Code::Done);
+    }
+    print::line(format!("{} {what}", common.database()?.display()))?;
+    if let Some(kept) = &mended.kept {
+        print::line(format!("the old one is kept: {}", kept.display()))?;
+    }
+    if paused > 0 {
+        print::line(format!(
+            "{} paused: what was done last is not known. `posse runs log RUN` shows how far a run \
+             was, `posse runs resume RUN` goes on",
+            view::count(paused, "unfinished run")
+        ))?;
+    }
+    Ok(Code::Done)
+}
+
+/// Pauses every run that has not ended, and says how many there are.
+async fn pause(common: &Common) -> Result<u64, Failure> {
+    let agents = LiveCatalog::from(posse::AgentCatalog::built_in());
+    let runtime = common.runtime(&common.user_config()?, agents).await?;
+    let paused = async {
+        let filter = Filter { unfinished: Unfinished::Only, limit: 1_000_000, ..Filter::default() };
+        let mut paused = 0;
+        for row in runtime.list(&filter).await? {
+            match runtime.pause(row.id, BY, Extent::Alone).await {
+                Ok(_) => paused += 1,
+                // It is paused already, or cannot go on anyway.
+                Err(Error::NotNow { .. } | Error::Store(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(paused)
+    };
+    let paused = paused.await;
+    runtime.shutdown().await;
+    Ok(paused?)
+}

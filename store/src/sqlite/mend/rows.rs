@@ -1,0 +1,150 @@
+//! Rows of runs and of the ledger, made again from the logs.
+
+use super::{Mended, most};
+use crate::chain::{self, Tail};
+use crate::projection::Projection;
+use crate::reckoning::Reckoning;
+use crate::row::{RunRow, StoredEvent};
+use crate::spending::ModelCall;
+use crate::sql::{self, Columns};
+use crate::sqlite::codec::{bind_call, bind_run, event_row, ledger_row, run_row};
+use crate::sqlite::text::bare;
+use posse_protocol::{Amount, Record, RunId, Seq};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{AssertSqlSafe, Error, Row};
+
+/// Mends all runs of the new database, inside a transaction.
+pub(super) async fn mend(new: &mut SqliteConnection, mended: &mut Mended) -> Result<(), Error> {
+    let ids = "SELECT id FROM runs UNION SELECT DISTINCT run FROM events ORDER BY 1";
+    let ids = sqlx::query(ids).fetch_all(&mut *new).await?;
+    // What has another name is no run of ours, and `verify` names it.
+    let ids = ids.iter().filter_map(|row| row.try_get::<String, _>(0).ok()?.parse::<RunId>().ok());
+    for id in ids.collect::<Vec<_>>() {
+        match mend_run(new, id).await? {
+            Found::Sound => {}
+            Found::Mended => mended.runs += 1,
+            Found::Damaged => mended.damaged += 1,
+        }
+    }
+    Ok(())
+}
+
+enum Found {
+    Sound,
+    Mended,
+    Damaged,
+}
+
+async fn mend_run(new: &mut SqliteConnection, id: RunId) -> Result<Found, Error> {
+    let query = sqlx::query(AssertSqlSafe(bare(&sql::runs_by_id(1)))).bind(id.to_string());
+    let row = query.fetch_optional(&mut *new).await?.as_ref().and_then(run_row);
+    if row.as_ref().is_some_and(|row| row.erased) {
+        return Ok(Found::Sound);
+    }
+    let events = sqlx::query(sql::EVENTS_FROM).bind(id.to_string()).bind(1_i64).bind(most());
+    let events = events.fetch_all(&mut *new).await?;
+    let events: Vec<Option<StoredEvent>> = events.iter().map(|row| event_row(id, row)).collect();
+    let readable = row.filter(|row| !row.is_unreadable());
+    let Some((log, tail)) = believed(id, readable.as_ref(), events) else {
+        return Ok(Found::Damaged);
+    };
+    let mut projection = Projection::new(id);
+    log.iter().for_each(|record| projection.apply(record));
+    let is_sound = readable.as_ref().is_some_and(|row| {
+        let end = (row.last_seq, &row.last_hash) == (tail.seq, &tail.hash);
+        end && row.damaged.is_none() && projection.difference(row).is_none()
+    });
+    // How many results one that sleeps waits for, no row can tell: whoever claims it finds out.
+    if !is_sound || readable.as_ref().is_some_and(|row| row.awaits > 0) {
+        save(new, made_again(projection.into_row(), &tail, readable)).await?;
+    }
+    let is_counted = recount(new, id, &log).await?;
+    Ok(if is_sound && is_counted { Found::Sound } else { Found::Mended })
+}
+
+/// The log, if all of it can be believed. Where it ends its row says; one that was changed is not
+/// believed against a log whose hashes fit.
+fn believed(
+    id: RunId,
+    row: Option<&RunRow>,
+    events: Vec<Option<StoredEvent>>,
+) -> Option<(Vec<Record>, Tail)> {
+    let last = events.last()?.as_ref()?;
+    let versions = events.iter().flatten().map(|event| event.version);
+    let (seq, hash) = (last.seq, last.hash.clone());
+    let tail = Tail { seq, hash, version: versions.max().unwrap_or(0) };
+    let is_cut = row.is_some_and(|row| row.last_seq > tail.seq && row.last_hash != tail.hash);
+    if is_cut {
+        return None;
+    }
+    let log = chain::check(id, Seq::ZERO, usize::MAX, &tail, events).ok()?;
+    Some((log, tail))
+}
+
+/// The row that follows from a log, with what no log tells from the row there was.
+fn made_again(mut row: RunRow, tail: &Tail, before: Option<RunRow>) -> RunRow {
+    (row.last_seq, row.last_hash) = (tail.seq, tail.hash.clone());
+    row.version = tail.version;
+    let has_ended = row.outcome.is_some() || row.archived;
+    row.owner = None;
+    match before {
+        Some(before) => {
+            row.workspace = before.workspace;
+            (row.epoch, row.ready_at) = (before.epoch, before.ready_at);
+            (row.drawn, row.held) = (before.drawn, before.held);
+            row.runnable = before.runnable || before.awaits > 0;
+        }
+        None => {
+            // Nobody knows what others drew: what it has spent itself was drawn.
+            row.drawn = row.budget.as_ref().map(|_| Amount {
+                input_tokens: row.spent.input_tokens,
+                output_tokens: row.spent.output_tokens,
+                cost: row.spent.cost,
+                turns: row.turns,
+                tool_calls: row.tool_calls,
+                children: 0,
+            });
+            row.runnable = true;
+            row.ready_at = row.updated_at;
+        }
+    }
+    row.awaits = 0;
+    row.runnable &= !has_ended;
+    row
+}
+
+async fn save(new: &mut SqliteConnection, mut row: RunRow) -> Result<(), Error> {
+    // Columns that never change are not written over a row that is there.
+    let delete = sqlx::query("DELETE FROM runs WHERE id = ?").bind(row.id.to_string());
+    delete.execute(&mut *new).await?;
+    // A key finds one run: where two were started with it, the first. `verify` names the other.
+    let taken = sqlx::query("SELECT id FROM runs WHERE key = ?").bind(row.key.clone());
+    if taken.fetch_optional(&mut *new).await?.is_some() {
+        row.key = None;
+    }
+    let insert = sqlx::query(AssertSqlSafe(bare(&sql::save_runs(1, Columns::All))));
+    bind_run(insert, &row).execute(new).await.map(|_| ())
+}
+
+/// Makes what the ledger has of a run again, if that does not fit its log. False when it did not.
+async fn recount(new: &mut SqliteConnection, id: RunId, log: &[Record]) -> Result<bool, Error> {
+    let calls = sqlx::query(AssertSqlSafe(bare(&sql::calls_of_a_run()))).bind(id.to_string());
+    let calls: Vec<SqliteRow> = calls.fetch_all(&mut *new).await?;
+    let mut reckoning = Reckoning::new(id, calls.iter().map(ledger_row).collect());
+    log.iter().for_each(|record| reckoning.apply(record));
+    if reckoning.fault(Seq(u64::MAX)).is_none() {
+        return Ok(true);
+    }
+    let delete = sqlx::query("DELETE FROM model_calls WHERE run = ?").bind(id.to_string());
+    delete.execute(&mut *new).await?;
+    let mut run = RunRow::new(id, 0);
+    for record in log {
+        if let Some(call) = ModelCall::settled(&run, &record.event, record.seq, record.at) {
+            let insert = sqlx::query(AssertSqlSafe(bare(&sql::insert_calls(1))));
+            bind_call(insert, call).execute(&mut *new).await?;
+        }
+        run.updated_at = record.at;
+        run.project(&record.event, record.at);
+    }
+    Ok(false)
+}
