@@ -4,11 +4,11 @@ use super::calendar::Calendar;
 use super::place::Place;
 use super::presence::Presence;
 use super::reader::Reader;
+use super::wal::beside;
 use super::{Options, SqliteStore, header};
 use crate::StoreError;
 use crate::sql::MIGRATIONS;
 use sqlx::sqlite::SqliteConnectOptions;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Opens a database that stands on read-only media, to be read.
@@ -42,10 +42,4 @@ pub(super) async fn open(options: Options, path: String) -> Result<SqliteStore, 
     let reader =
         |requests| Reader::of_media(connect, path.clone(), Arc::new(presence), calendar, requests);
     Ok(SqliteStore::to_read(reader, why, place))
-}
-
-fn beside(file: &Path, ending: &str) -> PathBuf {
-    let mut path = file.as_os_str().to_owned();
-    path.push(ending);
-    PathBuf::from(path)
 }

@@ -158,10 +158,8 @@ impl Launcher {
     /// Folders in which the user's programs are, where they would be hidden otherwise. Those that are
     /// links are left as they are: whether one leads elsewhere is for whoever shows it to see.
     fn programs(&self) -> impl Iterator<Item = PathBuf> {
-        let folders = self
-            .paths_in("PATH")
-            .filter(|path| HIDDEN.iter().any(|hidden| path.starts_with(hidden)));
-        folders
+        let is_hidden = |path: &PathBuf| HIDDEN.iter().any(|hidden| path.starts_with(hidden));
+        self.paths_in("PATH").filter(is_hidden)
     }
 
     /// Where the program is.
