@@ -100,6 +100,18 @@ fn expect_head(said: &str) {
     assert!(!said.contains("ambiguous") && !said.contains("refs"), "{said}");
 }
 
+/// Git itself says that all went well, though it could not change what lies outside.
+#[tokio::test]
+async fn an_agent_in_a_folder_is_told_that_another_branch_is_only_half_there() {
+    let world = repository("git checkout -q feature; echo code $?").await;
+    git(&world, &["checkout", "-q", "-b", "feature"]);
+    world.write("top.txt", "better\n");
+    git(&world, &["commit", "-qam", "better"]);
+    git(&world, &["checkout", "-q", "main"]);
+    let said = asked_in_sub(&world, &["run", "x"]).await;
+    assert!(said.contains("`git commit -a` would undo what it has there"), "{said}");
+}
+
 #[tokio::test]
 async fn head_is_no_file_in_a_folder_of_a_repository_nor_in_a_worktree() {
     let world = repository(ABOUT_HEAD).await;

@@ -197,5 +197,5 @@ async fn what_a_command_misses_is_told_with_the_setting_that_shows_it() {
     std::fs::remove_file(world.work().join("posse.toml")).unwrap();
     put(&world.home().join("config/posse/config.toml"), "[command]\nreadable = [\"data\"]\n");
     let refused = world.run(&["run", "x"]).await.expect(2);
-    assert!(refused.err.contains("Write it as `~/data`"), "{refused:?}");
+    assert!(refused.err.contains("`data` is no place in your home folder"), "{refused:?}");
 }

@@ -71,10 +71,14 @@ impl CommandSettings {
                  without values; none that begins with LD_ or POSSE_"
             ));
         }
-        let is_place = |path: &&String| path.starts_with("~/") || path.starts_with('/');
+        let is_place = |path: &&String| {
+            let is_plain = !path.split('/').any(|part| part == "..") && !path.contains('*');
+            (path.starts_with("~/") || path.starts_with('/')) && is_plain
+        };
         if let Some(path) = file.readable.iter().flatten().find(|path| !is_place(path)) {
             return Err(format!(
-                "`command.readable`: `{path}` is no place in your home folder. Write it as `~/{path}`"
+                "`command.readable`: `{path}` is no place in your home folder. Write a file or folder \
+                 as `~/datasets`, without `..` and patterns"
             ));
         }
         self.variables.set(file.variables, origin);

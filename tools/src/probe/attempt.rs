@@ -67,6 +67,7 @@ const ALL: &[Attempt] = &[
     outside("FS_IOC_SETFLAGS", files::set_flags),
     by_answer("read what the host hides", files::read_secret),
     by_answer("read another project in the home folder", files::read_home),
+    by_answer("read it through a link in the workspace", files::read_home_by_link),
     by_answer("read /etc/shadow", files::read_shadow),
     by_answer("read a disk", files::read_disk),
     by_answer("open_by_handle_at", files::open_by_handle),

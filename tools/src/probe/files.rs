@@ -170,6 +170,11 @@ pub(super) fn read_secret(stage: &Stage) -> io::Result<()> {
     read_some(&stage.secret)
 }
 
+/// By a name that a toolchain might have.
+pub(super) fn read_home_by_link(stage: &Stage) -> io::Result<()> {
+    read_some(stage.workspace.join("env"))
+}
+
 pub(super) fn read_home(stage: &Stage) -> io::Result<()> {
     read_some(&stage.at_home)
 }

@@ -6,7 +6,7 @@ use std::fs::{File, Permissions};
 use std::io::{self, Read};
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
@@ -76,6 +76,7 @@ impl Scene {
         }
         std::fs::write(folder.join("hidden/secret"), CONTENT)?;
         std::fs::write(folder.join("home/other/.env"), CONTENT)?;
+        symlink(folder.join("home/other/.env"), folder.join("workspace/env"))?;
         std::fs::write(folder.join("workspace/.git/HEAD"), "ref: refs/heads/main\n")?;
         std::fs::write(folder.join("workspace/.git/config"), CONTENT)?;
         let mut inherited = Vec::new();
