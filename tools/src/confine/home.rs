@@ -242,6 +242,18 @@ const BESIDE_PROGRAMS: [&str; 9] =
 /// Folders that hold more than what belongs to the programs in them.
 const GENERAL: [&str; 4] = [".local", ".local/share", ".config", ".cache"];
 
+/// Folders of a home folder in which links are followed.
+const LINKING: [&str; 8] = [
+    ".config",
+    ".config/git",
+    ".cache",
+    ".local",
+    ".local/bin",
+    ".local/share",
+    ".local/state",
+    ".local/state/nix/profiles",
+];
+
 /// Names on the way to a place, at most: links may go round in circles.
 const STEPS: usize = 400;
 
@@ -294,19 +306,26 @@ pub(super) fn shown(walls: &Walls) -> Vec<Place> {
     places
 }
 
-/// `path`, if it is there, in one of `homes`, and leads to a part of it.
+/// `path`, if it is there, in one of `homes`, and leads to no more than a part of it.
 fn place(path: PathBuf, homes: &[&PathBuf], walls: &Walls) -> Option<Place> {
-    let is_part = |path: &Path| {
-        homes.iter().any(|home| path.starts_with(home))
-            && !homes.iter().any(|home| home.starts_with(path))
-    };
-    let real = led_to(&path, walls).filter(|real| is_part(real) && is_part(&path))?;
+    let is_part = |path: &Path| !homes.iter().any(|home| home.starts_with(path));
+    let is_inside = homes.iter().any(|home| path.starts_with(home));
+    let real = led_to(&path, walls).filter(|real| is_inside && is_part(real) && is_part(&path))?;
     Some(Place { path, real })
 }
 
 /// Where the absolute `path` leads, link by link; nothing if the way there goes through what a command
-/// may change: it could lead anywhere, and what is in there is seen anyway.
+/// may change: it could lead anywhere, and what is in there is seen anyway. In home folders only links
+/// are followed that lie where people and installers put them: in other folders, commands may have
+/// left them when they worked there.
 fn led_to(path: &Path, walls: &Walls) -> Option<PathBuf> {
+    let may_hold_links = |folder: &Path| {
+        let mut homes = walls.homes.iter().filter(|home| folder.starts_with(home));
+        homes.all(|home| {
+            let below = folder.strip_prefix(home).unwrap_or(folder);
+            below.as_os_str().is_empty() || LINKING.iter().any(|name| below == Path::new(name))
+        }) || walls.programs.iter().any(|programs| programs == folder)
+    };
     let is_given = |path: &Path| {
         let mut given = std::iter::once(&walls.workspace).chain(&walls.writable);
         given.any(|given| path.starts_with(given))
@@ -328,11 +347,17 @@ fn led_to(path: &Path, walls: &Walls) -> Option<PathBuf> {
             return None;
         }
         match next.symlink_metadata().ok()?.is_symlink() {
+            true if !may_hold_links(&real) => return None,
             true => ahead.extend(next.read_link().ok()?.iter().rev().map(OsStr::to_owned)),
             false => real = next,
         }
     }
     None
+}
+
+/// True for a place in a home folder that is hidden: elsewhere commands see what they see.
+pub(super) fn is_hidden_otherwise(real: &Path, walls: &Walls) -> bool {
+    hidden(walls).iter().any(|home| real.starts_with(home))
 }
 
 /// The folder around `programs`, where that is what was installed, or just that folder.
@@ -552,12 +577,26 @@ mod tests {
         symlink(home.join("w/key"), home.join(".local/bin/key")).unwrap();
         symlink(home.join("w/venv"), home.join(".rustup")).unwrap();
         symlink(home.join(".ssh"), home.join(".gitconfig")).unwrap();
-        symlink("/run", home.join(".deno")).unwrap();
+        // What commands have left that worked there before.
+        fs::create_dir_all(home.join("go")).unwrap();
+        symlink(home.join("private"), home.join("go/pkg")).unwrap();
         walls.toolchains = vec![home.join("w/venv"), "env".into(), "".into(), home.join(".ssh/id")];
         walls.programs = vec![home.join("w/bin"), "bin".into(), home.join(".local/bin")];
         assert_eq!(names(&walls, &home), [".local/bin"]);
         walls.shown = vec![home.join("w/venv"), home.join("bare")];
         assert_eq!(names(&walls, &home), [".local/bin", "bare"]);
+    }
+
+    #[test]
+    fn what_lies_on_another_disk_is_linked_to() {
+        let (_folder, home) = home_with(&["w/a"]);
+        let elsewhere = tempfile::tempdir().unwrap();
+        let real = elsewhere.path().canonicalize().unwrap();
+        symlink(&real, home.join(".cargo")).unwrap();
+        let path = home.join(".cargo");
+        let walls = walls(&home, "w");
+        assert_eq!(shown(&walls), [Place { path, real: real.clone() }]);
+        assert!(!is_hidden_otherwise(&real, &walls));
     }
 
     #[test]

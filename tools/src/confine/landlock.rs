@@ -75,7 +75,8 @@ fn rules(walls: &Walls) -> Result<RulesetCreated, RulesetError> {
     let places = home::shown(walls);
     let open = walls.homes.iter().filter(|home| !homes.contains(home));
     let folders = open.chain(&walls.readable).chain([&walls.workspace]);
-    for path in folders.chain(places.iter().map(|place| &place.real)) {
+    let hidden_places = places.iter().filter(|it| home::is_hidden_otherwise(&it.real, walls));
+    for path in folders.chain(hidden_places.map(|place| &place.real)) {
         let Ok(path) = path.canonicalize() else { continue };
         rules = allow_around(rules, &path, &closed, look)?;
     }

@@ -149,7 +149,8 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         show(home, Access::Read);
     });
     let places = home::shown(walls);
-    places.iter().for_each(|place| show(&place.real, Access::Read));
+    let hidden_places = places.iter().filter(|it| home::is_hidden_otherwise(&it.real, walls));
+    hidden_places.for_each(|place| show(&place.real, Access::Read));
     walls.readable.iter().filter(|path| is_apart(path, walls)).for_each(|path| {
         show(path, Access::Read);
     });
