@@ -190,10 +190,8 @@ async fn resumed_and_allowed(terminal: &Terminal) {
 async fn a_run_that_was_left_at_its_question_is_resumed_and_asks_again() {
     let world = World::new(script()).await;
     let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
-    terminal.enter("posse run --label h --mode ask one; echo code $?").await;
-    terminal.shows("allow it?").await;
-    terminal.press("C-c").await;
-    terminal.shows("code 130").await;
+    interrupted_at_its_question(&terminal, "posse run --label h --mode ask one; echo code $?")
+        .await;
     for arguments in [&["runs", "resume", "h"][..], &["runs", "resume", "h", "--json"]] {
         let nobody = world.run(arguments).await.expect(1);
         for part in ["waits for an answer", "`posse runs questions ", "`posse runs answer "] {
@@ -204,14 +202,20 @@ async fn a_run_that_was_left_at_its_question_is_resumed_and_asks_again() {
     assert_eq!(world.read("b.txt"), "written\n");
 }
 
+/// Has `command` start a run, and presses Ctrl-C when it asks.
+async fn interrupted_at_its_question(terminal: &Terminal, command: &str) {
+    terminal.enter(command).await;
+    terminal.shows("allow it?").await;
+    terminal.press("C-c").await;
+    terminal.shows("code 130").await;
+}
+
 #[tokio::test]
 async fn who_answers_a_run_that_nobody_executes_is_told_how_it_goes_on() {
     let world = World::new(script()).await;
     let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
-    terminal.enter("posse run --label h --mode ask one; echo code $?").await;
-    terminal.shows("allow it?").await;
-    terminal.press("C-c").await;
-    terminal.shows("code 130").await;
+    interrupted_at_its_question(&terminal, "posse run --label h --mode ask one; echo code $?")
+        .await;
     let answered = world.run(&["runs", "answer", "h", "--once"]).await.expect(0);
     assert!(answered.err.contains("is interrupted: `posse runs resume"), "{answered:?}");
     world.run(&["runs", "resume", "h"]).await.expect(0);
@@ -223,10 +227,10 @@ async fn a_question_that_was_left_is_not_forgotten() {
     let two = Conversation::when(When::any().first_user_contains("two"));
     let world = World::new(script().conversation(two.reply(Reply::text("done")))).await;
     let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
-    terminal.enter("posse run --mode ask one; echo code $?").await;
+    terminal.enter("posse run --mode ask one; echo en''ded").await;
     terminal.shows("allow it?").await;
     terminal.press("C-d").await;
-    terminal.shows("code ").await;
+    terminal.shows("ended").await;
     terminal.enter("clear; posse run two").await;
     terminal.shows("waits for your answer: posse runs questions").await;
 }
@@ -252,10 +256,11 @@ async fn who_answers_too_late_is_told_so() {
     let world = World::new(script()).await;
     let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
     for round in 0..6 {
-        terminal.enter("clear; rm -f b.txt; posse run --mode ask one; echo code $?").await;
-        terminal.shows("allow it?").await;
-        terminal.press("C-c").await;
-        terminal.shows("code 130").await;
+        // The screen of the round before is gone when this is seen, which nobody typed.
+        terminal.enter(&format!("clear; rm -f b.txt; echo ro''und {round}")).await;
+        terminal.shows(&format!("round {round}")).await;
+        let command = "posse run --mode ask one; echo code $?";
+        interrupted_at_its_question(&terminal, command).await;
         let asked = world.run(&["runs", "questions", "--json"]).await.expect(0).json();
         let run = asked[0]["run"].as_str().unwrap();
         let yes = world.start(&["runs", "answer", run, "--once"]);

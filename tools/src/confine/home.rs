@@ -1,233 +1,13 @@
 //! What of a home folder commands see: the user's programs, what these keep in there, and settings
 //! that hold no secrets. All else is hidden, since nobody can list where secrets may lie.
 
+mod names;
+
 use super::secrets;
 use super::walls::Walls;
+use names::SHOWN;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-
-/// Names in a home folder that are shown, as the installers of toolchains and package managers leave
-/// them. Folders that hold credentials beside these are named by their parts.
-const SHOWN: &[&str] = &[
-    // Programs, and what they need to start.
-    "bin",
-    ".local/bin",
-    ".local/include",
-    ".local/lib",
-    ".local/lib64",
-    ".local/libexec",
-    ".local/opt",
-    ".local/share/fonts",
-    ".local/share/icons",
-    ".local/share/man",
-    ".local/share/terminfo",
-    ".fonts",
-    ".fonts.conf",
-    ".terminfo",
-    ".linuxbrew",
-    ".nix-profile",
-    ".local/state/nix/profiles",
-    ".asdf",
-    ".asdfrc",
-    ".tool-versions",
-    ".local/share/mise",
-    ".config/mise",
-    ".cache/mise",
-    ".proto",
-    // Git, and what formatters and linters look for.
-    ".gitconfig",
-    ".config/git",
-    ".gitignore",
-    ".gitignore_global",
-    ".gitattributes",
-    ".gitattributes_global",
-    ".gitmessage",
-    ".git-templates",
-    ".config/jj",
-    ".editorconfig",
-    ".clang-format",
-    ".clang-tidy",
-    ".rustfmt.toml",
-    ".config/rustfmt",
-    ".config/black",
-    ".config/ruff",
-    ".config/flake8",
-    ".config/pycodestyle",
-    ".config/pylintrc",
-    ".pylintrc",
-    ".config/yamllint",
-    ".config/matplotlib",
-    ".config/fontconfig",
-    ".cache/fontconfig",
-    ".cache/pre-commit",
-    ".ccache",
-    ".cache/ccache",
-    ".cache/sccache",
-    ".cache/bazel",
-    ".cache/bazelisk",
-    // Rust.
-    ".cargo",
-    ".rustup",
-    // JavaScript.
-    ".nvm",
-    ".nvmrc",
-    ".node-version",
-    ".volta",
-    ".fnm",
-    ".local/share/fnm",
-    ".nodenv",
-    ".n",
-    ".npm/_cacache",
-    ".npm/_npx",
-    ".npm-global",
-    ".npm-packages",
-    ".node_modules",
-    ".cache/node",
-    ".cache/node-gyp",
-    ".yarn",
-    ".config/yarn/global",
-    ".cache/yarn",
-    ".local/share/pnpm",
-    ".local/state/pnpm",
-    ".cache/pnpm",
-    ".pnpm-store",
-    ".bun/bin",
-    ".bun/install",
-    ".deno",
-    ".cache/deno",
-    ".cache/electron",
-    ".cache/electron-builder",
-    ".cache/ms-playwright",
-    ".cache/puppeteer",
-    ".cache/Cypress",
-    // Python.
-    ".pyenv",
-    ".python-version",
-    ".virtualenvs",
-    ".local/share/virtualenvs",
-    ".local/share/pipx",
-    ".local/pipx",
-    ".cache/pip",
-    ".cache/uv",
-    ".config/uv",
-    ".local/share/uv/python",
-    ".local/share/uv/tools",
-    ".cache/pypoetry",
-    ".config/pypoetry/config.toml",
-    ".local/share/pypoetry",
-    ".local/share/hatch",
-    ".local/share/pdm",
-    ".cache/pdm",
-    ".rye/py",
-    ".rye/self",
-    ".rye/shims",
-    ".rye/tools",
-    ".pixi/bin",
-    ".pixi/envs",
-    ".conda",
-    "anaconda3",
-    "miniconda3",
-    "miniforge3",
-    "mambaforge",
-    "micromamba",
-    ".cache/torch",
-    ".cache/huggingface",
-    ".keras",
-    "nltk_data",
-    // Go.
-    "go/bin",
-    "go/pkg",
-    ".config/go",
-    ".cache/go-build",
-    ".cache/golangci-lint",
-    ".goenv",
-    ".gvm",
-    "sdk",
-    // Java and its relatives.
-    ".sdkman",
-    ".jenv",
-    ".jabba",
-    ".jdks",
-    ".m2/repository",
-    ".m2/wrapper",
-    ".m2/toolchains.xml",
-    ".gradle/caches",
-    ".gradle/jdks",
-    ".gradle/native",
-    ".gradle/wrapper",
-    ".konan",
-    "Android/Sdk",
-    ".ivy2/cache",
-    ".ivy2/jars",
-    ".sbt/boot",
-    ".sbt/launchers",
-    ".coursier",
-    ".cache/coursier",
-    ".local/share/coursier",
-    // Others.
-    ".rbenv",
-    ".rvm",
-    ".ruby-version",
-    ".gem/ruby",
-    ".local/share/gem",
-    ".bundle/cache",
-    ".bundle/plugin",
-    ".composer/vendor",
-    ".config/composer/vendor",
-    ".cache/composer",
-    ".phpenv",
-    ".dotnet",
-    ".nuget/packages",
-    ".ghcup",
-    ".cabal/bin",
-    ".cabal/packages",
-    ".cabal/store",
-    ".local/state/cabal",
-    ".cache/cabal",
-    ".stack",
-    ".opam",
-    ".elan",
-    ".juliaup",
-    ".julia/artifacts",
-    ".julia/compiled",
-    ".julia/juliaup",
-    ".julia/packages",
-    ".julia/registries",
-    ".mix",
-    ".hex/packages",
-    ".kerl",
-    ".swiftly",
-    ".local/share/swiftly",
-    ".cache/zig",
-    ".zvm",
-    ".pub-cache/hosted",
-    ".pub-cache/bin",
-    "flutter",
-    "fvm",
-    ".nimble",
-    ".choosenim",
-    ".luarocks",
-    "perl5",
-    ".perlbrew",
-    ".plenv",
-    "R/x86_64-pc-linux-gnu-library",
-    "R/aarch64-unknown-linux-gnu-library",
-    ".local/share/R",
-    ".wasmer",
-    ".wasmtime",
-    ".emscripten_cache",
-    ".platformio/packages",
-    ".platformio/platforms",
-    ".espressif",
-    ".arduino15/packages",
-    ".vcpkg",
-    ".conan2/p",
-    ".tfenv",
-    ".terraform.d/plugin-cache",
-    ".terraform.d/plugins",
-    ".foundry/bin",
-    "texmf",
-];
 
 /// Folders of the machine. A home folder around one of them is none of a person's.
 const OF_THE_MACHINE: [&str; 7] = ["/usr", "/bin", "/lib", "/etc", "/nix", "/var", "/opt"];
@@ -272,12 +52,8 @@ pub(super) struct Place {
 /// The home folders of which commands see little. One that a command may change is all there, and so
 /// is one that is not a person's.
 pub(super) fn hidden(walls: &Walls) -> Vec<&PathBuf> {
-    let is_given = |home: &Path| {
-        let mut given = std::iter::once(&walls.workspace).chain(&walls.writable);
-        given.any(|given| home.starts_with(given))
-    };
     let is_persons = |home: &Path| !OF_THE_MACHINE.iter().any(|it| Path::new(it).starts_with(home));
-    walls.homes.iter().filter(|home| !is_given(home) && is_persons(home)).collect()
+    walls.homes.iter().filter(|home| !walls.gives(home) && is_persons(home)).collect()
 }
 
 /// What commands see of them.
@@ -326,10 +102,6 @@ fn led_to(path: &Path, walls: &Walls) -> Option<PathBuf> {
             below.as_os_str().is_empty() || LINKING.iter().any(|name| below == Path::new(name))
         }) || walls.programs.iter().any(|programs| programs == folder)
     };
-    let is_given = |path: &Path| {
-        let mut given = std::iter::once(&walls.workspace).chain(&walls.writable);
-        given.any(|given| path.starts_with(given))
-    };
     let mut ahead: Vec<OsString> = path.iter().rev().map(OsStr::to_owned).collect();
     let mut real = PathBuf::new();
     for _ in 0..STEPS {
@@ -343,7 +115,7 @@ fn led_to(path: &Path, walls: &Walls) -> Option<PathBuf> {
             _ => {}
         }
         let next = real.join(&name);
-        if is_given(&next) {
+        if walls.gives(&next) {
             return None;
         }
         match next.symlink_metadata().ok()?.is_symlink() {

@@ -190,9 +190,7 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
 
 /// True for a folder that lies where no confined command can have put a link in its place.
 fn is_apart(path: &Path, walls: &Walls) -> bool {
-    let writable = std::iter::once(&walls.workspace).chain(&walls.writable);
-    let inside = |path: &Path| writable.clone().any(|folder| path.starts_with(folder));
-    path.canonicalize().is_ok_and(|real| real == *path && !inside(path))
+    path.canonicalize().is_ok_and(|real| real == *path && !walls.gives(path))
 }
 
 /// The folders around what is fixed or hidden in places that can be changed, each as a mount of its

@@ -7,7 +7,7 @@ use super::{capabilities, landlock};
 use posse_protocol::Profile;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What stands between a command and the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +78,12 @@ mod any_names {
 }
 
 impl Walls {
+    /// True for what lies in a folder that a command may change, or is one.
+    pub(super) fn gives(&self, path: &Path) -> bool {
+        let mut given = std::iter::once(&self.workspace).chain(&self.writable);
+        given.any(|folder| path.starts_with(folder))
+    }
+
     /// Confines this process for good, without bubblewrap. For a process without threads.
     pub(crate) fn close_around_this_process(&self) -> io::Result<()> {
         rustix::thread::set_no_new_privs(true)?;
