@@ -24,9 +24,10 @@ fn arm_stop() {
     let stop = move || {
         if passed.fetch_add(1, Ordering::AcqRel) == 0 {
             let (this, stop) = (rustix::process::getpid(), rustix::process::Signal::STOP);
-            let _ = rustix::process::kill_process(this, stop);
-            // The signal may reach this thread a moment later: it goes on once it has stood still.
+            // The signal may reach this thread within the call or a moment later: it goes on once
+            // it has stood still, whenever that was.
             let mut looked = Instant::now();
+            let _ = rustix::process::kill_process(this, stop);
             while looked.elapsed() < Duration::from_secs(1) {
                 looked = Instant::now();
                 std::thread::sleep(Duration::from_millis(10));
