@@ -27,8 +27,8 @@ const OUTPUT_BYTES: usize = 30_000;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let description = "Runs a bash command in the working folder, in a new shell, without input. \
-                       What it leaves running is killed, and what it leaves in /tmp is lost: use \
-                       $TMPDIR. Read, search and change files with the other tools.";
+                       What it leaves running is killed. Other tools do not see /tmp: use $TMPDIR \
+                       for files that they should see. Read, search and change files with them.";
     spec(
         "Bash",
         description,
@@ -203,8 +203,10 @@ impl Bash {
     async fn confinement(&self) -> Result<(Confinement, HashSet<PathBuf>), Failure> {
         let mut files = HashSet::new();
         let mut confinement = self.confinement.clone();
-        let scratch = self.files.scratch.iter();
-        confinement.writable.extend(scratch.map(|scratch| scratch.path().to_owned()));
+        if let Some(scratch) = &self.files.scratch {
+            confinement.writable.push(scratch.path().to_owned());
+            confinement.temporary = Some(scratch.temporary().open()?.path);
+        }
         let read_only = self.files.read_only.iter();
         confinement.readable.extend(read_only.map(|folder| folder.path().to_owned()));
         if let Some(rules) = self.files.rules.clone()

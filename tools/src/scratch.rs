@@ -1,4 +1,4 @@
-//! A run's private folder beside its workspace.
+//! A run's private folder beside its workspace, and the one that its commands find at `/tmp`.
 //!
 //! Owns how it is made, opened and removed: through a handle of the folder around it, so that a
 //! link in its place is never followed. It is made when a tool first needs it; most runs never
@@ -17,6 +17,10 @@ use std::path::{Path, PathBuf};
 
 /// Nobody but the user may look into it.
 const MODE: u32 = 0o700;
+
+/// What the name of the folder ends in that lies beside a scratch folder, for what commands take for
+/// temporary folders of the machine.
+const TEMPORARY: &str = ".tmp";
 
 /// A run's private folder. Making this value makes no folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +53,17 @@ impl Scratch {
         &self.path
     }
 
-    /// Removes the folder and everything in it, if it is there. Links are removed, and what they
+    /// A folder beside this one that lasts as long, in which the commands of the run find the
+    /// temporary folders of the machine. It is not in this one: there a command could put a link in
+    /// its place.
+    pub(crate) fn temporary(&self) -> Scratch {
+        let mut name = self.name().to_owned();
+        name.push(TEMPORARY);
+        Scratch { path: self.path.with_file_name(name) }
+    }
+
+    /// Removes the folder and everything in it, if it is there, and what its commands left in
+    /// temporary folders. Links are removed, and what they
     /// lead to is left alone, also if one is in the place of the folder itself. Takes long when
     /// there is much in it, so call it where blocking is allowed.
     ///
@@ -57,7 +71,9 @@ impl Scratch {
     /// When something in it cannot be removed; the rest stays then.
     pub fn remove(&self) -> Result<(), ToolError> {
         let removed = match Dir::open_ambient_dir(self.around(), cap_std::ambient_authority()) {
-            Ok(around) => remove::remove(&around, self.name()),
+            // As long as this folder is there, somebody comes back to remove the rest.
+            Ok(around) => remove::remove(&around, self.temporary().name())
+                .and_then(|()| remove::remove(&around, self.name())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         };

@@ -57,7 +57,7 @@ impl Bubblewrap {
         let (status, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         // Its own end is written to when there is something to say, which always fits.
         let filter = in_memory(&Filter::of(walls).bytes())?;
-        let (mut options, masks) = options(walls, folder);
+        let (mut options, masks) = options(walls, folder)?;
         let mut option = |name: &str, descriptor: &OwnedFd| {
             options.extend([name.into(), descriptor.as_raw_fd().to_string().into()]);
         };
@@ -178,7 +178,7 @@ fn needs_gate(walls: &Walls) -> bool {
     matches!(walls.link, Link::Proxy(_)) || (writes && walls.identity.is_some())
 }
 
-fn options(walls: &Walls, folder: &Path) -> (Vec<OsString>, Vec<TempPath>) {
+fn options(walls: &Walls, folder: &Path) -> io::Result<(Vec<OsString>, Vec<TempPath>)> {
     let mut options: Vec<OsString> = [
         "--unshare-user",
         "--unshare-pid",
@@ -195,13 +195,13 @@ fn options(walls: &Walls, folder: &Path) -> (Vec<OsString>, Vec<TempPath>) {
     if walls.link != Link::Open {
         options.push("--unshare-net".into());
     }
-    let (mounts, masks) = mounts::arguments(walls);
+    let (mounts, masks) = mounts::arguments(walls)?;
     options.extend(mounts);
     if walls.writable.is_empty() {
         options.extend(["--setenv", "TMPDIR", "/tmp"].map(OsString::from));
     }
     options.extend(["--chdir".into(), folder.into()]);
-    (options, masks)
+    Ok((options, masks))
 }
 
 /// A file that is nowhere, with this content.

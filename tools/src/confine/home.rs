@@ -258,6 +258,7 @@ mod tests {
             identity: None,
             repository: None,
             writable: Vec::new(),
+            temporary: None,
             readable: Vec::new(),
             hidden: Vec::new(),
             fixed: Vec::new(),

@@ -55,6 +55,9 @@ pub struct Confinement {
     pub network: Network,
     /// Folders beside the workspace that it may change, absolute: its scratch folder.
     pub writable: Vec<PathBuf>,
+    /// The folder that holds what it finds in `/tmp` and `/var/tmp`, absolute. Nothing of it is lost
+    /// before the folder is removed. Without one they are in memory, and gone with the command.
+    pub temporary: Option<PathBuf>,
     /// Folders that it may read, absolute, also where what is around them is hidden.
     pub readable: Vec<PathBuf>,
     /// Files and folders that it may not read, absolute.

@@ -6,15 +6,22 @@ use super::secrets;
 use super::tracked::tracked;
 use super::walls::{Link, Walls};
 use super::{home, mask};
+use crate::remove;
 use posse_protocol::Profile;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 /// Folders that everybody writes to, in which processes meet; each command has its own, in memory.
 const PRIVATE: [(&str, u64); 4] =
     [("/tmp", 1 << 30), ("/var/tmp", 1 << 30), ("/run", 16 << 20), ("/dev/shm", 256 << 20)];
+
+/// Those of them in which people keep things for later, and the names under which a run keeps its own.
+const LASTING: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
 
 /// What is not secret in a folder that is private: where some systems keep their programs, and how
 /// names are resolved.
@@ -29,6 +36,11 @@ enum Mount {
     Private {
         path: PathBuf,
         bytes: u64,
+    },
+    /// What is private and lasts: it lies in a folder outside.
+    Lasting {
+        path: PathBuf,
+        from: PathBuf,
     },
     Shown {
         path: PathBuf,
@@ -55,6 +67,7 @@ impl Mount {
     fn path(&self) -> &Path {
         match self {
             Mount::Private { path, .. }
+            | Mount::Lasting { path, .. }
             | Mount::Shown { path, .. }
             | Mount::Link { path, .. }
             | Mount::Gap { path, .. } => path,
@@ -65,7 +78,7 @@ impl Mount {
     /// wins over what is shown, and that over what is private.
     fn order(&self) -> (usize, u8) {
         let rank = match self {
-            Mount::Private { .. } => 0,
+            Mount::Private { .. } | Mount::Lasting { .. } => 0,
             Mount::Shown { .. } | Mount::Link { .. } => 1,
             Mount::Gap { .. } => 2,
         };
@@ -74,7 +87,10 @@ impl Mount {
 }
 
 /// The arguments that make bubblewrap mount all this, and files that must be there until it has.
-pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
+///
+/// # Errors
+/// When what an earlier command left in a temporary folder is in the way and cannot be removed.
+pub(super) fn arguments(walls: &Walls) -> io::Result<(Vec<OsString>, Vec<TempPath>)> {
     let mut masks: Vec<TempPath> = Vec::new();
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
@@ -83,11 +99,14 @@ pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
     add(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc"]);
     // Settings of the kernel ask for the uid of root, which a command of root's has.
     let mut sealed: Vec<PathBuf> = vec!["/dev".into(), "/proc".into()];
-    for mount in mounts(walls) {
+    let mounts = mounts(walls);
+    clear_lasting(&mounts)?;
+    for mount in mounts {
         match &mount {
             Mount::Private { path, bytes } => {
                 add(&[&"--perms", &"1777", &"--size", &bytes.to_string(), &"--tmpfs", path]);
             }
+            Mount::Lasting { path, from } => add(&[&"--bind", from, path]),
             Mount::Shown { path, access: Access::Read } => add(&[&"--ro-bind", path, path]),
             Mount::Shown { path, access: Access::Write } => add(&[&"--bind", path, path]),
             Mount::Link { path, to } => add(&[&"--symlink", to, path]),
@@ -120,7 +139,25 @@ pub(super) fn arguments(walls: &Walls) -> (Vec<OsString>, Vec<TempPath>) {
     for path in sealed {
         add(&[&"--remount-ro", &path]);
     }
-    (arguments, masks)
+    Ok((arguments, masks))
+}
+
+/// Makes the folders that last, and removes from them what is in the way of other mounts: a command
+/// could have left a link there, and what is mounted there would be found in another place. No other
+/// command of the run is at work now.
+fn clear_lasting(mounts: &[Mount]) -> io::Result<()> {
+    for lasting in mounts {
+        let Mount::Lasting { path, from } = lasting else { continue };
+        match DirBuilder::new().mode(0o700).create(from) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let folder = File::open(from)?;
+        let below = mounts.iter().filter_map(|mount| mount.path().strip_prefix(path).ok());
+        let names: BTreeSet<&OsStr> = below.filter_map(|it| it.iter().next()).collect();
+        names.into_iter().try_for_each(|name| remove::remove(&folder, name))?;
+    }
+    Ok(())
 }
 
 fn mounts(walls: &Walls) -> Vec<Mount> {
@@ -129,7 +166,13 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         // A link leads to another of them.
         let is_folder = Path::new(path).symlink_metadata().is_ok_and(|found| found.is_dir());
         if is_folder || path.starts_with("/dev/") {
-            mounts.push(Mount::Private { path: path.into(), bytes });
+            let name = LASTING.iter().find(|(lasting, _)| *lasting == path).map(|(_, name)| name);
+            let from = walls.temporary.as_ref().zip(name).map(|(folder, name)| folder.join(name));
+            let path = path.into();
+            mounts.push(match from {
+                Some(from) => Mount::Lasting { path, from },
+                None => Mount::Private { path, bytes },
+            });
         }
     }
     let mut show = |path: &Path, access| {
@@ -198,9 +241,10 @@ fn is_apart(path: &Path, walls: &Walls) -> bool {
 fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
     let is_kept = |mount: &&Mount| match mount {
         Mount::Gap { .. } | Mount::Shown { access: Access::Read, .. } => true,
-        Mount::Shown { access: Access::Write, .. } | Mount::Private { .. } | Mount::Link { .. } => {
-            false
-        }
+        Mount::Shown { access: Access::Write, .. }
+        | Mount::Private { .. }
+        | Mount::Lasting { .. }
+        | Mount::Link { .. } => false,
     };
     let roots = roots(walls);
     let kept: Vec<&Path> = mounts.iter().filter(is_kept).map(Mount::path).collect();
@@ -248,11 +292,14 @@ fn without_covered(mounts: Vec<Mount>) -> Vec<Mount> {
     let mut kept: Vec<Mount> = Vec::new();
     for mount in mounts {
         let around = kept.iter().rev().find(|it| mount.path().starts_with(it.path()));
-        let covered = matches!(around, Some(Mount::Private { .. } | Mount::Gap { .. }));
+        let covered = matches!(
+            around,
+            Some(Mount::Private { .. } | Mount::Lasting { .. } | Mount::Gap { .. })
+        );
         let is_needless = match mount {
             Mount::Gap { .. } => covered,
             Mount::Link { .. } => !covered,
-            Mount::Private { .. } | Mount::Shown { .. } => false,
+            Mount::Private { .. } | Mount::Lasting { .. } | Mount::Shown { .. } => false,
         };
         if !is_needless {
             kept.push(mount);
@@ -316,6 +363,7 @@ mod tests {
             identity: None,
             repository: None,
             writable: paths(0),
+            temporary: None,
             readable: paths(1),
             hidden: paths(2),
             fixed: paths(3),

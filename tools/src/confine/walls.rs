@@ -27,6 +27,8 @@ pub(crate) struct Walls {
     /// Folders beside it that can be changed.
     #[serde(with = "any_names")]
     pub writable: Vec<PathBuf>,
+    /// The folder that holds what the command finds in the temporary folders of the machine.
+    pub temporary: Option<PathBuf>,
     /// Folders that are shown also where what is around them is hidden.
     #[serde(with = "any_names")]
     pub readable: Vec<PathBuf>,

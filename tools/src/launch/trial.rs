@@ -106,6 +106,7 @@ impl Launcher {
             identity: None,
             repository: None,
             writable: confinement.writable.clone(),
+            temporary: confinement.temporary.clone(),
             readable: confinement.readable.iter().cloned().chain(self.programs()).collect(),
             hidden: self.0.hidden.iter().chain(&confinement.hidden).cloned().collect(),
             fixed: confinement.fixed.clone(),

@@ -1,7 +1,9 @@
 //! The scratch folder: reached by the tools of its run, made when it is needed, and no way out.
 
-use crate::fixture::Fixture;
+use crate::confinement::{cannot, not_tested};
+use crate::fixture::{Fixture, marker};
 use posse_agent::Toolbox;
+use posse_tools::confine::Backend;
 use posse_tools::{Scratch, ToolError, Workspace, toolset};
 use serde_json::json;
 use std::fs::Permissions;
@@ -178,6 +180,62 @@ fn without_one_commands_have_a_folder_for_temporary_files_that_nobody_else_sees(
     let made = text.strip_prefix("none\n").unwrap().trim();
     assert!(made.starts_with("/tmp/"), "{made}");
     assert!(!Path::new(made).exists());
+}
+
+/// What a command moves to `/tmp` it means to find there later.
+#[test]
+fn what_a_command_leaves_in_a_temporary_folder_is_there_for_the_next_one() {
+    if cannot(Backend::Bubblewrap) {
+        return;
+    }
+    let fixture = Fixture::with_scratch_and_shell("data/run");
+    let bash = |command: &str| fixture.ok("Bash", json!({"command": command}));
+    fixture.put("notes", "mine\n");
+    let marker = marker();
+    let marker = marker.as_str();
+    bash(&format!("mv notes /tmp/{marker}; echo two > /var/tmp/{marker}"));
+    assert!(
+        !Path::new("/tmp").join(marker).exists() && !Path::new("/var/tmp").join(marker).exists()
+    );
+    let found = bash(&format!("mv /tmp/{marker} back; cat back /var/tmp/{marker}"));
+    assert_eq!(found, "mine\ntwo\n");
+    assert_eq!(fixture.content("back"), b"mine\n");
+    let beside = Path::new(&fixture.in_scratch("")).with_file_name("run.tmp");
+    assert!(beside.join("var-tmp").join(marker).exists());
+    fixture.scratch.as_ref().unwrap().remove().unwrap();
+    assert!(!beside.exists());
+}
+
+/// The workspace of this test lies in a temporary folder of the machine.
+#[test]
+fn what_a_command_puts_in_the_way_of_the_workspace_is_gone_before_the_next_one() {
+    if cannot(Backend::Bubblewrap) {
+        return;
+    }
+    let fixture = Fixture::with_scratch_and_shell("data/run");
+    let bash = |command: &str| fixture.ok("Bash", json!({"command": command}));
+    let work = fixture.workspace.path().to_owned();
+    let Ok(below) = work.strip_prefix("/tmp") else {
+        return not_tested("a workspace in /tmp");
+    };
+    let top = Path::new("/tmp").join(below.iter().next().unwrap());
+    let (top, work) = (top.display(), work.display());
+    std::fs::create_dir(fixture.workspace.path().join(".git")).unwrap();
+    fixture.put(".git/HEAD", "ref: refs/heads/main\n");
+    fixture.put(".git/config", "[core]\n");
+    // Another folder with the same names, and a link to it where the workspace is.
+    bash(&format!(
+        "mkdir -p /tmp/decoy/{0}; mv {top} /tmp/moved; ln -s /tmp/decoy {top}; ls -l /tmp",
+        below.display()
+    ));
+    let said = bash(&format!(
+        "pwd; ls -ld {top} | cut -c1; ls -d {work}; echo evil > {work}/.git/config; \
+         echo made > {work}/made; ls /tmp"
+    ));
+    assert!(said.contains(&format!("{work}\nd\n")), "{said}");
+    assert_eq!(fixture.content(".git/config"), b"[core]\n", "{said}");
+    assert_eq!(fixture.content("made"), b"made\n", "{said}");
+    fixture.canary_is_whole();
 }
 
 #[test]
