@@ -9,18 +9,28 @@ pub struct Projection {
     row: RunRow,
     /// The folder it works in, which rows of earlier versions name even if it is a worktree.
     works_in: String,
+    /// The model that it began with, which rows of earlier versions name after it was given another.
+    began_with: String,
+    /// Turns that rows of earlier versions count twice: a crash cut the call short.
+    cut_turns: u64,
 }
 
 impl Projection {
     /// Of a log of which nothing has been read yet.
     pub fn new(run: RunId) -> Self {
-        Projection { row: RunRow::new(run, 0), works_in: String::new() }
+        Projection { row: RunRow::new(run, 0), works_in: String::new(), began_with: String::new(), cut_turns: 0 }
     }
 
     /// Takes the next event of the log.
     pub fn apply(&mut self, record: &Record) {
         if let Event::RunStarted(started) = &record.event {
             self.works_in.clone_from(&started.grant.workspace);
+            self.began_with.clone_from(&started.model);
+        }
+        if let Event::ModelCalled(called) = &record.event {
+            let open = self.row.calling.as_ref().map(|call| call.purpose);
+            let is_turn = called.purpose == Purpose::Turn;
+            self.cut_turns += u64::from(is_turn && open == Some(Purpose::Turn));
         }
         if self.row.created_at == 0 {
             self.row.created_at = record.at;
@@ -46,7 +56,7 @@ impl Projection {
             // What a newer version wrote could not have been read.
             ("version", row.version <= SCHEMA_VERSION),
             ("agent", log.agent == row.agent),
-            ("model", log.model == row.model),
+            ("model", [&log.model, &self.began_with].contains(&&row.model)),
             ("title", log.title == row.title),
             ("label", log.label == row.label),
             ("workspace", [&log.workspace, &self.works_in].contains(&&row.workspace)),
@@ -76,7 +86,7 @@ impl Projection {
             ("budget", log.budget == row.budget),
             ("asks", log.asks == row.asks),
             ("calling", same_call(log, row)),
-            ("turns", log.turns == row.turns),
+            ("turns", (log.turns..=log.turns + self.cut_turns).contains(&row.turns)),
             ("tool_calls", log.tool_calls == row.tool_calls),
             ("input_tokens", same(log.spent.input_tokens, row.spent.input_tokens)),
             ("output_tokens", same(log.spent.output_tokens, row.spent.output_tokens)),

@@ -83,7 +83,10 @@ async fn another_model_answers_from_the_next_message_on_and_after_a_resume() {
     assert!(exit.err.contains(", haiku from your next message on; "), "{}", exit.err);
     assert!(exit.err.contains("model: anthropic/claude-haiku"), "{}", exit.err);
     assert!(exit.err.contains("error: ") && exit.err.contains("nonsense"), "{}", exit.err);
-    assert_eq!(world.list().await.len(), 1, "one session");
+    let list = world.list().await;
+    assert_eq!(list.len(), 1, "one session");
+    assert!(list[0]["model"].as_str().unwrap().contains("haiku"), "{list:?}");
+    world.run(&["runs", "verify"]).await.expect(0);
     world.feed(&["chat", "--resume", "--model", "opus"], "five\n/clear\nsix\n").await.expect(0);
     world.feed(&["chat", "--model", "opus"], "/model haiku\n/clear\nseven\n").await.expect(0);
     let requests = world.fake.requests();

@@ -193,6 +193,9 @@ async fn a_call_that_a_crash_cut_short_takes_no_turn() {
     let world = stopped(&gate, answer, &["--max-turns", "1"], Signal::KILL).await;
     let run = world.only_run().await;
     assert_eq!(world.run(&["runs", "resume", &run]).await.expect(0).out, "done\n");
+    let shown = world.run(&["runs", "show", &run]).await.expect(0).out;
+    assert!(shown.contains("1 turn") && !shown.contains("2 turns"), "{shown}");
+    world.run(&["runs", "verify"]).await.expect(0);
 }
 
 /// A person's word counts, whatever other signal came first.

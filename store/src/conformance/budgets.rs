@@ -183,6 +183,7 @@ pub(super) async fn each_thing_is_drawn_from_the_nearest_budget_that_limits_it(
     );
     // One is left to whoever waits for it, which draws of its own budget like those below it.
     append(store, self::call(middle, 1)).await?;
+    append(store, own(middle, replied(1))).await?;
     ensure_refused!(
         append(store, self::call(middle, 1)).await,
         StoreError::OverBudget { holder, limit: Limit::Turns, .. } if holder == middle

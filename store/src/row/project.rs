@@ -29,6 +29,7 @@ impl RunRow {
             | Event::Archived(_) => String::new(),
             _ => std::mem::take(&mut self.note),
         };
+        let is_cut = self.calling.as_ref().is_some_and(|call| call.purpose == Purpose::Turn);
         if let Some(charge) = Charge::of(event, self.open_call().as_ref()) {
             self.settle(&charge);
         }
@@ -60,8 +61,9 @@ impl RunRow {
                 self.asks = 0;
                 self.reserved = (&called.reserved).into();
                 self.calling = Some(OpenCall::new(called, &self.model));
-                // A call that failed and is made again is the same turn.
-                if called.purpose == Purpose::Turn && !Remedy::begins(&waited_for) {
+                // A call that failed, or that a crash cut short, and is made again is the same turn.
+                let again = is_cut || Remedy::begins(&waited_for);
+                if called.purpose == Purpose::Turn && !again {
                     self.turns += 1;
                 }
             }
@@ -143,6 +145,9 @@ impl RunRow {
         }
         if self.title.is_empty() {
             self.title = one_line(&received.message.text());
+        }
+        if let Some(model) = received.asks.as_ref().and_then(|asks| asks.model.as_ref()) {
+            self.model.clone_from(model);
         }
         (self.outcome, self.finished_at) = (None, 0);
         self.wake(at);

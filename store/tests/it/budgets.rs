@@ -70,6 +70,8 @@ struct Run {
     reserved: Amounts,
     spent: Amounts,
     open: bool,
+    /// Its turn has no answer yet.
+    turn: bool,
 }
 
 /// All runs of a tree, the root first.
@@ -136,7 +138,10 @@ impl Oracle {
     }
 
     fn call(&mut self, run: usize, tokens: u64, turns: u64) -> bool {
-        self.settle(run, None);
+        // One that was cut short and is made again is the same turn.
+        let again = std::mem::replace(&mut self.0[run].turn, turns > 0);
+        let turns = if again { 0 } else { turns };
+        self.settle_reserved(run, None);
         let from = self.with_above(run);
         let wanted = [tokens, tokens / 10, tokens * 3, turns, 0, 0];
         let fits = (0..6).all(|limit| self.draw(run, &from, limit, wanted[limit]));
@@ -150,6 +155,11 @@ impl Oracle {
 
     /// A call has taken `used` of what was reserved; all of it, if nobody knows.
     fn settle(&mut self, run: usize, used: Option<Amounts>) {
+        self.0[run].turn = false;
+        self.settle_reserved(run, used);
+    }
+
+    fn settle_reserved(&mut self, run: usize, used: Option<Amounts>) {
         let reserved = std::mem::take(&mut self.0[run].reserved);
         let used = used.unwrap_or(reserved);
         let from = self.with_above(run);
@@ -305,6 +315,7 @@ fn make(oracle: &mut Oracle, what: Move) -> Option<(Append, bool)> {
                 reserved: [0; 6],
                 spent: [0; 6],
                 open: false,
+                turn: false,
             });
             let append = birth(oracle, count);
             Some((append, oracle.open(count)))
@@ -389,6 +400,7 @@ async fn check(store: &dyn Store, root_budget: u64, moves: Vec<Move>) -> [usize;
         reserved: [0; 6],
         spent: [0; 6],
         open: true,
+        turn: false,
     }]);
     store.append(vec![birth(&oracle, 0)]).await.unwrap();
     for what in moves {

@@ -113,17 +113,7 @@ impl Chat<'_> {
 
     /// The model that answers now, or `next`, the one from the next message on.
     pub async fn model(&self, next: Option<&str>) -> Result<(), Failure> {
-        let row = self.row().await?;
-        let mut model = row.model.clone();
-        read(self.runtime, &row, |record| {
-            if let Event::MessageReceived(received) = &record.event
-                && let Some(chosen) = received.asks.as_ref().and_then(|asks| asks.model.clone())
-            {
-                model = chosen;
-            }
-        })
-        .await?;
-        let model = clean_line(&model, 100);
+        let model = clean_line(&self.row().await?.model, 100);
         let next =
             next.map(|next| format!(", {} from your next message on", clean_line(next, 100)));
         self.tell(&format!(
