@@ -11,24 +11,49 @@ use crate::runtime::RuntimeConfig;
 use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec};
 use std::sync::Arc;
 
-/// Where projects keep secrets. A run that may talk to others does not read them, nor does anything
-/// below it: whatever told it to, nothing of them can leave.
-const SECRET_FILES: [&str; 14] = [
-    "/.env",
-    "/.env.local",
-    "/.env.*.local",
-    "/.env.production",
-    "/.env.staging",
-    "/*/.env",
-    "/*/.env.local",
-    "/*/*/.env",
-    "/*/*/.env.local",
-    "/.netrc",
-    "/.git-credentials",
-    "/id_rsa",
-    "/id_ed25519",
-    "/credentials.json",
+/// In which files projects keep secrets, however deep they lie. A run that may talk to others does not
+/// read them, nor does anything below it: whatever told it to, nothing of them can leave. The
+/// certificates of authorities are no secret, and programs that talk to others need them.
+const SECRET_FILES: [&str; 24] = [
+    ".env",
+    ".env.local",
+    ".env.*.local",
+    ".env.production",
+    ".env.staging",
+    ".env.development",
+    ".env.test",
+    ".netrc",
+    ".git-credentials",
+    ".pypirc",
+    "id_rsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "*.key",
+    "*key.pem",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.tfvars",
+    "credentials.json",
+    "secrets.json",
+    "secrets.yml",
+    "secrets.yaml",
 ];
+
+/// The rules that deny them, but for those that `allow` has, of all or of what is at the top.
+fn secret_files(allow: &[String]) -> impl Iterator<Item = String> {
+    let rule = |folders: &str, name: &str| format!("Read({folders}{name})");
+    SECRET_FILES.iter().filter_map(move |name| {
+        let everywhere = rule("**/", name);
+        match allow.contains(&everywhere) {
+            // Whoever allows one of them by its rule means it.
+            true => None,
+            false if allow.contains(&rule("/", name)) => Some(rule("/*/**/", name)),
+            false => Some(everywhere),
+        }
+    })
+}
 
 /// Fills in what `grant` says of rules, mode, reach and network: of a run of `agent` that `spec`
 /// asks for, on behalf of a run with the grant `above` if there is one, whose rules for what it
@@ -77,9 +102,7 @@ pub(crate) fn narrow(
     grant.reach = reach.map_or(wanted, |reach| reach.min(wanted));
     let Permissions { allow, ask, deny: denied, .. } = &mut grant.permissions;
     if !grant.network.is_off() && grant.reach != Profile::Full {
-        let rules = SECRET_FILES.iter().map(|path| format!("Read({path})"));
-        // Whoever allows one of them by its rule means it.
-        denied.extend(rules.filter(|rule| !allow.contains(rule)));
+        denied.extend(secret_files(allow));
     }
     ask.extend(spec.permissions.ask.iter().cloned());
     denied.extend(spec.permissions.deny.iter().cloned());

@@ -18,7 +18,12 @@ pub struct Projection {
 impl Projection {
     /// Of a log of which nothing has been read yet.
     pub fn new(run: RunId) -> Self {
-        Projection { row: RunRow::new(run, 0), works_in: String::new(), began_with: String::new(), cut_turns: 0 }
+        Projection {
+            row: RunRow::new(run, 0),
+            works_in: String::new(),
+            began_with: String::new(),
+            cut_turns: 0,
+        }
     }
 
     /// Takes the next event of the log.

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files and folders that are looked at, at most.
-const LOOKED_AT: usize = 200_000;
+const LOOKED_AT: usize = 500_000;
 /// Places that can be hidden, at most: each is a mount.
 const HIDDEN: usize = 1_000;
 
@@ -149,7 +149,9 @@ impl Search<'_> {
         if !(self.matters)(folder) {
             return Ok((kept_back, true));
         }
-        for path in children(folder) {
+        // One handle at a time, however deep it goes.
+        let entries: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().collect();
+        for entry in entries {
             self.looked_at += 1;
             if self.looked_at > self.at_most {
                 return Err(Failure(format!(
@@ -157,15 +159,15 @@ impl Search<'_> {
                      against them; use the file tools"
                 )));
             }
-            let Ok(metadata) = path.symlink_metadata() else { continue };
-            if metadata.is_dir() {
+            let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+            if kind.is_dir() {
                 let (inside, any) = self.below(&path)?;
                 match any || inside.is_empty() {
                     true => kept_back.extend(inside),
                     false => kept_back.push(path),
                 }
                 free |= any;
-            } else if metadata.is_symlink() {
+            } else if kind.is_symlink() {
                 // It may stand where a folder would in which everything is kept back.
                 let inside = path.join(SOMETHING);
                 let targets = (self.leads_to)(&path).map_err(|TooMuch { at_most }| {

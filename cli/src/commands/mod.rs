@@ -197,7 +197,7 @@ impl Common {
     ) -> Result<RuntimeConfig, Failure> {
         let environment = Environment::for_processes(&config.command.variables.value);
         let Environment { config_folder, data_folder, state_folder, .. } = &self.environment;
-        let own = [config_folder, data_folder].into_iter().flatten();
+        let own = [config_folder, data_folder, state_folder].into_iter().flatten();
         let own = own.chain(&self.environment.key_files).cloned();
         let command = &config.command;
         let launcher = self.launcher.clone().with_limits(command.limits());

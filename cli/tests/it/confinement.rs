@@ -1,7 +1,7 @@
 //! A gullible agent does what it is told, and it comes to nothing: through the real binary, seen
 //! from outside.
 
-use crate::world::{World, bash};
+use crate::world::{World, bash, started};
 use posse_testkit::{Reply, Script};
 use serde_json::json;
 use std::net::TcpListener;
@@ -58,6 +58,24 @@ async fn an_agent_that_writes_changes_its_workspace_and_nothing_that_others_obey
 #[tokio::test]
 async fn an_agent_that_only_looks_changes_nothing() {
     check(&["run", "--agents", LOOKER, "--agent", "looker", "do it"], false).await;
+}
+
+/// Whom the user trusts is written there.
+#[tokio::test]
+async fn what_posse_keeps_of_its_own_is_hidden_also_in_the_workspace() {
+    let try_it = "cat state/posse/trust.jsonl; echo evil >> state/posse/trust.jsonl; \
+                  mv state/posse other; mv state elsewhere; mkdir -p state/posse; \
+                  echo evil > state/posse/trust.jsonl";
+    let world =
+        World::new(Script::turns([bash(try_it), Reply::text("{{last_tool_result}}")])).await;
+    let state = world.work().join("state");
+    std::fs::create_dir_all(state.join("posse")).unwrap();
+    world.write("state/posse/trust.jsonl", "canary");
+    let mut command = world.command(&["run", "do it"]);
+    command.env("XDG_STATE_HOME", &state);
+    let exit = started(command).end().await.expect(0);
+    assert!(!exit.out.contains("canary"), "{}", exit.out);
+    assert_eq!(world.read("state/posse/trust.jsonl"), "canary");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The commands of a chat. What they print goes to standard error: standard output holds answers.
 
 use super::super::Common;
-use super::super::follow::{Followee, Viewer, read};
+use super::super::follow::{Followee, Viewer};
 use super::super::runs::{cancel, resume, tree};
 use super::words::{COMMANDS, Command, names};
 use super::{Turn, turn};
