@@ -26,6 +26,8 @@ use table::{Program, find};
 enum Open {
     /// Nothing.
     Freely,
+    /// A word, if it is given options: of a program that is not known, they may run or write anything.
+    Plainly,
     /// A word: its arguments say what is written where.
     Word,
     /// A word that is no option: what it is to run.
@@ -39,17 +41,21 @@ enum Open {
 pub(crate) fn leaves_too_much_open(words: &[Word], said: usize) -> Option<String> {
     let name = words.first()?.exact()?;
     let known = find(name);
-    let open = known.map_or(Open::Freely, |program| program.open);
+    let open = known.map_or(Open::Plainly, |program| program.open);
     let spelled = &words[1.min(words.len())..said.min(words.len())];
     let is_option = |word: &Word| word.exact().is_none_or(|text| text.starts_with('-'));
     let enough = match open {
         Open::Freely => true,
+        Open::Plainly => !spelled.is_empty() || !words.iter().skip(1).any(is_option),
         Open::Word => !spelled.is_empty(),
         Open::Name => spelled.iter().any(|word| !is_option(word)),
         Open::Never => false,
     };
     if !enough {
         return Some(match open {
+            Open::Plainly => format!(
+                "it leaves open which options `{name}` is given, and what they do is not known"
+            ),
             Open::Word => format!("it leaves open what `{name}` writes and where"),
             _ => format!("it leaves open what `{name}` runs"),
         });

@@ -117,6 +117,14 @@ fn ordinary_commands_under_rules_that_say_more_are_allowed() {
 }
 
 #[track_caller]
+fn allowed(rules: &[&str], commands: &[&str]) {
+    for command in commands {
+        let case = Case::new().allow(rules);
+        assert_eq!(kind(&case.bash(command)), Kind::Allow, "{rules:?}: {command}");
+    }
+}
+
+#[track_caller]
 fn refused(rules: &[&str], commands: &[&str]) {
     for command in commands {
         let case = Case::new().allow(rules);
@@ -206,6 +214,48 @@ fn a21_variables_and_splitting_are_not_allowed() {
             "echo {1..3}",
         ],
     );
+}
+
+#[test]
+fn options_of_programs_that_are_not_known_are_not_allowed_by_the_name_alone() {
+    let rules = [
+        "pip",
+        "openssl",
+        "dpkg",
+        "apt-get",
+        "iconv",
+        "ssh-keygen",
+        "strip",
+        "mvn",
+        "ss",
+        "mytool",
+    ];
+    let rules: Vec<String> = rules.iter().map(|name| format!("Bash({name}:*)")).collect();
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    refused(
+        &rules,
+        &[
+            "pip --python ./evil.sh list",
+            "pip list --log out",
+            "openssl dgst -engine ./x.so",
+            "openssl rand -out x 8",
+            "dpkg --pre-invoke=./x -i y",
+            "apt-get -o APT::Update::Pre-Invoke::=./x update",
+            "iconv -o out in",
+            "ssh-keygen -f x",
+            "strip -o x y",
+            "mvn -l out test",
+            "ss -D out",
+            "mytool run --hook ./x",
+        ],
+    );
+    allowed(&rules, &["mytool run x", "iconv in", "mvn test"]);
+    let more = ["Bash(mytool check:*)", "Bash(ls:*)", "Bash(pytest:*)", "Bash(tsc:*)"];
+    allowed(
+        &more,
+        &["mytool check --all x", "ls -la src", "pytest -xvs --cov=src", "tsc --noEmit"],
+    );
+    refused(&more, &["pytest -p evil", "tsc --outDir /x", "mytool --all check"]);
 }
 
 #[test]
