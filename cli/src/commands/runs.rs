@@ -157,7 +157,12 @@ async fn act(common: &Common, runtime: &Runtime, verb: RunsVerb) -> Result<Code,
         RunsVerb::Resume { all: true, filters, .. } => resume::all(common, runtime, &filters).await,
         RunsVerb::Resume { run, text, alone, filters, .. } => {
             if !filters.is_empty() {
-                return Err(Failure::usage("options that select runs need --all"));
+                let refused = Failure::usage("options that select runs need --all");
+                let run = run.as_deref().filter(|_| filters.model.is_some());
+                return Err(match run {
+                    Some(run) => refused.hint(resume::with_another_model(run)),
+                    None => refused,
+                });
             }
             let row = runtime.find(&run.unwrap_or_default()).await?;
             let more = More { text, ..More::default() };

@@ -387,3 +387,20 @@ async fn a_model_without_a_key_is_left_out_where_others_are_named() {
     let exit = world.run(&["run", "--model", "sonnet,gtp", "x"]).await.expect(2);
     assert!(exit.err.contains("`gtp` is not a known model"), "{}", exit.err);
 }
+
+#[tokio::test]
+async fn without_its_key_a_run_says_how_it_goes_on_with_another_model() {
+    let world = World::saying("hello").await;
+    world.run(&["run", "hi"]).await.expect(0);
+    let run = world.only_run().await;
+    let mut command = world.command(&["runs", "resume", &run, "more"]);
+    command.env_remove("ANTHROPIC_API_KEY");
+    let exit = started(command).end().await.expect(2);
+    let hint = format!("`posse run --resume {} --model MODEL", &run[18..]);
+    assert!(exit.err.contains(&hint), "{}", exit.err);
+    let exit = world.run(&["runs", "resume", &run, "more", "--model", "offline"]).await.expect(2);
+    assert!(exit.err.contains("--model MODEL"), "{}", exit.err);
+    let mut command = world.command(&["run", "--resume", &run, "--model", "offline", "help"]);
+    command.env_remove("ANTHROPIC_API_KEY");
+    started(command).end().await.expect(0);
+}

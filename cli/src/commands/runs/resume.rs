@@ -29,6 +29,14 @@ pub struct More {
 const TRY_AGAIN: &str = "Go on. The process that executed you died several times in a row, during the calls \
     that were interrupted. Do not repeat what may have ended it.";
 
+/// How a run goes on with another model than its own.
+pub fn with_another_model(run: &str) -> String {
+    format!(
+        "`posse run --resume {run} --model MODEL 'Go on.'` uses another model; `posse models` shows \
+         which ones can be used now"
+    )
+}
+
 pub async fn one(
     common: &Common,
     runtime: &Runtime,
@@ -42,7 +50,12 @@ pub async fn one(
     let family = Family::of(runtime, row).await?;
     let mut viewer = Viewer::new(common, form)?;
     let held = check(runtime, &family, row, text.as_deref(), extent, &viewer).await?;
-    runtime.check_model(more.asks.model.as_deref().unwrap_or(&row.model))?;
+    match &more.asks.model {
+        Some(model) => runtime.check_model(model)?,
+        None => runtime
+            .check_model(&row.model)
+            .map_err(|error| Failure::from(error).hint(with_another_model(&row.id.short())))?,
+    }
     let recalled = viewer.recall(runtime, row).await?;
     if let Some(text) = text {
         runtime.send_with(row.id, text, more.asks).await?;
