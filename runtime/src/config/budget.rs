@@ -125,8 +125,10 @@ pub fn parse_budget(text: &str) -> Result<Budget, String> {
         };
         let fields = match name.replace(['-', '_'], "").to_lowercase().as_str() {
             "cost" | "usd" => {
-                let amount = amount.trim_start_matches('$').parse().unwrap_or(f64::NAN);
-                if budget.cost.replace(dollars(amount)?).is_some() {
+                let Ok(cost) = amount.trim_start_matches('$').parse() else {
+                    return Err(format!("`cost` is `{amount}`: give dollars, such as 0.50"));
+                };
+                if budget.cost.replace(dollars(cost)?).is_some() {
                     return Err(format!("`{name}` stands there twice; keep one"));
                 }
                 continue;
