@@ -90,6 +90,9 @@ impl Outcome {
     /// The word for a run that took along the processes that executed it.
     pub const QUARANTINED: &str = "quarantined";
 
+    /// The kind of a run that had used up its budget.
+    pub const OUT_OF_BUDGET: &str = "out of budget";
+
     /// The agent gave its answer, `output`.
     pub fn completed(output: impl Into<String>) -> Self {
         Outcome::Completed { output: output.into(), extra: Extra::default() }
@@ -150,7 +153,7 @@ impl Outcome {
             Outcome::Cancelled { .. } => "cancelled",
             Outcome::TimedOut { .. } => "timed out",
             Outcome::Stopped { .. } => "stopped",
-            Outcome::OutOfBudget { .. } => "out of budget",
+            Outcome::OutOfBudget { .. } => Outcome::OUT_OF_BUDGET,
         }
     }
 

@@ -7,7 +7,7 @@
 
 use crate::error::StoreError;
 use crate::row::RunRow;
-use posse_protocol::{Amount, Budget, Event, Limit, RunId, Share, Usd};
+use posse_protocol::{Amount, Budget, Event, Limit, Outcome, RunId, Share, Usd};
 use std::collections::HashMap;
 
 /// A run leaves this part of a budget of money to the runs above it: one in so many.
@@ -39,8 +39,9 @@ pub fn shares(run: RunId, chain: &[RunRow]) -> Vec<Share> {
 pub(crate) enum Entry {
     /// The run begins.
     Opened,
-    /// The run had ended, and is set to work again.
-    Reopened,
+    /// The run had ended, and is set to work again, with its whole budget unless it `keeps` what it has
+    /// drawn.
+    Reopened { keeps: bool },
     /// What the run has used changes from the first to the second, and what it has reserved of
     /// that likewise.
     Used { used: [Amount; 2], reserved: [Amount; 2], may_be_refused: bool },
@@ -72,12 +73,16 @@ pub(crate) struct Before {
     used: Amount,
     reserved: Amount,
     ended: bool,
+    /// In a conversation each line may end the run. What it has spent stays spent until nothing is left.
+    goes_on: bool,
 }
 
 impl Before {
     pub(crate) fn of(row: &RunRow) -> Self {
         let (used, reserved) = used(row);
-        Before { used, reserved, ended: row.outcome.is_some() }
+        let outcome = row.outcome.as_deref();
+        let goes_on = row.session && outcome != Some(Outcome::OUT_OF_BUDGET);
+        Before { used, reserved, ended: outcome.is_some(), goes_on }
     }
 
     /// What `event` means, now that the row is `after`.
@@ -85,7 +90,9 @@ impl Before {
         let (used, reserved) = used(after);
         let opened = match event {
             Event::RunStarted(_) => Some(Entry::Opened),
-            _ if self.ended && after.outcome.is_none() => Some(Entry::Reopened),
+            _ if self.ended && after.outcome.is_none() => {
+                Some(Entry::Reopened { keeps: self.goes_on })
+            }
             _ => None,
         };
         let may_be_refused = matches!(event, Event::ModelCalled(_) | Event::ToolStarted(_));
@@ -117,7 +124,7 @@ impl Accounts<'_> {
         let Some(row) = self.get(run) else { return Ok(()) };
         let (above, budget) = (row.account, row.budget.clone().unwrap_or_default());
         match entry {
-            Entry::Opened | Entry::Reopened => self.open(run, above, &budget, entry),
+            Entry::Opened | Entry::Reopened { .. } => self.open(run, above, &budget, entry),
             Entry::Used { used, reserved, may_be_refused } => {
                 for limit in Budget::DIMENSIONS {
                     let [before, after] = used.map(|amount| i128::from(amount.of(limit)));
@@ -160,7 +167,9 @@ impl Accounts<'_> {
                 let taken = i128::from(carved) + i128::from(itself);
                 self.add(run, above, limit, taken, taken);
             }
-            if matches!(entry, Entry::Reopened)
+            let Entry::Reopened { keeps } = entry else { continue };
+            // What the accounts above were given back is taken from them anew.
+            if (limited_above || !keeps)
                 && budget.of(limit).is_some()
                 && let Some(row) = self.get_mut(run)
             {

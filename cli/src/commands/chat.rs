@@ -152,6 +152,10 @@ async fn begin(
 ) -> Result<Followee, Failure> {
     let mut spec = spec(&options.agent, config, folder, None)?;
     spec.session = true;
+    // Its budget says the same of all lines together, and ends the chat.
+    if config.limits.cost.value.is_none() {
+        spec.limits.cost = None;
+    }
     if model.is_some() {
         (spec.model, spec.fallbacks) = (model, Vec::new());
     }

@@ -92,6 +92,22 @@ async fn the_money_of_a_chat_is_that_of_all_its_lines_and_of_everyone_below_it()
     assert_eq!(exit.err.matches("✗ out of budget").count(), 1, "{}", exit.err);
     assert!(dollars(&costs(&world).await, "cost_usd") <= 0.02, "{}", costs(&world).await);
 
+    // Also when each line is cut short, by its money or by its turns.
+    for options in [&[][..], &["--max-turns", "1"]] {
+        let list = Reply::tool_call("List", json!({"path": "."}));
+        let world = World::new(Script::always(dear(list))).await;
+        let exit = world.feed(&[&["chat", "--max-cost", "0.02"], options].concat(), input).await;
+        let exit = exit.expect(7);
+        assert_eq!(exit.err.matches("✗ out of budget").count(), 1, "{}", exit.err);
+        let spent = dollars(&costs(&world).await, "cost_usd");
+        assert!(spent > 0.01 && spent <= 0.02, "{spent}: {}", exit.err);
+        // Whoever takes up a chat that has used up its money gives it as much again.
+        world.feed(&["chat", "--resume"], "more\n").await;
+        let after = dollars(&costs(&world).await, "cost_usd");
+        assert!(after > spent && after <= spent + 0.02, "{after}");
+        world.run(&["runs", "verify"]).await.expect(0);
+    }
+
     let calls = (0..4).map(|part| task("explore", &format!("part {part}")));
     let child = Conversation::when(When::any()).reply(dear(Reply::text("seen")));
     let world = World::new(Script::new().conversation(lead(calls)).conversation(child)).await;
