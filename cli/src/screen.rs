@@ -617,11 +617,13 @@ impl Screen {
         }
         let took_ms = self.began.elapsed().as_millis() as u64;
         let totals = match &self.life {
-            Some((own, below)) => line::totals(own, took_ms, below.as_ref()),
+            Some((own, below)) => {
+                format!("since it began: {}", line::totals(own, None, below.as_ref()))
+            }
             None => {
                 let below =
                     self.children.as_ref().and_then(|children| Below::in_tree(children.tree()));
-                line::totals(&self.spending, took_ms, below.as_ref())
+                line::totals(&self.spending, Some(took_ms), below.as_ref())
             }
         };
         if outcome.is_completed() {

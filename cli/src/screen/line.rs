@@ -199,17 +199,20 @@ impl Below {
     }
 }
 
-/// What a run took itself, and what it took with all that stand below it.
-pub fn totals(own: &Spending, took_ms: u64, below: Option<&Below>) -> String {
+/// What a run took itself, and what it took with all that stand below it. Its time is left out where
+/// that is not known.
+pub fn totals(own: &Spending, took_ms: Option<u64>, below: Option<&Below>) -> String {
     let mut totals = format!(
-        "{} · {} · {} in / {} out · {} · {}",
+        "{} · {} · {} in / {} out · {}",
         view::count(own.turns, "turn"),
         view::count(own.tool_calls, "tool call"),
         view::tokens(own.input_tokens()),
         view::tokens(own.output_tokens()),
         own.money_in_words(),
-        view::duration(took_ms),
     );
+    if let Some(took_ms) = took_ms {
+        totals.push_str(&format!(" · {}", view::duration(took_ms)));
+    }
     if let Some(below) = below {
         let who = match (below.children, below.runs) {
             (1, 1) => "1 child".to_owned(),
