@@ -606,6 +606,9 @@ impl Screen {
         if !shown && !outcome.text().is_empty() {
             self.say_whole(outcome.text())?;
         }
+        if outcome.is_completed() && outcome.text().is_empty() {
+            print::note("the model's answer is empty");
+        }
         if self.volume != Volume::Usual {
             if !outcome.is_completed() {
                 print::note(clean_line(&outcome.to_string(), 600));

@@ -159,8 +159,8 @@ impl Bash {
         if !hidden.is_empty() {
             let names = hidden.join(", ");
             output.parts.push(Part::text(format!(
-                "[a rule hides {names} from commands: git can neither read nor change it. Name the \
-                 files that you add and commit; leave to the user what would change it.]"
+                "[a rule hides {names} from commands: they can neither read nor change the file. \
+                 Name the files that you add and commit; leave to the user what would change it.]"
             )));
         }
         if !listed.is_empty() {

@@ -11,7 +11,8 @@ use std::ffi::OsString;
 /// can say what is wrong with them. `at_terminal`: a person sits there, who can chat.
 ///
 /// A word alone is never run: a command with a spelling mistake would cost money.
-pub fn complete(mut arguments: Vec<OsString>, at_terminal: bool) -> Result<Vec<OsString>, Failure> {
+pub fn complete(arguments: Vec<OsString>, at_terminal: bool) -> Result<Vec<OsString>, Failure> {
+    let mut arguments = with_whole_lists(arguments);
     let is_first_a_command =
         arguments.get(1).and_then(|first| first.to_str()).is_some_and(is_command);
     if is_first_a_command {
@@ -30,6 +31,41 @@ pub fn complete(mut arguments: Vec<OsString>, at_terminal: bool) -> Result<Vec<O
     };
     arguments.insert(1, command.into());
     Ok(arguments)
+}
+
+/// Options of Claude Code's that take all the words after them that can be rules.
+const LISTS: [&str; 4] =
+    ["--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools"];
+
+/// Tools that Claude Code has. Another word may be a prompt.
+const TOOLS: &str = "Agent Bash BashOutput Edit Glob Grep LS List MultiEdit NotebookEdit NotebookRead Read Skill \
+     Task TodoWrite WebFetch WebSearch Write";
+
+/// `arguments` with the rules after such an option as one argument.
+fn with_whole_lists(arguments: Vec<OsString>) -> Vec<OsString> {
+    let mut whole: Vec<OsString> = Vec::with_capacity(arguments.len());
+    let is_rule = |word: &str| {
+        let (name, rest) = word.split_once('(').map_or((word, ")"), |(name, rest)| (name, rest));
+        rest.ends_with(')') && TOOLS.split_whitespace().any(|tool| tool == name)
+    };
+    // Words since such an option; nothing after another word.
+    let mut listed = None;
+    for argument in arguments {
+        let text = argument.to_str().unwrap_or_default();
+        match listed {
+            Some(0) if !text.starts_with('-') => listed = Some(1),
+            Some(1..) if is_rule(text) => {
+                if let Some(list) = whole.last_mut() {
+                    list.push(",");
+                    list.push(&argument);
+                    continue;
+                }
+            }
+            _ => listed = LISTS.contains(&text).then_some(0),
+        }
+        whole.push(argument);
+    }
+    whole
 }
 
 fn is_command(word: &str) -> bool {
@@ -167,6 +203,19 @@ mod tests {
         assert_eq!(command(&[], true), "chat");
         assert_eq!(command(&["--model", "opus"], true), "chat");
         assert_eq!(command(&[], false), "");
+    }
+
+    #[test]
+    fn rules_after_an_option_for_them_belong_to_it() {
+        let line = ["-p", "hello", "--allowedTools", "Bash(git log:*)", "Bash(git diff *)", "Read"];
+        let wanted =
+            ["run", "-p", "hello", "--allowedTools", "Bash(git log:*),Bash(git diff *),Read"];
+        assert_eq!(completed(&line, false).unwrap()[1..], wanted);
+        let line = ["run", "--disallowed-tools", "Edit", "Write", "Hello there", "Read"];
+        let wanted = ["run", "--disallowed-tools", "Edit,Write", "Hello there", "Read"];
+        assert_eq!(completed(&line, false).unwrap()[1..], wanted);
+        let line = ["-p", "--allowed-tools", "Read", "--model", "x", "Read it"];
+        assert_eq!(completed(&line, false).unwrap()[2..], line);
     }
 
     #[test]

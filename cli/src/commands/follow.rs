@@ -550,7 +550,14 @@ impl Viewer {
         outcome: &Outcome,
     ) -> Result<Code, Failure> {
         match self.form {
-            Form::Screen => self.screen.finish(outcome)?,
+            Form::Screen => {
+                self.screen.finish(outcome)?;
+                if outcome.is_completed()
+                    && let Some(over) = overdrawn(&runtime.find(&run.id().to_string()).await?)
+                {
+                    print::note(over);
+                }
+            }
             Form::Json => {
                 let row = runtime.find(&run.id().to_string()).await?;
                 let family = Family::of(runtime, &row).await?;
@@ -632,11 +639,20 @@ impl Viewer {
         ))
     }
 
-    /// Ends orderly. A signal ends at once.
+    /// Ends orderly. A signal ends at once, but for SIGHUP: a terminal that is closed sends it more
+    /// than once.
     pub async fn close(&mut self, runtime: &Runtime) {
+        let again = async {
+            loop {
+                match self.signal().await {
+                    Signal::Hangup => {}
+                    signal => break signal,
+                }
+            }
+        };
         tokio::select! {
             () = runtime.shutdown() => {}
-            signal = self.signal() => {
+            signal = again => {
                 self.screen.pause();
                 if signal == Signal::Interrupt
                     && !self.interrupted
@@ -649,6 +665,18 @@ impl Viewer {
             }
         }
     }
+}
+
+/// What to say of a run that has spent more than its budget, although it came to its end: a call was
+/// charged more than it was expected to cost.
+fn overdrawn(row: &RunRow) -> Option<String> {
+    let (budget, drawn) = (row.budget.as_ref()?.cost?, row.drawn?.cost);
+    (drawn > budget).then(|| {
+        format!(
+            "it cost {drawn}, and its budget was {budget}: the last call was charged more than it was \
+             expected to cost"
+        )
+    })
 }
 
 /// How a run stands of which nothing comes any more: it had ended before it was followed.

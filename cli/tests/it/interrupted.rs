@@ -212,6 +212,27 @@ async fn ctrl_c_after_another_signal_still_interrupts() {
     assert_eq!(status(&world, &world.only_run().await).await, "interrupted");
 }
 
+/// A terminal that is closed sends SIGHUP, and so does the shell in it.
+#[tokio::test]
+async fn a_second_hangup_does_not_cut_the_step_short() {
+    let script = Script::turns([
+        bash("touch began; while [ ! -e go ]; do sleep 0.05; done; echo end > ended"),
+        Reply::text("done"),
+    ]);
+    let world = World::new(script).await;
+    let running = world.start(&["run", "work"]);
+    eventually("it works", async || world.work().join("began").exists()).await;
+    running.signal(Signal::HUP);
+    running.notes("finishing the present step").await;
+    running.signal(Signal::HUP);
+    world.write("go", "");
+    running.end().await.expect(130);
+    assert_eq!(world.read("ended"), "end\n");
+    let run = world.only_run().await;
+    let log = world.run(&["runs", "export", &run]).await.expect(0).out;
+    assert!(log.contains("tool_finished"), "{log}");
+}
+
 /// Whatever is said of its result, a command ends with its own run, although one that was taken
 /// up besides is stuck.
 #[tokio::test]

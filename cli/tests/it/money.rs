@@ -115,6 +115,34 @@ async fn the_money_of_a_chat_is_that_of_all_its_lines_and_of_everyone_below_it()
     assert!(dollars(&costs(&world).await, "cost_usd") <= 0.02, "{exit:?}");
 }
 
+/// Nobody can take back what was charged; but it is said.
+#[tokio::test]
+async fn a_last_call_that_was_charged_more_than_expected_is_told() {
+    let usage = posse_testkit::Usage {
+        input_tokens: Some(900_000),
+        output_tokens: Some(1_000),
+        ..posse_testkit::Usage::default()
+    };
+    let world = World::new(Script::always(Reply::text("words").usage(usage))).await;
+    let exit = world.run(&["run", "--max-cost", "0.50", "x"]).await.expect(0);
+    assert!(exit.err.contains("it cost $1.81, and its budget was $0.50"), "{}", exit.err);
+}
+
+#[tokio::test]
+async fn in_a_list_of_all_runs_each_has_its_own_cost() {
+    let calls = (0..2).map(|part| task("explore", &format!("part {part}")));
+    let child = Conversation::when(When::any()).reply(dear(Reply::text("seen")));
+    let world = World::new(Script::new().conversation(lead(calls)).conversation(child)).await;
+    world.run(&["run", "lead"]).await.expect(0);
+    let costs = async |arguments: &[&str]| -> f64 {
+        let list = world.run(arguments).await.expect(0).out;
+        let amounts = list.split_whitespace().filter_map(|word| word.strip_prefix('$'));
+        amounts.map(|amount| amount.parse::<f64>().unwrap()).sum()
+    };
+    let (roots, all) = (costs(&["runs", "list"]).await, costs(&["runs", "list", "--all"]).await);
+    assert!(roots > 0.0 && (roots - all).abs() < 0.0003, "{roots}, {all}");
+}
+
 /// What a run keeps back of its money for a call is about what the call takes.
 #[tokio::test]
 async fn instructions_and_tools_are_counted_once() {

@@ -239,3 +239,13 @@ async fn a_call_that_was_never_closed_is_asked_for_again() {
     assert_eq!(done.out, "done\n");
     assert_eq!(world.read("canary"), "twice\n");
 }
+
+#[tokio::test]
+async fn an_empty_answer_is_told_also_to_those_who_want_little() {
+    let world = World::new(Script::always(Reply::text(""))).await;
+    for options in [&[][..], &["--quiet"]] {
+        let exit = world.run(&[&["run", "x"], options].concat()).await.expect(0);
+        assert!(exit.err.contains("the model's answer is empty\n"), "{}", exit.err);
+        assert_eq!(exit.out, "");
+    }
+}

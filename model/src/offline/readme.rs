@@ -149,7 +149,8 @@ fn paragraphs(section: &Section) -> Vec<(String, usize)> {
             None => {
                 let text = paragraph.join(" ");
                 paragraph.clear();
-                if text.len() >= 25 {
+                let is_sentence = text.ends_with('.') && text.split_whitespace().count() > 2;
+                if text.len() >= 25 || is_sentence {
                     found.push((text, first));
                 }
             }

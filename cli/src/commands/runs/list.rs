@@ -51,7 +51,12 @@ pub async fn run(
     }
     let mut lines = Vec::with_capacity(rows.len());
     for row in &rows {
-        lines.push(line(&families, row, task(runtime, row).await?.as_deref()));
+        // Where children have lines of their own, the column is to add up.
+        let spending = match kin {
+            Kin::All => Spending::of(row),
+            _ => families.spending(row),
+        };
+        lines.push(line(&families, row, &spending, task(runtime, row).await?.as_deref()));
     }
     Table { columns: COLUMNS, rows: lines }.print(common)?;
     if let Some(last) = next.filter(|_| !common.global.quiet) {
@@ -132,14 +137,14 @@ const COLUMNS: [Column; 7] = [
     Column::text("TASK").cut(24, 10),
 ];
 
-fn line(families: &Families, row: &RunRow, task: Option<&str>) -> [String; 7] {
+fn line(families: &Families, row: &RunRow, spending: &Spending, task: Option<&str>) -> [String; 7] {
     let family = families.get(row);
     let state = family.map_or_else(|| row.status.to_string(), |family| family.word(row));
     [
         row.id.short(),
         state,
         view::ago(row.updated_at),
-        families.spending(row).money(),
+        spending.money(),
         clean_line(&row.agent, 64),
         clean_line(&row.model, 80),
         format!("{}{}", about(row, task), families.about(row)),

@@ -72,7 +72,12 @@ pub(in crate::offline) fn overview(notes: &mut Notes<'_>) -> Option<Answer> {
         told = true;
     }
     if !told && others.is_empty() && !files.list.is_empty() {
-        answer.say("I found no README and no manifest that says what this is.");
+        answer.say(match readme.first() {
+            Some(page) => {
+                format!("{} does not say what this is, and no manifest does.", cite(&page.path, 1))
+            }
+            None => "I found no README and no manifest that says what this is.".to_owned(),
+        });
     }
     for page in &others {
         let (name, first) = readme::beginning(page, &[]);
