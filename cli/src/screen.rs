@@ -528,6 +528,19 @@ impl Screen {
         }
     }
 
+    /// Nothing is typed any more, and somebody else writes to the terminal from now on.
+    pub fn yield_terminal(&mut self) {
+        self.typed.clear();
+        self.pause();
+        if self.is_live()
+            && let Some(below) = self.children.as_ref().and_then(Children::status)
+        {
+            let running = below.split(" · ").next().unwrap_or_default();
+            self.remark(&format!("◇ {running} in the background"));
+            self.pause();
+        }
+    }
+
     /// Shows how time goes by.
     pub fn tick(&mut self) {
         self.refresh();

@@ -225,7 +225,7 @@ async fn converse(
                             Told::End => "a task in the background has ended",
                             Told::Message => "somebody has said something to this chat from elsewhere",
                         };
-                        if lines::is_interactive() {
+                        if lines::is_interactive() && !waiting {
                             lines.say(&format!("◇ {what}; Enter shows what comes of it"));
                             waiting = true;
                         }
@@ -428,7 +428,7 @@ async fn turn(
     }
     let over = turn_to_its_end(runtime, session, viewer).await;
     viewer.typing.stop();
-    viewer.screen.show_typed(Vec::new());
+    viewer.screen.yield_terminal();
     if is_watched && began.elapsed() >= LONG_TURN {
         print::note_piece("\x07");
     }

@@ -34,6 +34,8 @@ impl Asked {
         let config = common.config(&folder)?;
         let mut spec = spec(&options.agent, &config, &folder, Some(prompt))?;
         spec.key = options.key.clone();
+        // Whoever starts it in the background is asked elsewhere, later.
+        spec.attended |= options.background && std::io::stdin().is_terminal();
         // Who wants a form for programs is asked nothing.
         spec.attended &= !common.global.json && !options.stream_json;
         spec.label = options.label.clone().unwrap_or_default();

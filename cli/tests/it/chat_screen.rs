@@ -2,7 +2,7 @@
 
 use crate::tmux::Terminal;
 use crate::world::{World, bash, eventually};
-use posse_testkit::{Gate, Reply, Rule, Script, When};
+use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::json;
 use std::time::Instant;
 
@@ -286,5 +286,41 @@ async fn lines_go_on_and_tab_completes_commands_and_files() {
     terminal.press("Enter").await;
     terminal.shows("mode      ").await;
     terminal.enter("quit").await;
+    terminal.shows("code 0").await;
+}
+
+/// What is drawn of those at work goes away before the person types, and takes nothing along.
+#[tokio::test]
+async fn beside_tasks_in_the_background_every_line_stays() {
+    let gate = Gate::new();
+    let task =
+        |name: &str| json!({"task": format!("kid {name}"), "label": name, "agentId": "explore"});
+    let calls = ["one", "two", "three"]
+        .iter()
+        .fold(Reply::empty(), |reply, name| reply.and_tool_call("spawn_subagent", task(name)));
+    let lead = Conversation::when(When::any().first_user_contains("lead"))
+        .reply(calls)
+        .reply(Reply::text("They work."))
+        .reply(Reply::text("Here I am."))
+        .reply(Reply::text("All is well."));
+    let kids = Rule::when(When::any()).reply(Reply::text("seen").held_by(&gate));
+    let world = World::new(Script::new().conversation(lead).rule(kids)).await;
+    let Some(terminal) = Terminal::open(&world, 80, 40).await else { return };
+    terminal.enter("posse chat; echo co''de $?").await;
+    prompt(&terminal).await;
+    terminal.enter("lead them").await;
+    gate.wait_for_held(3).await.unwrap();
+    terminal.shows("3 running in the background\n›").await;
+    terminal.enter("and you?").await;
+    terminal.shows("Here I am.\n◇ 3 running in the background\n›").await;
+    terminal.enter("/model").await;
+    let screen = terminal.shows("lists them\n›").await;
+    let told = screen.split_once("They work.").unwrap().1;
+    let begin = "\n◇ 3 running in the background\n› and you?\nHere I am.\n\
+                 ◇ 3 running in the background\n› /model\nmodel: anthropic/";
+    assert!(told.starts_with(begin), "{screen}");
+    gate.open();
+    terminal.shows("has ended; Enter shows what comes of it").await;
+    terminal.press("C-d").await;
     terminal.shows("code 0").await;
 }
