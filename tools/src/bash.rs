@@ -2,7 +2,7 @@
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
-use crate::confine::{Confinement, listed_names};
+use crate::confine::{Confinement, listed_names, refused_names};
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, Launcher, Status};
 use crate::place::RunFiles;
@@ -110,6 +110,10 @@ impl Bash {
             Profile::WorkspaceWrite => listed_names(&finished.output, workspace.path()),
             Profile::ReadOnly | Profile::Full => Vec::new(),
         };
+        let refused = match command.confinement.profile {
+            Profile::WorkspaceWrite => refused_names(&finished.output, workspace.path()),
+            Profile::ReadOnly | Profile::Full => Vec::new(),
+        };
         let hidden = in_the_way(&finished.output, workspace.path(), &command.confinement.hidden);
         let is_elsewhere = command.confinement.profile == Profile::WorkspaceWrite
             && writes_git_elsewhere(&finished.output, workspace.path());
@@ -161,6 +165,13 @@ impl Bash {
             output.parts.push(Part::text(format!(
                 "[a rule hides {names} from commands: they can neither read nor change the file. \
                  Name the files that you add and commit; leave to the user what would change it.]"
+            )));
+        }
+        if !refused.is_empty() && listed.is_empty() {
+            let names = refused.join(", ");
+            output.parts.push(Part::text(format!(
+                "[no command and no tool here can make or change {names}: programs outside of the \
+                 sandbox run or obey it. Tell the user what to put there.]"
             )));
         }
         if !listed.is_empty() {

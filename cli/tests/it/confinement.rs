@@ -60,6 +60,21 @@ async fn an_agent_that_only_looks_changes_nothing() {
     check(&["run", "--agents", LOOKER, "--agent", "looker", "do it"], false).await;
 }
 
+#[tokio::test]
+async fn a_name_that_nobody_here_may_make_is_explained() {
+    let tries = "mkdir .vscode; echo x > .helix/languages.toml; mkdir refs";
+    let world = World::new(Script::turns([bash(tries), Reply::text("{{last_tool_result}}")])).await;
+    let exit = world.run(&["run", "do it"]).await.expect(0);
+    let told =
+        "[no command and no tool here can make or change .vscode, .helix, refs: programs outside";
+    assert!(exit.out.contains(told), "{}", exit.out);
+    let world =
+        World::new(Script::turns([bash("mkdir a; mkdir a"), Reply::text("{{last_tool_result}}")]))
+            .await;
+    let exit = world.run(&["run", "do it"]).await.expect(0);
+    assert!(!exit.out.contains("no command and no tool"), "{}", exit.out);
+}
+
 /// Whom the user trusts is written there.
 #[tokio::test]
 async fn what_posse_keeps_of_its_own_is_hidden_also_in_the_workspace() {

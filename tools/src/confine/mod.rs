@@ -35,7 +35,7 @@ pub(crate) use bubblewrap::Bubblewrap;
 pub(crate) use file_rules::FileRules;
 pub(crate) use home::missed;
 pub(crate) use limits::Watchdog;
-pub(crate) use placeholder::{Placeholders, listed_names, marks_placeholder};
+pub(crate) use placeholder::{Placeholders, listed_names, marks_placeholder, refused_names};
 pub(crate) use protected::may_be_held;
 pub(crate) use repository::Repository;
 pub(crate) use secrets::hidden;

@@ -216,6 +216,26 @@ pub(crate) fn listed_names(text: &str, workspace: &Path) -> Vec<&'static str> {
     if listed >= A_LISTING.max(held.len().div_ceil(2)) { held } else { Vec::new() }
 }
 
+/// What programs say that could not make or change something.
+const REFUSED: [&str; 6] = [
+    "File exists",
+    "Permission denied",
+    "Is a directory",
+    "Device or resource busy",
+    "Read-only file system",
+    "Operation not permitted",
+];
+
+/// The protected names of `workspace` that `text`, the output of a command, says could not be made or
+/// changed.
+pub(crate) fn refused_names(text: &str, workspace: &Path) -> Vec<&'static str> {
+    let lines = text.lines().filter(|line| REFUSED.iter().any(|word| line.contains(word)));
+    let ends = |letter: char| letter.is_whitespace() || "/'\"`‘’:,()".contains(letter);
+    let words: HashSet<&str> = lines.flat_map(|line| line.split(ends)).collect();
+    let names = PROTECTED.into_iter().chain(makes_a_repository(workspace));
+    names.filter(|name| words.contains(name)).collect()
+}
+
 /// True for what stands, while commands run, in the place of a file that must not appear in a
 /// workspace.
 pub fn is_placeholder(found: &std::fs::Metadata) -> bool {

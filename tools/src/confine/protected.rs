@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Names at the top of a workspace that no confined command and no file tool writes: settings,
 /// agents and hooks of this and other agents, of editors and of the shell, each of which something
 /// outside runs or obeys.
-pub const PROTECTED: [&str; 22] = [
+pub const PROTECTED: [&str; 33] = [
     ".posse",
     "posse.toml",
     ".claude",
@@ -19,15 +19,26 @@ pub const PROTECTED: [&str; 22] = [
     ".zed",
     ".opencode",
     "opencode.json",
+    "opencode.jsonc",
     ".kiro",
     ".roo",
     ".continue",
     ".aider.conf.yml",
     ".vscode",
     ".idea",
+    ".fleet",
+    ".helix",
+    ".nvim.lua",
+    ".nvimrc",
+    ".exrc",
+    ".dir-locals.el",
+    ".gdbinit",
+    ".lldbinit",
     ".devcontainer",
+    ".devcontainer.json",
     ".envrc",
     ".mise.toml",
+    "mise.toml",
     ".husky",
     ".gitmodules",
 ];
