@@ -2,7 +2,7 @@
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
-use crate::confine::{Confinement, listed_names, refused_names};
+use crate::confine::{Confinement, folds_case, listed_names, refused_names};
 use crate::failure::{Failure, answer};
 use crate::launch::{Command, Finished, Launcher, Status};
 use crate::place::RunFiles;
@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 /// The time a command has unless the call says otherwise, in milliseconds.
@@ -54,6 +54,8 @@ pub(crate) struct Bash {
     pub files: Arc<RunFiles>,
     pub launcher: Launcher,
     pub confinement: Confinement,
+    /// Whether the workspace is on a file system that takes names in capital letters for the same.
+    pub folds_case: OnceLock<bool>,
 }
 
 #[async_trait]
@@ -125,7 +127,15 @@ impl Bash {
             && finished.output.lines().any(|line| UNSIGNED.iter().any(|it| line.contains(it)));
         let is_above = command.confinement.profile == Profile::WorkspaceWrite
             && finished.output.lines().any(leaves_files_behind);
+        let only_reads = command.confinement.profile != self.confinement.profile;
         let mut output = tell(finished, command.deadline);
+        if only_reads {
+            output.parts.push(Part::text(
+                "[commands can only read this folder: its file system takes names in capital \
+                 letters for the same, so that settings and hooks of git and editors could not be \
+                 kept from them. Change files with the other tools.]",
+            ));
+        }
         if is_above {
             output.parts.push(Part::text(
                 "[git could not change files of this repository outside of the folder that you work \
@@ -214,6 +224,9 @@ impl Bash {
     async fn confinement(&self) -> Result<(Confinement, HashSet<PathBuf>), Failure> {
         let mut files = HashSet::new();
         let mut confinement = self.confinement.clone();
+        if confinement.profile == Profile::WorkspaceWrite && self.folds_case().await? {
+            confinement.profile = Profile::ReadOnly;
+        }
         if let Some(scratch) = &self.files.scratch {
             confinement.writable.push(scratch.path().to_owned());
             confinement.temporary = Some(scratch.temporary().open()?.path);
@@ -231,6 +244,15 @@ impl Bash {
             files = fixed.files;
         }
         Ok((confinement, files))
+    }
+
+    async fn folds_case(&self) -> Result<bool, Failure> {
+        if let Some(known) = self.folds_case.get() {
+            return Ok(*known);
+        }
+        let workspace = self.files.workspace.path().to_owned();
+        let folds = blocking::to_the_end(move || Ok(folds_case(&workspace))).await?;
+        Ok(*self.folds_case.get_or_init(|| folds))
     }
 
     /// Where the scratch folder is. Many programs use it without being told, so it must be there.

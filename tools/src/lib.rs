@@ -47,7 +47,7 @@ use confine::{Confinement, FileRules};
 use launch::Launcher;
 use place::RunFiles;
 use posse_agent::Tool;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The tools of one run, in the order in which a model is offered them. Commands may change the
 /// workspace and have no network.
@@ -104,7 +104,12 @@ pub fn toolset_obeying(
     ];
     if let Some(launcher) = launcher.filter(|launcher| launcher.offers(confinement)) {
         let (launcher, confinement) = (launcher.clone(), confinement.clone());
-        tools.push(Arc::new(bash::Bash { files, launcher, confinement }));
+        tools.push(Arc::new(bash::Bash {
+            files,
+            launcher,
+            confinement,
+            folds_case: OnceLock::new(),
+        }));
     }
     tools
 }

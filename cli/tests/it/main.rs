@@ -21,6 +21,7 @@ mod cost;
 mod crash;
 mod daemon;
 mod daemon_socket;
+mod folding;
 mod front;
 mod full_disk;
 mod git;
