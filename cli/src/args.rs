@@ -184,7 +184,7 @@ pub struct AgentOptions {
     /// Sandbox for commands; `full` means none
     #[arg(long, value_name = "PROFILE", value_parser = profiles())]
     pub sandbox: Option<Profile>,
-    /// Network access for commands: off, open, or hosts such as example.org,*.example.org
+    /// Network access for commands: off, open, or hosts such as *.example.org, or * for public ones
     #[arg(long, value_name = "HOSTS", value_parser = network)]
     pub network: Option<Network>,
     /// Run matching tool calls without asking, such as 'Bash(git diff:*)'; may be repeated

@@ -91,7 +91,8 @@ pub enum Network {
     /// None, and no other process of this machine either.
     #[default]
     Off,
-    /// Those of these names: `example.org`, or `*.example.org` for all below it.
+    /// Those of these names: `example.org`, `*.example.org` for all below it, or `*` for all on the
+    /// public internet.
     Hosts(Vec<String>),
     /// All.
     Open,
@@ -181,16 +182,22 @@ impl Network {
     }
 }
 
+/// The pattern that means every name.
+const ALL: &str = "*";
+
 /// A name of a host, or a pattern of such names, as it is compared.
 fn host(text: &str) -> Result<String, String> {
     let text = text.trim();
+    if text == ALL {
+        return Ok(text.to_owned());
+    }
     let (star, name) = match text.strip_prefix("*.") {
         Some(name) => ("*.", name),
         None => ("", text),
     };
     host_name(name).map(|name| format!("{star}{name}")).ok_or_else(|| {
         format!(
-            "`{}` is no name of a host; write example.org, *.example.org, off or open",
+            "`{}` is no name of a host; write example.org, *.example.org, *, off or open",
             text.escape_debug()
         )
     })
@@ -215,7 +222,7 @@ fn covers(pattern: &str, name: &str) -> bool {
             (name.starts_with("*.") && below == above)
                 || below.strip_suffix(above).is_some_and(|rest| rest.ends_with('.'))
         }
-        None => pattern == name,
+        None => pattern == ALL || pattern == name,
     }
 }
 

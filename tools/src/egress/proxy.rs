@@ -374,6 +374,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn all_public_hosts_are_just_those() {
+        let any = || Network::of("*").unwrap();
+        assert!(any().allows("anything.org"));
+        for inward in ["10.0.0.1", "127.0.0.1", "169.254.1.1"] {
+            let proxy = proxy(any(), &[inward]);
+            let answer = answer(&proxy, "CONNECT anything.org:443 HTTP/1.1\r\n\r\n").await;
+            assert!(answer.starts_with("HTTP/1.1 403 "), "{inward}: {answer}");
+        }
+        let proxy = Proxy::new(any());
+        for host in ["127.0.0.1", "169.254.169.254", "localhost"] {
+            let request = format!("CONNECT {host}:80 HTTP/1.1\r\n\r\n");
+            assert!(answer(&proxy, &request).await.starts_with("HTTP/1.1 403 "), "{host}");
+        }
+        let some = Network::of("example.org").unwrap();
+        assert_eq!(any().meet(&some), some);
+    }
+
+    #[tokio::test]
     async fn a52_an_empty_list_allows_nothing() {
         for network in [hosts(&[]), Network::Off] {
             let proxy = proxy(network, &["203.0.113.1"]);
