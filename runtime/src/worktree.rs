@@ -129,7 +129,7 @@ impl Worktrees {
             return Ok(None);
         }
         let git = Git::writing(launcher, worktree, &self.around);
-        let git = git.in_worktree(Path::new(&worktree.data), folder);
+        let git = git.in_worktree(Path::new(&worktree.data), folder).map_err(failed)?;
         let whole = git.whole(&["status", "--porcelain", "--ignore-submodules=all"]).await;
         if !whole.map_err(failed)?.is_empty() {
             git.run(&["add", "--all"]).await.map_err(failed)?;

@@ -121,7 +121,17 @@ impl Bash {
             && finished.output.lines().any(|line| UNSIGNED.iter().any(|it| line.contains(it)));
         let is_above = command.confinement.profile == Profile::WorkspaceWrite
             && finished.output.lines().any(leaves_files_behind);
+        let set_aside = some_of(&finished.set_aside);
         let mut output = tell(finished, command.deadline);
+        if !set_aside.is_empty() {
+            context.progress(format!("set aside: {set_aside}\n"));
+            output.parts.push(Part::text(format!(
+                "[set aside, since git would run or obey it when the user calls git: {set_aside}. \
+                 Repositories that commands make or change have no hooks, no links in git's data and no \
+                 settings that name programs or files. What was there lies beside it under a \
+                 name that ends in `.set-aside`, except for links. Tell the user if the task needs it.]"
+            )));
+        }
         if is_above {
             output.parts.push(Part::text(
                 "[git could not change files of this repository outside of the folder that you work \

@@ -2,7 +2,7 @@
 
 use posse_protocol::Worktree;
 use posse_tools::Workspace;
-use posse_tools::confine::Confinement;
+use posse_tools::confine::{Confinement, nested_repositories};
 use posse_tools::launch::{Command, Launcher, Status};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,9 @@ const SETTINGS: [&str; 13] = [
     "user.email=posse@localhost",
 ];
 
+/// What git obeys in the data of a repository, and this one never changes.
+const OBEYED: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "modules"];
+
 /// Git at work in one folder.
 pub(super) struct Git<'a> {
     launcher: &'a Launcher,
@@ -62,8 +65,9 @@ impl<'a> Git<'a> {
     /// `around`; the files of the repository it does not see.
     pub(super) fn writing(launcher: &'a Launcher, worktree: &Worktree, around: &Path) -> Self {
         let mut confinement = Confinement::workspace_write();
+        confinement.is_own = true;
         let data = PathBuf::from(&worktree.data);
-        confinement.fixed = ["hooks", "config"].map(|name| data.join(name)).to_vec();
+        confinement.fixed = OBEYED.map(|name| data.join(name)).to_vec();
         confinement.writable = vec![data.clone()];
         let explicit = Some((data, around.to_owned()));
         let (folder, filters) = (around.to_owned(), OnceCell::new());
@@ -72,11 +76,17 @@ impl<'a> Git<'a> {
 
     /// The same in the worktree at `folder` of the repository whose data are in `data`. What its
     /// file `.git` says is not believed: whoever worked there may have written it.
-    pub(super) fn in_worktree(self, data: &Path, folder: &str) -> Self {
+    /// Nor is what it has made a repository: git would take its settings, and keep a name in the
+    /// place of its files. So git sees the files only, and changes the data of no other worktree.
+    pub(super) fn in_worktree(mut self, data: &Path, folder: &str) -> Result<Self, String> {
         let name = Path::new(folder).file_name().unwrap_or_default();
         let own = data.join("worktrees").join(name);
+        let nested = nested_repositories(Path::new(folder)).map_err(|error| error.to_string())?;
+        self.confinement.hidden = nested;
+        self.confinement.fixed.push(data.join("worktrees"));
+        self.confinement.writable.push(own.clone());
         let explicit = Some((own, PathBuf::from(folder)));
-        Git { explicit, common: Some(data.to_owned()), ..self }
+        Ok(Git { explicit, common: Some(data.to_owned()), ..self })
     }
 
     /// Does it. An error is what git said.

@@ -3,6 +3,7 @@
 //! Asked about a file that is open, by where it really is: links, renames and other ways to write
 //! a name make no difference.
 
+use super::git::is_closed_to_tools;
 use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
 use super::{Confinement, secrets};
 use crate::path_rules::{PathRules, Reached, TooMuch, Usage};
@@ -15,7 +16,6 @@ pub(crate) struct FileRules {
     profile: Profile,
     /// Canonical.
     workspace: PathBuf,
-    /// Home folders in the workspace.
     homes: Vec<PathBuf>,
     /// Secrets in the folders of the run.
     hidden: Vec<PathBuf>,
@@ -45,8 +45,7 @@ impl FileRules {
             Profile::Full => Vec::new(),
             _ => secrets.collect(),
         };
-        let homes = homes.iter().filter(|home| home.starts_with(workspace)).cloned().collect();
-        let workspace = workspace.to_owned();
+        let (workspace, homes) = (workspace.to_owned(), homes.to_vec());
         FileRules { profile, workspace, homes, hidden, further }
     }
 
@@ -60,7 +59,8 @@ impl FileRules {
         let names: Vec<String> =
             below.iter().map(|name| name.to_string_lossy().to_lowercase()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let in_home = self.homes.iter().any(|home| {
+        let in_workspace = self.homes.iter().filter(|home| home.starts_with(&self.workspace));
+        let in_home = in_workspace.into_iter().any(|home| {
             let name = real.strip_prefix(home).ok().and_then(|below| below.iter().next());
             name.and_then(|name| name.to_str()).is_some_and(|name| IN_HOME.contains(&name))
         });
@@ -86,7 +86,9 @@ impl FileRules {
             });
         let why =
             "it is run or obeyed outside of what confines this agent; ask the user to change it";
-        (protected || in_home).then(|| why.to_owned())
+        let protected =
+            protected || in_home || is_closed_to_tools(real, &self.workspace, &self.homes);
+        protected.then(|| why.to_owned())
     }
 }
 

@@ -256,6 +256,7 @@ mod tests {
             link: Link::None,
             workspace: home.join(workspace),
             identity: None,
+            is_own: false,
             repository: None,
             writable: Vec::new(),
             readable: Vec::new(),

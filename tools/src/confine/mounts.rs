@@ -314,6 +314,7 @@ mod tests {
             link: Link::None,
             workspace: root.join(FOLDERS[workspace]),
             identity: None,
+            is_own: false,
             repository: None,
             writable: paths(0),
             readable: paths(1),

@@ -104,6 +104,7 @@ impl Launcher {
             link,
             workspace: PathBuf::from("/"),
             identity: None,
+            is_own: confinement.is_own,
             repository: None,
             writable: confinement.writable.clone(),
             readable: confinement.readable.iter().cloned().chain(self.programs()).collect(),
