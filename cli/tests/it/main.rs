@@ -24,6 +24,7 @@ mod daemon_socket;
 mod front;
 mod full_disk;
 mod git;
+mod git_law;
 mod going_on;
 mod grid;
 mod help;
