@@ -242,7 +242,7 @@ async fn a_repository_within_a_worktree_is_not_entered_and_its_files_are_kept() 
     }
     let branch = branches(&world).pop().expect("its own files are on its branch");
     let files = git(&world.work(), &["ls-tree", "-r", &branch]);
-    assert!(!files.contains("160000") && files.contains("s/f"), "{files}");
+    assert!(!files.contains("160000") && files.contains("s/f"), "{files} {}", exit.out);
     assert!(files.contains("t/g") && files.contains("v/h") && files.contains("a.txt"), "{files}");
     assert_eq!(git(&world.work(), &["show", &format!("{branch}:s/f")]), "two");
     assert!(standing(&world).is_empty());

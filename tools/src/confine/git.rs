@@ -162,26 +162,22 @@ impl Repositories {
     }
 }
 
-/// Everything below the top of `folder` that makes a repository of what is around it.
+/// The data of all repositories whose files are below the top of `folder`, if they lie there too.
 ///
 /// # Errors
 /// When the folder cannot be looked through.
 pub fn nested_repositories(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let found = Root::open(folder, false)?.search()?;
+    let root = Root::open(folder, false)?;
+    let found = root.search()?;
+    let mut led_to = BTreeSet::new();
+    for pointer in found.pointers.iter().filter(|path| *path != Path::new(GIT)) {
+        let target = leads_to(&root, pointer)?.map(|(_, target)| target);
+        led_to.extend(target.and_then(|target| target.canonicalize().ok()));
+    }
     let is_git = |path: &Path| path.file_name().is_some_and(|it| it.eq_ignore_ascii_case(GIT));
-    let data: Vec<PathBuf> = found.data.iter().map(|path| folder.join(path)).collect();
-    let pointers = found.pointers.iter().filter(|path| *path != Path::new(GIT));
-    let pointers = pointers.filter_map(|path| {
-        let path = folder.join(path);
-        match path.symlink_metadata().ok()?.is_symlink() {
-            // It may lead anywhere, and only data are meant.
-            true => path.canonicalize().ok().filter(|real| data.contains(real)),
-            false => Some(path),
-        }
-    });
-    let pointers: Vec<PathBuf> = pointers.collect();
-    let named = data.into_iter().filter(|path| is_git(path) && *path != folder.join(GIT));
-    Ok(named.chain(pointers).collect())
+    let data = found.data.iter().filter(|path| *path != Path::new(GIT));
+    let data = data.map(|path| folder.join(path));
+    Ok(data.filter(|path| is_git(path) || led_to.contains(path)).collect())
 }
 
 /// True for a file that no file tool writes: all in a repository below the workspace but its files, and
@@ -407,6 +403,13 @@ fn shares_data_of_its_own(data: &Path) -> bool {
 
 /// Where the file or link `.git` at `pointer` leads, if that is not below `root`.
 fn leads_out(root: &Root, pointer: &Path) -> io::Result<Option<PathBuf>> {
+    let Some((to, target)) = leads_to(root, pointer)? else { return Ok(None) };
+    let real = target.canonicalize().unwrap_or_else(|_| plain(&target));
+    Ok((!real.starts_with(&root.path)).then_some(to))
+}
+
+/// Where it says that the data are, and where that is.
+fn leads_to(root: &Root, pointer: &Path) -> io::Result<Option<(PathBuf, PathBuf)>> {
     let Some((folder, name)) = parent(root, pointer)? else { return Ok(None) };
     let to = match entry(&folder, &name, POINTER) {
         Entry::Link(to) => to,
@@ -418,9 +421,7 @@ fn leads_out(root: &Root, pointer: &Path) -> io::Result<Option<PathBuf>> {
         Entry::None | Entry::Folder | Entry::Other => return Ok(None),
     };
     let around = root.path.join(pointer.parent().unwrap_or(pointer));
-    let target = around.join(&to);
-    let real = target.canonicalize().unwrap_or_else(|_| plain(&target));
-    Ok((!real.starts_with(&root.path)).then_some(to))
+    Ok(Some((to.clone(), around.join(to))))
 }
 
 /// The folder that `path` is in, and its name there; nothing where it has gone.
