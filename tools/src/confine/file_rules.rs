@@ -16,6 +16,8 @@ pub(crate) struct FileRules {
     profile: Profile,
     /// Canonical.
     workspace: PathBuf,
+    /// The other folders of the run.
+    others: Vec<PathBuf>,
     homes: Vec<PathBuf>,
     /// Secrets in the folders of the run.
     hidden: Vec<PathBuf>,
@@ -45,12 +47,21 @@ impl FileRules {
             Profile::Full => Vec::new(),
             _ => secrets.collect(),
         };
+        let others = roots.iter().skip(1).map(|root| root.to_path_buf()).collect();
         let (workspace, homes) = (workspace.to_owned(), homes.to_vec());
-        FileRules { profile, workspace, homes, hidden, further }
+        FileRules { profile, workspace, others, homes, hidden, further }
     }
 
     fn refuse_change(&self, real: &Path) -> Option<String> {
-        let Ok(below) = real.strip_prefix(&self.workspace) else { return None };
+        let why =
+            "it is run or obeyed outside of what confines this agent; ask the user to change it";
+        let Ok(below) = real.strip_prefix(&self.workspace) else {
+            // A link may lead there from the workspace.
+            let others = self.others.iter().filter(|other| real.starts_with(other));
+            let mut around = others.filter_map(|other| other.parent());
+            let is_closed = around.any(|it| is_closed_to_tools(real, it, &self.homes));
+            return (self.profile != Profile::Full && is_closed).then(|| why.to_owned());
+        };
         match self.profile {
             Profile::Full => return None,
             Profile::ReadOnly => return Some("this agent only reads".to_owned()),
@@ -84,8 +95,6 @@ impl FileRules {
                 let first = below.iter().next().map(|name| name.to_string_lossy().to_lowercase());
                 first.is_some_and(|name| IN_GIT.contains(&name.as_str()))
             });
-        let why =
-            "it is run or obeyed outside of what confines this agent; ask the user to change it";
         let protected =
             protected || in_home || is_closed_to_tools(real, &self.workspace, &self.homes);
         protected.then(|| why.to_owned())

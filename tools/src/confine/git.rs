@@ -5,48 +5,38 @@
 //! So they are looked at before a command and after it: a setting that is not harmless, a hook, a
 //! link in git's data or a way to data elsewhere that was not there before is set aside, and told.
 
+mod aside;
+mod baseline;
 mod named;
+mod offence;
 mod settings;
 mod tree;
 
-use super::protected::{COMMON_FOLDER, GIT, HEAD, IN_GIT, WORKTREE_CONFIG, data_of};
-use super::repository::Repository;
-use super::walls::Walls;
-use named::{Checkout, common_folder, plain};
-use posse_protocol::Profile;
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, unlinkat};
-use rustix::io::Errno;
-use settings::Setting;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
-use std::hash::{BuildHasher, RandomState};
-use std::io;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use tree::{Entry, Found, Root, entries, entry, identity};
-
+pub(super) use offence::POINTER;
 pub(super) use tree::text_at;
 
-/// What is added to the name of something that git is not to find.
-const ASIDE: &str = ".set-aside";
-
-/// Things set aside at one name, at most.
-const ASIDES: u32 = 1_000;
-
-/// Settings of a repository, and those of one checkout.
-const SETTINGS: [&str; 2] = ["config", WORKTREE_CONFIG];
-const HOOKS: &str = "hooks";
-const SAMPLE: &str = ".sample";
-
-/// The most that is read of a file that says where data are, in bytes.
-pub(super) const POINTER: u64 = 64 << 10;
+use super::protected::{GIT, HEAD, IN_GIT, data_of};
+use super::repository::Repository;
+use super::walls::Walls;
+use aside::{parent, remove, set_aside, set_aside_at, set_aside_way, write};
+use baseline::{Baseline, Named};
+use named::{Checkout, plain};
+use offence::{HOOKS, Offence, What, is_harmless, leads_to, offences};
+use posse_protocol::Profile;
+use settings::Setting;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use tree::{Entry, Found, Identity, Root, entry, identity};
 
 /// The repositories that a command can reach, as they were before it.
 pub(crate) struct Repositories {
     walls: Walls,
+    baseline: Baseline,
     looked: Vec<Looked>,
     /// What settings name in the workspace, and where it was.
-    named: BTreeMap<PathBuf, Option<PathBuf>>,
+    named: Named,
     /// To be mounted, so that a command can only read it.
     fixed: Vec<PathBuf>,
 }
@@ -54,28 +44,11 @@ pub(crate) struct Repositories {
 /// One folder that was looked through.
 struct Looked {
     root: Root,
+    is_workspace: bool,
     before: BTreeSet<Offence>,
     /// What has a wall around it, and which files these were. As long as they still are, nobody but
     /// the user has changed them.
-    walled: BTreeMap<PathBuf, (u64, u64)>,
-}
-
-/// Something that makes git run or obey what others wrote.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Offence {
-    /// Below the folder that was looked through.
-    path: PathBuf,
-    what: What,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
-    /// A setting, and its value.
-    Setting(String, Option<String>),
-    /// A link in git's data. Git writes through some of them.
-    Link(PathBuf),
-    /// Hooks; settings that nobody can read; a way to data elsewhere, and where it leads.
-    Whole(PathBuf),
+    walled: BTreeMap<PathBuf, Identity>,
 }
 
 impl Repositories {
@@ -84,14 +57,21 @@ impl Repositories {
         if walls.profile != Profile::WorkspaceWrite || walls.is_own {
             return Ok(None);
         }
+        let mut baseline = Baseline::of(walls)?;
         let mut looked = Vec::new();
         let mut fixed = Vec::new();
         let mut checkouts = of_workspace(&walls.workspace, &walls.homes);
         let roots = [(&walls.workspace, false)].into_iter();
-        for (path, is_data) in roots.chain(walls.repository.iter().map(|path| (path, true))) {
-            let root = Root::open(path, is_data)?;
-            let is_same = |it| identity(&root.handle, OsStr::new(".")) == Some(it);
-            if !is_data && !walls.identity.is_none_or(is_same) {
+        let roots = roots.chain(walls.repository.iter().map(|path| (path, true)));
+        // Links may lead there.
+        let roots = roots.chain(walls.writable.iter().map(|path| (path, false)));
+        for (path, is_data) in roots {
+            // The scratch folder may not be there yet.
+            let Ok(path) = path.canonicalize() else { continue };
+            let root = Root::open(&path, is_data)?;
+            let open = rustix::fs::fstat(&root.handle)?;
+            let is_same = |it| it == (open.st_dev, open.st_ino);
+            if path == walls.workspace && !walls.identity.is_none_or(is_same) {
                 return Err(io::Error::other("the workspace was replaced meanwhile"));
             }
             let found = root.search()?;
@@ -108,17 +88,21 @@ impl Repositories {
                 }
             }
             checkouts.extend(of_found(&root, &found));
-            looked.push(Looked { root, before, walled });
+            let is_workspace = path == walls.workspace;
+            let before = baseline.settled(&path, before);
+            looked.push(Looked { root, is_workspace, before, walled });
         }
         let named = named::named(&walls.workspace, &walls.homes, &checkouts).into_iter();
-        let named: BTreeMap<_, _> = named.map(|it| (it.clone(), it.canonicalize().ok())).collect();
+        let named: Named = named.map(|it| (it.clone(), it.canonicalize().ok())).collect();
         let reals = named.values().flatten().cloned();
         let inside =
             |real: &PathBuf| real.starts_with(&walls.workspace) && *real != walls.workspace;
         fixed.extend(reals.filter(inside));
         fixed.sort();
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
-        Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed }))
+        let named = baseline.settled_names(named);
+        baseline.share();
+        Ok(Some(Repositories { walls: walls.clone(), baseline, looked, named, fixed }))
     }
 
     /// What a command can only read.
@@ -129,6 +113,12 @@ impl Repositories {
     /// Sets aside what the command has added, when it and all it started are dead. Returns what that
     /// was, for people.
     pub(crate) fn settle(&self) -> Vec<String> {
+        let told = self.set_aside_what_is_new();
+        self.baseline.leave();
+        told
+    }
+
+    fn set_aside_what_is_new(&self) -> Vec<String> {
         let mut told = Vec::new();
         let mut checkouts = of_workspace(&self.walls.workspace, &self.walls.homes);
         for looked in &self.looked {
@@ -228,20 +218,20 @@ impl Looked {
         new.sort_by_key(|offence| std::cmp::Reverse(offence.path.components().count()));
         let mut told = BTreeSet::new();
         for offence in new {
-            let shown = match self.root.is_data {
-                true => self.root.path.join(&offence.path),
-                false => offence.path.clone(),
+            let shown = match self.is_workspace {
+                true => offence.path.clone(),
+                false => self.root.path.join(&offence.path),
             };
             let shown = shown.display();
             let done = match &offence.what {
                 What::Setting(..) => self.without_new_settings(&offence.path),
                 What::Link(_) => remove(&self.root, &offence.path),
-                What::Whole(_) => set_aside(&self.root, &offence.path),
+                What::Hooks(_) | What::Whole(_) => set_aside(&self.root, &offence.path),
             };
             let kind = match &offence.what {
                 What::Setting(key, _) => format!("{key} in {shown}"),
                 What::Link(_) => format!("the link {shown}"),
-                What::Whole(_) => shown.to_string(),
+                What::Hooks(_) | What::Whole(_) => shown.to_string(),
             };
             told.insert(match done {
                 Ok(()) => kind,
@@ -305,194 +295,10 @@ fn top_of(data: &Path) -> Option<PathBuf> {
 }
 
 /// What walls keep as it is, whoever runs: below `root`, in the workspace's own repository.
-fn guarded(root: &Root, walls: &Walls) -> BTreeMap<PathBuf, (u64, u64)> {
+fn guarded(root: &Root, walls: &Walls) -> BTreeMap<PathBuf, Identity> {
     let data = data_of(&walls.workspace).into_iter().chain(walls.repository.clone());
     let names = data.flat_map(|data| IN_GIT.map(|name| data.join(name)));
     let below = names.filter_map(|path| path.strip_prefix(&root.path).ok().map(Path::to_owned));
     let known = |path: PathBuf| Some((identity(&root.handle, path.as_os_str())?, path));
     below.filter_map(known).map(|(identity, path)| (path, identity)).collect()
-}
-
-/// All that makes git run or obey something, in the repositories that were found.
-fn offences(root: &Root, found: &Found) -> io::Result<BTreeSet<Offence>> {
-    let mut offences = BTreeSet::new();
-    for data in &found.data {
-        let Some(folder) = root.folder(data)? else { continue };
-        let around = root.path.join(data);
-        let mut add = |name: &str, what: What| {
-            offences.insert(Offence { path: data.join(name), what });
-        };
-        for name in SETTINGS {
-            match entry(&folder, OsStr::new(name), settings::MOST) {
-                Entry::None | Entry::Folder => {}
-                Entry::File(text) => match settings::read(&text) {
-                    None => add(name, What::Whole(PathBuf::new())),
-                    Some(all) => {
-                        for setting in all.iter().filter(|it| !is_harmless(it, &around, root)) {
-                            add(name, What::Setting(setting.key(), setting.value.clone()));
-                        }
-                    }
-                },
-                Entry::Link(to) => add(name, What::Whole(to)),
-                Entry::Other => add(name, What::Whole(PathBuf::new())),
-            }
-        }
-        match entry(&folder, OsStr::new(COMMON_FOLDER), POINTER) {
-            Entry::None | Entry::Folder => {}
-            Entry::File(_) if shares_data_of_its_own(&around) => {}
-            Entry::File(text) => {
-                let to = String::from_utf8_lossy(&text).trim().to_owned();
-                add(COMMON_FOLDER, What::Whole(to.into()));
-            }
-            Entry::Link(to) => add(COMMON_FOLDER, What::Whole(to)),
-            Entry::Other => add(COMMON_FOLDER, What::Whole(PathBuf::new())),
-        }
-        match entry(&folder, OsStr::new(HOOKS), 0) {
-            Entry::Link(to) => add(HOOKS, What::Whole(to)),
-            Entry::Folder => {
-                let hooks = root.folder(&data.join(HOOKS))?;
-                let hooks = hooks.as_ref().map(entries).transpose()?.unwrap_or_default();
-                let is_hook = |(name, kind): &(OsString, rustix::fs::FileType)| {
-                    *kind != rustix::fs::FileType::Directory
-                        && !name.to_string_lossy().ends_with(SAMPLE)
-                };
-                if hooks.iter().any(is_hook) {
-                    add(HOOKS, What::Whole(PathBuf::new()));
-                }
-            }
-            Entry::None | Entry::File(_) | Entry::Other => {}
-        }
-    }
-    // That of the workspace itself has a wall.
-    for pointer in found.pointers.iter().filter(|path| *path != Path::new(GIT)) {
-        if let Some(to) = leads_out(root, pointer)? {
-            offences.insert(Offence { path: pointer.clone(), what: What::Whole(to) });
-        }
-    }
-    for (path, to) in &found.links {
-        // As old versions of git write the branch that is checked out.
-        let is_branch = path.file_name() == Some(OsStr::new(HEAD)) && to.starts_with("refs/heads");
-        if !is_branch && !offences.iter().any(|offence| offence.path == *path) {
-            offences.insert(Offence { path: path.clone(), what: What::Link(to.clone()) });
-        }
-    }
-    Ok(offences)
-}
-
-/// The same for one setting of the repository in `data`, whose files must be below `root`.
-fn is_harmless(setting: &Setting, data: &Path, root: &Root) -> bool {
-    match (setting.section.as_str(), setting.name.as_str(), &setting.value) {
-        ("core", "worktree", Some(value)) => {
-            let folder = data.join(value);
-            let real = folder.canonicalize().unwrap_or_else(|_| plain(&folder));
-            real.starts_with(&root.path)
-        }
-        _ => setting.is_harmless(),
-    }
-}
-
-/// True when the folder that the repository in `data` names as common is its own, or that of the
-/// repository whose worktree it is. That one is looked at, too.
-fn shares_data_of_its_own(data: &Path) -> bool {
-    let common = common_folder(data);
-    let is_around = data.parent().and_then(Path::parent) == Some(common.as_path())
-        && data.parent().and_then(Path::file_name) == Some(OsStr::new("worktrees"));
-    let has_head = || common.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir());
-    common == *data || (is_around && has_head())
-}
-
-/// Where the file or link `.git` at `pointer` leads, if that is not below `root`.
-fn leads_out(root: &Root, pointer: &Path) -> io::Result<Option<PathBuf>> {
-    let Some((to, target)) = leads_to(root, pointer)? else { return Ok(None) };
-    let real = target.canonicalize().unwrap_or_else(|_| plain(&target));
-    Ok((!real.starts_with(&root.path)).then_some(to))
-}
-
-/// Where it says that the data are, and where that is.
-fn leads_to(root: &Root, pointer: &Path) -> io::Result<Option<(PathBuf, PathBuf)>> {
-    let Some((folder, name)) = parent(root, pointer)? else { return Ok(None) };
-    let to = match entry(&folder, &name, POINTER) {
-        Entry::Link(to) => to,
-        Entry::File(text) => {
-            let text = String::from_utf8_lossy(&text).into_owned();
-            let Some(to) = text.strip_prefix("gitdir:") else { return Ok(None) };
-            PathBuf::from(to.trim())
-        }
-        Entry::None | Entry::Folder | Entry::Other => return Ok(None),
-    };
-    let around = root.path.join(pointer.parent().unwrap_or(pointer));
-    Ok(Some((to.clone(), around.join(to))))
-}
-
-/// The folder that `path` is in, and its name there; nothing where it has gone.
-fn parent(root: &Root, path: &Path) -> io::Result<Option<(OwnedFd, OsString)>> {
-    let Some(name) = path.file_name() else { return Ok(None) };
-    let folder = root.folder(path.parent().unwrap_or(Path::new("")))?;
-    Ok(folder.map(|folder| (folder, name.to_owned())))
-}
-
-fn remove(root: &Root, path: &Path) -> io::Result<()> {
-    match parent(root, path)? {
-        Some((folder, name)) => gone(unlinkat(&folder, &name, AtFlags::empty())),
-        None => Ok(()),
-    }
-}
-
-fn set_aside(root: &Root, path: &Path) -> io::Result<()> {
-    match parent(root, path)? {
-        Some((folder, name)) => set_aside_at(&folder, &name),
-        None => Ok(()),
-    }
-}
-
-/// The same for the first link on the way to `path`, or for what is there. Returns its name.
-fn set_aside_way(root: &Root, path: &Path) -> io::Result<PathBuf> {
-    let mut way: Vec<&Path> = path.ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
-    way.reverse();
-    let is_link =
-        |it: &&&Path| root.path.join(it).symlink_metadata().is_ok_and(|it| it.is_symlink());
-    let first = way.iter().find(is_link).copied().unwrap_or(path);
-    set_aside(root, first).map(|()| first.to_owned())
-}
-
-fn set_aside_at(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    for number in 1..ASIDES {
-        let mut aside = name.to_owned();
-        aside.push(ASIDE);
-        if number > 1 {
-            aside.push(format!("-{number}"));
-        }
-        match renameat_with(folder, name, folder, &aside, RenameFlags::NOREPLACE) {
-            Err(Errno::EXIST) => {}
-            // Some file systems do not know this way to rename.
-            Err(Errno::INVAL | Errno::NOSYS) if identity(folder, &aside).is_some() => {}
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                return gone(renameat(folder, name, folder, &aside));
-            }
-            renamed => return gone(renamed),
-        }
-    }
-    Err(io::Error::other("too much was set aside there"))
-}
-
-/// Writes a new file in one step.
-fn write(folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let passing = format!(".posse-{:016x}.tmp", RandomState::new().hash_one(name));
-    let file = openat(folder, &passing, flags, Mode::from_raw_mode(0o644))?;
-    let mut file = std::fs::File::from(file);
-    let written = io::Write::write_all(&mut file, content);
-    let done = written.and_then(|()| Ok(renameat(folder, &passing, folder, name)?));
-    if done.is_err() {
-        let _ = unlinkat(folder, &passing, AtFlags::empty());
-    }
-    done
-}
-
-/// What has gone meanwhile needs no more doing.
-fn gone(done: Result<(), Errno>) -> io::Result<()> {
-    match done {
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
-        done => Ok(done?),
-    }
 }

@@ -257,6 +257,7 @@ mod tests {
             workspace: home.join(workspace),
             identity: None,
             is_own: false,
+            state: None,
             repository: None,
             writable: Vec::new(),
             readable: Vec::new(),

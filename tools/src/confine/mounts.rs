@@ -315,6 +315,7 @@ mod tests {
             workspace: root.join(FOLDERS[workspace]),
             identity: None,
             is_own: false,
+            state: None,
             repository: None,
             writable: paths(0),
             readable: paths(1),

@@ -25,8 +25,9 @@ pub(crate) struct Walls {
     /// can be changed like those of a repository in the workspace.
     pub repository: Option<PathBuf>,
     /// The command is the host's own, and no agent has written it.
-    #[serde(default)]
     pub is_own: bool,
+    /// Where the host keeps what is no command's business.
+    pub state: Option<PathBuf>,
     /// Folders beside it that can be changed.
     #[serde(with = "any_names")]
     pub writable: Vec<PathBuf>,

@@ -3,6 +3,8 @@
 use super::settings::{self, MOST, Setting};
 use super::tree::text_at;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Files with settings that are read for one repository: they may include each other.
@@ -155,8 +157,19 @@ fn linked_hooks(folder: &Path) -> Vec<PathBuf> {
 
 /// The folder whose settings and hooks count for the repository in `data`.
 pub(super) fn common_folder(data: &Path) -> PathBuf {
-    let named = text_at(&data.join("commondir"), MOST).and_then(|it| String::from_utf8(it).ok());
-    named.map_or_else(|| data.to_owned(), |named| plain(&data.join(named.trim())))
+    match text_at(&data.join("commondir"), MOST) {
+        Some(text) => {
+            let folder = data.join(first_line(&text));
+            folder.canonicalize().unwrap_or_else(|_| plain(&folder))
+        }
+        None => data.to_owned(),
+    }
+}
+
+/// A path that is all there is in a file.
+pub(super) fn first_line(text: &[u8]) -> &Path {
+    let end = text.iter().rposition(|letter| !b"\r\n".contains(letter)).map_or(0, |at| at + 1);
+    Path::new(OsStr::from_bytes(&text[..end]))
 }
 
 /// The path without `.` and `..`, as its text says.

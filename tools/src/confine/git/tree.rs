@@ -5,11 +5,12 @@
 
 use super::super::protected::{GIT, HEAD, OBJECTS, REFS};
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, chmod, fstat, openat, openat2, readlinkat,
-    statat,
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, chmod, fstat, openat, openat2,
+    readlinkat, statat, statx,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -185,8 +186,20 @@ pub(in super::super) fn text_at(path: &Path, most: u64) -> Option<Vec<u8>> {
     (is_file && file.take(most).read_to_end(&mut text).is_ok()).then_some(text)
 }
 
-/// Which file a name stands for: its device and its number there.
-pub(super) fn identity(folder: impl AsFd, name: &OsStr) -> Option<(u64, u64)> {
-    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some((found.st_dev, found.st_ino))
+/// Which file it is: its device, its number there, and when it was made, where that is known: numbers
+/// are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Identity {
+    device: (u32, u32),
+    number: u64,
+    made: (i64, u32),
+}
+
+/// Which file a name stands for.
+pub(super) fn identity(folder: impl AsFd, name: &OsStr) -> Option<Identity> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;
+    let made = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
+    let device = (found.stx_dev_major, found.stx_dev_minor);
+    Some(Identity { device, number: found.stx_ino, made })
 }
