@@ -121,6 +121,18 @@ const GITLINKS: &[Trick] = &[
         "git status",
     ),
     trick(
+        "a way through a link with an odd name",
+        "mk $TMPDIR/e; n=$(printf 'x\\377'); ln -s $TMPDIR \"$n\"; mkdir s; printf 'gitdir: ../%s/e/.git\\n' \"$n\" > s/.git; \
+         git add s; git -C s config core.fsmonitor 'PAYLOAD; false'",
+        "git status",
+    ),
+    trick(
+        "data in common behind a link with an odd name",
+        "mk s; git add s; mkdir -p d/c; n=$(printf 'x\\377'); mv s/.git/objects s/.git/refs s/.git/config d/c; ln -s ../../d \"s/.git/$n\"; \
+         printf '%s/c\\n' \"$n\" > s/.git/commondir; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> d/c/config",
+        "git status",
+    ),
+    trick(
         "data in common",
         "mk s; git add s; mkdir c; mv s/.git/objects s/.git/refs s/.git/config c; echo ../../c > s/.git/commondir; \
          printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> c/config",
@@ -301,6 +313,11 @@ const BELOW: &[Trick] = &[
         "a worktree of a nested repository",
         "mk s; git -C s worktree add -q ../w; git -C s config core.fsmonitor 'PAYLOAD; false'",
         "cd w; git status",
+    ),
+    trick(
+        "a link to a repository in the scratch folder",
+        "mk $TMPDIR/e; ln -s $TMPDIR/e s; git -C s config core.fsmonitor 'PAYLOAD; false'",
+        "cd s; git status",
     ),
     prepared(
         "the user's nested repository, a hook",
@@ -683,7 +700,8 @@ async fn what_a_command_writes_where_the_user_took_a_wall_down_is_set_aside() {
         "{WORDS}\necho > up; until [ -e go ]; do sleep 0.02; done\n\
          git config core.fsmonitor 'touch $HOME/canary; false'; script .git/hooks/post-commit; echo END"
     );
-    let world = calling(vec![bash(&waits)], "mkdir -p .git/hooks").await;
+    let before = "mkdir -p .git/hooks; echo exit > .git/hooks/pre-push; git config alias.x log";
+    let world = calling(vec![bash(&waits)], before).await;
     let running = world.start(&["run", "go"]);
     eventually("the command runs", async || world.work().join("up").exists()).await;
     let user = "git config user.email new; git config alias.st status; mv .git/hooks .git/old; mkdir .git/hooks";
@@ -692,6 +710,7 @@ async fn what_a_command_writes_where_the_user_took_a_wall_down_is_set_aside() {
     let said = running.end().await.expect(0).out;
     let config = world.read(".git/config");
     assert!(config.contains("email = new") && !config.contains("fsmonitor"), "{config} {said}");
+    assert!(config.contains("x = log"), "what was there before stays: {config}");
     assert!(!world.work().join(".git/hooks/post-commit").exists(), "{said}");
     assert!(said.contains("core.fsmonitor in .git/config"), "{said}");
     // Nobody knows who wrote this one; it is kept beside.
@@ -730,4 +749,32 @@ async fn a_command_whose_host_dies_leaves_nothing_that_git_runs() {
     eventually("it is set aside", async || !config().is_empty() && !config().contains("fsmonitor"))
         .await;
     assert!(world.read("s/.git/config.set-aside").contains("fsmonitor"));
+}
+
+/// What one command has put there does not count as the user's for another that begins later.
+#[tokio::test]
+async fn two_commands_at_the_same_time_do_not_vouch_for_each_other() {
+    let wait = |name: &str| format!("until [ -e {name} ]; do sleep 0.02; done");
+    let evil = "git -C s config core.fsmonitor 'touch $HOME/canary; false'";
+    let first = format!("{WORDS}\nmk s; git add s; {evil}; echo > up-1; {}", wait("go-1"));
+    let second = format!("{WORDS}\necho > up-2; {}; {evil}", wait("go-2"));
+    let says = |word: &str, command: &str| {
+        let conversation = Conversation::when(When::any().first_user_contains(word));
+        conversation.reply(bash(command)).reply(Reply::text("{{last_tool_result}}"))
+    };
+    let script = Script::new();
+    let script = script.conversation(says("first", &first)).conversation(says("second", &second));
+    let world = World::new(script).await;
+    set_up(&world, &world.work(), "");
+    let is_clean = || !world.read("s/.git/config").contains("fsmonitor");
+    let running = world.start(&["run", "first"]);
+    eventually("the first runs", async || world.work().join("up-1").exists()).await;
+    let other = world.start(&["run", "second"]);
+    eventually("the second runs", async || world.work().join("up-2").exists()).await;
+    world.write("go-1", "");
+    let said = running.end().await.expect(0).out;
+    assert!(is_clean() && said.contains("core.fsmonitor"), "{said}");
+    world.write("go-2", "");
+    let said = other.end().await.expect(0).out;
+    assert!(is_clean() && said.contains("core.fsmonitor"), "{said}");
 }

@@ -2,7 +2,7 @@
 //!
 //! What one command has put there must not count as the user's for another that begins later. So the
 //! first one writes down what it found, where no command sees it, and the others go by that. Who runs
-//! is told by a lock on the workspace.
+//! is told by a lock on the workspace. What is written down means nothing when nobody runs.
 
 use super::super::walls::Walls;
 use super::offence::Offence;
@@ -80,7 +80,10 @@ impl Baseline {
     /// Lets others begin, who go by what is known.
     pub(super) fn share(&self) {
         if let Some(file) = self.file.as_ref().filter(|_| self.is_first) {
-            let _ = self.write_down(file);
+            // What is left of earlier commands would be wrong.
+            if self.write_down(file).is_err() {
+                let _ = std::fs::remove_file(file);
+            }
         }
         let _ = flock(&self.workspace, FlockOperation::LockShared);
     }
@@ -105,10 +108,6 @@ impl Baseline {
 
     /// The command is over, and all that it had put there is gone.
     pub(super) fn leave(&self) {
-        let is_last = flock(&self.workspace, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if let Some(file) = self.file.as_ref().filter(|_| is_last) {
-            let _ = std::fs::remove_file(file);
-        }
         let _ = flock(&self.workspace, FlockOperation::Unlock);
     }
 }

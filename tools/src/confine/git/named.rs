@@ -44,12 +44,11 @@ const PROGRAMS: [&str; 27] = [
     "cccmd",
 ];
 
-/// Sections in which every setting may.
-const SECTIONS: [&str; 2] = ["alias", "pager"];
-
 /// What lies between words in a line of shell.
-const BETWEEN: &[char] =
-    &[' ', '\t', '\n', '\'', '"', '`', ';', '|', '&', '(', ')', '<', '>', '$', '{', '}', '=', ','];
+const BETWEEN: &[char] = &[
+    ' ', '\t', '\n', '!', '\'', '"', '`', ';', '|', '&', '(', ')', '<', '>', '$', '{', '}', '=',
+    ',',
+];
 
 /// A repository: its data, and the folder with its files.
 pub(super) struct Checkout {
@@ -133,8 +132,11 @@ fn paths(setting: &Setting, around: &Path, top: &Path, homes: &[PathBuf]) -> Vec
         let base = if is_folder { top } else { around };
         return [at_home(value), vec![base.join(value)]].concat();
     }
-    let runs =
-        PROGRAMS.contains(&setting.name.as_str()) || SECTIONS.contains(&setting.section.as_str());
+    let runs = match setting.section.as_str() {
+        "alias" => value.starts_with('!'),
+        "pager" => true,
+        _ => PROGRAMS.contains(&setting.name.as_str()),
+    };
     if !runs {
         return Vec::new();
     }
