@@ -33,7 +33,6 @@ use tree::{Entry, Found, Identity, Root, entry, identity};
 /// The repositories that a command can reach, as they were before it.
 pub(crate) struct Repositories {
     walls: Walls,
-    baseline: Baseline,
     looked: Vec<Looked>,
     /// What settings name in the workspace, and where it was.
     named: Named,
@@ -102,7 +101,7 @@ impl Repositories {
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
         let named = baseline.settled_names(named);
         baseline.share();
-        Ok(Some(Repositories { walls: walls.clone(), baseline, looked, named, fixed }))
+        Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed }))
     }
 
     /// What a command can only read.
@@ -113,12 +112,6 @@ impl Repositories {
     /// Sets aside what the command has added, when it and all it started are dead. Returns what that
     /// was, for people.
     pub(crate) fn settle(&self) -> Vec<String> {
-        let told = self.set_aside_what_is_new();
-        self.baseline.leave();
-        told
-    }
-
-    fn set_aside_what_is_new(&self) -> Vec<String> {
         let mut told = Vec::new();
         let mut checkouts = of_workspace(&self.walls.workspace, &self.walls.homes);
         for looked in &self.looked {

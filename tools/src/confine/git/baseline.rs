@@ -2,7 +2,7 @@
 //!
 //! What one command has put there must not count as the user's for another that begins later. So the
 //! first one writes down what it found, where no command sees it, and the others go by that. Who runs
-//! is told by a lock on the workspace. What is written down means nothing when nobody runs.
+//! is told by the lock of the placeholders on the workspace. What is written down means nothing when nobody runs.
 
 use super::super::walls::Walls;
 use super::offence::Offence;
@@ -77,15 +77,16 @@ impl Baseline {
         self.named.clone()
     }
 
-    /// Lets others begin, who go by what is known.
-    pub(super) fn share(&self) {
+    /// Lets others begin, who go by what is known. From here on it is the lock of the placeholders that
+    /// tells them of us; whoever begins in between finds what we have found.
+    pub(super) fn share(self) {
         if let Some(file) = self.file.as_ref().filter(|_| self.is_first) {
             // What is left of earlier commands would be wrong.
             if self.write_down(file).is_err() {
                 let _ = std::fs::remove_file(file);
             }
         }
-        let _ = flock(&self.workspace, FlockOperation::LockShared);
+        let _ = flock(&self.workspace, FlockOperation::Unlock);
     }
 
     fn write_down(&self, file: &Path) -> io::Result<()> {
@@ -104,10 +105,5 @@ impl Baseline {
         new.write_all(&text)?;
         new.persist(file)?;
         Ok(())
-    }
-
-    /// The command is over, and all that it had put there is gone.
-    pub(super) fn leave(&self) {
-        let _ = flock(&self.workspace, FlockOperation::Unlock);
     }
 }
