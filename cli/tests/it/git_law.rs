@@ -3,7 +3,8 @@
 //! Each trick is tried twice with real git: by a plain shell, where it must work, so that the test
 //! can fail; and by an agent, where it must come to nothing.
 
-use crate::world::{World, bash, eventually};
+use crate::git::for_nobody;
+use crate::world::{World, bash, eventually, mode, started};
 use posse_testkit::{Conversation, Reply, Script, When};
 use serde_json::json;
 use std::path::Path;
@@ -777,4 +778,25 @@ async fn two_commands_at_the_same_time_do_not_vouch_for_each_other() {
     world.write("go-2", "");
     let said = other.end().await.expect(0).out;
     assert!(is_clean() && said.contains("core.fsmonitor"), "{said}");
+}
+
+/// An ordinary user cannot list every folder that git can enter.
+#[tokio::test]
+async fn a_folder_that_an_ordinary_user_cannot_list_is_looked_into() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let command = format!(
+        "{WORDS}\nmk s; git add s; git -C s config core.fsmonitor evil; mkdir s/d; mk s/d/e; \
+         script s/d/e/.git/hooks/pre-commit; (for i in $(seq 40); do n=$(printf '%0200d' 0); \
+         mkdir $n; cd $n; done); touch s/.git/config.set-aside; chmod 111 s s/.git s/d s/d/e/.git"
+    );
+    let world = calling(vec![bash(&command)], "").await;
+    let mut command = for_nobody(&world);
+    command.args(["run", "go"]);
+    let said = started(command).end().await.expect(0).out;
+    let config = world.read("s/.git/config");
+    assert!(config.contains("[core]") && !config.contains("evil"), "{config} {said}");
+    assert!(!world.work().join("s/d/e/.git/hooks").exists(), "{said}");
+    assert_eq!(mode(&world.work().join("s/.git")), 0o111);
 }

@@ -18,7 +18,7 @@ pub(super) use tree::text_at;
 use super::protected::{GIT, HEAD, IN_GIT, data_of};
 use super::repository::Repository;
 use super::walls::Walls;
-use aside::{parent, remove, set_aside, set_aside_at, set_aside_way, write};
+use aside::{parent, remove, set_aside, set_aside_at, set_aside_way, while_writable, write};
 use baseline::{Baseline, Named};
 use named::{Checkout, plain};
 use offence::{HOOKS, Offence, What, is_harmless, leads_to, offences};
@@ -73,8 +73,8 @@ impl Repositories {
             if path == walls.workspace && !walls.identity.is_none_or(is_same) {
                 return Err(io::Error::other("the workspace was replaced meanwhile"));
             }
-            let found = root.search()?;
-            let before = offences(&root, &found)?;
+            let found = root.search();
+            let before = offences(&root, &found);
             let mut walled = guarded(&root, walls);
             for data in &found.data {
                 let hooks = data.join(HOOKS);
@@ -115,17 +115,14 @@ impl Repositories {
         let mut told = Vec::new();
         let mut checkouts = of_workspace(&self.walls.workspace, &self.walls.homes);
         for looked in &self.looked {
-            let settled = looked.root.search().and_then(|found| {
-                checkouts.extend(of_found(&looked.root, &found));
-                looked.settle(&found)
+            let found = looked.root.search();
+            checkouts.extend(of_found(&looked.root, &found));
+            told.extend(looked.settle(&found));
+            let unseen = found.unseen.iter().map(|(path, error)| {
+                let path = looked.root.path.join(path);
+                format!("{} (NOT done: it cannot be looked into: {error})", path.display())
             });
-            match settled {
-                Ok(more) => told.extend(more),
-                Err(error) => told.push(format!(
-                    "{} could not be looked through ({error})",
-                    looked.root.path.display()
-                )),
-            }
+            told.extend(unseen);
         }
         let Some(root) = self.looked.first().map(|looked| &looked.root) else { return told };
         let mut named = named::named(&self.walls.workspace, &self.walls.homes, &checkouts);
@@ -151,10 +148,10 @@ impl Repositories {
 /// When the folder cannot be looked through.
 pub fn nested_repositories(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let root = Root::open(folder, false)?;
-    let found = root.search()?;
+    let found = root.search();
     let mut led_to = BTreeSet::new();
     for pointer in found.pointers.iter().filter(|path| *path != Path::new(GIT)) {
-        let target = leads_to(&root, pointer)?.map(|(_, target)| target);
+        let target = leads_to(&root, pointer).map(|(_, target)| target);
         led_to.extend(target.and_then(|target| target.canonicalize().ok()));
     }
     let is_git = |path: &Path| path.file_name().is_some_and(|it| it.eq_ignore_ascii_case(GIT));
@@ -199,8 +196,8 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
 }
 
 impl Looked {
-    fn settle(&self, found: &Found) -> io::Result<Vec<String>> {
-        let now = offences(&self.root, found)?;
+    fn settle(&self, found: &Found) -> BTreeSet<String> {
+        let now = offences(&self.root, found);
         let is_walled = |path: &Path| {
             let mut around = self.walled.iter().filter(|(wall, _)| path.starts_with(wall));
             around.any(|(wall, was)| identity(&self.root.handle, wall.as_os_str()) == Some(*was))
@@ -231,7 +228,7 @@ impl Looked {
                 Err(error) => format!("{kind} (NOT done: {error})"),
             });
         }
-        Ok(told.into_iter().collect())
+        told
     }
 
     /// Puts settings in the place of those at `path`, without those that are new and not harmless.
@@ -257,8 +254,10 @@ impl Looked {
         }
         kept.extend(&text[from..]);
         let is_clean = settings::read(&kept).is_some_and(|all| !all.iter().any(is_offence));
-        set_aside_at(&folder, &name)?;
-        if is_clean { write(&folder, &name, &kept) } else { Ok(()) }
+        while_writable(&folder, || {
+            set_aside_at(&folder, &name)?;
+            if is_clean { write(&folder, &name, &kept) } else { Ok(()) }
+        })
     }
 }
 

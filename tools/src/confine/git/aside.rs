@@ -2,8 +2,11 @@
 //! following a link, since others may change the folder at the same time.
 
 use super::tree::{Root, identity};
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, unlinkat};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, openat, renameat, renameat_with, unlinkat,
+};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -13,8 +16,8 @@ use std::path::{Path, PathBuf};
 /// What is added to the name of something that git is not to find.
 const ASIDE: &str = ".set-aside";
 
-/// Things set aside at one name, at most.
-const ASIDES: u32 = 1_000;
+/// How often another name is tried.
+const TRIES: u32 = 100;
 
 /// The folder that `path` is in, and its name there; nothing where it has gone.
 pub(super) fn parent(root: &Root, path: &Path) -> io::Result<Option<(OwnedFd, OsString)>> {
@@ -26,14 +29,16 @@ pub(super) fn parent(root: &Root, path: &Path) -> io::Result<Option<(OwnedFd, Os
 /// Removes a link.
 pub(super) fn remove(root: &Root, path: &Path) -> io::Result<()> {
     match parent(root, path)? {
-        Some((folder, name)) => gone(unlinkat(&folder, &name, AtFlags::empty())),
+        Some((folder, name)) => {
+            while_writable(&folder, || gone(unlinkat(&folder, &name, AtFlags::empty())))
+        }
         None => Ok(()),
     }
 }
 
 pub(super) fn set_aside(root: &Root, path: &Path) -> io::Result<()> {
     match parent(root, path)? {
-        Some((folder, name)) => set_aside_at(&folder, &name),
+        Some((folder, name)) => while_writable(&folder, || set_aside_at(&folder, &name)),
         None => Ok(()),
     }
 }
@@ -48,12 +53,31 @@ pub(super) fn set_aside_way(root: &Root, path: &Path) -> io::Result<PathBuf> {
     set_aside(root, first).map(|()| first.to_owned())
 }
 
+/// Does `act` in a folder of the user's that may be closed to writers: a command can do that.
+pub(super) fn while_writable<T>(
+    folder: &OwnedFd,
+    act: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    let before = fstat(folder)?;
+    let is_closed = before.st_uid == geteuid().as_raw() && before.st_mode & 0o300 != 0o300;
+    let mode = before.st_mode & 0o7777;
+    if is_closed {
+        fchmod(folder, Mode::from_raw_mode(mode | 0o300))?;
+    }
+    let done = act();
+    if is_closed {
+        fchmod(folder, Mode::from_raw_mode(mode))?;
+    }
+    done
+}
+
 pub(super) fn set_aside_at(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    for number in 1..ASIDES {
+    for number in 0..TRIES {
         let mut aside = name.to_owned();
         aside.push(ASIDE);
-        if number > 1 {
-            aside.push(format!("-{number}"));
+        // Whoever wants this to fail cannot have taken every name.
+        if number > 0 {
+            aside.push(format!("-{:08x}", RandomState::new().hash_one(number) as u32));
         }
         match renameat_with(folder, name, folder, &aside, RenameFlags::NOREPLACE) {
             Err(Errno::EXIST) => {}
@@ -65,7 +89,7 @@ pub(super) fn set_aside_at(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
             renamed => return gone(renamed),
         }
     }
-    Err(io::Error::other("too much was set aside there"))
+    Err(Errno::EXIST.into())
 }
 
 /// Writes a new file in one step.

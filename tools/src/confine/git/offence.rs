@@ -9,7 +9,6 @@ use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Settings of a repository, and those of one checkout.
@@ -42,10 +41,11 @@ pub(super) enum What {
 }
 
 /// All that makes git run or obey something, in the repositories that were found.
-pub(super) fn offences(root: &Root, found: &Found) -> io::Result<BTreeSet<Offence>> {
+pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
     let mut offences = BTreeSet::new();
     for data in &found.data {
-        let Some(folder) = root.folder(data)? else { continue };
+        // It could be opened a moment ago: others have removed it.
+        let Ok(Some(folder)) = root.folder(data) else { continue };
         let around = root.path.join(data);
         let mut add = |name: &str, what: What| {
             offences.insert(Offence { path: data.join(name), what });
@@ -75,8 +75,8 @@ pub(super) fn offences(root: &Root, found: &Found) -> io::Result<BTreeSet<Offenc
         match entry(&folder, OsStr::new(HOOKS), 0) {
             Entry::Link(to) => add(HOOKS, What::Whole(to)),
             Entry::Folder => {
-                let hooks = root.folder(&data.join(HOOKS))?;
-                let hooks = hooks.as_ref().map(entries).transpose()?.unwrap_or_default();
+                let hooks = root.folder(&data.join(HOOKS)).ok().flatten();
+                let hooks = hooks.and_then(|hooks| entries(&hooks).ok()).unwrap_or_default();
                 let is_hook = |(name, kind): &(OsString, FileType)| {
                     *kind != FileType::Directory && !name.to_string_lossy().ends_with(SAMPLE)
                 };
@@ -89,7 +89,7 @@ pub(super) fn offences(root: &Root, found: &Found) -> io::Result<BTreeSet<Offenc
     }
     // That of the workspace itself has a wall.
     for pointer in found.pointers.iter().filter(|path| *path != Path::new(GIT)) {
-        if let Some(to) = leads_out(root, pointer)? {
+        if let Some(to) = leads_out(root, pointer) {
             offences.insert(Offence { path: pointer.clone(), what: What::Whole(to) });
         }
     }
@@ -100,7 +100,7 @@ pub(super) fn offences(root: &Root, found: &Found) -> io::Result<BTreeSet<Offenc
             offences.insert(Offence { path: path.clone(), what: What::Link(to.clone()) });
         }
     }
-    Ok(offences)
+    offences
 }
 
 /// The same for one setting of the repository in `data`, whose files must be below `root`.
@@ -129,25 +129,22 @@ fn shares_data_of_its_own(data: &Path) -> bool {
 }
 
 /// Where the file or link `.git` at `pointer` leads, if that is not below `root`.
-fn leads_out(root: &Root, pointer: &Path) -> io::Result<Option<PathBuf>> {
-    let Some((to, target)) = leads_to(root, pointer)? else { return Ok(None) };
+fn leads_out(root: &Root, pointer: &Path) -> Option<PathBuf> {
+    let (to, target) = leads_to(root, pointer)?;
     let real = target.canonicalize().unwrap_or_else(|_| plain(&target));
-    Ok((!real.starts_with(&root.path)).then_some(to))
+    (!real.starts_with(&root.path)).then_some(to)
 }
 
 /// Where it says that the data are, and where that is.
-pub(super) fn leads_to(root: &Root, pointer: &Path) -> io::Result<Option<(PathBuf, PathBuf)>> {
-    let Some((folder, name)) = parent(root, pointer)? else { return Ok(None) };
+pub(super) fn leads_to(root: &Root, pointer: &Path) -> Option<(PathBuf, PathBuf)> {
+    let (folder, name) = parent(root, pointer).ok()??;
     let to = match entry(&folder, &name, POINTER) {
         Entry::Link(to) => to,
-        Entry::File(text) => {
-            let Some(to) = text.strip_prefix(b"gitdir: ") else { return Ok(None) };
-            first_line(to).to_owned()
-        }
-        Entry::None | Entry::Folder | Entry::Other => return Ok(None),
+        Entry::File(text) => first_line(text.strip_prefix(b"gitdir: ")?).to_owned(),
+        Entry::None | Entry::Folder | Entry::Other => return None,
     };
     let around = root.path.join(pointer.parent().unwrap_or(pointer));
-    Ok(Some((to.clone(), around.join(to))))
+    Some((to.clone(), around.join(to)))
 }
 
 /// Writes a path as JSON. It may hold bytes that are not UTF-8.

@@ -36,6 +36,8 @@ pub(super) struct Found {
     pub pointers: Vec<PathBuf>,
     /// Links within the data of a repository, and where they lead.
     pub links: BTreeMap<PathBuf, PathBuf>,
+    /// Folders that could not be looked into, and why.
+    pub unseen: Vec<(PathBuf, io::Error)>,
 }
 
 /// What a name in a folder is.
@@ -57,13 +59,23 @@ impl Root {
     }
 
     /// Looks through all of it.
-    pub(super) fn search(&self) -> io::Result<Found> {
+    pub(super) fn search(&self) -> Found {
         let mut found = Found::default();
         let mut ahead = vec![(PathBuf::new(), self.is_data)];
         while let Some((path, is_data)) = ahead.pop() {
             // What has gone meanwhile, others have removed.
-            let Some(folder) = self.folder(&path)? else { continue };
-            let entries = entries(&folder)?;
+            let opened = self.folder(&path).and_then(|folder| match folder {
+                Some(folder) => Ok(Some((entries(&folder)?, folder))),
+                None => Ok(None),
+            });
+            let (entries, folder) = match opened {
+                Ok(Some(opened)) => opened,
+                Ok(None) => continue,
+                Err(error) => {
+                    found.unseen.push((path, error));
+                    continue;
+                }
+            };
             let has = |name: &str| entries.iter().any(|(it, _)| it.eq_ignore_ascii_case(name));
             let has_head = entries.iter().any(|(name, kind)| {
                 name.eq_ignore_ascii_case(HEAD) && *kind != FileType::Directory
@@ -89,7 +101,7 @@ impl Root {
                 }
             }
         }
-        Ok(found)
+        found
     }
 
     /// The folder at `path` below this one; nothing where there is none.
@@ -97,7 +109,8 @@ impl Root {
         let open = |flags: OFlags| self.beneath(path, flags | OFlags::DIRECTORY);
         match open(OFlags::RDONLY) {
             Ok(folder) => Ok(Some(folder)),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            // No program of the user's gets to a path that is longer than paths can be.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
             Err(Errno::ACCESS) => {
                 // Git may enter a folder that cannot be listed. Whoever owns it may list it.
                 let closed = match open(OFlags::PATH) {
@@ -135,7 +148,8 @@ impl Root {
 /// The names in an open folder, and what they are.
 pub(super) fn entries(folder: &OwnedFd) -> io::Result<Vec<(OsString, FileType)>> {
     let mut entries = Vec::new();
-    for entry in Dir::read_from(folder)? {
+    // Not opened once more: it may be closed again by now.
+    for entry in Dir::new(folder.try_clone()?)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name == "." || name == ".." {
