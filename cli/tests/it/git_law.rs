@@ -443,6 +443,24 @@ const TOP: &[Trick] = &[
         "git commit -qm y --allow-empty",
     ),
     prepared(
+        "a hook runs a program of the workspace",
+        "mkdir -p scripts .git/hooks; echo exit > scripts/check; printf 'exec \"$PWD\"/scripts/check\\n' > .git/hooks/pre-commit; chmod +x scripts/check .git/hooks/pre-commit",
+        "script scripts/check",
+        "git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "a hook runs what a file tells it to",
+        "mkdir -p .git/hooks; printf 'test ! -e .pre-commit-config.yaml || . ./.pre-commit-config.yaml # pre-commit\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+        "echo 'PAYLOAD' > .pre-commit-config.yaml",
+        "git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "a worktree of another repository of the user's",
+        "git clone -q . $TMPDIR/other$$; git -C $TMPDIR/other$$ config core.hooksPath .hooks; git -C $TMPDIR/other$$ worktree add -q $PWD/w; mkdir w/.hooks",
+        "script w/.hooks/pre-commit",
+        "cd w; git commit -qm y --allow-empty",
+    ),
+    prepared(
         "a filter of the user's is a file of the workspace",
         "mkdir scripts; printf '#!/bin/sh\\ncat\\n' > scripts/clean; chmod +x scripts/clean; git config filter.x.clean scripts/clean",
         "script scripts/clean cat; echo '* filter=x' > .gitattributes; echo two > a.txt",

@@ -271,8 +271,13 @@ fn of_workspace(workspace: &Path, homes: &[PathBuf]) -> Vec<Checkout> {
 
 /// Those that were found below `root`.
 fn of_found(root: &Root, found: &Found) -> Vec<Checkout> {
-    let all = found.data.iter().map(|data| root.path.join(data));
-    all.filter_map(|data| top_of(&data).map(|top| Checkout { data, top })).collect()
+    let data = found.data.iter().map(|data| root.path.join(data));
+    let inside = data.filter_map(|data| top_of(&data).map(|top| Checkout { data, top }));
+    let led_to = found.pointers.iter().filter_map(|pointer| {
+        let top = root.path.join(pointer.parent()?);
+        Some(Checkout { data: leads_to(root, pointer)?.1, top })
+    });
+    inside.chain(led_to).collect()
 }
 
 /// The folder with the files of the repository in `data`.

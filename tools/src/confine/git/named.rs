@@ -5,6 +5,7 @@ use super::tree::text_at;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Files with settings that are read for one repository: they may include each other.
@@ -50,6 +51,13 @@ const BETWEEN: &[char] = &[
     ',',
 ];
 
+/// Programs that are made for hooks, and the files at the top of a checkout that tell them what to run.
+const RUNNERS: [(&str, &[&str]); 3] = [
+    ("pre-commit", &[".pre-commit-config.yaml"]),
+    ("lefthook", &["lefthook.yml", "lefthook.yaml", "lefthook.toml", ".lefthook.yml"]),
+    ("overcommit", &[".overcommit.yml"]),
+];
+
 /// A repository: its data, and the folder with its files.
 pub(super) struct Checkout {
     pub data: PathBuf,
@@ -76,11 +84,11 @@ pub(super) fn named(
         for file in [data.join("config"), common.join("config"), data.join("config.worktree")] {
             follow(&file, homes, &mut read, &mut own);
         }
-        places.extend(linked_hooks(&common.join("hooks")));
+        places.extend(named_by_hooks(&common.join("hooks"), top));
         for (around, setting) in users.iter().chain(&own) {
             let named = paths(setting, around, top, homes);
             if setting.section == "core" && setting.name == "hookspath" {
-                places.extend(named.iter().flat_map(|folder| linked_hooks(folder)));
+                places.extend(named.iter().flat_map(|folder| named_by_hooks(folder, top)));
             }
             places.extend(named);
         }
@@ -150,11 +158,28 @@ fn paths(setting: &Setting, around: &Path, top: &Path, homes: &[PathBuf]) -> Vec
     places.filter(|path| path.is_file()).collect()
 }
 
-/// Where the links in a folder of hooks lead.
-fn linked_hooks(folder: &Path) -> Vec<PathBuf> {
+/// What the hooks in `folder` run in the checkout at `top`, as far as their text says: where links lead,
+/// programs by their paths, and the settings of programs that are made for hooks.
+fn named_by_hooks(folder: &Path, top: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let target = |entry: std::fs::DirEntry| entry.path().read_link().ok();
-    entries.filter_map(target).map(|target| folder.join(target)).collect()
+    let mut named = Vec::new();
+    for hook in entries.map(|entry| entry.path()).filter(|path| !is_sample(path)) {
+        named.extend(hook.read_link().ok().map(|target| folder.join(target)));
+        let text = text_at(&hook, MOST).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let is_program = |path: &PathBuf| {
+            path.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
+        };
+        let words = text.split(BETWEEN).filter(|word| !word.is_empty());
+        named.extend(words.map(|word| top.join(word.trim_start_matches('/'))).filter(is_program));
+        let used = RUNNERS.iter().filter(|(runner, _)| text.contains(runner));
+        named.extend(used.flat_map(|(_, files)| files.iter().map(|file| top.join(file))));
+    }
+    named
+}
+
+fn is_sample(path: &Path) -> bool {
+    path.extension().is_some_and(|it| it == "sample")
 }
 
 /// The folder whose settings and hooks count for the repository in `data`.
