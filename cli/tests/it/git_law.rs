@@ -316,6 +316,11 @@ const BELOW: &[Trick] = &[
         "cd w; git status",
     ),
     trick(
+        "a key that ends early",
+        "mk s; mk p; printf '[remote \"o\"]\\nurl = ../p\\n[remote \"o.uploadpack\\000\"]\\nfetch = \"PAYLOAD; false\"\\n' >> s/.git/config",
+        "cd s; git fetch o",
+    ),
+    trick(
         "a link to a repository in the scratch folder",
         "mk $TMPDIR/e; ln -s $TMPDIR/e s; git -C s config core.fsmonitor 'PAYLOAD; false'",
         "cd s; git status",

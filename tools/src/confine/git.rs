@@ -30,6 +30,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tree::{Entry, Found, Identity, Root, entry, identity};
 
+/// How many things that were set aside are told one by one.
+const TOLD: usize = 50;
+
 /// The repositories that a command can reach, as they were before it.
 pub(crate) struct Repositories {
     walls: Walls,
@@ -76,10 +79,10 @@ impl Repositories {
             let found = root.search();
             let before = offences(&root, &found);
             let mut walled = guarded(&root, walls);
-            for data in &found.data {
-                let hooks = data.join(HOOKS);
-                let has_hooks = before.iter().any(|offence| offence.path == hooks);
-                if has_hooks && !walled.keys().any(|it| hooks.starts_with(it)) {
+            let of_hooks = before.iter().filter(|it| it.path.ends_with(HOOKS)).map(|it| &it.path);
+            let of_hooks: BTreeSet<PathBuf> = of_hooks.cloned().collect();
+            for hooks in of_hooks {
+                if !walled.keys().any(|it| hooks.starts_with(it)) {
                     walled.extend(
                         identity(&root.handle, hooks.as_os_str()).map(|it| (hooks.clone(), it)),
                     );
@@ -137,6 +140,10 @@ impl Repositories {
             {
                 told.push(format!("{}, which settings of git name", name.display()));
             }
+        }
+        if told.len() > TOLD {
+            let more = told.split_off(TOLD).len();
+            told.push(format!("{more} more"));
         }
         told
     }
@@ -206,7 +213,7 @@ impl Looked {
         let mut new: Vec<&Offence> = now.iter().filter(is_new).collect();
         // What is in a folder comes before the folder.
         new.sort_by_key(|offence| std::cmp::Reverse(offence.path.components().count()));
-        let mut told = BTreeSet::new();
+        let (mut told, mut rewritten) = (BTreeSet::new(), BTreeSet::new());
         for offence in new {
             let shown = match self.is_workspace {
                 true => offence.path.clone(),
@@ -214,6 +221,8 @@ impl Looked {
             };
             let shown = shown.display();
             let done = match &offence.what {
+                // All that are in one file at once.
+                What::Setting(..) if !rewritten.insert(&offence.path) => Ok(()),
                 What::Setting(..) => self.without_new_settings(&offence.path),
                 What::Link(_) => remove(&self.root, &offence.path),
                 What::Hooks(_) | What::Whole(_) => set_aside(&self.root, &offence.path),
@@ -247,10 +256,6 @@ impl Looked {
             kept.extend(&text[from..setting.range.start]);
             kept.push(b'\n');
             from = setting.range.end;
-        }
-        // Another setting of the same file came before.
-        if from == 0 {
-            return Ok(());
         }
         kept.extend(&text[from..]);
         let is_clean = settings::read(&kept).is_some_and(|all| !all.iter().any(is_offence));

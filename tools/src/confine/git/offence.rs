@@ -4,12 +4,12 @@ use super::super::protected::{COMMON_FOLDER, GIT, HEAD, WORKTREE_CONFIG};
 use super::aside::parent;
 use super::named::{common_folder, first_line, plain};
 use super::settings::{self, Setting};
-use super::tree::{Entry, Found, Identity, Root, entries, entry, identity};
+use super::tree::{Entry, Found, Identity, Root, entries, entry, identity, text_at};
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Settings of a repository, and those of one checkout.
 const SETTINGS: [&str; 2] = ["config", WORKTREE_CONFIG];
@@ -93,10 +93,12 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
             offences.insert(Offence { path: pointer.clone(), what: What::Whole(to) });
         }
     }
+    let known: BTreeSet<PathBuf> = offences.iter().map(|offence| offence.path.clone()).collect();
     for (path, to) in &found.links {
         // As old versions of git write the branch that is checked out.
+        let is_plain = to.components().all(|part| matches!(part, Component::Normal(_)));
         let is_branch = path.file_name() == Some(OsStr::new(HEAD)) && to.starts_with("refs/heads");
-        if !is_branch && !offences.iter().any(|offence| offence.path == *path) {
+        if !(known.contains(path) || is_branch && is_plain) {
             offences.insert(Offence { path: path.clone(), what: What::Link(to.clone()) });
         }
     }
@@ -111,11 +113,21 @@ pub(super) fn is_harmless(setting: &Setting, data: &Path, root: &Root) -> bool {
             if value.contains(char::REPLACEMENT_CHARACTER) {
                 return false;
             }
-            let real = folder.canonicalize().unwrap_or_else(|_| plain(&folder));
-            real.starts_with(&root.path)
+            // As git does for submodules: the files say in turn that these are their data.
+            let Ok(top) = folder.canonicalize() else { return false };
+            let data = data.canonicalize().unwrap_or_else(|_| data.to_owned());
+            top.starts_with(&root.path) && (top == data || points_to(&top, &data))
         }
         _ => setting.is_harmless(),
     }
+}
+
+/// True when the files at `top` are those of the repository in `data`, as they say.
+fn points_to(top: &Path, data: &Path) -> bool {
+    let git = top.join(GIT);
+    let named = text_at(&git, POINTER)
+        .and_then(|text| Some(top.join(first_line(text.strip_prefix(b"gitdir: ")?))));
+    named.unwrap_or(git).canonicalize().is_ok_and(|real| real == data)
 }
 
 /// True when the folder that the repository in `data` names as common is its own, or that of the

@@ -27,10 +27,9 @@ pub(super) struct Setting {
 impl Setting {
     /// As people write it: `remote.origin.url`.
     pub(super) fn key(&self) -> String {
-        match self.part.is_empty() {
-            true => format!("{}.{}", self.section, self.name),
-            false => format!("{}.{}.{}", self.section, self.part, self.name),
-        }
+        let parts = [&self.section, &self.part, &self.name];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        parts.map(String::as_str).collect::<Vec<_>>().join(".")
     }
 
     /// True when it makes git neither run a program nor obey another file. Where a repository's
@@ -176,6 +175,10 @@ const HARMLESS_PARTS: &[(&str, &[&str])] = &[
 
 /// The settings in `text`; nothing where git would not take it for settings.
 pub(super) fn read(text: &[u8]) -> Option<Vec<Setting>> {
+    // Git takes what comes before it for the whole key.
+    if text.contains(&0) {
+        return None;
+    }
     let start = if text.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
     let mut reader = Reader { text, at: start };
     let (mut section, mut part) = (String::new(), String::new());
@@ -369,6 +372,63 @@ mod tests {
             });
             assert_eq!(read, by_git(text), "{text:?}");
         }
+    }
+
+    /// Pieces that mean something to git, put together at random, the same each time.
+    #[test]
+    fn whatever_git_reads_is_read_the_same_way() {
+        const PIECES: [&str; 26] = [
+            "[core]",
+            "[a \"b\"]",
+            "[A.b]",
+            "[",
+            "]",
+            "\"",
+            "\\",
+            "\n",
+            "\r\n",
+            "\r",
+            " ",
+            "\t",
+            "=",
+            "key",
+            "K-1",
+            "fsmonitor = x",
+            "url",
+            ";",
+            "#",
+            "\\\n",
+            "\\\"",
+            "\\t",
+            ".",
+            "é",
+            "1",
+            "[a \"\\\"c\"]",
+        ];
+        let mut state = 1_u64;
+        let mut next = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let mut understood = 0;
+        for _ in 0..400 {
+            let mut text = String::from(if next(4) == 0 { "" } else { "[core]\n" });
+            (0..next(9)).for_each(|_| text += PIECES[next(PIECES.len())]);
+            let theirs = by_git(&text);
+            let ours = read(text.as_bytes()).map(|settings| {
+                let pair = |it: &Setting| (it.key(), it.value.clone().unwrap_or("(true)".into()));
+                settings.iter().map(pair).collect::<Vec<_>>()
+            });
+            // What is not understood is set aside as a whole.
+            if let Some(ours) = ours {
+                assert_eq!(theirs.unwrap_or_default(), ours, "{text:?}");
+                understood += 1;
+            }
+        }
+        assert!(understood > 40, "{understood}");
+        assert_eq!(read(b"[remote \"o.uploadpack\0\"]\nfetch = evil\n"), None);
     }
 
     #[test]
