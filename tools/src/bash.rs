@@ -124,9 +124,8 @@ impl Bash {
         let set_aside = some_of(&finished.set_aside);
         let mut output = tell(finished, command.deadline);
         if !set_aside.is_empty() {
-            context.progress(format!("set aside: {set_aside}\n"));
             output.parts.push(Part::text(format!(
-                "[set aside, since git would run or obey it when the user calls git: {set_aside}. \
+                "[set aside: {set_aside}. Git would run or obey it when the user calls git. \
                  Repositories that commands make or change have no hooks, no links in git's data and no \
                  settings that name programs or files. What was there lies beside it under a \
                  name that ends in `.set-aside`, except for links. Tell the user if the task needs it.]"

@@ -660,9 +660,10 @@ async fn the_agent_learns_what_was_set_aside_and_nothing_is_lost() {
          script s/.git/hooks/pre-commit; ln -s /etc/passwd .git/FETCH_HEAD"
     );
     let world = calling(vec![bash(&command)], "").await;
-    let said = world.run(&["run", "go"]).await.expect(0).out;
+    let exit = world.run(&["run", "go"]).await.expect(0);
     for part in ["core.fsmonitor in s/.git/config", "s/.git/hooks", "the link .git/FETCH_HEAD"] {
-        assert!(said.contains("[set aside") && said.contains(part), "{part}: {said}");
+        assert!(exit.out.contains("[set aside: ") && exit.out.contains(part), "{part}: {exit:?}");
+        assert!(exit.err.contains("  set aside: ") && exit.err.contains(part), "{part}: {exit:?}");
     }
     let config = world.read("s/.git/config");
     assert!(config.contains("name = kept") && !config.contains("evil"), "{config}");
