@@ -248,6 +248,32 @@ async fn a_repository_within_a_worktree_is_not_entered_and_its_files_are_kept() 
     assert!(standing(&world).is_empty());
 }
 
+/// The same where nobody has looked at it since: the process died with the command.
+#[tokio::test]
+async fn a_repository_within_a_worktree_that_a_crash_left_is_not_entered() {
+    let world = repository(edit()).await;
+    world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    let branch = branches(&world).pop().unwrap();
+    let name = branch.trim_start_matches("posse/");
+    let folder = format!("{}-worktrees/{name}", world.database().display());
+    git(&world.work(), &["worktree", "add", "--quiet", &folder, &branch]);
+    let (folder, nested) = (PathBuf::from(&folder), PathBuf::from(&folder).join("s"));
+    git(&folder, &["init", "--quiet", "s"]);
+    std::fs::write(nested.join("f"), "one\n").unwrap();
+    git(&nested, &["add", "f"]);
+    git(&nested, &["commit", "--quiet", "-m", "x"]);
+    git(&folder, &["add", "s"]);
+    git(&folder, &["commit", "--quiet", "-m", "a gitlink"]);
+    std::fs::write(nested.join("f"), "two\n").unwrap();
+    std::fs::write(folder.join("b.txt"), "mine\n").unwrap();
+    std::fs::write(nested.join(".git/info/attributes"), "* filter=x\n").unwrap();
+    let ran = world.work().join(".git/ran");
+    git(&nested, &["config", "filter.x.clean", &format!("touch {}; cat", ran.display())]);
+    let swept = world.run(&["runs", "clean", "--json"]).await.expect(0).json();
+    assert!(!ran.exists(), "{swept}");
+    assert_eq!(swept[0]["removed"], true, "{swept}");
+}
+
 #[tokio::test]
 async fn a_folder_without_a_repository_is_said_to_be_none_and_nothing_starts() {
     let world = repository(edit()).await;

@@ -149,22 +149,32 @@ impl Repositories {
     }
 }
 
-/// The data of all repositories whose files are below the top of `folder`, if they lie there too.
+/// A repository whose files and data lie below the top of a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nested {
+    /// Where its files are.
+    pub top: PathBuf,
+    /// Where its data are.
+    pub data: PathBuf,
+}
+
+/// All of them in `folder`.
 ///
 /// # Errors
 /// When the folder cannot be looked through.
-pub fn nested_repositories(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn nested_repositories(folder: &Path) -> io::Result<Vec<Nested>> {
     let root = Root::open(folder, false)?;
     let found = root.search();
-    let mut led_to = BTreeSet::new();
-    for pointer in found.pointers.iter().filter(|path| *path != Path::new(GIT)) {
-        let target = leads_to(&root, pointer).map(|(_, target)| target);
-        led_to.extend(target.and_then(|target| target.canonicalize().ok()));
-    }
-    let is_git = |path: &Path| path.file_name().is_some_and(|it| it.eq_ignore_ascii_case(GIT));
-    let data = found.data.iter().filter(|path| *path != Path::new(GIT));
-    let data = data.map(|path| folder.join(path));
-    Ok(data.filter(|path| is_git(path) || led_to.contains(path)).collect())
+    let all: BTreeSet<PathBuf> = found.data.iter().map(|path| folder.join(path)).collect();
+    let is_git = |path: &&PathBuf| path.file_name().is_some_and(|it| it.eq_ignore_ascii_case(GIT));
+    let usual = all.iter().filter(is_git).cloned();
+    let usual = usual.filter_map(|data| Some(Nested { top: data.parent()?.to_owned(), data }));
+    let led_to = found.pointers.iter().filter_map(|pointer| {
+        let data = leads_to(&root, pointer)?.1.canonicalize().ok()?;
+        Some(Nested { top: folder.join(pointer).parent()?.to_owned(), data })
+    });
+    let led_to = led_to.filter(|it| all.contains(&it.data));
+    Ok(usual.chain(led_to).filter(|it| it.top != folder).collect())
 }
 
 /// True for a file that no file tool writes: all in a repository below the workspace but its files, and

@@ -26,7 +26,7 @@ mod tracked;
 mod walls;
 
 pub use backend::{Backend, Unavailable};
-pub use git::nested_repositories;
+pub use git::{Nested, nested_repositories};
 pub use landlock::landlock_version;
 pub use limits::{CommandLimits, Limit, usual_commands_at_once};
 pub use placeholder::is_placeholder;
