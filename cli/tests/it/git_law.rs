@@ -689,6 +689,9 @@ async fn ordinary_work_in_repositories_below_the_workspace_does_not_suffer() {
         git clone -q . copy; git clone -q --bare . bare.git; git -C copy log --format=copy:%s
         git -C copy config user.name n; git -C copy config user.email e
         git -C copy commit -qm inner --allow-empty; git -C copy push -q ../bare.git HEAD:refs/heads/x
+        mk u; mk v; git -C v -c protocol.file.allow=always submodule add -q $PWD/u m
+        git -C v commit -qm m; git -C v worktree add -q ../v-apart; git -C v/m status
+        git -c protocol.file.allow=always clone -q --recurse-submodules v v-copy
         git submodule status; git status --short; echo two > m/a.txt; git -C m diff --stat
         echo three > n/f; git -C n commit -qam changed; git -C n st --short
         echo two > a.txt; git commit -qam second; git log -1 --format=then:%s; echo END";
@@ -708,7 +711,8 @@ async fn ordinary_work_in_repositories_below_the_workspace_does_not_suffer() {
         "set -e; git status --short; git -C new log --format=new:%s; git -C new config user.name
         git -C copy status; git -C bare.git log -1 --format=bare:%s x; git submodule update
         git -C m checkout -q a.txt; git -c protocol.file.allow=always submodule update --remote
-        git -C n st; git -C ../apart status; git -C new remote -v; echo END";
+        git -C n st; git -C ../apart status; git -C v/m status; git -C v-apart status
+        git -C v-copy submodule status; git -C new remote -v; echo END";
     let done = shell(&world, &world.work(), &format!("{USER}{user}"));
     let out = String::from_utf8_lossy(&done.stdout);
     for part in ["new:first", "bare:inner", "example.org/x.git", "END"] {
