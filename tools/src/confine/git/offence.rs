@@ -7,6 +7,7 @@ use super::settings::{self, Setting};
 use super::tree::{Entry, Found, Identity, Root, entries, entry, identity, text_at};
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
@@ -16,8 +17,8 @@ const SETTINGS: [&str; 2] = ["config", WORKTREE_CONFIG];
 pub(super) const HOOKS: &str = "hooks";
 const SAMPLE: &str = ".sample";
 
-/// The most that is read of a file that says where data are, in bytes.
-pub(in super::super) const POINTER: u64 = 64 << 10;
+/// The most that is read of a file that says where data are, in bytes: as much as git reads.
+pub(in super::super) const POINTER: u64 = 1 << 20;
 
 /// Something that makes git run or obey what others wrote.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,7 +37,7 @@ pub(super) enum What {
     Link(#[serde(with = "any_name")] PathBuf),
     /// A folder with hooks, and which one.
     Hooks(Option<Identity>),
-    /// Settings that nobody can read; a way to data elsewhere, and where it leads.
+    /// Settings that cannot be read, and which; a way to data elsewhere, and where it leads.
     Whole(#[serde(with = "any_name")] PathBuf),
 }
 
@@ -54,7 +55,7 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
             match entry(&folder, OsStr::new(name), settings::MOST) {
                 Entry::None | Entry::Folder => {}
                 Entry::File(text) => match settings::read(&text) {
-                    None => add(name, What::Whole(PathBuf::new())),
+                    None => add(name, What::Whole(digest(&text))),
                     Some(all) => {
                         for setting in all.iter().filter(|it| !is_harmless(it, &around, root)) {
                             add(name, What::Setting(setting.key(), setting.value.clone()));
@@ -105,7 +106,13 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
     offences
 }
 
-/// The same for one setting of the repository in `data`, whose files must be below `root`.
+/// What tells one text from another.
+fn digest(text: &[u8]) -> PathBuf {
+    let digits = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    PathBuf::from(digits)
+}
+
+/// True for a setting that makes git run and obey nothing, of the repository in `data`, whose files must be below `root`.
 pub(super) fn is_harmless(setting: &Setting, data: &Path, root: &Root) -> bool {
     match (setting.section.as_str(), setting.name.as_str(), &setting.value) {
         ("core", "worktree", Some(value)) => {
