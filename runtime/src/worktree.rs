@@ -129,10 +129,10 @@ impl Worktrees {
             return Ok(None);
         }
         let git = Git::writing(launcher, worktree, &self.around);
-        let git = git.in_worktree(Path::new(&worktree.data), folder);
+        let git = git.in_worktree(Path::new(&worktree.data), folder).map_err(failed)?;
         let whole = git.whole(&["status", "--porcelain", "--ignore-submodules=all"]).await;
         if !whole.map_err(failed)?.is_empty() {
-            git.run(&["add", "--all"]).await.map_err(failed)?;
+            git.add_all().await.map_err(failed)?;
             let message = format!("What run {} changed", branch.trim_start_matches(BRANCHES));
             let quiet = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--allow-empty"];
             git.run(&[&quiet[..], &["-m", &message]].concat()).await.map_err(failed)?;

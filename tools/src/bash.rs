@@ -128,6 +128,7 @@ impl Bash {
         let is_above = command.confinement.profile == Profile::WorkspaceWrite
             && finished.output.lines().any(leaves_files_behind);
         let only_reads = command.confinement.profile != self.confinement.profile;
+        let set_aside = some_of(&finished.set_aside);
         let mut output = tell(finished, command.deadline);
         if only_reads {
             output.parts.push(Part::text(
@@ -135,6 +136,14 @@ impl Bash {
                  letters for the same, so that settings and hooks of git and editors could not be \
                  kept from them. Change files with the other tools.]",
             ));
+        }
+        if !set_aside.is_empty() {
+            output.parts.push(Part::text(format!(
+                "[set aside: {set_aside}. Git would run or obey it when the user calls git. \
+                 Repositories that commands make or change have no hooks, no links in git's data and no \
+                 settings that name programs or files. What was there lies beside it under a \
+                 name that ends in `.set-aside`, except for links. Tell the user if the task needs it.]"
+            )));
         }
         if is_above {
             output.parts.push(Part::text(

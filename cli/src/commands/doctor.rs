@@ -195,6 +195,7 @@ fn table(columns: &[Column]) -> Result<(), Failure> {
             let word = match same.map(|probe| probe.held) {
                 Some(Held::Denied) => "denied",
                 Some(Held::Private) => "own memory only",
+                Some(Held::Undone) => "undone afterwards",
                 Some(Held::Succeeded) => "SUCCEEDED",
                 None => "",
             };

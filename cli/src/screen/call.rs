@@ -17,6 +17,9 @@ const OUTPUT: usize = 5;
 /// The same of one that failed.
 const FAILED_OUTPUT: usize = 15;
 
+/// How Posse begins to tell what a command left for git to run, and does not lie there any more.
+const SET_ASIDE: &str = "[set aside: ";
+
 /// How much is told of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
@@ -81,12 +84,19 @@ pub fn finished(
         }
         (Detail::Line, true) => {}
     }
+    // What was changed behind the command's back is told to people too, whatever else is shown.
+    if let Some(aside) = text.lines().rfind(|line| line.starts_with(SET_ASIDE)) {
+        let told = clean_line(aside.trim_start_matches('['), 400);
+        let told = told.split(". Git would").next().unwrap_or(&told).to_owned();
+        lines.push(format!("  {}", look.paint.red(&told)));
+    }
     lines.join("\n")
 }
 
 /// The last lines of what a command printed.
 fn output(text: &str, most: usize, look: Look) -> Vec<String> {
-    let printed: Vec<&str> = text.lines().filter(|line| *line != "[no output]").collect();
+    let is_told_apart = |line: &str| line == "[no output]" || line.starts_with(SET_ASIDE);
+    let printed: Vec<&str> = text.lines().filter(|line| !is_told_apart(line)).collect();
     let earlier = printed.len().saturating_sub(most);
     let mut lines = Vec::new();
     if earlier > 0 {

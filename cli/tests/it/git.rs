@@ -75,17 +75,22 @@ async fn git_works_in_a_folder_of_a_repository_for_an_ordinary_user() {
         return;
     }
     let world = repository(WORK).await;
-    // The program, in a place where an ordinary user finds it.
+    let mut command = for_nobody(&world);
+    command.args(["run", "go"]).current_dir(world.work().join("sub"));
+    let said = started(command).end().await.expect(0).out;
+    expect_work(&world, &said);
+}
+
+/// The program for an ordinary user, to whom all of the world is given.
+pub fn for_nobody(world: &World) -> tokio::process::Command {
+    // In a place where an ordinary user finds it.
     let copy = world.folder.path().join("posse");
     std::fs::copy(env!("CARGO_BIN_EXE_posse"), &copy).unwrap();
     give_away(world.folder.path());
     let nobody = NOBODY.to_string();
     let mut command = tokio::process::Command::new("setpriv");
     command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"]).arg(&copy);
-    let mut command = world.set_up(command);
-    command.args(["run", "go"]).current_dir(world.work().join("sub"));
-    let said = started(command).end().await.expect(0).out;
-    expect_work(&world, &said);
+    world.set_up(command)
 }
 
 /// What agents ask git for most often names `HEAD`, which must not be taken for a file.

@@ -25,6 +25,7 @@ mod folding;
 mod front;
 mod full_disk;
 mod git;
+mod git_law;
 mod going_on;
 mod grid;
 mod help;

@@ -224,6 +224,56 @@ async fn what_a_child_writes_into_its_git_file_is_not_believed() {
     assert!(standing(&world).is_empty(), "nothing was run, and nothing is left");
 }
 
+/// A repository that a child makes in its worktree is to git a folder like others: no program that it
+/// names runs when Posse takes what was changed, and its files are kept.
+#[tokio::test]
+async fn a_repository_within_a_worktree_is_not_entered_and_its_files_are_kept() {
+    let make = "data=$(git rev-parse --path-format=absolute --git-common-dir); git init -q s; cd s; \
+        git config user.name n; git config user.email e; echo one > f; git add f; git commit -qm x; \
+        echo two > f; echo '* filter=x' > .git/info/attributes; printf '[filter \"x\"]\n\tclean = \
+        \"touch %s/ran %s/worktrees/ran; cat\"\n' $data $data >> .git/config; cd ..; \
+        git init -q --separate-git-dir data t; echo mine > t/g; ln -s data u; mkdir v; \
+        ln -s ../a.txt v/.git; echo mine > v/h";
+    let world = repository([bash(make), Reply::text("made")]).await;
+    // The filter is set aside after the command. Posse's own git must not depend on that.
+    let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    for name in [".git/ran", ".git/worktrees/ran"] {
+        assert!(!world.work().join(name).exists(), "{name}: {}", exit.out);
+    }
+    let branch = branches(&world).pop().expect("its own files are on its branch");
+    let files = git(&world.work(), &["ls-tree", "-r", &branch]);
+    assert!(!files.contains("160000") && files.contains("s/f"), "{files} {}", exit.out);
+    assert!(files.contains("t/g") && files.contains("v/h") && files.contains("a.txt"), "{files}");
+    assert_eq!(git(&world.work(), &["show", &format!("{branch}:s/f")]), "two");
+    assert!(standing(&world).is_empty());
+}
+
+/// The same where nobody has looked at it since: the process died with the command.
+#[tokio::test]
+async fn a_repository_within_a_worktree_that_a_crash_left_is_not_entered() {
+    let world = repository(edit()).await;
+    world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    let branch = branches(&world).pop().unwrap();
+    let name = branch.trim_start_matches("posse/");
+    let folder = format!("{}-worktrees/{name}", world.database().display());
+    git(&world.work(), &["worktree", "add", "--quiet", &folder, &branch]);
+    let (folder, nested) = (PathBuf::from(&folder), PathBuf::from(&folder).join("s"));
+    git(&folder, &["init", "--quiet", "s"]);
+    std::fs::write(nested.join("f"), "one\n").unwrap();
+    git(&nested, &["add", "f"]);
+    git(&nested, &["commit", "--quiet", "-m", "x"]);
+    git(&folder, &["add", "s"]);
+    git(&folder, &["commit", "--quiet", "-m", "a gitlink"]);
+    std::fs::write(nested.join("f"), "two\n").unwrap();
+    std::fs::write(folder.join("b.txt"), "mine\n").unwrap();
+    std::fs::write(nested.join(".git/info/attributes"), "* filter=x\n").unwrap();
+    let ran = world.work().join(".git/ran");
+    git(&nested, &["config", "filter.x.clean", &format!("touch {}; cat", ran.display())]);
+    let swept = world.run(&["runs", "clean", "--json"]).await.expect(0).json();
+    assert!(!ran.exists(), "{swept}");
+    assert_eq!(swept[0]["removed"], true, "{swept}");
+}
+
 #[tokio::test]
 async fn a_folder_without_a_repository_is_said_to_be_none_and_nothing_starts() {
     let world = repository(edit()).await;

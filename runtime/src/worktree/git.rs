@@ -2,7 +2,7 @@
 
 use posse_protocol::Worktree;
 use posse_tools::Workspace;
-use posse_tools::confine::Confinement;
+use posse_tools::confine::{Confinement, Nested, nested_repositories};
 use posse_tools::launch::{Command, Launcher, Status};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,12 @@ const SETTINGS: [&str; 13] = [
     "user.email=posse@localhost",
 ];
 
+/// What git obeys in the data of a repository, and this one never changes.
+const OBEYED: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "modules"];
+
+/// How an entry of git's index begins that is a submodule.
+const GITLINK: &str = "160000 ";
+
 /// Git at work in one folder.
 pub(super) struct Git<'a> {
     launcher: &'a Launcher,
@@ -44,6 +50,8 @@ pub(super) struct Git<'a> {
     /// otherwise.
     common: Option<PathBuf>,
     confinement: Confinement,
+    /// Folders of the worktree in which somebody has made a repository.
+    nested: Vec<PathBuf>,
     /// The filters that the repository's settings and the user's name.
     filters: OnceCell<Vec<String>>,
 }
@@ -54,29 +62,60 @@ impl<'a> Git<'a> {
         let confinement = Confinement::default();
         // It reads nothing that a filter is about.
         let filters = OnceCell::new_with(Some(Vec::new()));
-        let (explicit, common) = (None, None);
-        Git { launcher, folder: folder.to_owned(), explicit, common, confinement, filters }
+        let (explicit, common, nested) = (None, None, Vec::new());
+        let folder = folder.to_owned();
+        Git { launcher, folder, explicit, common, confinement, nested, filters }
     }
 
     /// Git that may change the data of the repository that `worktree` is of, and what is in
     /// `around`; the files of the repository it does not see.
     pub(super) fn writing(launcher: &'a Launcher, worktree: &Worktree, around: &Path) -> Self {
         let mut confinement = Confinement::workspace_write();
+        confinement.is_own = true;
         let data = PathBuf::from(&worktree.data);
-        confinement.fixed = ["hooks", "config"].map(|name| data.join(name)).to_vec();
+        confinement.fixed = OBEYED.map(|name| data.join(name)).to_vec();
         confinement.writable = vec![data.clone()];
         let explicit = Some((data, around.to_owned()));
         let (folder, filters) = (around.to_owned(), OnceCell::new());
-        Git { launcher, folder, explicit, common: None, confinement, filters }
+        let (common, nested) = (None, Vec::new());
+        Git { launcher, folder, explicit, common, confinement, nested, filters }
     }
 
     /// The same in the worktree at `folder` of the repository whose data are in `data`. What its
     /// file `.git` says is not believed: whoever worked there may have written it.
-    pub(super) fn in_worktree(self, data: &Path, folder: &str) -> Self {
+    /// Nor is what it has made a repository: git would take its settings, and keep a name in the
+    /// place of its files. So git sees the files only, and changes the data of no other worktree.
+    pub(super) fn in_worktree(mut self, data: &Path, folder: &str) -> Result<Self, String> {
         let name = Path::new(folder).file_name().unwrap_or_default();
         let own = data.join("worktrees").join(name);
+        let nested = nested_repositories(Path::new(folder)).map_err(|error| error.to_string())?;
+        let inside = |it: &Nested| it.top.strip_prefix(folder).ok().map(Path::to_owned);
+        self.nested = nested.iter().filter_map(inside).collect();
+        self.confinement.hidden = nested.into_iter().map(|it| it.data).collect();
+        self.confinement.fixed.push(data.join("worktrees"));
+        self.confinement.writable.push(own.clone());
         let explicit = Some((own, PathBuf::from(folder)));
-        Git { explicit, common: Some(data.to_owned()), ..self }
+        Ok(Git { explicit, common: Some(data.to_owned()), ..self })
+    }
+
+    /// Adds all that was changed in the worktree. A submodule in which somebody has made a repository
+    /// stays as it was: git would enter it.
+    pub(super) async fn add_all(&self) -> Result<(), String> {
+        let nested: Vec<String> = self.nested.iter().map(|it| it.display().to_string()).collect();
+        let mut all = vec!["add".to_owned(), "--all".to_owned(), "--".to_owned(), ".".to_owned()];
+        if !nested.is_empty() {
+            let literal = |path: &String| format!(":(literal){path}");
+            let paths: Vec<String> = nested.iter().map(literal).collect();
+            let paths = paths.iter().map(String::as_str);
+            let list: Vec<&str> =
+                ["ls-files", "--stage", "-z", "--"].into_iter().chain(paths).collect();
+            let listed = self.whole(&list).await?;
+            let links = listed.split('\0').filter(|line| line.starts_with(GITLINK));
+            let links = links.filter_map(|line| line.split_once('\t'));
+            all.extend(links.map(|(_, path)| format!(":(exclude,literal){path}")));
+        }
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        self.run(&all).await
     }
 
     /// Does it. An error is what git said.

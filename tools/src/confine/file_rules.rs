@@ -3,6 +3,7 @@
 //! Asked about a file that is open, by where it really is: links, renames and other ways to write
 //! a name make no difference.
 
+use super::git::is_closed_to_tools;
 use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
 use super::{Confinement, secrets};
 use crate::path_rules::{PathRules, Reached, TooMuch, Usage};
@@ -15,7 +16,8 @@ pub(crate) struct FileRules {
     profile: Profile,
     /// Canonical.
     workspace: PathBuf,
-    /// Home folders in the workspace.
+    /// The other folders of the run.
+    others: Vec<PathBuf>,
     homes: Vec<PathBuf>,
     /// Secrets in the folders of the run.
     hidden: Vec<PathBuf>,
@@ -45,13 +47,21 @@ impl FileRules {
             Profile::Full => Vec::new(),
             _ => secrets.collect(),
         };
-        let homes = homes.iter().filter(|home| home.starts_with(workspace)).cloned().collect();
-        let workspace = workspace.to_owned();
-        FileRules { profile, workspace, homes, hidden, further }
+        let others = roots.iter().skip(1).map(|root| root.to_path_buf()).collect();
+        let (workspace, homes) = (workspace.to_owned(), homes.to_vec());
+        FileRules { profile, workspace, others, homes, hidden, further }
     }
 
     fn refuse_change(&self, real: &Path) -> Option<String> {
-        let Ok(below) = real.strip_prefix(&self.workspace) else { return None };
+        let why =
+            "it is run or obeyed outside of what confines this agent; ask the user to change it";
+        let Ok(below) = real.strip_prefix(&self.workspace) else {
+            // A link may lead there from the workspace.
+            let others = self.others.iter().filter(|other| real.starts_with(other));
+            let mut around = others.filter_map(|other| other.parent());
+            let is_closed = around.any(|it| is_closed_to_tools(real, it, &self.homes));
+            return (self.profile != Profile::Full && is_closed).then(|| why.to_owned());
+        };
         match self.profile {
             Profile::Full => return None,
             Profile::ReadOnly => return Some("this agent only reads".to_owned()),
@@ -60,7 +70,8 @@ impl FileRules {
         let names: Vec<String> =
             below.iter().map(|name| name.to_string_lossy().to_lowercase()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let in_home = self.homes.iter().any(|home| {
+        let in_workspace = self.homes.iter().filter(|home| home.starts_with(&self.workspace));
+        let in_home = in_workspace.into_iter().any(|home| {
             let name = real.strip_prefix(home).ok().and_then(|below| below.iter().next());
             name.and_then(|name| name.to_str()).is_some_and(|name| IN_HOME.contains(&name))
         });
@@ -84,9 +95,9 @@ impl FileRules {
                 let first = below.iter().next().map(|name| name.to_string_lossy().to_lowercase());
                 first.is_some_and(|name| IN_GIT.contains(&name.as_str()))
             });
-        let why =
-            "it is run or obeyed outside of what confines this agent; ask the user to change it";
-        (protected || in_home).then(|| why.to_owned())
+        let protected =
+            protected || in_home || is_closed_to_tools(real, &self.workspace, &self.homes);
+        protected.then(|| why.to_owned())
     }
 }
 

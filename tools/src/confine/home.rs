@@ -256,6 +256,8 @@ mod tests {
             link: Link::None,
             workspace: home.join(workspace),
             identity: None,
+            is_own: false,
+            state: None,
             repository: None,
             writable: Vec::new(),
             temporary: None,

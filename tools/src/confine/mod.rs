@@ -11,6 +11,7 @@ mod capabilities;
 mod file_rules;
 mod filter;
 mod folding;
+mod git;
 mod home;
 mod landlock;
 mod limits;
@@ -26,6 +27,7 @@ mod tracked;
 mod walls;
 
 pub use backend::{Backend, Unavailable};
+pub use git::{Nested, nested_repositories};
 pub use landlock::landlock_version;
 pub use limits::{CommandLimits, Limit, usual_commands_at_once};
 pub use placeholder::is_placeholder;
@@ -35,6 +37,7 @@ pub(crate) use backend::Backends;
 pub(crate) use bubblewrap::Bubblewrap;
 pub(crate) use file_rules::FileRules;
 pub(crate) use folding::folds_case;
+pub(crate) use git::Repositories;
 pub(crate) use home::missed;
 pub(crate) use limits::Watchdog;
 pub(crate) use placeholder::{Placeholders, listed_names, marks_placeholder, refused_names};
@@ -66,6 +69,9 @@ pub struct Confinement {
     pub hidden: Vec<PathBuf>,
     /// Files and folders of the workspace that it may not change, absolute.
     pub fixed: Vec<PathBuf>,
+    /// It is the host's own, and no agent has written it: repositories in the workspace are not looked
+    /// at.
+    pub is_own: bool,
 }
 
 /// True when this process is root's, to whom more of the machine is readable.

@@ -361,6 +361,8 @@ mod tests {
             link: Link::None,
             workspace: root.join(FOLDERS[workspace]),
             identity: None,
+            is_own: false,
+            state: None,
             repository: None,
             writable: paths(0),
             temporary: None,

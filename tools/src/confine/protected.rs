@@ -1,6 +1,7 @@
 //! What is in a workspace and is run or obeyed by programs outside of any confinement: nobody
 //! confined writes there, whether it exists or not.
 
+use super::git::{POINTER, text_at};
 use super::placeholder::is_placeholder;
 use std::path::{Path, PathBuf};
 
@@ -92,7 +93,7 @@ pub(super) fn makes_a_repository(workspace: &Path) -> Option<&'static str> {
 /// place, where a file says, or, of a repository without files, right there.
 pub(super) fn data_of(workspace: &Path) -> Option<PathBuf> {
     let git = workspace.join(GIT);
-    let named = std::fs::read(&git).ok().and_then(|text| {
+    let named = text_at(&git, POINTER).and_then(|text| {
         let text = String::from_utf8(text).ok()?;
         let folder = workspace.join(text.strip_prefix("gitdir:")?.trim());
         folder.canonicalize().ok().filter(|it| it.starts_with(workspace))

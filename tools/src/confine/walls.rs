@@ -24,6 +24,10 @@ pub(crate) struct Walls {
     /// The data of the git repository that the workspace is a folder of, if they lie above it. They
     /// can be changed like those of a repository in the workspace.
     pub repository: Option<PathBuf>,
+    /// The command is the host's own, and no agent has written it.
+    pub is_own: bool,
+    /// Where the host keeps what is no command's business.
+    pub state: Option<PathBuf>,
     /// Folders beside it that can be changed.
     #[serde(with = "any_names")]
     pub writable: Vec<PathBuf>,

@@ -60,6 +60,9 @@ pub struct Finished {
     pub written_bytes: u64,
     /// What confined it; nothing when it was not confined.
     pub confined_by: Option<Backend>,
+    /// What it left in repositories of git that git would have run or obeyed outside of any
+    /// confinement, and that has been set aside.
+    pub set_aside: Vec<String>,
 }
 
 /// Why a command did not run, or how it ended is not known.

@@ -4,8 +4,7 @@
 //! Each of the two cleans up when the other dies, and each has a process group of its own. Only a
 //! command that kills both in the same moment gets away.
 
-use super::supervisor::{CLEAN_UP, Reaper, wait_for};
-use crate::confine::Placeholders;
+use super::supervisor::{CLEAN_UP, Reaper, Surroundings, wait_for};
 use crate::linux;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,7 +22,7 @@ const NUDGE: Duration = Duration::from_millis(100);
 const SLACK: Duration = Duration::from_millis(500);
 
 /// Waits for the supervisor to end. If it did not end by itself, kills all that is left.
-pub(super) fn guard(supervisor: Pid, placeholders: Option<&Placeholders>) {
+pub(super) fn guard(supervisor: Pid, surroundings: &Surroundings) {
     let _ = let_go_of_output();
     let mut reaper = Reaper::of(supervisor);
     // Without a watch there is nothing to wait for: the tree must go.
@@ -32,9 +31,7 @@ pub(super) fn guard(supervisor: Pid, placeholders: Option<&Placeholders>) {
     let ended_by_itself = reaper.status.is_some_and(|status| status.exit_status() == Some(0));
     if !ended_by_itself {
         reaper.kill_all();
-        if let Some(placeholders) = placeholders {
-            placeholders.take_down();
-        }
+        surroundings.clean_up();
     }
 }
 

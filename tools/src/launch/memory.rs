@@ -71,6 +71,11 @@ impl Identity {
 type Findings = BTreeMap<String, Surroundings>;
 
 impl Memory {
+    /// The folder that its file is in.
+    pub(super) fn folder(&self) -> Option<PathBuf> {
+        self.0.parent().map(Path::to_owned)
+    }
+
     pub(super) fn in_file(path: PathBuf) -> Self {
         Memory(path)
     }

@@ -486,7 +486,7 @@ fn finish(command: &Command, heard: Heard, capture: Capture) -> Result<Finished,
         }
     };
     let (output, left_out_bytes) = capture.finish();
-    let Report { leftovers, survivors, written_bytes, .. } = report;
+    let Report { leftovers, survivors, written_bytes, set_aside, .. } = report;
     let confined_by = None;
     Ok(Finished {
         status,
@@ -496,6 +496,7 @@ fn finish(command: &Command, heard: Heard, capture: Capture) -> Result<Finished,
         survivors,
         written_bytes,
         confined_by,
+        set_aside,
     })
 }
 

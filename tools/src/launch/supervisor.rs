@@ -8,7 +8,7 @@
 use super::bridge::Bridge;
 use super::guardian;
 use crate::confine::{
-    Backend, Bubblewrap, CommandLimits, Limit, Link, Placeholders, Walls, Watchdog,
+    Backend, Bubblewrap, CommandLimits, Limit, Link, Placeholders, Repositories, Walls, Watchdog,
 };
 use crate::linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -56,6 +56,9 @@ pub(super) struct Report {
     pub leftovers: u32,
     pub survivors: u32,
     pub written_bytes: u64,
+    /// What it left in repositories and git is not to find.
+    #[serde(default)]
+    pub set_aside: Vec<String>,
 }
 
 /// How the command ended.
@@ -90,7 +93,7 @@ pub(super) fn main() -> ! {
 
 /// Returns what the host is to be told, if that can be known.
 fn supervise() -> io::Result<Option<Report>> {
-    let order = match Order::read(io::stdin().lock()) {
+    let mut order = match Order::read(io::stdin().lock()) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
             return Ok(Some(Report::of(Ending::Released)));
         }
@@ -101,20 +104,42 @@ fn supervise() -> io::Result<Option<Report>> {
     linux::keep_descriptors_private()?;
     // Away from the host's terminal: an interrupt is for the host, which then lets go of us.
     let _ = setsid();
-    // Before the fork, so that the guardian can take them down if the supervisor is lost.
-    let placeholders = match order.walls.as_ref().map(Placeholders::put_up).transpose() {
-        Ok(placeholders) => placeholders.flatten(),
+    // Before the fork, so that the guardian can clean up if the supervisor is lost.
+    let surroundings = match order.walls.as_mut().map(Surroundings::prepare).transpose() {
+        Ok(surroundings) => surroundings.unwrap_or_default(),
         Err(error) => return Ok(Some(Report::of(not_confined(&error)))),
     };
     if let Some(supervisor) = linux::fork()? {
-        guardian::guard(supervisor, placeholders.as_ref());
+        guardian::guard(supervisor, &surroundings);
         return Ok(None);
     }
     let ended = oversee(&order, guardian);
-    if let Some(placeholders) = placeholders {
-        placeholders.take_down();
+    let set_aside = surroundings.clean_up();
+    Ok(ended?.map(|report| Report { set_aside, ..report }))
+}
+
+/// What is done in a workspace before a command, and has to be cleaned up after it.
+#[derive(Default)]
+pub(super) struct Surroundings {
+    repositories: Option<Repositories>,
+    placeholders: Option<Placeholders>,
+}
+
+impl Surroundings {
+    fn prepare(walls: &mut Walls) -> io::Result<Surroundings> {
+        let repositories = Repositories::look(walls)?;
+        walls.fixed.extend(repositories.iter().flat_map(|it| it.fixed()).cloned());
+        Ok(Surroundings { repositories, placeholders: Placeholders::put_up(walls)? })
     }
-    ended
+
+    /// For when the command and all it started are dead. Returns what it left and git is not to find.
+    pub(super) fn clean_up(&self) -> Vec<String> {
+        let set_aside = self.repositories.as_ref().map(Repositories::settle).unwrap_or_default();
+        if let Some(placeholders) = &self.placeholders {
+            placeholders.take_down();
+        }
+        set_aside
+    }
 }
 
 /// Starts the command and sees it to its end, and to that of all it has started.
@@ -156,7 +181,7 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
         Watched::Unguarded => return Ok(None),
     };
     let written_bytes = linux::written_by_the_buried();
-    Ok(Some(Report { ending, leftovers, survivors, written_bytes }))
+    Ok(Some(Report { ending, leftovers, survivors, written_bytes, set_aside: Vec::new() }))
 }
 
 fn not_started(error: &io::Error) -> Ending {
@@ -169,7 +194,7 @@ fn not_confined(error: &io::Error) -> Ending {
 
 impl Report {
     fn of(ending: Ending) -> Report {
-        Report { ending, leftovers: 0, survivors: 0, written_bytes: 0 }
+        Report { ending, leftovers: 0, survivors: 0, written_bytes: 0, set_aside: Vec::new() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! From a confinement to the walls on this machine, and whether a back end can build them: found
 //! out by running a command that does nothing.
 
-use super::memory::Surroundings;
+use super::memory::{Memory, Surroundings};
 use super::supervisor::{Ending, Order, Report};
 use super::{LaunchError, Launcher, MARKER};
 use crate::confine::{
@@ -104,6 +104,8 @@ impl Launcher {
             link,
             workspace: PathBuf::from("/"),
             identity: None,
+            is_own: confinement.is_own,
+            state: self.0.memory.as_ref().and_then(Memory::folder),
             repository: None,
             writable: confinement.writable.clone(),
             temporary: confinement.temporary.clone(),

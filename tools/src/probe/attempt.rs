@@ -10,6 +10,8 @@ use std::io;
 pub(super) enum Seen {
     /// By an effect outside of the confinement.
     Outside,
+    /// By what is left when the command has ended.
+    Left,
     /// By what the kernel answered.
     ByAnswer,
     /// It touches nothing but memory of its own.
@@ -29,6 +31,10 @@ const fn outside(name: &'static str, act: fn(&Stage) -> io::Result<()>) -> Attem
 
 const fn by_answer(name: &'static str, act: fn(&Stage) -> io::Result<()>) -> Attempt {
     Attempt { name, seen: Seen::ByAnswer, act }
+}
+
+const fn left(name: &'static str, act: fn(&Stage) -> io::Result<()>) -> Attempt {
+    Attempt { name, seen: Seen::Left, act }
 }
 
 /// Processes first: the fewer there were before, the smaller their numbers within a box.
@@ -108,6 +114,11 @@ const IN_WORKSPACE: &[Attempt] = &[
     outside("make .posse", files::make_posse),
     outside("make posse.toml", files::make_settings),
     outside("replace .git", files::replace_git),
+    left("settings of a nested repository", files::make_nested_settings),
+    left("a hook of a nested repository", files::make_nested_hook),
+    left("a repository without files", files::make_bare_repository),
+    left("a link in .git", files::link_in_git),
+    outside("settings that the user's include", files::change_included_settings),
 ];
 
 /// All that are made within a profile.

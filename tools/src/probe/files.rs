@@ -232,6 +232,39 @@ pub(super) fn replace_git(stage: &Stage) -> io::Result<()> {
     std::fs::rename(stage.workspace.join(".git"), stage.workspace.join("moved"))
 }
 
+/// Makes `folder` of the workspace the data of a repository, in which git would run a program.
+fn make_repository(stage: &Stage, folder: &str) -> io::Result<std::path::PathBuf> {
+    let data = stage.workspace.join(folder);
+    for name in ["objects", "refs", "hooks"] {
+        std::fs::create_dir_all(data.join(name))?;
+    }
+    std::fs::write(data.join("HEAD"), "ref: refs/heads/main\n")?;
+    Ok(data)
+}
+
+pub(super) fn make_nested_settings(stage: &Stage) -> io::Result<()> {
+    let data = make_repository(stage, "nested/.git")?;
+    std::fs::write(data.join("config"), "[core]\n\tfsmonitor = x\n")
+}
+
+pub(super) fn make_nested_hook(stage: &Stage) -> io::Result<()> {
+    let data = make_repository(stage, "hooked/.git")?;
+    std::fs::write(data.join("hooks/pre-commit"), "x")
+}
+
+pub(super) fn make_bare_repository(stage: &Stage) -> io::Result<()> {
+    let data = make_repository(stage, "bare")?;
+    std::fs::write(data.join("config"), "[include]\n\tpath = x\n")
+}
+
+pub(super) fn link_in_git(stage: &Stage) -> io::Result<()> {
+    std::os::unix::fs::symlink("hooks/x", stage.workspace.join(".git/COMMIT_EDITMSG"))
+}
+
+pub(super) fn change_included_settings(stage: &Stage) -> io::Result<()> {
+    std::fs::write(stage.workspace.join("included"), "[core]\n\tfsmonitor = x\n")
+}
+
 /// Opens a setting of the kernel's to write. It is not changed.
 pub(super) fn change_kernel_setting(_: &Stage) -> io::Result<()> {
     File::options().write(true).open("/proc/sys/kernel/core_pattern").map(drop)

@@ -36,6 +36,8 @@ pub enum Held {
     Denied,
     /// It had an effect that nobody outside of the confinement sees: on memory of its own.
     Private,
+    /// It had an effect that was undone when the command ended.
+    Undone,
     /// It succeeded.
     Succeeded,
 }
@@ -120,10 +122,12 @@ pub async fn probe(launcher: &Launcher, profile: Profile) -> Result<Probed, Prob
             return Err(ProbeError::Silent(format!("{}: {}", attempt.name, finished.output)));
         };
         // What is seen outside counts, whatever was claimed.
-        let seen = attempt.seen == attempt::Seen::Outside && scene.shows(attempt.name);
+        let is_seen_outside = [attempt::Seen::Outside, attempt::Seen::Left].contains(&attempt.seen);
+        let seen = is_seen_outside && scene.shows(attempt.name);
         let held = match (claimed, attempt.seen) {
             _ if seen => Held::Succeeded,
             (true, attempt::Seen::ByAnswer) => Held::Succeeded,
+            (true, attempt::Seen::Left) => Held::Undone,
             (true, _) => Held::Private,
             (false, _) => Held::Denied,
         };

@@ -79,6 +79,9 @@ impl Scene {
         symlink(folder.join("home/other/.env"), folder.join("workspace/env"))?;
         std::fs::write(folder.join("workspace/.git/HEAD"), "ref: refs/heads/main\n")?;
         std::fs::write(folder.join("workspace/.git/config"), CONTENT)?;
+        std::fs::write(folder.join("workspace/included"), CONTENT)?;
+        let include = format!("[include]\n\tpath = {}/workspace/included\n", folder.display());
+        std::fs::write(folder.join("home/.gitconfig"), include)?;
         let mut inherited = Vec::new();
         for name in [FILES[6], FILES[7]] {
             let file = File::options().append(true).open(target.join(slug(name)))?;
@@ -172,6 +175,10 @@ impl Scene {
             return Path::new(folder).join(&self.stage.word).symlink_metadata().is_ok();
         }
         let in_workspace = |path: &str| self.stage.workspace.join(path).symlink_metadata().is_ok();
+        let says = |path: &str, text: &str| {
+            let found = std::fs::read_to_string(self.stage.workspace.join(path));
+            found.is_ok_and(|found| found.contains(text))
+        };
         match name {
             "TCP connect" | "TCP fast open" | "MPTCP connect" => self.heard(name),
             "UDP send" => self.datagrams.recv(&mut [0; 64]).is_ok(),
@@ -185,6 +192,11 @@ impl Scene {
             "make .posse" => in_workspace(".posse"),
             "make posse.toml" => in_workspace("posse.toml"),
             "replace .git" => in_workspace("moved"),
+            "settings of a nested repository" => says("nested/.git/config", "fsmonitor"),
+            "a hook of a nested repository" => in_workspace("hooked/.git/hooks/pre-commit"),
+            "a repository without files" => says("bare/config", "path"),
+            "a link in .git" => in_workspace(".git/COMMIT_EDITMSG"),
+            "settings that the user's include" => !says("included", CONTENT),
             _ => self.stage.target.join(slug(name)).symlink_metadata().is_ok(),
         }
     }

@@ -1,0 +1,830 @@
+//! The law about git: nothing that an agent wrote runs when the user calls git afterwards.
+//!
+//! Each trick is tried twice with real git: by a plain shell, where it must work, so that the test
+//! can fail; and by an agent, where it must come to nothing.
+
+use crate::git::for_nobody;
+use crate::world::{World, bash, eventually, mode, started};
+use posse_testkit::{Conversation, Reply, Script, When};
+use serde_json::json;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// One way to make the user's git run something. `PAYLOAD` stands for a command that leaves a trace
+/// where no agent can write.
+struct Trick {
+    name: &'static str,
+    /// What the user has done before, at the top of a repository with a commit.
+    before: &'static str,
+    /// What the agent's command does there.
+    agent: &'static str,
+    /// What the user does then.
+    user: &'static str,
+}
+
+const fn trick(name: &'static str, agent: &'static str, user: &'static str) -> Trick {
+    Trick { name, before: "", agent, user }
+}
+
+const fn prepared(
+    name: &'static str,
+    before: &'static str,
+    agent: &'static str,
+    user: &'static str,
+) -> Trick {
+    Trick { name, before, agent, user }
+}
+
+/// For the agent, and for the plain shell in its place: `mk` makes a repository with a commit and a file;
+/// `set` writes a setting, without git's help.
+const WORDS: &str = r#"
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a
+mk() { git init -q -b main "$1" && echo one > "$1/f" && git -C "$1" add f && git -C "$1" commit -qm x; }
+script() { printf '#!/bin/sh\nPAYLOAD\n%s\n' "$2" > "$1"; chmod +x "$1"; }
+"#;
+
+/// For the user.
+const USER: &str = "export GIT_EDITOR=true GIT_AUTHOR_NAME=u GIT_AUTHOR_EMAIL=u \
+    GIT_COMMITTER_NAME=u GIT_COMMITTER_EMAIL=u\n";
+
+/// A nested repository that the outer one names in its index: git enters it by itself.
+const GITLINKS: &[Trick] = &[
+    trick(
+        "fsmonitor, status",
+        "mk s; git -C s config core.fsmonitor 'PAYLOAD; false'; git add s",
+        "git status",
+    ),
+    trick(
+        "fsmonitor, diff",
+        "mk s; git -C s config core.fsmonitor 'PAYLOAD; false'; git add s",
+        "git diff",
+    ),
+    trick(
+        "fsmonitor, commit",
+        "mk s; git -C s config core.fsmonitor 'PAYLOAD; false'; git add s; git commit -qm s",
+        "git commit --allow-empty -qam x",
+    ),
+    trick(
+        "clean filter",
+        "mk s; git add s; git -C s config filter.x.clean 'PAYLOAD; cat'; \
+         echo '* filter=x' > s/.git/info/attributes; echo two > s/f",
+        "git status",
+    ),
+    trick(
+        "process filter",
+        "mk s; git add s; git -C s config filter.x.process 'PAYLOAD; false'; \
+         echo '* filter=x' > s/.gitattributes; echo two > s/f",
+        "git status",
+    ),
+    trick(
+        "post-index-change",
+        "mk s; git add s; script s/.git/hooks/post-index-change; touch -d 2001-01-01 s/f",
+        "git status; git -C s update-index --refresh",
+    ),
+    trick(
+        "hooks elsewhere",
+        "mk s; git add s; mkdir h; script h/post-index-change; git -C s config core.hooksPath ../h; touch -d 2001-01-01 s/f",
+        "git status; git -C s update-index --refresh",
+    ),
+    trick(
+        "include",
+        "mk s; git add s; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > evil; git -C s config include.path ../../evil",
+        "git status",
+    ),
+    trick(
+        "includeIf",
+        "mk s; git add s; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > evil; git -C s config 'includeIf.gitdir:/**.path' ../../evil",
+        "git status",
+    ),
+    trick(
+        "settings of a worktree",
+        "mk s; git add s; git -C s config extensions.worktreeConfig true; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > s/.git/config.worktree",
+        "git status",
+    ),
+    trick(
+        "a file .git",
+        "git init -q --separate-git-dir data s; cd s; git commit -qm x --allow-empty; git config core.fsmonitor 'PAYLOAD; false'; cd ..; git add s",
+        "git status",
+    ),
+    trick(
+        "a link .git",
+        "mk s; mv s/.git data; ln -s ../data s/.git; git add s; git -C s config core.fsmonitor 'PAYLOAD; false'",
+        "git status",
+    ),
+    trick(
+        "data in the scratch folder",
+        "mk $TMPDIR/e; mkdir s; echo \"gitdir: $TMPDIR/e/.git\" > s/.git; git add s; git -C s config core.fsmonitor 'PAYLOAD; false'",
+        "git status",
+    ),
+    trick(
+        "a link to the scratch folder",
+        "mk $TMPDIR/e; mkdir s; ln -s $TMPDIR/e/.git s/.git; git add s; git -C s config core.fsmonitor 'PAYLOAD; false'",
+        "git status",
+    ),
+    trick(
+        "a way through a link with an odd name",
+        "mk $TMPDIR/e; n=$(printf 'x\\377'); ln -s $TMPDIR \"$n\"; mkdir s; printf 'gitdir: ../%s/e/.git\\n' \"$n\" > s/.git; \
+         git add s; git -C s config core.fsmonitor 'PAYLOAD; false'",
+        "git status",
+    ),
+    trick(
+        "data in common behind a link with an odd name",
+        "mk s; git add s; mkdir -p d/c; n=$(printf 'x\\377'); mv s/.git/objects s/.git/refs s/.git/config d/c; ln -s ../../d \"s/.git/$n\"; \
+         printf '%s/c\\n' \"$n\" > s/.git/commondir; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> d/c/config",
+        "git status",
+    ),
+    trick(
+        "data in common",
+        "mk s; git add s; mkdir c; mv s/.git/objects s/.git/refs s/.git/config c; echo ../../c > s/.git/commondir; \
+         printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> c/config",
+        "git status",
+    ),
+    trick(
+        "settings are a link",
+        "mk s; git add s; mv s/.git/config plain; ln -s ../../plain s/.git/config; git config -f plain core.fsmonitor 'PAYLOAD; false'",
+        "git status",
+    ),
+    trick(
+        "a gitlink in a gitlink",
+        "mk s; mk s/t; git -C s add t; git -C s commit -qm t; git add s; git -C s/t config core.fsmonitor 'PAYLOAD; false'",
+        "git status",
+    ),
+    trick(
+        "a gitlink far below",
+        "mkdir -p a/b/c; mk a/b/c/s; git add a; git -C a/b/c/s config core.fsmonitor 'PAYLOAD; false'",
+        "git status",
+    ),
+    trick(
+        "a folder that cannot be listed",
+        "mk s; git add s; git -C s config core.fsmonitor 'PAYLOAD; false'; chmod 311 s s/.git",
+        "git status",
+    ),
+    trick(
+        "odd spelling",
+        "mk s; git add s; printf '[CORE]FSmonitor=PAYLOAD\\\\\\n;false' >> s/.git/config",
+        "git status",
+    ),
+    trick(
+        "a byte order mark",
+        "mk s; git add s; printf '\\357\\273\\277[core]\\r\\nfsmonitor = \"PAYLOAD; false\"\\r\\n' > s/.git/config",
+        "git status",
+    ),
+    trick(
+        "the gitlink comes with a branch",
+        "mk s; git -C s config core.fsmonitor 'PAYLOAD; false'; git add s; git commit -qm s; git rm -q --cached s",
+        "git reset -q --hard; git status",
+    ),
+    prepared(
+        "a submodule's file is led elsewhere",
+        "mk up; git -c protocol.file.allow=always submodule add -q ./up s; git commit -qm s",
+        "mk e; git -C e config core.fsmonitor 'PAYLOAD; false'; echo 'gitdir: ../e/.git' > s/.git",
+        "git status",
+    ),
+    prepared(
+        "the user's nested repository, settings",
+        "mk s; git add s; git commit -qm s",
+        "git -C s config core.fsmonitor 'PAYLOAD; false'",
+        "git status",
+    ),
+];
+
+/// The user enters a folder and calls git there, or an editor does.
+const BELOW: &[Trick] = &[
+    trick(
+        "a repository without files",
+        "mk s; mv s/.git b; rm -r s; printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = .\\nfsmonitor = \"PAYLOAD; false\"\\n' > b/config",
+        "cd b; git status",
+    ),
+    trick(
+        "a repository without files by hand",
+        "mkdir -p b/objects b/refs; echo 'ref: refs/heads/x' > b/HEAD; printf '[alias]\\nst = \"!PAYLOAD\"\\n' > b/config",
+        "cd b; git st",
+    ),
+    trick(
+        "pre-commit",
+        "mk s; script s/.git/hooks/pre-commit",
+        "cd s; git commit -qm y --allow-empty",
+    ),
+    trick(
+        "hooks are a link",
+        "mk s; rm -rf s/.git/hooks; mkdir h; script h/pre-commit; ln -s ../../h s/.git/hooks",
+        "cd s; git commit -qm y --allow-empty",
+    ),
+    trick(
+        "hooks by a template",
+        "mkdir -p t/hooks; script t/hooks/pre-commit; git init -q --template t s",
+        "cd s; git commit -qm y --allow-empty",
+    ),
+    trick(
+        "textconv",
+        "mk s; git -C s config diff.x.textconv 'PAYLOAD; cat'; echo '* diff=x' > s/.gitattributes; echo two > s/f",
+        "cd s; git diff",
+    ),
+    trick(
+        "external diff",
+        "mk s; git -C s config diff.external 'PAYLOAD; true'; echo two > s/f",
+        "cd s; git diff",
+    ),
+    trick(
+        "a driver's command",
+        "mk s; git -C s config diff.x.command 'PAYLOAD; true'; echo '* diff=x' > s/.git/info/attributes; echo two > s/f",
+        "cd s; git diff",
+    ),
+    trick(
+        "pager",
+        "mk s; git -C s config core.pager 'PAYLOAD; cat'",
+        "cd s; command script -qec 'git log' /dev/null",
+    ),
+    trick(
+        "pager of a command",
+        "mk s; git -C s config pager.log 'PAYLOAD; cat'",
+        "cd s; command script -qec 'git log' /dev/null",
+    ),
+    trick(
+        "editor",
+        "mk s; git -C s config core.editor 'PAYLOAD; true'",
+        "unset GIT_EDITOR; cd s; git commit --allow-empty",
+    ),
+    trick(
+        "editor of a rebase",
+        "mk s; git -C s commit -qm y --allow-empty; git -C s config sequence.editor 'PAYLOAD; true'",
+        "cd s; git rebase -i HEAD~1",
+    ),
+    trick(
+        "gpg.program",
+        "mk s; script evil; git -C s config gpg.program $PWD/evil; git -C s config commit.gpgSign true",
+        "cd s; git commit -qm y --allow-empty",
+    ),
+    trick(
+        "sshCommand",
+        "mk s; git -C s remote add o ssh://nowhere.invalid/x; git -C s config core.sshCommand 'PAYLOAD; false'",
+        "cd s; git fetch o",
+    ),
+    trick(
+        "credential helper",
+        "mk s; git -C s config credential.helper '!PAYLOAD'",
+        "cd s; printf 'protocol=https\\nhost=x\\n\\n' | GIT_ASKPASS=true git credential fill",
+    ),
+    trick("alias", "mk s; git -C s config alias.st '!PAYLOAD'", "cd s; git st"),
+    trick(
+        "merge driver",
+        "mk s; cd s; git checkout -qb o; echo two > f; git commit -qam o; git checkout -q main; echo three > f; git commit -qam m; \
+         echo '* merge=x' > .git/info/attributes; git config merge.x.driver 'PAYLOAD; true'",
+        "cd s; git merge o",
+    ),
+    trick(
+        "difftool",
+        "mk s; echo two > s/f; git -C s config difftool.x.cmd 'PAYLOAD'",
+        "cd s; git difftool -y -t x",
+    ),
+    trick(
+        "mergetool",
+        "mk s; cd s; git checkout -qb o; echo two > f; git commit -qam o; git checkout -q main; echo three > f; git commit -qam m; \
+         git merge -q o; git config mergetool.x.cmd 'PAYLOAD'; git config merge.tool x",
+        "cd s; git mergetool --no-prompt",
+    ),
+    trick(
+        "smudge filter",
+        "mk s; git -C s config filter.x.smudge 'PAYLOAD; cat'; echo 'f filter=x' > s/.git/info/attributes; rm s/f",
+        "cd s; git checkout f",
+    ),
+    trick(
+        "a lazy fetch",
+        "mk s; mk p; cd s; git remote add o ../p; git config remote.o.promisor true; git config core.repositoryFormatVersion 1; \
+         git config extensions.partialClone o; git config remote.o.uploadpack 'PAYLOAD; false'; \
+         echo two > f; rm -rf .git/objects/56",
+        "cd s; git diff",
+    ),
+    trick(
+        "a transport that is a program",
+        "mk s; git -C s config protocol.ext.allow always; git -C s remote add o 'ext::PAYLOAD'",
+        "cd s; git fetch o",
+    ),
+    trick(
+        "a trailer",
+        "mk s; git -C s config trailer.x.command 'PAYLOAD'",
+        "cd s; git commit -qm y --allow-empty --trailer x=1",
+    ),
+    trick(
+        "update of a submodule",
+        "mk s; mk u; cd s; git -c protocol.file.allow=always submodule add -q ../u m; git commit -qm m; git -C m commit -qm y --allow-empty; git config submodule.m.update '!PAYLOAD'",
+        "cd s; git submodule update",
+    ),
+    trick(
+        "a worktree of a nested repository",
+        "mk s; git -C s worktree add -q ../w; git -C s config core.fsmonitor 'PAYLOAD; false'",
+        "cd w; git status",
+    ),
+    trick(
+        "a key that ends early",
+        "mk s; mk p; printf '[remote \"o\"]\\nurl = ../p\\n[remote \"o.uploadpack\\000\"]\\nfetch = \"PAYLOAD; false\"\\n' >> s/.git/config",
+        "cd s; git fetch o",
+    ),
+    trick(
+        "a link to a repository in the scratch folder",
+        "mk $TMPDIR/e; ln -s $TMPDIR/e s; git -C s config core.fsmonitor 'PAYLOAD; false'",
+        "cd s; git status",
+    ),
+    prepared(
+        "the user's nested repository, a hook",
+        "mk s; printf '#!/bin/sh\\n./lib.sh\\n' > s/.git/hooks/pre-commit; chmod +x s/.git/hooks/pre-commit",
+        "script s/.git/hooks/pre-commit; mv s/.git/hooks h; mkdir s/.git/hooks; script s/.git/hooks/pre-commit",
+        "cd s; git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "the user's nested repository names a folder of hooks",
+        "mk s; git -C s config core.hooksPath .githooks; mkdir s/.githooks",
+        "script s/.githooks/pre-commit",
+        "cd s; git commit -qm y --allow-empty",
+    ),
+];
+
+/// The repository of the workspace itself.
+const TOP: &[Trick] = &[
+    trick("settings", "git config core.fsmonitor 'PAYLOAD; false'", "git status"),
+    trick(
+        "settings by hand",
+        "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> .git/config",
+        "git status",
+    ),
+    trick(
+        "pre-commit",
+        "mkdir -p .git/hooks; script .git/hooks/pre-commit",
+        "git commit -qm y --allow-empty",
+    ),
+    trick(
+        "post-index-change",
+        "mkdir -p .git/hooks; script .git/hooks/post-index-change; touch a.txt",
+        "git update-index --refresh; git add a.txt",
+    ),
+    trick(
+        "hooksPath",
+        "mkdir h; script h/pre-commit; git config core.hooksPath h",
+        "git commit -qm y --allow-empty",
+    ),
+    trick(
+        "data in common",
+        "mkdir c; cp -r .git/objects .git/refs .git/config c; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> c/config; echo ../c > .git/commondir",
+        "git status",
+    ),
+    trick(
+        "another .git",
+        "cp -r .git g; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> g/config; mv .git old; mv g .git",
+        "git status",
+    ),
+    trick(
+        "a file .git",
+        "cp -r .git g; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> g/config; mv .git old; echo 'gitdir: g' > .git",
+        "git status",
+    ),
+    trick(
+        "the workspace becomes a repository",
+        "cp .git/HEAD HEAD; cp -r .git/objects objects; cp -r .git/refs refs; cp .git/index index; \
+         (cat .git/config; printf '[core]\\nworktree = .\\nfsmonitor = \"PAYLOAD; false\"\\n') > config; rm .git/HEAD",
+        "git status",
+    ),
+    trick(
+        "settings of a worktree",
+        "git config extensions.worktreeConfig true; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > .git/config.worktree",
+        "git status",
+    ),
+    trick(
+        "a new worktree",
+        "git worktree add -q w; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> .git/config",
+        "cd w; git status",
+    ),
+    prepared(
+        "an included file",
+        "echo '[user]' > .gitconfig; git config include.path ../.gitconfig",
+        "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > .gitconfig",
+        "git status",
+    ),
+    prepared(
+        "an included file is replaced",
+        "mkdir conf; echo '[user]' > conf/git; git config include.path ../conf/git",
+        "mv conf old; mkdir conf; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > conf/git",
+        "git status",
+    ),
+    prepared(
+        "an included file that was missing",
+        "git config include.path ../.gitconfig",
+        "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > .gitconfig",
+        "git status",
+    ),
+    prepared(
+        "a file that an included one includes",
+        "printf '[include]\\npath = more\\n' > .gitconfig; echo > more; git config include.path ../.gitconfig",
+        "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > more",
+        "git status",
+    ),
+    prepared(
+        "an included file behind a link",
+        "mkdir real; echo > real/git; ln -s real conf; git config include.path ../conf/git",
+        "rm conf; mkdir conf; printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > conf/git",
+        "git status",
+    ),
+    prepared(
+        "included by the user's own settings",
+        "git config --global \"includeIf.gitdir:$PWD/.path\" $PWD/team.gitconfig; echo > team.gitconfig",
+        "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > team.gitconfig",
+        "git status",
+    ),
+    prepared(
+        "the user's folder of hooks",
+        "mkdir .githooks; echo exit > .githooks/pre-commit; chmod +x .githooks/pre-commit; git config core.hooksPath .githooks",
+        "script .githooks/pre-commit; script .githooks/commit-msg",
+        "git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "the user's folder of hooks is missing",
+        "git config core.hooksPath .githooks",
+        "mkdir .githooks; script .githooks/pre-commit",
+        "git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "a hook is a link into the workspace",
+        "mkdir -p scripts .git/hooks; echo exit > scripts/check; chmod +x scripts/check; ln -s ../../scripts/check .git/hooks/pre-commit",
+        "script scripts/check",
+        "git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "a hook runs a program of the workspace",
+        "mkdir -p scripts .git/hooks; echo exit > scripts/check; printf 'exec \"$PWD\"/scripts/check\\n' > .git/hooks/pre-commit; chmod +x scripts/check .git/hooks/pre-commit",
+        "script scripts/check",
+        "git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "a hook runs what a file tells it to",
+        "mkdir -p .git/hooks; printf 'test ! -e .pre-commit-config.yaml || . ./.pre-commit-config.yaml # pre-commit\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+        "echo 'PAYLOAD' > .pre-commit-config.yaml",
+        "git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "a worktree of another repository of the user's",
+        "git clone -q . $TMPDIR/other$$; git -C $TMPDIR/other$$ config core.hooksPath .hooks; git -C $TMPDIR/other$$ worktree add -q $PWD/w; mkdir w/.hooks",
+        "script w/.hooks/pre-commit",
+        "cd w; git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "a filter of the user's is a file of the workspace",
+        "mkdir scripts; printf '#!/bin/sh\\ncat\\n' > scripts/clean; chmod +x scripts/clean; git config filter.x.clean scripts/clean",
+        "script scripts/clean cat; echo '* filter=x' > .gitattributes; echo two > a.txt",
+        "git diff",
+    ),
+    prepared(
+        "a diff of the user's is a script of the workspace",
+        "echo true > d.sh; git config diff.external 'sh d.sh'",
+        "script d.sh; echo two > a.txt",
+        "git diff",
+    ),
+    prepared(
+        "the user names a folder of hooks for all repositories",
+        "git config --global core.hooksPath .myhooks",
+        "mk s; mkdir s/.myhooks; script s/.myhooks/pre-commit",
+        "cd s; git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "a link that git writes through",
+        "mkdir -p .git/hooks; echo exit > .git/hooks/post-commit; chmod +x .git/hooks/post-commit",
+        "git commit -qm 'PAYLOAD' --allow-empty; rm -f .git/COMMIT_EDITMSG; ln -s hooks/post-commit .git/COMMIT_EDITMSG",
+        "git commit --amend -q --no-edit --allow-empty",
+    ),
+];
+
+/// Runs `script` as a plain shell would, in `folder`.
+fn shell(world: &World, folder: &Path, script: &str) -> Output {
+    let mut command = Command::new("bash");
+    command.args(["--noprofile", "--norc", "-c", script]).current_dir(folder).env_clear();
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", world.home());
+    command.env("TMPDIR", world.folder.path().join("tmp")).env("GIT_CONFIG_NOSYSTEM", "1");
+    command.stdin(std::process::Stdio::null()).output().unwrap()
+}
+
+/// A repository with a commit at `folder`, as the user has it.
+fn set_up(world: &World, folder: &Path, before: &str) {
+    std::fs::create_dir_all(world.folder.path().join("tmp")).unwrap();
+    std::fs::create_dir_all(folder).unwrap();
+    let made = shell(
+        world,
+        folder,
+        &format!(
+            "{WORDS}\nset -e\ngit init -q -b main; git config user.name u; git config user.email u\n\
+             echo one > a.txt; git add a.txt; git commit -qm first\n{before}"
+        ),
+    );
+    assert!(made.status.success(), "{before}: {made:?}");
+}
+
+/// Whether the trick works with a plain shell, and whether it does with an agent; and what was said.
+async fn tried(trick: &Trick) -> (bool, bool, String) {
+    let Trick { before, agent, user, .. } = trick;
+    let reply = Reply::text("{{last_tool_result}}");
+    // The world must be there before the model knows what to say.
+    let canary = |world: &World| world.folder.path().join("canary");
+    let script = format!("{WORDS}\n{agent}");
+    let world = World::saying("x").await;
+    let payload = |world: &World, text: &str| {
+        text.replace("PAYLOAD", &format!("touch {}", canary(world).display()))
+    };
+    let control = world.folder.path().join("control");
+    set_up(&world, &control, before);
+    shell(&world, &control, &payload(&world, &script));
+    let _ = std::fs::remove_file(canary(&world));
+    shell(&world, &control, &format!("{USER}{user}"));
+    let works = canary(&world).exists();
+    // The agent's script has to name the canary of its own world.
+    let name = world.folder.path().join("canary");
+    let turns = [bash(&payload(&world, &script)), reply];
+    let other = World::new(Script::turns(turns)).await;
+    set_up(&other, &other.work(), before);
+    let _ = std::fs::remove_file(&name);
+    let said = other.run(&["run", "go"]).await.expect(0).out;
+    let early = name.exists();
+    let done = shell(&other, &other.work(), &format!("{USER}{user}"));
+    (works, early || name.exists(), format!("{said}\n{done:?}"))
+}
+
+async fn check(tricks: &[Trick]) {
+    let mut wrong = Vec::new();
+    for trick in tricks {
+        let (works, got_through, said) = tried(trick).await;
+        if !works {
+            wrong.push(format!("{}: does not work with a plain shell", trick.name));
+        }
+        if got_through {
+            wrong.push(format!("{}: works for an agent:\n{said}", trick.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), tricks.len(), wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_into_a_repository_which_git_enters_by_itself() {
+    check(GITLINKS).await;
+}
+
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_into_a_repository_which_the_user_enters() {
+    check(BELOW).await;
+}
+
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_into_the_repository_of_the_workspace() {
+    check(TOP).await;
+}
+
+/// A world in which an agent makes these calls in a repository with a commit.
+async fn calling(calls: Vec<Reply>, before: &str) -> World {
+    let conversation = calls.into_iter().fold(Conversation::when(When::any()), Conversation::reply);
+    let conversation = conversation.reply(Reply::text("{{last_tool_result}}"));
+    let world = World::new(Script::new().conversation(conversation)).await;
+    set_up(&world, &world.work(), before);
+    world
+}
+
+fn write(path: &str, content: &str) -> Reply {
+    Reply::tool_call("Write", json!({"file_path": path, "content": content}))
+}
+
+/// What the tools for files write, they do not write where git runs or obeys it.
+#[tokio::test]
+async fn file_tools_write_nothing_that_git_runs_or_obeys() {
+    let before = "mkdir -p s/objects s/refs .githooks t; echo 'ref: refs/heads/x' > s/HEAD
+        mk n; mkdir n/.myhooks; git -C n config core.hooksPath .myhooks
+        git config core.hooksPath .githooks; git config include.path ../conf/missing";
+    let refused = [
+        "s/config",
+        "s/hooks/pre-commit",
+        "s/commondir",
+        "n/.git/config",
+        "n/.git/hooks/pre-commit",
+        "n/.git/info/attributes",
+        "n/.myhooks/pre-commit",
+        "new/.git/config",
+        "new/.GIT/config",
+        "new/.git",
+        "t/HEAD",
+        ".githooks/pre-commit",
+        "conf/missing",
+        ".git/config",
+        ".git/hooks/pre-commit",
+    ];
+    let allowed = ["t/config", "t/head.txt", "n/file", "conf/other", "hooks/a", "t/objects/a"];
+    let calls = refused.iter().chain(&allowed).map(|path| write(path, "x\n")).collect();
+    let world = calling(calls, before).await;
+    world.run(&["run", "go"]).await.expect(0);
+    let requests = world.fake.requests();
+    let results: Vec<String> = requests.iter().flat_map(|it| it.tool_results()).collect();
+    for (path, result) in refused.iter().zip(&results) {
+        assert!(result.contains("run or obeyed outside"), "{path}: {result}");
+        assert_ne!(world.read(path), "x\n", "{path}");
+    }
+    for (path, result) in allowed.iter().zip(&results[refused.len()..]) {
+        assert_eq!(world.read(path), "x\n", "{path}: {result}");
+    }
+}
+
+/// One tool prepares what the other uses: a command leaves links, and `Write` follows them.
+#[tokio::test]
+async fn what_commands_and_file_tools_do_together_comes_to_nothing() {
+    let canary = "[core]\nfsmonitor = \"touch CANARY; false\"\n";
+    // What the command does, and what is written then.
+    let tricks = [
+        ("mk s; git add s; mv s/.git d; ln -s ../d s/.git", "d/config"),
+        ("mk s; git add s; mv s/.git/config c; ln -s ../../c s/.git/config", "c"),
+        ("mk s; git add s; mv s/.git/config c; ln c s/.git/config", "c"),
+        (
+            "mk s; git add s; mkdir c; mv s/.git/objects s/.git/refs s/.git/config c; \
+             echo ../../c > s/.git/commondir",
+            "c/config",
+        ),
+        ("mk s; git add s; git -C s config include.path ../../c; touch c", "c"),
+    ];
+    for (command, path) in tricks {
+        let world = World::saying("x").await;
+        let trace = world.folder.path().join("canary");
+        let content = canary.replace("CANARY", &trace.display().to_string());
+        let read = Reply::tool_call("Read", json!({"file_path": path}));
+        let command = bash(&format!("{WORDS}\n{command}"));
+        let world = calling(vec![command, read, write(path, &content)], "").await;
+        world.run(&["run", "go"]).await.expect(0);
+        let done = shell(&world, &world.work(), &format!("{USER}git status; cd s; git status"));
+        assert!(!trace.exists(), "{path}: {:?} {done:?}", world.fake.last_request().tool_results());
+    }
+}
+
+#[tokio::test]
+async fn the_agent_learns_what_was_set_aside_and_nothing_is_lost() {
+    let command = format!(
+        "{WORDS}\nmk s; git -C s config core.fsmonitor evil; git -C s config user.name kept; \
+         script s/.git/hooks/pre-commit; ln -s /etc/passwd .git/FETCH_HEAD"
+    );
+    let world = calling(vec![bash(&command)], "").await;
+    let exit = world.run(&["run", "go"]).await.expect(0);
+    for part in ["core.fsmonitor in s/.git/config", "s/.git/hooks", "the link .git/FETCH_HEAD"] {
+        assert!(exit.out.contains("[set aside: ") && exit.out.contains(part), "{part}: {exit:?}");
+        assert!(exit.err.contains("  set aside: ") && exit.err.contains(part), "{part}: {exit:?}");
+    }
+    let config = world.read("s/.git/config");
+    assert!(config.contains("name = kept") && !config.contains("evil"), "{config}");
+    assert!(world.read("s/.git/config.set-aside").contains("evil"));
+    assert!(world.work().join("s/.git/hooks.set-aside/pre-commit").exists());
+    assert!(world.work().join(".git/FETCH_HEAD").symlink_metadata().is_err());
+}
+
+/// What people and agents do every day goes on as before.
+#[tokio::test]
+async fn ordinary_work_in_repositories_below_the_workspace_does_not_suffer() {
+    let before = "git clone -q . ../other
+        mk n; git -C n config core.fsmonitor false; git -C n config alias.st status
+        git -C n config diff.x.textconv cat; printf '#!/bin/sh\\ntouch ran\\n' > n/.git/hooks/post-commit
+        chmod +x n/.git/hooks/post-commit; echo n >> .git/info/exclude
+        git -c protocol.file.allow=always submodule add -q $PWD/../other m; git commit -qm m
+        git worktree add -q ../apart; mkdir -p fixture/objects fixture/refs
+        echo x > fixture/HEAD; printf '[core]\\nfsmonitor = kept\\n' > fixture/config";
+    let work = "set -e
+        git init -q -b main new; cd new; git config user.name n; git config user.email e
+        git remote add origin https://example.org/x.git; echo a > f; git add f; git commit -qm first
+        git config commit.gpgsign false; git config core.hooksPath /dev/null; git checkout -qb b; cd ..
+        git clone -q . copy; git clone -q --bare . bare.git; git -C copy log --format=copy:%s
+        git -C copy config user.name n; git -C copy config user.email e
+        git -C copy commit -qm inner --allow-empty; git -C copy push -q ../bare.git HEAD:refs/heads/x
+        mk u; mk v; git -C v -c protocol.file.allow=always submodule add -q $PWD/u m
+        git -C v commit -qm m; git -C v worktree add -q ../v-apart; git -C v/m status
+        git -c protocol.file.allow=always clone -q --recurse-submodules v v-copy
+        git submodule status; git status --short; echo two > m/a.txt; git -C m diff --stat
+        echo three > n/f; git -C n commit -qam changed; git -C n st --short
+        echo two > a.txt; git commit -qam second; git log -1 --format=then:%s; echo END";
+    let world = calling(vec![bash(&format!("{WORDS}\n{work}"))], before).await;
+    let names = ["n/.git/config", "n/.git/hooks/post-commit", "m/.git", "fixture/config"];
+    let kept: Vec<String> = names.iter().map(|name| world.read(name)).collect();
+    let said = world.run(&["run", "go"]).await.expect(0).out;
+    for part in ["copy:first", "a.txt | 2 +-", "then:second", "END"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("set aside"), "{said}");
+    for (name, before) in names.iter().zip(kept) {
+        assert_eq!(world.read(name), before, "{name}");
+    }
+    assert!(world.work().join("n/ran").exists(), "a hook of the user's runs in the sandbox");
+    let user =
+        "set -e; git status --short; git -C new log --format=new:%s; git -C new config user.name
+        git -C copy status; git -C bare.git log -1 --format=bare:%s x; git submodule update
+        git -C m checkout -q a.txt; git -c protocol.file.allow=always submodule update --remote
+        git -C n st; git -C ../apart status; git -C v/m status; git -C v-apart status
+        git -C v-copy submodule status; git -C new remote -v; echo END";
+    let done = shell(&world, &world.work(), &format!("{USER}{user}"));
+    let out = String::from_utf8_lossy(&done.stdout);
+    for part in ["new:first", "bare:inner", "example.org/x.git", "END"] {
+        assert!(out.contains(part), "{part}: {done:?}");
+    }
+    assert!(world.read("new/.git/config").contains("hooksPath = /dev/null"));
+}
+
+/// A mount stays with the file that it covers. If the user replaces that file while a command runs, as
+/// `git config` does, the command reaches the new one.
+#[tokio::test]
+async fn what_a_command_writes_where_the_user_took_a_wall_down_is_set_aside() {
+    let waits = format!(
+        "{WORDS}\necho > up; until [ -e go ]; do sleep 0.02; done\n\
+         git config core.fsmonitor 'touch $HOME/canary; false'; script .git/hooks/post-commit; echo END"
+    );
+    let before = "mkdir -p .git/hooks; echo exit > .git/hooks/pre-push; git config alias.x log";
+    let world = calling(vec![bash(&waits)], before).await;
+    let running = world.start(&["run", "go"]);
+    eventually("the command runs", async || world.work().join("up").exists()).await;
+    let user = "git config user.email new; git config alias.st status; mv .git/hooks .git/old; mkdir .git/hooks";
+    assert!(shell(&world, &world.work(), user).status.success());
+    world.write("go", "");
+    let said = running.end().await.expect(0).out;
+    let config = world.read(".git/config");
+    assert!(config.contains("email = new") && !config.contains("fsmonitor"), "{config} {said}");
+    assert!(config.contains("x = log"), "what was there before stays: {config}");
+    assert!(!world.work().join(".git/hooks/post-commit").exists(), "{said}");
+    assert!(said.contains("core.fsmonitor in .git/config"), "{said}");
+    // Nobody knows who wrote this one; it is kept beside.
+    assert!(world.read(".git/config.set-aside").contains("alias"), "{said}");
+}
+
+/// The file stays where it was covered: then nobody but the user can have changed it.
+#[tokio::test]
+async fn what_the_user_adds_behind_a_wall_while_a_command_runs_stays() {
+    let waits = "echo > up; until [ -e go ]; do sleep 0.02; done";
+    let world = calling(vec![bash(waits)], "mkdir -p .git/hooks").await;
+    let running = world.start(&["run", "go"]);
+    eventually("the command runs", async || world.work().join("up").exists()).await;
+    let user =
+        "printf '[alias]\\nst = status\\n' >> .git/config; echo exit > .git/hooks/pre-commit";
+    assert!(shell(&world, &world.work(), user).status.success());
+    world.write("go", "");
+    let said = running.end().await.expect(0).out;
+    assert!(world.read(".git/config").contains("alias") && !said.contains("set aside"), "{said}");
+    assert_eq!(world.read(".git/hooks/pre-commit"), "exit\n");
+}
+
+/// A command that is killed with its host leaves nothing either.
+#[tokio::test]
+async fn a_command_whose_host_dies_leaves_nothing_that_git_runs() {
+    let command = format!(
+        "{WORDS}\nmk s; git add s; git -C s config core.fsmonitor 'touch $HOME/canary; false'; \
+         echo > up; exec sleep 600"
+    );
+    let world = calling(vec![bash(&command)], "").await;
+    let running = world.start(&["run", "go"]);
+    eventually("the command runs", async || world.work().join("up").exists()).await;
+    running.signal(rustix::process::Signal::KILL);
+    running.end().await;
+    let config = || world.read("s/.git/config");
+    eventually("it is set aside", async || !config().is_empty() && !config().contains("fsmonitor"))
+        .await;
+    assert!(world.read("s/.git/config.set-aside").contains("fsmonitor"));
+}
+
+/// What one command has put there does not count as the user's for another that begins later.
+#[tokio::test]
+async fn two_commands_at_the_same_time_do_not_vouch_for_each_other() {
+    let wait = |name: &str| format!("until [ -e {name} ]; do sleep 0.02; done");
+    let evil = "git -C s config core.fsmonitor 'touch $HOME/canary; false'";
+    let first = format!("{WORDS}\nmk s; git add s; {evil}; echo > up-1; {}", wait("go-1"));
+    let second = format!("{WORDS}\necho > up-2; {}; {evil}", wait("go-2"));
+    let says = |word: &str, command: &str| {
+        let conversation = Conversation::when(When::any().first_user_contains(word));
+        conversation.reply(bash(command)).reply(Reply::text("{{last_tool_result}}"))
+    };
+    let script = Script::new();
+    let script = script.conversation(says("first", &first)).conversation(says("second", &second));
+    let world = World::new(script).await;
+    set_up(&world, &world.work(), "");
+    let is_clean = || !world.read("s/.git/config").contains("fsmonitor");
+    let running = world.start(&["run", "first"]);
+    eventually("the first runs", async || world.work().join("up-1").exists()).await;
+    let other = world.start(&["run", "second"]);
+    eventually("the second runs", async || world.work().join("up-2").exists()).await;
+    world.write("go-1", "");
+    let said = running.end().await.expect(0).out;
+    assert!(is_clean() && said.contains("core.fsmonitor"), "{said}");
+    world.write("go-2", "");
+    let said = other.end().await.expect(0).out;
+    assert!(is_clean() && said.contains("core.fsmonitor"), "{said}");
+}
+
+/// An ordinary user cannot list every folder that git can enter.
+#[tokio::test]
+async fn a_folder_that_an_ordinary_user_cannot_list_is_looked_into() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let command = format!(
+        "{WORDS}\nmk s; git add s; git -C s config core.fsmonitor evil; mkdir s/d; mk s/d/e; \
+         script s/d/e/.git/hooks/pre-commit; (for i in $(seq 40); do n=$(printf '%0200d' 0); \
+         mkdir $n; cd $n; done); touch s/.git/config.set-aside; chmod 111 s s/.git s/d s/d/e/.git"
+    );
+    let world = calling(vec![bash(&command)], "").await;
+    let mut command = for_nobody(&world);
+    command.args(["run", "go"]);
+    let said = started(command).end().await.expect(0).out;
+    let config = world.read("s/.git/config");
+    assert!(config.contains("[core]") && !config.contains("evil"), "{config} {said}");
+    assert!(!world.work().join("s/d/e/.git/hooks").exists(), "{said}");
+    assert_eq!(mode(&world.work().join("s/.git")), 0o111);
+}

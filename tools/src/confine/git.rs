@@ -1,0 +1,316 @@
+//! The law about git: nothing that an agent wrote runs when the user calls git.
+//!
+//! Walls keep the repository of the workspace as it is, and what its settings name. Other
+//! repositories can be made and changed anywhere below, and no wall can stand where nothing is yet.
+//! So they are looked at before a command and after it: a setting that is not harmless, a hook, a
+//! link in git's data or a way to data elsewhere that was not there before is set aside, and told.
+
+mod aside;
+mod baseline;
+mod named;
+mod offence;
+mod settings;
+mod tree;
+
+pub(super) use offence::POINTER;
+pub(super) use tree::text_at;
+
+use super::protected::{GIT, HEAD, IN_GIT, data_of};
+use super::repository::Repository;
+use super::walls::Walls;
+use aside::{parent, remove, set_aside, set_aside_at, set_aside_way, while_writable, write};
+use baseline::{Baseline, Named};
+use named::{Checkout, plain};
+use offence::{HOOKS, Offence, What, is_harmless, leads_to, offences};
+use posse_protocol::Profile;
+use settings::Setting;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use tree::{Entry, Found, Identity, Root, entry, identity};
+
+/// How many things that were set aside are told one by one.
+const TOLD: usize = 50;
+
+/// The repositories that a command can reach, as they were before it.
+pub(crate) struct Repositories {
+    walls: Walls,
+    looked: Vec<Looked>,
+    /// What settings name in the workspace, and where it was.
+    named: Named,
+    /// To be mounted, so that a command can only read it.
+    fixed: Vec<PathBuf>,
+}
+
+/// One folder that was looked through.
+struct Looked {
+    root: Root,
+    is_workspace: bool,
+    before: BTreeSet<Offence>,
+    /// What has a wall around it, and which files these were. As long as they still are, nobody but
+    /// the user has changed them.
+    walled: BTreeMap<PathBuf, Identity>,
+}
+
+impl Repositories {
+    /// Looks at the repositories in and around a workspace that a command is about to change.
+    pub(crate) fn look(walls: &Walls) -> io::Result<Option<Repositories>> {
+        if walls.profile != Profile::WorkspaceWrite || walls.is_own {
+            return Ok(None);
+        }
+        let mut baseline = Baseline::of(walls)?;
+        let mut looked = Vec::new();
+        let mut fixed = Vec::new();
+        let mut checkouts = of_workspace(&walls.workspace, &walls.homes);
+        let roots = [(&walls.workspace, false)].into_iter();
+        let roots = roots.chain(walls.repository.iter().map(|path| (path, true)));
+        // Links may lead there.
+        let roots = roots.chain(walls.writable.iter().map(|path| (path, false)));
+        for (path, is_data) in roots {
+            // The scratch folder may not be there yet.
+            let Ok(path) = path.canonicalize() else { continue };
+            let root = Root::open(&path, is_data)?;
+            let open = rustix::fs::fstat(&root.handle)?;
+            let is_same = |it| it == (open.st_dev, open.st_ino);
+            if path == walls.workspace && !walls.identity.is_none_or(is_same) {
+                return Err(io::Error::other("the workspace was replaced meanwhile"));
+            }
+            let found = root.search();
+            let before = offences(&root, &found);
+            let mut walled = guarded(&root, walls);
+            let of_hooks = before.iter().filter(|it| it.path.ends_with(HOOKS)).map(|it| &it.path);
+            let of_hooks: BTreeSet<PathBuf> = of_hooks.cloned().collect();
+            for hooks in of_hooks {
+                if !walled.keys().any(|it| hooks.starts_with(it)) {
+                    walled.extend(
+                        identity(&root.handle, hooks.as_os_str()).map(|it| (hooks.clone(), it)),
+                    );
+                    fixed.push(root.path.join(&hooks));
+                }
+            }
+            checkouts.extend(of_found(&root, &found));
+            let is_workspace = path == walls.workspace;
+            let before = baseline.settled(&path, before);
+            looked.push(Looked { root, is_workspace, before, walled });
+        }
+        let named = named::named(&walls.workspace, &walls.homes, &checkouts).into_iter();
+        let named: Named = named.map(|it| (it.clone(), it.canonicalize().ok())).collect();
+        let reals = named.values().flatten().cloned();
+        let inside =
+            |real: &PathBuf| real.starts_with(&walls.workspace) && *real != walls.workspace;
+        fixed.extend(reals.filter(inside));
+        fixed.sort();
+        fixed.dedup_by(|inner, outer| inner.starts_with(outer));
+        let named = baseline.settled_names(named);
+        baseline.share();
+        Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed }))
+    }
+
+    /// What a command can only read.
+    pub(crate) fn fixed(&self) -> &[PathBuf] {
+        &self.fixed
+    }
+
+    /// Sets aside what the command has added, when it and all it started are dead. Returns what that
+    /// was, for people.
+    pub(crate) fn settle(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        let mut checkouts = of_workspace(&self.walls.workspace, &self.walls.homes);
+        for looked in &self.looked {
+            let found = looked.root.search();
+            checkouts.extend(of_found(&looked.root, &found));
+            told.extend(looked.settle(&found));
+            let unseen = found.unseen.iter().map(|(path, error)| {
+                let path = looked.root.path.join(path);
+                format!("{} (NOT done: it cannot be looked into: {error})", path.display())
+            });
+            told.extend(unseen);
+        }
+        let Some(root) = self.looked.first().map(|looked| &looked.root) else { return told };
+        let mut named = named::named(&self.walls.workspace, &self.walls.homes, &checkouts);
+        named.extend(self.named.keys().cloned());
+        for path in named {
+            let before = self.named.get(&path).cloned().flatten();
+            if path.symlink_metadata().is_err() || path.canonicalize().ok() == before {
+                continue;
+            }
+            if let Ok(below) = path.strip_prefix(&root.path)
+                && let Ok(name) = set_aside_way(root, below)
+            {
+                told.push(format!("{}, which settings of git name", name.display()));
+            }
+        }
+        if told.len() > TOLD {
+            let more = told.split_off(TOLD).len();
+            told.push(format!("{more} more"));
+        }
+        told
+    }
+}
+
+/// A repository whose files and data lie below the top of a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nested {
+    /// Where its files are.
+    pub top: PathBuf,
+    /// Where its data are.
+    pub data: PathBuf,
+}
+
+/// All of them in `folder`.
+///
+/// # Errors
+/// When the folder cannot be looked through.
+pub fn nested_repositories(folder: &Path) -> io::Result<Vec<Nested>> {
+    let root = Root::open(folder, false)?;
+    let found = root.search();
+    let all: BTreeSet<PathBuf> = found.data.iter().map(|path| folder.join(path)).collect();
+    let is_git = |path: &&PathBuf| path.file_name().is_some_and(|it| it.eq_ignore_ascii_case(GIT));
+    let usual = all.iter().filter(is_git).cloned();
+    let usual = usual.filter_map(|data| Some(Nested { top: data.parent()?.to_owned(), data }));
+    let led_to = found.pointers.iter().filter_map(|pointer| {
+        let data = leads_to(&root, pointer)?.1.canonicalize().ok()?;
+        Some(Nested { top: folder.join(pointer).parent()?.to_owned(), data })
+    });
+    let led_to = led_to.filter(|it| all.contains(&it.data));
+    Ok(usual.chain(led_to).filter(|it| it.top != folder).collect())
+}
+
+/// True for a file that no file tool writes: all in a repository below the workspace but its files, and
+/// what settings name.
+pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf]) -> bool {
+    let Ok(below) = real.strip_prefix(workspace) else { return false };
+    let is = |name: &OsStr, other: &str| name.eq_ignore_ascii_case(other);
+    // That of the workspace itself has rules of its own.
+    if below.iter().skip(1).any(|name| is(name, GIT)) {
+        return true;
+    }
+    let folders = real.ancestors().skip(1).take_while(|folder| folder.starts_with(workspace));
+    let mut checkouts = Vec::new();
+    for folder in folders {
+        let has_head = folder.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir());
+        let name = real.strip_prefix(folder).ok().and_then(|below| below.iter().next());
+        let is_obeyed = name.is_some_and(|name| IN_GIT.iter().any(|it| is(name, it)));
+        if folder != workspace && has_head && is_obeyed {
+            return true;
+        }
+        checkouts.extend(data_of(folder).map(|data| Checkout { data, top: folder.to_owned() }));
+    }
+    // With it a folder becomes a repository.
+    if real.file_name().is_some_and(|name| is(name, HEAD)) && real.symlink_metadata().is_err() {
+        let is_workspace_s = data_of(workspace).is_some_and(|data| real.starts_with(data));
+        if !is_workspace_s {
+            return true;
+        }
+    }
+    checkouts.extend(of_workspace(workspace, homes));
+    let named = named::named(workspace, homes, &checkouts);
+    let is_in = |path: &PathBuf| {
+        real.starts_with(path) || path.canonicalize().is_ok_and(|it| real.starts_with(it))
+    };
+    named.iter().any(is_in)
+}
+
+impl Looked {
+    fn settle(&self, found: &Found) -> BTreeSet<String> {
+        let now = offences(&self.root, found);
+        let is_walled = |path: &Path| {
+            let mut around = self.walled.iter().filter(|(wall, _)| path.starts_with(wall));
+            around.any(|(wall, was)| identity(&self.root.handle, wall.as_os_str()) == Some(*was))
+        };
+        let is_new = |it: &&Offence| !self.before.contains(it) && !is_walled(&it.path);
+        let mut new: Vec<&Offence> = now.iter().filter(is_new).collect();
+        // What is in a folder comes before the folder.
+        new.sort_by_key(|offence| std::cmp::Reverse(offence.path.components().count()));
+        let (mut told, mut rewritten) = (BTreeSet::new(), BTreeSet::new());
+        for offence in new {
+            let shown = match self.is_workspace {
+                true => offence.path.clone(),
+                false => self.root.path.join(&offence.path),
+            };
+            let shown = shown.display();
+            let done = match &offence.what {
+                // All that are in one file at once.
+                What::Setting(..) if !rewritten.insert(&offence.path) => Ok(()),
+                What::Setting(..) => self.without_new_settings(&offence.path),
+                What::Link(_) => remove(&self.root, &offence.path),
+                What::Hooks(_) | What::Whole(_) => set_aside(&self.root, &offence.path),
+            };
+            let kind = match &offence.what {
+                What::Setting(key, _) => format!("{key} in {shown}"),
+                What::Link(_) => format!("the link {shown}"),
+                What::Hooks(_) | What::Whole(_) => shown.to_string(),
+            };
+            told.insert(match done {
+                Ok(()) => kind,
+                Err(error) => format!("{kind} (NOT done: {error})"),
+            });
+        }
+        told
+    }
+
+    /// Puts settings in the place of those at `path`, without those that are new and not harmless.
+    fn without_new_settings(&self, path: &Path) -> io::Result<()> {
+        let Some((folder, name)) = parent(&self.root, path)? else { return Ok(()) };
+        let Entry::File(text) = entry(&folder, &name, settings::MOST) else { return Ok(()) };
+        let data = self.root.path.join(path.parent().unwrap_or(path));
+        let is_offence = |setting: &Setting| {
+            let what = What::Setting(setting.key(), setting.value.clone());
+            let offence = Offence { path: path.to_owned(), what };
+            !is_harmless(setting, &data, &self.root) && !self.before.contains(&offence)
+        };
+        let (mut kept, mut from) = (Vec::new(), 0);
+        for setting in settings::read(&text).unwrap_or_default().iter().filter(|it| is_offence(it))
+        {
+            kept.extend(&text[from..setting.range.start]);
+            kept.push(b'\n');
+            from = setting.range.end;
+        }
+        kept.extend(&text[from..]);
+        let is_clean = settings::read(&kept).is_some_and(|all| !all.iter().any(is_offence));
+        while_writable(&folder, || {
+            set_aside_at(&folder, &name)?;
+            if is_clean { write(&folder, &name, &kept) } else { Ok(()) }
+        })
+    }
+}
+
+/// The repository that the workspace itself is of, wherever its data are.
+fn of_workspace(workspace: &Path, homes: &[PathBuf]) -> Vec<Checkout> {
+    let Repository { top, data, elsewhere } = Repository::of(workspace, homes);
+    let top = top.unwrap_or_else(|| workspace.to_owned());
+    let data = data_of(workspace).into_iter().chain(data).chain(elsewhere);
+    data.map(|data| Checkout { data, top: top.clone() }).collect()
+}
+
+/// Those that were found below `root`.
+fn of_found(root: &Root, found: &Found) -> Vec<Checkout> {
+    let data = found.data.iter().map(|data| root.path.join(data));
+    let inside = data.filter_map(|data| top_of(&data).map(|top| Checkout { data, top }));
+    let led_to = found.pointers.iter().filter_map(|pointer| {
+        let top = root.path.join(pointer.parent()?);
+        Some(Checkout { data: leads_to(root, pointer)?.1, top })
+    });
+    inside.chain(led_to).collect()
+}
+
+/// The folder with the files of the repository in `data`.
+fn top_of(data: &Path) -> Option<PathBuf> {
+    let text = text_at(&data.join("config"), settings::MOST).unwrap_or_default();
+    let settings = settings::read(&text).unwrap_or_default();
+    let says = settings.iter().rfind(|it| it.section == "core" && it.name == "worktree");
+    match says.and_then(|setting| setting.value.as_deref()) {
+        Some(value) => Some(plain(&data.join(value))),
+        None => data.parent().map(Path::to_owned),
+    }
+}
+
+/// What walls keep as it is, whoever runs: below `root`, in the workspace's own repository.
+fn guarded(root: &Root, walls: &Walls) -> BTreeMap<PathBuf, Identity> {
+    let data = data_of(&walls.workspace).into_iter().chain(walls.repository.clone());
+    let names = data.flat_map(|data| IN_GIT.map(|name| data.join(name)));
+    let below = names.filter_map(|path| path.strip_prefix(&root.path).ok().map(Path::to_owned));
+    let known = |path: PathBuf| Some((identity(&root.handle, path.as_os_str())?, path));
+    below.filter_map(known).map(|(identity, path)| (path, identity)).collect()
+}

@@ -1,0 +1,219 @@
+//! Repositories below a folder, found by looking at all of it.
+//!
+//! Others may change the folder at the same time, and whoever looks here is not confined. So
+//! everything is opened beneath a handle of the folder, without following a link.
+
+use super::super::protected::{GIT, HEAD, OBJECTS, REFS};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, chmod, fstat, openat, openat2,
+    readlinkat, statat, statx,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// A folder that is looked through.
+pub(super) struct Root {
+    pub path: PathBuf,
+    pub handle: OwnedFd,
+    /// All of it is data of a repository.
+    pub is_data: bool,
+}
+
+/// What is found in it, by paths below it.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Folders with the data of a repository.
+    pub data: Vec<PathBuf>,
+    /// Files and links `.git`.
+    pub pointers: Vec<PathBuf>,
+    /// Links within the data of a repository, and where they lead.
+    pub links: BTreeMap<PathBuf, PathBuf>,
+    /// Folders that could not be looked into, and why.
+    pub unseen: Vec<(PathBuf, io::Error)>,
+}
+
+/// What a name in a folder is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    None,
+    File(Vec<u8>),
+    Link(PathBuf),
+    Folder,
+    /// A pipe, a socket, a device, or more than is read.
+    Other,
+}
+
+impl Root {
+    pub(super) fn open(path: &Path, is_data: bool) -> io::Result<Root> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Root { path: path.to_owned(), handle, is_data })
+    }
+
+    /// Looks through all of it.
+    pub(super) fn search(&self) -> Found {
+        let mut found = Found::default();
+        let mut ahead = vec![(PathBuf::new(), self.is_data)];
+        while let Some((path, is_data)) = ahead.pop() {
+            // What has gone meanwhile, others have removed.
+            let opened = self.folder(&path).and_then(|folder| match folder {
+                Some(folder) => Ok(Some((entries(&folder)?, folder))),
+                None => Ok(None),
+            });
+            let (entries, folder) = match opened {
+                Ok(Some(opened)) => opened,
+                Ok(None) => continue,
+                Err(error) => {
+                    found.unseen.push((path, error));
+                    continue;
+                }
+            };
+            let has = |name: &str| entries.iter().any(|(it, _)| it.eq_ignore_ascii_case(name));
+            let has_head = entries.iter().any(|(name, kind)| {
+                name.eq_ignore_ascii_case(HEAD) && *kind != FileType::Directory
+            });
+            let is_repository = has_head && (has(OBJECTS) || has(REFS) || has("commondir"));
+            if is_repository {
+                found.data.push(path.clone());
+            }
+            // Of a repository without files that is the whole workspace, links are the user's.
+            let is_data = is_data || (is_repository && !path.as_os_str().is_empty());
+            for (name, kind) in entries {
+                let is_git = name.eq_ignore_ascii_case(GIT);
+                let inside = path.join(&name);
+                match kind {
+                    FileType::Directory => ahead.push((inside, is_data || is_git)),
+                    FileType::Symlink if is_data => {
+                        let target = readlinkat(&folder, &name, Vec::new()).unwrap_or_default();
+                        let target = OsString::from_vec(target.into_bytes());
+                        found.links.insert(inside, target.into());
+                    }
+                    _ if is_git => found.pointers.push(inside),
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+
+    /// The folder at `path` below this one; nothing where there is none.
+    pub(super) fn folder(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
+        let open = |flags: OFlags| self.beneath(path, flags | OFlags::DIRECTORY);
+        match open(OFlags::RDONLY) {
+            Ok(folder) => Ok(Some(folder)),
+            // No program of the user's gets to a path that is longer than paths can be.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
+            Err(Errno::ACCESS) => {
+                // Git may enter a folder that cannot be listed. Whoever owns it may list it.
+                let closed = match open(OFlags::PATH) {
+                    Err(Errno::ACCESS | Errno::NOENT) => return Ok(None),
+                    closed => closed?,
+                };
+                let before = fstat(&closed)?;
+                if before.st_uid != geteuid().as_raw() || before.st_mode & 0o100 == 0 {
+                    return Ok(None);
+                }
+                let by_handle = format!("/proc/self/fd/{}", closed.as_raw_fd());
+                chmod(&by_handle, Mode::from_raw_mode(before.st_mode & 0o7777 | 0o400))?;
+                let opened = open(OFlags::RDONLY);
+                chmod(&by_handle, Mode::from_raw_mode(before.st_mode & 0o7777))?;
+                Ok(Some(opened?))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        loop {
+            match openat2(&self.handle, path, flags, Mode::empty(), resolve) {
+                // Somebody renamed something at the same time.
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                opened => return opened,
+            }
+        }
+    }
+}
+
+/// The names in an open folder, and what they are.
+pub(super) fn entries(folder: &OwnedFd) -> io::Result<Vec<(OsString, FileType)>> {
+    let mut entries = Vec::new();
+    // Not opened once more: it may be closed again by now.
+    for entry in Dir::new(folder.try_clone()?)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(found) => FileType::from_raw_mode(found.st_mode),
+                Err(_) => continue,
+            },
+            known => known,
+        };
+        entries.push((name.to_owned(), kind));
+    }
+    Ok(entries)
+}
+
+/// What `name` is in an open folder, and what is in it if it is a file of at most `most` bytes.
+pub(super) fn entry(folder: &OwnedFd, name: &OsStr, most: u64) -> Entry {
+    let Ok(found) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return Entry::None };
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => Entry::Folder,
+        FileType::Symlink => match readlinkat(folder, name, Vec::new()) {
+            Ok(target) => Entry::Link(OsString::from_vec(target.into_bytes()).into()),
+            Err(_) => Entry::None,
+        },
+        FileType::RegularFile => {
+            // It may have become a pipe meanwhile.
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let Ok(file) = openat(folder, name, flags, Mode::empty()) else { return Entry::Other };
+            let mut content = Vec::new();
+            match File::from(file).take(most + 1).read_to_end(&mut content) {
+                Ok(length) if length as u64 <= most => Entry::File(content),
+                _ => Entry::Other,
+            }
+        }
+        _ => Entry::Other,
+    }
+}
+
+/// What is in the file at `path`, at most `most` bytes of it; nothing where there is no file. Never waits,
+/// as a pipe would make one do.
+pub(in super::super) fn text_at(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let mut text = Vec::new();
+    let is_file = file.metadata().ok()?.is_file();
+    (is_file && file.take(most).read_to_end(&mut text).is_ok()).then_some(text)
+}
+
+/// Which file it is: its device, its number there, and when it was made, where that is known: numbers
+/// are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Identity {
+    device: (u32, u32),
+    number: u64,
+    made: (i64, u32),
+}
+
+/// Which file a name stands for.
+pub(super) fn identity(folder: impl AsFd, name: &OsStr) -> Option<Identity> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;
+    let made = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
+    let device = (found.stx_dev_major, found.stx_dev_minor);
+    Some(Identity { device, number: found.stx_ino, made })
+}
