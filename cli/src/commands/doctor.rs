@@ -8,7 +8,7 @@ use crate::args::DoctorOptions;
 use crate::environment::Environment;
 use crate::exit::{Code, Failure};
 use crate::print;
-use posse::confine::{Backend, CommandLimits, Confinement, landlock_version};
+use posse::confine::{Backend, CommandLimits, Confinement, keeps_moves, landlock_version};
 use posse::launch::Launcher;
 use posse::probe::{Held, Probed, probe};
 use posse::protocol::Profile;
@@ -140,6 +140,12 @@ fn open_holes(landlock: i64) -> Vec<&'static str> {
     if posse::confine::is_root() {
         open.push(OPEN_TO_ROOT);
     }
+    if !keeps_moves() {
+        open.push(
+            "within bubblewrap: commands can write into FIFOs that they see, anywhere \
+             (needs Landlock version 2)",
+        );
+    }
     if landlock < SCOPED {
         open.push("within Landlock: signals to other processes of the same user (needs version 6)");
     }
@@ -196,6 +202,7 @@ fn table(columns: &[Column]) -> Result<(), Failure> {
                 Some(Held::Denied) => "denied",
                 Some(Held::Private) => "own memory only",
                 Some(Held::Succeeded) => "SUCCEEDED",
+                Some(Held::Untried) => "not tried",
                 None => "",
             };
             format!("{word:>28}")

@@ -8,6 +8,7 @@
 mod backend;
 mod bubblewrap;
 mod capabilities;
+mod entry;
 mod file_rules;
 mod filter;
 mod home;
@@ -25,13 +26,14 @@ mod tracked;
 mod walls;
 
 pub use backend::{Backend, Unavailable};
-pub use landlock::landlock_version;
+pub use landlock::{keeps_moves, landlock_version};
 pub use limits::{CommandLimits, Limit, usual_commands_at_once};
 pub use placeholder::is_placeholder;
 pub use protected::PROTECTED;
 
 pub(crate) use backend::Backends;
 pub(crate) use bubblewrap::Bubblewrap;
+pub(crate) use entry::{Entered, MARKER as ENTER, main as enter};
 pub(crate) use file_rules::FileRules;
 pub(crate) use home::missed;
 pub(crate) use limits::Watchdog;

@@ -86,11 +86,20 @@ impl Mount {
     }
 }
 
-/// The arguments that make bubblewrap mount all this, and files that must be there until it has.
+/// What makes bubblewrap mount all this.
+pub(super) struct Layout {
+    pub arguments: Vec<OsString>,
+    /// Files that must be there until it has.
+    pub masks: Vec<TempPath>,
+    /// The places in the box that can be written, none of them within another.
+    pub writable: Vec<PathBuf>,
+}
+
+/// The layout of a box.
 ///
 /// # Errors
 /// When what an earlier command left in a temporary folder is in the way and cannot be removed.
-pub(super) fn arguments(walls: &Walls) -> io::Result<(Vec<OsString>, Vec<TempPath>)> {
+pub(super) fn layout(walls: &Walls) -> io::Result<Layout> {
     let mut masks: Vec<TempPath> = Vec::new();
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
@@ -101,6 +110,7 @@ pub(super) fn arguments(walls: &Walls) -> io::Result<(Vec<OsString>, Vec<TempPat
     let mut sealed: Vec<PathBuf> = vec!["/dev".into(), "/proc".into()];
     let mounts = mounts(walls);
     clear_lasting(&mounts)?;
+    let writable = writable(&mounts);
     for mount in mounts {
         match &mount {
             Mount::Private { path, bytes } => {
@@ -139,7 +149,25 @@ pub(super) fn arguments(walls: &Walls) -> io::Result<(Vec<OsString>, Vec<TempPat
     for path in sealed {
         add(&[&"--remount-ro", &path]);
     }
-    Ok((arguments, masks))
+    Ok(Layout { arguments, masks, writable })
+}
+
+/// The places that can be written. Of devices there are only those that a command needs; `/proc` is
+/// sealed.
+fn writable(mounts: &[Mount]) -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> = vec!["/dev".into()];
+    for mount in mounts {
+        match mount {
+            Mount::Private { path, .. }
+            | Mount::Lasting { path, .. }
+            | Mount::Shown { path, access: Access::Write } => places.push(path.clone()),
+            Mount::Shown { access: Access::Read, .. } | Mount::Link { .. } | Mount::Gap { .. } => {}
+        }
+    }
+    places.sort();
+    // What is around another comes before it.
+    places.dedup_by(|later, earlier| later.starts_with(earlier));
+    places
 }
 
 /// Makes the folders that last, and removes from them what is in the way of other mounts: a command

@@ -126,10 +126,11 @@ impl Command {
     pub(super) fn not_confined(&self, reason: String, said: String) -> LaunchError {
         let reason = if reason.is_empty() { said.trim().to_owned() } else { reason };
         match reason.strip_prefix("bwrap: execvp ") {
-            Some(reason) => {
+            // But for the program that was to confine it further.
+            Some(reason) if !reason.starts_with("/proc/self/fd/") => {
                 LaunchError::NotStarted { program: self.program_name(), reason: reason.to_owned() }
             }
-            None => LaunchError::NotConfined { reason },
+            _ => LaunchError::NotConfined { reason },
         }
     }
 

@@ -21,7 +21,8 @@ pub use environment::{Environment, allowed_environment};
 
 use crate::confine::Link;
 use crate::confine::{
-    Backend, Backends, CommandLimits, Confinement, Unavailable, usual_commands_at_once,
+    Backend, Backends, CommandLimits, Confinement, ENTER, Unavailable, enter,
+    usual_commands_at_once,
 };
 use crate::egress::{Listening, Proxy};
 use crate::linux;
@@ -61,17 +62,19 @@ const OUTPUT_SLACK: Duration = Duration::from_millis(500);
 /// Prepares this process to start commands. Call it first thing in `main`, before any thread
 /// exists and before the arguments are looked at.
 ///
-/// When the process was started as a supervisor it becomes one and never returns. Else it may have as
+/// When the process was started as a supervisor it becomes one and never returns, nor does it when it
+/// was started in a box, to become the command there. Else it may have as
 /// many files open from here on as the system permits: every run that talks to a model has a
 /// connection. Commands have a limit of their own.
 pub fn init() -> Launcher {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == MARKER) {
-        supervisor::main();
-    }
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == crate::probe::MARKER) {
-        crate::probe::main(&arguments.next().unwrap_or_default().to_string_lossy());
+    match arguments.next() {
+        Some(first) if first == MARKER => supervisor::main(),
+        Some(first) if first == ENTER => enter(arguments),
+        Some(first) if first == crate::probe::MARKER => {
+            crate::probe::main(&arguments.next().unwrap_or_default().to_string_lossy())
+        }
+        _ => {}
     }
     linux::make_room_for_files();
     Launcher::through(Path::new(linux::OWN_EXECUTABLE))

@@ -8,7 +8,7 @@
 use super::bridge::Bridge;
 use super::guardian;
 use crate::confine::{
-    Backend, Bubblewrap, CommandLimits, Limit, Link, Placeholders, Walls, Watchdog,
+    Backend, Bubblewrap, CommandLimits, Entered, Limit, Link, Placeholders, Walls, Watchdog,
 };
 use crate::linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -147,6 +147,12 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
             return Ok(Some(Report::of(Ending::NotConfined { reason: String::new() })));
         }
     }
+    if let (Ok(Watched::Ended(_)), Some(bubblewrap)) = (&watched, bubblewrap.as_mut())
+        && let Some(ending) = bubblewrap.entered().and_then(never_began)
+    {
+        reaper.kill_all();
+        return Ok(Some(Report::of(ending)));
+    }
     let (leftovers, survivors) = reaper.kill_all();
     let ending = match watched? {
         Watched::Ended(status) => ending(status),
@@ -157,6 +163,15 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
     };
     let written_bytes = linux::written_by_the_buried();
     Ok(Some(Report { ending, leftovers, survivors, written_bytes }))
+}
+
+/// How the command ended that the last step into its box did not become.
+fn never_began(entered: Entered) -> Option<Ending> {
+    match entered {
+        Entered::Became => None,
+        Entered::NotStarted(error) => Some(Ending::NotStarted { error }),
+        Entered::NotConfined(reason) => Some(Ending::NotConfined { reason }),
+    }
 }
 
 fn not_started(error: &io::Error) -> Ending {

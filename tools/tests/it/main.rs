@@ -19,6 +19,7 @@ mod race;
 mod read;
 mod read_only;
 mod scratch;
+mod second_wall;
 mod spec;
 mod todo;
 mod tree;
