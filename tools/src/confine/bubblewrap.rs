@@ -3,6 +3,7 @@
 
 use super::entry::{Entered, Entry};
 use super::filter::Filter;
+use super::lending::{Lender, Lent, give_away};
 use super::mounts::{self, Layout};
 use super::walls::{Link, Walls};
 use crate::linux;
@@ -37,6 +38,10 @@ pub(crate) struct Bubblewrap {
     gate: Option<File>,
     /// What is within, around the command alone, where the kernel has it.
     entry: Option<Entry>,
+    /// What is lent to the user that the command is.
+    lent: Option<Lent>,
+    /// Why the command is root, where it was to be another user.
+    why_root: Option<String>,
 }
 
 /// What the program says about its box.
@@ -60,7 +65,17 @@ impl Bubblewrap {
         let (status, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         // Its own end is written to when there is something to say, which always fits.
         let filter = linux::in_memory(&Filter::of(walls).bytes())?;
-        let (mut options, Layout { masks, writable, .. }) = options(walls, folder)?;
+        let lending = walls.lends.then(|| lend(walls)).transpose();
+        let (lending, why_root) = match lending {
+            Ok(lending) => (lending, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let (layout, lent) = match lending {
+            Some((layout, lent)) => (layout, Some(lent)),
+            None => (mounts::layout(walls, None)?, None),
+        };
+        let Layout { arguments: mounts, masks, writable } = layout;
+        let mut options = options(walls, folder, mounts, lent.is_some());
         let mut option = |name: &str, descriptor: &OwnedFd| {
             options.extend([name.into(), descriptor.as_raw_fd().to_string().into()]);
         };
@@ -85,11 +100,24 @@ impl Bubblewrap {
         inherited.extend([filter, says, options]);
         let mut entry = Entry::prepare(&writable)?;
         if let Some(entry) = &mut entry {
+            if lent.is_some() {
+                entry.inherited.iter().try_for_each(give_away)?;
+            }
             arguments.append(&mut entry.arguments);
             inherited.append(&mut entry.inherited);
         }
         let (status, heard) = (status.into(), Vec::new());
-        Ok(Bubblewrap { inherited, _masks: masks, arguments, status, heard, gate, entry })
+        Ok(Bubblewrap {
+            inherited,
+            _masks: masks,
+            arguments,
+            status,
+            heard,
+            gate,
+            entry,
+            lent,
+            why_root,
+        })
     }
 
     /// What stands before the command and its arguments.
@@ -103,6 +131,16 @@ impl Bubblewrap {
             fcntl_setfd(descriptor.as_fd(), FdFlags::empty())?;
         }
         Ok(())
+    }
+
+    /// What the process that is about to become the program must be given, and give up.
+    pub(crate) fn lent(&mut self) -> Option<Lent> {
+        self.lent.take()
+    }
+
+    /// Why the command is root, where it was to be another user.
+    pub(crate) fn why_root(&self) -> Option<&str> {
+        self.why_root.as_deref()
     }
 
     /// Closes what the program has for itself now.
@@ -192,7 +230,14 @@ fn needs_gate(walls: &Walls) -> bool {
     matches!(walls.link, Link::Proxy(_)) || (writes && walls.identity.is_some())
 }
 
-fn options(walls: &Walls, folder: &Path) -> io::Result<(Vec<OsString>, Layout)> {
+/// The layout for a command that is another user, and what is lent to it.
+fn lend(walls: &Walls) -> io::Result<(Layout, Lent)> {
+    let mut lender = Lender::new()?;
+    let layout = mounts::layout(walls, Some(&mut lender))?;
+    Ok((layout, lender.into_lent()))
+}
+
+fn options(walls: &Walls, folder: &Path, mounts: Vec<OsString>, lends: bool) -> Vec<OsString> {
     let mut options: Vec<OsString> = [
         "--unshare-user",
         "--unshare-pid",
@@ -209,11 +254,14 @@ fn options(walls: &Walls, folder: &Path) -> io::Result<(Vec<OsString>, Layout)> 
     if walls.link != Link::Open {
         options.push("--unshare-net".into());
     }
-    let mut layout = mounts::layout(walls)?;
-    options.append(&mut layout.arguments);
+    if lends {
+        // Who it is outside is nobody's business: here it owns what is root's.
+        options.extend(["--uid", "0", "--gid", "0"].map(OsString::from));
+    }
+    options.extend(mounts);
     if walls.writable.is_empty() {
         options.extend(["--setenv", "TMPDIR", "/tmp"].map(OsString::from));
     }
     options.extend(["--chdir".into(), folder.into()]);
-    Ok((options, layout))
+    options
 }

@@ -489,7 +489,7 @@ fn finish(command: &Command, heard: Heard, capture: Capture) -> Result<Finished,
         }
     };
     let (output, left_out_bytes) = capture.finish();
-    let Report { leftovers, survivors, written_bytes, .. } = report;
+    let Report { leftovers, survivors, written_bytes, why_root, .. } = report;
     let confined_by = None;
     Ok(Finished {
         status,
@@ -498,6 +498,7 @@ fn finish(command: &Command, heard: Heard, capture: Capture) -> Result<Finished,
         leftovers,
         survivors,
         written_bytes,
+        why_root,
         confined_by,
     })
 }

@@ -8,7 +8,7 @@
 use super::bridge::Bridge;
 use super::guardian;
 use crate::confine::{
-    Backend, Bubblewrap, CommandLimits, Entered, Limit, Link, Placeholders, Walls, Watchdog,
+    Backend, Bubblewrap, CommandLimits, Entered, Lent, Limit, Link, Placeholders, Walls, Watchdog,
 };
 use crate::linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -56,6 +56,8 @@ pub(super) struct Report {
     pub leftovers: u32,
     pub survivors: u32,
     pub written_bytes: u64,
+    /// Why the command was root, where it was to be another user.
+    pub why_root: Option<String>,
 }
 
 /// How the command ended.
@@ -162,7 +164,8 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
         Watched::Unguarded => return Ok(None),
     };
     let written_bytes = linux::written_by_the_buried();
-    Ok(Some(Report { ending, leftovers, survivors, written_bytes }))
+    let why_root = bubblewrap.and_then(|it| it.why_root().map(str::to_owned));
+    Ok(Some(Report { ending, leftovers, survivors, written_bytes, why_root }))
 }
 
 /// How the command ended that the last step into its box did not become.
@@ -184,7 +187,7 @@ fn not_confined(error: &io::Error) -> Ending {
 
 impl Report {
     fn of(ending: Ending) -> Report {
-        Report { ending, leftovers: 0, survivors: 0, written_bytes: 0 }
+        Report { ending, leftovers: 0, survivors: 0, written_bytes: 0, why_root: None }
     }
 }
 
@@ -261,11 +264,14 @@ fn start(order: &Order, mut bubblewrap: Option<&mut Bubblewrap>) -> io::Result<P
     let supervisor = getpid();
     let walls = order.walls.clone().filter(|_| bubblewrap.is_none());
     let limits = order.limits;
+    let lent = bubblewrap.as_mut().and_then(|it| it.lent());
     #[expect(unsafe_code, reason = "the standard library has no safe way to act after the fork")]
     // SAFETY: this process has one thread, so that in the child every lock is free and it may do
     // all that this one may.
     unsafe {
-        command.pre_exec(move || between_fork_and_exec(supervisor, limits, walls.as_ref()));
+        command.pre_exec(move || {
+            between_fork_and_exec(supervisor, limits, lent.as_ref(), walls.as_ref())
+        });
     }
     let child = command.spawn()?;
     if let Some(bubblewrap) = &mut bubblewrap {
@@ -294,11 +300,16 @@ fn copy_for_root(program: &Path) -> Option<OwnedFd> {
 fn between_fork_and_exec(
     supervisor: Pid,
     limits: CommandLimits,
+    lent: Option<&Lent>,
     walls: Option<&Walls>,
 ) -> io::Result<()> {
     setsid()?;
-    linux::die_with(supervisor)?;
     limits.enforce()?;
+    if let Some(lent) = lent {
+        lent.hand_over()?;
+    }
+    // Last: who becomes another user is no longer killed with its parent.
+    linux::die_with(supervisor)?;
     match walls {
         Some(walls) => walls.close_around_this_process(),
         None => Ok(()),

@@ -5,7 +5,7 @@ use super::memory::Surroundings;
 use super::supervisor::{Ending, Order, Report};
 use super::{LaunchError, Launcher, MARKER};
 use crate::confine::{
-    Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden, missed,
+    Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden, is_root, missed,
 };
 use crate::workspace::Workspace;
 use posse_protocol::{Network, Profile};
@@ -100,6 +100,7 @@ impl Launcher {
         Walls {
             backend,
             bubblewrap: self.bubblewrap().unwrap_or_default(),
+            lends: is_root(),
             profile: confinement.profile,
             link,
             workspace: PathBuf::from("/"),
