@@ -259,6 +259,9 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
     walls.readable.iter().filter(|path| is_apart(path, walls)).for_each(|path| {
         show(path, Access::Read);
     });
+    // To a command that is not root, more is to be shown.
+    let more = walls.shown.iter().filter(|path| walls.lends && is_apart(path, walls));
+    more.for_each(|path| show(path, Access::Read));
     let writes = walls.profile == Profile::WorkspaceWrite;
     show(&walls.workspace, if writes { Access::Write } else { Access::Read });
     walls.writable.iter().for_each(|path| show(path, Access::Write));

@@ -58,7 +58,8 @@ pub struct Finished {
     pub survivors: u32,
     /// Bytes that all its processes have written to disks.
     pub written_bytes: u64,
-    /// Why it was root, where the host is root and it was to be another user.
+    /// Why it was root. Where bubblewrap confines it, it is another user if that can be had; nothing is
+    /// said where it was not to be.
     pub why_root: Option<String>,
     /// What confined it; nothing when it was not confined.
     pub confined_by: Option<Backend>,

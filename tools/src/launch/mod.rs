@@ -21,7 +21,7 @@ pub use environment::{Environment, allowed_environment};
 
 use crate::confine::Link;
 use crate::confine::{
-    Backend, Backends, CommandLimits, Confinement, ENTER, Unavailable, enter,
+    Backend, Backends, CommandLimits, Confinement, ENTER, Unavailable, enter, is_root,
     usual_commands_at_once,
 };
 use crate::egress::{Listening, Proxy};
@@ -36,7 +36,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use supervisor::{Ending, Order, Report};
 use tempfile::TempDir;
@@ -54,6 +54,9 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How long after deadline and grace a supervisor that did nothing is taken for stopped.
 const LATE: Duration = Duration::from_secs(1);
+
+/// How long a command that does nothing may take, confined, on a machine that is busy.
+const LONGEST_TRIAL: Duration = Duration::from_secs(20);
 
 /// How long to wait for the end of the output once the supervisor is gone. Only a process that
 /// could not be killed still holds it open.
@@ -106,6 +109,8 @@ struct Settings {
     shown: Vec<PathBuf>,
     /// What earlier processes have found out about back ends.
     memory: Option<Memory>,
+    /// Why commands are root, though the host is root: found out by a trial.
+    why_root: Arc<OnceLock<String>>,
     /// Agents' commands that may run at the same time.
     turns: Arc<Semaphore>,
 }
@@ -124,6 +129,7 @@ impl Launcher {
             hidden: Vec::new(),
             shown: Vec::new(),
             memory: None,
+            why_root: Arc::default(),
             turns: Arc::new(Semaphore::new(usual_commands_at_once())),
         }))
     }
@@ -239,6 +245,27 @@ impl Launcher {
         true
     }
 
+    /// Why confined commands in `folder` are root, if they are: found out by one that does nothing.
+    pub async fn why_root(&self, folder: &Path) -> Option<String> {
+        let workspace = Workspace::open(folder).ok().filter(|_| is_root())?;
+        let command = Command {
+            program: "true".into(),
+            args: Vec::new(),
+            cwd: ".".into(),
+            variables: Vec::new(),
+            deadline: LONGEST_TRIAL,
+            output_cap: 1000,
+            writable_bytes: None,
+            confinement: Confinement::default(),
+        };
+        match self.run(&workspace, &command, &CancellationToken::new(), &|_| {}).await {
+            Ok(finished) if finished.confined_by == Some(Backend::Bubblewrap) => finished.why_root,
+            Ok(_) => Some("bubblewrap does not confine them".to_owned()),
+            // Then there is none.
+            Err(_) => None,
+        }
+    }
+
     /// What is started to watch over a command.
     pub(crate) fn executable(&self) -> &Path {
         &self.0.executable
@@ -340,7 +367,10 @@ impl Launcher {
         if let (Err(LaunchError::NotConfined { .. }), Some(memory)) = (&finished, &self.0.memory) {
             memory.forget();
         }
-        Ok(Finished { confined_by, ..finished? })
+        let finished = finished?;
+        let by_trial = self.0.why_root.get().filter(|_| confined_by == Some(Backend::Bubblewrap));
+        let why_root = finished.why_root.clone().or_else(|| by_trial.cloned());
+        Ok(Finished { confined_by, why_root, ..finished })
     }
 
     fn start(

@@ -12,6 +12,7 @@ mod fixture;
 mod glob;
 mod grep;
 mod launch;
+mod lending;
 mod list;
 mod path;
 mod probes;
