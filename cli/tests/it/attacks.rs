@@ -357,9 +357,11 @@ async fn a_command_talks_to_the_hosts_it_was_granted_and_to_no_others() {
 
 #[tokio::test]
 async fn a_run_writes_no_more_than_it_may_in_all_its_calls() {
-    let write = |name: &str| call("Write", json!({"file_path": name, "content": "x".repeat(3000)}));
+    let content = "x".repeat(40_000);
+    let write = |name: &str| call("Write", json!({"file_path": name, "content": content}));
     let world = gullible(vec![bash("true"), write("a"), write("b")]).await;
-    world.write("posse.toml", "[limits]\nwritten = \"4KiB\"\n");
+    // Some of it goes into the folders of the command's box.
+    world.write("posse.toml", "[limits]\nwritten = \"64KiB\"\n");
     world.run(&["run", "go"]).await.expect(0);
     assert!(world.work().join("a").exists() && !world.work().join("b").exists());
     let run = world.only_run().await;
