@@ -9,6 +9,7 @@ use posse_protocol::Profile;
 use posse_tools::Workspace;
 use posse_tools::confine::{Backend, Confinement};
 use posse_tools::launch::{self, Command, Status};
+use posse_tools::probe::Held;
 use std::error::Error;
 use std::ffi::OsString;
 use std::path::Path;
@@ -38,7 +39,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             _ => Profile::WorkspaceWrite,
         };
         let probed = runtime.block_on(posse_tools::probe::probe(&launcher, profile))?;
-        println!("{} succeeded", probed.succeeded().count());
+        let untried = probed.probes.iter().filter(|probe| probe.held == Held::Untried).count();
+        println!("{} succeeded, {untried} untried", probed.succeeded().count());
         for probe in probed.succeeded() {
             println!("{}", probe.name);
         }

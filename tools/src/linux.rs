@@ -2,7 +2,10 @@
 //! how cap-std opens files aside, these are handles that only name a folder, the process tree,
 //! the parent's death signal, and what /proc says. Nothing here knows about tools or commands.
 
-use rustix::fs::{Mode, OFlags, RenameFlags, ResolveFlags, openat, openat2, renameat_with};
+use rustix::fs::{
+    MemfdFlags, Mode, OFlags, RenameFlags, ResolveFlags, memfd_create, openat, openat2,
+    renameat_with,
+};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getppid, getrlimit, kill_process_group,
@@ -10,8 +13,8 @@ use rustix::process::{
 };
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs::Permissions;
-use std::io;
+use std::fs::{File, Permissions};
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -22,6 +25,14 @@ pub(crate) const OWN_EXECUTABLE: &str = "/proc/self/exe";
 /// A path by which a child, right after the fork, reaches the folder behind `handle`.
 pub(crate) fn path_of_handle(handle: &impl AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
+}
+
+/// A file that is nowhere, with this content.
+pub(crate) fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(memfd_create("posse", MemfdFlags::CLOEXEC)?);
+    file.write_all(content)?;
+    file.rewind()?;
+    Ok(file.into())
 }
 
 /// Moves this process, which must have no other threads, into `network`, and into the users'

@@ -8,7 +8,7 @@ use crate::args::DoctorOptions;
 use crate::environment::Environment;
 use crate::exit::{Code, Failure};
 use crate::print;
-use posse::confine::{Backend, CommandLimits, Confinement, landlock_version};
+use posse::confine::{Backend, CommandLimits, Confinement, keeps_moves, landlock_version};
 use posse::launch::Launcher;
 use posse::probe::{Held, Probed, probe};
 use posse::protocol::Profile;
@@ -28,9 +28,6 @@ const OPEN: [&str; 4] = [
     "memory of memfd is not counted; should memory run out, the kernel ends the command first",
     "the names of a repository's own programs (Makefile, build.rs, .githooks) are not protected",
 ];
-/// What is besides, for root.
-const OPEN_TO_ROOT: &str = "run as root: what only root can read outside of /etc, /root and /home \
-                            can be read; run posse as an ordinary user";
 /// The first version of Landlock that keeps signals within.
 const SCOPED: i64 = 6;
 
@@ -41,19 +38,25 @@ pub async fn run(common: &Common, options: &DoctorOptions) -> Result<Code, Failu
         DoctorOptions { rebuild: true, .. } => database::rebuild(common).await,
         DoctorOptions { restore: Some(backup), .. } => database::restore(common, backup).await,
         DoctorOptions { sandbox: true, .. } => sandbox(common, &launcher).await,
-        _ => tell(common, &launcher),
+        _ => {
+            let why_root = match super::folder(None) {
+                Ok(folder) => launcher.why_root(&folder).await,
+                Err(_) => None,
+            };
+            tell(common, &launcher, why_root.as_deref())
+        }
     }
 }
 
 /// Which back end serves which profile, and what does not work.
-fn tell(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
+fn tell(common: &Common, launcher: &Launcher, why_root: Option<&str>) -> Result<Code, Failure> {
     let serving = [Profile::ReadOnly, Profile::WorkspaceWrite].map(|profile| {
         let confinement = Confinement { profile, ..Confinement::default() };
         (profile, launcher.backend(&confinement).map_err(|error| error.to_string()))
     });
     let working = Backend::ALL.map(|backend| (backend, launcher.check(backend)));
     let landlock = landlock_version();
-    let open = open_holes(landlock);
+    let open = open_holes(landlock, why_root);
     // Whatever is wrong with the folder, the rest is told.
     let claude = super::folder(None).and_then(|folder| {
         let settings = common.rule_files().claude(&folder)?;
@@ -135,13 +138,21 @@ fn tell(common: &Common, launcher: &Launcher) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-fn open_holes(landlock: i64) -> Vec<&'static str> {
-    let mut open = OPEN.to_vec();
-    if posse::confine::is_root() {
-        open.push(OPEN_TO_ROOT);
+fn open_holes(landlock: i64, why_root: Option<&str>) -> Vec<String> {
+    let mut open: Vec<String> = OPEN.map(str::to_owned).to_vec();
+    if let Some(why) = why_root {
+        open.push(format!(
+            "run as root, and commands in this folder are root, too, since {why}: they can read what \
+             only root can read outside of /etc, /root and /home; run posse as an ordinary user"
+        ));
+    }
+    if !keeps_moves() {
+        let fifos = "within bubblewrap: commands can write into FIFOs that they see, anywhere";
+        open.push(format!("{fifos} (needs Landlock version 2)"));
     }
     if landlock < SCOPED {
-        open.push("within Landlock: signals to other processes of the same user (needs version 6)");
+        let signals = "within Landlock: signals to other processes of the same user";
+        open.push(format!("{signals} (needs version 6)"));
     }
     open
 }
@@ -197,6 +208,7 @@ fn table(columns: &[Column]) -> Result<(), Failure> {
                 Some(Held::Private) => "own memory only",
                 Some(Held::Undone) => "undone afterwards",
                 Some(Held::Succeeded) => "SUCCEEDED",
+                Some(Held::Untried) => "not tried",
                 None => "",
             };
             format!("{word:>28}")

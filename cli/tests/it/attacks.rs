@@ -2,7 +2,9 @@
 
 use crate::world::{World, bash, eventually, started};
 use posse_testkit::{Conversation, Gate, Reply, Script, When};
+use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
+use std::io::Read;
 use std::net::UdpSocket;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::time::Duration;
@@ -359,9 +361,11 @@ async fn a_command_talks_to_the_hosts_it_was_granted_and_to_no_others() {
 
 #[tokio::test]
 async fn a_run_writes_no_more_than_it_may_in_all_its_calls() {
-    let write = |name: &str| call("Write", json!({"file_path": name, "content": "x".repeat(3000)}));
+    let content = "x".repeat(40_000);
+    let write = |name: &str| call("Write", json!({"file_path": name, "content": content}));
     let world = gullible(vec![bash("true"), write("a"), write("b")]).await;
-    world.write("posse.toml", "[limits]\nwritten = \"4KiB\"\n");
+    // Some of it goes into the folders of the command's box.
+    world.write("posse.toml", "[limits]\nwritten = \"64KiB\"\n");
     world.run(&["run", "go"]).await.expect(0);
     assert!(world.work().join("a").exists() && !world.work().join("b").exists());
     let run = world.only_run().await;
@@ -492,6 +496,39 @@ async fn what_may_not_be_read_outside_of_the_workspace_is_not_read_either() {
     let told = told(&world);
     assert!(told.contains("can be read") && !told.contains("the canary"), "{told}");
     assert!(name.trim().is_empty() || !told.contains(&format!("{}\n", name.trim())), "{told}");
+}
+
+#[tokio::test]
+async fn a_fifo_outside_takes_nothing_from_a_command() {
+    // Where nothing is that commands may write.
+    let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).canonicalize().unwrap();
+    if !posse::confine::keeps_moves() || place.starts_with("/tmp") {
+        return;
+    }
+    for profile in ["read-only", "workspace-write"] {
+        let folder = tempfile::tempdir_in(&place).unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        // Open for both, so that nobody waits for anybody.
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut reader =
+            std::fs::File::from(rustix::fs::open(&pipe, flags, Mode::empty()).unwrap());
+        let path = pipe.display();
+        let write = format!(
+            "test -p {path} && echo seen; echo secret > {path}; echo secret | tee {path} >/dev/null; true"
+        );
+        let world = gullible(vec![bash(&write)]).await;
+        show_at_home(&world, &format!("[{:?}]", folder.path()));
+        world.run(&["run", "--sandbox", profile, "go"]).await.expect(0);
+        assert!(told(&world).contains("seen"), "{}", told(&world));
+        let mut said = Vec::new();
+        let _ = reader.read_to_end(&mut said);
+        assert_eq!(String::from_utf8_lossy(&said), "", "{profile}");
+        std::fs::write(&pipe, "heard").unwrap();
+        let _ = reader.read_to_end(&mut said);
+        assert_eq!(said, b"heard", "it is read");
+    }
 }
 
 #[tokio::test]

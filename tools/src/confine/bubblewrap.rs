@@ -1,18 +1,20 @@
 //! A command in a box of bubblewrap's: namespaces of its own for users, processes, the network and
 //! all else, mounts as in `mounts.rs`, no capabilities, and the filter.
 
+use super::entry::{Entered, Entry};
 use super::filter::Filter;
-use super::mounts;
+use super::lending::{Lender, Lent, give_away};
+use super::mounts::{self, Layout};
 use super::walls::{Link, Walls};
+use crate::linux;
 use posse_protocol::Profile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -34,6 +36,12 @@ pub(crate) struct Bubblewrap {
     heard: Vec<u8>,
     /// The command starts when something is written here.
     gate: Option<File>,
+    /// What is within, around the command alone, where the kernel has it.
+    entry: Option<Entry>,
+    /// What is lent to the user that the command is.
+    lent: Option<Lent>,
+    /// Why the command is root, where it was to be another user.
+    why_root: Option<String>,
 }
 
 /// What the program says about its box.
@@ -56,8 +64,18 @@ impl Bubblewrap {
     pub(crate) fn prepare(walls: &Walls, folder: &Path) -> io::Result<Bubblewrap> {
         let (status, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         // Its own end is written to when there is something to say, which always fits.
-        let filter = in_memory(&Filter::of(walls).bytes())?;
-        let (mut options, masks) = options(walls, folder)?;
+        let filter = linux::in_memory(&Filter::of(walls).bytes())?;
+        let lending = walls.lends.then(|| lend(walls)).transpose();
+        let (lending, why_root) = match lending {
+            Ok(lending) => (lending, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let (layout, lent) = match lending {
+            Some((layout, lent)) => (layout, Some(lent)),
+            None => (mounts::layout(walls, None)?, None),
+        };
+        let Layout { arguments: mounts, masks, writable } = layout;
+        let mut options = options(walls, folder, mounts, lent.is_some());
         let mut option = |name: &str, descriptor: &OwnedFd| {
             options.extend([name.into(), descriptor.as_raw_fd().to_string().into()]);
         };
@@ -76,11 +94,30 @@ impl Bubblewrap {
             text.extend(option.as_bytes());
             text.push(0);
         }
-        let options = in_memory(&text)?;
-        let arguments = vec!["--args".into(), options.as_raw_fd().to_string().into(), "--".into()];
+        let options = linux::in_memory(&text)?;
+        let mut arguments =
+            vec!["--args".into(), options.as_raw_fd().to_string().into(), "--".into()];
         inherited.extend([filter, says, options]);
+        let mut entry = Entry::prepare(&writable)?;
+        if let Some(entry) = &mut entry {
+            if lent.is_some() {
+                entry.inherited.iter().try_for_each(give_away)?;
+            }
+            arguments.append(&mut entry.arguments);
+            inherited.append(&mut entry.inherited);
+        }
         let (status, heard) = (status.into(), Vec::new());
-        Ok(Bubblewrap { inherited, _masks: masks, arguments, status, heard, gate })
+        Ok(Bubblewrap {
+            inherited,
+            _masks: masks,
+            arguments,
+            status,
+            heard,
+            gate,
+            entry,
+            lent,
+            why_root,
+        })
     }
 
     /// What stands before the command and its arguments.
@@ -94,6 +131,16 @@ impl Bubblewrap {
             fcntl_setfd(descriptor.as_fd(), FdFlags::empty())?;
         }
         Ok(())
+    }
+
+    /// What the process that is about to become the program must be given, and give up.
+    pub(crate) fn lent(&mut self) -> Option<Lent> {
+        self.lent.take()
+    }
+
+    /// Why the command is root, where it was to be another user.
+    pub(crate) fn why_root(&self) -> Option<&str> {
+        self.why_root.as_deref()
     }
 
     /// Closes what the program has for itself now.
@@ -157,6 +204,11 @@ impl Bubblewrap {
         }
     }
 
+    /// What became of the stage that stands before the command; nothing where there is none.
+    pub(crate) fn entered(&mut self) -> Option<Entered> {
+        self.entry.as_mut().map(Entry::entered)
+    }
+
     /// What the program has said up to now.
     pub(crate) fn said(&mut self) -> Said {
         // Ends with an error where nothing more was said.
@@ -178,7 +230,14 @@ fn needs_gate(walls: &Walls) -> bool {
     matches!(walls.link, Link::Proxy(_)) || (writes && walls.identity.is_some())
 }
 
-fn options(walls: &Walls, folder: &Path) -> io::Result<(Vec<OsString>, Vec<TempPath>)> {
+/// The layout for a command that is another user, and what is lent to it.
+fn lend(walls: &Walls) -> io::Result<(Layout, Lent)> {
+    let mut lender = Lender::new()?;
+    let layout = mounts::layout(walls, Some(&mut lender))?;
+    Ok((layout, lender.into_lent()))
+}
+
+fn options(walls: &Walls, folder: &Path, mounts: Vec<OsString>, lends: bool) -> Vec<OsString> {
     let mut options: Vec<OsString> = [
         "--unshare-user",
         "--unshare-pid",
@@ -195,19 +254,14 @@ fn options(walls: &Walls, folder: &Path) -> io::Result<(Vec<OsString>, Vec<TempP
     if walls.link != Link::Open {
         options.push("--unshare-net".into());
     }
-    let (mounts, masks) = mounts::arguments(walls)?;
+    if lends {
+        // Who it is outside is nobody's business: here it owns what is root's.
+        options.extend(["--uid", "0", "--gid", "0"].map(OsString::from));
+    }
     options.extend(mounts);
     if walls.writable.is_empty() {
         options.extend(["--setenv", "TMPDIR", "/tmp"].map(OsString::from));
     }
     options.extend(["--chdir".into(), folder.into()]);
-    Ok((options, masks))
-}
-
-/// A file that is nowhere, with this content.
-fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
-    let mut file = File::from(memfd_create("posse", MemfdFlags::CLOEXEC)?);
-    file.write_all(content)?;
-    file.rewind()?;
-    Ok(file.into())
+    options
 }

@@ -252,6 +252,7 @@ mod tests {
         Walls {
             backend: Backend::Bubblewrap,
             bubblewrap: PathBuf::new(),
+            lends: false,
             profile: Profile::WorkspaceWrite,
             link: Link::None,
             workspace: home.join(workspace),

@@ -7,6 +7,7 @@ use ::landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,9 @@ use std::path::{Path, PathBuf};
 const LEAST: ABI = ABI::V3;
 /// The first one that keeps signals within.
 const BEST: ABI = ABI::V6;
+
+/// The first one within which a file can be moved to another folder.
+const MOVES: ABI = ABI::V2;
 
 /// What the machine knows of all its processes is not for a command, nor are its disks; nor what
 /// others keep in folders for everybody.
@@ -41,6 +45,40 @@ pub fn landlock_version() -> i64 {
     let none = std::ptr::null::<u8>();
     // SAFETY: asked for its version, the kernel reads no memory.
     unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, VERSION) }.max(0)
+}
+
+/// True when the kernel's Landlock can stand around ordinary work: before version 2 nothing could be
+/// moved or linked from one folder to another.
+pub fn keeps_moves() -> bool {
+    landlock_version() >= 2
+}
+
+/// Keeps this process, and all it starts, from writing anywhere but below `folders`, for good. What
+/// it reads and runs stays as it is.
+pub(super) fn write_only_below(folders: &[PathBuf]) -> io::Result<()> {
+    let rules = rules_about_writing(folders).map_err(io::Error::other)?;
+    rules.restrict_self().map_err(io::Error::other)?;
+    Ok(())
+}
+
+fn rules_about_writing(folders: &[PathBuf]) -> Result<RulesetCreated, RulesetError> {
+    let writing = AccessFs::from_write(LEAST);
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_write(MOVES))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(writing)?
+        .create()?;
+    // The names are those of mounts. Whoever put a link there since means another place.
+    let resolve = ResolveFlags::NO_SYMLINKS;
+    for folder in folders {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        // What cannot be found cannot be written.
+        let Ok(place) = openat2(CWD, folder, flags, Mode::empty(), resolve) else { continue };
+        let access = if folder.is_dir() { writing } else { writing & AccessFs::from_file(LEAST) };
+        rules = rules.add_rule(PathBeneath::new(place, access))?;
+    }
+    Ok(rules)
 }
 
 /// Restricts this process, and all it starts, for good.

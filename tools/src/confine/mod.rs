@@ -8,12 +8,14 @@
 mod backend;
 mod bubblewrap;
 mod capabilities;
+mod entry;
 mod file_rules;
 mod filter;
 mod folding;
 mod git;
 mod home;
 mod landlock;
+mod lending;
 mod limits;
 mod mask;
 mod mounts;
@@ -28,17 +30,19 @@ mod walls;
 
 pub use backend::{Backend, Unavailable};
 pub use git::{Nested, nested_repositories};
-pub use landlock::landlock_version;
+pub use landlock::{keeps_moves, landlock_version};
 pub use limits::{CommandLimits, Limit, usual_commands_at_once};
 pub use placeholder::is_placeholder;
 pub use protected::PROTECTED;
 
 pub(crate) use backend::Backends;
 pub(crate) use bubblewrap::Bubblewrap;
+pub(crate) use entry::{Entered, MARKER as ENTER, main as enter};
 pub(crate) use file_rules::FileRules;
 pub(crate) use folding::folds_case;
 pub(crate) use git::Repositories;
 pub(crate) use home::missed;
+pub(crate) use lending::Lent;
 pub(crate) use limits::Watchdog;
 pub(crate) use placeholder::{Placeholders, listed_names, marks_placeholder, refused_names};
 pub(crate) use protected::may_be_held;

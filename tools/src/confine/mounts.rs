@@ -1,6 +1,7 @@
 //! What a command in a box of bubblewrap's finds where: the whole machine, to be read; in it
 //! private folders, what it may change, and gaps where secrets are.
 
+use super::lending::Lender;
 use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
 use super::secrets;
 use super::tracked::tracked;
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
@@ -86,11 +87,21 @@ impl Mount {
     }
 }
 
-/// The arguments that make bubblewrap mount all this, and files that must be there until it has.
+/// What makes bubblewrap mount all this.
+pub(super) struct Layout {
+    pub arguments: Vec<OsString>,
+    /// Files that must be there until it has.
+    pub masks: Vec<TempPath>,
+    /// The places in the box that can be written, none of them within another.
+    pub writable: Vec<PathBuf>,
+}
+
+/// The layout of a box. What it shows comes from `lender`, if there is one.
 ///
 /// # Errors
-/// When what an earlier command left in a temporary folder is in the way and cannot be removed.
-pub(super) fn arguments(walls: &Walls) -> io::Result<(Vec<OsString>, Vec<TempPath>)> {
+/// When what an earlier command left in a temporary folder is in the way and cannot be removed, or
+/// something cannot be lent.
+pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Result<Layout> {
     let mut masks: Vec<TempPath> = Vec::new();
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
@@ -99,16 +110,26 @@ pub(super) fn arguments(walls: &Walls) -> io::Result<(Vec<OsString>, Vec<TempPat
     add(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc"]);
     // Settings of the kernel ask for the uid of root, which a command of root's has.
     let mut sealed: Vec<PathBuf> = vec!["/dev".into(), "/proc".into()];
-    let mounts = mounts(walls);
+    let mut mounts = mounts(walls);
     clear_lasting(&mounts)?;
+    if lender.is_some() {
+        mounts = within_reach(mounts)?;
+    }
+    let mut source = |path: &Path| match &mut lender {
+        Some(lender) => lender.lend(path),
+        None => Ok(path.to_owned()),
+    };
+    let writable = writable(&mounts);
     for mount in mounts {
         match &mount {
             Mount::Private { path, bytes } => {
                 add(&[&"--perms", &"1777", &"--size", &bytes.to_string(), &"--tmpfs", path]);
             }
-            Mount::Lasting { path, from } => add(&[&"--bind", from, path]),
-            Mount::Shown { path, access: Access::Read } => add(&[&"--ro-bind", path, path]),
-            Mount::Shown { path, access: Access::Write } => add(&[&"--bind", path, path]),
+            Mount::Lasting { path, from } => add(&[&"--bind", &source(from)?, path]),
+            Mount::Shown { path, access: Access::Read } => {
+                add(&[&"--ro-bind", &source(path)?, path]);
+            }
+            Mount::Shown { path, access: Access::Write } => add(&[&"--bind", &source(path)?, path]),
             Mount::Link { path, to } => add(&[&"--symlink", to, path]),
             Mount::Gap { path, tracked } if path.is_dir() => {
                 let bytes = GAP_BYTES.to_string();
@@ -118,13 +139,13 @@ pub(super) fn arguments(walls: &Walls) -> io::Result<(Vec<OsString>, Vec<TempPat
                     if files.as_ref().is_some_and(Option::is_none) { "0000" } else { "0555" };
                 add(&[&"--perms", &mode, &"--size", &bytes, &"--tmpfs", path]);
                 for (file, mask) in files.flatten().into_iter().flatten() {
-                    add(&[&"--ro-bind", &mask.as_os_str(), &file]);
+                    add(&[&"--ro-bind", &source(&mask)?, &file]);
                     masks.push(mask);
                 }
                 sealed.push(path.clone());
             }
             Mount::Gap { path, tracked: Some(_) } if let Some(mask) = mask::of(path) => {
-                add(&[&"--ro-bind", &mask.as_os_str(), path]);
+                add(&[&"--ro-bind", &source(&mask)?, path]);
                 masks.push(mask);
             }
             // As bubblewrap binds it, this device cannot be opened.
@@ -139,7 +160,48 @@ pub(super) fn arguments(walls: &Walls) -> io::Result<(Vec<OsString>, Vec<TempPat
     for path in sealed {
         add(&[&"--remount-ro", &path]);
     }
-    Ok((arguments, masks))
+    Ok(Layout { arguments, masks, writable })
+}
+
+/// What a user who owns nothing can mount: not in folders that only root may enter. A gap there is
+/// needless, since nobody in the box gets that far.
+fn within_reach(mounts: Vec<Mount>) -> io::Result<Vec<Mount>> {
+    let mut within: Vec<Mount> = Vec::new();
+    for mount in mounts {
+        let path = mount.path();
+        let is_inside = within.iter().any(|it| path.starts_with(it.path()) && path != it.path());
+        if is_inside || path.ancestors().skip(1).all(everybody_may_enter) {
+            within.push(mount);
+        } else if !matches!(mount, Mount::Gap { .. }) {
+            let path = path.display();
+            return Err(io::Error::other(format!(
+                "{path} is in a folder that others may not enter"
+            )));
+        }
+    }
+    Ok(within)
+}
+
+fn everybody_may_enter(folder: &Path) -> bool {
+    folder.metadata().is_ok_and(|found| found.permissions().mode() & 0o001 != 0)
+}
+
+/// The places that can be written. Of devices there are only those that a command needs; `/proc` is
+/// sealed.
+fn writable(mounts: &[Mount]) -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> = vec!["/dev".into()];
+    for mount in mounts {
+        match mount {
+            Mount::Private { path, .. }
+            | Mount::Lasting { path, .. }
+            | Mount::Shown { path, access: Access::Write } => places.push(path.clone()),
+            Mount::Shown { access: Access::Read, .. } | Mount::Link { .. } | Mount::Gap { .. } => {}
+        }
+    }
+    places.sort();
+    // What is around another comes before it.
+    places.dedup_by(|later, earlier| later.starts_with(earlier));
+    places
 }
 
 /// Makes the folders that last, and removes from them what is in the way of other mounts: a command
@@ -197,6 +259,9 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
     walls.readable.iter().filter(|path| is_apart(path, walls)).for_each(|path| {
         show(path, Access::Read);
     });
+    // To a command that is not root, more is to be shown.
+    let more = walls.shown.iter().filter(|path| walls.lends && is_apart(path, walls));
+    more.for_each(|path| show(path, Access::Read));
     let writes = walls.profile == Profile::WorkspaceWrite;
     show(&walls.workspace, if writes { Access::Write } else { Access::Read });
     walls.writable.iter().for_each(|path| show(path, Access::Write));
@@ -357,6 +422,7 @@ mod tests {
         Walls {
             backend: Backend::Bubblewrap,
             bubblewrap: "/usr/bin/bwrap".into(),
+            lends: false,
             profile: Profile::WorkspaceWrite,
             link: Link::None,
             workspace: root.join(FOLDERS[workspace]),

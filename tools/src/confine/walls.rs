@@ -15,6 +15,8 @@ pub(crate) struct Walls {
     pub backend: Backend,
     /// The program, where that is the back end.
     pub bubblewrap: PathBuf,
+    /// Commands are to be another user than root, where that can be had.
+    pub lends: bool,
     pub profile: Profile,
     pub link: Link,
     /// Canonical.

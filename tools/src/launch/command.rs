@@ -58,6 +58,9 @@ pub struct Finished {
     pub survivors: u32,
     /// Bytes that all its processes have written to disks.
     pub written_bytes: u64,
+    /// Why it was root. Where bubblewrap confines it, it is another user if that can be had; nothing is
+    /// said where it was not to be.
+    pub why_root: Option<String>,
     /// What confined it; nothing when it was not confined.
     pub confined_by: Option<Backend>,
     /// What it left in repositories of git that git would have run or obeyed outside of any
@@ -129,10 +132,11 @@ impl Command {
     pub(super) fn not_confined(&self, reason: String, said: String) -> LaunchError {
         let reason = if reason.is_empty() { said.trim().to_owned() } else { reason };
         match reason.strip_prefix("bwrap: execvp ") {
-            Some(reason) => {
+            // But for the program that was to confine it further.
+            Some(reason) if !reason.starts_with("/proc/self/fd/") => {
                 LaunchError::NotStarted { program: self.program_name(), reason: reason.to_owned() }
             }
-            None => LaunchError::NotConfined { reason },
+            _ => LaunchError::NotConfined { reason },
         }
     }
 

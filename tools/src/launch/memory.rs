@@ -4,7 +4,7 @@
 //! Only what works is kept, and only for the very same surroundings. What is wrong in spite of that
 //! opens no door: a command that cannot be confined is not run, and the file goes away.
 
-use crate::confine::Backend;
+use crate::confine::{Backend, is_root};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,6 +20,8 @@ pub(super) struct Memory(PathBuf);
 pub(super) struct Surroundings {
     boot: String,
     user: u32,
+    /// Whether commands are another user than root.
+    lends: bool,
     /// Whether programs may gain rights, as a bubblewrap that is setuid must.
     no_new_rights: bool,
     /// The namespaces of users and of mounts.
@@ -45,6 +47,7 @@ impl Surroundings {
         Some(Surroundings {
             boot: fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?,
             user: rustix::process::geteuid().as_raw(),
+            lends: is_root(),
             no_new_rights: rustix::thread::no_new_privs().ok()?,
             namespaces: vec![namespace("user")?, namespace("mnt")?],
             program: match program {

@@ -21,7 +21,8 @@ pub use environment::{Environment, allowed_environment};
 
 use crate::confine::Link;
 use crate::confine::{
-    Backend, Backends, CommandLimits, Confinement, Unavailable, usual_commands_at_once,
+    Backend, Backends, CommandLimits, Confinement, ENTER, Unavailable, enter, is_root,
+    usual_commands_at_once,
 };
 use crate::egress::{Listening, Proxy};
 use crate::linux;
@@ -35,7 +36,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use supervisor::{Ending, Order, Report};
 use tempfile::TempDir;
@@ -54,6 +55,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long after deadline and grace a supervisor that did nothing is taken for stopped.
 const LATE: Duration = Duration::from_secs(1);
 
+/// How long a command that does nothing may take, confined, on a machine that is busy.
+const LONGEST_TRIAL: Duration = Duration::from_secs(20);
+
 /// How long to wait for the end of the output once the supervisor is gone. Only a process that
 /// could not be killed still holds it open.
 const OUTPUT_SLACK: Duration = Duration::from_millis(500);
@@ -61,17 +65,19 @@ const OUTPUT_SLACK: Duration = Duration::from_millis(500);
 /// Prepares this process to start commands. Call it first thing in `main`, before any thread
 /// exists and before the arguments are looked at.
 ///
-/// When the process was started as a supervisor it becomes one and never returns. Else it may have as
+/// When the process was started as a supervisor it becomes one and never returns, nor does it when it
+/// was started in a box, to become the command there. Else it may have as
 /// many files open from here on as the system permits: every run that talks to a model has a
 /// connection. Commands have a limit of their own.
 pub fn init() -> Launcher {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == MARKER) {
-        supervisor::main();
-    }
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == crate::probe::MARKER) {
-        crate::probe::main(&arguments.next().unwrap_or_default().to_string_lossy());
+    match arguments.next() {
+        Some(first) if first == MARKER => supervisor::main(),
+        Some(first) if first == ENTER => enter(arguments),
+        Some(first) if first == crate::probe::MARKER => {
+            crate::probe::main(&arguments.next().unwrap_or_default().to_string_lossy())
+        }
+        _ => {}
     }
     linux::make_room_for_files();
     Launcher::through(Path::new(linux::OWN_EXECUTABLE))
@@ -103,6 +109,8 @@ struct Settings {
     shown: Vec<PathBuf>,
     /// What earlier processes have found out about back ends.
     memory: Option<Memory>,
+    /// Why commands are root, though the host is root: found out by a trial.
+    why_root: Arc<OnceLock<String>>,
     /// Agents' commands that may run at the same time.
     turns: Arc<Semaphore>,
 }
@@ -121,6 +129,7 @@ impl Launcher {
             hidden: Vec::new(),
             shown: Vec::new(),
             memory: None,
+            why_root: Arc::default(),
             turns: Arc::new(Semaphore::new(usual_commands_at_once())),
         }))
     }
@@ -236,6 +245,27 @@ impl Launcher {
         true
     }
 
+    /// Why confined commands in `folder` are root, if they are: found out by one that does nothing.
+    pub async fn why_root(&self, folder: &Path) -> Option<String> {
+        let workspace = Workspace::open(folder).ok().filter(|_| is_root())?;
+        let command = Command {
+            program: "true".into(),
+            args: Vec::new(),
+            cwd: ".".into(),
+            variables: Vec::new(),
+            deadline: LONGEST_TRIAL,
+            output_cap: 1000,
+            writable_bytes: None,
+            confinement: Confinement::default(),
+        };
+        match self.run(&workspace, &command, &CancellationToken::new(), &|_| {}).await {
+            Ok(finished) if finished.confined_by == Some(Backend::Bubblewrap) => finished.why_root,
+            Ok(_) => Some("bubblewrap does not confine them".to_owned()),
+            // Then there is none.
+            Err(_) => None,
+        }
+    }
+
     /// What is started to watch over a command.
     pub(crate) fn executable(&self) -> &Path {
         &self.0.executable
@@ -337,7 +367,10 @@ impl Launcher {
         if let (Err(LaunchError::NotConfined { .. }), Some(memory)) = (&finished, &self.0.memory) {
             memory.forget();
         }
-        Ok(Finished { confined_by, ..finished? })
+        let finished = finished?;
+        let by_trial = self.0.why_root.get().filter(|_| confined_by == Some(Backend::Bubblewrap));
+        let why_root = finished.why_root.clone().or_else(|| by_trial.cloned());
+        Ok(Finished { confined_by, why_root, ..finished })
     }
 
     fn start(
@@ -486,7 +519,7 @@ fn finish(command: &Command, heard: Heard, capture: Capture) -> Result<Finished,
         }
     };
     let (output, left_out_bytes) = capture.finish();
-    let Report { leftovers, survivors, written_bytes, set_aside, .. } = report;
+    let Report { leftovers, survivors, written_bytes, set_aside, why_root, .. } = report;
     let confined_by = None;
     Ok(Finished {
         status,
@@ -495,6 +528,7 @@ fn finish(command: &Command, heard: Heard, capture: Capture) -> Result<Finished,
         leftovers,
         survivors,
         written_bytes,
+        why_root,
         confined_by,
         set_aside,
     })

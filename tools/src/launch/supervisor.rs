@@ -8,7 +8,8 @@
 use super::bridge::Bridge;
 use super::guardian;
 use crate::confine::{
-    Backend, Bubblewrap, CommandLimits, Limit, Link, Placeholders, Repositories, Walls, Watchdog,
+    Backend, Bubblewrap, CommandLimits, Entered, Lent, Limit, Link, Placeholders, Repositories,
+    Walls, Watchdog,
 };
 use crate::linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -59,6 +60,8 @@ pub(super) struct Report {
     /// What it left in repositories and git is not to find.
     #[serde(default)]
     pub set_aside: Vec<String>,
+    /// Why the command was root, where it was to be another user.
+    pub why_root: Option<String>,
 }
 
 /// How the command ended.
@@ -172,6 +175,12 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
             return Ok(Some(Report::of(Ending::NotConfined { reason: String::new() })));
         }
     }
+    if let (Ok(Watched::Ended(_)), Some(bubblewrap)) = (&watched, bubblewrap.as_mut())
+        && let Some(ending) = bubblewrap.entered().and_then(never_began)
+    {
+        reaper.kill_all();
+        return Ok(Some(Report::of(ending)));
+    }
     let (leftovers, survivors) = reaper.kill_all();
     let ending = match watched? {
         Watched::Ended(status) => ending(status),
@@ -181,7 +190,18 @@ fn oversee(order: &Order, guardian: Pid) -> io::Result<Option<Report>> {
         Watched::Unguarded => return Ok(None),
     };
     let written_bytes = linux::written_by_the_buried();
-    Ok(Some(Report { ending, leftovers, survivors, written_bytes, set_aside: Vec::new() }))
+    let why_root = bubblewrap.and_then(|it| it.why_root().map(str::to_owned));
+    let set_aside = Vec::new();
+    Ok(Some(Report { ending, leftovers, survivors, written_bytes, set_aside, why_root }))
+}
+
+/// How the command ended that the last step into its box did not become.
+fn never_began(entered: Entered) -> Option<Ending> {
+    match entered {
+        Entered::Became => None,
+        Entered::NotStarted(error) => Some(Ending::NotStarted { error }),
+        Entered::NotConfined(reason) => Some(Ending::NotConfined { reason }),
+    }
 }
 
 fn not_started(error: &io::Error) -> Ending {
@@ -194,7 +214,14 @@ fn not_confined(error: &io::Error) -> Ending {
 
 impl Report {
     fn of(ending: Ending) -> Report {
-        Report { ending, leftovers: 0, survivors: 0, written_bytes: 0, set_aside: Vec::new() }
+        Report {
+            ending,
+            leftovers: 0,
+            survivors: 0,
+            written_bytes: 0,
+            set_aside: Vec::new(),
+            why_root: None,
+        }
     }
 }
 
@@ -271,11 +298,14 @@ fn start(order: &Order, mut bubblewrap: Option<&mut Bubblewrap>) -> io::Result<P
     let supervisor = getpid();
     let walls = order.walls.clone().filter(|_| bubblewrap.is_none());
     let limits = order.limits;
+    let lent = bubblewrap.as_mut().and_then(|it| it.lent());
     #[expect(unsafe_code, reason = "the standard library has no safe way to act after the fork")]
     // SAFETY: this process has one thread, so that in the child every lock is free and it may do
     // all that this one may.
     unsafe {
-        command.pre_exec(move || between_fork_and_exec(supervisor, limits, walls.as_ref()));
+        command.pre_exec(move || {
+            between_fork_and_exec(supervisor, limits, lent.as_ref(), walls.as_ref())
+        });
     }
     let child = command.spawn()?;
     if let Some(bubblewrap) = &mut bubblewrap {
@@ -304,11 +334,16 @@ fn copy_for_root(program: &Path) -> Option<OwnedFd> {
 fn between_fork_and_exec(
     supervisor: Pid,
     limits: CommandLimits,
+    lent: Option<&Lent>,
     walls: Option<&Walls>,
 ) -> io::Result<()> {
     setsid()?;
-    linux::die_with(supervisor)?;
     limits.enforce()?;
+    if let Some(lent) = lent {
+        lent.hand_over()?;
+    }
+    // Last: who becomes another user is no longer killed with its parent.
+    linux::die_with(supervisor)?;
     match walls {
         Some(walls) => walls.close_around_this_process(),
         None => Ok(()),

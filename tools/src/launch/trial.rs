@@ -3,9 +3,9 @@
 
 use super::memory::{Memory, Surroundings};
 use super::supervisor::{Ending, Order, Report};
-use super::{LaunchError, Launcher, MARKER};
+use super::{LONGEST_TRIAL, LaunchError, Launcher, MARKER};
 use crate::confine::{
-    Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden, missed,
+    Backend, CommandLimits, Confinement, Link, Repository, Walls, hidden, is_root, missed,
 };
 use crate::workspace::Workspace;
 use posse_protocol::{Network, Profile};
@@ -15,9 +15,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-
-/// How long a command that does nothing may take, confined, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The program, and where systems install it. It is looked for nowhere else: what it confines may
 /// write to other folders that PATH names, and it runs outside of any confinement itself.
@@ -100,6 +97,7 @@ impl Launcher {
         Walls {
             backend,
             bubblewrap: self.bubblewrap().unwrap_or_default(),
+            lends: is_root() && self.0.why_root.get().is_none(),
             profile: confinement.profile,
             link,
             workspace: PathBuf::from("/"),
@@ -210,20 +208,34 @@ impl Launcher {
             return Ok(());
         }
         let found = self.trial(backend);
-        if found.is_ok() {
+        // A trial that found commands to be root is made again: the next one must know, too.
+        if found.is_ok() && self.0.why_root.get().is_none() {
             memory.keep(backend, surroundings);
         }
         found
     }
 
-    /// Runs `true` behind the walls of a back end.
+    /// Whether a back end works. For root, commands are to be another user; if only that does not
+    /// work, they are root.
     pub(super) fn trial(&self, backend: Backend) -> Result<(), String> {
+        let found = self.run_behind(backend);
+        let (Err(reason), Backend::Bubblewrap, true) = (&found, backend, is_root()) else {
+            return found;
+        };
+        if self.0.why_root.set(reason.clone()).is_err() {
+            return found;
+        }
+        self.run_behind(backend)
+    }
+
+    /// Runs `true` behind the walls of a back end.
+    fn run_behind(&self, backend: Backend) -> Result<(), String> {
         if backend == Backend::Bubblewrap && self.bubblewrap().is_none() {
             return Err("bubblewrap is not installed (Debian's package bubblewrap)".to_owned());
         }
         let confinement = Confinement { profile: Profile::ReadOnly, ..Confinement::default() };
         let order = Order {
-            deadline: PATIENCE,
+            deadline: LONGEST_TRIAL,
             grace: Duration::ZERO,
             program: "true".into(),
             args: Vec::new(),

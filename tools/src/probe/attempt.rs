@@ -66,6 +66,7 @@ const ALL: &[Attempt] = &[
     outside("a daemon in a session of its own writes", files::write_by_daemon),
     outside("write through an inherited descriptor", files::write_inherited),
     outside("open /proc/self/fd/N again to write", files::reopen_inherited),
+    outside("write into a FIFO outside", files::write_into_pipe),
     outside("chmod", files::change_mode),
     outside("chown", files::change_owner),
     outside("utimensat", files::change_times),

@@ -5,7 +5,7 @@ use super::scene;
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -128,6 +128,20 @@ pub(super) fn reopen_inherited(stage: &Stage) -> io::Result<()> {
     let file = File::open(stage.target.join(wanted))?;
     let path = crate::linux::path_of_handle(&file);
     OpenOptions::new().append(true).open(path)?.write_all(b"x")
+}
+
+/// A mount that is read-only does not hold this back.
+pub(super) fn write_into_pipe(stage: &Stage) -> io::Result<()> {
+    let pipe = stage.pipe.as_ref().ok_or(io::ErrorKind::NotFound)?;
+    let at_once = libc::O_NONBLOCK;
+    let write = |path: &Path, read: bool| {
+        let mut options = OpenOptions::new();
+        options.read(read).write(true).custom_flags(at_once).open(path)?.write_all(b"x")
+    };
+    // By its name; and from a descriptor that only reads.
+    let reader = OpenOptions::new().read(true).custom_flags(at_once).open(pipe);
+    let again = reader.and_then(|reader| write(&crate::linux::path_of_handle(&reader), false));
+    write(pipe, false).or(write(pipe, true)).or(again)
 }
 
 pub(super) fn change_mode(stage: &Stage) -> io::Result<()> {

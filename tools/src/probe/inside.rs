@@ -25,6 +25,8 @@ pub(super) struct Stage {
     pub socket: PathBuf,
     pub secret: PathBuf,
     pub at_home: PathBuf,
+    /// A FIFO in a place that can only be read, if there is such a place.
+    pub pipe: Option<PathBuf>,
     /// A process outside.
     pub process: i32,
     pub shared_memory: i32,

@@ -40,6 +40,8 @@ pub enum Held {
     Undone,
     /// It succeeded.
     Succeeded,
+    /// There was nothing to try it on: no folder of the user's that commands could only read.
+    Untried,
 }
 
 /// One probe and what became of it.
@@ -95,11 +97,11 @@ pub enum ProbeError {
 /// # Errors
 /// When there is no such confinement, or the probes cannot be made.
 pub async fn probe(launcher: &Launcher, profile: Profile) -> Result<Probed, ProbeError> {
-    let scene = Scene::set_up()?;
+    let scene = Scene::set_up(&launcher.secrets().0)?;
     let mut confinement = Confinement { profile, ..Confinement::default() };
     let executable = std::path::Path::new(launcher.executable()).canonicalize()?;
     let beside = executable.parent().map(ToOwned::to_owned);
-    confinement.readable = beside.into_iter().chain([scene.outside()]).collect();
+    confinement.readable = beside.into_iter().chain(scene.outside()).collect();
     let launcher = launcher.clone().hiding([scene.secret()]).at_home_in(&scene.home());
     let backend = launcher.backend(&confinement)?;
     let workspace = Workspace::open(&scene.workspace())?;
@@ -126,6 +128,7 @@ pub async fn probe(launcher: &Launcher, profile: Profile) -> Result<Probed, Prob
         let seen = is_seen_outside && scene.shows(attempt.name);
         let held = match (claimed, attempt.seen) {
             _ if seen => Held::Succeeded,
+            _ if scene.lacks(attempt.name) => Held::Untried,
             (true, attempt::Seen::ByAnswer) => Held::Succeeded,
             (true, attempt::Seen::Left) => Held::Undone,
             (true, _) => Held::Private,

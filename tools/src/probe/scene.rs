@@ -1,9 +1,9 @@
 //! Outside of the confinement: what the probes attack, and what can be seen of that.
 
 use super::inside::{Stage, slug};
-use rustix::fs::{CWD, FileType, Mode};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 use std::fs::{File, Permissions};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -38,6 +38,12 @@ const COMMON: [(&str, &str); 4] = [
     ("create in /dev/shm", "/dev/shm"),
 ];
 
+/// The probe that a FIFO is for.
+const PIPE: &str = "write into a FIFO outside";
+
+/// What is private to each command, whatever lies there outside.
+const PRIVATE: [&str; 4] = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
+
 pub(super) struct Scene {
     folder: PathBuf,
     stage: Stage,
@@ -45,6 +51,8 @@ pub(super) struct Scene {
     datagrams: UdpSocket,
     local: UnixListener,
     local_abstract: UnixListener,
+    /// Where a FIFO is, and its reader.
+    pipe: Option<(PathBuf, File)>,
     before: Vec<(&'static str, Trace)>,
     _inherited: Vec<File>,
 }
@@ -61,7 +69,8 @@ struct Trace {
 }
 
 impl Scene {
-    pub(super) fn set_up() -> io::Result<Scene> {
+    /// Sets up a scene among the temporary files, and a FIFO in one of `homes`.
+    pub(super) fn set_up(homes: &[PathBuf]) -> io::Result<Scene> {
         let word = format!("posse-probe-{}-{}", std::process::id(), unique());
         let folder = std::env::temp_dir().join(format!("{word}-scene"));
         std::fs::create_dir(&folder)?;
@@ -89,6 +98,7 @@ impl Scene {
             rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty())?;
             inherited.push(file);
         }
+        let pipe = pipe_in(homes, &word)?;
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let datagrams = UdpSocket::bind("127.0.0.1:0")?;
         let local = UnixListener::bind(target.join("socket"))?;
@@ -102,6 +112,7 @@ impl Scene {
             secret: folder.join("hidden/secret"),
             at_home: folder.join("home/other/.env"),
             workspace: folder.join("workspace"),
+            pipe: pipe.as_ref().map(|(folder, _)| folder.join("pipe")),
             port: listener.local_addr()?.port(),
             datagrams: datagrams.local_addr()?.port(),
             process: std::process::id() as i32,
@@ -116,6 +127,7 @@ impl Scene {
             datagrams,
             local,
             local_abstract,
+            pipe,
             before: Vec::new(),
             _inherited: inherited,
         };
@@ -127,9 +139,15 @@ impl Scene {
         self.stage.workspace.clone()
     }
 
-    /// A folder that is to be read and never changed.
-    pub(super) fn outside(&self) -> PathBuf {
-        self.stage.target.clone()
+    /// Folders that are to be read and never changed.
+    pub(super) fn outside(&self) -> impl Iterator<Item = PathBuf> {
+        let pipe = self.pipe.iter().map(|(folder, _)| folder.clone());
+        std::iter::once(self.stage.target.clone()).chain(pipe)
+    }
+
+    /// True for a probe that finds nothing to attack here.
+    pub(super) fn lacks(&self, name: &str) -> bool {
+        name == PIPE && self.pipe.is_none()
     }
 
     pub(super) fn home(&self) -> PathBuf {
@@ -181,6 +199,10 @@ impl Scene {
         };
         match name {
             "TCP connect" | "TCP fast open" | "MPTCP connect" => self.heard(name),
+            PIPE => {
+                let read = self.pipe.as_ref().map(|(_, reader)| (&*reader).read(&mut [0; 64]));
+                matches!(read, Some(Ok(1..)))
+            }
             "UDP send" => self.datagrams.recv(&mut [0; 64]).is_ok(),
             "Unix socket by path" => self.local.accept().is_ok(),
             "abstract Unix socket" => self.local_abstract.accept().is_ok(),
@@ -223,7 +245,34 @@ impl Drop for Scene {
             let _ = std::fs::remove_file(Path::new(folder).join(&self.stage.word));
         }
         let _ = std::fs::remove_dir_all(&self.folder);
+        if let Some((folder, _)) = &self.pipe {
+            let _ = std::fs::remove_dir_all(folder);
+        }
     }
+}
+
+/// A FIFO with a reader, in a folder of its own in the first of `homes` where that can be had. In
+/// folders that are private to each command it would be in reach of what a command may write.
+fn pipe_in(homes: &[PathBuf], word: &str) -> io::Result<Option<(PathBuf, File)>> {
+    let is_private = |home: &PathBuf| PRIVATE.iter().any(|folder| home.starts_with(folder));
+    for home in homes.iter().filter(|home| !is_private(home)) {
+        let folder = home.join(format!(".{word}"));
+        match std::fs::create_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error),
+            Err(_) => continue,
+            Ok(()) => {}
+        }
+        let pipe = folder.join("pipe");
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let reader =
+            make_pipe(&pipe).and_then(|()| Ok(rustix::fs::open(&pipe, flags, Mode::empty())?));
+        match reader {
+            Ok(reader) => return Ok(Some((folder, reader.into()))),
+            // Not every file system has them.
+            Err(_) => drop(std::fs::remove_dir_all(&folder)),
+        }
+    }
+    Ok(None)
 }
 
 fn unique() -> u128 {

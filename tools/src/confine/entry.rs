@@ -1,0 +1,152 @@
+//! The last step into a box of bubblewrap's: this executable once more, which gives up writing
+//! wherever the box is not meant to be written, and then becomes the command.
+//!
+//! A read-only mount holds back files, but no FIFO. Landlock holds back both. It forbids mounts, so
+//! that it can only come when the box stands, from inside of it. The stage runs before any process
+//! of the command's does, and the command inherits nothing of it.
+
+use super::landlock::{keeps_moves, write_only_below};
+use crate::linux;
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, exit};
+
+/// The first argument that makes an executable this stage.
+pub(crate) const MARKER: &str = "__posse-enter";
+
+/// How the stage ends where it does not become the command. What it says counts.
+const FAILED: i32 = 126;
+
+/// What the stage says: it is confined, which an error's number follows where the command could not
+/// be started; or it is not, and why.
+const CONFINED: u8 = b'+';
+const NOT_CONFINED: u8 = b'-';
+
+/// What the supervisor has of the stage.
+pub(super) struct Entry {
+    /// What it is started with, before the command and its arguments.
+    pub arguments: Vec<OsString>,
+    /// What it must inherit.
+    pub inherited: Vec<OwnedFd>,
+    heard: File,
+}
+
+/// What became of the stage.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Entered {
+    /// It became the command.
+    Became,
+    /// The command could not be started, by this number of the system's errors.
+    NotStarted(i32),
+    /// It could not confine itself. Nothing is said where it did not even begin.
+    NotConfined(String),
+}
+
+impl Entry {
+    /// Prepares the stage, which will keep all writing to `writable`; nothing where the kernel
+    /// cannot.
+    pub(super) fn prepare(writable: &[PathBuf]) -> io::Result<Option<Entry>> {
+        if !keeps_moves() {
+            return Ok(None);
+        }
+        // By handle: in the box its path may be hidden, or be another's. It only names the file, and
+        // the stage closes it.
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let executable = rustix::fs::open(linux::OWN_EXECUTABLE, flags, Mode::empty())?;
+        let mut paths = Vec::new();
+        for path in writable {
+            paths.extend(path.as_os_str().as_bytes());
+            paths.push(0);
+        }
+        let rules = linux::in_memory(&paths)?;
+        let (heard, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let number = |descriptor: &OwnedFd| descriptor.as_raw_fd().to_string().into();
+        let program = linux::path_of_handle(&executable).into_os_string();
+        let arguments = vec![program, MARKER.into(), number(&rules), number(&says)];
+        let inherited = vec![executable, rules, says];
+        Ok(Some(Entry { arguments, inherited, heard: heard.into() }))
+    }
+
+    /// What became of the stage, when the command has ended.
+    pub(super) fn entered(&mut self) -> Entered {
+        let mut said = Vec::new();
+        // Ends with an error where somebody could still write.
+        let _ = self.heard.read_to_end(&mut said);
+        let rest = |said: &[u8]| String::from_utf8_lossy(said).into_owned();
+        match said.split_first() {
+            Some((&CONFINED, [])) => Entered::Became,
+            Some((&CONFINED, error)) => match rest(error).parse() {
+                Ok(error) => Entered::NotStarted(error),
+                Err(_) => Entered::NotConfined(String::new()),
+            },
+            Some((_, why)) => Entered::NotConfined(rest(why)),
+            None => Entered::NotConfined(String::new()),
+        }
+    }
+}
+
+/// The whole life of the stage, with what follows its marker.
+pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ! {
+    let (Some(rules), Some(says), Some(program)) =
+        (arguments.next(), arguments.next(), arguments.next())
+    else {
+        exit(FAILED)
+    };
+    // Opened anew, which no program inherits.
+    let Ok(mut says) = File::options().write(true).open(inherited(&says)) else { exit(FAILED) };
+    let confined = linux::keep_descriptors_private()
+        .and_then(|()| std::fs::read(inherited(&rules)))
+        .and_then(|rules| write_only_below(&paths(&rules)));
+    if let Err(error) = confined {
+        let _ = says.write_all(&[&[NOT_CONFINED], error.to_string().as_bytes()].concat());
+        exit(FAILED);
+    }
+    if says.write_all(&[CONFINED]).is_err() {
+        exit(FAILED);
+    }
+    #[expect(clippy::disallowed_methods, reason = "this process becomes the command")]
+    let error = Command::new(program).args(arguments).exec();
+    let _ = write!(says, "{}", error.raw_os_error().unwrap_or(libc::EINVAL));
+    exit(FAILED)
+}
+
+/// Where a descriptor of this process is found by its number.
+fn inherited(number: &OsStr) -> PathBuf {
+    PathBuf::from("/proc/self/fd").join(number)
+}
+
+fn paths(rules: &[u8]) -> Vec<PathBuf> {
+    let names = rules.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    names.map(|name| OsString::from_vec(name.to_vec()).into()).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(said: &[u8], expected: Entered) {
+        let (heard, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
+        File::from(says).write_all(said).unwrap();
+        let heard = heard.into();
+        let mut entry = Entry { arguments: Vec::new(), inherited: Vec::new(), heard };
+        assert_eq!(entry.entered(), expected);
+    }
+
+    #[test]
+    fn only_who_says_that_it_is_confined_is() {
+        check(b"+", Entered::Became);
+        check(b"+2", Entered::NotStarted(2));
+        check(b"-no such call", Entered::NotConfined("no such call".to_owned()));
+        check(b"", Entered::NotConfined(String::new()));
+        check(b"+x", Entered::NotConfined(String::new()));
+    }
+}

@@ -1,0 +1,234 @@
+//! Commands of root's as a user that owns nothing: what root has and others have not, they do not
+//! read, wherever it lies.
+//!
+//! What the box shows on purpose is lent to that user: mounted so that root's files are theirs there,
+//! and what they make there is root's outside. The rest of the machine they see as any other user.
+//! Where that cannot be had, it is said why, and the command is root without any power of root's.
+
+use crate::linux;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Gid, Pid, Uid, WaitOptions, waitpid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+// What is newer than the C library's names; these numbers are the same everywhere.
+const OPEN_TREE_CLONE: libc::c_uint = 1;
+const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;
+const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
+
+/// What `mount_setattr` is told.
+#[repr(C)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    users: u64,
+}
+
+/// The user, and the group. No system gives this number to anybody: it is above those of people,
+/// services and containers.
+const USER: u32 = 1_886_344_019;
+
+/// Where bubblewrap finds what is lent. Commands have a folder of their own there.
+const STAGING: &CStr = c"/tmp";
+
+/// All numbers of users: root is the user and the user is root, and the others are who they are.
+fn swapped() -> String {
+    let (user, after) = (USER, USER + 1);
+    let rest = u32::MAX - after;
+    format!("0 {user} 1\n1 1 {}\n{user} 0 1\n{after} {after} {rest}\n", user - 1)
+}
+
+/// Makes what is to be lent.
+pub(super) struct Lender {
+    users: OwnedFd,
+    lent: Lent,
+}
+
+/// What is lent, in the order in which bubblewrap finds it.
+#[derive(Default)]
+pub(crate) struct Lent(Vec<OwnedFd>);
+
+impl Lender {
+    /// Nothing is lent where the kernel has no such mounts, or does not let this process make them.
+    pub(super) fn new() -> io::Result<Lender> {
+        let is_folder = Path::new("/tmp").symlink_metadata().is_ok_and(|found| found.is_dir());
+        if !is_folder {
+            return Err(io::Error::other("/tmp is no folder"));
+        }
+        // Who starts the command in the box is this program, as that user.
+        let mode = std::fs::metadata(linux::OWN_EXECUTABLE)?.permissions().mode();
+        if mode & 0o005 != 0o005 {
+            return Err(io::Error::other("only root may run this program"));
+        }
+        Ok(Lender { users: namespace()?, lent: Lent::default() })
+    }
+
+    /// Lends what is at `path`, and returns where bubblewrap finds it.
+    pub(super) fn lend(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let tree = self.tree(path).map_err(|error| {
+            io::Error::new(error.kind(), format!("{} cannot be lent: {error}", path.display()))
+        })?;
+        self.lent.0.push(tree);
+        Ok(Path::new("/tmp").join((self.lent.0.len() - 1).to_string()))
+    }
+
+    fn tree(&self, path: &Path) -> io::Result<OwnedFd> {
+        // A link that somebody put there since means another place.
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let place = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+        let tree = open_tree(&place)?;
+        swap_owners(&tree, &self.users)?;
+        Ok(tree)
+    }
+
+    pub(super) fn into_lent(self) -> Lent {
+        self.lent
+    }
+}
+
+impl Lent {
+    /// Puts all of it where bubblewrap finds it, seen by nobody else, and gives up being root. For
+    /// the process that is about to become bubblewrap, with its output in place.
+    pub(crate) fn hand_over(&self) -> io::Result<()> {
+        unshare(libc::CLONE_NEWNS)?;
+        mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_SLAVE, c"")?;
+        mount(c"tmpfs", STAGING, c"tmpfs", libc::MS_NOSUID | libc::MS_NODEV, c"mode=755")?;
+
+        for (number, tree) in self.0.iter().enumerate() {
+            let place = Path::new("/tmp").join(number.to_string());
+            match rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode) {
+                rustix::fs::FileType::Directory => std::fs::create_dir(&place)?,
+                _ => drop(File::create(&place)?),
+            }
+            move_mount(tree, &place)?;
+        }
+        let (user, group) = (Uid::from_raw(USER), Gid::from_raw(USER));
+        // Programs open it again by its name (`/dev/stdout`).
+        give_away(rustix::stdio::stdout())?;
+        set_thread_groups(&[])?;
+        set_thread_res_gid(group, group, group)?;
+        Ok(set_thread_res_uid(user, user, user)?)
+    }
+}
+
+/// Makes a pipe the user's.
+pub(super) fn give_away(pipe: impl AsFd) -> io::Result<()> {
+    let pipe = pipe.as_fd();
+    if rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(pipe)?.st_mode).is_fifo() {
+        rustix::fs::fchown(pipe, Some(Uid::from_raw(USER)), Some(Gid::from_raw(USER)))?;
+    }
+    Ok(())
+}
+
+/// A namespace in which root and the user have changed places. A process of its own makes it, and is
+/// gone when this returns.
+fn namespace() -> io::Result<OwnedFd> {
+    let (made, says) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (waits, holds) = pipe_with(PipeFlags::CLOEXEC)?;
+    let Some(child) = linux::fork()? else {
+        drop((made, holds));
+        if unshare(libc::CLONE_NEWUSER).is_ok() {
+            let _ = rustix::io::write(&says, b"+");
+            // Until the other end is closed.
+            let _ = Read::read(&mut File::from(waits), &mut [0]);
+        }
+        std::process::exit(0);
+    };
+    drop((says, waits));
+    let users = Read::read_exact(&mut File::from(made), &mut [0])
+        .map_err(|_| io::Error::other("no user namespace can be made"))
+        .and_then(|()| map(child));
+    drop(holds);
+    while let Err(rustix::io::Errno::INTR) = waitpid(Some(child), WaitOptions::empty()) {}
+    users
+}
+
+fn map(process: Pid) -> io::Result<OwnedFd> {
+    let folder = PathBuf::from(format!("/proc/{}", process.as_raw_pid()));
+    for name in ["uid_map", "gid_map"] {
+        std::fs::write(folder.join(name), swapped())?;
+    }
+    Ok(File::open(folder.join("ns/user"))?.into())
+}
+
+fn done(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[expect(unsafe_code, reason = "rustix calls it unsafe too, for processes with threads")]
+fn unshare(what: libc::c_int) -> io::Result<()> {
+    // SAFETY: the call takes a number only, and this process has one thread.
+    done(libc::c_long::from(unsafe { libc::unshare(what) })).map(drop)
+}
+
+#[expect(unsafe_code, reason = "the crate's features do not include mounts")]
+fn mount(
+    from: &CStr,
+    to: &CStr,
+    kind: &CStr,
+    flags: libc::c_ulong,
+    options: &CStr,
+) -> io::Result<()> {
+    // SAFETY: the texts end with zeros and live until the call returns.
+    let mounted = unsafe {
+        libc::mount(from.as_ptr(), to.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast())
+    };
+    done(libc::c_long::from(mounted)).map(drop)
+}
+
+/// What is mounted at `place`, with all that is mounted within, once more and nowhere.
+#[expect(unsafe_code, reason = "the crate's features do not include mounts")]
+fn open_tree(place: &OwnedFd) -> io::Result<OwnedFd> {
+    let flags = OPEN_TREE_CLONE
+        | (libc::O_CLOEXEC | libc::AT_EMPTY_PATH | libc::AT_RECURSIVE) as libc::c_uint;
+    // SAFETY: the text ends with a zero and lives for ever.
+    let tree = done(unsafe {
+        libc::syscall(libc::SYS_open_tree, place.as_raw_fd(), c"".as_ptr(), flags)
+    })?;
+    // SAFETY: the descriptor is new, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(tree as i32) })
+}
+
+/// Shows the owners of files in `tree` as the namespace `users` maps them.
+#[expect(unsafe_code, reason = "neither the standard library nor rustix offers it")]
+fn swap_owners(tree: &OwnedFd, users: &OwnedFd) -> io::Result<()> {
+    let users = users.as_raw_fd() as u64;
+    let attributes = MountAttributes { set: MOUNT_ATTR_IDMAP, clear: 0, propagation: 0, users };
+    // SAFETY: text and structure live until the call returns, and the size is the structure's.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            &raw const attributes,
+            size_of::<MountAttributes>(),
+        )
+    })
+    .map(drop)
+}
+
+#[expect(unsafe_code, reason = "the crate's features do not include mounts")]
+fn move_mount(tree: &OwnedFd, to: &Path) -> io::Result<()> {
+    let to = CString::new(to.as_os_str().as_bytes())?;
+    // SAFETY: the texts end with zeros and live until the call returns.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_FDCWD,
+            to.as_ptr(),
+            MOVE_MOUNT_F_EMPTY_PATH,
+        )
+    })
+    .map(drop)
+}
