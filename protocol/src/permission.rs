@@ -222,8 +222,15 @@ fn covers(pattern: &str, name: &str) -> bool {
             (name.starts_with("*.") && below == above)
                 || below.strip_suffix(above).is_some_and(|rest| rest.ends_with('.'))
         }
-        None => pattern == ALL || pattern == name,
+        // Whoever means this machine or an address names it.
+        None if pattern == ALL => name == ALL || !is_inward(name),
+        None => pattern == name,
     }
+}
+
+/// True for this machine, and for what is no name but an address.
+fn is_inward(name: &str) -> bool {
+    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok()
 }
 
 /// Rules about calls: `Bash(git diff:*)`, `Read(src/**)`, `mcp__files__*`. A denial goes before a

@@ -151,10 +151,13 @@ impl Sweeper {
 fn folders_of_runs(around: &Path) -> Vec<RunId> {
     // Most databases have none.
     let Ok(entries) = std::fs::read_dir(around) else { return Vec::new() };
-    let run = |name: std::ffi::OsString| name.to_str()?.parse::<RunId>().ok();
+    // Each may have a second one, by what its commands call temporary.
+    let own = |name: &str| name.strip_suffix(".tmp").unwrap_or(name).parse::<RunId>().ok();
+    let run = |name: std::ffi::OsString| own(name.to_str()?);
     let mut runs: Vec<RunId> =
         entries.flatten().filter_map(|entry| run(entry.file_name())).collect();
     runs.sort_unstable();
+    runs.dedup();
     runs
 }
 

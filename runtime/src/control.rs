@@ -148,7 +148,7 @@ impl Runtime {
         mut asks: Asks,
     ) -> Result<(), Error> {
         if let Some(model) = &mut asks.model {
-            *model = self.models().resolve(model)?.info().id.clone();
+            *model = self.check_model_for(run, model).await?;
         }
         self.say_with(run, text.into(), Reads::Next, asks).await?;
         // Only now: a run that has just ended is forgotten unless there is something to do for it.

@@ -91,6 +91,31 @@ impl Runtime {
         self.models().resolve(name)?;
         Ok(())
     }
+
+    /// Whether `run` can go on with a model: as [`Runtime::check_model`], and as at its start, where a
+    /// limit of cost asks for a model whose price is known. Returns the model's full name.
+    ///
+    /// # Errors
+    /// When it cannot, with what to do about it.
+    pub async fn check_model_for(&self, run: RunId, name: &str) -> Result<String, Error> {
+        let model = self.models().resolve(name)?.info().id.clone();
+        let first = self.inner.store.read(run, Seq::ZERO, 1).await?;
+        let Some(Event::RunStarted(started)) = first.first().map(|record| &record.event) else {
+            return Ok(model);
+        };
+        let mut limited = started.limits.cost.is_some();
+        let mut next = Some(run);
+        while let Some(id) = next.filter(|_| !limited) {
+            let Some(row) = self.row(id).await? else { break };
+            limited = row.budget.is_some_and(|budget| budget.cost.is_some());
+            next = row.account;
+        }
+        let money = if limited { Money::Limited } else { Money::Free };
+        let (fallbacks, skipped, named_by) = (Vec::new(), Vec::new(), NamedBy::Spec);
+        let selection = Selection { model, fallbacks, named_by, skipped };
+        check(&selection, self.models(), &started.agent, money)?;
+        Ok(selection.model)
+    }
 }
 
 /// Why none of the models that were named can be used.

@@ -27,8 +27,9 @@ const OUTPUT_BYTES: usize = 30_000;
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let description = "Runs a bash command in the working folder, in a new shell, without input. \
-                       What it leaves running is killed. Other tools do not see /tmp: use $TMPDIR \
-                       for files that they should see. Read, search and change files with them.";
+                       What it leaves running is killed. Only commands of this run see its /tmp: \
+                       leave there nothing that others need. Read, search and change files with \
+                       the other tools.";
     spec(
         "Bash",
         description,
@@ -132,9 +133,9 @@ impl Bash {
         let mut output = tell(finished, command.deadline);
         if only_reads {
             output.parts.push(Part::text(
-                "[commands can only read this folder: its file system takes names in capital \
-                 letters for the same, so that settings and hooks of git and editors could not be \
-                 kept from them. Change files with the other tools.]",
+                "[commands can only read this folder: its file system ignores case in names, so \
+                 that settings and hooks of git and editors could not be kept from them. Change \
+                 files with the other tools.]",
             ));
         }
         if !set_aside.is_empty() {
@@ -233,10 +234,13 @@ impl Bash {
     async fn confinement(&self) -> Result<(Confinement, HashSet<PathBuf>), Failure> {
         let mut files = HashSet::new();
         let mut confinement = self.confinement.clone();
-        if confinement.profile == Profile::WorkspaceWrite && self.folds_case().await? {
+        let folds_case = confinement.profile != Profile::Full && self.folds_case().await?;
+        if folds_case {
             confinement.profile = Profile::ReadOnly;
         }
         if let Some(scratch) = &self.files.scratch {
+            // Whoever removes what is left looks for this one.
+            scratch.open()?;
             confinement.writable.push(scratch.path().to_owned());
             confinement.temporary = Some(scratch.temporary().open()?.path);
         }
@@ -248,6 +252,14 @@ impl Bash {
             let root = self.files.workspace.path().to_owned();
             let look = move || Ok((unseen(&*rules, &root)?, fixed(&*rules, &root)?));
             let (unseen, fixed) = blocking::to_the_end(look).await?;
+            let inside = |path: &&PathBuf| path.starts_with(self.files.workspace.path());
+            if folds_case && let Some(path) = unseen.iter().find(inside) {
+                return Err(Failure(format!(
+                    "not run: a rule hides {} from commands, and they could read it by its name in \
+                     other letters, since the file system ignores case; use the other tools",
+                    path.display()
+                )));
+            }
             confinement.hidden.extend(unseen);
             confinement.fixed.extend(fixed.places);
             files = fixed.files;

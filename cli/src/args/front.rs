@@ -45,11 +45,15 @@ const TOOLS: &str = "Agent Bash BashOutput Edit Glob Grep LS List MultiEdit Note
 fn with_whole_lists(arguments: Vec<OsString>) -> Vec<OsString> {
     let mut whole: Vec<OsString> = Vec::with_capacity(arguments.len());
     let is_rule = |word: &str| {
-        let (name, rest) = word.split_once('(').map_or((word, ")"), |(name, rest)| (name, rest));
-        rest.ends_with(')') && TOOLS.split_whitespace().any(|tool| tool == name)
+        let name = word.split(['(', ',']).next().unwrap_or_default();
+        let is_closed = !word.contains('(') || word.ends_with(')');
+        let is_tool = TOOLS.split_whitespace().any(|tool| tool == name);
+        // `Bash(git log:*)`, `Edit,Write`, and not `Read, then write`.
+        let is_plain = word.contains('(') || !word.contains(char::is_whitespace);
+        is_closed && is_plain && (is_tool || name.starts_with("mcp__"))
     };
     // Words since such an option; nothing after another word.
-    let mut listed = None;
+    let (mut listed, mut is_over) = (None, false);
     for argument in arguments {
         let text = argument.to_str().unwrap_or_default();
         match listed {
@@ -63,6 +67,9 @@ fn with_whole_lists(arguments: Vec<OsString>) -> Vec<OsString> {
             }
             _ => listed = LISTS.contains(&text).then_some(0),
         }
+        // Nothing after this is an option, nor belongs to one.
+        is_over |= text == "--";
+        listed = listed.filter(|_| !is_over);
         whole.push(argument);
     }
     whole
@@ -214,6 +221,13 @@ mod tests {
         let line = ["run", "--disallowed-tools", "Edit", "Write", "Hello there", "Read"];
         let wanted = ["run", "--disallowed-tools", "Edit,Write", "Hello there", "Read"];
         assert_eq!(completed(&line, false).unwrap()[1..], wanted);
+        let line =
+            ["-p", "--allowedTools", "Read", "mcp__github__get_issue", "Edit,Write", "Fix it"];
+        let wanted =
+            ["run", "-p", "--allowedTools", "Read,mcp__github__get_issue,Edit,Write", "Fix it"];
+        assert_eq!(completed(&line, false).unwrap()[1..], wanted);
+        let line = ["-p", "--allowed-tools", "Read", "--", "Edit"];
+        assert_eq!(completed(&line, false).unwrap()[2..], line);
         let line = ["-p", "--allowed-tools", "Read", "--model", "x", "Read it"];
         assert_eq!(completed(&line, false).unwrap()[2..], line);
     }

@@ -177,7 +177,10 @@ async fn resume(
         return Err(Failure::usage(format!("run {short} is not a chat"))
             .hint(format!("`posse runs resume {short} \"…\"` goes on with it")));
     }
-    runtime.check_model(asks.model.as_deref().unwrap_or(&row.model))?;
+    match &asks.model {
+        Some(model) => runtime.check_model_for(row.id, model).await.map(drop)?,
+        None => runtime.check_model(&row.model)?,
+    }
     let title = clean_line(&row.title, 100);
     viewer.screen.remark(&format!("continuing {short}: {title}"));
     if viewer.form == Form::Screen && lines::is_interactive() {
@@ -275,8 +278,8 @@ async fn converse(
                 continue;
             }
             Meaning::Command(Command::Model { name: Some(name) }) => {
-                match runtime.check_model(name) {
-                    Ok(()) => {
+                match runtime.check_model_for(chat.session, name).await {
+                    Ok(_) => {
                         asks.model = Some(name.to_owned());
                         chosen.clone_from(&asks.model);
                         chat.tell(&format!("{} answers your next message", clean_line(name, 100)));

@@ -82,7 +82,7 @@ async fn a_run_that_went_on_after_its_end_is_followed_to_its_present_end() {
     world.run(&started).await.expect(5);
     let run = world.only_run().await;
     let again = world.run(&["runs", "resume", &run, "go on"]).await.expect(0);
-    assert!(again.err.contains("✓ 3 turns"), "its whole life: {}", again.err);
+    assert!(again.err.contains("✓ since it began: 3 turns"), "its whole life: {}", again.err);
     let watched = world.run(&["runs", "watch", &run]).await.expect(0);
     assert!(watched.out.ends_with("the second answer\n"), "{watched:?}");
     assert!(watched.err.contains("stopped at its limit of turns"), "{watched:?}");

@@ -115,6 +115,35 @@ async fn the_money_of_a_chat_is_that_of_all_its_lines_and_of_everyone_below_it()
     assert!(dollars(&costs(&world).await, "cost_usd") <= 0.02, "{exit:?}");
 }
 
+/// A limit holds for whatever model a run goes on with.
+#[tokio::test]
+async fn a_run_with_a_limit_does_not_go_on_with_a_model_whose_price_is_not_known() {
+    let world = World::new(Script::always(Reply::text("hm"))).await;
+    let unpriced = "anthropic/claude-unheard-of";
+    for (limit, more) in [("--max-cost", "0.05"), ("--budget", "cost=1")] {
+        let input = format!("one\n/model {unpriced}\ntwo\n");
+        let exit = world.feed(&["chat", limit, more], &input).await.expect(0);
+        assert!(
+            exit.err.contains(&format!("the price of {unpriced} is not known")),
+            "{}",
+            exit.err
+        );
+        world.run(&["run", limit, more, "--label", more, "three"]).await.expect(0);
+        let arguments = ["run", "--resume", more, "--model", unpriced, "four"];
+        let exit = world.run(&arguments).await.expect(2);
+        assert!(
+            exit.err.contains("is not known, so a limit of cost cannot be kept"),
+            "{}",
+            exit.err
+        );
+    }
+    let asked = world.fake.requests();
+    assert!(asked.iter().all(|it| it.body["model"] != "claude-unheard-of"), "{asked:?}");
+    // Without a limit it is as good as another.
+    world.feed(&["chat"], &format!("one\n/model {unpriced}\ntwo\n")).await.expect(0);
+    assert_eq!(world.fake.last_request().body["model"], "claude-unheard-of");
+}
+
 /// Nobody can take back what was charged; but it is said.
 #[tokio::test]
 async fn a_last_call_that_was_charged_more_than_expected_is_told() {

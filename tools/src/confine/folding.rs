@@ -1,4 +1,4 @@
-//! File systems that take names in capital letters for the same.
+//! File systems that ignore case in names.
 //!
 //! Those of virtual machines and network shares do so behind the kernel's back: `.git` and `.GIT` are
 //! two names to it, and a mount over one does not cover the other. There, nothing in a folder that

@@ -9,6 +9,7 @@ use super::walls::{Link, Walls};
 use super::{home, mask};
 use crate::remove;
 use posse_protocol::Profile;
+use rustix::fs::{Mode, fchmod};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
@@ -215,9 +216,22 @@ fn clear_lasting(mounts: &[Mount]) -> io::Result<()> {
             _ => {}
         }
         let folder = File::open(from)?;
+        // As programs expect it. The folder around it is closed to others.
+        fchmod(&folder, Mode::from_raw_mode(0o1777))?;
         let below = mounts.iter().filter_map(|mount| mount.path().strip_prefix(path).ok());
         let names: BTreeSet<&OsStr> = below.filter_map(|it| it.iter().next()).collect();
         names.into_iter().try_for_each(|name| remove::remove(&folder, name))?;
+        // What bubblewrap made there would count as written by the command.
+        let is_around =
+            |it: &&Mount, place: &Path| place.starts_with(it.path()) && it.path() != place;
+        let nearest = |place: &Path| mounts.iter().filter(|it| is_around(it, place)).next_back();
+        for place in mounts.iter().map(Mount::path).filter(|place| place.is_dir()) {
+            if nearest(place) == Some(lasting)
+                && let Ok(below) = place.strip_prefix(path)
+            {
+                DirBuilder::new().recursive(true).create(from.join(below))?;
+            }
+        }
     }
     Ok(())
 }

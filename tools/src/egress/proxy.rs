@@ -389,6 +389,7 @@ mod tests {
         }
         let some = Network::of("example.org").unwrap();
         assert_eq!(any().meet(&some), some);
+        assert_eq!(any().meet(&hosts(&["localhost", "10.0.0.1"])), Network::Off);
     }
 
     #[tokio::test]

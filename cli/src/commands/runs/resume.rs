@@ -51,7 +51,7 @@ pub async fn one(
     let mut viewer = Viewer::new(common, form)?;
     let held = check(runtime, &family, row, text.as_deref(), extent, &viewer).await?;
     match &more.asks.model {
-        Some(model) => runtime.check_model(model)?,
+        Some(model) => runtime.check_model_for(row.id, model).await.map(drop)?,
         None => runtime
             .check_model(&row.model)
             .map_err(|error| Failure::from(error).hint(with_another_model(&row.id.short())))?,

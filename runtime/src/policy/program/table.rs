@@ -16,7 +16,7 @@ pub(super) struct Program {
 }
 
 /// Names of programs that are alike, what a rule has to say of them, and their options.
-const PROGRAMS: [(&str, Open, &str); 47] = [
+const PROGRAMS: [(&str, Open, &str); 39] = [
     // Shells and languages: a script may be named, code may not be left open. Without either they
     // do what their input says.
     ("sh bash rbash dash zsh ksh mksh lksh yash posh fish csh tcsh ash", Open::Name, ""),
@@ -134,51 +134,19 @@ const PROGRAMS: [(&str, Open, &str); 47] = [
          fmt rev echo pwd true false basename dirname realpath readlink stat du df ps pgrep id whoami \
          who groups uname uptime arch nproc free which whereis seq sleep expr factor jq cmp md5sum \
          sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum od hexdump hd base64 base32 \
-         numfmt tsort getconf printenv locale tty lsof lsblk cloc tokei scc exa eza type cal",
+         numfmt tsort getconf printenv locale tty lsof lsblk tokei exa eza type cal",
         Open::Freely,
         "",
     ),
     // What makes files and folders where its arguments say, and never more than that.
     ("touch mkdir mktemp", Open::Freely, ""),
-    // What builds, checks or tests the project, and so runs what is in it.
+    // What checks, tests or formats the project runs or obeys what is in it, whatever its options are.
     (
-        "pytest py.test",
+        "pytest py.test mypy ruff black isort flake8 pylint tsc eslint prettier jest vitest mocha \
+         rustfmt gofmt goimports shellcheck hadolint yamllint",
         Open::Freely,
-        ">-p >-c >--rootdir >--confcutdir >--import-mode >--junitxml >--junit-xml >--basetemp >--log-file \
-         >--debug >-o >--override-ini",
+        "",
     ),
-    (
-        "mypy",
-        Open::Freely,
-        ">--python-executable >--config-file >--junit-xml >--cache-dir >--custom",
-    ),
-    (
-        "ruff black isort flake8 pylint",
-        Open::Freely,
-        ">--config >--settings-path >--load-plugins >--init-hook >--rcfile >-o >--output-file \
-         >--output >--cache-dir",
-    ),
-    (
-        "tsc",
-        Open::Freely,
-        ">-p >--project >--out >--outDir >--outFile >--declarationDir >--tsBuildInfoFile \
-         >--generateTrace >--generateCpuProfile",
-    ),
-    (
-        "eslint prettier",
-        Open::Freely,
-        ">-c >--config >--rulesdir >--resolve-plugins-relative-to >--parser >--plugin >-f >--format \
-         >-o >--output-file >--cache-location",
-    ),
-    (
-        "jest vitest mocha",
-        Open::Freely,
-        ">-c >-r >--config >--require >--loader >--import >--reporter >--globalSetup >--setupFiles >--env \
-         >--testRunner >--runner >--transform >--outputFile >--rootDir >--root >--dir",
-    ),
-    ("rustfmt", Open::Freely, ">--config >--config-path >--emit"),
-    ("shellcheck hadolint yamllint", Open::Freely, ">-c >-d >--rcfile >--config"),
-    ("gofmt goimports", Open::Freely, ">-cpuprofile"),
 ];
 
 /// Commands of git that only look.

@@ -255,7 +255,7 @@ fn options_of_programs_that_are_not_known_are_not_allowed_by_the_name_alone() {
         &more,
         &["mytool check --all x", "ls -la src", "pytest -xvs --cov=src", "tsc --noEmit"],
     );
-    refused(&more, &["pytest -p evil", "tsc --outDir /x", "mytool --all check"]);
+    refused(&more, &["mytool --all check"]);
 }
 
 #[test]
