@@ -199,3 +199,20 @@ async fn what_a_command_misses_is_told_with_the_setting_that_shows_it() {
     let refused = world.run(&["run", "x"]).await.expect(2);
     assert!(refused.err.contains("`data` is no place in your home folder"), "{refused:?}");
 }
+
+/// Root's home may lie where those of other people lie, which are hidden from its commands.
+#[tokio::test]
+async fn a_home_among_those_of_others_is_shown_as_far_as_any_other() {
+    let Ok(home) = tempfile::Builder::new().prefix("posse-test-").tempdir_in("/home") else {
+        return crate::tmux::skipped("a home folder of root's in /home");
+    };
+    let look = "cat ~/.gitconfig; cat ~/.bashrc ~/../*/.bashrc; echo over";
+    let world = World::new(Script::turns([bash(look), Reply::text("{{last_tool_result}}")])).await;
+    std::fs::write(home.path().join(".gitconfig"), "[user]\n\tname = Ada\n").unwrap();
+    std::fs::write(home.path().join(".bashrc"), "canary").unwrap();
+    let mut command = world.command(&["run", "look"]);
+    command.env("HOME", home.path());
+    let exit = started(command).end().await.expect(0);
+    assert!(exit.out.contains("name = Ada") && exit.out.contains("over"), "{}", exit.out);
+    assert!(!exit.out.contains("canary"), "{}", exit.out);
+}

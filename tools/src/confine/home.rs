@@ -70,7 +70,9 @@ pub(super) fn shown(walls: &Walls) -> Vec<Place> {
         paths.push(folder);
     }
     paths.extend(homes.iter().flat_map(|home| named_by_git(home)));
-    let secret = secrets::hidden(walls);
+    let mut secret = secrets::hidden(walls);
+    // Root's home may lie among those of other people.
+    secret.retain(|it| !homes.iter().any(|home| home.starts_with(it)));
     let is_secret = |place: &Place| secret.iter().any(|it| place.real.starts_with(it));
     let found = paths.into_iter().filter_map(|path| place(path, &homes, walls));
     let mut places: Vec<Place> = found.filter(|place| !is_secret(place)).collect();
