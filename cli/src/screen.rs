@@ -243,6 +243,7 @@ impl Screen {
                 if called.purpose == Purpose::Turn {
                     self.say_answer();
                 }
+                self.speech.expect_reply();
                 self.since = Instant::now();
                 self.set_status("waiting for the model");
             }

@@ -45,6 +45,12 @@ impl Speech {
         Speech { voice, said, owed: 0, last, shown: true, answers: false }
     }
 
+    /// A new reply is to come. Pieces of the one before that have not come were said while nobody
+    /// listened.
+    pub fn expect_reply(&mut self) {
+        self.owed = 0;
+    }
+
     /// What is to be shown of a piece of the present reply.
     pub fn hear<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         let late = self.owed.min(text.len());
@@ -115,5 +121,33 @@ impl Speech {
     /// True when `text` is the last, and has been shown.
     pub fn has_shown(&self, text: &str) -> bool {
         self.shown && self.last == text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posse::protocol::Role;
+
+    fn reply(text: &str) -> Message {
+        Message::new(Role::Assistant, vec![Part::text(text)])
+    }
+
+    #[test]
+    fn late_pieces_of_a_reply_are_not_said_twice_and_those_of_the_next_are_said() {
+        let mut speech = Speech::new(Voice::Live);
+        // The reply overtakes its pieces.
+        assert_eq!(speech.hear("one "), Some("one "));
+        assert_eq!(speech.replied(&reply("one two")), Rest::Goes("two".to_owned()));
+        assert_eq!(speech.hear("two"), None);
+        speech.expect_reply();
+        assert_eq!(speech.hear("three"), Some("three"));
+        assert_eq!(speech.replied(&reply("three")), Rest::Nothing);
+        // Nobody listened to this one: its pieces never come.
+        speech.expect_reply();
+        assert_eq!(speech.replied(&reply("four")), Rest::Whole("four".to_owned()));
+        speech.expect_reply();
+        assert_eq!(speech.hear("five"), Some("five"));
+        assert_eq!(speech.replied(&reply("five")), Rest::Nothing);
     }
 }

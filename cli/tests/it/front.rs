@@ -65,7 +65,8 @@ async fn alone_at_a_terminal_it_opens_the_chat() {
     terminal.enter("posse; echo code $?").await;
     terminal.shows("›").await;
     terminal.enter("hello").await;
-    terminal.shows("Hello back.").await;
+    // The key is meant for the prompt.
+    terminal.shows("Hello back.\n›").await;
     terminal.press("C-d").await;
     terminal.shows("code 0").await;
     let list = world.list().await;
