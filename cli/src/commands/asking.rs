@@ -312,6 +312,12 @@ fn shown(question: &Question, paint: Paint) -> Vec<String> {
 
 /// What a line says about `question`.
 fn understood(line: &str, question: &Question) -> Option<Approval> {
+    // Esc says no, and nothing beside a word.
+    let typed = line.replace('\x1b', "");
+    if typed.trim().is_empty() && typed != line {
+        return Some(Approval::Denied { reason: String::new() });
+    }
+    let line = typed.as_str();
     let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let rule = question.asked.rule.clone();
     // Only a refusal may have more words: what a person adds to a yes is a condition.
@@ -412,6 +418,9 @@ mod tests {
         let denied = Approval::Denied { reason: String::new() };
         assert_eq!(understood("never", &with), Some(denied));
         assert_eq!(understood("", &with), None, "Enter alone decides nothing");
+        assert_eq!(understood("\x1by", &with), Some(Approval::Once), "Esc, and then a word");
+        let denied = Approval::Denied { reason: String::new() };
+        assert_eq!(understood("\x1b\x1b", &with), Some(denied), "Esc alone");
         assert_eq!(understood("r", &question("ls", None)), None, "there is no rule to allow");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::tmux::Terminal;
 use crate::tree::{child, lead, task};
-use crate::world::World;
+use crate::world::{World, eventually};
 use posse_testkit::{Gate, Reply, Rule, Script, When};
 use serde_json::json;
 
@@ -108,6 +108,7 @@ async fn ctrl_c_in_a_chat_stops_the_children_and_not_the_session() {
     terminal.shows("at your service\n›").await;
     terminal.enter("/runs").await;
     terminal.shows("└─ ⊘ [explore] do slow").await;
+    eventually("the prompt", async || terminal.screen().await.ends_with('›')).await;
     terminal.press("C-d").await;
     terminal.shows("code 0").await;
 }
