@@ -45,6 +45,18 @@ async fn a32_nothing_leaves_by_names_datagrams_or_sockets() {
     assert!(tcp.accept().is_err(), "a connection came");
 }
 
+/// Tests that start a server of their own can talk to it, and to nothing else.
+#[tokio::test]
+async fn a_command_talks_to_servers_that_it_has_started_itself() {
+    let test = "import http.server as s, threading, urllib.request as r\n\
+                server = s.HTTPServer((\"127.0.0.1\", 0), s.SimpleHTTPRequestHandler)\n\
+                threading.Thread(target=server.serve_forever, daemon=True).start()\n\
+                print(r.urlopen(f\"http://127.0.0.1:{server.server_port}/\", timeout=20).status)\n";
+    let world = gullible(vec![bash(&format!("python3 -c '{test}'"))]).await;
+    world.run(&["run", "go"]).await.expect(0);
+    assert!(told(&world).contains("200"), "{}", told(&world));
+}
+
 #[tokio::test]
 async fn a35_a39_a_call_cannot_say_how_far_it_reaches_or_where_it_works() {
     let outside = "touch ../canary";

@@ -21,6 +21,8 @@ impl Filter {
             refusals.extend(syscalls::reaching_out());
         }
         refusals.extend(match &walls.link {
+            // In a box the command has a network of its own, in which there is nobody else.
+            Link::None if walls.backend == Backend::Bubblewrap => syscalls::local_sockets(),
             Link::None => syscalls::sockets(),
             Link::Proxy(_) | Link::Open => syscalls::local_sockets(),
         });

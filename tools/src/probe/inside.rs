@@ -22,6 +22,8 @@ pub(super) struct Stage {
     pub word: String,
     pub port: u16,
     pub datagrams: u16,
+    /// Which network the host is in.
+    pub network: Option<PathBuf>,
     pub socket: PathBuf,
     pub secret: PathBuf,
     pub at_home: PathBuf,

@@ -71,11 +71,26 @@ pub(super) fn multipath(stage: &Stage) -> io::Result<()> {
     super::kernel::write_to(socket.as_raw_fd(), b"MPTCP connect")
 }
 
-pub(super) fn listen(_: &Stage) -> io::Result<()> {
+/// The network that this process is in.
+pub(super) fn own() -> Option<std::path::PathBuf> {
+    std::fs::read_link("/proc/self/ns/net").ok()
+}
+
+/// An error where nobody outside could reach what listens here.
+fn in_the_same_network(stage: &Stage) -> io::Result<()> {
+    match own().is_some() && own() == stage.network {
+        true => Ok(()),
+        false => Err(io::ErrorKind::NetworkUnreachable.into()),
+    }
+}
+
+pub(super) fn listen(stage: &Stage) -> io::Result<()> {
+    in_the_same_network(stage)?;
     std::net::TcpListener::bind("127.0.0.1:0").map(|_| ())
 }
 
-pub(super) fn listen_unbound(_: &Stage) -> io::Result<()> {
+pub(super) fn listen_unbound(stage: &Stage) -> io::Result<()> {
+    in_the_same_network(stage)?;
     let socket = socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
     // SAFETY: the call takes numbers only.
     done(unsafe { libc::listen(socket.as_raw_fd(), 1) } as isize)

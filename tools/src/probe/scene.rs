@@ -115,6 +115,7 @@ impl Scene {
             pipe: pipe.as_ref().map(|(folder, _)| folder.join("pipe")),
             port: listener.local_addr()?.port(),
             datagrams: datagrams.local_addr()?.port(),
+            network: super::network::own(),
             process: std::process::id() as i32,
             shared_memory: super::kernel::make_shared_memory(),
             target,
