@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use words::{Command, Meaning};
 
-pub async fn run(mut common: Common, options: ChatOptions) -> Result<Code, Failure> {
+pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, Failure> {
     let folder = folder(options.agent.cwd.as_ref())?;
     let mut changed = None;
     match options.agent.trust {
@@ -80,6 +80,14 @@ pub async fn run(mut common: Common, options: ChatOptions) -> Result<Code, Failu
                 Next::Leave(code) => return Ok(code),
                 Next::Go(target) => target,
             };
+            // What was said to be spent at most is for all conversations of this command together.
+            if let (Some(most), Some(drawn)) = (&mut options.agent.max_cost, row.drawn) {
+                *most -= drawn.cost.dollars();
+                if *most <= 0.0 && matches!(target, Target::New { .. }) {
+                    print::note("the money of --max-cost is used up");
+                    return Ok(Code::Budget);
+                }
+            }
             viewer.turn_to_another(&common);
         }
     }

@@ -108,6 +108,13 @@ async fn the_money_of_a_chat_is_that_of_all_its_lines_and_of_everyone_below_it()
         world.run(&["runs", "verify"]).await.expect(0);
     }
 
+    // A new conversation is no new money.
+    let world = World::new(Script::always(dear(Reply::text("some words")))).await;
+    let input = "one\n/clear\ntwo\n/clear\nthree\n/clear\nfour\n";
+    let exit = world.feed(&["chat", "--max-cost", "0.02"], input).await.expect(7);
+    let spent = dollars(&costs(&world).await, "cost_usd");
+    assert!(spent > 0.01 && spent <= 0.02, "{spent}: {}", exit.err);
+
     let calls = (0..4).map(|part| task("explore", &format!("part {part}")));
     let child = Conversation::when(When::any()).reply(dear(Reply::text("seen")));
     let world = World::new(Script::new().conversation(lead(calls)).conversation(child)).await;
