@@ -130,8 +130,9 @@ pub fn hint(outcome: &Outcome, uncertain: Usd) -> Vec<String> {
             );
         }
         Limit::InputTokens | Limit::OutputTokens => hints.push(
-            "allow more with --budget (or with `input_tokens` and `output_tokens` under [limits] \
-             and [budget] in your settings)"
+            "tell it to go on: `posse runs resume`; if the limit is yours and not the model's, allow \
+             more with --budget (or with `input_tokens` and `output_tokens` under [limits] and \
+             [budget] in your settings)"
                 .to_owned(),
         ),
         Limit::Turns => {

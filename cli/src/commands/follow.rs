@@ -670,7 +670,9 @@ impl Viewer {
 /// What to say of a run that has spent more than its budget, although it came to its end: a call was
 /// charged more than it was expected to cost.
 fn overdrawn(row: &RunRow) -> Option<String> {
+    // Of calls that were cut short nobody knows what they cost.
     let (budget, drawn) = (row.budget.as_ref()?.cost?, row.drawn?.cost);
+    let drawn = drawn.saturating_sub(row.uncertain.cost);
     (drawn > budget).then(|| {
         format!(
             "it cost {drawn}, and its budget was {budget}: the last call was charged more than it was \
