@@ -224,7 +224,7 @@ fn clear_lasting(mounts: &[Mount]) -> io::Result<()> {
         // What bubblewrap made there would count as written by the command.
         let is_around =
             |it: &&Mount, place: &Path| place.starts_with(it.path()) && it.path() != place;
-        let nearest = |place: &Path| mounts.iter().filter(|it| is_around(it, place)).next_back();
+        let nearest = |place: &Path| mounts.iter().rfind(|it| is_around(it, place));
         for place in mounts.iter().map(Mount::path).filter(|place| place.is_dir()) {
             if nearest(place) == Some(lasting)
                 && let Ok(below) = place.strip_prefix(path)
