@@ -65,14 +65,10 @@ impl Bubblewrap {
         let (status, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         // Its own end is written to when there is something to say, which always fits.
         let filter = linux::in_memory(&Filter::of(walls).bytes())?;
-        let lending = walls.lends.then(|| lend(walls)).transpose();
-        let (lending, why_root) = match lending {
-            Ok(lending) => (lending, None),
-            Err(error) => (None, Some(error.to_string())),
-        };
-        let (layout, lent) = match lending {
-            Some((layout, lent)) => (layout, Some(lent)),
-            None => (mounts::layout(walls, None)?, None),
+        let (layout, lent, why_root) = match walls.lends.then(|| lend(walls)) {
+            Some(Ok((layout, lent))) => (layout, Some(lent), None),
+            Some(Err(error)) => (mounts::layout(walls, None)?, None, Some(error.to_string())),
+            None => (mounts::layout(walls, None)?, None, None),
         };
         let Layout { arguments: mounts, masks, writable } = layout;
         let mut options = options(walls, folder, mounts, lent.is_some());

@@ -6,7 +6,7 @@
 //! Where that cannot be had, it is said why, and the command is root without any power of root's.
 
 use crate::linux;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, openat2};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Gid, Pid, Uid, WaitOptions, waitpid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -104,9 +104,10 @@ impl Lent {
 
         for (number, tree) in self.0.iter().enumerate() {
             let place = Path::new("/tmp").join(number.to_string());
-            match rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode) {
-                rustix::fs::FileType::Directory => std::fs::create_dir(&place)?,
-                _ => drop(File::create(&place)?),
+            // Without opening anything: the command may have few files.
+            match FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode) {
+                FileType::Directory => mkdirat(CWD, &place, Mode::RWXU)?,
+                _ => mknodat(CWD, &place, FileType::RegularFile, Mode::RUSR, 0)?,
             }
             move_mount(tree, &place)?;
         }
@@ -122,7 +123,7 @@ impl Lent {
 /// Makes a pipe the user's.
 pub(super) fn give_away(pipe: impl AsFd) -> io::Result<()> {
     let pipe = pipe.as_fd();
-    if rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(pipe)?.st_mode).is_fifo() {
+    if FileType::from_raw_mode(rustix::fs::fstat(pipe)?.st_mode).is_fifo() {
         rustix::fs::fchown(pipe, Some(Uid::from_raw(USER)), Some(Gid::from_raw(USER)))?;
     }
     Ok(())

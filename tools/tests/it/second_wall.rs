@@ -201,7 +201,7 @@ fn a_program_that_is_not_there_is_told_as_such() {
     let no_program = start("/etc/passwd", &[], usual).unwrap_err();
     assert!(matches!(&no_program, LaunchError::NotStarted { .. }), "{no_program:?}");
     assert_eq!(start("echo", &["a b", ""], usual).unwrap(), "a b \n");
-    // The stage itself fits into little memory.
-    let little = CommandLimits { memory_bytes: 8 << 20, ..usual };
+    // The stage itself needs little memory and few files.
+    let little = CommandLimits { memory_bytes: 8 << 20, open_files: 16, ..usual };
     assert_eq!(start("echo", &["x"], little).unwrap(), "x\n");
 }
