@@ -19,10 +19,9 @@ use super::protected::{GIT, HEAD, IN_GIT, data_of};
 use super::repository::Repository;
 use super::walls::Walls;
 use aside::{parent, remove, set_aside, set_aside_at, set_aside_way, while_writable, write};
-use baseline::{Baseline, Named};
+use baseline::{Baseline, Named, WrittenDown};
 use named::{Checkout, plain};
 use offence::{HOOKS, Offence, What, is_harmless, leads_to, offences};
-use posse_protocol::Profile;
 use settings::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -41,6 +40,7 @@ pub(crate) struct Repositories {
     named: Named,
     /// To be mounted, so that a command can only read it.
     fixed: Vec<PathBuf>,
+    written_down: WrittenDown,
 }
 
 /// One folder that was looked through.
@@ -56,20 +56,20 @@ struct Looked {
 impl Repositories {
     /// Looks at the repositories in and around a workspace that a command is about to change.
     pub(crate) fn look(walls: &Walls) -> io::Result<Option<Repositories>> {
-        if walls.profile != Profile::WorkspaceWrite || walls.is_own {
+        if !walls.are_looked_through() {
             return Ok(None);
         }
         let mut baseline = Baseline::of(walls)?;
         let mut looked = Vec::new();
         let mut fixed = Vec::new();
         let mut checkouts = of_workspace(&walls.workspace, &walls.homes);
-        let roots = [(&walls.workspace, false)].into_iter();
-        let roots = roots.chain(walls.repository.iter().map(|path| (path, true)));
-        // Links may lead there.
-        let roots = roots.chain(walls.writable.iter().map(|path| (path, false)));
-        for (path, is_data) in roots {
+        let mut seen = BTreeSet::new();
+        for (path, is_data) in roots(walls, baseline.left()) {
             // The scratch folder may not be there yet.
             let Ok(path) = path.canonicalize() else { continue };
+            if !seen.insert(path.clone()) {
+                continue;
+            }
             let root = Root::open(&path, is_data)?;
             let open = rustix::fs::fstat(&root.handle)?;
             let is_same = |it| it == (open.st_dev, open.st_ino);
@@ -77,9 +77,12 @@ impl Repositories {
                 return Err(io::Error::other("the workspace was replaced meanwhile"));
             }
             let found = root.search();
-            let before = offences(&root, &found);
+            let now = offences(&root, &found);
             let mut walled = guarded(&root, walls);
-            let of_hooks = before.iter().filter(|it| it.path.ends_with(HOOKS)).map(|it| &it.path);
+            let before = baseline.settled(&path, now.clone());
+            // A wall around what another command has put there would keep it there.
+            let of_hooks = now.intersection(&before).map(|it| &it.path);
+            let of_hooks = of_hooks.filter(|path| path.ends_with(HOOKS));
             let of_hooks: BTreeSet<PathBuf> = of_hooks.cloned().collect();
             for hooks in of_hooks {
                 if !walled.keys().any(|it| hooks.starts_with(it)) {
@@ -91,7 +94,6 @@ impl Repositories {
             }
             checkouts.extend(of_found(&root, &found));
             let is_workspace = path == walls.workspace;
-            let before = baseline.settled(&path, before);
             looked.push(Looked { root, is_workspace, before, walled });
         }
         let named = named::named(&walls.workspace, &walls.homes, &checkouts).into_iter();
@@ -103,8 +105,18 @@ impl Repositories {
         fixed.sort();
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
         let named = baseline.settled_names(named);
-        baseline.share();
-        Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed }))
+        let written_down = baseline.share();
+        Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed, written_down }))
+    }
+
+    /// Forgets what was there before. For the last command in the workspace, when it is settled.
+    pub(crate) fn forget(&self) {
+        self.written_down.remove();
+    }
+
+    /// The same for a command that never began.
+    pub(crate) fn forget_unused(&self) {
+        self.written_down.remove_unused();
     }
 
     /// What a command can only read.
@@ -274,6 +286,17 @@ impl Looked {
             if is_clean { write(&folder, &name, &kept) } else { Ok(()) }
         })
     }
+}
+
+/// The folders that are looked through, and whether all of one is data of a repository: those that a
+/// command can change, and those that earlier ones could, to which nobody saw.
+fn roots(walls: &Walls, left: Vec<PathBuf>) -> Vec<(PathBuf, bool)> {
+    let mut roots = vec![(walls.workspace.clone(), false)];
+    roots.extend(walls.repository.iter().map(|path| (path.clone(), true)));
+    // Links may lead there.
+    roots.extend(walls.writable.iter().map(|path| (path.clone(), false)));
+    roots.extend(left.into_iter().map(|path| (path, false)));
+    roots
 }
 
 /// The repository that the workspace itself is of, wherever its data are.

@@ -92,6 +92,12 @@ impl Walls {
         given.any(|folder| path.starts_with(folder))
     }
 
+    /// True when it is looked, before the command and after it, at what git would run in the folders
+    /// that the command may change.
+    pub(crate) fn are_looked_through(&self) -> bool {
+        self.profile == Profile::WorkspaceWrite && !self.is_own
+    }
+
     /// Confines this process for good, without bubblewrap. For a process without threads.
     pub(crate) fn close_around_this_process(&self) -> io::Result<()> {
         rustix::thread::set_no_new_privs(true)?;

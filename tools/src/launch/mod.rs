@@ -19,11 +19,11 @@ mod trial;
 pub use command::{Command, Finished, LaunchError, Status};
 pub use environment::{Environment, allowed_environment};
 
-use crate::confine::Link;
 use crate::confine::{
     Backend, Backends, CommandLimits, Confinement, ENTER, Unavailable, enter, is_root,
     usual_commands_at_once,
 };
+use crate::confine::{Link, Walls};
 use crate::egress::{Listening, Proxy};
 use crate::linux;
 use crate::workspace::Workspace;
@@ -34,11 +34,10 @@ use posse_agent::Claim;
 use posse_protocol::{Network, Profile};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use supervisor::{Ending, Order, Report};
+use supervisor::{Ending, MARK, Order, Report};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::process::Child;
@@ -327,6 +326,11 @@ impl Launcher {
         let confined_by = walls.as_ref().map(|walls| walls.backend);
         let mut limits = self.0.limits;
         limits.disk_bytes = limits.disk_bytes.min(command.writable_bytes.unwrap_or(u64::MAX));
+        // It is seen to what such a command has left.
+        let look = match walls.as_ref().is_some_and(Walls::are_looked_through) {
+            true => supervisor::LONGEST_LOOK,
+            false => Duration::ZERO,
+        };
         let order = Order {
             deadline: command.deadline,
             grace: self.0.grace,
@@ -355,10 +359,11 @@ impl Launcher {
             buffer: vec![0; 16 << 10],
         };
         let late = command.deadline.saturating_add(self.0.grace).saturating_add(LATE);
-        let heard = listen(&mut process, &mut leash, &mut output, cancel, late).await;
+        let heard = listen(&mut process, &mut leash, &mut output, cancel, Patience { late, look });
+        let heard = heard.await;
         // What a killed supervisor left is being killed now; nobody must have stopped that.
         leash.cut();
-        if timeout(supervisor::CLEAN_UP + LATE, process.wait()).await.is_err() {
+        if timeout(supervisor::CLEAN_UP + LATE + look, process.wait()).await.is_err() {
             let _ = process.kill().await;
         }
         leash.forget();
@@ -458,27 +463,56 @@ struct Heard {
     late: bool,
 }
 
+/// How long a supervisor may take.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// From when the command may start until it must have been killed.
+    late: Duration,
+    /// To look at what there is, before and after.
+    look: Duration,
+}
+
+impl Patience {
+    /// When a supervisor that has marked so many steps by `now` is taken for stopped, and when for lost.
+    fn until(self, marks: usize, now: Instant) -> (Option<Instant>, Option<Instant>) {
+        let late = self.late;
+        let late = match marks {
+            0 => now.checked_add(late.saturating_add(self.look)),
+            1 => now.checked_add(late),
+            // It has nothing to kill any more.
+            _ => return (None, now.checked_add(self.look + supervisor::CLEAN_UP + LATE)),
+        };
+        (late, late.and_then(|late| late.checked_add(supervisor::CLEAN_UP + LATE)))
+    }
+}
+
 /// Takes output until the supervisor has reported and is gone.
 async fn listen(
     process: &mut Child,
     leash: &mut Leash,
     output: &mut Output<'_>,
     cancel: &CancellationToken,
-    late: Duration,
+    patience: Patience,
 ) -> Heard {
     let mut heard = Heard { report: Vec::new(), late: false };
     let (Some(mut status), Some(mut stream)) = (process.stdout.take(), process.stderr.take())
     else {
         return heard;
     };
-    let late_at = Instant::now().checked_add(late);
-    let lost_at = late_at.and_then(|late| late.checked_add(supervisor::CLEAN_UP + LATE));
-    let mut reported = pin!(status.read_to_end(&mut heard.report));
+    let (mut late_at, mut lost_at) = patience.until(0, Instant::now());
     let mut open = true;
     loop {
         tokio::select! {
             read = stream.read(&mut output.buffer), if open => open = output.take(read),
-            _ = &mut reported => break,
+            read = status.read_buf(&mut heard.report) => match read {
+                Ok(1..) => {
+                    let marks = heard.report.iter().take_while(|it| **it == MARK).count();
+                    if marks == heard.report.len() {
+                        (late_at, lost_at) = patience.until(marks, Instant::now());
+                    }
+                }
+                _ => break,
+            },
             () = cancel.cancelled(), if leash.holds() => leash.cut(),
             () = passed(late_at), if leash.holds() => {
                 heard.late = true;

@@ -18,6 +18,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// A folder that is looked through.
 pub(super) struct Root {
@@ -61,8 +62,11 @@ impl Root {
     /// Looks through all of it.
     pub(super) fn search(&self) -> Found {
         let mut found = Found::default();
-        let mut ahead = vec![(PathBuf::new(), self.is_data)];
-        while let Some((path, is_data)) = ahead.pop() {
+        // Each as a name in a folder: a million ways that are long would fill the memory.
+        let mut ahead = vec![(Rc::new(PathBuf::new()), OsString::new(), self.is_data)];
+        while let Some((around, name, is_data)) = ahead.pop() {
+            let path = if name.is_empty() { PathBuf::new() } else { around.join(&name) };
+            let here = Rc::new(path.clone());
             // What has gone meanwhile, others have removed.
             let opened = self.folder(&path).and_then(|folder| match folder {
                 Some(folder) => Ok(Some((entries(&folder)?, folder))),
@@ -88,15 +92,14 @@ impl Root {
             let is_data = is_data || (is_repository && !path.as_os_str().is_empty());
             for (name, kind) in entries {
                 let is_git = name.eq_ignore_ascii_case(GIT);
-                let inside = path.join(&name);
                 match kind {
-                    FileType::Directory => ahead.push((inside, is_data || is_git)),
+                    FileType::Directory => ahead.push((here.clone(), name, is_data || is_git)),
                     FileType::Symlink if is_data => {
                         let target = readlinkat(&folder, &name, Vec::new()).unwrap_or_default();
                         let target = OsString::from_vec(target.into_bytes());
-                        found.links.insert(inside, target.into());
+                        found.links.insert(path.join(&name), target.into());
                     }
-                    _ if is_git => found.pointers.push(inside),
+                    _ if is_git => found.pointers.push(path.join(&name)),
                     _ => {}
                 }
             }
