@@ -23,10 +23,11 @@ const PROBED: [(Backend, Profile); 3] = [
 
 /// What is not closed, whatever the machine has.
 const OPEN: [&str; 4] = [
-    "repositories below the top of a workspace: what git runs in them can be changed",
+    "while a command runs: what it puts into repositories below the workspace is set aside only when \
+     it has ended",
     ".git/commondir and .git/config.worktree are taken away when the command has ended, not before",
     "memory of memfd is not counted; should memory run out, the kernel ends the command first",
-    "the names of a repository's own programs (Makefile, build.rs, .githooks) are not protected",
+    "what your own tools run (Makefile, build.rs, package.json) can be changed; what git runs cannot",
 ];
 /// The first version of Landlock that keeps signals within.
 const SCOPED: i64 = 6;
