@@ -698,6 +698,7 @@ async fn ordinary_work_in_repositories_below_the_workspace_does_not_suffer() {
         mk u; mk v; git -C v -c protocol.file.allow=always submodule add -q $PWD/u m
         git -C v commit -qm m; git -C v worktree add -q ../v-apart; git -C v/m status
         git -c protocol.file.allow=always clone -q --recurse-submodules v v-copy
+        git clone -q u /tmp/c; git -C /tmp/c worktree add -q /tmp/c-apart; git -C /tmp/c-apart status
         git submodule status; git status --short; echo two > m/a.txt; git -C m diff --stat
         echo three > n/f; git -C n commit -qam changed; git -C n st --short
         echo two > a.txt; git commit -qam second; git log -1 --format=then:%s; echo END";

@@ -18,7 +18,7 @@ pub(super) use tree::text_at;
 use super::protected::{GIT, HEAD, IN_GIT, data_of};
 use super::repository::Repository;
 use super::walls::Walls;
-use aside::{parent, remove, set_aside, set_aside_at, set_aside_way, while_writable, write};
+use aside::{first_link, parent, remove, set_aside, set_aside_at, while_writable, write};
 use baseline::{Baseline, Named, WrittenDown};
 use named::{Checkout, plain};
 use offence::{HOOKS, Offence, What, is_harmless, leads_to, offences};
@@ -70,7 +70,9 @@ impl Repositories {
             if !seen.insert(path.clone()) {
                 continue;
             }
-            let root = Root::open(&path, is_data)?;
+            let mut root = Root::open(&path, is_data)?;
+            let is_temporary = |it: &PathBuf| it.canonicalize().is_ok_and(|it| it == path);
+            root.is_temporary = walls.temporary.as_ref().is_some_and(is_temporary);
             let open = rustix::fs::fstat(&root.handle)?;
             let is_same = |it| it == (open.st_dev, open.st_ino);
             if path == walls.workspace && !walls.identity.is_none_or(is_same) {
@@ -147,11 +149,13 @@ impl Repositories {
             if path.symlink_metadata().is_err() || path.canonicalize().ok() == before {
                 continue;
             }
-            if let Ok(below) = path.strip_prefix(&root.path)
-                && let Ok(name) = set_aside_way(root, below)
-            {
-                told.push(format!("{}, which settings of git name", name.display()));
-            }
+            let Ok(below) = path.strip_prefix(&root.path) else { continue };
+            let name = first_link(root, below);
+            let shown = format!("{}, which settings of git name", name.display());
+            told.push(match set_aside(root, name) {
+                Ok(()) => shown,
+                Err(error) => format!("{shown} (NOT done: {error})"),
+            });
         }
         if told.len() > TOLD {
             let more = told.split_off(TOLD).len();
@@ -219,9 +223,20 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
     checkouts.extend(of_workspace(workspace, homes));
     let named = named::named(workspace, homes, &checkouts);
     let is_in = |path: &PathBuf| {
-        real.starts_with(path) || path.canonicalize().is_ok_and(|it| real.starts_with(it))
+        is_below(real, path) || path.canonicalize().is_ok_and(|it| is_below(real, &it))
     };
     named.iter().any(is_in)
+}
+
+/// True for what is at `path` or below it, however that is written: there are file systems that take
+/// names in capital letters for the same.
+fn is_below(real: &Path, path: &Path) -> bool {
+    let mut names = real.iter();
+    let is_same = |name: &OsStr, other: &OsStr| {
+        name == other
+            || name.to_string_lossy().to_lowercase() == other.to_string_lossy().to_lowercase()
+    };
+    path.iter().all(|name| names.next().is_some_and(|it| is_same(it, name)))
 }
 
 impl Looked {
@@ -294,7 +309,7 @@ fn roots(walls: &Walls, left: Vec<PathBuf>) -> Vec<(PathBuf, bool)> {
     let mut roots = vec![(walls.workspace.clone(), false)];
     roots.extend(walls.repository.iter().map(|path| (path.clone(), true)));
     // Links may lead there.
-    roots.extend(walls.writable.iter().map(|path| (path.clone(), false)));
+    roots.extend(walls.writable.iter().chain(&walls.temporary).map(|path| (path.clone(), false)));
     roots.extend(left.into_iter().map(|path| (path, false)));
     roots
 }

@@ -22,7 +22,7 @@ const PRIVATE: [(&str, u64); 4] =
     [("/tmp", 1 << 30), ("/var/tmp", 1 << 30), ("/run", 16 << 20), ("/dev/shm", 256 << 20)];
 
 /// Those of them in which people keep things for later, and the names under which a run keeps its own.
-const LASTING: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
+pub(super) const LASTING: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
 
 /// What is not secret in a folder that is private: where some systems keep their programs, and how
 /// names are resolved.

@@ -63,3 +63,32 @@ fn a_look_that_takes_long_is_done_to_its_end() {
         assert!(folders < 1_000_000, "{took:?}");
     }
 }
+
+/// What cannot be set aside is told all the same.
+#[test]
+fn what_settings_name_and_cannot_be_set_aside_is_told() {
+    if cannot(Backend::Bubblewrap) {
+        return;
+    }
+    let fixture = Fixture::new();
+    // No name can be longer.
+    let name = "n".repeat(255);
+    let home = fixture.outside();
+    let settings = format!("[include]\npath = {}/{name}\n", fixture.path("").display());
+    std::fs::write(home.join(".gitconfig"), settings).unwrap();
+    let command = Command {
+        program: "touch".into(),
+        args: vec![name.clone().into()],
+        cwd: ".".into(),
+        variables: Vec::new(),
+        deadline: Duration::from_secs(60),
+        output_cap: 10_000,
+        writable_bytes: None,
+        confinement: Confinement::workspace_write(),
+    };
+    let launcher = launcher(&home, Backend::Bubblewrap);
+    let run = launcher.run(&fixture.workspace, &command, &fixture.cancel, &|_| {});
+    let told = fixture.runtime.block_on(run).unwrap().set_aside;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with(&name) && told[0].contains("(NOT done: "), "{told:?}");
+}

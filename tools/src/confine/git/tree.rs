@@ -3,6 +3,7 @@
 //! Others may change the folder at the same time, and whoever looks here is not confined. So
 //! everything is opened beneath a handle of the folder, without following a link.
 
+use super::super::mounts::LASTING;
 use super::super::protected::{GIT, HEAD, OBJECTS, REFS};
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, chmod, fstat, openat, openat2,
@@ -26,6 +27,8 @@ pub(super) struct Root {
     pub handle: OwnedFd,
     /// All of it is data of a repository.
     pub is_data: bool,
+    /// It holds what commands find in the temporary folders of the machine.
+    pub is_temporary: bool,
 }
 
 /// What is found in it, by paths below it.
@@ -56,7 +59,13 @@ impl Root {
     pub(super) fn open(path: &Path, is_data: bool) -> io::Result<Root> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(Root { path: path.to_owned(), handle, is_data })
+        Ok(Root { path: path.to_owned(), handle, is_data, is_temporary: false })
+    }
+
+    /// Where it is that a command finds at `path`.
+    pub(super) fn outside(&self, path: &Path) -> Option<PathBuf> {
+        let mut lasting = LASTING.iter().filter(|_| self.is_temporary);
+        lasting.find_map(|(at, name)| Some(self.path.join(name).join(path.strip_prefix(at).ok()?)))
     }
 
     /// Looks through all of it.
