@@ -40,9 +40,13 @@ pub async fn run(common: &Common, options: &DoctorOptions) -> Result<Code, Failu
         DoctorOptions { restore: Some(backup), .. } => database::restore(common, backup).await,
         DoctorOptions { sandbox: true, .. } => sandbox(common, &launcher).await,
         _ => {
-            let why_root = match super::folder(None) {
-                Ok(folder) => launcher.why_root(&folder).await,
-                Err(_) => None,
+            let why_root = match (super::folder(None), common.database()) {
+                (Ok(folder), Ok(database)) => {
+                    let mut scratches = database.into_os_string();
+                    scratches.push("-scratch");
+                    launcher.why_root(&folder, scratches.as_ref()).await
+                }
+                _ => None,
             };
             tell(common, &launcher, why_root.as_deref())
         }

@@ -1,7 +1,7 @@
 //! What a command in a box of bubblewrap's finds where: the whole machine, to be read; in it
 //! private folders, what it may change, and gaps where secrets are.
 
-use super::lending::Lender;
+use super::lending::{Lender, never};
 use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
 use super::secrets;
 use super::tracked::tracked;
@@ -174,9 +174,7 @@ fn within_reach(mounts: Vec<Mount>) -> io::Result<Vec<Mount>> {
             within.push(mount);
         } else if !matches!(mount, Mount::Gap { .. }) {
             let path = path.display();
-            return Err(io::Error::other(format!(
-                "{path} is in a folder that others may not enter"
-            )));
+            return Err(never(format!("{path} is in a folder that others may not enter")));
         }
     }
     Ok(within)
@@ -423,6 +421,7 @@ mod tests {
             backend: Backend::Bubblewrap,
             bubblewrap: "/usr/bin/bwrap".into(),
             lends: false,
+            must_lend: false,
             profile: Profile::WorkspaceWrite,
             link: Link::None,
             workspace: root.join(FOLDERS[workspace]),

@@ -17,6 +17,8 @@ pub(crate) struct Walls {
     pub bubblewrap: PathBuf,
     /// Commands are to be another user than root, where that can be had.
     pub lends: bool,
+    /// It can be had: earlier commands were. If it fails now, the command does not run.
+    pub must_lend: bool,
     pub profile: Profile,
     pub link: Link,
     /// Canonical.

@@ -11,6 +11,7 @@ mod command;
 mod environment;
 mod guardian;
 mod leash;
+mod lendings;
 mod memory;
 mod output;
 mod supervisor;
@@ -26,8 +27,10 @@ use crate::confine::{
 use crate::confine::{Link, Walls};
 use crate::egress::{Listening, Proxy};
 use crate::linux;
+use crate::scratch::Scratch;
 use crate::workspace::Workspace;
 use leash::Leash;
+use lendings::Lendings;
 use memory::Memory;
 use output::{Capture, Meter};
 use posse_agent::Claim;
@@ -110,6 +113,8 @@ struct Settings {
     memory: Option<Memory>,
     /// Why commands are root, though the host is root: found out by a trial.
     why_root: Arc<OnceLock<String>>,
+    /// The same by the folders of commands, found out by them.
+    lendings: Lendings,
     /// Agents' commands that may run at the same time.
     turns: Arc<Semaphore>,
 }
@@ -129,6 +134,7 @@ impl Launcher {
             shown: Vec::new(),
             memory: None,
             why_root: Arc::default(),
+            lendings: Lendings::default(),
             turns: Arc::new(Semaphore::new(usual_commands_at_once())),
         }))
     }
@@ -244,9 +250,20 @@ impl Launcher {
         true
     }
 
-    /// Why confined commands in `folder` are root, if they are: found out by one that does nothing.
-    pub async fn why_root(&self, folder: &Path) -> Option<String> {
+    /// Why confined commands in `folder` are root, if they are: found out by one that does nothing, with
+    /// a scratch folder in `scratches`, where those of runs are.
+    pub async fn why_root(&self, folder: &Path, scratches: &Path) -> Option<String> {
         let workspace = Workspace::open(folder).ok().filter(|_| is_root())?;
+        // On the same file system, if there were no runs yet.
+        let around = scratches.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
+        let scratch = Scratch::at(&around.join(format!("doctor-{}", std::process::id()))).ok()?;
+        let mut confinement = Confinement::default();
+        // Those that cannot be made are none of root's.
+        let folders = scratch.open().and_then(|own| Ok((own, scratch.temporary().open()?)));
+        if let Ok((own, temporary)) = folders {
+            confinement.writable.push(own.path);
+            confinement.temporary = Some(temporary.path);
+        }
         let command = Command {
             program: "true".into(),
             args: Vec::new(),
@@ -255,9 +272,11 @@ impl Launcher {
             deadline: LONGEST_TRIAL,
             output_cap: 1000,
             writable_bytes: None,
-            confinement: Confinement::default(),
+            confinement,
         };
-        match self.run(&workspace, &command, &CancellationToken::new(), &|_| {}).await {
+        let finished = self.run(&workspace, &command, &CancellationToken::new(), &|_| {}).await;
+        let _ = scratch.remove();
+        match finished {
             Ok(finished) if finished.confined_by == Some(Backend::Bubblewrap) => finished.why_root,
             Ok(_) => Some("bubblewrap does not confine them".to_owned()),
             // Then there is none.
@@ -310,6 +329,9 @@ impl Launcher {
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<Finished, LaunchError> {
         let mut walls = self.walls(workspace, &command.confinement)?;
+        let lendings = &self.0.lendings;
+        let recalled = walls.as_mut().map(|walls| lendings.recall(walls)).unwrap_or_default();
+        let (known_why_root, places) = recalled;
         let mut variables = Vec::new();
         let _proxy = match (&mut walls, &command.confinement.network) {
             (Some(walls), network @ Network::Hosts(_)) if !network.is_off() => {
@@ -373,8 +395,11 @@ impl Launcher {
             memory.forget();
         }
         let finished = finished?;
+        if let Some(places) = places {
+            lendings.keep(places, &finished.status, finished.why_root.as_deref());
+        }
         let by_trial = self.0.why_root.get().filter(|_| confined_by == Some(Backend::Bubblewrap));
-        let why_root = finished.why_root.clone().or_else(|| by_trial.cloned());
+        let why_root = finished.why_root.clone().or(known_why_root).or_else(|| by_trial.cloned());
         Ok(Finished { confined_by, why_root, ..finished })
     }
 
