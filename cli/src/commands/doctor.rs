@@ -23,10 +23,11 @@ const PROBED: [(Backend, Profile); 3] = [
 
 /// What is not closed, whatever the machine has.
 const OPEN: [&str; 4] = [
-    "repositories below the top of a workspace: what git runs in them can be changed",
+    "while a command runs: what it puts into repositories below the workspace is set aside only when \
+     it has ended",
     ".git/commondir and .git/config.worktree are taken away when the command has ended, not before",
     "memory of memfd is not counted; should memory run out, the kernel ends the command first",
-    "the names of a repository's own programs (Makefile, build.rs, .githooks) are not protected",
+    "what your own tools run (Makefile, build.rs, package.json) can be changed; what git runs cannot",
 ];
 /// The first version of Landlock that keeps signals within.
 const SCOPED: i64 = 6;
@@ -39,9 +40,13 @@ pub async fn run(common: &Common, options: &DoctorOptions) -> Result<Code, Failu
         DoctorOptions { restore: Some(backup), .. } => database::restore(common, backup).await,
         DoctorOptions { sandbox: true, .. } => sandbox(common, &launcher).await,
         _ => {
-            let why_root = match super::folder(None) {
-                Ok(folder) => launcher.why_root(&folder).await,
-                Err(_) => None,
+            let why_root = match (super::folder(None), common.database()) {
+                (Ok(folder), Ok(database)) => {
+                    let mut scratches = database.into_os_string();
+                    scratches.push("-scratch");
+                    launcher.why_root(&folder, scratches.as_ref()).await
+                }
+                _ => None,
             };
             tell(common, &launcher, why_root.as_deref())
         }

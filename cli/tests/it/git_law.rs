@@ -6,6 +6,7 @@
 use crate::git::for_nobody;
 use crate::world::{World, bash, eventually, mode, started};
 use posse_testkit::{Conversation, Reply, Script, When};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -323,6 +324,11 @@ const BELOW: &[Trick] = &[
     trick(
         "a link to a repository in the scratch folder",
         "mk $TMPDIR/e; ln -s $TMPDIR/e s; git -C s config core.fsmonitor 'PAYLOAD; false'",
+        "cd s; git status",
+    ),
+    trick(
+        "a link to a repository in the lasting /tmp",
+        "o=$TMPDIR.tmp/tmp; t=/tmp; case $PWD in */control) t=$o; mkdir -p $t;; esac; mk $t/e; ln -s $o/e s; git -C $t/e config core.fsmonitor 'PAYLOAD; false'",
         "cd s; git status",
     ),
     prepared(
@@ -692,6 +698,7 @@ async fn ordinary_work_in_repositories_below_the_workspace_does_not_suffer() {
         mk u; mk v; git -C v -c protocol.file.allow=always submodule add -q $PWD/u m
         git -C v commit -qm m; git -C v worktree add -q ../v-apart; git -C v/m status
         git -c protocol.file.allow=always clone -q --recurse-submodules v v-copy
+        git clone -q u /tmp/c; git -C /tmp/c worktree add -q /tmp/c-apart; git -C /tmp/c-apart status
         git submodule status; git status --short; echo two > m/a.txt; git -C m diff --stat
         echo three > n/f; git -C n commit -qam changed; git -C n st --short
         echo two > a.txt; git commit -qam second; git log -1 --format=then:%s; echo END";
@@ -778,6 +785,71 @@ async fn a_command_whose_host_dies_leaves_nothing_that_git_runs() {
     eventually("it is set aside", async || !config().is_empty() && !config().contains("fsmonitor"))
         .await;
     assert!(world.read("s/.git/config.set-aside").contains("fsmonitor"));
+}
+
+/// The process and all below it.
+fn tree(top: Pid) -> Vec<Pid> {
+    let mut tree = vec![top];
+    let mut at = 0;
+    while let Some(process) = tree.get(at) {
+        let children = format!("/proc/{0}/task/{0}/children", process.as_raw_pid());
+        let of_threads = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_pid()));
+        let of_threads = of_threads.into_iter().flatten().flatten();
+        let files = of_threads.map(|it| it.path().join("children")).chain([children.into()]);
+        let texts = files.filter_map(|file| std::fs::read_to_string(file).ok());
+        let text = texts.collect::<String>();
+        let children = text.split_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?));
+        let new: Vec<Pid> = children.filter(|id| !tree.contains(id)).collect();
+        tree.extend(new);
+        at += 1;
+    }
+    tree
+}
+
+/// Nobody is left to see to it but the next command.
+#[tokio::test]
+async fn what_a_command_left_when_all_of_posse_was_killed_is_set_aside_by_the_next_one() {
+    let plant = format!(
+        "{WORDS}\nmk s; git add s; git -C s config core.fsmonitor 'touch $HOME/canary; false'; \
+         script s/.git/hooks/pre-commit; mk $TMPDIR/e; git -C $TMPDIR/e config core.pager evil; \
+         ln -s $TMPDIR/e e; mkdir .githooks; script .githooks/pre-commit; echo > up; exec sleep 600"
+    );
+    let says = |word: &str, command: &str| {
+        let conversation = Conversation::when(When::any().first_user_contains(word));
+        conversation.reply(bash(command)).reply(Reply::text("{{last_tool_result}}"))
+    };
+    let script = Script::new().conversation(says("plant", &plant));
+    let world = World::new(script.conversation(says("harmless", "echo END"))).await;
+    set_up(&world, &world.work(), "git config core.hooksPath .githooks");
+    let running = world.start(&["run", "plant"]);
+    eventually("the command runs", async || world.work().join("up").exists()).await;
+    // First nobody notices that another dies.
+    let all = tree(running.id());
+    assert!(all.len() > 3, "there are a host, a guardian, a supervisor, and the command: {all:?}");
+    for signal in [Signal::STOP, Signal::KILL] {
+        all.iter().for_each(|process| {
+            let _ = kill_process(*process, signal);
+        });
+    }
+    running.end().await;
+    let evil =
+        ["s/.git/config", "s/.git/hooks/pre-commit", "e/.git/config", ".githooks/pre-commit"];
+    let is_there = |name: &&&str| {
+        let text = world.read(name);
+        ["touch", "evil"].iter().any(|part| text.contains(part))
+            || name.ends_with("pre-commit") && !text.is_empty()
+    };
+    assert_eq!(evil.iter().filter(is_there).count(), evil.len(), "the test means something");
+    let said = world.run(&["run", "harmless"]).await.expect(0).out;
+    assert_eq!(evil.iter().filter(is_there).collect::<Vec<_>>(), Vec::<&&str>::new(), "{said}");
+    assert!(said.contains("END") && said.contains("core.fsmonitor in s/.git/config"), "{said}");
+    // What comes from the user after that is the user's.
+    let user =
+        "mkdir -p s/.git/hooks; echo exit > s/.git/hooks/pre-push; git -C s config alias.x log";
+    assert!(shell(&world, &world.work(), user).status.success());
+    let said = world.run(&["run", "harmless"]).await.expect(0).out;
+    assert!(said.contains("END") && !said.contains("set aside"), "{said}");
+    assert!(world.work().join("s/.git/hooks/pre-push").exists());
 }
 
 /// What one command has put there does not count as the user's for another that begins later.

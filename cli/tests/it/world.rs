@@ -95,8 +95,11 @@ impl Heard {
 
 impl Running {
     pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.child.id().expect("it runs") as i32).unwrap();
-        kill_process(pid, signal).unwrap();
+        kill_process(self.id(), signal).unwrap();
+    }
+
+    pub fn id(&self) -> Pid {
+        Pid::from_raw(self.child.id().expect("it runs") as i32).unwrap()
     }
 
     /// What standard output holds so far.

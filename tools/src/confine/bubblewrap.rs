@@ -3,7 +3,7 @@
 
 use super::entry::{Entered, Entry};
 use super::filter::Filter;
-use super::lending::{Lender, Lent, give_away};
+use super::lending::{Lender, Lent, give_away, is_for_good};
 use super::mounts::{self, Layout};
 use super::walls::{Link, Walls};
 use crate::linux;
@@ -67,6 +67,8 @@ impl Bubblewrap {
         let filter = linux::in_memory(&Filter::of(walls).bytes())?;
         let (layout, lent, why_root) = match walls.lends.then(|| lend(walls)) {
             Some(Ok((layout, lent))) => (layout, Some(lent), None),
+            // What only fails now, an agent may have seen to.
+            Some(Err(error)) if walls.must_lend || !is_for_good(&error) => return Err(error),
             Some(Err(error)) => (mounts::layout(walls, None)?, None, Some(error.to_string())),
             None => (mounts::layout(walls, None)?, None, None),
         };

@@ -73,7 +73,8 @@ impl FileRules {
         let in_workspace = self.homes.iter().filter(|home| home.starts_with(&self.workspace));
         let in_home = in_workspace.into_iter().any(|home| {
             let name = real.strip_prefix(home).ok().and_then(|below| below.iter().next());
-            name.and_then(|name| name.to_str()).is_some_and(|name| IN_HOME.contains(&name))
+            let name = name.map(|name| name.to_string_lossy().to_lowercase());
+            name.is_some_and(|name| IN_HOME.iter().any(|it| it.to_lowercase() == name))
         });
         let protected = match names.as_slice() {
             [GIT] => true,
@@ -193,6 +194,12 @@ mod tests {
         };
         assert!(refused(Usage::Read, ".ssh/id"));
         assert!(refused(Usage::Change, ".bashrc"));
+        assert!(refused(Usage::Change, ".BASHRC"));
+        std::fs::write(home.join(".gitconfig"), "[core]\nhooksPath = .githooks\n").unwrap();
+        for path in [".githooks/pre-commit", ".GITHOOKS/pre-commit", ".GitHoo\u{212A}s/a"] {
+            assert!(refused(Usage::Change, path), "{path}");
+        }
+        assert!(!refused(Usage::Change, ".githooks-old/a"));
         assert!(!refused(Usage::Read, ".bashrc"));
         assert!(!refused(Usage::Change, "project/a"));
         assert!(rules.are_about(Usage::Read));

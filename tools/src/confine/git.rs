@@ -18,11 +18,10 @@ pub(super) use tree::text_at;
 use super::protected::{GIT, HEAD, IN_GIT, data_of};
 use super::repository::Repository;
 use super::walls::Walls;
-use aside::{parent, remove, set_aside, set_aside_at, set_aside_way, while_writable, write};
-use baseline::{Baseline, Named};
+use aside::{first_link, parent, remove, set_aside, set_aside_at, while_writable, write};
+use baseline::{Baseline, Named, WrittenDown};
 use named::{Checkout, plain};
 use offence::{HOOKS, Offence, What, is_harmless, leads_to, offences};
-use posse_protocol::Profile;
 use settings::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -41,6 +40,7 @@ pub(crate) struct Repositories {
     named: Named,
     /// To be mounted, so that a command can only read it.
     fixed: Vec<PathBuf>,
+    written_down: WrittenDown,
 }
 
 /// One folder that was looked through.
@@ -56,30 +56,35 @@ struct Looked {
 impl Repositories {
     /// Looks at the repositories in and around a workspace that a command is about to change.
     pub(crate) fn look(walls: &Walls) -> io::Result<Option<Repositories>> {
-        if walls.profile != Profile::WorkspaceWrite || walls.is_own {
+        if !walls.are_looked_through() {
             return Ok(None);
         }
         let mut baseline = Baseline::of(walls)?;
         let mut looked = Vec::new();
         let mut fixed = Vec::new();
         let mut checkouts = of_workspace(&walls.workspace, &walls.homes);
-        let roots = [(&walls.workspace, false)].into_iter();
-        let roots = roots.chain(walls.repository.iter().map(|path| (path, true)));
-        // Links may lead there.
-        let roots = roots.chain(walls.writable.iter().map(|path| (path, false)));
-        for (path, is_data) in roots {
+        let mut seen = BTreeSet::new();
+        for (path, is_data) in roots(walls, baseline.left()) {
             // The scratch folder may not be there yet.
             let Ok(path) = path.canonicalize() else { continue };
-            let root = Root::open(&path, is_data)?;
+            if !seen.insert(path.clone()) {
+                continue;
+            }
+            let mut root = Root::open(&path, is_data)?;
+            let is_temporary = |it: &PathBuf| it.canonicalize().is_ok_and(|it| it == path);
+            root.is_temporary = walls.temporary.as_ref().is_some_and(is_temporary);
             let open = rustix::fs::fstat(&root.handle)?;
             let is_same = |it| it == (open.st_dev, open.st_ino);
             if path == walls.workspace && !walls.identity.is_none_or(is_same) {
                 return Err(io::Error::other("the workspace was replaced meanwhile"));
             }
             let found = root.search();
-            let before = offences(&root, &found);
+            let now = offences(&root, &found);
             let mut walled = guarded(&root, walls);
-            let of_hooks = before.iter().filter(|it| it.path.ends_with(HOOKS)).map(|it| &it.path);
+            let before = baseline.settled(&path, now.clone());
+            // A wall around what another command has put there would keep it there.
+            let of_hooks = now.intersection(&before).map(|it| &it.path);
+            let of_hooks = of_hooks.filter(|path| path.ends_with(HOOKS));
             let of_hooks: BTreeSet<PathBuf> = of_hooks.cloned().collect();
             for hooks in of_hooks {
                 if !walled.keys().any(|it| hooks.starts_with(it)) {
@@ -91,7 +96,6 @@ impl Repositories {
             }
             checkouts.extend(of_found(&root, &found));
             let is_workspace = path == walls.workspace;
-            let before = baseline.settled(&path, before);
             looked.push(Looked { root, is_workspace, before, walled });
         }
         let named = named::named(&walls.workspace, &walls.homes, &checkouts).into_iter();
@@ -103,8 +107,18 @@ impl Repositories {
         fixed.sort();
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
         let named = baseline.settled_names(named);
-        baseline.share();
-        Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed }))
+        let written_down = baseline.share();
+        Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed, written_down }))
+    }
+
+    /// Forgets what was there before. For the last command in the workspace, when it is settled.
+    pub(crate) fn forget(&self) {
+        self.written_down.remove();
+    }
+
+    /// The same for a command that never began.
+    pub(crate) fn forget_unused(&self) {
+        self.written_down.remove_unused();
     }
 
     /// What a command can only read.
@@ -135,11 +149,13 @@ impl Repositories {
             if path.symlink_metadata().is_err() || path.canonicalize().ok() == before {
                 continue;
             }
-            if let Ok(below) = path.strip_prefix(&root.path)
-                && let Ok(name) = set_aside_way(root, below)
-            {
-                told.push(format!("{}, which settings of git name", name.display()));
-            }
+            let Ok(below) = path.strip_prefix(&root.path) else { continue };
+            let name = first_link(root, below);
+            let shown = format!("{}, which settings of git name", name.display());
+            told.push(match set_aside(root, name) {
+                Ok(()) => shown,
+                Err(error) => format!("{shown} (NOT done: {error})"),
+            });
         }
         if told.len() > TOLD {
             let more = told.split_off(TOLD).len();
@@ -207,9 +223,20 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
     checkouts.extend(of_workspace(workspace, homes));
     let named = named::named(workspace, homes, &checkouts);
     let is_in = |path: &PathBuf| {
-        real.starts_with(path) || path.canonicalize().is_ok_and(|it| real.starts_with(it))
+        is_below(real, path) || path.canonicalize().is_ok_and(|it| is_below(real, &it))
     };
     named.iter().any(is_in)
+}
+
+/// True for what is at `path` or below it, however that is written: there are file systems that take
+/// names in capital letters for the same.
+fn is_below(real: &Path, path: &Path) -> bool {
+    let mut names = real.iter();
+    let is_same = |name: &OsStr, other: &OsStr| {
+        name == other
+            || name.to_string_lossy().to_lowercase() == other.to_string_lossy().to_lowercase()
+    };
+    path.iter().all(|name| names.next().is_some_and(|it| is_same(it, name)))
 }
 
 impl Looked {
@@ -274,6 +301,17 @@ impl Looked {
             if is_clean { write(&folder, &name, &kept) } else { Ok(()) }
         })
     }
+}
+
+/// The folders that are looked through, and whether all of one is data of a repository: those that a
+/// command can change, and those that earlier ones could, to which nobody saw.
+fn roots(walls: &Walls, left: Vec<PathBuf>) -> Vec<(PathBuf, bool)> {
+    let mut roots = vec![(walls.workspace.clone(), false)];
+    roots.extend(walls.repository.iter().map(|path| (path.clone(), true)));
+    // Links may lead there.
+    roots.extend(walls.writable.iter().chain(&walls.temporary).map(|path| (path.clone(), false)));
+    roots.extend(left.into_iter().map(|path| (path, false)));
+    roots
 }
 
 /// The repository that the workspace itself is of, wherever its data are.

@@ -255,6 +255,7 @@ mod tests {
             backend: Backend::Bubblewrap,
             bubblewrap: PathBuf::new(),
             lends: false,
+            must_lend: false,
             profile: Profile::WorkspaceWrite,
             link: Link::None,
             workspace: home.join(workspace),

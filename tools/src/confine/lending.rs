@@ -3,14 +3,18 @@
 //!
 //! What the box shows on purpose is lent to that user: mounted so that root's files are theirs there,
 //! and what they make there is root's outside. The rest of the machine they see as any other user.
-//! Where that cannot be had, it is said why, and the command is root without any power of root's.
+//! Where that can never be had, it is said why, and the command is root without any power of root's. Where
+//! it only fails now, the command does not run: an agent may have seen to that.
 
 use crate::linux;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, openat2};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Gid, Pid, Uid, WaitOptions, waitpid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use std::error::Error;
 use std::ffi::{CStr, CString};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -46,6 +50,37 @@ fn swapped() -> String {
     format!("0 {user} 1\n1 1 {}\n{user} 0 1\n{after} {after} {rest}\n", user - 1)
 }
 
+/// Why nothing can ever be lent: a matter of the kernel, a file system, or how the machine is set up. No
+/// agent can bring it about.
+#[derive(Debug)]
+struct Never(String);
+
+impl fmt::Display for Never {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Never {}
+
+/// Says that it can never be had.
+pub(super) fn never(why: impl Into<String>) -> io::Error {
+    io::Error::other(Never(why.into()))
+}
+
+/// True for an error that says so.
+pub(super) fn is_for_good(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|it| it.is::<Never>())
+}
+
+/// What the kernel says of a mount that it cannot make, or not for this process.
+fn told(error: &io::Error, why: String) -> io::Error {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::INVAL | Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) => never(why),
+        _ => io::Error::new(error.kind(), why),
+    }
+}
+
 /// Makes what is to be lent.
 pub(super) struct Lender {
     users: OwnedFd,
@@ -61,21 +96,21 @@ impl Lender {
     pub(super) fn new() -> io::Result<Lender> {
         let is_folder = Path::new("/tmp").symlink_metadata().is_ok_and(|found| found.is_dir());
         if !is_folder {
-            return Err(io::Error::other("/tmp is no folder"));
+            return Err(never("/tmp is no folder"));
         }
         // Who starts the command in the box is this program, as that user.
         let mode = std::fs::metadata(linux::OWN_EXECUTABLE)?.permissions().mode();
         if mode & 0o005 != 0o005 {
-            return Err(io::Error::other("only root may run this program"));
+            return Err(never("only root may run this program"));
         }
         Ok(Lender { users: namespace()?, lent: Lent::default() })
     }
 
     /// Lends what is at `path`, and returns where bubblewrap finds it.
     pub(super) fn lend(&mut self, path: &Path) -> io::Result<PathBuf> {
-        let tree = self.tree(path).map_err(|error| {
-            io::Error::new(error.kind(), format!("{} cannot be lent: {error}", path.display()))
-        })?;
+        let tree = self
+            .tree(path)
+            .map_err(|error| told(&error, format!("{} cannot be lent: {error}", path.display())))?;
         self.lent.0.push(tree);
         Ok(Path::new("/tmp").join((self.lent.0.len() - 1).to_string()))
     }
@@ -145,8 +180,8 @@ fn namespace() -> io::Result<OwnedFd> {
     };
     drop((says, waits));
     let users = Read::read_exact(&mut File::from(made), &mut [0])
-        .map_err(|_| io::Error::other("no user namespace can be made"))
-        .and_then(|()| map(child));
+        .map_err(|_| never("no user namespace can be made"))
+        .and_then(|()| map(child).map_err(|error| told(&error, error.to_string())));
     drop(holds);
     while let Err(rustix::io::Errno::INTR) = waitpid(Some(child), WaitOptions::empty()) {}
     users

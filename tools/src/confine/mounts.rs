@@ -1,7 +1,7 @@
 //! What a command in a box of bubblewrap's finds where: the whole machine, to be read; in it
 //! private folders, what it may change, and gaps where secrets are.
 
-use super::lending::Lender;
+use super::lending::{Lender, never};
 use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
 use super::secrets;
 use super::tracked::tracked;
@@ -23,7 +23,7 @@ const PRIVATE: [(&str, u64); 4] =
     [("/tmp", 1 << 30), ("/var/tmp", 1 << 30), ("/run", 16 << 20), ("/dev/shm", 256 << 20)];
 
 /// Those of them in which people keep things for later, and the names under which a run keeps its own.
-const LASTING: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
+pub(super) const LASTING: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
 
 /// What is not secret in a folder that is private: where some systems keep their programs, and how
 /// names are resolved.
@@ -175,9 +175,7 @@ fn within_reach(mounts: Vec<Mount>) -> io::Result<Vec<Mount>> {
             within.push(mount);
         } else if !matches!(mount, Mount::Gap { .. }) {
             let path = path.display();
-            return Err(io::Error::other(format!(
-                "{path} is in a folder that others may not enter"
-            )));
+            return Err(never(format!("{path} is in a folder that others may not enter")));
         }
     }
     Ok(within)
@@ -437,6 +435,7 @@ mod tests {
             backend: Backend::Bubblewrap,
             bubblewrap: "/usr/bin/bwrap".into(),
             lends: false,
+            must_lend: false,
             profile: Profile::WorkspaceWrite,
             link: Link::None,
             workspace: root.join(FOLDERS[workspace]),

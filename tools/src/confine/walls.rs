@@ -17,6 +17,8 @@ pub(crate) struct Walls {
     pub bubblewrap: PathBuf,
     /// Commands are to be another user than root, where that can be had.
     pub lends: bool,
+    /// It can be had: earlier commands were. If it fails now, the command does not run.
+    pub must_lend: bool,
     pub profile: Profile,
     pub link: Link,
     /// Canonical.
@@ -90,6 +92,12 @@ impl Walls {
     pub(super) fn gives(&self, path: &Path) -> bool {
         let mut given = std::iter::once(&self.workspace).chain(&self.writable);
         given.any(|folder| path.starts_with(folder))
+    }
+
+    /// True when it is looked, before the command and after it, at what git would run in the folders
+    /// that the command may change.
+    pub(crate) fn are_looked_through(&self) -> bool {
+        self.profile == Profile::WorkspaceWrite && !self.is_own
     }
 
     /// Confines this process for good, without bubblewrap. For a process without threads.

@@ -11,6 +11,7 @@ mod command;
 mod environment;
 mod guardian;
 mod leash;
+mod lendings;
 mod memory;
 mod output;
 mod supervisor;
@@ -19,26 +20,27 @@ mod trial;
 pub use command::{Command, Finished, LaunchError, Status};
 pub use environment::{Environment, allowed_environment};
 
-use crate::confine::Link;
 use crate::confine::{
     Backend, Backends, CommandLimits, Confinement, ENTER, Unavailable, enter, is_root,
     usual_commands_at_once,
 };
+use crate::confine::{Link, Walls};
 use crate::egress::{Listening, Proxy};
 use crate::linux;
+use crate::scratch::Scratch;
 use crate::workspace::Workspace;
 use leash::Leash;
+use lendings::Lendings;
 use memory::Memory;
 use output::{Capture, Meter};
 use posse_agent::Claim;
 use posse_protocol::{Network, Profile};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use supervisor::{Ending, Order, Report};
+use supervisor::{Ending, MARK, Order, Report};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::process::Child;
@@ -111,6 +113,8 @@ struct Settings {
     memory: Option<Memory>,
     /// Why commands are root, though the host is root: found out by a trial.
     why_root: Arc<OnceLock<String>>,
+    /// The same by the folders of commands, found out by them.
+    lendings: Lendings,
     /// Agents' commands that may run at the same time.
     turns: Arc<Semaphore>,
 }
@@ -130,6 +134,7 @@ impl Launcher {
             shown: Vec::new(),
             memory: None,
             why_root: Arc::default(),
+            lendings: Lendings::default(),
             turns: Arc::new(Semaphore::new(usual_commands_at_once())),
         }))
     }
@@ -245,9 +250,20 @@ impl Launcher {
         true
     }
 
-    /// Why confined commands in `folder` are root, if they are: found out by one that does nothing.
-    pub async fn why_root(&self, folder: &Path) -> Option<String> {
+    /// Why confined commands in `folder` are root, if they are: found out by one that does nothing, with
+    /// a scratch folder in `scratches`, where those of runs are.
+    pub async fn why_root(&self, folder: &Path, scratches: &Path) -> Option<String> {
         let workspace = Workspace::open(folder).ok().filter(|_| is_root())?;
+        // On the same file system, if there were no runs yet.
+        let around = scratches.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
+        let scratch = Scratch::at(&around.join(format!("doctor-{}", std::process::id()))).ok()?;
+        let mut confinement = Confinement::default();
+        // Those that cannot be made are none of root's.
+        let folders = scratch.open().and_then(|own| Ok((own, scratch.temporary().open()?)));
+        if let Ok((own, temporary)) = folders {
+            confinement.writable.push(own.path);
+            confinement.temporary = Some(temporary.path);
+        }
         let command = Command {
             program: "true".into(),
             args: Vec::new(),
@@ -256,9 +272,11 @@ impl Launcher {
             deadline: LONGEST_TRIAL,
             output_cap: 1000,
             writable_bytes: None,
-            confinement: Confinement::default(),
+            confinement,
         };
-        match self.run(&workspace, &command, &CancellationToken::new(), &|_| {}).await {
+        let finished = self.run(&workspace, &command, &CancellationToken::new(), &|_| {}).await;
+        let _ = scratch.remove();
+        match finished {
             Ok(finished) if finished.confined_by == Some(Backend::Bubblewrap) => finished.why_root,
             Ok(_) => Some("bubblewrap does not confine them".to_owned()),
             // Then there is none.
@@ -311,6 +329,9 @@ impl Launcher {
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<Finished, LaunchError> {
         let mut walls = self.walls(workspace, &command.confinement)?;
+        let lendings = &self.0.lendings;
+        let recalled = walls.as_mut().map(|walls| lendings.recall(walls)).unwrap_or_default();
+        let (known_why_root, places) = recalled;
         let mut variables = Vec::new();
         let _proxy = match (&mut walls, &command.confinement.network) {
             (Some(walls), network @ Network::Hosts(_)) if !network.is_off() => {
@@ -327,6 +348,11 @@ impl Launcher {
         let confined_by = walls.as_ref().map(|walls| walls.backend);
         let mut limits = self.0.limits;
         limits.disk_bytes = limits.disk_bytes.min(command.writable_bytes.unwrap_or(u64::MAX));
+        // It is seen to what such a command has left.
+        let look = match walls.as_ref().is_some_and(Walls::are_looked_through) {
+            true => supervisor::LONGEST_LOOK,
+            false => Duration::ZERO,
+        };
         let order = Order {
             deadline: command.deadline,
             grace: self.0.grace,
@@ -355,10 +381,11 @@ impl Launcher {
             buffer: vec![0; 16 << 10],
         };
         let late = command.deadline.saturating_add(self.0.grace).saturating_add(LATE);
-        let heard = listen(&mut process, &mut leash, &mut output, cancel, late).await;
+        let heard = listen(&mut process, &mut leash, &mut output, cancel, Patience { late, look });
+        let heard = heard.await;
         // What a killed supervisor left is being killed now; nobody must have stopped that.
         leash.cut();
-        if timeout(supervisor::CLEAN_UP + LATE, process.wait()).await.is_err() {
+        if timeout(supervisor::CLEAN_UP + LATE + look, process.wait()).await.is_err() {
             let _ = process.kill().await;
         }
         leash.forget();
@@ -368,8 +395,11 @@ impl Launcher {
             memory.forget();
         }
         let finished = finished?;
+        if let Some(places) = places {
+            lendings.keep(places, &finished.status, finished.why_root.as_deref());
+        }
         let by_trial = self.0.why_root.get().filter(|_| confined_by == Some(Backend::Bubblewrap));
-        let why_root = finished.why_root.clone().or_else(|| by_trial.cloned());
+        let why_root = finished.why_root.clone().or(known_why_root).or_else(|| by_trial.cloned());
         Ok(Finished { confined_by, why_root, ..finished })
     }
 
@@ -458,27 +488,56 @@ struct Heard {
     late: bool,
 }
 
+/// How long a supervisor may take.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// From when the command may start until it must have been killed.
+    late: Duration,
+    /// To look at what there is, before and after.
+    look: Duration,
+}
+
+impl Patience {
+    /// When a supervisor that has marked so many steps by `now` is taken for stopped, and when for lost.
+    fn until(self, marks: usize, now: Instant) -> (Option<Instant>, Option<Instant>) {
+        let late = self.late;
+        let late = match marks {
+            0 => now.checked_add(late.saturating_add(self.look)),
+            1 => now.checked_add(late),
+            // It has nothing to kill any more.
+            _ => return (None, now.checked_add(self.look + supervisor::CLEAN_UP + LATE)),
+        };
+        (late, late.and_then(|late| late.checked_add(supervisor::CLEAN_UP + LATE)))
+    }
+}
+
 /// Takes output until the supervisor has reported and is gone.
 async fn listen(
     process: &mut Child,
     leash: &mut Leash,
     output: &mut Output<'_>,
     cancel: &CancellationToken,
-    late: Duration,
+    patience: Patience,
 ) -> Heard {
     let mut heard = Heard { report: Vec::new(), late: false };
     let (Some(mut status), Some(mut stream)) = (process.stdout.take(), process.stderr.take())
     else {
         return heard;
     };
-    let late_at = Instant::now().checked_add(late);
-    let lost_at = late_at.and_then(|late| late.checked_add(supervisor::CLEAN_UP + LATE));
-    let mut reported = pin!(status.read_to_end(&mut heard.report));
+    let (mut late_at, mut lost_at) = patience.until(0, Instant::now());
     let mut open = true;
     loop {
         tokio::select! {
             read = stream.read(&mut output.buffer), if open => open = output.take(read),
-            _ = &mut reported => break,
+            read = status.read_buf(&mut heard.report) => match read {
+                Ok(1..) => {
+                    let marks = heard.report.iter().take_while(|it| **it == MARK).count();
+                    if marks == heard.report.len() {
+                        (late_at, lost_at) = patience.until(marks, Instant::now());
+                    }
+                }
+                _ => break,
+            },
             () = cancel.cancelled(), if leash.holds() => leash.cut(),
             () = passed(late_at), if leash.holds() => {
                 heard.late = true;

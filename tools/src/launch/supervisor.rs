@@ -15,6 +15,7 @@ use crate::linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, geteuid, getpid, setsid, wait};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -29,6 +30,14 @@ use std::time::{Duration, Instant};
 
 /// How long to go on killing what does not die.
 pub(super) const CLEAN_UP: Duration = Duration::from_secs(5);
+
+/// How long it may take to look at the folders that a command can change, before it and after it: there
+/// may be millions of files, on a slow disk.
+pub(super) const LONGEST_LOOK: Duration = Duration::from_secs(120);
+
+/// What comes before a report, once when the command may start and once when all that it started is
+/// dead. To whoever reads a report it means nothing.
+pub(super) const MARK: u8 = b' ';
 
 /// How often to look at what the command has started, and to bury orphans that ended. At a
 /// gigabyte a second, a tenth of one more is had than allowed.
@@ -112,13 +121,36 @@ fn supervise() -> io::Result<Option<Report>> {
         Ok(surroundings) => surroundings.unwrap_or_default(),
         Err(error) => return Ok(Some(Report::of(not_confined(&error)))),
     };
+    if has_let_go() {
+        surroundings.clean_up();
+        return Ok(Some(Report::of(Ending::Released)));
+    }
+    mark();
+    let (killed, tell_killed) = pipe_with(PipeFlags::CLOEXEC)?;
     if let Some(supervisor) = linux::fork()? {
-        guardian::guard(supervisor, &surroundings);
+        drop(tell_killed);
+        guardian::guard(supervisor, &killed, &surroundings);
         return Ok(None);
     }
+    drop(killed);
     let ended = oversee(&order, guardian);
+    let _ = rustix::io::write(&tell_killed, b"+");
+    mark();
     let set_aside = surroundings.clean_up();
     Ok(ended?.map(|report| Report { set_aside, ..report }))
+}
+
+/// Tells the host how far this is.
+fn mark() {
+    // Nobody listens when the host is dead.
+    let _ = rustix::io::write(rustix::stdio::stdout(), &[MARK]);
+}
+
+/// Whether the host has let go: what is prepared may have taken long.
+fn has_let_go() -> bool {
+    let leash = io::stdin();
+    let mut events = [PollFd::new(&leash, PollFlags::IN)];
+    wait_for(&mut events, Duration::ZERO).is_ok() && !events[0].revents().is_empty()
 }
 
 /// What is done in a workspace before a command, and has to be cleaned up after it.
@@ -132,14 +164,18 @@ impl Surroundings {
     fn prepare(walls: &mut Walls) -> io::Result<Surroundings> {
         let repositories = Repositories::look(walls)?;
         walls.fixed.extend(repositories.iter().flat_map(|it| it.fixed()).cloned());
-        Ok(Surroundings { repositories, placeholders: Placeholders::put_up(walls)? })
+        let placeholders = Placeholders::put_up(walls).inspect_err(|_| {
+            repositories.iter().for_each(Repositories::forget_unused);
+        })?;
+        Ok(Surroundings { repositories, placeholders })
     }
 
     /// For when the command and all it started are dead. Returns what it left and git is not to find.
     pub(super) fn clean_up(&self) -> Vec<String> {
         let set_aside = self.repositories.as_ref().map(Repositories::settle).unwrap_or_default();
-        if let Some(placeholders) = &self.placeholders {
-            placeholders.take_down();
+        let is_last = self.placeholders.as_ref().is_some_and(Placeholders::take_down);
+        if is_last {
+            self.repositories.iter().for_each(Repositories::forget);
         }
         set_aside
     }

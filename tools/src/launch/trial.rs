@@ -98,6 +98,7 @@ impl Launcher {
             backend,
             bubblewrap: self.bubblewrap().unwrap_or_default(),
             lends: is_root() && self.0.why_root.get().is_none(),
+            must_lend: false,
             profile: confinement.profile,
             link,
             workspace: PathBuf::from("/"),

@@ -5,7 +5,7 @@ use crate::fixture::{Fixture, host};
 use posse_protocol::Profile;
 use posse_tools::Workspace;
 use posse_tools::confine::{Backend, Confinement};
-use posse_tools::launch::{Command, Finished, Launcher};
+use posse_tools::launch::{Command, Finished, LaunchError, Launcher, allowed_environment};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,6 +35,16 @@ fn run_by(
     reach: Confinement,
     line: &str,
 ) -> Finished {
+    try_by(launcher, fixture, folder, reach, line).unwrap()
+}
+
+fn try_by(
+    launcher: &Launcher,
+    fixture: &Fixture,
+    folder: &Path,
+    reach: Confinement,
+    line: &str,
+) -> Result<Finished, LaunchError> {
     let workspace = Workspace::open(folder).unwrap();
     let command = Command {
         program: "bash".into(),
@@ -48,7 +58,7 @@ fn run_by(
     };
     let never = CancellationToken::new();
     let run = launcher.run(&workspace, &command, &never, &|_| {});
-    fixture.runtime.block_on(run).unwrap()
+    fixture.runtime.block_on(run)
 }
 
 /// True when the machine cannot do it, which is then said.
@@ -150,6 +160,56 @@ fn where_it_cannot_be_had_the_command_is_root_and_that_is_said() {
     let finished = run(&work, Confinement::workspace_write(), "echo x > made; cat made");
     assert!(finished.why_root.unwrap().contains("others may not enter"));
     assert_eq!(finished.output, "x\n");
+}
+
+/// What an agent could bring about makes no command root.
+#[test]
+fn where_it_fails_only_now_the_command_does_not_run() {
+    if cannot_lend() {
+        return;
+    }
+    // With so few open files, not all of these can be lent.
+    let folder = open_folder().unwrap();
+    let (work, others) = (folder.path().join("work"), folder.path().join("others"));
+    std::fs::create_dir(&work).unwrap();
+    let readable: Vec<PathBuf> = (0..150).map(|it| others.join(it.to_string())).collect();
+    readable.iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
+    let fixture = Fixture::new();
+    let script = folder.path().join("few-files");
+    let host = host();
+    let text = format!("#!/bin/bash\nulimit -n 120\nexec {} \"$@\"\n", host.display());
+    let script = put(script, &text, 0o755);
+    let few = launcher_through(&script, &fixture.outside());
+    let reach = Confinement { readable, ..Confinement::workspace_write() };
+    let run = |launcher: &Launcher, reach: &Confinement| {
+        try_by(launcher, &fixture, &work, reach.clone(), "echo x >> made")
+    };
+    let finished = run(&few, &Confinement::workspace_write()).unwrap();
+    assert_eq!(finished.why_root, None);
+    let refused = run(&few, &reach).unwrap_err().to_string();
+    assert!(refused.contains("cannot be lent: Too many open files"), "{refused}");
+    assert_eq!(std::fs::read_to_string(work.join("made")).unwrap(), "x\n");
+    // Where it was had, it must be had, whatever fails.
+    let many = launcher_through(&host, &fixture.outside());
+    assert_eq!(run(&many, &reach).unwrap().why_root, None);
+    let closed = PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&others, closed).unwrap();
+    let refused = run(&many, &reach).unwrap_err().to_string();
+    assert!(refused.contains("others may not enter"), "{refused}");
+    // Where it never can be had, that is known.
+    let anew = launcher_through(&host, &fixture.outside());
+    for _ in 0..2 {
+        let why = run(&anew, &reach).unwrap().why_root.unwrap();
+        assert!(why.contains("others may not enter"), "{why}");
+    }
+}
+
+fn launcher_through(executable: &Path, home: &Path) -> Launcher {
+    let variables = std::env::vars_os().filter(|(name, _)| name != "HOME");
+    let variables = variables.chain([("HOME".into(), home.into())]);
+    Launcher::through(executable)
+        .with_environment(allowed_environment(variables, &[]))
+        .with_backends(&[Backend::Bubblewrap])
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod edit;
 mod escapes;
 mod failpoints;
 mod fixture;
+mod git_law;
 mod glob;
 mod grep;
 mod launch;

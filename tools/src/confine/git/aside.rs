@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What is added to the name of something that git is not to find.
 const ASIDE: &str = ".set-aside";
@@ -43,14 +43,13 @@ pub(super) fn set_aside(root: &Root, path: &Path) -> io::Result<()> {
     }
 }
 
-/// The same for the first link on the way to `path`, or for what is there. Returns its name.
-pub(super) fn set_aside_way(root: &Root, path: &Path) -> io::Result<PathBuf> {
-    let mut way: Vec<&Path> = path.ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
+/// The first link on the way to `path`, or `path` itself.
+pub(super) fn first_link<'p>(root: &Root, path: &'p Path) -> &'p Path {
+    let mut way: Vec<&'p Path> = path.ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
     way.reverse();
     let is_link =
         |it: &&&Path| root.path.join(it).symlink_metadata().is_ok_and(|it| it.is_symlink());
-    let first = way.iter().find(is_link).copied().unwrap_or(path);
-    set_aside(root, first).map(|()| first.to_owned())
+    way.iter().find(is_link).copied().unwrap_or(path)
 }
 
 /// Does `act` in a folder of the user's that may be closed to writers: a command can do that.

@@ -51,6 +51,9 @@ const BETWEEN: &[char] = &[
     ',',
 ];
 
+/// After these a command begins.
+const BEGINS: &[char] = &['\n', '!', '`', ';', '|', '&', '(', '{'];
+
 /// Programs that are made for hooks, and the files at the top of a checkout that tell them what to run.
 const RUNNERS: [(&str, &[&str]); 3] = [
     ("pre-commit", &[".pre-commit-config.yaml"]),
@@ -148,14 +151,38 @@ fn paths(setting: &Setting, around: &Path, top: &Path, homes: &[PathBuf]) -> Vec
     if !runs {
         return Vec::new();
     }
-    let words = value.split(BETWEEN).filter(|word| !word.is_empty());
-    let places = words.flat_map(|word| {
+    let places = words(value).flat_map(|word| {
         // `$(git rev-parse --show-toplevel)/tools/x` leaves a path that only looks absolute.
         let below = top.join(word.trim_start_matches('/'));
         [at_home(word), vec![top.join(word), below]].concat()
     });
     // Of the words of a command only those matter that are files.
     places.filter(|path| path.is_file()).collect()
+}
+
+/// The words of a line of shell that may be files of the folder in which it runs. The name of a program
+/// without a folder is looked for on PATH.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let mut before = ";";
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        loop {
+            let word = rest.trim_start_matches(BETWEEN);
+            let between = &rest[..rest.len() - word.len()];
+            let end = word.find(BETWEEN).unwrap_or(word.len());
+            let (word, after) = word.split_at(end);
+            if word.is_empty() {
+                return None;
+            }
+            // What is in quotes, or behind `<`, may be anything.
+            let begins = [before, between].iter().any(|it| it.contains(BEGINS))
+                && !between.contains(|letter: char| "'\"<>=".contains(letter));
+            (before, rest) = ("", after);
+            if !begins || word.contains('/') {
+                return Some(word);
+            }
+        }
+    })
 }
 
 /// What the hooks in `folder` run in the checkout at `top`, as far as their text says: where links lead,
@@ -219,6 +246,26 @@ pub(super) fn plain(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_program_without_a_folder_is_none_of_the_checkout() {
+        for (line, expected) in [
+            ("store", vec![]),
+            ("delta --dark", vec!["--dark"]),
+            ("!npm test", vec!["test"]),
+            ("!test -f a && run b | less; (sh c)", vec!["-f", "a", "b", "c"]),
+            ("tools/x y", vec!["tools/x", "y"]),
+            ("!./x; a/b", vec!["./x", "a/b"]),
+            ("sh < x", vec!["x"]),
+            ("python -c 'exec(open(\"x.py\").read())'", vec!["-c", "exec", "x.py", ".read"]),
+            ("$(git rev-parse)/a.sh b", vec!["rev-parse", "/a.sh", "b"]),
+            ("A=b c", vec!["b", "c"]),
+            (" 'my tool' x", vec!["my", "tool", "x"]),
+            ("", vec![]),
+        ] {
+            assert_eq!(words(line).collect::<Vec<_>>(), expected, "{line}");
+        }
+    }
 
     #[test]
     fn what_settings_name_in_a_workspace_is_found() {

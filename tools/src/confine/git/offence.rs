@@ -151,7 +151,11 @@ fn shares_data_of_its_own(data: &Path) -> bool {
 fn leads_out(root: &Root, pointer: &Path) -> Option<PathBuf> {
     let (to, target) = leads_to(root, pointer)?;
     let real = target.canonicalize().unwrap_or_else(|_| plain(&target));
-    (!real.starts_with(&root.path)).then_some(to)
+    // Outside, what a command finds in its temporary folders has another name, by which no agent has
+    // put anything anywhere. So this leads to nothing of theirs, and back when the next command runs.
+    let there = root.outside(&plain(&target)).and_then(|it| it.canonicalize().ok());
+    let is_inside = |it: &PathBuf| it.starts_with(&root.path);
+    (!is_inside(&real) && !there.is_some_and(|it| is_inside(&it))).then_some(to)
 }
 
 /// Where it says that the data are, and where that is.

@@ -40,14 +40,17 @@ impl Setting {
         if NOTHING.contains(&(section.as_str(), name.as_str(), value)) {
             return true;
         }
+        // Names a program: `ext::sh -c …`.
+        let names_program = |(program, _): (&str, &str)| {
+            program.bytes().all(|letter| letter.is_ascii_alphanumeric() || b"+-.".contains(&letter))
+        };
+        let is_address = value.split_once("::").is_some_and(names_program);
         if (section == "remote" || section == "submodule") && name.ends_with("url") {
-            // Names a program: `ext::sh -c …`.
-            let names_program = |(program, _): (&str, &str)| {
-                program
-                    .bytes()
-                    .all(|letter| letter.is_ascii_alphanumeric() || b"+-.".contains(&letter))
-            };
-            return !value.split_once("::").is_some_and(names_program);
+            return !is_address;
+        }
+        // Git takes an address there, too.
+        if is_address && TO_REMOTES.contains(&(section.as_str(), name.as_str())) {
+            return false;
         }
         let is_plain = |(known, names): &(&str, &[&str])| {
             section == known && (names.is_empty() || names.contains(&name.as_str()))
@@ -69,6 +72,15 @@ const NOTHING: &[(&str, &str, &str)] = &[
     ("core", "editor", "false"),
     ("core", "editor", ":"),
     ("credential", "helper", ""),
+];
+
+/// Settings that name a remote.
+const TO_REMOTES: &[(&str, &str)] = &[
+    ("branch", "remote"),
+    ("branch", "pushremote"),
+    ("remote", "pushdefault"),
+    ("checkout", "defaultremote"),
+    ("extensions", "partialclone"),
 ];
 
 /// Sections without a part in quotes, and their names that are harmless; all, where none is named.
@@ -464,6 +476,10 @@ mod tests {
             "[credential]\nhelper=!x",
             "[remote \"o\"]\nuploadpack=x",
             "[remote \"o\"]\nurl=ext::sh -c x",
+            "[branch \"b\"]\nremote=ext::sh -c x",
+            "[branch \"b\"]\npushRemote=ext::sh -c x",
+            "[remote]\npushDefault=ext::sh -c x",
+            "[extensions]\npartialClone=ext::sh -c x",
             "[remote \"o\"]\nvcs=x",
             "[submodule \"o\"]\nupdate=!x",
             "[trailer \"a\"]\ncommand=x",

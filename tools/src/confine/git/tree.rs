@@ -3,6 +3,7 @@
 //! Others may change the folder at the same time, and whoever looks here is not confined. So
 //! everything is opened beneath a handle of the folder, without following a link.
 
+use super::super::mounts::LASTING;
 use super::super::protected::{GIT, HEAD, OBJECTS, REFS};
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, chmod, fstat, openat, openat2,
@@ -18,6 +19,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// A folder that is looked through.
 pub(super) struct Root {
@@ -25,6 +27,8 @@ pub(super) struct Root {
     pub handle: OwnedFd,
     /// All of it is data of a repository.
     pub is_data: bool,
+    /// It holds what commands find in the temporary folders of the machine.
+    pub is_temporary: bool,
 }
 
 /// What is found in it, by paths below it.
@@ -55,14 +59,23 @@ impl Root {
     pub(super) fn open(path: &Path, is_data: bool) -> io::Result<Root> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(Root { path: path.to_owned(), handle, is_data })
+        Ok(Root { path: path.to_owned(), handle, is_data, is_temporary: false })
+    }
+
+    /// Where it is that a command finds at `path`.
+    pub(super) fn outside(&self, path: &Path) -> Option<PathBuf> {
+        let mut lasting = LASTING.iter().filter(|_| self.is_temporary);
+        lasting.find_map(|(at, name)| Some(self.path.join(name).join(path.strip_prefix(at).ok()?)))
     }
 
     /// Looks through all of it.
     pub(super) fn search(&self) -> Found {
         let mut found = Found::default();
-        let mut ahead = vec![(PathBuf::new(), self.is_data)];
-        while let Some((path, is_data)) = ahead.pop() {
+        // Each as a name in a folder: a million ways that are long would fill the memory.
+        let mut ahead = vec![(Rc::new(PathBuf::new()), OsString::new(), self.is_data)];
+        while let Some((around, name, is_data)) = ahead.pop() {
+            let path = if name.is_empty() { PathBuf::new() } else { around.join(&name) };
+            let here = Rc::new(path.clone());
             // What has gone meanwhile, others have removed.
             let opened = self.folder(&path).and_then(|folder| match folder {
                 Some(folder) => Ok(Some((entries(&folder)?, folder))),
@@ -88,15 +101,14 @@ impl Root {
             let is_data = is_data || (is_repository && !path.as_os_str().is_empty());
             for (name, kind) in entries {
                 let is_git = name.eq_ignore_ascii_case(GIT);
-                let inside = path.join(&name);
                 match kind {
-                    FileType::Directory => ahead.push((inside, is_data || is_git)),
+                    FileType::Directory => ahead.push((here.clone(), name, is_data || is_git)),
                     FileType::Symlink if is_data => {
                         let target = readlinkat(&folder, &name, Vec::new()).unwrap_or_default();
                         let target = OsString::from_vec(target.into_bytes());
-                        found.links.insert(inside, target.into());
+                        found.links.insert(path.join(&name), target.into());
                     }
-                    _ if is_git => found.pointers.push(inside),
+                    _ if is_git => found.pointers.push(path.join(&name)),
                     _ => {}
                 }
             }
