@@ -5,6 +5,7 @@ use crate::{
     Limits, Message, Outcome, Parent, RunId, Seq, Usage,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod approvals;
@@ -133,6 +134,10 @@ pub struct RunStarted {
     /// The folder that brought its agent along and was trusted with it when the run started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Folders that were trusted for this run and those below it only, by the hash of what each
+    /// brought along.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub trusted: BTreeMap<String, String>,
     /// How long after its end it is archived at the latest, if whoever started it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_after_ms: Option<u64>,
@@ -166,6 +171,7 @@ impl RunStarted {
             priority: 0,
             cleanup: Cleanup::Keep,
             project: None,
+            trusted: BTreeMap::new(),
             archive_after_ms: None,
             extra: Extra::default(),
         }

@@ -50,4 +50,4 @@ pub use subagents::{NameRules, SubagentRules};
 pub use tally::{Charge, Tally};
 pub use tool::{Effect, Schema, SeenFile, ToolOutput, ToolSpec};
 pub use usage::{Price, Usage, Usd};
-pub use worktree::{Changes, Isolation, Worktree};
+pub use worktree::{Changes, Isolation, Kept, Worktree};

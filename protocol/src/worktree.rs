@@ -2,6 +2,7 @@
 
 use crate::Extra;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Where a run works apart from its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,10 +52,36 @@ pub struct Changes {
     /// Why the branch does not hold it, if that is so: then it still is in the worktree's folder.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub problem: String,
+    /// What is on no branch, if there is something: then the worktree's folder is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
     /// Bytes of the difference that are not there.
     #[serde(default, skip_serializing_if = "crate::usage::is_zero")]
     pub left_out: u64,
     /// Fields of a later version.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// Files of a worktree that no branch holds: git ignores them, or keeps a commit's name in the place of
+/// the folder that they are in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The worktree's folder, absolute.
+    pub folder: String,
+    /// How many they are.
+    pub files: u64,
+    /// The first of them, by their paths in the folder.
+    pub names: Vec<String>,
+    /// Fields of a later version.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Kept { folder, files, .. } = self;
+        let are = if *files == 1 { "1 file is".to_owned() } else { format!("{files} files are") };
+        write!(f, "{are} on no branch (ignored by git, or in a submodule) and kept in {folder}")
+    }
 }

@@ -377,12 +377,11 @@ impl Workbench {
     /// `started` with no more than what today's trust allows: whoever brought its agent along may
     /// have lost it.
     fn as_trusted_now(&self, mut started: Arc<RunStarted>) -> Arc<RunStarted> {
-        let Some(folder) = &started.project else { return started };
-        let is_trusted = self.runtime().upgrade().is_some_and(|inner| {
-            let around = Runtime { inner }.config().around(started.grant.workspace.as_ref());
-            around.agents.trusts(folder.as_ref(), &started.agent.name)
-        });
-        if !is_trusted {
+        if started.project.is_none() {
+            return started;
+        }
+        let inner = self.runtime().upgrade();
+        if inner.is_none_or(|inner| Runtime { inner }.distrust(&started).is_some()) {
             let grant = &mut Arc::make_mut(&mut started).grant;
             grant.tools.retain(|tool| LOOKING.contains(&tool.as_str()));
             grant.hand_on.retain(|tool| LOOKING.contains(&tool.as_str()));

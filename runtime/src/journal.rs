@@ -7,7 +7,7 @@ use crate::delegation::child::{request, stopped_by};
 use crate::feed::Feed;
 use crate::stall::Pulse;
 use crate::webhooks::Hooks;
-use crate::worktree::Worktrees;
+use crate::worktree::{self, Worktrees};
 use async_trait::async_trait;
 use posse_agent::{Allowance, Claim, Expect, Journal, JournalError};
 use posse_protocol::{
@@ -172,7 +172,7 @@ impl RunJournal {
         };
         // In boxes of their own, here and below: every step is handed over, an end comes once.
         let changes = Box::pin(worktrees.changes(&worktree)).await;
-        let taken = changes.as_ref().is_none_or(|changes| changes.problem.is_empty());
+        let taken = worktree::is_taken(changes.as_ref());
         finished.changes = changes.map(Box::new);
         let first = self.pass(events, last, then).await?;
         if taken {

@@ -64,7 +64,7 @@ impl Runtime {
         }
         let (mut agent, grant) = self.granted(run, spec, above).await?;
         let prompt = prompt(spec)?;
-        let agents = self.agents_in(&spec.workspace);
+        let agents = self.agents_for(&spec.workspace, above.map(|above| &*above.started));
         let given = above.and_then(|above| above.given(&spec.agent));
         let rules = above.map(|above| self.rules(&above.started.agent));
         agent.instructions = spec.instructions.applied(std::mem::take(&mut agent.instructions));
@@ -98,6 +98,12 @@ impl Runtime {
             false => Money::Free,
         };
         selection::check(&selection, self.models(), &agent, money)?;
+        let project = given.map_or_else(|| trusted_project(&agents, &spec.agent), |_| None);
+        // Who is trusted for one run only is so for those below it.
+        let trusted = match parent {
+            Some(parent) => parent.trusted.clone(),
+            None => self.config().around(&spec.workspace).agents.trusted_for_now(),
+        };
         let mut started = RunStarted {
             fallbacks: selection.fallbacks,
             limits,
@@ -106,7 +112,8 @@ impl Runtime {
             parent: above.map(Above::link),
             label: spec.label.clone(),
             priority: above.map_or(0, Above::priority).saturating_add(spec.priority),
-            project: given.map_or_else(|| trusted_project(&agents, &spec.agent), |_| None),
+            trusted,
+            project,
             archive_after_ms: rules.as_ref().and_then(Rules::archive_after_ms),
             cleanup: spec.cleanup.or(rules.map(|rules| rules.cleanup())).unwrap_or_default(),
             ..RunStarted::new(agent, selection.model, grant)
@@ -133,7 +140,7 @@ impl Runtime {
         above: Option<&Above>,
     ) -> Result<(AgentSpec, Grant), Error> {
         let config = self.config();
-        let agents = self.agents_in(&spec.workspace);
+        let agents = self.agents_for(&spec.workspace, above.map(|above| &*above.started));
         let rules = above.map(|above| self.rules(&above.started.agent));
         if let (Some(rules), Some(above)) = (&rules, above) {
             check_enabled(rules, &above.started.agent.name)?;

@@ -6,6 +6,7 @@
 //! folder brings along is read, hashed and compared.
 
 mod brought;
+mod going_on;
 mod log;
 mod verdict;
 
@@ -107,6 +108,25 @@ impl Trustees {
             self.once.insert(brought.folder, brought.digest);
         }
         Ok(self)
+    }
+
+    /// The same, and these folders, which are canonical, with what they bring along by these hashes.
+    /// Nothing if that is said already.
+    pub(crate) fn and_as(&self, trusted: &BTreeMap<String, String>) -> Option<Self> {
+        let trusted = trusted.iter().map(|(folder, digest)| (folder.into(), digest.clone()));
+        let mut more = self.clone();
+        more.once.extend(trusted);
+        (more != *self).then_some(more)
+    }
+
+    /// The folders that are trusted for now, by the hash of what each brought along. A name that is not
+    /// text is left out: it cannot be stored.
+    pub(crate) fn for_now(&self) -> BTreeMap<String, String> {
+        let named = self
+            .once
+            .iter()
+            .filter_map(|(folder, digest)| Some((folder.to_str()?.to_owned(), digest.clone())));
+        named.collect()
     }
 
     /// What is thought of `folder`, which is canonical, now.

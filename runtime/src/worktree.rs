@@ -6,6 +6,7 @@
 
 mod clean;
 mod git;
+mod left;
 
 pub use clean::{Remnant, Sweep};
 
@@ -120,7 +121,8 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Puts what was changed on the worktree's branch; nothing if nothing was.
+    /// Puts what was changed on the worktree's branch, and says what that cannot hold; nothing if
+    /// nothing was changed.
     pub(crate) async fn take(&self, worktree: &Worktree) -> Result<Option<Changes>, WorktreeError> {
         let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
         let failed = |reason: String| WorktreeError::Git { what: "take what was changed", reason };
@@ -130,9 +132,13 @@ impl Worktrees {
         }
         let git = Git::writing(launcher, worktree, &self.around);
         let git = git.in_worktree(Path::new(&worktree.data), folder).map_err(failed)?;
-        let whole = git.whole(&["status", "--porcelain", "--ignore-submodules=all"]).await;
+        git.restore_links(base).await.map_err(failed)?;
+        // Whatever the user's settings say of untracked files.
+        let status = ["status", "--porcelain", "--untracked-files=normal"];
+        let whole = git.whole(&[&status[..], &["--ignore-submodules=all"]].concat()).await;
         if !whole.map_err(failed)?.is_empty() {
             git.add_all().await.map_err(failed)?;
+            git.restore_links(base).await.map_err(failed)?;
             let message = format!("What run {} changed", branch.trim_start_matches(BRANCHES));
             let quiet = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--allow-empty"];
             git.run(&[&quiet[..], &["-m", &message]].concat()).await.map_err(failed)?;
@@ -142,7 +148,8 @@ impl Worktrees {
         let between = [base.as_str(), commit.as_str(), "--"];
         let numbers = git.whole(&[&diff[..], &["--numstat"], &between[..]].concat()).await;
         let (files, added, removed) = counted(&numbers.map_err(failed)?);
-        if files == 0 {
+        let kept = left::kept(&git, folder).await.map_err(failed)?;
+        if files == 0 && kept.is_none() {
             return Ok(None);
         }
         let difference = git.whole(&[&diff[..], &between[..]].concat()).await.map_err(failed)?;
@@ -158,6 +165,7 @@ impl Worktrees {
             added,
             removed,
             problem: String::new(),
+            kept,
             left_out: (difference.len() - end) as u64,
             difference: difference[..end].to_owned(),
             extra: Extra::default(),
@@ -176,6 +184,7 @@ impl Worktrees {
                 removed: 0,
                 difference: String::new(),
                 problem: format!("{error}; it still is in {}", worktree.folder),
+                kept: None,
                 left_out: 0,
                 extra: Extra::default(),
             })
@@ -241,6 +250,11 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     // It may be from before.
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))
+}
+
+/// True when a worktree with these changes holds nothing that is not on its branch.
+pub(crate) fn is_taken(changes: Option<&Changes>) -> bool {
+    changes.is_none_or(|changes| changes.problem.is_empty() && changes.kept.is_none())
 }
 
 /// Files, and lines added and removed, of what `git diff --numstat` says.

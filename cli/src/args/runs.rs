@@ -43,7 +43,7 @@ pub enum RunsVerb {
         #[command(flatten)]
         choice: Choice,
     },
-    /// Remove worktrees that ended runs left behind after a crash; changes stay on a branch
+    /// Remove worktrees that ended runs left behind; changes stay on a branch
     Clean(CleanOptions),
     /// List questions that runs are waiting for an answer to
     Questions {
@@ -154,6 +154,9 @@ pub struct CleanOptions {
     /// Only list them, remove nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Also remove worktrees with files that are on no branch; these files are lost
+    #[arg(long, conflicts_with = "dry_run")]
+    pub discard: bool,
 }
 
 #[derive(Args)]

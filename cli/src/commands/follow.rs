@@ -274,10 +274,19 @@ impl Viewer {
         }
     }
 
+    /// Says that a run only looks when it goes on, and why, if that is so.
+    pub async fn warn_of_distrust(&mut self, runtime: &Runtime, run: RunId) -> Result<(), Failure> {
+        if let Some(why) = runtime.held_back(run).await? {
+            self.screen.remark(&clean_line(&format!("◇ {why}"), 1000));
+        }
+        Ok(())
+    }
+
     /// Lets the screen know what those events refer to that come after `row`, the run as it is
     /// found, and who is at work below it.
     pub async fn recall(&mut self, runtime: &Runtime, row: &RunRow) -> Result<Recalled, Failure> {
         self.screen.attend(row.id);
+        self.warn_of_distrust(runtime, row.id).await?;
         let tree = runtime.handle(row.id).tree().await?;
         let open: Vec<&RunRow> =
             tree.iter().filter(|below| below.id != row.id && is_open(below)).collect();
@@ -295,6 +304,8 @@ impl Viewer {
         })
         .await?;
         for below in &open {
+            self.warn_of_distrust(runtime, below.id).await?;
+            let screen = &mut self.screen;
             read(runtime, below, |record| {
                 if !matches!(record.event, Event::ChildStarted(_)) || is_start(record) {
                     screen.recall_below(record);

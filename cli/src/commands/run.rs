@@ -178,6 +178,7 @@ async fn take_up(
                 viewer.screen.remark(&format!(
                     "going on with unfinished run {short} {about}; stop it: posse runs cancel {short}"
                 ));
+                viewer.warn_of_distrust(runtime, head.id).await?;
             }
             Some(error) => {
                 let why = clean_line(&error.to_string(), 200);

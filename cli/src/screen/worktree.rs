@@ -2,7 +2,7 @@
 
 use crate::clean::clean_line;
 use crate::view;
-use posse::protocol::{Changes, Event};
+use posse::protocol::{Changes, Event, Kept};
 use serde::Serialize;
 
 /// What a run's events tell of its worktree.
@@ -25,6 +25,9 @@ pub struct Left {
     /// Why it is on no branch, and where it is instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
+    /// What is on no branch, and where it is instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<Kept>,
 }
 
 impl Worktree {
@@ -50,17 +53,18 @@ impl Left {
     fn of(changes: &Changes) -> Self {
         let problem = Some(&changes.problem).filter(|problem| !problem.is_empty());
         Left {
-            branch: problem.is_none().then(|| changes.branch.clone()),
+            branch: (problem.is_none() && changes.files > 0).then(|| changes.branch.clone()),
             files: changes.files,
             added: changes.added,
             removed: changes.removed,
             problem: problem.cloned(),
+            kept: changes.kept.clone(),
         }
     }
 
-    /// True when it is on no branch although there may be something.
+    /// True when something is on no branch, or may be.
     pub fn is_stuck(&self) -> bool {
-        self.problem.is_some()
+        self.problem.is_some() || self.kept.is_some()
     }
 
     /// The same in words for people.
@@ -69,15 +73,28 @@ impl Left {
             let problem = clean_line(problem, 600);
             return format!("what was changed could not be put on a branch: {problem}");
         }
+        let kept = self.kept.as_ref().map(kept);
         let Some(branch) = &self.branch else {
-            return "nothing was changed in its worktree".to_owned();
+            return kept.unwrap_or_else(|| "nothing was changed in its worktree".to_owned());
         };
         let Left { files, added, removed, .. } = self;
         let (files, branch) = (view::count(*files, "file"), clean_line(branch, 200));
+        let kept = kept.map_or_else(String::new, |kept| format!("; {kept}"));
         format!(
-            "{files} changed, +{added} -{removed}, on the branch {branch}: `git merge {branch}`"
+            "{files} changed, +{added} -{removed}, on the branch {branch}: `git merge {branch}`\
+             {kept}"
         )
     }
+}
+
+/// What is on no branch, in words for people.
+pub fn kept(kept: &Kept) -> String {
+    let names = kept.names.iter().map(|name| clean_line(name, 200)).collect::<Vec<_>>().join(", ");
+    let more = match kept.files.saturating_sub(kept.names.len() as u64) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}: {names}{more}", clean_line(&kept.to_string(), 600))
 }
 
 #[cfg(test)]

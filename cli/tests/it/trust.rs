@@ -199,10 +199,72 @@ async fn what_is_not_trusted_any_more_is_narrowed_when_it_goes_on() {
     world.run(&["trust", "remove"]).await.expect(0);
     gate.open();
     let run = world.only_run().await;
-    world.run(&["runs", "resume", &run]).await.expect(0);
+    let exit = world.run(&["runs", "resume", &run]).await.expect(0);
+    assert!(exit.err.contains("not trusted any more"), "{exit:?}");
     assert!(!world.work().join("canary").exists());
     let log = world.run(&["runs", "export", &run]).await.expect(0).out;
     assert!(log.contains("\"ending\":\"refused\""), "{log}");
+}
+
+/// What is said with `--trust` is said for the whole run, with what the folder brought along then.
+#[tokio::test]
+async fn a_run_that_was_trusted_for_itself_has_its_tools_when_it_goes_on() {
+    for changes in [false, true] {
+        let gate = Gate::new();
+        let write = Reply::tool_call("Write", json!({"file_path": "canary", "content": "x"}));
+        let again = Reply::tool_call("Write", json!({"file_path": "other", "content": "x"}));
+        let replies = [write.held_by(&gate), Reply::text("done"), again, Reply::text("done")];
+        let world = World::new(Script::turns(replies)).await;
+        agent(&world, "doer", "tools: Read, Write");
+        let mut running = world.start(&["run", "--trust", "--agent", "doer", "x"]);
+        crate::world::eventually("the request", async || gate.held() == 1).await;
+        running.child.kill().await.unwrap();
+        if changes {
+            agent(&world, "doer", "tools: Read, Write, Bash");
+        }
+        gate.open();
+        let run = world.only_run().await;
+        let exit = world.run(&["runs", "resume", &run]).await.expect(0);
+        assert_eq!(world.work().join("canary").exists(), !changes, "{exit:?}");
+        let why = "changed since the run was started with `--trust`";
+        assert_eq!(exit.err.contains(why), changes, "{exit:?}");
+        if changes {
+            assert!(exit.err.contains("`posse trust "), "{exit:?}");
+            world.run(&["trust", "--yes"]).await.expect(0);
+            let exit = world.run(&["run", "--resume", &run, "again"]).await.expect(0);
+            assert!(!exit.err.contains("read-only"), "{exit:?}");
+            assert!(world.work().join("other").exists(), "{exit:?}");
+        }
+    }
+}
+
+/// The same for whom it calls then; but not for runs that nobody trusted.
+#[tokio::test]
+async fn children_of_a_run_that_was_trusted_for_itself_have_their_tools_when_it_goes_on() {
+    let chief: &[&str] = &["run", "--trust", "--agent", "chief", "lead"];
+    for (arguments, trusted) in
+        [(chief, true), (&["run", "--trust", "lead"], true), (&["run", "lead"], false)]
+    {
+        let gate = Gate::new();
+        let task = json!({"description": "d", "prompt": "do it", "subagent_type": "doer"});
+        let lead = Conversation::when(When::any().first_user_contains("lead"))
+            .reply(Reply::tool_call("Task", task).held_by(&gate))
+            .reply(Reply::text("done"));
+        let write = Reply::tool_call("Write", json!({"file_path": "canary", "content": "x"}));
+        let doer = Conversation::when(When::any().first_user_contains("do it"));
+        let doer = doer.reply(write).reply(Reply::text("done"));
+        let world = World::new(Script::new().conversation(lead).conversation(doer)).await;
+        agent(&world, "doer", "tools: Read, Write");
+        agent(&world, "chief", "tools: Read, Write, Task");
+        let mut running = world.start(arguments);
+        crate::world::eventually("the request", async || gate.held() == 1).await;
+        running.child.kill().await.unwrap();
+        gate.open();
+        let exit = world.run(&["runs", "resume", "--all"]).await.expect(0);
+        let told = told(&world);
+        assert_eq!(world.work().join("canary").exists(), trusted, "{told} {exit:?}");
+        assert_eq!(told.contains("outside what this agent was granted"), !trusted, "{told}");
+    }
 }
 
 #[tokio::test]

@@ -274,6 +274,108 @@ async fn a_repository_within_a_worktree_that_a_crash_left_is_not_entered() {
     assert_eq!(swept[0]["removed"], true, "{swept}");
 }
 
+/// What git ignores is on no branch: it is kept where it is, and everyone is told; but not what builds
+/// make again.
+#[tokio::test]
+async fn what_a_child_makes_and_git_ignores_is_kept_and_told() {
+    let write =
+        |path: &str| Reply::tool_call("Write", json!({"file_path": path, "content": "found\n"}));
+    let make = "mkdir -p target/debug a/node_modules/x a/__pycache__; echo x > target/debug/x; \
+        echo x > a/node_modules/x/y; echo x > a/__pycache__/m.pyc; ln -s /nowhere node_modules";
+    let replies = || [write("out/report.md"), bash(make), Reply::text("made")];
+    let world = repository(replies()).await;
+    world.write(".gitignore", "out\ntarget\nnode_modules\n__pycache__\n*.log\n");
+    git(&world.work(), &["add", "."]);
+    git(&world.work(), &["commit", "--quiet", "-m", "second"]);
+    let fixer = ["run", "--agents", AGENTS, "--agent", "fixer"];
+    let exit = world.run(&[&fixer[..], &["mend it"]].concat()).await.expect(0);
+    let folder = standing(&world).pop().expect("its folder is kept");
+    assert_eq!(std::fs::read_to_string(folder.join("out/report.md")).unwrap(), "found\n");
+    let told = format!(
+        "1 file is on no branch (ignored by git, or in a submodule) and kept in {}: out/report.md",
+        folder.canonicalize().unwrap().display()
+    );
+    assert!(exit.err.contains(&told) && !exit.err.contains("nothing was"), "{}", exit.err);
+    let run = world.only_run().await;
+    let shown = world.run(&["runs", "show", &run]).await.expect(0).out;
+    assert!(shown.contains(&told), "{shown}");
+    let shown = world.run(&["runs", "show", &run, "--json"]).await.expect(0).json();
+    assert_eq!(shown["worktree"]["branch"], json!(null), "{shown}");
+    assert_eq!(shown["worktree"]["kept"]["names"], json!(["out/report.md"]), "{shown}");
+    let clean = world.run(&["runs", "clean"]).await.expect(0);
+    assert!(clean.out.contains(&told) && clean.err.contains("--discard"), "{clean:?}");
+    assert_eq!(standing(&world).len(), 1, "it is not lost by the way");
+    let clean = world.run(&["runs", "clean", "--discard"]).await.expect(0);
+    assert!(clean.out.contains("removed"), "{clean:?}");
+    assert!(standing(&world).is_empty() && branches(&world).is_empty());
+}
+
+#[tokio::test]
+async fn a_caller_is_told_of_what_git_ignores_beside_what_is_on_the_branch() {
+    let make = "mkdir -p logs target; for n in 1 2 3 4 5 6 7; do echo $n > logs/$n.log; done; \
+        echo x > target/x; echo two > a.txt";
+    let world = repository([bash(make), Reply::text("made")]).await;
+    world.write(".gitignore", "target\n*.log\n");
+    git(&world.work(), &["add", "."]);
+    git(&world.work(), &["commit", "--quiet", "-m", "second"]);
+    let exit = world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    let branch = branches(&world).pop().expect("its changes are on a branch");
+    assert_eq!(git(&world.work(), &["show", &format!("{branch}:a.txt")]), "two");
+    let folder = standing(&world).pop().expect("its folder is kept");
+    let folder = folder.canonicalize().unwrap();
+    let kept = format!(
+        "7 files are on no branch (ignored by git, or in a submodule) and kept in {}",
+        folder.display()
+    );
+    for part in [&branch, "1 file, +1 -1", &kept, "logs/1.log\n", "logs/5.log\n"] {
+        assert!(exit.out.contains(part), "{part}: {}", exit.out);
+    }
+    assert!(!exit.out.contains("logs/6.log"), "{}", exit.out);
+    let run = branch.trim_start_matches("posse/");
+    let shown = world.run(&["runs", "show", run]).await.expect(0).out;
+    assert!(shown.contains("logs/5.log and 2 more"), "{shown}");
+}
+
+/// Settings about what `git status` shows do not decide what is kept.
+#[tokio::test]
+async fn what_a_child_makes_is_on_its_branch_where_git_does_not_show_new_files() {
+    let world = repository([bash("echo mine > b.txt"), Reply::text("made")]).await;
+    git(&world.work(), &["config", "status.showUntrackedFiles", "no"]);
+    world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    let branch = branches(&world).pop().expect("its changes are on a branch");
+    assert_eq!(git(&world.work(), &["show", &format!("{branch}:b.txt")]), "mine");
+}
+
+/// Git keeps the name of a commit in the place of a repository. What is in there is on the branch, or
+/// it is kept.
+#[tokio::test]
+async fn what_is_in_repositories_and_submodules_of_a_worktree_is_not_lost() {
+    let make = "data=$(git rev-parse --path-format=absolute --git-common-dir); mkdir nest; cd nest; \
+        git init -q; echo work > w.txt; git add .; git -c user.name=a -c user.email=b commit -qm x; \
+        cd ..; mkdir -p sm out; echo s > sm/in-submodule.txt; mkdir out/n; echo o > out/n/o.txt; \
+        cd out/n; git init -q; cd ../..; mkdir led; echo \"gitdir: $data\" > led/.git; \
+        echo l > led/l.txt";
+    let world = repository([bash(make), Reply::text("made")]).await;
+    let commit = git(&world.work(), &["rev-parse", "HEAD"]);
+    let link = format!("160000,{commit},sm");
+    git(&world.work(), &["update-index", "--add", "--cacheinfo", &link]);
+    world.write(".gitignore", "out\n");
+    git(&world.work(), &["add", ".gitignore"]);
+    git(&world.work(), &["commit", "--quiet", "-m", "a submodule"]);
+    let fixer = ["run", "--agents", AGENTS, "--agent", "fixer", "mend it"];
+    let exit = world.run(&fixer).await.expect(0);
+    let branch = branches(&world).pop().expect("its own files are on its branch");
+    let files = git(&world.work(), &["ls-tree", "-r", &branch]);
+    assert_eq!(git(&world.work(), &["show", &format!("{branch}:nest/w.txt")]), "work");
+    assert_eq!(files.matches("160000").count(), 1, "only the submodule: {files}");
+    let folder = standing(&world).pop().expect("its folder is kept");
+    for name in ["sm/in-submodule.txt", "out/n/o.txt", "led/l.txt"] {
+        let is_on_branch = files.contains(name);
+        assert!(is_on_branch || exit.err.contains(name), "{name}: {files} {}", exit.err);
+        assert!(is_on_branch || folder.join(name).exists(), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_folder_without_a_repository_is_said_to_be_none_and_nothing_starts() {
     let world = repository(edit()).await;

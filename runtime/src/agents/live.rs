@@ -8,6 +8,7 @@ use super::{AgentCatalog, Entry};
 use crate::error::Error;
 use crate::trust::{self, Standing};
 use posse_protocol::{AgentName, AgentSpec, Budget, Limits};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -104,10 +105,33 @@ impl LiveCatalog {
         desk.sources.working_folder.clone()
     }
 
-    /// True when `folder`, or at least what it says of the agent called `name` now, is trusted by
-    /// whom these agents' sources trust.
-    pub(crate) fn trusts(&self, folder: &Path, name: &AgentName) -> bool {
-        let Some(desk) = &self.shared.desk else { return false };
+    /// The folders that are trusted for now, by the hash of what each brought along.
+    pub(crate) fn trusted_for_now(&self) -> BTreeMap<String, String> {
+        let Some(desk) = &self.shared.desk else { return BTreeMap::new() };
+        desk.lock().unwrap_or_else(PoisonError::into_inner).sources.settings.trust.for_now()
+    }
+
+    /// The agents as they are now to somebody who trusts these folders, too, with what they bring along
+    /// by these hashes.
+    pub(crate) fn trusting(&self, trusted: &BTreeMap<String, String>) -> Arc<AgentCatalog> {
+        let known = self.current();
+        let Some(desk) = &self.shared.desk else { return known };
+        let desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(trust) = desk.sources.settings.trust.and_as(trusted) else { return known };
+        let mut sources = desk.sources.clone();
+        let (limits, budget) = (desk.reader.limits.clone(), desk.reader.budget.clone());
+        drop(desk);
+        sources.settings.trust = trust;
+        let host = known.entries().iter().filter(|entry| entry.source == Source::Host);
+        let mut reader = Reader::default();
+        (reader.limits, reader.budget) = (limits, budget);
+        Arc::new(reader.load(&sources, host.cloned().collect()))
+    }
+
+    /// What is thought of `folder`: it is trusted also if at least what it says of the agent called
+    /// `name` now is trusted by whom these agents' sources trust.
+    pub(crate) fn standing(&self, folder: &Path, name: &AgentName) -> Standing {
+        let Some(desk) = &self.shared.desk else { return Standing::Unknown };
         let standing = {
             let desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
             desk.sources.settings.trust.standing(folder)
@@ -118,11 +142,12 @@ impl LiveCatalog {
         };
         let trusted = |entry: &Entry| entry.standing == Some(Standing::Trusted);
         match standing {
-            Standing::Trusted => true,
-            Standing::Changed => {
-                self.refresh().entry(name).filter(is_of_folder).is_some_and(trusted)
+            Standing::Changed
+                if self.refresh().entry(name).filter(is_of_folder).is_some_and(trusted) =>
+            {
+                Standing::Trusted
             }
-            Standing::Unknown | Standing::Unsure(_) => false,
+            standing => standing,
         }
     }
 

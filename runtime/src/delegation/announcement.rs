@@ -308,7 +308,13 @@ fn changed(run: RunId, changes: &Changes) -> String {
     if !changes.problem.is_empty() {
         return format!("\nWhat it changed could not be taken over: {}", changes.problem);
     }
+    let kept = changes.kept.as_ref().map_or_else(String::new, |kept| {
+        format!("\n{kept}. The first of them:\n{}", quote(run, "files", &kept.names.join("\n")))
+    });
     let Changes { branch, files, added, removed, difference, .. } = changes;
+    if *files == 0 {
+        return format!("\nIt worked in a worktree of its own.{kept}");
+    }
     let mut end = difference.len().min(LARGEST_DIFFERENCE);
     while !difference.is_char_boundary(end) {
         end -= 1;
@@ -321,7 +327,7 @@ fn changed(run: RunId, changes: &Changes) -> String {
     let files = if *files == 1 { "1 file".to_owned() } else { format!("{files} files") };
     format!(
         "\nIt worked in a worktree of its own. What it changed is on the branch {branch} and nowhere \
-         else: {files}, +{added} -{removed}. `git merge {branch}` takes it over.\n{}{note}",
+         else: {files}, +{added} -{removed}. `git merge {branch}` takes it over.\n{}{note}{kept}",
         quote(run, "difference", &difference[..end])
     )
 }

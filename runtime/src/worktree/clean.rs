@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::runtime::Runtime;
+use crate::worktree::is_taken;
 use posse_protocol::{Changes, Event, RunId, Seq, Worktree};
 use posse_store::{Filter, StoreError};
 use std::path::PathBuf;
@@ -24,8 +25,10 @@ pub struct Remnant {
 pub enum Sweep {
     /// They are only looked for.
     Look,
-    /// What was changed is put on its branch, and the folders are removed.
+    /// What was changed is put on its branch, and the folders are removed that hold nothing else.
     Remove,
+    /// All folders are removed, with what could not be put on a branch.
+    Discard,
 }
 
 impl Runtime {
@@ -45,13 +48,12 @@ impl Runtime {
                 continue;
             }
             let mut remnant = Remnant { run, folder, changes: None, removed: false };
-            if sweep == Sweep::Remove {
+            if sweep != Sweep::Look {
                 match self.worktree_of(run).await? {
                     Some(worktree) => {
                         remnant.changes = worktrees.changes(&worktree).await;
-                        let problem = remnant.changes.as_ref().map(|changes| &changes.problem);
-                        remnant.removed = problem.is_none_or(String::is_empty)
-                            && worktrees.remove(&worktree).await.is_ok();
+                        let may = sweep == Sweep::Discard || is_taken(remnant.changes.as_ref());
+                        remnant.removed = may && worktrees.remove(&worktree).await.is_ok();
                     }
                     // Nobody knows what it was made from.
                     None => remnant.removed = std::fs::remove_dir_all(&remnant.folder).is_ok(),

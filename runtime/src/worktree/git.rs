@@ -37,8 +37,11 @@ const SETTINGS: [&str; 13] = [
 /// What git obeys in the data of a repository, and this one never changes.
 const OBEYED: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "modules"];
 
-/// How an entry of git's index begins that is a submodule.
-const GITLINK: &str = "160000 ";
+/// The most that is read of lists of files.
+const LISTED: usize = 256 << 20;
+
+/// The mode of an entry of git's index that is a submodule.
+const GITLINK: &str = "160000";
 
 /// Git at work in one folder.
 pub(super) struct Git<'a> {
@@ -118,6 +121,35 @@ impl<'a> Git<'a> {
         self.run(&all).await
     }
 
+    /// Sees to it that the index has the submodules that `base` has, and no others: a repository that
+    /// somebody has made would be a name of a commit that nobody has.
+    pub(super) async fn restore_links(&self, base: &str) -> Result<(), String> {
+        let changed = ["diff-index", "--cached", "--raw", "-z", "--no-renames"];
+        let changed = [&changed[..], &["--ignore-submodules=none", base, "--"]].concat();
+        let listed = self.list(&changed).await?;
+        // `:MODE MODE OBJECT OBJECT KIND`, then the path.
+        let mut parts = listed.split('\0');
+        let mut restore = vec!["restore".to_owned(), "--staged".to_owned(), "--source".to_owned()];
+        restore.extend([base.to_owned(), "--".to_owned()]);
+        let known = restore.len();
+        while let (Some(head), Some(path)) = (parts.next(), parts.next()) {
+            if head.split(' ').nth(1) == Some(GITLINK) {
+                restore.push(format!(":(literal){path}"));
+            }
+        }
+        if restore.len() == known {
+            return Ok(());
+        }
+        self.run(&restore.iter().map(String::as_str).collect::<Vec<_>>()).await
+    }
+
+    /// The submodules, by their paths.
+    pub(super) async fn links(&self) -> Result<Vec<String>, String> {
+        let listed = self.list(&["ls-files", "--stage", "-z"]).await?;
+        let links = listed.split('\0').filter(|line| line.starts_with(GITLINK));
+        Ok(links.filter_map(|line| Some(line.split_once('\t')?.1.to_owned())).collect())
+    }
+
     /// Does it. An error is what git said.
     pub(super) async fn run(&self, args: &[&str]) -> Result<(), String> {
         self.whole(args).await.map(|_| ())
@@ -134,16 +166,32 @@ impl<'a> Git<'a> {
         let find = || async {
             let named = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
             // Where there are none, it fails.
-            let keys = self.started(&named, &[]).await.unwrap_or_default();
+            let keys = self.started(&named, &[], OUTPUT).await;
+            let keys = keys.map(|(keys, _)| keys).unwrap_or_default();
             let keys = keys.split('\0').filter(|key| !key.is_empty());
             keys.map(str::to_owned).collect::<Vec<String>>()
         };
         let filters = self.filters.get_or_init(find).await;
-        self.started(args, filters).await
+        self.started(args, filters, OUTPUT).await.map(|(said, _)| said)
     }
 
-    /// The same with these settings as if they were empty.
-    async fn started(&self, args: &[&str], empty: &[String]) -> Result<String, String> {
+    /// All that it lists: an error if that is too much.
+    pub(super) async fn list(&self, args: &[&str]) -> Result<String, String> {
+        // A list is not about what files hold.
+        match self.started(args, &[], LISTED).await? {
+            (listed, 0) => Ok(listed),
+            _ => Err("there are too many files".to_owned()),
+        }
+    }
+
+    /// What it says with these settings as if they were empty, and how many bytes of that were left
+    /// out.
+    async fn started(
+        &self,
+        args: &[&str],
+        empty: &[String],
+        output_cap: usize,
+    ) -> Result<(String, u64), String> {
         let workspace = Workspace::open(&self.folder).map_err(|error| error.to_string())?;
         let mut all: Vec<OsString> = Vec::new();
         for setting in SETTINGS {
@@ -165,7 +213,7 @@ impl<'a> Git<'a> {
             cwd: PathBuf::from("."),
             variables: variables(empty, self.common.as_deref()),
             deadline: DEADLINE,
-            output_cap: OUTPUT,
+            output_cap,
             writable_bytes: None,
             confinement: self.confinement.clone(),
         };
@@ -173,7 +221,7 @@ impl<'a> Git<'a> {
         let finished = self.launcher.run(&workspace, &command, &cancel, &|_| {}).await;
         let finished = finished.map_err(|error| error.to_string())?;
         match finished.status {
-            Status::Exited(0) => Ok(finished.output),
+            Status::Exited(0) => Ok((finished.output, finished.left_out_bytes)),
             _ => Err(finished.output.trim().chars().take(500).collect()),
         }
     }

@@ -1,9 +1,11 @@
-//! `posse runs clean`: what crashes have left of worktrees.
+//! `posse runs clean`: what is left of worktrees, by crashes or because it is on no branch.
 
 use crate::args::CleanOptions;
 use crate::commands::Common;
 use crate::exit::{Code, Failure};
 use crate::print;
+use crate::screen::worktree;
+use posse::protocol::Changes;
 use posse::{Remnant, Runtime, Sweep};
 use serde_json::{Value, json};
 
@@ -12,7 +14,11 @@ pub async fn run(
     runtime: &Runtime,
     options: &CleanOptions,
 ) -> Result<Code, Failure> {
-    let sweep = if options.dry_run { Sweep::Look } else { Sweep::Remove };
+    let sweep = match (options.dry_run, options.discard) {
+        (true, _) => Sweep::Look,
+        (false, true) => Sweep::Discard,
+        (false, false) => Sweep::Remove,
+    };
     let remnants = runtime.clean(sweep).await?;
     if common.global.json {
         print::json_pretty(&remnants.iter().map(shown).collect::<Vec<_>>())?;
@@ -25,18 +31,28 @@ pub async fn run(
         let folder = remnant.folder.display();
         let line = match (&remnant.changes, remnant.removed) {
             _ if options.dry_run => format!("{folder}: left of run {}", remnant.run.short()),
-            (Some(changes), true) => format!(
+            (Some(changes), true) if changes.files > 0 => format!(
                 "{folder}: removed; {} changed files are on the branch {}",
                 changes.files, changes.branch
             ),
+            (Some(_), true) => format!("{folder}: removed, with what was on no branch"),
             (None, true) => format!("{folder}: removed; nothing was changed in it"),
+            (Some(Changes { kept: Some(kept), .. }), false) => {
+                format!("{folder}: kept: {}", worktree::kept(kept))
+            }
             (Some(changes), false) => format!("{folder}: kept: {}", changes.problem),
             (None, false) => format!("{folder}: kept: it cannot be removed"),
         };
         print::line(line)?;
     }
     if options.dry_run && !remnants.is_empty() {
-        print::note("`posse runs clean` removes them; what was changed stays on its branch");
+        print::note(
+            "`posse runs clean` removes them; what was changed stays on its branch, and a worktree \
+             with files that are on no branch stays",
+        );
+    }
+    if remnants.iter().any(|remnant| sweep == Sweep::Remove && !remnant.removed) {
+        print::note("`posse runs clean --discard` removes what was kept, with all files in it");
     }
     Ok(Code::Done)
 }

@@ -218,7 +218,12 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     for head in heads(runtime, &rows).await? {
         let mut models = rows.iter().filter(|row| row.root == head.root).map(|row| &row.model);
         match models.find_map(|model| runtime.check_model(model).err()) {
-            None => resumed.push(runtime.resume(head.id)),
+            None => {
+                if let Some(why) = runtime.held_back(head.id).await? {
+                    print::note(clean_line(&why, 1000));
+                }
+                resumed.push(runtime.resume(head.id));
+            }
             Some(error) => {
                 code = Code::Failed;
                 let why = clean_line(&error.to_string(), 400);
