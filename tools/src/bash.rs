@@ -148,9 +148,10 @@ impl Bash {
         }
         if is_above {
             output.parts.push(Part::text(
-                "[git could not change files of this repository outside of the folder that you work \
-                 in: they are not what the branch has, and `git commit -a` would undo what it has \
-                 there. Go back to the branch that you came from, and leave this to the user.]",
+                "[git could not change some files: they lie outside of the folder that you work in, \
+                 or no command may change them. They are not what the branch has, and `git commit \
+                 -a` would undo what it has there. Go back to the branch that you came from, and \
+                 leave this to the user.]",
             ));
         }
         if let Some(missed) = missed {
@@ -326,7 +327,8 @@ fn leaves_files_behind(line: &str) -> bool {
         "error: unable to create file ",
         "warning: unable to unlink '",
     ];
-    starts.iter().any(|start| line.starts_with(start)) && line.ends_with("Read-only file system")
+    let ends = ["Read-only file system", "Device or resource busy"];
+    starts.iter().any(|start| line.starts_with(start)) && ends.iter().any(|end| line.ends_with(end))
 }
 
 /// The output, and what there is to say about how the command ended.

@@ -66,7 +66,9 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
                 }
                 Target::Session(row) => resume(&runtime, *row, &asks, &mut viewer).await?,
             };
-            let chat = Chat { common: &common, runtime: &runtime, session: session.run.id() };
+            let is_limited = options.agent.max_cost.is_some();
+            let session_id = session.run.id();
+            let chat = Chat { common: &common, runtime: &runtime, session: session_id, is_limited };
             let lines = lines.get_or_insert_with(|| Lines::open(history(&common), folder.clone()));
             let asks = std::mem::take(&mut asks);
             let talk = converse(&chat, &mut session, asks, lines, &mut viewer, &deck, &folder);
@@ -337,6 +339,7 @@ async fn switch(
     folder: &Path,
     viewer: &mut Viewer,
 ) -> Result<Option<Target>, Failure> {
+    chat.check_money(None)?;
     if !lines::is_interactive() || !viewer.screen.is_live() {
         return Err(Failure::usage("there is no terminal to choose a chat on")
             .hint("usage: /resume RUN [TEXT]"));

@@ -114,6 +114,11 @@ async fn the_money_of_a_chat_is_that_of_all_its_lines_and_of_everyone_below_it()
     let exit = world.feed(&["chat", "--max-cost", "0.02"], input).await.expect(7);
     let spent = dollars(&costs(&world).await, "cost_usd");
     assert!(spent > 0.01 && spent <= 0.02, "{spent}: {}", exit.err);
+    let other = world.list().await[0]["run"].as_str().unwrap().to_owned();
+    let input = format!("/resume {other} more\n");
+    let exit = world.feed(&["chat", "--max-cost", "0.02"], &input).await.expect(0);
+    assert!(exit.err.contains("other chats have money of their own"), "{}", exit.err);
+    assert!(dollars(&costs(&world).await, "cost_usd") <= 0.02);
 
     let calls = (0..4).map(|part| task("explore", &format!("part {part}")));
     let child = Conversation::when(When::any()).reply(dear(Reply::text("seen")));

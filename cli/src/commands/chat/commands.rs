@@ -26,6 +26,21 @@ pub struct Chat<'a> {
     pub common: &'a Common,
     pub runtime: &'a Runtime,
     pub session: RunId,
+    /// This command may spend so much and no more, whatever it talks to.
+    pub is_limited: bool,
+}
+
+impl Chat<'_> {
+    /// Other conversations have budgets of their own.
+    pub fn check_money(&self, root: Option<RunId>) -> Result<(), Failure> {
+        if !self.is_limited || root == Some(self.session) {
+            return Ok(());
+        }
+        Err(Failure::usage(
+            "this chat was started with --max-cost, and other chats have money of their own",
+        )
+        .hint("leave with /quit; `posse chat --resume` opens another chat"))
+    }
 }
 
 /// Lines of a table of costs.
@@ -250,6 +265,7 @@ impl Chat<'_> {
         if row.id == self.session {
             return Err(Failure::usage("that is this session; say it without a command"));
         }
+        self.check_money(Some(row.root))?;
         let family = Family::of(self.runtime, &row).await?;
         let extent = Extent::Subtree;
         let held = resume::check(self.runtime, &family, &row, text, extent, viewer).await?;
