@@ -126,8 +126,10 @@ impl Bash {
         };
         let cannot_sign = command.confinement.profile != Profile::Full
             && finished.output.lines().any(|line| UNSIGNED.iter().any(|it| line.contains(it)));
-        let is_above = command.confinement.profile == Profile::WorkspaceWrite
-            && finished.output.lines().any(leaves_files_behind);
+        let left_behind = match command.confinement.profile {
+            Profile::WorkspaceWrite => left_behind(&finished.output),
+            Profile::ReadOnly | Profile::Full => Vec::new(),
+        };
         let only_reads = command.confinement.profile != self.confinement.profile;
         let set_aside = some_of(&finished.set_aside);
         let mut output = tell(finished, command.deadline);
@@ -146,13 +148,17 @@ impl Bash {
                  name that ends in `.set-aside`, except for links. Tell the user if the task needs it.]"
             )));
         }
-        if is_above {
-            output.parts.push(Part::text(
-                "[git could not change some files: they lie outside of the folder that you work in, \
-                 or no command may change them. They are not what the branch has, and `git commit \
-                 -a` would undo what it has there. Go back to the branch that you came from, and \
-                 leave this to the user.]",
-            ));
+        if !left_behind.is_empty() {
+            // Git itself takes this for a success.
+            output.is_error = true;
+            output.parts.push(Part::text(format!(
+                "[git could not change {}: they lie outside of the folder that you work in, or no \
+                 command may change them. They are not what the branch has, and `git commit -a` \
+                 undoes what it has there. If you have committed since, take that back: `git restore \
+                 --staged --source=COMMIT -- FILE`, with the commit before yours, and `git commit \
+                 --amend --no-edit`. Tell the user that `git restore FILE` puts these files right.]",
+                some_of(&left_behind)
+            )));
         }
         if let Some(missed) = missed {
             output.parts.push(Part::text(format!(
@@ -320,15 +326,22 @@ fn writes_git_elsewhere(text: &str, workspace: &Path) -> bool {
     })
 }
 
-/// True when `line` says that git has passed over a file that it should have changed.
-fn leaves_files_behind(line: &str) -> bool {
+/// The files that git says it has passed over, though it should have changed them.
+fn left_behind(output: &str) -> Vec<String> {
     let starts = [
         "error: unable to unlink old '",
         "error: unable to create file ",
         "warning: unable to unlink '",
     ];
     let ends = ["Read-only file system", "Device or resource busy"];
-    starts.iter().any(|start| line.starts_with(start)) && ends.iter().any(|end| line.ends_with(end))
+    let file = |line: &str| {
+        let rest = starts.iter().find_map(|start| line.strip_prefix(start))?;
+        let name = ends.iter().find_map(|end| rest.strip_suffix(end))?;
+        Some(name.trim_end_matches([':', ' ', '(', '\'']).to_owned())
+    };
+    let mut files: Vec<String> = output.lines().filter_map(file).collect();
+    files.dedup();
+    files
 }
 
 /// The output, and what there is to say about how the command ended.

@@ -26,8 +26,12 @@ fn git(world: &World, arguments: &[&str]) -> String {
 /// A world whose folder is a repository with a commit, and in it a folder `sub`. Its agent runs
 /// `command` and says what came of it.
 async fn repository(command: &str) -> World {
-    let world =
-        World::new(Script::turns([bash(command), Reply::text("{{last_tool_result}}")])).await;
+    repository_for(Script::turns([bash(command), Reply::text("{{last_tool_result}}")])).await
+}
+
+/// The same for another agent.
+async fn repository_for(script: Script) -> World {
+    let world = World::new(script).await;
     git(&world, &["init", "-q", "-b", "main"]);
     for (name, value) in [("user.name", "n"), ("user.email", "e")] {
         git(&world, &["config", name, value]);
@@ -114,7 +118,36 @@ async fn an_agent_in_a_folder_is_told_that_another_branch_is_only_half_there() {
     git(&world, &["commit", "-qam", "better"]);
     git(&world, &["checkout", "-q", "main"]);
     let said = asked_in_sub(&world, &["run", "x"]).await;
-    assert!(said.contains("`git commit -a` would undo what it has there"), "{said}");
+    let expected = "git could not change ../top.txt: ";
+    assert!(said.contains(expected) || said.contains("git could not change top.txt: "), "{said}");
+    assert!(said.contains("`git commit -a` undoes what it has there"), "{said}");
+}
+
+/// Nor what no command may change. What the agent is told to do mends the branch.
+#[tokio::test]
+async fn a_protected_file_that_a_branch_changes_is_told_and_can_be_mended() {
+    let command = "git checkout -q feature && echo two > sub/a.txt && git commit -qam second";
+    let mend = "git restore --staged --source=HEAD~1 -- .vscode/settings.json && \
+                git commit -q --amend --no-edit";
+    let script = Script::turns([bash(command), bash(mend), Reply::text("mended")]);
+    let world = repository_for(script).await;
+    std::fs::create_dir(world.work().join(".vscode")).unwrap();
+    world.write(".vscode/settings.json", "old\n");
+    git(&world, &["add", "."]);
+    git(&world, &["commit", "-qm", "settings"]);
+    git(&world, &["checkout", "-q", "-b", "feature"]);
+    world.write(".vscode/settings.json", "new\n");
+    git(&world, &["commit", "-qam", "better"]);
+    git(&world, &["checkout", "-q", "main"]);
+    world.run(&["run", "--trust", "x"]).await.expect(0);
+    let results = world.fake.request(2).tool_results();
+    assert!(results[0].contains("git could not change .vscode/settings.json: "), "{results:?}");
+    let results = world.fake.last_request().tool_results();
+    assert!(!results[0].contains("exit code"), "{results:?}");
+    assert_eq!(git(&world, &["show", "feature:.vscode/settings.json"]), "new\n");
+    assert_eq!(git(&world, &["status", "--short"]), " M .vscode/settings.json\n");
+    git(&world, &["restore", ".vscode/settings.json"]);
+    assert_eq!(world.read(".vscode/settings.json"), "new\n");
 }
 
 #[tokio::test]

@@ -13,9 +13,15 @@ const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
 /// Masks in one hidden folder, at most: each is a mount.
 const MOST: usize = 200;
 
-/// The variable that makes git compare files by their size and the second of their last change only.
-pub(super) const UNCHANGED: (&str, &str) =
-    ("GIT_CONFIG_PARAMETERS", "'core.checkStat=minimal' 'core.trustctime=false'");
+/// The variable with settings for git that come before all others.
+pub(crate) const GIT_SETTINGS: &str = "GIT_CONFIG_PARAMETERS";
+
+/// Git tidies up in the background, and all that a command leaves there is killed. So only the user's
+/// own git does that.
+pub(crate) const NO_TIDYING: &str = "'gc.auto=0' 'maintenance.auto=false'";
+
+/// Makes git compare files by their size and the second of their last change only.
+pub(super) const UNCHANGED: &str = "'core.checkStat=minimal' 'core.trustctime=false'";
 
 /// Masks for all these files; nothing if there are none, or too many, or one cannot be masked.
 pub(super) fn of_all(files: &BTreeSet<PathBuf>) -> Option<Vec<(PathBuf, TempPath)>> {

@@ -154,8 +154,8 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
         }
     }
     if !masks.is_empty() {
-        let (name, value) = mask::UNCHANGED;
-        add(&[&"--setenv", &name, &value]);
+        let settings = format!("{} {}", mask::NO_TIDYING, mask::UNCHANGED);
+        add(&[&"--setenv", &mask::GIT_SETTINGS, &settings]);
     }
     // Only now: what is in them had to be made first.
     for path in sealed {

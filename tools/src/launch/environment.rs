@@ -1,5 +1,6 @@
 //! Which variables a command sees. Everything else stays with the host, keys above all.
 
+use crate::confine::{GIT_SETTINGS, NO_TIDYING};
 use std::ffi::{OsStr, OsString};
 
 /// The variables of a command.
@@ -28,8 +29,13 @@ const ALLOWED: &str = "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TERM TZ TMPDIR
      BUN_INSTALL NODE_ENV DOTNET_ROOT NIX_PROFILES NIX_SSL_CERT_FILE SSL_CERT_FILE SSL_CERT_DIR";
 
 /// What every command has: nobody sits in front of it who could use an editor, a pager or a prompt.
-const ALWAYS: [(&str, &str); 4] =
-    [("GIT_EDITOR", "true"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_PAGER", "cat"), ("PAGER", "cat")];
+const ALWAYS: [(&str, &str); 5] = [
+    ("GIT_EDITOR", "true"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_PAGER", "cat"),
+    ("PAGER", "cat"),
+    (GIT_SETTINGS, NO_TIDYING),
+];
 
 /// Takes from `all` what a command needs to find programs, files, its user and its language, and the
 /// variables `more` besides.
