@@ -282,6 +282,11 @@ async fn converse(
                     continue;
                 }
             },
+            Meaning::Command(Command::Resume { run, text: None })
+                if let Some(row) = another_chat(chat, run).await =>
+            {
+                return Ok(Next::Go(Target::Session(Box::new(row))));
+            }
             Meaning::Command(Command::Compact) => {
                 asks.compact = true;
                 chat.tell("the conversation is summarised before your next message is answered");
@@ -351,6 +356,16 @@ async fn switch(
     }
     let picked = picker::pick(chat.common, &rows, &mut viewer.signals).await;
     Ok(picked.map(|place| Target::Session(Box::new(rows.swap_remove(place)))))
+}
+
+/// The chat that `run` names, if it is another that can be continued in the place of this one.
+async fn another_chat(chat: &Chat<'_>, run: &str) -> Option<RunRow> {
+    let row = chat.runtime.find(run).await.ok()?;
+    let is_open = row.session && row.id != chat.session && row.damaged.is_none();
+    let can_go_on = is_open
+        && chat.check_money(Some(row.root)).is_ok()
+        && chat.runtime.check_model(&row.model).is_ok();
+    can_go_on.then_some(row)
 }
 
 /// How long a chat that was left waits for an empty session to end.

@@ -248,7 +248,17 @@ async fn a_chat_is_chosen_among_several_and_told_again() {
     terminal.shows("0 gamma\n›").await;
     terminal.enter("/quit").await;
     terminal.shows("code 0").await;
-    assert_eq!(world.list().await.len(), 3);
+    let runs = world.list().await;
+    assert_eq!(runs.len(), 3);
+    let alpha = runs.iter().find(|run| run.to_string().contains("alpha")).unwrap();
+    terminal.enter("clear; posse chat; echo again $?").await;
+    prompt(&terminal).await;
+    terminal.enter(&format!("/resume {}", alpha["run"].as_str().unwrap())).await;
+    terminal.shows("2 alpha three\n›").await;
+    terminal.enter("four").await;
+    terminal.shows("3 four\n›").await;
+    terminal.enter("/quit").await;
+    terminal.shows("again 0").await;
     terminal.enter("clear; posse chat --resume; echo none $?").await;
     terminal.shows("Choose a chat").await;
     terminal.press("Escape").await;

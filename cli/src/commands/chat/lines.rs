@@ -118,6 +118,9 @@ pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
+/// How long the rest of a key takes that a terminal sends as Esc and more.
+const KEYS_BELONG_TOGETHER_MS: u16 = 100;
+
 enum Source {
     Editor(Box<Editor<Completion, FileHistory>>, Option<PathBuf>),
     Pipe(BufReader<Stdin>),
@@ -132,6 +135,8 @@ impl Source {
         let config = Config::builder()
             .auto_add_history(true)
             .completion_type(CompletionType::List)
+            // Keys that belong together arrive together: Esc alone is not the beginning of one.
+            .keyseq_timeout(Some(KEYS_BELONG_TOGETHER_MS))
             .max_history_size(1_000);
         let editor = config.map(|config| Editor::with_config(config.build()));
         match editor {

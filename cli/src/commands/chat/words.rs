@@ -44,7 +44,7 @@ pub const COMMANDS: [(&str, &str); 12] = [
     ("/runs", "show the runs of this session as a tree"),
     ("/cancel [RUN]", "stop a run, or everything this session is doing"),
     ("/resume", "choose another chat of this folder and continue it"),
-    ("/resume RUN [TEXT]", "continue a run, and send TEXT to it"),
+    ("/resume RUN [TEXT]", "continue a chat or a run, and send TEXT to it"),
     ("/model [NAME]", "show the model, or use another one from the next message on"),
     ("/compact", "summarise the conversation before your next message is answered"),
     ("/clear", "start a new chat; this one is kept"),
