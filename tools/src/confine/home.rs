@@ -5,7 +5,9 @@ mod names;
 
 use super::secrets;
 use super::walls::Walls;
+use crate::linux::real_path;
 use names::SHOWN;
+use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -157,7 +159,16 @@ fn linked_from(programs: &Path, walls: &Walls) -> Vec<PathBuf> {
     let links = entries
         .take(PROGRAMS_CONSIDERED)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let targets = links.filter_map(|link| led_to(&link.path(), walls));
+    let homes = hidden(walls);
+    // The system's own are many, and what they lead to is seen anyway.
+    let leads_home = |link: &Path| {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let target = rustix::fs::open(link, flags, Mode::empty()).ok();
+        let real = target.and_then(|target| real_path(target).ok());
+        real.is_some_and(|real| homes.iter().any(|home| real.starts_with(home)))
+    };
+    let links = links.map(|link| link.path()).filter(|link| leads_home(link));
+    let targets = links.filter_map(|link| led_to(&link, walls));
     let mut found: Vec<PathBuf> = targets
         .filter(|target| target.is_file() && !target.starts_with(programs))
         .map(|target| {
