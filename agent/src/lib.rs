@@ -21,7 +21,6 @@ mod patience;
 mod run;
 mod schema;
 mod seen;
-mod shift;
 mod shorten;
 mod step;
 mod tool;

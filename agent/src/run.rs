@@ -3,13 +3,15 @@
 //! Main agents and subagents, streaming and not, the first start and the hundredth resume: all
 //! of them are this one function. It knows a model, tools and a journal, and nothing else.
 
+mod shift;
+
 use crate::desk::Draw;
 use crate::schema::Verdict;
-use crate::shift::Shift;
 use crate::step::{Step, next_step};
 use crate::{Guard, Journal, JournalError, Model, Patience, Toolbox};
 use posse_protocol::{Delta, Effort, Grant, Limits, Outcome, RunId, Sender, Seq, ToolSpec};
 use serde_json::Value;
+use shift::Shift;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 

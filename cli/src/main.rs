@@ -38,6 +38,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // First of all: this process may be the supervisor of a command.
+    posse_probe::init();
     let launcher = posse::launch::init();
     #[cfg(feature = "failpoints")]
     failpoints::arm();

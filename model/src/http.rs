@@ -25,6 +25,12 @@ use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, Sleep};
 use url::Url;
 
+/// Where a server is, without what may be secret about it.
+pub(crate) fn address(url: &Url) -> String {
+    let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+    format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
+}
+
 /// How much of the body of an error is read, and for how long.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);

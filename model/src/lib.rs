@@ -8,6 +8,7 @@
 
 mod cassette;
 pub mod catalog;
+mod error;
 pub mod fault;
 mod forms;
 mod governor;
@@ -21,8 +22,7 @@ pub mod wire;
 
 pub use cassette::{Against, Cassette, CassetteError, Difference, Places, Recording, Replay};
 pub use catalog::Catalog;
+pub use error::ResolveError;
 pub use forms::forms_of_secret;
 pub use governor::{Pacing, Provider};
-pub use models::{
-    Abilities, Choice, Keys, Models, Offer, Options, ResolveError, Trial, Why, try_out,
-};
+pub use models::{Abilities, Choice, Keys, Models, Offer, Options, Trial, Why, try_out};

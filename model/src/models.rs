@@ -4,18 +4,16 @@
 
 mod choice;
 mod endpoint;
-mod error;
 mod keys;
 mod recorded;
 mod servers;
 mod trial;
 
 pub use choice::{Choice, Why};
-pub use error::ResolveError;
 pub use keys::Keys;
-pub(crate) use servers::address;
 pub use trial::{Offer, Trial, try_out};
 
+use crate::ResolveError;
 use crate::catalog::{Catalog, Found, OFFLINE_VENDOR, Vendor};
 use crate::governor::{Governor, Pacing, Provider};
 use crate::http::{self, Http};
@@ -149,7 +147,7 @@ impl Models {
     /// # Errors
     /// When its address is not usable.
     pub fn address(&self, vendor: &Vendor) -> Result<String, ResolveError> {
-        Ok(servers::address(&endpoint::base_url(vendor, &self.keys)?))
+        Ok(http::address(&endpoint::base_url(vendor, &self.keys)?))
     }
 
     /// The providers of all models that were resolved so far, by name: how much each takes, and
@@ -166,7 +164,7 @@ impl Models {
         let key = (endpoint.base.to_string(), endpoint.key_source.clone());
         let mut governors = self.governors.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || {
-            let address = servers::address(&endpoint.base);
+            let address = http::address(&endpoint.base);
             Governor::new(vendor.name.clone(), address, self.options.pacing, vendor.caps)
         };
         Arc::clone(governors.entry(key).or_insert_with(|| Arc::new(make())))

@@ -6,7 +6,6 @@ use crate::catalog::{Reach, Vendor};
 use crate::fault::{Fault, Kind, Subject};
 use crate::governor::{Governor, Leave, NotSoon};
 use crate::http::{self, Answer, Http, Limits, Response, Watchdog};
-use crate::models::address;
 use crate::sight::Sight;
 use crate::sse::Events;
 use crate::wire::{Dialect, Progress, Target, Wire, Written};
@@ -237,7 +236,7 @@ impl Remote {
     fn error_of(&self, fault: Fault) -> ModelError {
         match &self.server {
             Some(server) if fault.kind == Kind::Refused && is_loopback(&self.url) => {
-                let (address, name) = (address(&self.url), &server.name);
+                let (address, name) = (http::address(&self.url), &server.name);
                 let start = server.start.as_ref().map_or_else(
                     || "start its server".to_owned(),
                     |start| format!("start it with `{start}`"),

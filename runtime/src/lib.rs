@@ -83,7 +83,7 @@ pub use posse_protocol::{
 };
 pub use posse_store as store;
 pub use posse_store::RunRow;
-pub use posse_tools::{confine, launch, probe, todo};
+pub use posse_tools::{confine, launch, todo};
 pub use query::query;
 pub use runtime::{Begun, Recovery, Runtime, RuntimeConfig};
 pub use selection::{NamedBy, Selection};

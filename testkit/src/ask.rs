@@ -1,10 +1,22 @@
 //! A request to a model as scripts see it: the same for every wire format.
 
-use crate::fault::Wire;
 use crate::http::Request;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::cell::OnceCell;
+
+/// A wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wire {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Chat Completions.
+    OpenAiChat,
+    /// OpenAI Responses.
+    OpenAiResponses,
+    /// Gemini generateContent.
+    Gemini,
+}
 
 /// What a request asks, borrowed from its body.
 #[derive(Debug)]

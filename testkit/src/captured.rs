@@ -1,7 +1,7 @@
 //! A request as it arrived, and what it says in whichever wire format it is written.
 
+use crate::ask::Wire;
 use crate::ask::{Ask, joined};
-use crate::fault::Wire;
 use crate::http::Request;
 use crate::script::When;
 use crate::wire::{self, Note};

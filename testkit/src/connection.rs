@@ -1,16 +1,16 @@
 //! One connection: reads requests, has them answered, and puts the answers on the wire at their
 //! pace, spoilt where a fault wants it. Watches for a client that leaves while its reply waits.
 
-use crate::cache::Written;
-use crate::fault::{Draft, Ending, Fault, Move, Plan, Scene, Wire};
+use crate::ask::Wire;
 use crate::gate::Gate;
 use crate::http::{
     After, BodyWanted, EventKind, Events, Framing, Payload, ReadError, Reader, Request, Response,
     Version, begin_chunked, encode, end_chunked, push_chunk,
 };
 use crate::ledger::Ledger;
-use crate::script::{Book, Reply};
-use crate::turnstile::Seat;
+use crate::performance::Performance;
+use crate::script::fault::{Draft, Ending, Fault, Move, Plan, Scene};
+use crate::script::Book;
 use crate::wire;
 use std::io;
 use std::net::SocketAddr;
@@ -23,56 +23,6 @@ use tokio::net::TcpStream;
 /// closed under it.
 const PATIENCE: Duration = Duration::from_secs(1);
 const DISCARDED: u64 = 64 * 1024 * 1024;
-
-/// A response and its pace.
-#[derive(Debug)]
-pub(crate) struct Performance {
-    pub(crate) response: Response,
-    pub(crate) latency: Duration,
-    pub(crate) token_delay: Duration,
-    pub(crate) held_by: Option<Gate>,
-    pub(crate) held_after: Option<(usize, Gate)>,
-    pub(crate) fault: Option<&'static Fault>,
-    /// What others can read from the cache once it has begun.
-    pub(crate) written: Option<Written>,
-    /// Counts against what the server takes at once, until the last of the response is sent.
-    pub(crate) seat: Option<Seat>,
-}
-
-impl Performance {
-    /// The response at the pace of the reply, with the reply's headers and its fault.
-    pub(crate) fn new(reply: &Reply, mut response: Response, written: Option<Written>) -> Self {
-        for (name, value) in &reply.headers {
-            response.headers.retain(|(set, _)| set != name);
-            response.headers.push((name.clone(), value.clone()));
-        }
-        Performance {
-            response,
-            latency: reply.latency,
-            token_delay: reply.token_delay,
-            held_by: reply.held_by.clone(),
-            held_after: reply.held_after.clone(),
-            fault: reply.faulty(),
-            written,
-            seat: None,
-        }
-    }
-}
-
-impl From<Response> for Performance {
-    fn from(response: Response) -> Self {
-        Performance {
-            response,
-            latency: Duration::ZERO,
-            token_delay: Duration::ZERO,
-            held_by: None,
-            held_after: None,
-            fault: None,
-            written: None,
-            seat: None,
-        }
-    }
-}
 
 /// What all connections of a server share.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! How many requests there were, by what they asked for and how they were answered.
 
-use crate::fault::Wire;
+use crate::ask::Wire;
 use crate::wire::Note;
 use std::collections::BTreeMap;
 

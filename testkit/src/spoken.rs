@@ -1,8 +1,8 @@
 //! A reply with the request's words filled in: what is said, before any wire format.
 
 use crate::ask::Ask;
+use crate::ask::Wire;
 use crate::cache::Charge;
-use crate::fault::Wire;
 use crate::prompt::tokens;
 use crate::script::{Block, Usage};
 use crate::seal;

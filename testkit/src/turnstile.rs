@@ -1,7 +1,7 @@
 //! How much the server takes: so many requests at a time, so many in a span of time. More are
 //! refused as a provider refuses them, and headers tell what is left.
 
-use crate::fault::Wire;
+use crate::ask::Wire;
 use crate::http::Response;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,15 +1,13 @@
 //! The smallest program that gives agents a shell, and what the tests use as their host.
 //!
 //! `host [read-only|workspace-write|full] COMMAND...` runs shell commands in the current folder
-//! through the launcher, confined as said. `host probe BACKEND PROFILE` makes the hostile probes.
+//! through the launcher, confined as said.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use posse_protocol::Profile;
 use posse_tools::Workspace;
-use posse_tools::confine::{Backend, Confinement};
+use posse_tools::confine::Confinement;
 use posse_tools::launch::{self, Command, Status};
-use posse_tools::probe::Held;
 use std::error::Error;
 use std::ffi::OsString;
 use std::path::Path;
@@ -28,24 +26,6 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let nobody_cancels = CancellationToken::new();
     let show = |text: &str| print!("{text}");
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [word, backend, profile] = arguments.as_slice()
-        && word == "probe"
-    {
-        let backend = Backend::ALL.into_iter().find(|it| it.as_str() == backend);
-        let launcher = launcher.with_backends(&[backend.ok_or("no such back end")?]);
-        let profile = match profile.as_str() {
-            "read-only" => Profile::ReadOnly,
-            _ => Profile::WorkspaceWrite,
-        };
-        let probed = runtime.block_on(posse_tools::probe::probe(&launcher, profile))?;
-        let untried = probed.probes.iter().filter(|probe| probe.held == Held::Untried).count();
-        println!("{} succeeded, {untried} untried", probed.succeeded().count());
-        for probe in probed.succeeded() {
-            println!("{}", probe.name);
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
     let mut lines: Vec<OsString> = std::env::args_os().skip(1).collect();
     let confinement = match lines.first().and_then(|word| word.to_str()) {
         Some("read-only") => Confinement::default(),

@@ -4,26 +4,22 @@
 
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
+use crate::change::{
+    Knows, content, difference, one_line, refusal, require_knowledge, require_room, store,
+    whole_difference,
+};
 use crate::failure::{Failure, answer};
 use crate::path_rules::Usage;
-use crate::place::{RunFiles, read_up_to};
-use crate::read::WHOLE_FILE_BYTES;
+use crate::place::RunFiles;
 use crate::replace::Target;
 use crate::text::{self, Unencodable};
-use crate::write::{Knows, refusal, require_knowledge, require_room, store};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
-use similar::TextDiff;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
-/// Lines of the difference that are returned.
-const DIFF_LINES: usize = 60;
-/// Characters of one line of it.
-const DIFF_LINE_CHARACTERS: usize = 300;
 /// Places that are named when a text is not unique.
 const PLACES_NAMED: usize = 10;
 
@@ -102,17 +98,6 @@ fn preview(files: &Arc<RunFiles>, path: &str, old: &str, new: &str, all: bool) -
             format!("{name}{every}: the text to replace is not there exactly once\n{old}{new}")
         }
     }
-}
-
-/// What is in the file now, if the run may change it.
-pub(crate) fn content(files: &Arc<RunFiles>, path: &str) -> Option<Vec<u8>> {
-    let (mut file, metadata) = files.place(path).ok()?.open_file(Usage::Change).ok()?;
-    read_up_to(&mut file, metadata.len(), WHOLE_FILE_BYTES).ok()
-}
-
-/// A path on one line, whatever it holds: what follows it must not be taken for a difference.
-pub(crate) fn one_line(path: &str) -> String {
-    path.replace('\r', "\\r").replace('\n', "\\n")
 }
 
 fn edit(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutput, Failure> {
@@ -258,29 +243,6 @@ fn lines_of(text: &str, places: &[usize]) -> String {
         numbers.push(line.to_string());
     }
     numbers.join(", ")
-}
-
-/// A unified difference, nothing left out.
-pub(crate) fn whole_difference(before: &str, after: &str) -> String {
-    let diff = TextDiff::configure().timeout(Duration::from_millis(200)).diff_lines(before, after);
-    diff.unified_diff().context_radius(3).to_string()
-}
-
-/// A short unified difference.
-pub(crate) fn difference(before: &str, after: &str) -> String {
-    let diff = TextDiff::configure().timeout(Duration::from_millis(200)).diff_lines(before, after);
-    let unified = diff.unified_diff().context_radius(3).to_string();
-    let mut lines = unified.lines();
-    let mut short = String::new();
-    for line in lines.by_ref().take(DIFF_LINES) {
-        short.push_str(text::cut(line, DIFF_LINE_CHARACTERS).0);
-        short.push('\n');
-    }
-    match lines.count() {
-        0 => {}
-        more => short.push_str(&format!("[{more} more lines of difference]\n")),
-    }
-    short
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 mod arguments;
 mod bash;
 mod blocking;
+mod change;
 pub mod confine;
 mod edit;
 pub mod egress;
@@ -23,7 +24,6 @@ mod list;
 mod path_rules;
 mod pattern;
 mod place;
-pub mod probe;
 mod read;
 mod read_only;
 mod remove;

@@ -1,18 +1,19 @@
 //! The tool Write: a whole file, new or replaced.
 
 use crate::arguments::{Arguments, spec};
-use crate::edit::{content, difference, one_line, whole_difference};
+use crate::change::{
+    Knows, content, difference, one_line, refusal, require_knowledge, require_room, store,
+    whole_difference,
+};
 use crate::failure::{Failure, answer};
-use crate::place::{Place, RunFiles};
-use crate::replace::{Existing, Target};
-use crate::seen::Knowledge;
+use crate::place::RunFiles;
+use crate::replace::Target;
 use crate::text;
 use crate::{blocking, kind};
 use async_trait::async_trait;
-use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
+use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
-use std::io::ErrorKind;
 use std::sync::{Arc, LazyLock};
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
@@ -71,38 +72,6 @@ impl Tool for Write {
     }
 }
 
-/// Why a call with `input` cannot succeed: its arguments are wrong, or the file is not where the run
-/// may write.
-pub(crate) async fn refusal(
-    spec: &ToolSpec,
-    files: &Arc<RunFiles>,
-    input: &Value,
-) -> Option<String> {
-    let arguments = match Arguments::check(spec, input.clone()) {
-        Ok(arguments) => arguments,
-        Err(Failure(why)) => return Some(why),
-    };
-    let path = arguments.text("file_path").to_owned();
-    let files = files.clone();
-    let looked = move || Ok(files.require_writable(&path).err());
-    let refused = blocking::to_the_end(looked).await.ok().flatten();
-    refused.map(|error| error.to_string())
-}
-
-/// What a call that changes a file must know of its run.
-pub(crate) struct Knows {
-    /// The bytes that the run may still write to disks, where that is limited.
-    pub writable: Option<u64>,
-    /// The files that it has read or written.
-    pub seen: SeenFiles,
-}
-
-impl Knows {
-    pub(crate) fn of(context: &ToolContext) -> Self {
-        Knows { writable: context.writable_bytes, seen: context.seen.clone() }
-    }
-}
-
 fn write(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutput, Failure> {
     let arguments = Arguments::check(&SPEC, input)?;
     let place = files.place(arguments.text("file_path"))?;
@@ -123,54 +92,4 @@ fn write(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutpu
     let said = format!("{verb} {} ({})", place.show(), kind::size(written_bytes));
     let seen = place.seen(content);
     Ok(ToolOutput { written_bytes, change, seen, ..ToolOutput::text(said) })
-}
-
-/// Refuses what is more than the run may still write, in bytes.
-pub(crate) fn require_room(content: &[u8], writable: Option<u64>) -> Result<(), Failure> {
-    match writable.filter(|writable| content.len() as u64 > *writable) {
-        Some(writable) => Err(Failure(format!(
-            "not written: it is {}, and this run may write only {} more to disks",
-            kind::size(content.len() as u64),
-            kind::size(writable)
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// Refuses unless the run has seen what it is about to replace.
-pub(crate) fn require_knowledge(
-    place: &Place,
-    existing: &Existing,
-    seen: &SeenFiles,
-) -> Result<(), Failure> {
-    match place.compare(seen, &existing.bytes) {
-        Knowledge::Current => Ok(()),
-        Knowledge::None => Err(Failure(format!(
-            "{} exists and has not been read in this run; read it first",
-            place.show()
-        ))),
-        Knowledge::Stale => Err(Failure(format!(
-            "{} has changed since it was last read; read it again, then repeat the change",
-            place.show()
-        ))),
-    }
-}
-
-/// Writes `content`.
-pub(crate) fn store(
-    place: &Place,
-    target: &Target,
-    content: &[u8],
-    existing: Option<&Existing>,
-) -> Result<(), Failure> {
-    if existing.is_some_and(Existing::is_read_only) {
-        return Err(Failure(format!("{} is read-only; make it writable first", place.show())));
-    }
-    target.write(content, existing).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => {
-            let path = place.show();
-            Failure(format!("{path} was created by someone else meanwhile; read it first"))
-        }
-        _ => place.explain(error).into(),
-    })
 }

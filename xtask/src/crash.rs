@@ -4,9 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a chore tells people what it does")]
 
 use clap::Args;
-use posse_testkit::crash::{
-    Campaign, Cycle, Ended, Flips, Point, at_point, long, point, quick, scenarios,
-};
+use posse_crash::{Campaign, Cycle, Ended, Flips, Point, at_point, long, point, quick, scenarios};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

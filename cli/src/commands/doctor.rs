@@ -10,8 +10,8 @@ use crate::exit::{Code, Failure};
 use crate::print;
 use posse::confine::{Backend, CommandLimits, Confinement, keeps_moves, landlock_version};
 use posse::launch::Launcher;
-use posse::probe::{Held, Probed, probe};
 use posse::protocol::Profile;
+use posse_probe::{Held, Probed, probe};
 use serde_json::{Value, json};
 
 /// The confinements that are probed.

@@ -188,7 +188,7 @@ async fn a_run_whose_database_is_taken_away_ends_and_says_why() {
 #[tokio::test]
 async fn a_bit_that_flips_is_told_or_changes_nothing_that_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
-    let flips = posse_testkit::crash::Flips {
+    let flips = posse_crash::Flips {
         binary: env!("CARGO_BIN_EXE_posse").into(),
         folder: folder.path().to_owned(),
         seed: 7,

@@ -1,6 +1,7 @@
 //! Where a vendor's requests go and what they carry: the only place that puts a key into a header.
 
-use super::{Keys, ResolveError};
+use super::Keys;
+use crate::ResolveError;
 use crate::catalog::{Vendor, usable_url};
 use crate::wire::{Wire, anthropic};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};

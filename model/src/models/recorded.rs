@@ -2,13 +2,14 @@
 //! are played, whatever the catalog says by then and without any key.
 
 use super::endpoint::{Endpoint, below};
-use super::{Abilities, Choice, Models, ResolveError, Why, servers};
+use super::{Abilities, Choice, Models, Why};
 use crate::cassette::{Cassette, Cast, Replay};
 use crate::catalog::{Caps, Found, usable_url};
 use crate::governor::{Governor, Pacing};
 use crate::remote::{Remote, Server};
 use crate::sight::Sight;
 use crate::wire::Written;
+use crate::{ResolveError, http};
 use posse_agent::ModelInfo;
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
@@ -70,7 +71,7 @@ impl Models {
             example: "https://api.example.com".to_owned(),
         })?;
         // Nobody is there to be spared.
-        let (name, address) = (cast.id.clone(), servers::address(&base));
+        let (name, address) = (cast.id.clone(), http::address(&base));
         let governor = Governor::new(name, address, Pacing::Off, Caps::default());
         Ok(Remote {
             info: ModelInfo {

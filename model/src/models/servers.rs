@@ -51,7 +51,7 @@ impl Models {
     async fn offered(&self, vendor: &Vendor) -> Result<Vec<String>, String> {
         let endpoint =
             Endpoint::of(vendor, &self.keys, &vendor.name).map_err(|error| error.to_string())?;
-        let shown = address(&endpoint.base);
+        let shown = crate::http::address(&endpoint.base);
         if !takes_connections(&endpoint.base).await {
             return Err(format!("no server answers at {shown}"));
         }
@@ -116,12 +116,6 @@ async fn takes_connections(url: &Url) -> bool {
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     matches!(timeout(CONNECT, TcpStream::connect((host, port))).await, Ok(Ok(_)))
-}
-
-/// Where a server is, without what may be secret about it.
-pub(crate) fn address(url: &Url) -> String {
-    let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
-    format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
 #[cfg(test)]

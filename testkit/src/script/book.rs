@@ -3,8 +3,8 @@
 use super::{Answers, Block, CacheSetting, Entry, KeyCheck, Reading, Reply, Script};
 use crate::ask::{Ask, Role, Said};
 use crate::cache::PromptCache;
-use crate::fault::{Ending, Fault};
 use crate::issued::Issued;
+use crate::script::fault::{Ending, Fault};
 use crate::turnstile::Turnstile;
 use serde_json::Value;
 use std::collections::HashSet;

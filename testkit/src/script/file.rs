@@ -3,7 +3,7 @@
 
 use super::when::Place;
 use super::{CacheSetting, Conversation, KeyCheck, Reply, Rule, Script, Usage, When};
-use crate::fault::Wire;
+use crate::ask::Wire;
 use crate::turnstile::Capacity;
 use serde::Deserialize;
 use serde_json::Value;

@@ -5,6 +5,7 @@
 //! (how often it was used) is only for tests of a single run.
 
 mod book;
+pub(crate) mod fault;
 mod file;
 mod reply;
 mod template;

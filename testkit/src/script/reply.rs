@@ -1,8 +1,8 @@
 //! Replies: what the fake model says, how slowly, and what holds it back.
 
 use super::template::Template;
-use crate::fault::{Fault, UnknownFault};
 use crate::gate::Gate;
+use crate::script::fault::{Fault, UnknownFault};
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Matchers: what must hold of a request for a rule to answer it.
 
+use crate::ask::Wire;
 use crate::ask::{Ask, joined};
-use crate::fault::Wire;
 use regex::Regex;
 use serde_json::Value;
 use std::fmt;

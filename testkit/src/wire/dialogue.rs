@@ -3,12 +3,12 @@
 use super::refusal::Refusal;
 use super::{Exchange, Note};
 use crate::ask::Ask;
+use crate::ask::Wire;
 use crate::cache::{Caching, Charge};
-use crate::connection::Performance;
-use crate::fault::Wire;
 use crate::hash;
 use crate::http::{Events, Request};
 use crate::issued::Trace;
+use crate::performance::Performance;
 use crate::prompt::Prompt;
 use crate::script::{Body, Book, KeyCheck, Reading, Reply};
 use crate::seal;

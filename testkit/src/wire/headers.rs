@@ -1,6 +1,6 @@
 //! Response headers as each provider names them: the request's id and the limits of the account.
 
-use crate::fault::Wire;
+use crate::ask::Wire;
 
 /// Requests and tokens that the account may use in a minute; there is always some left, except
 /// where the script says that there is not.

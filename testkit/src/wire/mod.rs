@@ -16,9 +16,9 @@ mod route;
 mod value;
 
 use crate::ask::Ask;
-use crate::connection::Performance;
-use crate::fault::Wire;
+use crate::ask::Wire;
 use crate::http::{Events, Payload, Request, Response};
+use crate::performance::Performance;
 use crate::script::Book;
 use dialogue::{Dialogue, converse};
 use refusal::Refusal;

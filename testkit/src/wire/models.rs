@@ -1,6 +1,6 @@
 //! Lists of the script's models, as each kind of server gives them.
 
-use crate::fault::Wire;
+use crate::ask::Wire;
 use crate::http::Request;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 //! of their own, so only the end of a path counts.
 
 use super::models::List;
-use crate::fault::Wire;
+use crate::ask::Wire;
 use crate::http::Request;
 
 /// What is served, for those who look elsewhere.

@@ -76,9 +76,6 @@ pub fn init() -> Launcher {
     match arguments.next() {
         Some(first) if first == MARKER => supervisor::main(),
         Some(first) if first == ENTER => enter(arguments),
-        Some(first) if first == crate::probe::MARKER => {
-            crate::probe::main(&arguments.next().unwrap_or_default().to_string_lossy())
-        }
         _ => {}
     }
     linux::make_room_for_files();
@@ -203,7 +200,8 @@ impl Launcher {
     }
 
     /// The same for a user whose home folder is another one.
-    pub(crate) fn at_home_in(self, home: &Path) -> Launcher {
+    #[must_use]
+    pub fn at_home_in(self, home: &Path) -> Launcher {
         let environment = self.0.environment.clone().with("HOME", home.as_os_str());
         self.with_environment(environment)
     }
@@ -285,7 +283,7 @@ impl Launcher {
     }
 
     /// What is started to watch over a command.
-    pub(crate) fn executable(&self) -> &Path {
+    pub fn executable(&self) -> &Path {
         &self.0.executable
     }
 

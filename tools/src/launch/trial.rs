@@ -171,7 +171,7 @@ impl Launcher {
     }
 
     /// The user's home folders: as the environment names it, and as the system does.
-    fn homes(&self) -> Vec<PathBuf> {
+    pub fn homes(&self) -> Vec<PathBuf> {
         let named = self.variable("HOME").map(PathBuf::from);
         let mut homes: Vec<PathBuf> = named.into_iter().chain(home_of_user()).collect();
         homes = homes.iter().filter_map(|home| home.canonicalize().ok()).collect();

@@ -16,7 +16,6 @@ mod launch;
 mod lending;
 mod list;
 mod path;
-mod probes;
 mod race;
 mod read;
 mod read_only;

@@ -1,8 +1,8 @@
 //! The body of a Messages request, borrowed from its text. Only what is checked, matched or
 //! counted is read; the rest is skipped without being stored.
 
+use crate::ask::Wire;
 use crate::ask::{Ask, Role, Said};
-use crate::fault::Wire;
 use crate::http::Request;
 use crate::prompt::Lifetime;
 use crate::wire::value::{self, Raw, Shape, Text};

@@ -1,7 +1,7 @@
 //! The body of a Chat Completions request, borrowed from its text.
 
+use crate::ask::Wire;
 use crate::ask::{Ask, Role, Said};
-use crate::fault::Wire;
 use crate::http::Request;
 use crate::wire::value::{Content, Raw, Shape, Text};
 use serde::Deserialize;

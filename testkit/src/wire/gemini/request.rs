@@ -1,8 +1,8 @@
 //! The body of a generateContent request, borrowed from its text. The real API refuses every name
 //! it does not know, and takes each in two spellings.
 
+use crate::ask::Wire;
 use crate::ask::{Ask, Role, Said};
-use crate::fault::Wire;
 use crate::http::Request;
 use crate::wire::route::GeminiVerb;
 use crate::wire::value::{Raw, Shape, Text};

@@ -9,7 +9,7 @@ use super::scenario::Scenario;
 use super::script::{END, furnish, nonces, script};
 use super::stage::{Halt, Stage};
 use super::violation::{Promise, Violation};
-use crate::FakeModel;
+use posse_testkit::FakeModel;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

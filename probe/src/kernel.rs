@@ -4,6 +4,7 @@
 
 use super::inside::Stage;
 use libc::{c_long, c_void};
+use rustix::process::Pid;
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +13,15 @@ use std::ptr::{null, null_mut};
 
 fn done(result: c_long) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Makes this process two. Returns the new one in the old one.
+pub(super) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: this process has one thread, so that every lock is free in the second one.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        child => Ok(Pid::from_raw(child)),
+    }
 }
 
 /// Writes to a descriptor that this process has, whoever opened it.

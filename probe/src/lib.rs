@@ -1,6 +1,7 @@
 //! Hostile probes: each really tries what a confined command must not be able to do.
 //!
-//! They run in the executable of the host, started again within the confinement (`inside.rs`).
+//! They run in the executable of the host, started again within the confinement: a host that makes
+//! them calls [`init`] first thing in `main`.
 //! Where an effect can be seen, what counts is what is seen from outside (`scene.rs`); for the rest,
 //! what the kernel answered.
 
@@ -11,14 +12,13 @@ mod kernel;
 mod network;
 mod scene;
 
-pub(crate) use inside::{MARKER, main};
+pub use inside::init;
 
-use crate::ToolError;
-use crate::confine::{Backend, Confinement, Unavailable};
-use crate::launch::{Command, LaunchError, Launcher};
-use crate::workspace::Workspace;
-use inside::Said;
+use inside::{MARKER, Said};
 use posse_protocol::Profile;
+use posse_tools::confine::{Backend, Confinement, Unavailable};
+use posse_tools::launch::{Command, LaunchError, Launcher};
+use posse_tools::{ToolError, Workspace};
 use scene::Scene;
 use serde::Serialize;
 use std::io;
@@ -97,7 +97,7 @@ pub enum ProbeError {
 /// # Errors
 /// When there is no such confinement, or the probes cannot be made.
 pub async fn probe(launcher: &Launcher, profile: Profile) -> Result<Probed, ProbeError> {
-    let scene = Scene::set_up(&launcher.secrets().0)?;
+    let scene = Scene::set_up(&launcher.homes())?;
     let mut confinement = Confinement { profile, ..Confinement::default() };
     let executable = std::path::Path::new(launcher.executable()).canonicalize()?;
     let beside = executable.parent().map(ToOwned::to_owned);

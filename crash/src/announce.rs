@@ -6,7 +6,7 @@ use super::script::{bash, paced};
 use super::stage::{Acted, Halt, Stage};
 use super::tree::{said_to, sleep, task};
 use super::violation::Promise;
-use crate::{Conversation, Reply, Rule, Script, When};
+use posse_testkit::{Conversation, Reply, Rule, Script, When};
 use serde_json::{Value, json};
 use std::fmt;
 use std::ops::RangeInclusive;

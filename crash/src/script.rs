@@ -5,7 +5,7 @@
 
 use super::scenario::Scenario;
 use super::tree;
-use crate::{Conversation, Reply, Rule, Script, Usage, When};
+use posse_testkit::{Conversation, Reply, Rule, Script, Usage, When};
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;

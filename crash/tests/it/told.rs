@@ -1,6 +1,6 @@
 //! The checker of announcements must be able to fail: every promise about them, broken.
 
-use posse_testkit::crash::{Asked, Evidence, Promise, RunLog, check as find_violations};
+use posse_crash::{Asked, Evidence, Promise, RunLog, check as find_violations};
 use serde_json::{Value, json};
 
 /// Events with the times at which they were stored.

@@ -1,9 +1,7 @@
 //! The checker of the crash harness must be able to fail, and its list of fail-points must be
 //! that of the sources.
 
-use posse_testkit::crash::{
-    Effect, Evidence, POINTS, Promise, RunLog, check as find_violations, names_in,
-};
+use posse_crash::{Effect, Evidence, POINTS, Promise, RunLog, check as find_violations, names_in};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -303,7 +301,7 @@ fn every_fail_point_of_the_sources_is_in_the_list() {
     found.sort();
     let mut listed: Vec<String> = POINTS.iter().map(|point| point.name.to_owned()).collect();
     listed.sort();
-    assert_eq!(found, listed, "each once, here and in testkit/src/crash/points.rs");
+    assert_eq!(found, listed, "each once, here and in crash/src/points.rs");
 }
 
 fn collect(folder: &Path, found: &mut Vec<String>) {

@@ -1,19 +1,44 @@
 //! The probes, within each confinement, as whoever runs the tests and as an ordinary user.
 
-use crate::fixture::{host, launcher};
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+use posse_probe::{Held, probe};
 use posse_protocol::Profile;
 use posse_tools::confine::Backend;
-use posse_tools::launch::Launcher;
-use posse_tools::probe::{Held, probe};
+use posse_tools::launch::{Launcher, allowed_environment};
+use std::io::Write;
+use std::path::PathBuf;
 
 /// Whom root becomes to be an ordinary user.
 const NOBODY: &str = "65534";
+
+/// The example, which is what the launcher starts again.
+fn host() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let host = test.parent().unwrap().parent().unwrap().join("examples/probe");
+    assert!(host.exists(), "run `cargo build -p posse-probe --example probe` first");
+    host
+}
+
+fn launcher() -> Launcher {
+    Launcher::through(&host()).with_environment(allowed_environment(std::env::vars_os(), &[]))
+}
+
+/// Says so, here and in the list of `./test`.
+#[allow(clippy::print_stderr)]
+fn not_tested(what: &str) {
+    eprintln!("not tested here: {what}");
+    if let Some(list) = std::env::var_os("POSSE_TEST_SKIPPED") {
+        let list = std::fs::File::options().create(true).append(true).open(list);
+        writeln!(list.unwrap(), "{what}").unwrap();
+    }
+}
 
 #[track_caller]
 fn check(launcher: &Launcher, backend: Backend, profile: Profile) {
     let launcher = launcher.clone().with_backends(&[backend]);
     if let Err(reason) = launcher.check(backend) {
-        crate::confinement::not_tested(&format!("probes within {backend}: {reason}"));
+        not_tested(&format!("probes within {backend}: {reason}"));
         return;
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -67,7 +92,7 @@ fn unconfined_the_probes_succeed() {
 #[test]
 fn nothing_hostile_succeeds_as_an_ordinary_user() {
     if !rustix::process::geteuid().is_root() {
-        crate::confinement::not_tested("probes as root: the tests run as an ordinary user");
+        not_tested("probes as root: the tests run as an ordinary user");
         return;
     }
     // The host, in a place where an ordinary user finds it.
@@ -87,7 +112,7 @@ fn nothing_hostile_succeeds_as_an_ordinary_user() {
         let output = std::process::Command::new("setpriv")
             .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
             .arg(&copy)
-            .args(["probe", backend, profile])
+            .args([backend, profile])
             .current_dir(folder.path())
             .env("TMPDIR", folder.path())
             .env("HOME", home.path())

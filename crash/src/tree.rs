@@ -6,7 +6,7 @@ use super::scenario::{ATTEMPTS, Scenario, run_command, settle, start};
 use super::script::{bash, paced};
 use super::stage::{Again, Halt, Row, Stage};
 use super::violation::Promise;
-use crate::{Conversation, Reply, Rule, Script, When};
+use posse_testkit::{Conversation, Reply, Rule, Script, When};
 use serde_json::{Value, json};
 
 /// How many of each there are.

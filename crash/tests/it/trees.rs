@@ -1,6 +1,6 @@
 //! The checker of trees must be able to fail: every promise about parents and children, broken.
 
-use posse_testkit::crash::{Evidence, Promise, RunLog, check as find_violations};
+use posse_crash::{Evidence, Promise, RunLog, check as find_violations};
 use serde_json::{Value, json};
 
 /// Events with the times at which they were stored.

@@ -5,9 +5,15 @@ use super::scene;
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// Another way to the file behind a handle.
+fn path_of(handle: &impl AsRawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
+}
 
 fn target(stage: &Stage, name: &str) -> PathBuf {
     stage.target.join(slug(name))
@@ -53,7 +59,7 @@ pub(super) fn truncate(stage: &Stage) -> io::Result<()> {
 pub(super) fn temporary_and_link(stage: &Stage) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::TMPFILE;
     let file = rustix::fs::open(&stage.target, flags, Mode::RWXU)?;
-    let from = crate::linux::path_of_handle(&file);
+    let from = path_of(&file);
     let to = target(stage, "O_TMPFILE and link");
     let cwd = rustix::fs::CWD;
     Ok(rustix::fs::linkat(cwd, from, cwd, to, AtFlags::SYMLINK_FOLLOW)?)
@@ -126,7 +132,7 @@ pub(super) fn reopen_inherited(stage: &Stage) -> io::Result<()> {
     }
     // None was inherited: the same way from one that only reads.
     let file = File::open(stage.target.join(wanted))?;
-    let path = crate::linux::path_of_handle(&file);
+    let path = path_of(&file);
     OpenOptions::new().append(true).open(path)?.write_all(b"x")
 }
 
@@ -140,7 +146,7 @@ pub(super) fn write_into_pipe(stage: &Stage) -> io::Result<()> {
     };
     // By its name; and from a descriptor that only reads.
     let reader = OpenOptions::new().read(true).custom_flags(at_once).open(pipe);
-    let again = reader.and_then(|reader| write(&crate::linux::path_of_handle(&reader), false));
+    let again = reader.and_then(|reader| write(&path_of(&reader), false));
     write(pipe, false).or(write(pipe, true)).or(again)
 }
 

@@ -22,22 +22,10 @@ pub(crate) use draft::{Draft, Scene};
 pub use expectation::{Expectation, Failure, Needs};
 pub(crate) use plan::{Ending, Move, Plan};
 
-use crate::script::{Block, Body, Reply};
+use super::{Block, Body, Reply};
+use crate::ask::Wire;
 use posse_protocol::near::distance;
 use std::fmt;
-
-/// A wire format, as far as faults differ by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wire {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI Chat Completions.
-    OpenAiChat,
-    /// OpenAI Responses.
-    OpenAiResponses,
-    /// Gemini generateContent.
-    Gemini,
-}
 
 /// Something that can go wrong with a reply.
 pub struct Fault {

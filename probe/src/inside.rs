@@ -2,7 +2,7 @@
 //! what came of it.
 
 use super::attempt::{self, Attempt};
-use crate::linux;
+use super::kernel::fork;
 use rustix::process::{Pid, WaitOptions, waitpid};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::exit;
 
 /// The first argument that makes an executable make the probes.
-pub(crate) const MARKER: &str = "__posse-probe";
+pub(super) const MARKER: &str = "__posse-probe";
 
 /// What there is to attack.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,8 +39,16 @@ pub(super) fn slug(name: &str) -> String {
     name.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '-' }).collect()
 }
 
-/// Makes the probes. Never returns.
-pub(crate) fn main(stage: &str) -> ! {
+/// Makes the probes if this process was started for them, and then never returns. Call it first thing in
+/// `main`, before any thread exists.
+pub fn init() {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == MARKER) {
+        make(&arguments.next().unwrap_or_default().to_string_lossy())
+    }
+}
+
+fn make(stage: &str) -> ! {
     let Ok(stage) = serde_json::from_str::<Stage>(stage) else { exit(2) };
     for attempt in attempt::every() {
         let word = if succeeds(attempt, &stage) { "succeeded" } else { "denied" };
@@ -51,7 +59,7 @@ pub(crate) fn main(stage: &str) -> ! {
 
 /// Whether it succeeds; who is killed or gets stuck has not succeeded.
 fn succeeds(attempt: &Attempt, stage: &Stage) -> bool {
-    match linux::fork() {
+    match fork() {
         Ok(None) => {
             rustix::process::setrlimit(
                 rustix::process::Resource::Cpu,

@@ -6,8 +6,8 @@
 
 use super::process::{Blow, Death, Exit, Moment, Posse};
 use super::random::Random;
-use crate::{Answer, Conversation, FakeModel, Receiver, Reply, Rule, Script, When};
 use futures_util::stream::{self, StreamExt};
+use posse_testkit::{Answer, Conversation, FakeModel, Receiver, Reply, Rule, Script, When};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,7 @@
+//! Tests of the crash harness itself.
+
+#![allow(clippy::unwrap_used)]
+
+mod check;
+mod told;
+mod trees;
