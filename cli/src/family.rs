@@ -1,8 +1,9 @@
 //! Runs that belong together, as they are stored: who stands below whom, and what they took.
 
 use crate::exit::Failure;
+use crate::format;
 use crate::spending::{Spending, SumView};
-use crate::view::{self, RunView};
+use crate::view::RunView;
 use posse::store::{Filter, Kin};
 use posse::{RunId, RunRow, Runtime, Status};
 use std::collections::HashMap;
@@ -94,7 +95,7 @@ impl Family {
     pub fn word(&self, row: &RunRow) -> String {
         match (word(row, self.standing(row)), self.position(row)) {
             (word, None) => word,
-            (word, Some(place)) => format!("{word} ({})", view::ordinal(place)),
+            (word, Some(place)) => format!("{word} ({})", format::ordinal(place)),
         }
     }
 
@@ -138,7 +139,7 @@ pub fn is_empty_chat(row: &RunRow) -> bool {
 /// How long it has been since a run was made, or was until its last event, in milliseconds.
 pub fn took(row: &RunRow) -> u64 {
     let until = match row.status {
-        Status::Running | Status::Queued => view::now(),
+        Status::Running | Status::Queued => format::now(),
         _ => row.updated_at,
     };
     until.saturating_sub(row.created_at)

@@ -3,12 +3,14 @@
 mod args;
 mod clean;
 mod commands;
+mod common;
 mod daemon;
 mod environment;
 mod exit;
 #[cfg(feature = "failpoints")]
 mod failpoints;
 mod family;
+mod format;
 mod paint;
 mod print;
 mod screen;
@@ -18,6 +20,7 @@ mod table;
 mod terminal;
 mod time;
 mod view;
+mod worktree;
 
 use args::{Arguments, Command, Later};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -158,7 +161,7 @@ async fn dispatch(
     environment: Environment,
     launcher: posse::launch::Launcher,
 ) -> Result<exit::Code, Failure> {
-    let common = commands::Common::new(arguments.global, environment, launcher);
+    let common = common::Common::new(arguments.global, environment, launcher);
     match arguments.command {
         Command::Run(Later(options)) => commands::run::run(common, options).await,
         Command::Chat(Later(options)) => commands::chat::run(common, options).await,

@@ -11,7 +11,6 @@ mod provider;
 mod speech;
 pub mod todos;
 pub mod tree;
-pub mod worktree;
 pub mod wrap;
 
 pub use call::describe;
@@ -20,11 +19,12 @@ pub use foot::Foot;
 use crate::clean::{clean, clean_line};
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::format;
 use crate::paint::Paint;
 use crate::print;
 use crate::spending::{self, Spending};
 use crate::terminal::{self, fitted};
-use crate::view;
+use crate::worktree::Worktree;
 use call::Detail;
 use children::{Children, Manner};
 use line::{Below, Look};
@@ -39,7 +39,6 @@ use speech::{Rest, Speech, Voice};
 use std::io::IsTerminal;
 use std::time::Instant;
 use todos::{Changed, Todos};
-use worktree::Worktree;
 
 /// What is printed besides results and errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -183,7 +182,7 @@ impl Screen {
 
     /// Takes over from rows of the tree what no event has told yet.
     pub fn settle(&mut self, rows: &[RunRow]) {
-        let (look, now) = (self.look(), view::now());
+        let (look, now) = (self.look(), format::now());
         let Some(children) = &mut self.children else { return };
         for line in children.settle(rows, now, look) {
             self.print(&line);
@@ -566,10 +565,14 @@ impl Screen {
         }
         let below = self.children.as_ref().and_then(Children::status);
         if let (Some(children), Some(_)) = (&self.children, &below) {
-            lines.extend(children.lines(view::now(), Foot::rows().saturating_sub(1).max(1), look));
+            lines.extend(children.lines(
+                format::now(),
+                Foot::rows().saturating_sub(1).max(1),
+                look,
+            ));
         }
         if let Some((text, since)) = self.status.clone().or(below.map(|it| (it, self.since))) {
-            let seconds = view::seconds(since.elapsed());
+            let seconds = format::seconds(since.elapsed());
             // Nor could one that leaves no room for the `^C` that a terminal shows.
             let room = look.columns.saturating_sub(seconds.len() + 7);
             let line = format!("  {} · {seconds}", fitted(&text, room));

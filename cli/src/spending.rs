@@ -1,6 +1,6 @@
 //! What runs take: turns, tool calls, tokens, money. Counted from events or from rows, and summed.
 
-use crate::view;
+use crate::format;
 use posse::protocol::{Event, Limit, Outcome, Purpose, Tally, Usage, Usd};
 use posse::store::Spent;
 use posse::{Budget, RunRow};
@@ -93,7 +93,7 @@ impl Spending {
         match self.uncertain_cost() {
             Usd::ZERO => self.cost().to_string(),
             more => {
-                let calls = view::count(self.tally.cut, "call");
+                let calls = format::count(self.tally.cut, "call");
                 format!("{}, up to {more} more for {calls} cut short", self.cost())
             }
         }

@@ -1,7 +1,7 @@
 //! Tables for people: a heading, columns that line up, and an order in which columns give way where
 //! the terminal is narrow. Pure but for `print`.
 
-use crate::commands::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use crate::print;
 use crate::terminal::{self, columns, fitted};

@@ -43,7 +43,7 @@ fn moment_in(text: &str, zone: &TimeZone) -> Result<u64, String> {
         )
     };
     let ago = age(text).map_err(wrong)?;
-    Ok(crate::view::now().saturating_sub(ago.as_millis() as u64))
+    Ok(crate::format::now().saturating_sub(ago.as_millis() as u64))
 }
 
 #[cfg(test)]
@@ -74,7 +74,8 @@ mod tests {
         assert_eq!(moment_in("2026-11-01", &east).unwrap(), 1_793_491_200_000 - two_hours);
         assert_eq!(moment_in("2026-11-01T08:00", &east).unwrap(), 1_793_520_000_000 - two_hours);
         assert_eq!(moment_in("2026-11-01T08:00:00Z", &east).unwrap(), 1_793_520_000_000);
-        let (before, at, after) = (crate::view::now(), moment("7d").unwrap(), crate::view::now());
+        let (before, at, after) =
+            (crate::format::now(), moment("7d").unwrap(), crate::format::now());
         assert!((before..=after).contains(&(at + 604_800_000)), "{before} {at} {after}");
         for wrong in ["2026-13-01", "7", ""] {
             assert!(moment(wrong).unwrap_err().contains("is not a valid time"), "{wrong}");

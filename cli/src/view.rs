@@ -1,7 +1,8 @@
-//! What is printed as JSON, and words for numbers.
+//! A run, as it is printed as JSON.
 
-use crate::screen::worktree::{Left, Worktree};
+use crate::format;
 use crate::spending::{BudgetView, Spending, SumView};
+use crate::worktree::{Left, Worktree};
 use posse::todo::{self, Todo};
 use posse::{RunId, RunRow, Status};
 use serde::Serialize;
@@ -109,8 +110,8 @@ impl RunView {
             task: None,
             workspace: row.workspace.clone(),
             session: row.session,
-            created: timestamp(row.created_at),
-            updated: timestamp(row.updated_at),
+            created: format::timestamp(row.created_at),
+            updated: format::timestamp(row.updated_at),
             events: row.last_seq.0,
             turns: row.turns,
             tool_calls: row.tool_calls,
@@ -153,88 +154,5 @@ impl RunView {
 
     pub fn with_text(self, text: &str) -> Self {
         RunView { text: Some(text.to_owned()), ..self }
-    }
-}
-
-/// Milliseconds since 1970 as RFC 3339, always of the same length.
-pub fn timestamp(at: u64) -> String {
-    let at = jiff::Timestamp::from_millisecond(at as i64);
-    at.map_or_else(|_| String::new(), |at| format!("{at:.3}"))
-}
-
-/// Milliseconds since 1970.
-pub fn now() -> u64 {
-    jiff::Timestamp::now().as_millisecond().max(0) as u64
-}
-
-/// Who decided about a call, without the article that the log has.
-pub fn decider(by: &str) -> &str {
-    by.strip_prefix("the ").unwrap_or(by)
-}
-
-/// How long ago, in one short word.
-pub fn ago(at: u64) -> String {
-    match now().saturating_sub(at) / 1000 {
-        seconds @ 0..60 => format!("{seconds}s ago"),
-        seconds @ 60..3600 => format!("{}m ago", seconds / 60),
-        seconds @ 3600..86400 => format!("{}h ago", seconds / 3600),
-        seconds => format!("{}d ago", seconds / 86400),
-    }
-}
-
-/// A duration in one short word.
-pub fn duration(ms: u64) -> String {
-    match ms {
-        0..1000 => format!("{ms}ms"),
-        1000..60_000 => format!("{:.1}s", ms as f64 / 1000.0),
-        60_000..3_600_000 => format!("{}m{:02}s", ms / 60_000, ms % 60_000 / 1000),
-        _ => format!("{}h{}m", ms / 3_600_000, ms % 3_600_000 / 60_000),
-    }
-}
-
-/// A duration in whole seconds, for a clock that ticks.
-pub fn seconds(duration: std::time::Duration) -> String {
-    match duration.as_secs() {
-        seconds @ 0..60 => format!("{seconds}s"),
-        seconds => self::duration(seconds * 1000),
-    }
-}
-
-/// A number of things, such as `1 turn` or `2 turns`.
-pub fn count(number: u64, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {thing}{plural}")
-}
-
-/// A place in a line, such as `1st` or `12th`.
-pub fn ordinal(place: u64) -> String {
-    let ending = match (place % 10, place % 100) {
-        (_, 11..=13) => "th",
-        (1, _) => "st",
-        (2, _) => "nd",
-        (3, _) => "rd",
-        _ => "th",
-    };
-    format!("{place}{ending}")
-}
-
-/// A number of tokens in one short word.
-pub fn tokens(count: u64) -> String {
-    match count {
-        0..1000 => count.to_string(),
-        1000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
-        _ => format!("{:.1}M", count as f64 / 1e6),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ordinal;
-
-    #[test]
-    fn places_are_written_as_people_say_them() {
-        let written = [1, 2, 3, 4, 11, 12, 13, 21, 102, 111].map(ordinal);
-        let said = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th"];
-        assert_eq!(written, said);
     }
 }

@@ -9,8 +9,8 @@ use crate::http::{
 };
 use crate::ledger::Ledger;
 use crate::performance::Performance;
-use crate::script::fault::{Draft, Ending, Fault, Move, Plan, Scene};
 use crate::script::Book;
+use crate::script::fault::{Draft, Ending, Fault, Move, Plan, Scene};
 use crate::wire;
 use std::io;
 use std::net::SocketAddr;

@@ -6,7 +6,7 @@ use crate::args::{AuditFilters, AuditVerb};
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
 use crate::table::{Column, Table};
-use crate::{print, view};
+use crate::{format, print};
 use posse::audit::{AuditEntry, AuditExport, AuditKind, verify_export};
 use posse::{RunRow, Runtime};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ fn conclude(unreadable: usize) -> Result<Code, Failure> {
     if unreadable == 0 {
         return Ok(Code::Done);
     }
-    let logs = view::count(unreadable as u64, "log");
+    let logs = format::count(unreadable as u64, "log");
     let message = format!("{logs} cannot be read from where the audit says `unreadable`");
     let hint = Some("`posse audit verify` tells what is wrong with each run".to_owned());
     Err(Failure { code: Code::Store, message, hint })
@@ -139,10 +139,10 @@ const COLUMNS: [Column; 7] = [
 /// An entry, in one line for people.
 fn line(entry: &AuditEntry) -> [String; 7] {
     let AuditEntry { at, kind, run, record, agent, tool, by, detail, .. } = entry;
-    let by = if by.is_empty() { String::new() } else { format!("by {}", view::decider(by)) };
+    let by = if by.is_empty() { String::new() } else { format!("by {}", format::decider(by)) };
     let details = [by, in_words(detail)].join(" ");
     [
-        view::timestamp(*at),
+        format::timestamp(*at),
         run.map_or_else(|| "trust".to_owned(), |run| run.short()),
         record.to_string(),
         kind.as_str().to_owned(),

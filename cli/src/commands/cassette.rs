@@ -3,8 +3,8 @@
 use crate::args::CassetteOptions;
 use crate::environment::Environment;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::screen::Screen;
-use crate::view;
 use posse::model::{Cassette, CassetteError, Places, Recording, Replay};
 use std::path::Path;
 use std::sync::Arc;
@@ -95,14 +95,14 @@ impl Deck {
                 let path = path.display();
                 screen.remark(&match count {
                     0 => format!("nothing is recorded in {path}: no request was made"),
-                    count => format!("{} recorded in {path}", view::count(count, "request")),
+                    count => format!("{} recorded in {path}", format::count(count, "request")),
                 });
             }
             Some(Cassette::Replay(replay)) => {
                 let unused = replay.unused();
                 if unused > 0 {
                     let (requests, path) =
-                        (view::count(unused as u64, "recorded request"), replay.path().display());
+                        (format::count(unused as u64, "recorded request"), replay.path().display());
                     screen.remark(&format!("not made: {requests} of {path}"));
                 }
             }

@@ -161,7 +161,7 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     row("recovery", json!(recovery), &config.recovery.origin);
     let stall_after = match config.stall_after.value.as_millis() as u64 {
         0 => "off".to_owned(),
-        time => crate::view::duration(time),
+        time => crate::format::duration(time),
     };
     row("stall_after", json!(stall_after), &config.stall_after.origin);
     let durability = match config.durability.value {
@@ -181,7 +181,7 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     row("limits.output_tokens", json!(limits.output_tokens.value), &limits.output_tokens.origin);
     let cost = limits.cost.value.map(|cost| cost.dollars());
     row("limits.cost", json!(cost), &limits.cost.origin);
-    let time = limits.wall_ms.value.map(crate::view::duration);
+    let time = limits.wall_ms.value.map(crate::format::duration);
     row("limits.time", json!(time), &limits.wall_ms.origin);
     let size = |bytes: Option<u64>| json!(bytes.map(|bytes| Limit::WrittenBytes.amount(bytes)));
     row("limits.written", size(limits.written_bytes.value), &limits.written_bytes.origin);

@@ -4,11 +4,11 @@ use super::{Common, folder};
 use crate::args::{CostBy, CostOptions};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
 use crate::screen::line::label;
 use crate::spending;
 use crate::table::{Column, Table};
-use crate::view;
 use posse::protocol::{Usage, Usd};
 use posse::store::{By, Filter, Spending, SpendingQuery};
 use posse::{RunId, Runtime};
@@ -118,7 +118,7 @@ impl Costs {
             return Ok(());
         }
         if total.unanswered > 0 {
-            let calls = view::count(total.unanswered, "call");
+            let calls = format::count(total.unanswered, "call");
             let (known, more) = (total.usage.cost, total.uncertain.cost);
             if more != Usd::ZERO {
                 print::note(format!(
@@ -155,9 +155,9 @@ fn figures(key: String, sum: &Spending, name: String) -> [String; 8] {
         key,
         sum.runs.to_string(),
         sum.calls.to_string(),
-        view::tokens(usage.all_input_tokens()),
-        view::tokens(usage.cache_read_tokens),
-        view::tokens(usage.output_tokens),
+        format::tokens(usage.all_input_tokens()),
+        format::tokens(usage.cache_read_tokens),
+        format::tokens(usage.output_tokens),
         spending::money(sum.usage.cost, sum.uncertain.cost),
         name,
     ]

@@ -133,7 +133,7 @@ fn tell(common: &Common, launcher: &Launcher, why_root: Option<&str>) -> Result<
     print::line("\nClaude Code's settings for this folder:")?;
     match claude {
         Ok((rules, unused)) => {
-            let rules = crate::view::count(rules as u64, "rule");
+            let rules = crate::format::count(rules as u64, "rule");
             print::line(format!("  {rules} of their deny and ask lists in force"))?;
             unused.map_or(Ok(()), |unused| print::line(format!("  {unused}")))?;
         }

@@ -3,9 +3,9 @@
 use super::Common;
 use crate::args::FakeModelOptions;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
 use crate::signals::Signals;
-use crate::view;
 use posse_testkit::{FakeModel, Script};
 
 pub async fn run(common: Common, options: FakeModelOptions) -> Result<Code, Failure> {
@@ -40,7 +40,7 @@ pub async fn run(common: Common, options: FakeModelOptions) -> Result<Code, Fail
     }
     signals.next().await;
     if !common.global.quiet {
-        print::note(view::count(fake.count() as u64, "request"));
+        print::note(format::count(fake.count() as u64, "request"));
     }
     fake.shutdown().await;
     Ok(Code::Done)

@@ -10,8 +10,8 @@ use crate::args::RunOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::is_empty_chat;
+use crate::format;
 use crate::signals::Signal;
-use crate::view;
 use posse::config::{AutoResume, Config};
 use posse::store::{Filter, Unfinished};
 use posse::{Begun, Extent, RunId, RunRow, RunSpec, Runtime, Status};
@@ -326,7 +326,7 @@ pub async fn wait_for_below(
             return Ok(());
         }
         if !std::mem::replace(&mut is_told, true) {
-            let runs = view::count(below.len() as u64, "run");
+            let runs = format::count(below.len() as u64, "run");
             let told = format!("waiting for {runs} in the background; Ctrl-C interrupts them");
             viewer.screen.remark(&told);
         }

@@ -3,11 +3,10 @@
 use super::{Common, folder};
 use crate::args::SkillsVerb;
 use crate::clean::{clean, clean_line};
-use crate::environment::Environment;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
 use crate::table::{Column, Table};
-use crate::view;
 use posse::agents::{Level, Problem};
 use posse::protocol::near;
 use posse::skills::{Entry, Skill, Source, Sources};
@@ -26,22 +25,6 @@ pub fn run(common: &Common, verb: SkillsVerb) -> Result<Code, Failure> {
         SkillsVerb::Check { paths, options } => {
             check(common, &paths, &folder(options.cwd.as_ref())?)
         }
-    }
-}
-
-impl Common {
-    /// The skills for work in `folder`.
-    pub fn skills(&self, folder: Option<PathBuf>) -> LiveSkills {
-        let below = |root: &Option<PathBuf>, path: &str| root.as_ref().map(|it| it.join(path));
-        let Environment { config_folder, home_folder, .. } = &self.environment;
-        let user = [below(config_folder, "skills"), below(home_folder, ".claude/skills")];
-        LiveSkills::load(Sources {
-            user_folders: user.into_iter().flatten().collect(),
-            plugin_folders: below(config_folder, "plugins").into_iter().collect(),
-            extra_folders: Vec::new(),
-            settings: folder.as_ref().map(|folder| self.sources(folder)).unwrap_or_default(),
-            working_folder: folder,
-        })
     }
 }
 
@@ -64,7 +47,7 @@ fn list(common: &Common, folder: &Path) -> Result<Code, Failure> {
         }
         let wrong = catalog.problems().iter().filter(|it| it.level <= Level::Warning).count();
         if wrong > 0 {
-            let problems = view::count(wrong as u64, "problem");
+            let problems = format::count(wrong as u64, "problem");
             print::note(format!("{problems} with skills; `posse skills check` shows them"));
         }
     }
@@ -230,9 +213,9 @@ fn check(common: &Common, paths: &[PathBuf], folder: &Path) -> Result<Code, Fail
         if !common.global.quiet {
             print::note(format!(
                 "{} checked: {}, {}",
-                view::count(skills as u64, "skill"),
-                view::count(errors, "error"),
-                view::count(warnings, "warning")
+                format::count(skills as u64, "skill"),
+                format::count(errors, "error"),
+                format::count(warnings, "warning")
             ));
         }
     }

@@ -8,7 +8,7 @@ use crate::args::{TrustOptions, TrustVerb};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::table::{Column, Table};
-use crate::{print, view};
+use crate::{format, print};
 use posse::trust::{Act, Brought, Standing, TrustError, TrustLog};
 use review::Review;
 use serde::Serialize;
@@ -113,7 +113,7 @@ fn list(common: &Common) -> Result<Code, Failure> {
         .map(|decision| Listed {
             standing: common.trust.standing(&decision.folder),
             folder: decision.folder,
-            at: view::timestamp(decision.at),
+            at: format::timestamp(decision.at),
             digest: decision.digest,
             brought: decision.brought,
         })

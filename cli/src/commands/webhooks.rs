@@ -4,12 +4,10 @@ use super::{Common, folder};
 use crate::args::{DeliveryOptions, WebhooksVerb};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
 use crate::table::{Column, Table};
-use crate::view;
 use posse::Runtime;
-use posse::config::Config;
-use posse::model::Cassette;
 use posse::webhooks::{
     Answered, Delivery, DeliveryFilter, DeliveryState, Reach, Revival, Runs, Webhook,
 };
@@ -39,32 +37,6 @@ async fn act(common: &Common, runtime: &Runtime, verb: WebhooksVerb) -> Result<C
     }
 }
 
-impl Common {
-    /// The webhooks of the settings, with their secrets. What is played again tells nobody.
-    pub(super) fn webhooks(
-        &self,
-        config: &Config,
-        cassette: Option<&Cassette>,
-    ) -> Result<Vec<Webhook>, Failure> {
-        let is_play = self.keys.is_some() || cassette.is_some_and(|it| it.replay().is_some());
-        if is_play {
-            return Ok(Vec::new());
-        }
-        let mut webhooks = Vec::with_capacity(config.webhooks.len());
-        for settings in &config.webhooks {
-            let webhook = settings.value.webhook(|name| self.environment.value(name))?;
-            if webhook.secrets() == 0 && !self.global.quiet && !self.global.json {
-                let (name, unset) = (webhook.name(), webhook.unset().join(", "));
-                print::note(format!(
-                    "webhook {name}: {unset} is not set; what it is to be told waits until it is"
-                ));
-            }
-            webhooks.push(webhook);
-        }
-        Ok(webhooks)
-    }
-}
-
 fn nothing_yet(common: &Common, verb: &WebhooksVerb) -> Result<Code, Failure> {
     match verb {
         WebhooksVerb::Retry { ids, .. } if !ids.is_empty() => {
@@ -87,9 +59,9 @@ fn list(common: &Common, webhooks: &[Webhook]) -> Result<Code, Failure> {
         let runs = if webhook.runs == Runs::All { "all runs" } else { "roots" };
         let secrets = match (webhook.secrets(), webhook.unset()) {
             (0, _) => "no secret".to_owned(),
-            (some, []) => view::count(some as u64, "secret"),
+            (some, []) => format::count(some as u64, "secret"),
             (some, unset) => {
-                format!("{}, {} not set", view::count(some as u64, "secret"), unset.join(", "))
+                format!("{}, {} not set", format::count(some as u64, "secret"), unset.join(", "))
             }
         };
         let events = match events(webhook) {
@@ -220,7 +192,7 @@ async fn test(common: &Common, runtime: &Runtime, name: &str) -> Result<Code, Fa
         }))?;
         return Ok(code);
     }
-    let took = view::duration(took);
+    let took = format::duration(took);
     let name = clean_line(name, 80);
     let said = match trial.answered {
         Answered::Accepted(status) => format!("{name} took it: {status}, after {took}"),
@@ -242,8 +214,8 @@ fn delivery_view(delivery: &Delivery) -> Value {
         "run": delivery.run,
         "seq": delivery.seq,
         "attempts": delivery.attempts,
-        "created": view::timestamp(delivery.created_at),
-        "due": due.then(|| view::timestamp(delivery.due_at)),
+        "created": format::timestamp(delivery.created_at),
+        "due": due.then(|| format::timestamp(delivery.due_at)),
         "note": delivery.note,
         "damaged": delivery.damaged,
     })
@@ -261,9 +233,9 @@ fn print_deliveries(
     let rows = deliveries.iter().map(|delivery| {
         let state = match delivery.state {
             DeliveryState::Due if !is_known(&delivery.hook) => "due (not in your settings)".into(),
-            DeliveryState::Due => match delivery.due_at.saturating_sub(view::now()) {
+            DeliveryState::Due => match delivery.due_at.saturating_sub(format::now()) {
                 0 => "due".to_owned(),
-                wait => format!("due in {}", view::duration(wait)),
+                wait => format!("due in {}", format::duration(wait)),
             },
             other => other.name().to_owned(),
         };

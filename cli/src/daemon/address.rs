@@ -1,6 +1,6 @@
 //! Where the daemon of a database is found.
 
-use crate::commands::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;

@@ -4,7 +4,7 @@ use super::VERSION;
 use super::address::Address;
 use super::lock::{Holder, Notice, holder};
 use super::protocol::{Answer, Ask, FORM, PATIENCE, Request, check_peer, read_line, write_line};
-use crate::commands::Common;
+use crate::common::Common;
 use crate::exit::Failure;
 use std::io;
 use std::path::Path;

@@ -4,11 +4,11 @@ use super::VERSION;
 use super::address::Address;
 use super::lock::{Lock, Notice};
 use super::server::{Desk, Haste, serve};
-use crate::commands::Common;
+use crate::common::Common;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
 use crate::signals::Signals;
-use crate::view;
 use posse::{ByFolder, LiveCatalog, Recovery, Runtime, RuntimeConfig, Surroundings};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -136,7 +136,7 @@ async fn work(
     };
     desk.stopping.cancel();
     if haste == Haste::Gentle {
-        let steps = view::count(runtime.executing() as u64, "run");
+        let steps = format::count(runtime.executing() as u64, "run");
         note(&format!("{steps} at work may finish the present step"));
         haste = tokio::select! {
             () = runtime.shutdown_within(GRACE) => return Ok(Code::Done),
@@ -163,5 +163,5 @@ async fn hurried(asked: &mut mpsc::Receiver<Haste>) -> Haste {
 
 /// A line of the log.
 fn note(text: &str) {
-    print::note(format!("{} {text}", view::timestamp(view::now())));
+    print::note(format!("{} {text}", format::timestamp(format::now())));
 }

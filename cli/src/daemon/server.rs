@@ -4,7 +4,7 @@ use super::VERSION;
 use super::protocol::{
     Answer, Ask, Counts, FORM, PATIENCE, Request, Status, check_peer, read_line, write_line,
 };
-use crate::view;
+use crate::format;
 use posse::store::{Filter, Unfinished};
 use posse::{Runtime, Status as Standing};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Desk {
             database,
             slots: slots as u64,
             began: Instant::now(),
-            started_at: view::now(),
+            started_at: format::now(),
             stop,
             stopping: CancellationToken::new(),
         }

@@ -4,8 +4,8 @@
 use super::change;
 use super::line::Look;
 use crate::clean::{clean, clean_line};
+use crate::format;
 use crate::terminal::fitted;
-use crate::view;
 use posse::protocol::{Ending, ToolCall, ToolFinished};
 
 /// What a call may be about, the most telling first.
@@ -59,7 +59,7 @@ pub fn finished(
     let described = call.map_or_else(|| "a call".to_owned(), describe);
     let took = match finished.took_ms {
         0..100 => String::new(),
-        ms => format!(" {}", view::duration(ms)),
+        ms => format!(" {}", format::duration(ms)),
     };
     let described = fitted(&described, look.columns.saturating_sub(2 + took.len()));
     let took = look.paint.dim(&took);
@@ -100,7 +100,7 @@ fn output(text: &str, most: usize, look: Look) -> Vec<String> {
     let earlier = printed.len().saturating_sub(most);
     let mut lines = Vec::new();
     if earlier > 0 {
-        lines.push(format!("… {}", view::count(earlier as u64, "earlier line")));
+        lines.push(format!("… {}", format::count(earlier as u64, "earlier line")));
     }
     // Of a line that was written over, what stood there in the end.
     let last = |line: &&str| line.trim_end().rsplit('\r').next().map(clean).unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use super::line::{self, Look};
 use super::tree::{Change, Node, State, Sum, Tree};
-use crate::view;
+use crate::format;
 use posse::protocol::{CallId, Event, Record};
 use posse::{RunId, RunRow};
 
@@ -153,8 +153,8 @@ impl Children {
         ];
         let states = states.iter().filter(|(count, _)| *count > 0);
         let states: Vec<String> = states.map(|(count, what)| format!("{count} {what}")).collect();
-        let tools = view::count(sum.spending.tool_calls, "tool");
-        let (tokens, cost) = (view::tokens(sum.spending.tokens()), sum.spending.money());
+        let tools = format::count(sum.spending.tool_calls, "tool");
+        let (tokens, cost) = (format::tokens(sum.spending.tokens()), sum.spending.money());
         Some(format!("{} · {tools}, {tokens} tokens, {cost}", states.join(", ")))
     }
 

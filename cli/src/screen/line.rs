@@ -2,10 +2,10 @@
 
 use super::tree::{Node, State, Sum, Tree};
 use crate::clean::clean_line;
+use crate::format;
 use crate::paint::Paint;
 use crate::spending::Spending;
 use crate::terminal::{columns, fitted};
-use crate::view;
 use posse::{RunId, RunRow};
 
 /// How lines look: in which colours, and how wide they may be.
@@ -107,10 +107,10 @@ const TURNS_EVERY: u64 = 100;
 
 /// A run that has not ended, as it stands at `now`.
 pub fn open(node: &Node, sum: &Sum, now: u64, look: Look) -> String {
-    let took = view::duration(tenths(node.took(now)));
+    let took = format::duration(tenths(node.took(now)));
     let mut parts = match node.state {
         State::Queued => vec![format!("queued, {took}")],
-        _ => vec![format!("{}, {took}", view::count(node.spending.tool_calls, "tool"))],
+        _ => vec![format!("{}, {took}", format::count(node.spending.tool_calls, "tool"))],
     };
     if !node.remark.is_empty() {
         parts.push(node.remark.clone());
@@ -118,7 +118,7 @@ pub fn open(node: &Node, sum: &Sum, now: u64, look: Look) -> String {
     parts.extend(node.todos.progress().map(|(done, all)| format!("todo {done}/{all}")));
     parts.extend(ended_below(sum));
     if node.spending.tokens() > 0 {
-        parts.push(format!("{} tokens", view::tokens(node.spending.tokens())));
+        parts.push(format!("{} tokens", format::tokens(node.spending.tokens())));
         parts.push(node.spending.money());
     }
     let spinner = SPINNER[(now / TURNS_EVERY) as usize % SPINNER.len()];
@@ -167,8 +167,8 @@ pub fn collapsed(sum: &Sum, took_ms: u64, look: Look) -> String {
 
 /// What something took, in few words.
 pub fn spent(took_ms: u64, spending: &Spending) -> String {
-    let tools = view::count(spending.tool_calls, "tool");
-    let (took, tokens) = (view::duration(took_ms), view::tokens(spending.tokens()));
+    let tools = format::count(spending.tool_calls, "tool");
+    let (took, tokens) = (format::duration(took_ms), format::tokens(spending.tokens()));
     format!("{tools}, {took}, {tokens} tokens, {}", spending.money())
 }
 
@@ -204,14 +204,14 @@ impl Below {
 pub fn totals(own: &Spending, took_ms: Option<u64>, below: Option<&Below>) -> String {
     let mut totals = format!(
         "{} · {} · {} in / {} out · {}",
-        view::count(own.turns, "turn"),
-        view::count(own.tool_calls, "tool call"),
-        view::tokens(own.input_tokens()),
-        view::tokens(own.output_tokens()),
+        format::count(own.turns, "turn"),
+        format::count(own.tool_calls, "tool call"),
+        format::tokens(own.input_tokens()),
+        format::tokens(own.output_tokens()),
         own.money_in_words(),
     );
     if let Some(took_ms) = took_ms {
-        totals.push_str(&format!(" · {}", view::duration(took_ms)));
+        totals.push_str(&format!(" · {}", format::duration(took_ms)));
     }
     if let Some(below) = below {
         let who = match (below.children, below.runs) {
@@ -223,9 +223,9 @@ pub fn totals(own: &Spending, took_ms: Option<u64>, below: Option<&Below>) -> St
         all.add(&below.spending);
         totals.push_str(&format!(
             " · with {who}: {}, {} in / {} out, {}",
-            view::count(all.tool_calls, "tool call"),
-            view::tokens(all.input_tokens()),
-            view::tokens(all.output_tokens()),
+            format::count(all.tool_calls, "tool call"),
+            format::tokens(all.input_tokens()),
+            format::tokens(all.output_tokens()),
             all.money_in_words(),
         ));
     }

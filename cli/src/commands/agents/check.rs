@@ -4,8 +4,8 @@ use super::super::{Common, folder};
 use crate::args::CatalogOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
-use crate::view;
 use posse::agents::{Entry, Given, Level, Problem, Sources};
 use posse::config::{self, Config};
 use posse::{AgentCatalog, LiveCatalog};
@@ -48,9 +48,9 @@ fn tell(common: &Common, agents: u64, problems: &[Problem]) -> Result<(), Failur
     if !common.global.quiet {
         print::note(format!(
             "{} checked: {}, {}",
-            view::count(agents, "definition"),
-            view::count(errors, "error"),
-            view::count(warnings, "warning")
+            format::count(agents, "definition"),
+            format::count(errors, "error"),
+            format::count(warnings, "warning")
         ));
     }
     Ok(())

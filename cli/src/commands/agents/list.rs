@@ -5,9 +5,9 @@ use super::{model, tools};
 use crate::args::CatalogOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
 use crate::table::{Column, Table};
-use crate::view;
 use posse::agents::{Entry, Level, Source};
 use posse::trust::Standing;
 use posse::{AgentCatalog, LiveCatalog};
@@ -24,7 +24,7 @@ pub fn run(common: &Common, options: &CatalogOptions) -> Result<Code, Failure> {
     Table { columns: COLUMNS, rows: in_order(&catalog).map(row).collect() }.print(common)?;
     let wrong = catalog.problems().iter().filter(|it| it.level <= Level::Warning).count() as u64;
     if wrong > 0 && !common.global.quiet {
-        let problems = view::count(wrong, "problem");
+        let problems = format::count(wrong, "problem");
         print::note(format!("{problems} with definitions; `posse agents check` shows them"));
     }
     Ok(Code::Done)

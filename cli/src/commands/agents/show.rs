@@ -6,8 +6,8 @@ use super::model;
 use crate::args::CatalogOptions;
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
-use crate::view;
 use posse::agents::{AgentDefinition, Entry, Problem, ToolFacts};
 use posse::config::Config;
 use posse::protocol::{Context, DelegationStrategy, Effect, Limit, Limits, Network};
@@ -176,19 +176,19 @@ fn context(context: Context) -> Option<String> {
         Context::Fresh => None,
         Context::Fork => Some("all of its caller's conversation".to_owned()),
         Context::ForkTurns(turns) => {
-            Some(format!("the last {} of its caller's", view::count(turns.into(), "turn")))
+            Some(format!("the last {} of its caller's", format::count(turns.into(), "turn")))
         }
     }
 }
 
 fn limits(limits: &Limits) -> String {
     let all = [
-        limits.turns.map(|turns| view::count(turns.into(), "turn")),
-        limits.tool_calls.map(|calls| view::count(calls.into(), "tool call")),
-        limits.input_tokens.map(|tokens| format!("{} tokens in", view::tokens(tokens))),
-        limits.output_tokens.map(|tokens| format!("{} tokens out", view::tokens(tokens))),
+        limits.turns.map(|turns| format::count(turns.into(), "turn")),
+        limits.tool_calls.map(|calls| format::count(calls.into(), "tool call")),
+        limits.input_tokens.map(|tokens| format!("{} tokens in", format::tokens(tokens))),
+        limits.output_tokens.map(|tokens| format!("{} tokens out", format::tokens(tokens))),
         limits.cost.map(|cost| cost.to_string()),
-        limits.wall_ms.map(view::duration),
+        limits.wall_ms.map(format::duration),
         limits.written_bytes.map(|bytes| format!("{} written", Limit::WrittenBytes.amount(bytes))),
     ];
     all.into_iter().flatten().collect::<Vec<_>>().join(", ")

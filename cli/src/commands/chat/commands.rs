@@ -8,13 +8,13 @@ use super::{Turn, turn};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::Family;
+use crate::format;
 use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::Look;
 use crate::screen::wrap;
 use crate::spending::Spending;
 use crate::terminal::{self, fitted};
-use crate::view;
 use posse::protocol::{CancelScope, Event, Seq};
 use posse::store::{By, SpendingQuery};
 use posse::{Extent, RunId, RunRow, Runtime};
@@ -251,7 +251,7 @@ impl Chat<'_> {
         }
         let receipt = self.runtime.cancel(row.id, "the user", CancelScope::Turn).await?;
         let below = receipt.below().count() as u64;
-        Ok(format!("{} told to stop", view::count(below, "run")))
+        Ok(format!("{} told to stop", format::count(below, "run")))
     }
 
     /// Goes on with a run and shows it, as if it were the one that is talked to.
@@ -326,8 +326,8 @@ fn sums(rows: &[&RunRow], name: impl Fn(&RunRow) -> String) -> Vec<(String, u64,
 fn spent(sum: &Spending) -> String {
     let tokens = format!(
         "{} in / {} out",
-        view::tokens(sum.input_tokens()),
-        view::tokens(sum.output_tokens())
+        format::tokens(sum.input_tokens()),
+        format::tokens(sum.output_tokens())
     );
     format!("{:>8}  {tokens:<20}", sum.money())
 }

@@ -3,12 +3,12 @@
 use super::super::Common;
 use crate::clean::clean_line;
 use crate::exit::Failure;
+use crate::format;
 use crate::paint::Paint;
 use crate::screen::Foot;
 use crate::signals::Signals;
 use crate::terminal::keys::{Key, Keys};
 use crate::terminal::{self, fitted};
-use crate::view;
 use posse::store::{Filter, Kin};
 use posse::{RunRow, Runtime};
 use std::path::Path;
@@ -101,7 +101,7 @@ impl List {
         let first = (self.at + 1).saturating_sub(room);
         let mut lines = vec![paint.dim(&fitted("Choose a chat to continue:", width))];
         for (index, row) in rows.iter().enumerate().skip(first).take(room) {
-            let ago = view::ago(row.updated_at);
+            let ago = format::ago(row.updated_at);
             let mark = if index == self.at { "›" } else { " " };
             let line =
                 format!("{mark} {:>2}  {ago:>8}  {}", index + 1, clean_line(&row.title, 400));

@@ -3,7 +3,7 @@
 use super::super::follow::{Viewer, read};
 use crate::clean::clean;
 use crate::exit::Failure;
-use crate::view;
+use crate::format;
 use posse::protocol::{Event, Message, Part, Sender};
 use posse::{RunRow, Runtime};
 
@@ -36,7 +36,7 @@ pub async fn show(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Resul
     .await?;
     let from = beginning(&said);
     if from > 0 {
-        let earlier = view::count(from as u64, "earlier message");
+        let earlier = format::count(from as u64, "earlier message");
         viewer.screen.remark(&format!("… {earlier}"));
     }
     for said in &said[from..] {
@@ -75,7 +75,7 @@ fn cut(lines: impl Iterator<Item = String>) -> String {
     let more = lines.len().saturating_sub(LINES);
     if more > 0 {
         lines.truncate(LINES);
-        lines.push(format!("… {}", view::count(more as u64, "more line")));
+        lines.push(format!("… {}", format::count(more as u64, "more line")));
     }
     lines.join("\n")
 }

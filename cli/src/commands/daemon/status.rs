@@ -7,8 +7,8 @@ use crate::daemon::address::Address;
 use crate::daemon::client::{Daemon, Found, find};
 use crate::daemon::protocol::{Ask, Status};
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
-use crate::view;
 use serde_json::json;
 
 pub async fn run(common: &Common) -> Result<Code, Failure> {
@@ -48,7 +48,7 @@ async fn tell(common: &Common, daemon: &Daemon) -> Result<Code, Failure> {
             "stopping": stopping,
             "pid": daemon.pid(),
             "version": daemon.version,
-            "started": view::timestamp(status.started_at),
+            "started": format::timestamp(status.started_at),
             "uptime_ms": status.uptime_ms,
             "database": status.database,
             "socket": notice.socket,
@@ -59,7 +59,7 @@ async fn tell(common: &Common, daemon: &Daemon) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     let word = if stopping { "is stopping" } else { "runs" };
-    let uptime = view::seconds(std::time::Duration::from_millis(status.uptime_ms));
+    let uptime = format::seconds(std::time::Duration::from_millis(status.uptime_ms));
     let (pid, version) = (daemon.pid(), clean_line(&daemon.version, 40));
     let mut facts = vec![
         ("daemon", format!("{word}, pid {pid}, posse {version}, for {uptime}")),

@@ -8,8 +8,8 @@ use crate::daemon::lock::{Holder, holder};
 use crate::daemon::process::GRACE;
 use crate::daemon::protocol::Ask;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
-use crate::view;
 use posse::store::{Filter, Unfinished};
 use posse::{LiveCatalog, Status};
 use serde_json::json;
@@ -45,7 +45,7 @@ pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
         && !common.global.quiet
         && !common.global.json
     {
-        let runs = view::count(at_work, "run");
+        let runs = format::count(at_work, "run");
         let most = GRACE.as_secs();
         print::note(format!(
             "{runs} may finish the present step, for at most {most} s; \
@@ -68,7 +68,7 @@ pub async fn run(common: &Common, ask: Ask) -> Result<Code, Failure> {
             left => format!(
                 "the daemon (pid {pid}) has stopped; {} kept, which `posse daemon start` goes on \
                  with",
-                view::count(left, "unfinished run")
+                format::count(left, "unfinished run")
             ),
         });
     }

@@ -2,8 +2,8 @@
 
 use super::super::Common;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
-use crate::view;
 use posse::store::{self, Filter, Mended, Options, Unfinished};
 use posse::{Error, Extent, LiveCatalog};
 use serde_json::json;
@@ -18,12 +18,12 @@ pub async fn rebuild(common: &Common) -> Result<Code, Failure> {
         return Err(Failure::usage(format!("there is no database {} yet", path.display())));
     }
     let mended = store::rebuild(&Options::new(common.database()?)).await.map_err(Error::Store)?;
-    let runs = view::count(mended.runs, "run");
+    let runs = format::count(mended.runs, "run");
     let mut what = format!("rebuilt; what it says of {runs} was made anew from the logs");
     for (count, kind) in [(mended.damaged, "damaged log"), (mended.lost, "unreadable row")] {
         if count > 0 {
             let left = if kind == "damaged log" { "kept as it was" } else { "left out" };
-            what = format!("{what}; {} {left}", view::count(count, kind));
+            what = format!("{what}; {} {left}", format::count(count, kind));
         }
     }
     tell(common, &mended, &what).await
@@ -54,7 +54,7 @@ async fn tell(common: &Common, mended: &Mended, what: &str) -> Result<Code, Fail
         print::line(format!(
             "{} paused: what was done last is not known. `posse runs log RUN` shows how far a run \
              was, `posse runs resume RUN` goes on",
-            view::count(paused, "unfinished run")
+            format::count(paused, "unfinished run")
         ))?;
     }
     Ok(Code::Done)

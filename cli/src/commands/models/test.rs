@@ -3,8 +3,8 @@
 use super::Common;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
-use crate::view;
 use posse::ModelError;
 use posse::model::{Models, Offer, Trial, offline, try_out};
 use posse::protocol::Stop;
@@ -50,10 +50,10 @@ fn works(trial: &Trial) -> bool {
 }
 
 fn facts(id: &str, trial: &Trial) -> Vec<(&'static str, String)> {
-    let took = view::duration(trial.took.as_millis() as u64);
+    let took = format::duration(trial.took.as_millis() as u64);
     let latency = match trial.first {
         Some(first) => {
-            format!("{took}, the first piece after {}", view::duration(first.as_millis() as u64))
+            format!("{took}, the first piece after {}", format::duration(first.as_millis() as u64))
         }
         None => took,
     };
@@ -72,10 +72,10 @@ fn facts(id: &str, trial: &Trial) -> Vec<(&'static str, String)> {
     let usage = &trial.usage;
     let cached = match usage.cache_read_tokens {
         0 => String::new(),
-        cached => format!(", {} of them cached", view::tokens(cached)),
+        cached => format!(", {} of them cached", format::tokens(cached)),
     };
     let (sent, received) =
-        (view::tokens(usage.all_input_tokens()), view::tokens(usage.output_tokens));
+        (format::tokens(usage.all_input_tokens()), format::tokens(usage.output_tokens));
     let mut facts = vec![
         ("model", clean_line(id, 100)),
         ("latency", latency),

@@ -6,9 +6,9 @@ use super::targets::{self, Course};
 use crate::args::Targets;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
 use crate::screen::line::label;
-use crate::view;
 use posse::protocol::CancelScope;
 use posse::{Outcome, Receipt, RunId, RunRow, Runtime, Told};
 use serde::Serialize;
@@ -54,7 +54,7 @@ pub async fn run(common: &Common, runtime: &Runtime, wanted: &Targets) -> Result
         stopped += receipt.told.len() as u64;
     }
     if receipts.len() > 1 && !common.global.quiet && !common.global.json {
-        print::note(format!("{} stopped", view::count(stopped, "run")));
+        print::note(format!("{} stopped", format::count(stopped, "run")));
     }
     Ok(course.code)
 }
@@ -154,7 +154,7 @@ fn nothing(run: RunId, outcome: Option<Outcome>) -> Value {
 pub fn told_line(outcome: &Outcome, receipt: &Receipt) -> String {
     let below = match receipt.below().count() as u64 {
         0 => String::new(),
-        count => format!("; {} below it told to stop", view::count(count, "run")),
+        count => format!("; {} below it told to stop", format::count(count, "run")),
     };
     format!("run {}: {}{below}", receipt.run.short(), clean_line(&outcome.to_string(), 200))
 }

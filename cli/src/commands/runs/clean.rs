@@ -1,10 +1,10 @@
 //! `posse runs clean`: what is left of worktrees, by crashes or because it is on no branch.
 
 use crate::args::CleanOptions;
-use crate::commands::Common;
+use crate::common::Common;
 use crate::exit::{Code, Failure};
 use crate::print;
-use crate::screen::worktree;
+use crate::worktree;
 use posse::protocol::Changes;
 use posse::{Remnant, Runtime, Sweep};
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use super::super::Common;
 use super::PAGE;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
-use crate::view;
 use posse::Runtime;
 use posse::protocol::Seq;
 use serde_json::json;
@@ -48,7 +48,11 @@ pub async fn run(
             print::json(&json!({"run": row.id, "events": after, "file": path}))?;
         }
         Some(path) if !common.global.quiet => {
-            print::note(format!("{} written to {}", view::count(after.0, "event"), path.display()));
+            print::note(format!(
+                "{} written to {}",
+                format::count(after.0, "event"),
+                path.display()
+            ));
         }
         _ => {}
     }

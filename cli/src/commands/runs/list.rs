@@ -7,11 +7,12 @@ use crate::args::ListOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::{Family, is_empty_chat};
+use crate::format;
 use crate::print;
 use crate::screen::line::label;
 use crate::spending::Spending;
 use crate::table::{Column, Table};
-use crate::view::{self, RunView};
+use crate::view::RunView;
 use posse::store::Kin;
 use posse::{RunId, RunRow, Runtime};
 use std::collections::HashMap;
@@ -143,7 +144,7 @@ fn line(families: &Families, row: &RunRow, spending: &Spending, task: Option<&st
     [
         row.id.short(),
         state,
-        view::ago(row.updated_at),
+        format::ago(row.updated_at),
         spending.money(),
         clean_line(&row.agent, 64),
         clean_line(&row.model, 80),

@@ -4,10 +4,10 @@ use super::super::Common;
 use super::PAGE;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
 use crate::screen::describe;
 use crate::terminal;
-use crate::view;
 use posse::Runtime;
 use posse::protocol::{Approval, ApprovalGiven, Event, Record, Seq};
 
@@ -35,7 +35,7 @@ pub async fn run(
 
 /// An event in one line.
 fn line(record: &Record) -> String {
-    let time = view::timestamp(record.at);
+    let time = format::timestamp(record.at);
     let time = time.get(11..19).unwrap_or_default();
     let detail = clean_line(&detail(&record.event), 140);
     let line = format!("{:>4}  {time}  {:16}  {detail}", record.seq, record.event.kind());
@@ -48,7 +48,7 @@ fn detail(event: &Event) -> String {
         Event::MessageReceived(received) => received.message.text(),
         Event::ModelCalled(called) => {
             let (input, output) = (called.reserved.input_tokens, called.reserved.output_tokens);
-            format!("up to {} tokens in, {} out", view::tokens(input), view::tokens(output))
+            format!("up to {} tokens in, {} out", format::tokens(input), format::tokens(output))
         }
         Event::ModelReplied(replied) => {
             let calls: Vec<String> = replied.message.tool_calls().map(describe).collect();
@@ -66,7 +66,7 @@ fn detail(event: &Event) -> String {
             let again = if child.resumed { " again" } else { "" };
             format!("run {}{again}: [{}] {}", child.run.short(), child.agent, child.label)
         }
-        Event::TimePassed(passed) => view::duration(passed.worked_ms),
+        Event::TimePassed(passed) => format::duration(passed.worked_ms),
         Event::Compacted(compacted) => compacted.summary.clone(),
         Event::CancelRequested(request) => format!("by {}", request.by),
         Event::Paused(paused) if paused.interrupted => {

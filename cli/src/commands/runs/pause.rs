@@ -5,9 +5,9 @@ use super::targets::{self, Course};
 use crate::args::Targets;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
 use crate::screen::line::label;
-use crate::view;
 use posse::{Error, Extent, Receipt, RunId, Runtime, Status};
 use serde_json::json;
 use std::collections::HashSet;
@@ -47,7 +47,7 @@ fn tell(common: &Common, receipt: &Receipt) -> Result<(), Failure> {
     let short = receipt.run.short();
     let below = match receipt.below().count() as u64 {
         0 => String::new(),
-        count => format!(", and {} below it", view::count(count, "run")),
+        count => format!(", and {} below it", format::count(count, "run")),
     };
     let is_at_work = receipt.told.iter().any(|told| told.before == Status::Running);
     let pauses = if is_at_work { "pauses after its present step" } else { "is paused" };

@@ -5,10 +5,10 @@ use super::super::asking::is_attended;
 use super::targets::confirm;
 use crate::args::PruneOptions;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
 use crate::screen::line::label;
 use crate::table::{Column, Table};
-use crate::view;
 use posse::{Prune, RunRow, Runtime};
 use serde_json::json;
 
@@ -35,7 +35,8 @@ pub async fn run(
     }
     Table { columns: COLUMNS, rows: rows.iter().map(line).collect() }.print(common)?;
     if !common.global.quiet {
-        let (runs, events) = (view::count(rows.len() as u64, "run"), view::count(events, "event"));
+        let (runs, events) =
+            (format::count(rows.len() as u64, "run"), format::count(events, "event"));
         print::note(match prune {
             Prune::Now => format!("{runs}, {events} deleted; their costs are kept"),
             Prune::Preview => format!("{runs}, {events} would be deleted"),
@@ -52,6 +53,6 @@ const COLUMNS: [Column; 4] = [
 ];
 
 fn line(row: &RunRow) -> [String; 4] {
-    let ended = view::ago(row.finished_at);
+    let ended = format::ago(row.finished_at);
     [row.id.short(), ended, row.last_seq.to_string(), label(&row.title)]
 }

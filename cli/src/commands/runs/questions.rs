@@ -2,11 +2,11 @@
 
 use crate::args::AnswerOptions;
 use crate::clean::{clean_line, exact};
-use crate::commands::Common;
 use crate::commands::asking::{Given, describe, give};
 use crate::commands::rest::who_continues;
+use crate::common::Common;
 use crate::exit::{Code, Failure};
-use crate::{print, view};
+use crate::{format, print};
 use posse::protocol::Approval;
 use posse::{Question, Runtime};
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ pub async fn answer(
 fn shown(question: &Question) -> Value {
     let Question { run, agent, depth, about, at, asked } = question;
     json!({
-        "run": run, "agent": agent, "depth": depth, "about": about, "at": view::timestamp(*at),
+        "run": run, "agent": agent, "depth": depth, "about": about, "at": format::timestamp(*at),
         "call": asked.call, "tool": asked.tool, "digest": asked.digest, "shown": asked.shown,
         "by": asked.by, "rule": asked.rule,
     })

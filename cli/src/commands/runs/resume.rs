@@ -10,8 +10,8 @@ use crate::args::Filters;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::Family;
+use crate::format;
 use crate::print;
-use crate::view;
 use posse::protocol::Asks;
 use posse::store::{Kin, Unfinished};
 use posse::{Extent, Outcome, RunRow, Runtime, Status};
@@ -255,7 +255,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
 fn tell_who_stays(common: &Common, rows: &[RunRow]) {
     let stay = rows.iter().filter(|row| row.status == Status::Interrupted).count() as u64;
     if stay > 0 && !common.global.quiet && !common.global.json {
-        let runs = view::count(stay, "interrupted run");
+        let runs = format::count(stay, "interrupted run");
         print::note(format!(
             "not resumed: {runs}; `posse runs resume --all --status interrupted` resumes those"
         ));

@@ -6,14 +6,15 @@ use super::tree::line;
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
 use crate::family::Family;
+use crate::format;
 use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::{Look, label};
 use crate::screen::todos::Todos;
-use crate::screen::worktree::Worktree;
 use crate::spending::{self, Spending};
 use crate::terminal;
 use crate::view::{self, RunView};
+use crate::worktree::Worktree;
 use posse::protocol::{Event, Seq};
 use posse::{Budget, RunRow, Runtime, Status};
 
@@ -104,14 +105,14 @@ fn facts(family: &Family, row: &RunRow, task: Option<&str>) -> Vec<(&'static str
         }
         _ => family.word(row),
     };
-    let last = format!("{} (event {})", view::timestamp(row.updated_at), row.last_seq);
+    let last = format!("{} (event {})", format::timestamp(row.updated_at), row.last_seq);
     let mut facts = vec![
         ("run", row.id.to_string()),
         ("status", status),
         ("agent", clean_line(&row.agent, 80)),
         ("model", clean_line(&row.model, 80)),
         ("folder", clean_line(&row.workspace, 400)),
-        ("started", view::timestamp(row.created_at)),
+        ("started", format::timestamp(row.created_at)),
         ("last event", last),
         ("spent", spent(&Spending::of(row))),
         ("task", clean_line(task.unwrap_or(&row.title), 200)),
@@ -138,7 +139,7 @@ fn facts(family: &Family, row: &RunRow, task: Option<&str>) -> Vec<(&'static str
     let below = family.below(row.id).len() as u64;
     if below > 0 {
         let sum = spent(&family.sum(row));
-        facts.push(("with below", format!("{}: {sum}", view::count(1 + below, "run"))));
+        facts.push(("with below", format!("{}: {sum}", format::count(1 + below, "run"))));
         facts.push(("children", family.children(row.id).count().to_string()));
     }
     facts
@@ -147,10 +148,10 @@ fn facts(family: &Family, row: &RunRow, task: Option<&str>) -> Vec<(&'static str
 fn spent(spending: &Spending) -> String {
     format!(
         "{}, {}, {} tokens in, {} out, {}",
-        view::count(spending.turns, "turn"),
-        view::count(spending.tool_calls, "tool call"),
-        view::tokens(spending.input_tokens()),
-        view::tokens(spending.output_tokens()),
+        format::count(spending.turns, "turn"),
+        format::count(spending.tool_calls, "tool call"),
+        format::tokens(spending.input_tokens()),
+        format::tokens(spending.output_tokens()),
         spending.money_in_words()
     )
 }

@@ -5,9 +5,9 @@ use crate::args::{Choice, Filters, Targets};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family;
+use crate::format;
 use crate::print::{self, Tell};
 use crate::screen::line::label;
-use crate::view;
 use posse::store::{Background, Filter, Kin, Label, Unfinished};
 use posse::{RunRow, Runtime};
 use serde_json::{Value, json};
@@ -151,7 +151,7 @@ pub async fn filter(runtime: &Runtime, filters: &Filters, kin: Kin) -> Result<Fi
 /// Asks whether all of `rows` are meant. `deed` says what is to become of them, and `with` of whom
 /// else.
 pub fn confirm(common: &Common, rows: &[RunRow], deed: &str, with: &str) -> Result<(), Failure> {
-    let count = view::count(rows.len() as u64, "run");
+    let count = format::count(rows.len() as u64, "run");
     for row in rows.iter().take(SHOWN) {
         print::note(named_line(row, &family::word(row, row.status)));
     }

@@ -5,13 +5,14 @@ use crate::args::TreeOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::family::{self, Family};
+use crate::format;
 use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::{Line, Look, label, mark, spent};
 use crate::screen::tree::State;
 use crate::spending::{self, Spending, SumView};
 use crate::terminal;
-use crate::view::{self, RunView};
+use crate::view::RunView;
 use posse::{Budget, RunId, RunRow, Runtime};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -143,8 +144,8 @@ pub fn line(family: &Family, row: &RunRow, branch: &str, look: Look) -> String {
     let below = family.below(row.id).len();
     if below > 0 {
         let sum = family.sum(row);
-        let (tokens, cost) = (view::tokens(sum.tokens()), sum.money());
-        let tools = view::count(sum.tool_calls, "tool");
+        let (tokens, cost) = (format::tokens(sum.tokens()), sum.money());
+        let tools = format::count(sum.tool_calls, "tool");
         parts.push(format!("with {below} below: {tools}, {tokens} tokens, {cost}"));
     }
     // How many runs there are below is seen.
@@ -171,10 +172,10 @@ pub fn total(family: &Family, top: &RunRow) -> String {
     let sum = family.sum(top);
     format!(
         "{}: {}, {} in / {} out, {}",
-        view::count(1 + family.below(top.id).len() as u64, "run"),
-        view::count(sum.tool_calls, "tool call"),
-        view::tokens(sum.input_tokens()),
-        view::tokens(sum.output_tokens()),
+        format::count(1 + family.below(top.id).len() as u64, "run"),
+        format::count(sum.tool_calls, "tool call"),
+        format::tokens(sum.input_tokens()),
+        format::tokens(sum.output_tokens()),
         sum.money_in_words()
     )
 }

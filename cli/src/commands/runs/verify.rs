@@ -3,8 +3,8 @@
 use super::super::Common;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
+use crate::format;
 use crate::print;
-use crate::view;
 use posse::store::{Filter, StoreError};
 use posse::{Damage, Error, RunRow, Runtime};
 use serde_json::json;
@@ -131,10 +131,11 @@ impl Findings {
             print::line(format!("{run}  damaged: {reason}"))?;
         }
         if !common.global.quiet {
-            let (runs, events) = (view::count(self.runs, "run"), view::count(self.events, "event"));
+            let (runs, events) =
+                (format::count(self.runs, "run"), format::count(self.events, "event"));
             let removed = match self.removed {
                 0 => String::new(),
-                count => format!(", {} removed", view::count(count, "log")),
+                count => format!(", {} removed", format::count(count, "log")),
             };
             let damaged = self.damaged.len();
             print::note(format!("{runs}, {events} checked, {damaged} damaged{removed}"));

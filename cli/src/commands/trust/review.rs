@@ -3,7 +3,7 @@
 use super::super::Common;
 use crate::clean::clean_line;
 use crate::exit::Failure;
-use crate::{print, view};
+use crate::{format, print};
 use posse::LiveCatalog;
 use posse::agents::{Source, ToolFacts};
 use posse::config::{Config, Sources};
@@ -114,7 +114,7 @@ impl Review {
                     .filter(|settings| settings.path.starts_with(&brought.folder))
                     .map(|settings| {
                         let rules = settings.deny.len() + settings.ask.len();
-                        let rules = view::count(rules as u64, "rule");
+                        let rules = format::count(rules as u64, "rule");
                         let path = below(&settings.path, &brought.folder);
                         let path = path.display();
                         match settings.unused.is_empty() {
@@ -146,7 +146,7 @@ impl Review {
             for line in shown.lines() {
                 print::line(format!("  {line}"))?;
             }
-            let files = view::count(shown.files.len() as u64, "file");
+            let files = format::count(shown.files.len() as u64, "file");
             print::line(format!("  {files} in all; Posse asks again when one changes"))?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! What became of a run's own worktree, as its log tells.
 
 use crate::clean::clean_line;
-use crate::view;
+use crate::format;
 use posse::protocol::{Changes, Event, Kept};
 use serde::Serialize;
 
@@ -78,7 +78,7 @@ impl Left {
             return kept.unwrap_or_else(|| "nothing was changed in its worktree".to_owned());
         };
         let Left { files, added, removed, .. } = self;
-        let (files, branch) = (view::count(*files, "file"), clean_line(branch, 200));
+        let (files, branch) = (format::count(*files, "file"), clean_line(branch, 200));
         let kept = kept.map_or_else(String::new, |kept| format!("; {kept}"));
         format!(
             "{files} changed, +{added} -{removed}, on the branch {branch}: `git merge {branch}`\

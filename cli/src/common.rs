@@ -1,0 +1,292 @@
+//! What every command has: options for all, the environment, settings, agents, and the runtime.
+
+use crate::args::Global;
+use crate::environment::Environment;
+use crate::exit::{Code, Failure};
+use crate::print;
+use posse::agents::{Given, Level, Sources as AgentSources, ToolFacts};
+use posse::config::{Config, Sources};
+use posse::launch::Launcher;
+use posse::model::{Cassette, Models, Options};
+use posse::rule_files::RuleFiles;
+use posse::skills::{LiveSkills, Sources as SkillSources};
+use posse::trust::Trustees;
+use posse::webhooks::Webhook;
+use posse::{Keys, LiveCatalog, Recovery, Runtime, RuntimeConfig};
+use std::path::{Path, PathBuf};
+
+/// What every command has.
+#[derive(Clone)]
+pub struct Common {
+    pub global: Global,
+    pub environment: Environment,
+    pub launcher: Launcher,
+    /// In place of those of the environment.
+    pub keys: Option<Keys>,
+    /// Whom the user trusts.
+    pub trust: Trustees,
+}
+
+impl Common {
+    pub fn new(global: Global, environment: Environment, launcher: Launcher) -> Self {
+        let state = environment.state_folder.as_ref();
+        let log = state.map(|state| Trustees::of_log(state.join("trust.jsonl")));
+        Common { global, environment, launcher, keys: None, trust: log.unwrap_or_default() }
+    }
+
+    /// Trusts what `folder` brings along as it is now, for as long as this command takes.
+    pub fn trust_for_now(&mut self, folder: &Path) -> Result<(), Failure> {
+        let trust = std::mem::take(&mut self.trust);
+        self.trust = trust.and_for_now(folder).map_err(|why| {
+            Failure::usage(format!("{} cannot be trusted: {why}", folder.display()))
+        })?;
+        Ok(())
+    }
+
+    /// Where runs are kept.
+    pub fn database(&self) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.global.db {
+            return Ok(path.clone());
+        }
+        let folder = self.environment.data_folder.as_ref().ok_or_else(|| {
+            Failure::usage("no folder for data: neither HOME nor XDG_DATA_HOME is set")
+                .hint("name a database with --db FILE")
+        })?;
+        Ok(folder.join("posse.db"))
+    }
+
+    /// True when there is a database. For commands that make none.
+    ///
+    /// # Errors
+    /// When one was named and is not there, or that cannot be told: then there may be runs that
+    /// nobody sees.
+    pub fn has_database(&self) -> Result<bool, Failure> {
+        let path = self.database()?;
+        let has = path.try_exists().map_err(|error| {
+            no_database(format!("the database {} cannot be reached: {error}", path.display()))
+        })?;
+        match self.global.db {
+            Some(_) if !has => {
+                Err(no_database(format!("the database {} does not exist", path.display())))
+            }
+            _ => Ok(has),
+        }
+    }
+
+    /// Where settings are looked for, for work in `folder`.
+    pub fn sources(&self, folder: &Path) -> Sources {
+        let (user, project) = (self.user_settings(), Some(folder.join("posse.toml")));
+        Sources { user, project, trust: self.trust.clone() }
+    }
+
+    /// The file of the user's own settings, whether it exists or not.
+    pub fn user_settings(&self) -> Option<PathBuf> {
+        self.environment.config_folder.as_ref().map(|user| user.join("config.toml"))
+    }
+
+    /// Where rules are looked for that hold in every folder of the user.
+    pub fn rule_files(&self) -> RuleFiles {
+        let folder = self.environment.claude_folder.as_ref();
+        RuleFiles { user: folder.map(|folder| folder.join("settings.json")) }
+    }
+
+    /// The settings for work in `folder`.
+    pub fn config(&self, folder: &Path) -> Result<Config, Failure> {
+        Ok(Config::load(&self.sources(folder))?)
+    }
+
+    /// The settings of the user, without those of any project.
+    pub fn user_config(&self) -> Result<Config, Failure> {
+        Ok(Config::load(&Sources { user: self.user_settings(), ..Sources::default() })?)
+    }
+
+    /// The keys that the vendors of `config` ask for.
+    pub fn keys(&self, config: &Config) -> Keys {
+        match &self.keys {
+            Some(keys) => keys.clone(),
+            None => {
+                let keys = self.environment.keys(&config.catalog.value);
+                let unread = self.environment.unread();
+                if !self.global.json {
+                    unread.into_iter().for_each(print::note);
+                }
+                keys
+            }
+        }
+    }
+
+    /// The models there are, without a runtime.
+    pub fn models(&self, config: &Config) -> Models {
+        let options = Options { stall: config.patience.stall(), ..Options::default() };
+        Models::new(config.catalog.value.clone(), self.keys(config), options)
+    }
+
+    /// Where agents are looked for, for work in `folder`.
+    pub fn agent_sources(&self, folder: &Path, given: &[String]) -> AgentSources {
+        let below = |root: &Option<PathBuf>, path: &str| root.as_ref().map(|it| it.join(path));
+        let Environment { config_folder, home_folder, .. } = &self.environment;
+        let user = [below(config_folder, "agents"), below(home_folder, ".claude/agents")];
+        AgentSources {
+            command_line: given.iter().map(|text| Given::of(text)).collect(),
+            working_folder: Some(folder.to_owned()),
+            user_folders: user.into_iter().flatten().collect(),
+            plugin_folders: below(config_folder, "plugins").into_iter().collect(),
+            settings: self.sources(folder),
+            tools: ToolFacts::built_in(),
+        }
+    }
+
+    /// The agents for work in `folder`, those `given` on the command line first.
+    pub fn agents(&self, folder: &Path, given: &[String]) -> Result<LiveCatalog, Failure> {
+        let agents = LiveCatalog::unread(self.agent_sources(folder, given));
+        // Whoever names agents here means to use them.
+        if !given.is_empty() {
+            refuse_unusable(&agents, given)?;
+        }
+        Ok(agents)
+    }
+
+    /// The webhooks of the settings, with their secrets. What is played again tells nobody.
+    pub fn webhooks(
+        &self,
+        config: &Config,
+        cassette: Option<&Cassette>,
+    ) -> Result<Vec<Webhook>, Failure> {
+        let is_play = self.keys.is_some() || cassette.is_some_and(|it| it.replay().is_some());
+        if is_play {
+            return Ok(Vec::new());
+        }
+        let mut webhooks = Vec::with_capacity(config.webhooks.len());
+        for settings in &config.webhooks {
+            let webhook = settings.value.webhook(|name| self.environment.value(name))?;
+            if webhook.secrets() == 0 && !self.global.quiet && !self.global.json {
+                let (name, unset) = (webhook.name(), webhook.unset().join(", "));
+                print::note(format!(
+                    "webhook {name}: {unset} is not set; what it is to be told waits until it is"
+                ));
+            }
+            webhooks.push(webhook);
+        }
+        Ok(webhooks)
+    }
+
+    /// The skills for work in `folder`.
+    pub fn skills(&self, folder: Option<PathBuf>) -> LiveSkills {
+        let below = |root: &Option<PathBuf>, path: &str| root.as_ref().map(|it| it.join(path));
+        let Environment { config_folder, home_folder, .. } = &self.environment;
+        let user = [below(config_folder, "skills"), below(home_folder, ".claude/skills")];
+        LiveSkills::load(SkillSources {
+            user_folders: user.into_iter().flatten().collect(),
+            plugin_folders: below(config_folder, "plugins").into_iter().collect(),
+            extra_folders: Vec::new(),
+            settings: folder.as_ref().map(|folder| self.sources(folder)).unwrap_or_default(),
+            working_folder: folder,
+        })
+    }
+
+    /// Opens the runtime. It goes on with no run by itself: the command says with which.
+    pub async fn runtime(&self, config: &Config, agents: LiveCatalog) -> Result<Runtime, Failure> {
+        self.runtime_with(config, agents, None).await
+    }
+
+    /// The same, with a cassette.
+    pub async fn runtime_with(
+        &self,
+        config: &Config,
+        agents: LiveCatalog,
+        cassette: Option<Cassette>,
+    ) -> Result<Runtime, Failure> {
+        Ok(Runtime::open(self.runtime_config(config, agents, cassette)?).await?)
+    }
+
+    /// How a runtime is set up that goes on with no run by itself.
+    pub fn runtime_config(
+        &self,
+        config: &Config,
+        agents: LiveCatalog,
+        cassette: Option<Cassette>,
+    ) -> Result<RuntimeConfig, Failure> {
+        let environment = Environment::for_processes(&config.command.variables.value);
+        let Environment { config_folder, data_folder, state_folder, .. } = &self.environment;
+        let own = [config_folder, data_folder, state_folder].into_iter().flatten();
+        let own = own.chain(&self.environment.key_files).cloned();
+        let command = &config.command;
+        let launcher = self.launcher.clone().with_limits(command.limits());
+        let launcher = launcher.with_commands_at_once(command.most_at_once());
+        let home = self.environment.home_folder.as_deref();
+        let readable = command.readable.value.iter().filter_map(|path| {
+            let in_home = path.strip_prefix("~/").map(|name| home.map(|home| home.join(name)));
+            in_home.unwrap_or_else(|| Some(PathBuf::from(path)))
+        });
+        let launcher = launcher.with_environment(environment).hiding(own);
+        let mut launcher = launcher.showing(readable.collect::<Vec<_>>());
+        if let Some(state) = state_folder {
+            launcher = launcher.remembering(state.join("sandbox.json"));
+        }
+        let mut models = config.model.value.iter().cloned();
+        let mut runtime = RuntimeConfig {
+            durability: config.durability.value,
+            catalog: config.catalog.value.clone(),
+            model: models.next(),
+            fallbacks: models.collect(),
+            small_model: config.small_model.value.clone(),
+            plan_model: config.plan_model.value.clone(),
+            strategy: config.strategy.value,
+            max_depth: config.max_depth.value,
+            subagents: config.subagents.rules(),
+            quiet: config.subagents.quiet(),
+            effort: config.effort.value,
+            patience: config.patience.patience(),
+            stall: config.patience.stall(),
+            mode: config.permissions.mode.value,
+            permissions: config.permissions.permissions(),
+            rule_files: Some(self.rule_files()),
+            home: self.environment.home_folder.clone(),
+            limits: config.limits.limits(),
+            budget: config.budget.budget(),
+            lifecycle: config.lifecycle.lifecycle(),
+            skills: self.skills(agents.working_folder()),
+            agents,
+            launcher: Some(launcher),
+            max_concurrent: config.max_concurrent.value,
+            lanes: config.lanes.caps(),
+            recovery: Recovery::Wait,
+            webhooks: self.webhooks(config, cassette.as_ref())?,
+            stall_after: config.stall_after.value,
+            cassette,
+            ..RuntimeConfig::new(self.database()?, self.keys(config))
+        };
+        // Last, since keys and webhooks have asked for theirs.
+        let secrets = self.environment.secrets();
+        runtime.redactor = posse::redact::Redactor::new(secrets.iter().map(String::as_str));
+        Ok(runtime)
+    }
+}
+
+/// Why there is no database to look at.
+fn no_database(message: String) -> Failure {
+    Failure { code: Code::Store, message, hint: None }
+        .hint("--db names another database; `posse config` shows which one is used")
+}
+
+/// Refuses agents of the command line that cannot be used.
+fn refuse_unusable(agents: &LiveCatalog, given: &[String]) -> Result<(), Failure> {
+    let files: Vec<PathBuf> = given
+        .iter()
+        .filter_map(|text| match Given::of(text) {
+            Given::File(path) => Some(path),
+            Given::Inline(_) => None,
+        })
+        .collect();
+    let catalog = agents.current();
+    let wrong = catalog.problems().iter().filter(|problem| problem.level == Level::Error);
+    let wrong = wrong.filter(|problem| match &problem.path {
+        Some(path) => files.contains(path),
+        None => true,
+    });
+    let wrong: Vec<String> = wrong.map(ToString::to_string).collect();
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::usage(format!("--agents: {}", wrong.join("; ")))),
+    }
+}
