@@ -1,5 +1,6 @@
 //! Lines of JSON that are tied to each other: none can be changed, left out or moved unseen.
 
+use posse_protocol::hex;
 use sha2::{Digest, Sha256};
 
 /// What stands around a body in its line: `{"entry":BODY,"hash":"HEX"}`.
@@ -53,13 +54,6 @@ fn link(before: &str, body: &str) -> String {
     digest.update(b"\n");
     digest.update(body.as_bytes());
     hex(&digest.finalize())
-}
-
-/// `bytes` in lower-case digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
 //! What a store is asked to add to logs, and on which conditions.
 
+mod scrub;
+
+pub use scrub::Scrub;
+
 use crate::delivery::Notice;
 use crate::error::StoreError;
-use crate::scrub::{Scrub, scrubbed, written};
 use posse_protocol::{Event, RunId, Seq};
+use scrub::{scrubbed, written};
 use std::sync::Arc;
 
 /// Events for one run, appended together. A batch of these is appended whole or not at all.

@@ -1,9 +1,20 @@
 //! The hash that ties each event to all before it in its run, and the check of what was read.
 
-use crate::StoreError;
-use crate::row::StoredEvent;
-use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq};
+use crate::error::StoreError;
+use posse_protocol::{Record, RunId, SCHEMA_VERSION, Seq, hex};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// An event as it is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredEvent {
+    pub run: RunId,
+    pub seq: Seq,
+    pub at: u64,
+    pub version: u32,
+    pub body: Arc<str>,
+    pub hash: String,
+}
 
 /// What stands before the first event: the run's own id, so that logs cannot be swapped.
 pub(crate) fn seed(run: RunId) -> String {
@@ -85,14 +96,4 @@ pub(crate) fn check(
         return damaged(expected, "is missing");
     }
     Ok(records)
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut out = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    out
 }

@@ -1,9 +1,8 @@
 //! What is told to the outside of events: stored with them, sent by whoever takes it, settled here.
 
-use crate::chain::hex;
 use crate::error::StoreError;
 use async_trait::async_trait;
-use posse_protocol::{RunId, Seq};
+use posse_protocol::{RunId, Seq, hex};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,6 +9,7 @@
 //! [`conformance`]. A store holds no policy: what may follow what in a log is one pure function,
 //! the same for all of them.
 
+mod admission;
 mod append;
 mod budget;
 mod chain;
@@ -22,13 +23,12 @@ mod projection;
 mod queue;
 mod reckoning;
 mod row;
-mod scrub;
 mod selection;
 mod spending;
 mod sql;
 mod sqlite;
 
-pub use append::{Append, Appended, Guard, Ownership, Reserve};
+pub use append::{Append, Appended, Guard, Ownership, Reserve, Scrub};
 pub use budget::shares;
 pub use clock::{Clock, MachineClock};
 pub use delivery::{
@@ -39,10 +39,9 @@ pub use filter::{Background, Filter, Kin, Label, Unfinished};
 pub use leftover::{Leftover, Leftovers};
 pub use projection::Projection;
 pub use queue::{Look, Passed, Queue, Queued};
-pub use reckoning::{LedgerRow, Reckoning};
-pub use row::{RunRow, Spent};
-pub use scrub::Scrub;
-pub use spending::{By, OpenCall, Spending, SpendingQuery};
+pub use reckoning::Reckoning;
+pub use row::{OpenCall, RunRow, Spent};
+pub use spending::{By, LedgerRow, Spending, SpendingQuery};
 pub use sqlite::{Durability, Mended, Opening, Options, SqliteStore, rebuild, restore};
 
 use async_trait::async_trait;

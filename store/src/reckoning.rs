@@ -2,35 +2,9 @@
 //! store's back.
 
 use crate::row::RunRow;
-use crate::spending::ModelCall;
+use crate::spending::{COLUMNS, LedgerRow, ModelCall};
 use posse_protocol::{Record, RunId, Seq};
 use std::collections::BTreeMap;
-
-/// The columns of a row of the ledger that are compared, in their order.
-pub(crate) const COLUMNS: [&str; 18] = [
-    "seq",
-    "at",
-    "root",
-    "agent",
-    "model",
-    "label",
-    "purpose",
-    "ending",
-    "calls",
-    "input_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "cost",
-    "uncertain_input",
-    "uncertain_output",
-    "uncertain_cost",
-];
-
-/// A row of the ledger, each column as text: whatever somebody put there can be compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LedgerRow(pub(crate) [String; COLUMNS.len()]);
 
 /// The calls that were made before there was a ledger are one row, which stands at no event.
 const EARLIER: &str = "earlier";

@@ -1,19 +1,12 @@
 //! A run as one row: the projection of its log that lists, claims and guards rest on.
-//!
-//! [`RunRow::admit`] is the law of appending. It is pure, so that every store obeys the same one.
 
 mod project;
 
-use crate::append::{Append, Draft, Guard, Ownership};
-use crate::budget::{Before, Entry};
 use crate::chain;
-use crate::error::StoreError;
-use crate::spending::{ModelCall, OpenCall};
 use posse_protocol::{
-    Amount, Budget, Cleanup, Event, RunId, SCHEMA_VERSION, Sender, Seq, Status, Usage, Usd,
+    Amount, Budget, Cleanup, ModelCalled, Purpose, RunId, SCHEMA_VERSION, Seq, Status, Usage, Usd,
     WorkerId,
 };
-use std::sync::Arc;
 
 /// A run at a glance.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,14 +120,21 @@ pub struct RunRow {
     pub status: Status,
 }
 
-/// What comes of an append.
-pub(crate) struct Admitted {
-    /// The row as it is then.
-    pub(crate) row: Box<RunRow>,
-    /// What is to be stored.
-    pub(crate) events: Vec<StoredEvent>,
-    /// What that means to the accounts that the run draws on.
-    pub(crate) entries: Vec<Entry>,
+/// A model call that was made and has no answer yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCall {
+    /// Which model, as `vendor/name`.
+    pub model: String,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+impl OpenCall {
+    /// The call that `called` makes, for a run that began with `model`.
+    pub(crate) fn new(called: &ModelCalled, model: &str) -> Self {
+        let named = if called.model.is_empty() { model } else { &called.model };
+        OpenCall { model: named.to_owned(), purpose: called.purpose }
+    }
 }
 
 /// Tokens and money in a row.
@@ -168,19 +168,6 @@ impl From<&Usage> for Spent {
             cost: usage.cost,
         }
     }
-}
-
-/// An event as it is stored.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredEvent {
-    pub run: RunId,
-    pub seq: Seq,
-    pub at: u64,
-    pub version: u32,
-    pub body: Arc<str>,
-    pub hash: String,
-    /// The model call that it settles. Only what is about to be stored knows it.
-    pub settles: Option<ModelCall>,
 }
 
 /// How a run has ended that gave its answer.
@@ -340,173 +327,6 @@ impl RunRow {
             _ => Status::Waiting,
         }
     }
-
-    /// Decides whether `append` may be made to the run as `row` shows it, and what the row and
-    /// the new events are then, and what those mean to the accounts that the run draws on.
-    pub(crate) fn admit(
-        row: Option<&RunRow>,
-        draft: &Draft,
-        worker: WorkerId,
-        at: u64,
-    ) -> Result<Admitted, StoreError> {
-        let append = &draft.append;
-        let run = append.run;
-        let mut next = match (&append.guard, row) {
-            (Guard::Create(_), Some(_)) => return Err(StoreError::Exists(run)),
-            (Guard::Create(_), None) => {
-                if !matches!(append.events.first(), Some(Event::RunStarted(_))) {
-                    return Err(StoreError::Misplaced("a log begins with run_started"));
-                }
-                Box::new(RunRow::new(run, at))
-            }
-            (_, None) => return Err(StoreError::NotFound(run)),
-            (_, Some(row)) => Box::new(row.clone()),
-        };
-        if next.version > SCHEMA_VERSION {
-            return Err(StoreError::Newer(format!(
-                "run {run} was written by a newer version of posse; update posse to go on with it"
-            )));
-        }
-        if append.guard == Guard::Open {
-            next.check_open(append)?;
-            return Ok(Admitted { row: next, events: Vec::new(), entries: Vec::new() });
-        }
-        if let Some(reason) = &next.damaged {
-            return Err(StoreError::Damaged { run, seq: next.last_seq, reason: reason.clone() });
-        }
-        if next.erased {
-            return Err(StoreError::Erased(run));
-        }
-        if let Guard::Owner { epoch, .. } = append.guard
-            && (next.owner != Some(worker) || next.epoch != epoch)
-        {
-            return Err(StoreError::NotOwner(run));
-        }
-        if append.guard.last().is_some_and(|last| last != next.last_seq) {
-            return Err(StoreError::Moved { run, last: next.last_seq });
-        }
-        let mut stored = Vec::with_capacity(append.events.len());
-        let mut entries = Vec::new();
-        for (event, body) in append.events.iter().zip(&draft.bodies) {
-            if matches!(append.guard, Guard::Anyone { .. }) && !is_open_to_anyone(event) {
-                return Err(StoreError::NotOwner(run));
-            }
-            next.check_place(event)?;
-            let before = Before::of(&next);
-            stored.push(next.push(event, body.clone(), at));
-            if next.account.is_some() || next.budget.is_some() {
-                entries.extend(before.entries(event, &next));
-            }
-        }
-        match append.guard {
-            Guard::Create(then) | Guard::Owner { then, .. } => next.hand_over(then, worker, at),
-            Guard::Anyone { .. } | Guard::Open => {}
-        }
-        if next.outcome.is_some() || next.archived {
-            (next.owner, next.runnable) = (None, false);
-        }
-        Ok(Admitted { row: next, events: stored, entries })
-    }
-
-    /// Decides whether the log of the run may be removed that ends at `last`, and what the row is
-    /// then. It keeps where the log ended, and the hash that stood there.
-    pub(crate) fn erase(&self, last: Seq) -> Result<RunRow, StoreError> {
-        let run = self.id;
-        match self {
-            row if row.version > SCHEMA_VERSION => Err(StoreError::Newer(format!(
-                "run {run} was written by a newer version of posse; update posse to remove its log"
-            ))),
-            RunRow { damaged: Some(reason), last_seq, .. } => {
-                Err(StoreError::Damaged { run, seq: *last_seq, reason: reason.clone() })
-            }
-            row if row.erased => Err(StoreError::Erased(run)),
-            row if row.outcome.is_none() => Err(StoreError::Unfinished(run)),
-            row if row.last_seq != last => Err(StoreError::Moved { run, last: row.last_seq }),
-            row => Ok(RunRow { archived: true, erased: true, ..row.clone() }),
-        }
-    }
-
-    /// Nothing may be started on behalf of a run that has ended or is about to.
-    fn check_open(&self, append: &Append) -> Result<(), StoreError> {
-        match self {
-            _ if !append.events.is_empty() => {
-                Err(StoreError::Misplaced("nothing is appended to a run that is only to be open"))
-            }
-            row if row.archived => Err(StoreError::Finished(row.id)),
-            // What it left at work when it was done may still hand on work itself.
-            row if row.outcome.is_some() && !row.has_completed() => {
-                Err(StoreError::Finished(row.id))
-            }
-            row if row.stopping => Err(StoreError::Stopping(row.id)),
-            _ => Ok(()),
-        }
-    }
-
-    /// After the end come only a message, which reopens the run, and archiving.
-    fn check_place(&self, event: &Event) -> Result<(), StoreError> {
-        if self.archived {
-            return Err(StoreError::Archived(self.id));
-        }
-        let first = self.last_seq == Seq::ZERO;
-        match event {
-            Event::RunStarted(_) if !first => {
-                Err(StoreError::Misplaced("run_started stands first and only there"))
-            }
-            // What has ended is not set to work again by what it did not wait for.
-            Event::MessageReceived(received)
-                if self.outcome.is_some()
-                    && matches!(received.from, Sender::Child(_))
-                    && !received.is_only_recorded() =>
-            {
-                Err(StoreError::Finished(self.id))
-            }
-            Event::MessageReceived(_) => Ok(()),
-            Event::Archived(_) if self.outcome.is_none() => {
-                Err(StoreError::Misplaced("only a run that has ended can be archived"))
-            }
-            Event::Archived(_) => Ok(()),
-            _ if self.outcome.is_some() => Err(StoreError::Finished(self.id)),
-            Event::ChildStarted(_) if self.stopping => Err(StoreError::Stopping(self.id)),
-            Event::ChildStarted(_) if self.paused => Err(StoreError::Paused(self.id)),
-            _ => Ok(()),
-        }
-    }
-
-    fn push(&mut self, event: &Event, body: Arc<str>, at: u64) -> StoredEvent {
-        let seq = self.last_seq.next();
-        let hash = chain::link(&self.last_hash, seq, at, SCHEMA_VERSION, &body);
-        let settles = ModelCall::settled(self, event, seq, at);
-        self.last_seq = seq;
-        self.last_hash.clone_from(&hash);
-        self.updated_at = at;
-        self.version = self.version.max(SCHEMA_VERSION);
-        self.project(event, at);
-        StoredEvent { run: self.id, seq, at, version: SCHEMA_VERSION, body, hash, settles }
-    }
-
-    fn hand_over(&mut self, then: Ownership, worker: WorkerId, at: u64) {
-        match then {
-            Ownership::Mine => {
-                if self.owner != Some(worker) {
-                    self.epoch += 1;
-                }
-                (self.owner, self.runnable) = (Some(worker), true);
-            }
-            Ownership::Queued => {
-                (self.owner, self.runnable, self.ready_at) = (None, true, at);
-            }
-            Ownership::Waiting => {
-                (self.owner, self.runnable) = (None, false);
-                // A turn is over, or a person is asked.
-                if self.expects == 0 {
-                    self.deaths = 0;
-                }
-            }
-            Ownership::Awaiting(calls) => {
-                (self.owner, self.runnable, self.awaits) = (None, false, calls);
-            }
-        }
-    }
 }
 
 /// Tool calls that are no progress: whoever takes its process along may look at a thing or two first.
@@ -515,19 +335,4 @@ pub(crate) const NO_PROGRESS: u64 = 5;
 /// How many of `deaths` count, when `calls` tools were called, and so many at the last death.
 pub(crate) fn deaths_in_a_row(deaths: u32, calls: u64, calls_at_death: u64) -> u32 {
     if calls.saturating_sub(calls_at_death) > NO_PROGRESS { 0 } else { deaths }
-}
-
-/// What others than the owner may append.
-fn is_open_to_anyone(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::MessageReceived(_)
-            | Event::CancelRequested(_)
-            | Event::ApprovalGiven(_)
-            | Event::ToolFinished(_)
-            | Event::ChildStarted(_)
-            | Event::Archived(_)
-            | Event::Paused(_)
-            | Event::Resumed(_)
-    ) || matches!(event, Event::TimePassed(passed) if passed.quiet)
 }

@@ -3,26 +3,34 @@
 //! [`ModelCall::settled`] says which call an event settles, and what it cost. It is pure, so that
 //! every store keeps the same ledger; a store writes the row with the event, in one transaction.
 
-use crate::reckoning::LedgerRow;
-use crate::row::RunRow;
-use posse_protocol::{Charge, Event, ModelCalled, Purpose, RunId, Seq, Usage, Usd};
+use crate::row::{OpenCall, RunRow};
+use posse_protocol::{Charge, Event, Purpose, RunId, Seq, Usage, Usd};
 
-/// A model call that was made and has no answer yet.
+/// The columns of a row of the ledger that are compared, in their order.
+pub(crate) const COLUMNS: [&str; 18] = [
+    "seq",
+    "at",
+    "root",
+    "agent",
+    "model",
+    "label",
+    "purpose",
+    "ending",
+    "calls",
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "cost",
+    "uncertain_input",
+    "uncertain_output",
+    "uncertain_cost",
+];
+
+/// A row of the ledger, each column as text: whatever somebody put there can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenCall {
-    /// Which model, as `vendor/name`.
-    pub model: String,
-    /// What it is for.
-    pub purpose: Purpose,
-}
-
-impl OpenCall {
-    /// The call that `called` makes, for a run that began with `model`.
-    pub(crate) fn new(called: &ModelCalled, model: &str) -> Self {
-        let named = if called.model.is_empty() { model } else { &called.model };
-        OpenCall { model: named.to_owned(), purpose: called.purpose }
-    }
-}
+pub struct LedgerRow(pub(crate) [String; COLUMNS.len()]);
 
 /// A model call and what it cost: a row of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,8 @@ pub(crate) use leftovers::leftovers;
 pub(crate) use schema::{MIGRATIONS, WHOLE};
 pub(crate) use spending::{Ask, spending};
 
-use crate::{DeliveryFilter, reckoning};
+use crate::DeliveryFilter;
+use crate::spending::COLUMNS;
 
 /// Columns of `runs`, in the order in which rows are written and read.
 pub(crate) const RUN_COLUMNS: &str = "id, agent, model, title, workspace, session, key, \
@@ -208,7 +209,7 @@ pub(crate) fn insert_calls(count: usize) -> String {
 
 /// The model calls of a run, each column as text. Binds: run.
 pub(crate) fn calls_of_a_run() -> String {
-    let columns = reckoning::COLUMNS.map(|column| format!("CAST({column} AS TEXT)")).join(", ");
+    let columns = COLUMNS.map(|column| format!("CAST({column} AS TEXT)")).join(", ");
     format!("SELECT {columns} FROM model_calls WHERE run = $1 ORDER BY seq")
 }
 

@@ -1,7 +1,7 @@
 //! What a folder brings along that is obeyed or run: which files, and one hash over all of them.
 
 use crate::agents::folders::{Stamp, up_to_root};
-use crate::chain::hex;
+use posse_protocol::hex;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::Metadata;

@@ -1,7 +1,6 @@
 //! What each event makes of the row of its run.
 
-use super::{RunRow, Spent};
-use crate::spending::OpenCall;
+use super::{OpenCall, RunRow, Spent};
 use posse_protocol::{
     Amount, Announce, Announced, CancelScope, Charge, Event, Grant, MessageReceived, Purpose,
     Remedy, Sender,

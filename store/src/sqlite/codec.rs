@@ -1,11 +1,10 @@
 //! Rows of the tables, to and from our types.
 
 use super::presence::WorkerRow;
-use crate::chain::{Tail, hex};
+use crate::chain::{StoredEvent, Tail};
 use crate::queue::Queued;
-use crate::reckoning::LedgerRow;
-use crate::row::{RunRow, Spent, StoredEvent, deaths_in_a_row};
-use crate::spending::{ModelCall, OpenCall, Spending, purpose_word};
+use crate::row::{OpenCall, RunRow, Spent, deaths_in_a_row};
+use crate::spending::{LedgerRow, ModelCall, Spending, purpose_word};
 use posse_protocol::{Amount, Cleanup, Purpose, RunId, Seq, Status, Usage, Usd};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -160,7 +159,7 @@ struct Account {
 
 fn check(run: RunId, drawn: &Amount, held: &Amount) -> String {
     let hash = Sha256::digest(format!("{run} {} {}", written(drawn), written(held)));
-    hex(&hash[..8])
+    posse_protocol::hex(&hash[..8])
 }
 
 fn account(run: RunId, text: &str) -> Result<Account, Error> {
@@ -327,7 +326,6 @@ pub(super) fn event_row(run: RunId, row: &SqliteRow) -> Option<StoredEvent> {
             version: small(row, 2)?,
             body: row.try_get::<String, _>(3)?.into(),
             hash: row.try_get(4)?,
-            settles: None,
         })
     };
     decode().ok()

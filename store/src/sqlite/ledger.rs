@@ -15,9 +15,12 @@ use super::place::Place;
 use super::presence::Presence;
 use super::text::{Texts, Then, bare};
 use super::work::{Answers, Work};
+use crate::admission::Admitted;
 use crate::append::{Append, Appended, Draft, Guard};
 use crate::budget::{Accounts, Rows};
-use crate::row::{Admitted, NO_PROGRESS, RunRow, StoredEvent};
+use crate::chain::StoredEvent;
+use crate::row::{NO_PROGRESS, RunRow};
+use crate::spending::ModelCall;
 use crate::sql::{self, Columns, Shape};
 use crate::{Claimed, Delivery, StoreError, Wanted};
 use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, WorkerId};
@@ -71,6 +74,8 @@ pub(super) enum Failure {
 struct Group {
     answers: Answers,
     events: Vec<StoredEvent>,
+    /// The model calls that they settle.
+    calls: Vec<ModelCall>,
     /// What is to be told of them.
     deliveries: Vec<Delivery>,
     /// Runs whose rows changed since they were last written, and which columns of them.
@@ -318,7 +323,7 @@ impl Ledger {
         let worker = self.presence.worker;
         let mut next = Rows::new();
         let mut keys: HashMap<String, RunId> = HashMap::new();
-        let (mut events, mut deliveries) = (Vec::new(), Vec::new());
+        let (mut events, mut calls, mut deliveries) = (Vec::new(), Vec::new(), Vec::new());
         let mut answers = Vec::with_capacity(batch.len());
         for draft in batch {
             let append = &draft.append;
@@ -331,7 +336,7 @@ impl Ledger {
             let row = next.get(&append.run).or_else(|| self.rows.get(&append.run));
             let before = row.map_or(Seq::ZERO, |row| row.last_seq);
             let admitted = RunRow::admit(row.map(|row| &**row), draft, worker, at)?;
-            let Admitted { row, events: mut stored, entries } = admitted;
+            let Admitted { row, events: mut stored, mut settles, entries } = admitted;
             if stored.is_empty() && !append.outbox.is_empty() {
                 return Err(StoreError::Misplaced("a notice of no event"));
             }
@@ -339,6 +344,7 @@ impl Ledger {
             let (first, last, epoch) = (before.next(), row.last_seq, row.epoch);
             answers.push(Appended { first, last, epoch, at });
             events.append(&mut stored);
+            calls.append(&mut settles);
             if append.guard != Guard::Open {
                 next.insert(row.id, row);
             }
@@ -355,6 +361,7 @@ impl Ledger {
         }
         group.keys.extend(keys);
         group.events.append(&mut events);
+        group.calls.append(&mut calls);
         group.deliveries.append(&mut deliveries);
         Ok(answers)
     }

@@ -25,9 +25,8 @@ impl Ledger {
 
     /// Writes what the group has decided so far.
     pub(super) async fn write(&mut self, group: &mut Group, then: Then) -> Result<(), StoreError> {
-        let mut events = std::mem::take(&mut group.events);
-        let calls: Vec<_> = events.iter_mut().filter_map(|event| event.settles.take()).collect();
-        let (mut events, mut calls) = (events.into_iter(), calls.into_iter());
+        let mut events = std::mem::take(&mut group.events).into_iter();
+        let mut calls = std::mem::take(&mut group.calls).into_iter();
         let mut rows: Vec<(&RunRow, Columns)> = Vec::with_capacity(group.dirty.len());
         let dirty = group.dirty.iter();
         rows.extend(dirty.filter_map(|(run, columns)| Some((&**self.rows.get(run)?, *columns))));

@@ -1,10 +1,11 @@
 //! Rows of runs and of the ledger, made again from the logs.
 
 use super::{Mended, most};
+use crate::chain::StoredEvent;
 use crate::chain::{self, Tail};
 use crate::projection::Projection;
 use crate::reckoning::Reckoning;
-use crate::row::{RunRow, StoredEvent};
+use crate::row::RunRow;
 use crate::spending::ModelCall;
 use crate::sql::{self, Columns};
 use crate::sqlite::codec::{bind_call, bind_run, event_row, ledger_row, run_row};

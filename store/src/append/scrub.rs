@@ -1,6 +1,7 @@
 //! What must not be stored, taken out on its way in.
 
-use crate::{Append, StoreError};
+use super::Append;
+use crate::error::StoreError;
 use posse_protocol::Event;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub trait Scrub: Send + Sync {
 
 /// The events of `append` with their bodies, and what it tells the outside, without what `scrub`
 /// takes out.
-pub(crate) fn scrubbed(
+pub(super) fn scrubbed(
     append: Append,
     mut bodies: Vec<Arc<str>>,
     scrub: &dyn Scrub,
@@ -50,7 +51,7 @@ pub(crate) fn scrubbed(
 const LONG: usize = 64 << 10;
 
 /// `event` as it is stored.
-pub(crate) fn written(event: &Event) -> Result<Arc<str>, StoreError> {
+pub(super) fn written(event: &Event) -> Result<Arc<str>, StoreError> {
     thread_local! {
         /// Where events are written until it is known how long they are.
         static DRAFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

@@ -1,0 +1,212 @@
+//! The law of appending: [`RunRow::admit`]. It is pure, so that every store obeys the same one.
+
+use crate::append::{Append, Draft, Guard, Ownership};
+use crate::budget::{Before, Entry};
+use crate::chain::{self, StoredEvent};
+use crate::error::StoreError;
+use crate::row::RunRow;
+use crate::spending::ModelCall;
+use posse_protocol::{Event, SCHEMA_VERSION, Sender, Seq, WorkerId};
+use std::sync::Arc;
+
+/// What comes of an append.
+pub(crate) struct Admitted {
+    /// The row as it is then.
+    pub(crate) row: Box<RunRow>,
+    /// What is to be stored.
+    pub(crate) events: Vec<StoredEvent>,
+    /// The model calls that these settle.
+    pub(crate) settles: Vec<ModelCall>,
+    /// What that means to the accounts that the run draws on.
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Admitted {
+    fn nothing(row: Box<RunRow>) -> Self {
+        Admitted { row, events: Vec::new(), settles: Vec::new(), entries: Vec::new() }
+    }
+}
+
+impl RunRow {
+    /// Decides whether `append` may be made to the run as `row` shows it, and what the row and
+    /// the new events are then, and what those mean to the accounts that the run draws on.
+    pub(crate) fn admit(
+        row: Option<&RunRow>,
+        draft: &Draft,
+        worker: WorkerId,
+        at: u64,
+    ) -> Result<Admitted, StoreError> {
+        let append = &draft.append;
+        let run = append.run;
+        let mut next = match (&append.guard, row) {
+            (Guard::Create(_), Some(_)) => return Err(StoreError::Exists(run)),
+            (Guard::Create(_), None) => {
+                if !matches!(append.events.first(), Some(Event::RunStarted(_))) {
+                    return Err(StoreError::Misplaced("a log begins with run_started"));
+                }
+                Box::new(RunRow::new(run, at))
+            }
+            (_, None) => return Err(StoreError::NotFound(run)),
+            (_, Some(row)) => Box::new(row.clone()),
+        };
+        if next.version > SCHEMA_VERSION {
+            return Err(StoreError::Newer(format!(
+                "run {run} was written by a newer version of posse; update posse to go on with it"
+            )));
+        }
+        if append.guard == Guard::Open {
+            next.check_open(append)?;
+            return Ok(Admitted::nothing(next));
+        }
+        if let Some(reason) = &next.damaged {
+            return Err(StoreError::Damaged { run, seq: next.last_seq, reason: reason.clone() });
+        }
+        if next.erased {
+            return Err(StoreError::Erased(run));
+        }
+        if let Guard::Owner { epoch, .. } = append.guard
+            && (next.owner != Some(worker) || next.epoch != epoch)
+        {
+            return Err(StoreError::NotOwner(run));
+        }
+        if append.guard.last().is_some_and(|last| last != next.last_seq) {
+            return Err(StoreError::Moved { run, last: next.last_seq });
+        }
+        let mut stored = Vec::with_capacity(append.events.len());
+        let (mut settles, mut entries) = (Vec::new(), Vec::new());
+        for (event, body) in append.events.iter().zip(&draft.bodies) {
+            if matches!(append.guard, Guard::Anyone { .. }) && !is_open_to_anyone(event) {
+                return Err(StoreError::NotOwner(run));
+            }
+            next.check_place(event)?;
+            let before = Before::of(&next);
+            settles.extend(ModelCall::settled(&next, event, next.last_seq.next(), at));
+            stored.push(next.push(event, body.clone(), at));
+            if next.account.is_some() || next.budget.is_some() {
+                entries.extend(before.entries(event, &next));
+            }
+        }
+        match append.guard {
+            Guard::Create(then) | Guard::Owner { then, .. } => next.hand_over(then, worker, at),
+            Guard::Anyone { .. } | Guard::Open => {}
+        }
+        if next.outcome.is_some() || next.archived {
+            (next.owner, next.runnable) = (None, false);
+        }
+        Ok(Admitted { row: next, events: stored, settles, entries })
+    }
+
+    /// Decides whether the log of the run may be removed that ends at `last`, and what the row is
+    /// then. It keeps where the log ended, and the hash that stood there.
+    pub(crate) fn erase(&self, last: Seq) -> Result<RunRow, StoreError> {
+        let run = self.id;
+        match self {
+            row if row.version > SCHEMA_VERSION => Err(StoreError::Newer(format!(
+                "run {run} was written by a newer version of posse; update posse to remove its log"
+            ))),
+            RunRow { damaged: Some(reason), last_seq, .. } => {
+                Err(StoreError::Damaged { run, seq: *last_seq, reason: reason.clone() })
+            }
+            row if row.erased => Err(StoreError::Erased(run)),
+            row if row.outcome.is_none() => Err(StoreError::Unfinished(run)),
+            row if row.last_seq != last => Err(StoreError::Moved { run, last: row.last_seq }),
+            row => Ok(RunRow { archived: true, erased: true, ..row.clone() }),
+        }
+    }
+
+    /// Nothing may be started on behalf of a run that has ended or is about to.
+    fn check_open(&self, append: &Append) -> Result<(), StoreError> {
+        match self {
+            _ if !append.events.is_empty() => {
+                Err(StoreError::Misplaced("nothing is appended to a run that is only to be open"))
+            }
+            row if row.archived => Err(StoreError::Finished(row.id)),
+            // What it left at work when it was done may still hand on work itself.
+            row if row.outcome.is_some() && !row.has_completed() => {
+                Err(StoreError::Finished(row.id))
+            }
+            row if row.stopping => Err(StoreError::Stopping(row.id)),
+            _ => Ok(()),
+        }
+    }
+
+    /// After the end come only a message, which reopens the run, and archiving.
+    fn check_place(&self, event: &Event) -> Result<(), StoreError> {
+        if self.archived {
+            return Err(StoreError::Archived(self.id));
+        }
+        let first = self.last_seq == Seq::ZERO;
+        match event {
+            Event::RunStarted(_) if !first => {
+                Err(StoreError::Misplaced("run_started stands first and only there"))
+            }
+            // What has ended is not set to work again by what it did not wait for.
+            Event::MessageReceived(received)
+                if self.outcome.is_some()
+                    && matches!(received.from, Sender::Child(_))
+                    && !received.is_only_recorded() =>
+            {
+                Err(StoreError::Finished(self.id))
+            }
+            Event::MessageReceived(_) => Ok(()),
+            Event::Archived(_) if self.outcome.is_none() => {
+                Err(StoreError::Misplaced("only a run that has ended can be archived"))
+            }
+            Event::Archived(_) => Ok(()),
+            _ if self.outcome.is_some() => Err(StoreError::Finished(self.id)),
+            Event::ChildStarted(_) if self.stopping => Err(StoreError::Stopping(self.id)),
+            Event::ChildStarted(_) if self.paused => Err(StoreError::Paused(self.id)),
+            _ => Ok(()),
+        }
+    }
+
+    fn push(&mut self, event: &Event, body: Arc<str>, at: u64) -> StoredEvent {
+        let seq = self.last_seq.next();
+        let hash = chain::link(&self.last_hash, seq, at, SCHEMA_VERSION, &body);
+        self.last_seq = seq;
+        self.last_hash.clone_from(&hash);
+        self.updated_at = at;
+        self.version = self.version.max(SCHEMA_VERSION);
+        self.project(event, at);
+        StoredEvent { run: self.id, seq, at, version: SCHEMA_VERSION, body, hash }
+    }
+
+    fn hand_over(&mut self, then: Ownership, worker: WorkerId, at: u64) {
+        match then {
+            Ownership::Mine => {
+                if self.owner != Some(worker) {
+                    self.epoch += 1;
+                }
+                (self.owner, self.runnable) = (Some(worker), true);
+            }
+            Ownership::Queued => {
+                (self.owner, self.runnable, self.ready_at) = (None, true, at);
+            }
+            Ownership::Waiting => {
+                (self.owner, self.runnable) = (None, false);
+                // A turn is over, or a person is asked.
+                if self.expects == 0 {
+                    self.deaths = 0;
+                }
+            }
+            Ownership::Awaiting(calls) => {
+                (self.owner, self.runnable, self.awaits) = (None, false, calls);
+            }
+        }
+    }
+}
+
+/// What others than the owner may append.
+fn is_open_to_anyone(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::MessageReceived(_)
+            | Event::CancelRequested(_)
+            | Event::ApprovalGiven(_)
+            | Event::ToolFinished(_)
+            | Event::ChildStarted(_)
+            | Event::Archived(_)
+            | Event::Paused(_)
+            | Event::Resumed(_)
+    ) || matches!(event, Event::TimePassed(passed) if passed.quiet)
+}
