@@ -119,6 +119,8 @@ const IN_WORKSPACE: &[Attempt] = &[
     left("a hook of a nested repository", files::make_nested_hook),
     left("a repository without files", files::make_bare_repository),
     left("a link in .git", files::link_in_git),
+    by_answer("chmod that makes a program run as its owner", files::run_as_owner),
+    by_answer("open that makes a program run as its owner", files::made_to_run_as_owner),
     outside("settings that the user's include", files::change_included_settings),
 ];
 

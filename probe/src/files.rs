@@ -252,6 +252,18 @@ pub(super) fn replace_git(stage: &Stage) -> io::Result<()> {
     std::fs::rename(stage.workspace.join(".git"), stage.workspace.join("moved"))
 }
 
+/// Such a file does what an agent wrote in the name of the user, whoever starts it.
+pub(super) fn run_as_owner(stage: &Stage) -> io::Result<()> {
+    let file = stage.workspace.join("as-owner");
+    std::fs::write(&file, "x")?;
+    std::fs::set_permissions(&file, Permissions::from_mode(0o4755))
+}
+
+pub(super) fn made_to_run_as_owner(stage: &Stage) -> io::Result<()> {
+    let file = stage.workspace.join("made-as-owner");
+    OpenOptions::new().write(true).create_new(true).mode(0o4755).open(file).map(drop)
+}
+
 /// Makes `folder` of the workspace the data of a repository, in which git would run a program.
 fn make_repository(stage: &Stage, folder: &str) -> io::Result<std::path::PathBuf> {
     let data = stage.workspace.join(folder);

@@ -29,6 +29,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tree::{Entry, Found, Identity, Root, entry, identity};
 
+/// Bytes of a file with settings that are read.
+pub(super) const SETTINGS_BYTES: u64 = settings::MOST;
+
 /// How many things that were set aside are told one by one.
 const TOLD: usize = 50;
 

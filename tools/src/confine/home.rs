@@ -3,6 +3,7 @@
 
 mod names;
 
+use super::git::{SETTINGS_BYTES, text_at};
 use super::secrets;
 use super::walls::Walls;
 use crate::linux::real_path;
@@ -199,7 +200,8 @@ fn named_by_git(home: &Path) -> Vec<PathBuf> {
     let mut read = 0;
     while let Some(file) = files.pop().filter(|_| read < MOST) {
         read += 1;
-        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        let text = text_at(&file, SETTINGS_BYTES).and_then(|text| String::from_utf8(text).ok());
+        let Some(text) = text else { continue };
         for line in text.lines() {
             let Some((key, value)) = line.split_once('=') else { continue };
             // A section may stand on the same line.

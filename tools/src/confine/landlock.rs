@@ -3,11 +3,12 @@
 
 use super::walls::Walls;
 use super::{home, secrets};
+use crate::linux::real_path;
 use ::landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -69,12 +70,14 @@ fn rules_about_writing(folders: &[PathBuf]) -> Result<RulesetCreated, RulesetErr
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(writing)?
         .create()?;
-    // The names are those of mounts. Whoever put a link there since means another place.
-    let resolve = ResolveFlags::NO_SYMLINKS;
     for folder in folders {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         // What cannot be found cannot be written.
-        let Ok(place) = openat2(CWD, folder, flags, Mode::empty(), resolve) else { continue };
+        let Ok(place) = rustix::fs::open(folder, flags, Mode::empty()) else { continue };
+        // The names are those of mounts. Whoever put a link there since means another place.
+        if real_path(&place).ok().as_ref() != Some(folder) {
+            continue;
+        }
         let access = if folder.is_dir() { writing } else { writing & AccessFs::from_file(LEAST) };
         rules = rules.add_rule(PathBeneath::new(place, access))?;
     }

@@ -36,6 +36,11 @@ pub(super) enum When {
         argument: u32,
         bits: u32,
     },
+    /// One argument has one of these bits, and so has another.
+    AnyBits {
+        arguments: [u32; 2],
+        bits: [u32; 2],
+    },
     /// The argument is this.
     Is {
         argument: u32,
@@ -95,6 +100,14 @@ fn body_of(refusal: &Refusal) -> Vec<sock_filter> {
         When::AnyBit { argument, bits } => {
             vec![low_half(argument), jump(ANY_BIT, bits, 0, 1), refuse, load(NUMBER)]
         }
+        When::AnyBits { arguments: [first, second], bits } => vec![
+            low_half(first),
+            jump(ANY_BIT, bits[0], 0, 3),
+            low_half(second),
+            jump(ANY_BIT, bits[1], 0, 1),
+            refuse,
+            load(NUMBER),
+        ],
         When::Is { argument, value } => {
             vec![low_half(argument), jump(EQUAL, value, 0, 1), refuse, load(NUMBER)]
         }
@@ -178,6 +191,7 @@ mod tests {
             refusal(4, When::IsNot { argument: 0, value: 0 }),
             refusal(5, When::NoneOf { argument: 0, mask: 15, values: &[2, 10] }),
             refusal(5, When::NoneOf { argument: 1, mask: 15, values: &[1] }),
+            refusal(7, When::AnyBits { arguments: [1, 2], bits: [4, 8] }),
         ]);
         let refused = libc::SECCOMP_RET_ERRNO | 7;
         let check = |number, arguments, expected| {
@@ -195,6 +209,9 @@ mod tests {
         check(5, [3, 1, 0], refused);
         check(5, [2, 2, 0], refused);
         check(6, [0, 0, 0], libc::SECCOMP_RET_ALLOW);
+        check(7, [0, 4, 9], refused);
+        check(7, [8, 4, 7], libc::SECCOMP_RET_ALLOW);
+        check(7, [4, 3, 8], libc::SECCOMP_RET_ALLOW);
         check(X32 + 6, [0, 0, 0], libc::SECCOMP_RET_KILL_PROCESS);
     }
 }

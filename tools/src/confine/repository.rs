@@ -4,6 +4,7 @@
 //! Everything here is found by looking. Whether a folder may be shown is decided strictly: an
 //! archive, or another user, may have put a `.git` somewhere.
 
+use super::git::{POINTER, SETTINGS_BYTES, text_at};
 use super::protected::{GIT, HEAD};
 use rustix::process::geteuid;
 use std::fs::Metadata;
@@ -76,7 +77,7 @@ fn is_repository(data: &Path) -> bool {
 /// write such a file, so it is believed only if the repository names it too.
 fn data_elsewhere(file: &Path, own: &Metadata) -> Option<Vec<PathBuf>> {
     let named = |file: &Path, prefix: &str| {
-        let text = std::fs::read_to_string(file).ok()?;
+        let text = String::from_utf8(text_at(file, POINTER)?).ok()?;
         let path = text.strip_prefix(prefix)?.trim();
         file.parent()?.join(path).canonicalize().ok()
     };
@@ -97,7 +98,7 @@ fn data_elsewhere(file: &Path, own: &Metadata) -> Option<Vec<PathBuf>> {
 
 /// The folder whose files the repository in `data` keeps, as its settings say.
 fn work_folder(data: &Path) -> Option<PathBuf> {
-    let settings = std::fs::read_to_string(data.join("config")).ok()?;
+    let settings = String::from_utf8(text_at(&data.join("config"), SETTINGS_BYTES)?).ok()?;
     let value = |line: &str| {
         let (key, value) = line.split_once('=')?;
         let is_meant = key.trim().eq_ignore_ascii_case("worktree");

@@ -91,10 +91,39 @@ const NEVER_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_HERE: &[i64] = &[libc::SYS_kexec_file_load];
 
+/// Bits of a mode with which a program runs as the owner of its file, whoever starts it.
+const AS_OWNER: u32 = libc::S_ISUID | libc::S_ISGID;
+
+/// Flags of `open` with which a file is made.
+const MAKES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
+
+/// Calls that give a file a mode, and which argument that is.
+const MODES: &[(i64, u32)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (libc::SYS_fchmodat2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
+
+/// Calls that do so if a flag says that they make a file: where the flags are, and where the mode is.
+const OPENS: &[(i64, [u32; 2])] = &[
+    (libc::SYS_openat, [2, 3]),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, [1, 2]),
+];
+
 /// Answered as by a kernel that does not have them, so that programs take the older way.
 const UNKNOWN: &[i64] = &[
     // Its flags are in memory, where a filter cannot see them.
     libc::SYS_clone3,
+    // So are its flags and its mode.
+    libc::SYS_openat2,
     // Whatever it does would pass by this filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -185,6 +214,14 @@ pub(super) fn always() -> Vec<Refusal> {
         // The limits of another process, which may be the runtime.
         on(libc::SYS_prlimit64, When::IsNot { argument: 0, value: 0 }),
     ]);
+    // Outside, others could run such a file, and it would do what an agent wrote in the user's name.
+    let bits = AS_OWNER;
+    let modes = MODES.iter();
+    refusals.extend(modes.map(|&(number, argument)| on(number, When::AnyBit { argument, bits })));
+    let opens = OPENS.iter();
+    refusals.extend(opens.map(|&(number, arguments)| {
+        on(number, When::AnyBits { arguments, bits: [MAKES, AS_OWNER] })
+    }));
     refusals
 }
 

@@ -3,6 +3,7 @@
 //! Git looks at every file it tracks, and takes one that is not there for deleted: a commit of all
 //! changes would record that. So what it tracks must look as if it were there.
 
+use super::git::{POINTER, SETTINGS_BYTES, text_at};
 use super::protected::{GIT, HEAD};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// What comes before the name of an entry: times, numbers, the hash of the content, and flags.
 const BEFORE_NAME: usize = 62;
+/// Bytes of an index that are read: those of several million files.
+const INDEX: u64 = 512 << 20;
 /// Two more bytes of flags follow.
 const EXTENDED: u8 = 0x40;
 
@@ -47,21 +50,22 @@ pub(super) fn tracked(hidden: &[PathBuf]) -> BTreeMap<PathBuf, BTreeSet<PathBuf>
 /// Where git keeps what it knows of the working tree at `top`.
 fn data_of(top: &Path) -> Option<PathBuf> {
     let git = top.join(GIT);
-    let data = match std::fs::read_to_string(&git) {
-        Ok(text) => top.join(text.strip_prefix("gitdir:")?.trim()),
-        Err(_) => git,
+    let text = text_at(&git, POINTER).and_then(|text| String::from_utf8(text).ok());
+    let data = match text {
+        Some(text) => top.join(text.strip_prefix("gitdir:")?.trim()),
+        None => git,
     };
     data.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir()).then_some(data)
 }
 
 /// The names in the index. Nothing where it is of a kind that this does not read.
 fn names_in(data: &Path) -> Option<Vec<Vec<u8>>> {
-    let settings = std::fs::read_to_string(data.join("config")).unwrap_or_default();
-    if settings.to_lowercase().contains("objectformat") {
+    let settings = text_at(&data.join("config"), SETTINGS_BYTES).unwrap_or_default();
+    if String::from_utf8_lossy(&settings).to_lowercase().contains("objectformat") {
         return None;
     }
     // Where there is none it may be back in a moment.
-    names(&std::fs::read(data.join("index")).ok()?)
+    names(&text_at(&data.join("index"), INDEX)?)
 }
 
 /// The names in an index of version 2, 3 or 4 with hashes of 20 bytes.
