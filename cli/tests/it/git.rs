@@ -339,3 +339,41 @@ async fn what_holds_names_while_a_command_runs_is_empty_marked_and_gone_afterwar
     assert_eq!(listed.trim(), "up", "an agent's own list has no placeholders");
     assert_eq!(names_in(&world.work()), ["go", "up"]);
 }
+
+/// What Posse reads of a repository itself may be anything: a command put it there.
+#[tokio::test]
+async fn no_file_of_git_that_is_a_pipe_or_endless_holds_up_the_next_command() {
+    let break_it = [
+        "rm .git/index; mkfifo .git/index",
+        "rm .git/index; truncate -s 4G .git/index",
+        "mkfifo data/gitdir data/commondir",
+    ];
+    for command in break_it {
+        let script = Script::turns([bash(command), bash("echo goes on"), Reply::text("done")]);
+        let world = repository_for(script).await;
+        if command.contains("data") {
+            git(&world, &["init", "-q", "--separate-git-dir", "data"]);
+        }
+        std::fs::create_dir(world.work().join(".claude")).unwrap();
+        let settings = r#"{"permissions": {"deny": ["Read(./top.txt)"]}}"#;
+        world.write(".claude/settings.json", settings);
+        world.run(&["run", "--trust", "x"]).await.expect(0);
+        let results = world.fake.last_request().tool_results();
+        assert_eq!(results, ["goes on\n"], "{command}");
+    }
+}
+
+/// Whoever started such a program would do what an agent wrote in the name of the user.
+#[tokio::test]
+async fn no_command_makes_a_program_that_runs_as_its_owner() {
+    let command = "cp /bin/true a; chmod 4755 a; install -m 2755 /bin/true b; cp /bin/true c; \
+                   chmod 6755 c; chmod 755 c; ls";
+    let world = repository(command).await;
+    world.run(&["run", "--trust", "x"]).await.expect(0);
+    for name in ["a", "b", "c"] {
+        let path = world.work().join(name);
+        let mode = path.metadata().map_or(0, |found| found.permissions().mode());
+        assert_eq!(mode & 0o6000, 0, "{name}: {mode:o}");
+    }
+    assert_eq!(world.work().join("c").metadata().unwrap().permissions().mode() & 0o777, 0o755);
+}
