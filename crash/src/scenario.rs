@@ -245,7 +245,9 @@ pub(crate) async fn start(stage: &mut Stage, task: &str) -> Result<(), Halt> {
         if acted == Acted::Done {
             return Ok(());
         }
-        if stage.random.one_in(2) {
+        // The process may have died before it made the database, and to name one that is not there is
+        // an error.
+        if stage.random.one_in(2) && stage.posse.database().exists() {
             stage.act(&RESUME_ALL, "", &[0, 1]).await?;
         }
     }

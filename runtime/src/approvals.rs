@@ -87,14 +87,31 @@ impl Runtime {
         Ok(questions)
     }
 
-    /// Answers the question about `call` whose digest is `digest`, in the name of `by`. The run
-    /// goes on by itself.
+    /// Answers the question about `call` whose digest is `digest`, in the name of `by`. This runtime
+    /// then executes the run, unless another does.
     ///
     /// # Errors
     /// When there is no such run, or nobody is asked about that very call: it was answered, the
     /// run went on or ended, or the call is another; or when the answer brings a rule that cannot be
     /// kept, or that does not mean that call.
     pub async fn decide(
+        &self,
+        run: RunId,
+        call: CallId,
+        digest: &str,
+        answer: Approval,
+        by: &str,
+    ) -> Result<(), Error> {
+        self.post_decision(run, call, digest, answer, by).await?;
+        self.inner.supervisor.adopt(run);
+        Ok(())
+    }
+
+    /// The same, and leaves it to others to execute the run.
+    ///
+    /// # Errors
+    /// As [`Runtime::decide`].
+    pub async fn post_decision(
         &self,
         run: RunId,
         call: CallId,

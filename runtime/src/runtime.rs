@@ -466,11 +466,13 @@ impl Runtime {
             let refused = format!("call `{shown}` of run {run} cannot be answered: {why}");
             (!transcript.open_calls().any(|open| *open == call)).then_some(refused)
         };
-        self.append_unless(run, &finished, against).await
+        self.append_unless(run, &finished, against).await?;
+        self.inner.supervisor.adopt(run);
+        Ok(())
     }
 
     /// Appends `event`, which anybody may, unless `against` says why not: of the run as it is, and
-    /// what is new in its log. The run then goes on. What is appended meanwhile is looked at first,
+    /// what is new in its log. What is appended meanwhile is looked at first,
     /// so of two that exclude each other one is stored.
     pub(crate) async fn append_unless(
         &self,
@@ -493,12 +495,10 @@ impl Runtime {
                 Err(StoreError::Moved { .. }) => {}
                 stored => {
                     stored?;
-                    break;
+                    return Ok(());
                 }
             }
         }
-        self.inner.supervisor.adopt(run);
-        Ok(())
     }
 
     /// Goes on with a run that is unfinished and that nobody executes.

@@ -15,11 +15,15 @@ use git::Git;
 use posse_protocol::{Changes, Extra, RunId, Worktree};
 use posse_tools::launch::Launcher;
 use std::fs::Permissions;
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// What branches of runs are called by.
 const BRANCHES: &str = "posse/";
+
+/// How the name of a worktree's folder ends that is being removed.
+const REMOVED: &str = "removed";
 
 /// Bytes of a difference that are kept.
 const DIFFERENCE: usize = 64 << 10;
@@ -198,13 +202,7 @@ impl Worktrees {
         let Worktree { folder, base, branch, .. } = worktree;
         make_private(&self.around).map_err(|error| failed(error.to_string()))?;
         let git = Git::writing(launcher, worktree, &self.around);
-        if Path::new(folder).exists() {
-            let removed = git.run(&["worktree", "remove", "--force", folder]).await;
-            // What git does not know as its own any more is a folder like any other.
-            if removed.is_err() {
-                std::fs::remove_dir_all(folder).map_err(|error| failed(error.to_string()))?;
-            }
-        }
+        self.sweep_away(Path::new(folder)).await.map_err(|error| failed(error.to_string()))?;
         let _ = git.run(&["worktree", "prune"]).await;
         let reference = format!("refs/heads/{branch}");
         let tip = git.line(&["rev-parse", "--verify", "--quiet", &reference]).await;
@@ -212,6 +210,31 @@ impl Worktrees {
             git.run(&["branch", "--quiet", "-D", branch]).await.map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Removes `folder`, and what dead processes have left when they did the same to others. It loses
+    /// its name first: a worktree of which a part is gone looks as if the run had removed that part.
+    async fn sweep_away(&self, folder: &Path) -> std::io::Result<()> {
+        match std::fs::rename(folder, folder.with_extension(REMOVED)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        self.sweep_away_the_rest().await
+    }
+
+    /// Removes what was being removed when a process died.
+    async fn sweep_away_the_rest(&self) -> std::io::Result<()> {
+        let around = self.around.clone();
+        let sweeping = move || -> std::io::Result<()> {
+            for entry in std::fs::read_dir(around)? {
+                let path = entry?.path();
+                if path.extension().is_some_and(|it| it == REMOVED) {
+                    posse_tools::remove_folder(&path)?;
+                }
+            }
+            Ok(())
+        };
+        tokio::task::spawn_blocking(sweeping).await?
     }
 
     /// The folders that stand, by their runs.

@@ -40,6 +40,7 @@ mod write;
 pub use failure::ToolError;
 pub use path_rules::{PathRules, Reached, TooMuch, Usage};
 pub use read_only::ReadOnly;
+pub use remove::remove_folder;
 pub use scratch::Scratch;
 pub use workspace::Workspace;
 

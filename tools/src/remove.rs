@@ -11,6 +11,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// What the owner needs to empty a folder.
 const OWNER: u32 = 0o700;
@@ -22,6 +23,17 @@ struct Level {
     names: Vec<CString>,
     /// The one that is being emptied.
     entered: CString,
+}
+
+/// Removes the folder at `path` with all that is in it. Nothing there is success.
+///
+/// # Errors
+/// When something in it cannot be removed; the rest of it stays then.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    let (Some(around), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    remove(linux::name_folder(rustix::fs::CWD, around)?, name)
 }
 
 /// Removes `name` from the folder `around`. Nothing there is success.

@@ -89,7 +89,7 @@ impl Asker {
             };
             let Some(answer) = answer else { return Ok(Replied::Gone) };
             if let Given::TooLate(why) =
-                give(runtime, question, answer, self.settings.as_deref()).await?
+                give(runtime, question, answer, self.settings.as_deref(), Goes::Here).await?
             {
                 print::note(format!("  {why}"));
             }
@@ -200,12 +200,22 @@ pub enum Given {
     TooLate(String),
 }
 
+/// Where the run goes on that has its answer.
+#[derive(Clone, Copy)]
+pub enum Goes {
+    /// In this process.
+    Here,
+    /// In another: this one may not even have the key that it needs.
+    Elsewhere,
+}
+
 /// Stores an answer; one that holds always is written to the settings first.
 pub async fn give(
     runtime: &Runtime,
     question: &Question,
     answer: Approval,
     settings: Option<&std::path::Path>,
+    who: Goes,
 ) -> Result<Given, Failure> {
     if let Approval::Always { rule } = &answer {
         let Some(settings) = settings else {
@@ -216,7 +226,12 @@ pub async fn give(
         print::note(format!("  {rule} is allowed from now on: {}", settings.display()));
     }
     let asked = &question.asked;
-    match runtime.decide(question.run, asked.call.clone(), &asked.digest, answer, PERSON).await {
+    let (run, call, digest) = (question.run, asked.call.clone(), &asked.digest);
+    let decided = match who {
+        Goes::Here => runtime.decide(run, call, digest, answer, PERSON).await,
+        Goes::Elsewhere => runtime.post_decision(run, call, digest, answer, PERSON).await,
+    };
+    match decided {
         Err(posse::Error::InvalidInput(why)) => Ok(Given::TooLate(clean_line(&why, 400))),
         other => Ok(other.map(|()| Given::Taken)?),
     }

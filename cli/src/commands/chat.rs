@@ -40,6 +40,7 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
     let config = common.config(&folder)?;
     let form = if common.global.json { Form::StreamJson } else { Form::Screen };
     let mut viewer = Viewer::new(&common, form)?;
+    viewer.leaves_questions = true;
     let _restore = Restore::later();
     let mut deck = Deck::open(&options.cassette, &folder, &common.environment)?;
     let agents = common.agents(&folder, &options.agent.agents)?;

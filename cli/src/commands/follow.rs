@@ -174,6 +174,8 @@ pub struct Viewer {
     asker: Option<Asker>,
     /// What that person types meanwhile; heard in a chat only.
     pub typing: Typing,
+    /// Who ends the input at a question leaves: a chat could not go on.
+    pub leaves_questions: bool,
     /// It was stored, or tried to be, that a person has interrupted what is at work.
     interrupted: bool,
 }
@@ -193,6 +195,7 @@ impl Viewer {
             signals: Signals::listen()?,
             asker,
             typing: Typing::default(),
+            leaves_questions: false,
             interrupted: false,
         })
     }
@@ -450,6 +453,12 @@ impl Viewer {
         match replied? {
             Replied::Answered => Ok(None),
             Replied::Signal(signal) => Ok(Some(signal)),
+            // Nobody answers what is typed as long as the question is open.
+            Replied::Gone if self.leaves_questions => {
+                self.screen
+                    .remark("the question stays open, and is asked again when you come back");
+                Ok(Some(Signal::Hangup))
+            }
             Replied::Gone => {
                 self.asker = None;
                 Ok(None)

@@ -2,7 +2,7 @@
 
 use crate::tmux::Terminal;
 use crate::tree::{lead, task};
-use crate::world::{World, eventually};
+use crate::world::{World, eventually, started};
 use posse_testkit::{Conversation, Reply, Script, When};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -220,6 +220,46 @@ async fn who_answers_a_run_that_nobody_executes_is_told_how_it_goes_on() {
     assert!(answered.err.contains("is interrupted: `posse runs resume"), "{answered:?}");
     world.run(&["runs", "resume", "h"]).await.expect(0);
     assert_eq!(world.read("b.txt"), "written\n");
+}
+
+/// Who answers need not be able to execute the run.
+#[tokio::test]
+async fn an_answer_from_a_terminal_without_the_key_leaves_the_run_to_others() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    for round in 0..4 {
+        terminal.enter(&format!("clear; rm -f b.txt; echo ro''und {round}")).await;
+        terminal.shows(&format!("round {round}")).await;
+        terminal.enter("posse run --mode ask one; echo code $?").await;
+        terminal.shows("allow it?").await;
+        let asked = world.run(&["runs", "questions", "--json"]).await.expect(0).json();
+        let run = asked[0]["run"].as_str().unwrap();
+        let mut command = world.command(&["runs", "answer", run, "--once"]);
+        command.env_remove("ANTHROPIC_API_KEY").env_remove("ANTHROPIC_BASE_URL");
+        started(command).end().await.expect(0);
+        terminal.shows("code 0").await;
+        assert_eq!(world.read("b.txt"), "written\n");
+    }
+}
+
+#[tokio::test]
+async fn who_ends_the_input_at_a_question_leaves_the_chat_and_is_asked_again() {
+    let world = World::new(script()).await;
+    let Some(terminal) = Terminal::open(&world, 100, 30).await else { return };
+    terminal.enter("posse chat --mode ask; echo le''ft $?").await;
+    terminal.shows("\n›").await;
+    terminal.enter("one").await;
+    terminal.shows("allow it?").await;
+    terminal.press("C-d").await;
+    let screen = terminal.shows("left ").await;
+    assert!(screen.contains("the question stays open"), "{screen}");
+    assert!(screen.contains("To continue: `posse chat --resume"), "{screen}");
+    terminal.enter("clear; posse chat --continue; echo code $?").await;
+    terminal.shows("allow it?").await;
+    terminal.enter("y").await;
+    terminal.shows("It says: Created b.txt").await;
+    terminal.enter("/quit").await;
+    terminal.shows("code 0").await;
 }
 
 #[tokio::test]

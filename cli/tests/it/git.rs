@@ -314,6 +314,13 @@ async fn an_agent_is_told_which_names_in_a_listing_are_not_in_the_folder() {
     let note = out.split("[not in the folder: ").nth(1).expect(&out);
     assert!(note.contains(".envrc") && note.contains(".vscode"), "{out}");
     assert!(!note.contains(".idea") && !note.contains("mine"), "they are there: {out}");
+    for plain in ["ls", "for name in *; do echo $name; done"] {
+        let world = World::new(Script::turns([bash(plain), Reply::text(said)])).await;
+        world.write("mine", "");
+        let out = world.run(&["run", "go"]).await.expect(0).out;
+        let note = out.split("[not in the folder: ").nth(1).expect(&out);
+        assert!(note.contains("posse.toml") && !note.contains(".envrc"), "{plain}: {out}");
+    }
 }
 
 #[tokio::test]

@@ -404,8 +404,40 @@ async fn what_a_crash_leaves_is_found_and_removed_and_what_was_changed_is_kept()
     assert!(standing(&world).is_empty());
     let branches = branches(&world);
     assert_eq!(git(&world.work(), &["show", &format!("{}:a.txt", branches[0])]), "two");
+    // What stands when the process dies in the middle of the removal.
+    let half = std::path::PathBuf::from(format!("{folder}.removed"));
+    std::fs::create_dir_all(half.join("closed")).unwrap();
+    std::fs::write(half.join("a.txt"), "left").unwrap();
+    let tip = git(&world.work(), &["rev-parse", &branches[0]]);
     let none = world.run(&["runs", "clean"]).await.expect(0);
     assert!(none.err.contains("nothing is left"), "{none:?}");
+    assert!(!half.exists(), "nobody needs it any more");
+    assert_eq!(git(&world.work(), &["rev-parse", &branches[0]]), tip);
+}
+
+/// What is gone because Posse removes the folder was not removed by the run.
+#[tokio::test]
+async fn a_removal_that_is_cut_short_changes_nothing_on_the_branch() {
+    let world = repository(edit()).await;
+    for number in 0..300 {
+        world.write(&format!("many-{number}"), "x");
+    }
+    git(&world.work(), &["add", "."]);
+    git(&world.work(), &["commit", "--quiet", "-m", "many"]);
+    let running = world.start(&["run", "--agents", AGENTS, "lead"]);
+    // From the moment on in which its name is gone, or it is gone altogether.
+    crate::world::eventually("the branch", async || {
+        !branches(&world).is_empty() && standing(&world).iter().all(|it| it.extension().is_some())
+    })
+    .await;
+    running.signal(Signal::KILL);
+    running.end().await;
+    world.run(&["runs", "resume", "--all"]).await.expect(0);
+    world.run(&["runs", "clean"]).await.expect(0);
+    assert!(standing(&world).is_empty());
+    let branch = branches(&world).pop().unwrap();
+    let changed = git(&world.work(), &["diff", "--name-only", "HEAD", &branch]);
+    assert_eq!(changed.trim(), "a.txt");
 }
 
 #[tokio::test]

@@ -39,6 +39,10 @@ impl Runtime {
     pub async fn clean(&self, sweep: Sweep) -> Result<Vec<Remnant>, Error> {
         let worktrees = &self.inner.workbench.worktrees;
         let mut remnants = Vec::new();
+        if sweep != Sweep::Look {
+            // What a process that died had begun to remove. What cannot be removed stays.
+            let _ = worktrees.sweep_away_the_rest().await;
+        }
         for (run, folder) in worktrees.standing() {
             let filter = Filter { id: Some(run), ..Filter::default() };
             let row = self.list(&filter).await?.pop();
@@ -56,7 +60,7 @@ impl Runtime {
                         remnant.removed = may && worktrees.remove(&worktree).await.is_ok();
                     }
                     // Nobody knows what it was made from.
-                    None => remnant.removed = std::fs::remove_dir_all(&remnant.folder).is_ok(),
+                    None => remnant.removed = worktrees.sweep_away(&remnant.folder).await.is_ok(),
                 }
             }
             remnants.push(remnant);

@@ -204,7 +204,8 @@ fn content_of(path: &Path) -> Option<&'static [u8]> {
 }
 
 /// The names that placeholders had at the top of `workspace` while a command ran, if `text`, its
-/// output, lists them: at least half of them. Nothing otherwise.
+/// output, lists them: at least half of all, or of those that do not begin with a dot, which is what
+/// a plain `ls` shows. Nothing otherwise.
 pub(crate) fn listed_names(text: &str, workspace: &Path) -> Vec<&'static str> {
     let names = PROTECTED.into_iter().chain([GIT]).chain(makes_a_repository(workspace));
     let is_held = |name: &&str| match workspace.join(name).symlink_metadata() {
@@ -214,8 +215,12 @@ pub(crate) fn listed_names(text: &str, workspace: &Path) -> Vec<&'static str> {
     let words = text.split(|letter: char| letter.is_whitespace() || letter == '/');
     let words: HashSet<&str> = words.collect();
     let held: Vec<&str> = names.filter(is_held).collect();
-    let listed = held.iter().filter(|name| words.contains(*name)).count();
-    if listed >= A_LISTING.max(held.len().div_ceil(2)) { held } else { Vec::new() }
+    let are_listed = |names: &Vec<&str>| {
+        let listed = names.iter().filter(|name| words.contains(*name)).count();
+        listed >= A_LISTING.max(names.len().div_ceil(2))
+    };
+    let plain: Vec<&str> = held.iter().copied().filter(|name| !name.starts_with('.')).collect();
+    [held, plain].into_iter().find(are_listed).unwrap_or_default()
 }
 
 /// What programs say that could not make or change something.
