@@ -54,6 +54,22 @@ pub struct Grant {
     pub extra: Extra,
 }
 
+/// The tools that change files.
+const WRITING: [&str; 2] = ["Write", "Edit"];
+
+/// What stands for every path in a rule.
+const EVERY_PATH: [&str; 6] = ["", "*", "**", "/**", "./**", "//**"];
+
+/// True when `rule` denies every call of `tool`, which changes files. One about paths is about both
+/// tools.
+fn denies(rule: &str, tool: &str) -> bool {
+    let rule = rule.trim();
+    match rule.strip_suffix(')').and_then(|rule| rule.split_once('(')) {
+        None => rule == tool,
+        Some((name, paths)) => WRITING.contains(&name.trim()) && EVERY_PATH.contains(&paths.trim()),
+    }
+}
+
 /// True when a rule of a scope narrows what may be written.
 fn is_about_writing(rule: &str) -> bool {
     let name = rule.split('(').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -76,7 +92,8 @@ impl Grant {
 
     /// How far its file tools reach, which rules can keep to some paths.
     pub fn files(&self) -> Profile {
-        let writes = self.allows("Write") || self.allows("Edit");
+        let mut writing = WRITING.iter().filter(|tool| self.allows(tool));
+        let writes = writing.any(|tool| !self.permissions.deny.iter().any(|it| denies(it, tool)));
         match writes && self.mode != Mode::Plan {
             true => self.reach,
             false => Profile::ReadOnly,
@@ -86,5 +103,29 @@ impl Grant {
     /// True when a tool of this name may be called.
     pub fn allows(&self, tool: &str) -> bool {
         self.tools.iter().any(|name| name == tool)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_change_no_file_has_commands_that_change_none() {
+        let profile = |tools: &[&str], deny: &[&str]| {
+            let all = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
+            let permissions = Permissions { deny: all(deny), ..Permissions::default() };
+            let (tools, mode, reach) = (all(tools), Mode::AcceptEdits, Profile::WorkspaceWrite);
+            Grant { tools, permissions, mode, reach, ..Grant::default() }.profile()
+        };
+        let both = ["Bash", "Write", "Edit"];
+        for deny in [&["Write", "Edit"][..], &["Edit(**)"], &["Write(*)"], &["Edit(./**)"]] {
+            assert_eq!(profile(&both, deny), Profile::ReadOnly, "{deny:?}");
+        }
+        for deny in [&[][..], &["Edit"], &["Write"], &["Edit(src/**)"], &["Read", "Bash(rm:*)"]] {
+            assert_eq!(profile(&both, deny), Profile::WorkspaceWrite, "{deny:?}");
+        }
+        assert_eq!(profile(&["Bash", "Edit"], &["Edit"]), Profile::ReadOnly);
+        assert_eq!(profile(&["Bash"], &[]), Profile::ReadOnly);
     }
 }

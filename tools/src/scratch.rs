@@ -9,10 +9,11 @@ use crate::{linux, remove};
 use cap_std::fs::Dir;
 use rustix::fs::Mode;
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Nobody but the user may look into it.
@@ -93,6 +94,7 @@ impl Scratch {
             }
             found => found?,
         };
+        require_trust(self.around())?;
         let handle = Dir::open_ambient_dir(&around, cap_std::ambient_authority())?;
         match rustix::fs::mkdirat(&handle, self.name(), Mode::from_raw_mode(MODE)) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -130,4 +132,16 @@ impl Scratch {
     fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
     }
+}
+
+/// Refuses a folder (or a link) that is neither this user's nor that of the owner of what is around it:
+/// where everybody may create files, somebody else may have been first.
+fn require_trust(folder: &Path) -> io::Result<()> {
+    let owner = folder.symlink_metadata()?.uid();
+    let around = folder.parent().map(Path::symlink_metadata).transpose()?;
+    if owner == geteuid().as_raw() || around.is_some_and(|around| around.uid() == owner) {
+        return Ok(());
+    }
+    let why = format!("{} belongs to another user", folder.display());
+    Err(io::Error::new(ErrorKind::PermissionDenied, why))
 }

@@ -384,3 +384,46 @@ async fn no_command_makes_a_program_that_runs_as_its_owner() {
     }
     assert_eq!(world.work().join("c").metadata().unwrap().permissions().mode() & 0o777, 0o755);
 }
+
+/// A folder that its owner has closed can be opened by a command.
+#[tokio::test]
+async fn no_protected_name_appears_in_a_folder_that_was_closed() {
+    let open =
+        "chmod 755 .; echo x > .envrc; mkdir .vscode && echo x > .vscode/tasks.json; echo ok > a";
+    let world = World::new(Script::turns([bash(open), Reply::text("done")])).await;
+    let mut command = match rustix::process::geteuid().is_root() {
+        true => for_nobody(&world),
+        false => world.set_up(tokio::process::Command::new(env!("CARGO_BIN_EXE_posse"))),
+    };
+    let closed = PermissionsExt::from_mode(0o555);
+    std::fs::set_permissions(world.work(), closed).unwrap();
+    command.args(["run", "go"]).current_dir(world.work());
+    started(command).end().await.expect(0);
+    assert_eq!(names_in(&world.work()), ["a"]);
+}
+
+/// Where somebody works in their home folder, their own programs go on.
+#[tokio::test]
+async fn what_holds_names_in_a_home_folder_disturbs_no_git_and_no_shell() {
+    let waits = "echo > up; until [ -e go ]; do sleep 0.02; done";
+    let world = World::new(Script::turns([bash(waits), Reply::text("done")])).await;
+    let mut command = world.command(&["run", "--trust", "go"]);
+    command.env("HOME", world.work());
+    let running = started(command);
+    eventually("the command runs", async || world.work().join("up").exists()).await;
+    let outside = tempfile::tempdir().unwrap();
+    for (program, arguments) in [("git", ["init", "-q"]), ("bash", ["-lic", "true"])] {
+        let mut command = Command::new(program);
+        let command = command.args(arguments).env("HOME", world.work());
+        let done = command.current_dir(outside.path()).output().unwrap();
+        assert!(done.status.success(), "{program}: {done:?}");
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert!(!told.contains("irectory"), "{program}: {told}");
+    }
+    world.write("go", "");
+    running.end().await.expect(0);
+    let mut left = names_in(&world.work());
+    // Posse's own.
+    left.retain(|name| name != ".local");
+    assert_eq!(left, ["go", "up"]);
+}

@@ -10,13 +10,14 @@
 
 use super::mounts::protected;
 use super::protected::{
-    COMMON_FOLDER, GIT, OBJECTS, PROTECTED, REFS, WORKTREE_CONFIG, data_of, makes_a_repository,
+    COMMON_FOLDER, FOLDERS_IN_HOME, GIT, IN_HOME, OBJECTS, PROTECTED, REFS, WORKTREE_CONFIG,
+    data_of, makes_a_repository,
 };
 use super::walls::Walls;
 use posse_protocol::Profile;
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, RawMode, flock, linkat, open, openat, statat,
-    unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RawMode, fchmod, flock, fstat, linkat, open,
+    openat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -126,7 +127,7 @@ impl Folder {
                 Err(io::Error::other(format!("{} {why}", self.path.join(path).display())))
             }
             Ok(_) => Ok(()),
-            Err(Errno::NOENT) => match self.make(path) {
+            Err(Errno::NOENT) => match self.while_writable(|| self.make(path)) {
                 // Who cannot write there is no danger there; and another may have been first.
                 Ok(()) | Err(Errno::EXIST | Errno::ACCESS | Errno::PERM | Errno::ROFS) => Ok(()),
                 Err(error) => Err(error.into()),
@@ -183,14 +184,28 @@ impl Folder {
         if !marks_placeholder(found.st_mode) {
             return;
         }
-        let _ = match FileType::from_raw_mode(found.st_mode) {
+        let _ = self.while_writable(|| match FileType::from_raw_mode(found.st_mode) {
             FileType::Directory => unlinkat(&self.handle, path, AtFlags::REMOVEDIR),
             FileType::RegularFile if content_of(path).is_some() || found.st_size == 0 => {
                 unlinkat(&self.handle, path, AtFlags::empty())
             }
             FileType::Socket => unlinkat(&self.handle, path, AtFlags::empty()),
             _ => Ok(()),
-        };
+        });
+    }
+
+    /// Does something that needs a folder which can be written, also where its owner has closed it: a
+    /// command can open it again.
+    fn while_writable(&self, act: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {
+        match act() {
+            Err(Errno::ACCESS) => {}
+            done => return done,
+        }
+        let mode = Mode::from_raw_mode(fstat(&self.handle)?.st_mode & 0o7777);
+        fchmod(&self.handle, mode | Mode::RWXU).map_err(|_| Errno::ACCESS)?;
+        let done = act();
+        fchmod(&self.handle, mode)?;
+        done
     }
 }
 
@@ -199,6 +214,8 @@ fn content_of(path: &Path) -> Option<&'static [u8]> {
     match path.file_name()?.to_str()? {
         COMMON_FOLDER => Some(b".\n"),
         WORKTREE_CONFIG => Some(b""),
+        // The user's shells and git read these, and complain of a folder.
+        name if IN_HOME.contains(&name) && !FOLDERS_IN_HOME.contains(&name) => Some(b""),
         _ => None,
     }
 }

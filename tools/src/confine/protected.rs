@@ -104,6 +104,9 @@ pub(super) fn data_of(workspace: &Path) -> Option<PathBuf> {
     all.find(|folder| folder.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir()))
 }
 
+/// Those of the names below that are folders.
+pub(super) const FOLDERS_IN_HOME: [&str; 5] = [".config", ".local", ".cargo", ".ssh", ".gnupg"];
+
 /// What is run or obeyed in a home folder, should somebody work there.
 pub(super) const IN_HOME: [&str; 20] = [
     ".bashrc",
