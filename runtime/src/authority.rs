@@ -9,6 +9,7 @@ use crate::policy::{Policy, Rule, RuleError, Today, denials, scopes};
 use crate::rule_files;
 use crate::runtime::RuntimeConfig;
 use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec};
+use std::path::Path;
 use std::sync::Arc;
 
 /// In which files projects keep secrets, however deep they lie. A run that may talk to others does not
@@ -42,17 +43,29 @@ const SECRET_FILES: [&str; 24] = [
 ];
 
 /// The rules that deny them, but for those that `allow` has, of all or of what is at the top.
-fn secret_files(allow: &[String]) -> impl Iterator<Item = String> {
+/// So are those in the rest of the checkout that `workspace` is a part of, which commands see.
+fn secret_files(allow: &[String], workspace: &str) -> impl Iterator<Item = String> {
     let rule = |folders: &str, name: &str| format!("Read({folders}{name})");
-    SECRET_FILES.iter().filter_map(move |name| {
+    let above = checkout_above(Path::new(workspace)).map(|top| format!("/{top}/**/"));
+    SECRET_FILES.iter().flat_map(move |name| {
         let everywhere = rule("**/", name);
-        match allow.contains(&everywhere) {
+        let inside = match allow.contains(&everywhere) {
             // Whoever allows one of them by its rule means it.
-            true => None,
-            false if allow.contains(&rule("/", name)) => Some(rule("/*/**/", name)),
-            false => Some(everywhere),
-        }
+            true => return vec![],
+            false if allow.contains(&rule("/", name)) => rule("/*/**/", name),
+            false => everywhere,
+        };
+        above.iter().map(|folders| rule(folders, name)).chain([inside]).collect()
     })
+}
+
+/// The top of the checkout that `workspace` is in, if it is not the top itself. Not if its name could
+/// not be part of a rule.
+fn checkout_above(workspace: &Path) -> Option<String> {
+    let mut around = workspace.ancestors();
+    let top = around.find(|folder| folder.join(".git").symlink_metadata().is_ok())?;
+    let name = top.to_str().filter(|name| !name.contains(['*', '?', '[', ']', '{', '}', '(', ')']));
+    name.filter(|_| top != workspace).map(str::to_owned)
 }
 
 /// Fills in what `grant` says of rules, mode, reach and network: of a run of `agent` that `spec`
@@ -102,7 +115,7 @@ pub(crate) fn narrow(
     grant.reach = reach.map_or(wanted, |reach| reach.min(wanted));
     let Permissions { allow, ask, deny: denied, .. } = &mut grant.permissions;
     if !grant.network.is_off() && grant.reach != Profile::Full {
-        denied.extend(secret_files(allow));
+        denied.extend(secret_files(allow, &grant.workspace));
     }
     ask.extend(spec.permissions.ask.iter().cloned());
     denied.extend(spec.permissions.deny.iter().cloned());

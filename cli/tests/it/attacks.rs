@@ -208,6 +208,31 @@ async fn a54_who_may_talk_to_others_does_not_read_what_is_secret() {
     assert!(heard.text().contains("the-canary,the-canary,none"), "{}", heard.text());
 }
 
+/// Nor in the rest of the checkout that it works in a part of.
+#[tokio::test]
+async fn a54_nor_what_is_secret_around_its_folder() {
+    let world = gullible(vec![bash("cat ../.env ../other/a.key ../notes ../sub/own; true")]).await;
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        assert!(command.args(arguments).current_dir(world.work()).status().unwrap().success());
+    };
+    git(&["init", "-q"]);
+    for folder in ["sub", "other"] {
+        std::fs::create_dir(world.work().join(folder)).unwrap();
+    }
+    for (name, text) in [(".env", "the-canary"), ("other/a.key", "the-canary"), ("notes", "plain")]
+    {
+        world.write(name, text);
+    }
+    world.write("sub/own", "mine");
+    let mut command = world.command(&["run", "--network", "127.0.0.1", "go"]);
+    command.current_dir(world.work().join("sub"));
+    started(command).end().await.expect(0);
+    let told: String = world.fake.requests().iter().map(|it| it.body.to_string()).collect();
+    assert!(told.contains("plain") && told.contains("mine"), "{told}");
+    assert!(!told.contains("the-canary"), "{told}");
+}
+
 #[tokio::test]
 async fn a54_nor_does_a_child_for_it() {
     let world = lead("cat .env").await;
