@@ -69,10 +69,12 @@ impl Patience {
         let doubled = self.first_wait.saturating_mul(1 << trouble.retries.min(20));
         let own = doubled.min(self.longest_wait);
         let share = share(trouble);
-        // Between half and all of our own wait; a little more than what the provider asked for.
+        // Between half and all of our own wait; a little more than what the provider asked for. Who asks
+        // for little again and again would use up all retries in a moment.
+        let spread = own.mul_f64(0.5 + share / 2.0);
         let wait = match asked {
-            Some(asked) => asked + own.min(asked / 4).mul_f64(share),
-            None => own.mul_f64(0.5 + share / 2.0),
+            Some(asked) => (asked + own.min(asked / 4).mul_f64(share)).max(spread),
+            None => spread,
         };
         (trouble.waited + wait <= self.total_wait).then_some(wait)
     }
@@ -145,6 +147,8 @@ mod tests {
         assert!(wait.is_some_and(|wait| wait >= wanted && wait <= wanted * 5 / 4), "{wait:?}");
         assert_eq!(patience.wait_after(&overloaded(Some(601)), trouble(1, 0, 0)), None);
         assert_eq!(patience.wait_after(&overloaded(Some(20)), trouble(1, 1, 590)), None);
+        let again = patience.wait_after(&overloaded(Some(1)), trouble(1, 6, 0));
+        assert!(again.is_some_and(|wait| wait >= Duration::from_secs(16)), "{again:?}");
     }
 
     #[test]
