@@ -15,6 +15,7 @@ mod delta;
 mod event;
 mod extra;
 mod grant;
+mod handover;
 mod hex;
 mod id;
 mod limits;
@@ -32,14 +33,12 @@ mod usage;
 mod worktree;
 
 pub use budget::{Amount, Budget, Share};
-pub use delegation::{
-    Announce, Caller, ChildStarted, Context, Delegation, DelegationStrategy, Forked, Guise, Offer,
-    Parent, TimeAtWork,
-};
+pub use delegation::{ChildStarted, Delegation, Forked, Guise, Offer, Parent};
 pub use delta::Delta;
 pub use event::*;
 pub use extra::Extra;
 pub use grant::Grant;
+pub use handover::{Announce, Caller, Cleanup, Context, DelegationStrategy, TimeAtWork};
 pub use hex::hex;
 pub use id::{AgentName, CallId, InvalidName, InvalidRunId, RunId, Seq, WorkerId};
 pub use limits::{Limit, Limits};
@@ -47,7 +46,7 @@ pub use message::{Message, Part, Role, Text, Thinking, ToolCall, ToolResult};
 pub use outcome::{Outcome, Shortfall, Status};
 pub use permission::{Mode, Network, Permissions, Profile, host_name};
 pub use skill::{SkillOffer, SkillRules};
-pub use spec::{AgentSpec, Cleanup, Effort, Instructions, ROLES, RunSpec, ToolRules};
+pub use spec::{AgentSpec, Effort, Instructions, ROLES, RunSpec, ToolRules};
 pub use subagents::{NameRules, SubagentRules};
 pub use tally::{Charge, Tally};
 pub use tool::{Effect, Schema, SeenFile, ToolOutput, ToolSpec};

@@ -1,8 +1,8 @@
 //! What is asked for: agents and runs.
 
 use crate::{
-    AgentName, Announce, Budget, Caller, Context, DelegationStrategy, Extra, Isolation, Limits,
-    Mode, Network, Permissions, Profile, SkillRules, SubagentRules,
+    AgentName, Announce, Budget, Caller, Cleanup, Context, DelegationStrategy, Extra, Isolation,
+    Limits, Mode, Network, Permissions, Profile, SkillRules, SubagentRules,
 };
 use serde::{Deserialize, Serialize};
 
@@ -148,24 +148,6 @@ pub struct ToolRules {
     pub allow: Option<Vec<String>>,
     /// Names of those that it may not call, whatever else is said.
     pub deny: Vec<String>,
-}
-
-/// What becomes of a run's log once its end has been told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cleanup {
-    /// It stays until it is archived.
-    #[default]
-    Keep,
-    /// It is removed; what is known of the run and what it cost stays.
-    Delete,
-}
-
-impl Cleanup {
-    /// True when the log stays.
-    pub fn is_keep(&self) -> bool {
-        *self == Cleanup::Keep
-    }
 }
 
 /// The system prompt of a run.
