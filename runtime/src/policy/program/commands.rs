@@ -71,15 +71,11 @@ const OPEN: [(&str, &str, &str); 7] = [
 /// nothing that is worse.
 const OFFERED: [(&str, &str); 15] = [
     ("git", LOOKING),
-    (
-        "git",
-        "add commit checkout switch branch stash fetch pull push merge rebase cherry-pick revert \
-         restore tag mv",
-    ),
+    ("git", "add commit fetch switch merge cherry-pick revert mv"),
     ("cargo", "build b check c test t clippy fmt doc d tree metadata update fetch clean"),
-    ("npm", "ci ls list outdated view audit"),
+    ("npm", "ci ls list outdated view"),
     ("go", "build vet fmt list mod doc version"),
-    ("docker podman", "ps images logs build pull inspect version info stats top"),
+    ("docker podman", "ps images logs inspect version info stats top"),
     ("kubectl", "get describe logs version explain top cluster-info api-resources"),
     ("pip pip3", "list show freeze check"),
     ("uv", "sync lock tree"),
