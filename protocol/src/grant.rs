@@ -60,17 +60,6 @@ fn is_about_writing(rule: &str) -> bool {
     ["write", "edit", "create_file", "str_replace", "replace"].iter().any(|it| name.starts_with(it))
 }
 
-/// The tool that changes files and that `name` is a name of.
-fn writing_tool(name: &str) -> Option<&'static str> {
-    match name.to_ascii_lowercase().as_str() {
-        "write" | "write_file" | "writefile" | "create_file" => Some("Write"),
-        "edit" | "edit_file" | "editfile" | "str_replace" | "replace" | "replace_in_file" => {
-            Some("Edit")
-        }
-        _ => None,
-    }
-}
-
 fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -87,57 +76,15 @@ impl Grant {
 
     /// How far its file tools reach, which rules can keep to some paths.
     pub fn files(&self) -> Profile {
-        let can = |tool: &str| self.allows(tool) && !self.denies_all(tool);
-        let writes = can("Write") || can("Edit");
+        let writes = self.allows("Write") || self.allows("Edit");
         match writes && self.mode != Mode::Plan {
             true => self.reach,
             false => Profile::ReadOnly,
         }
     }
 
-    /// True when a rule denies every call of `tool`, which is Write or Edit.
-    fn denies_all(&self, tool: &str) -> bool {
-        self.permissions.deny.iter().any(|rule| {
-            let (name, specifier) = match rule.trim().split_once('(') {
-                Some((name, rest)) => (name.trim(), rest.strip_suffix(')')),
-                None => (rule.trim(), None),
-            };
-            match specifier.map(str::trim) {
-                None => name == "*" || writing_tool(name) == Some(tool),
-                // A rule about paths is about both.
-                Some(paths) => paths == "**" && writing_tool(name).is_some(),
-            }
-        })
-    }
-
     /// True when a tool of this name may be called.
     pub fn allows(&self, tool: &str) -> bool {
         self.tools.iter().any(|name| name == tool)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_may_change_no_file_has_commands_that_change_none() {
-        let profile = |deny: &[&str]| {
-            let mut grant = Grant {
-                tools: vec!["Write".to_owned(), "Edit".to_owned(), "Bash".to_owned()],
-                mode: Mode::AcceptEdits,
-                reach: Profile::WorkspaceWrite,
-                ..Grant::default()
-            };
-            grant.permissions.deny = deny.iter().map(|rule| (*rule).to_owned()).collect();
-            grant.profile()
-        };
-        for deny in [&["Edit", "Write"][..], &["edit", "write_file"], &["Edit(**)"], &["*"]] {
-            assert_eq!(profile(deny), Profile::ReadOnly, "{deny:?}");
-        }
-        for deny in [&[][..], &["Edit"], &["Write"], &["Edit(docs/**)", "Write(a)"], &["Bash(x:*)"]]
-        {
-            assert_eq!(profile(deny), Profile::WorkspaceWrite, "{deny:?}");
-        }
     }
 }
