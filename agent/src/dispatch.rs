@@ -1,7 +1,7 @@
 //! The dispatcher: which tool a call means, and whether the run may call it. It is the law; the
 //! list of tools sent to the model is a courtesy.
 
-use crate::{Answer, Tool, ToolContext, Toolbox, capped};
+use crate::{Answer, SeenFiles, Tool, ToolContext, Toolbox, capped};
 use futures_util::FutureExt;
 use posse_protocol::{Effect, Grant, ToolCall, ToolOutput};
 use std::any::Any;
@@ -87,10 +87,11 @@ pub(crate) enum Outlook {
     Plain,
 }
 
-/// What `tool` says of `call` beforehand. If it panics it says nothing.
-pub(crate) async fn foresee(tool: &dyn Tool, call: &ToolCall) -> Outlook {
+/// What `tool` says of `call` beforehand, of a run that has `seen` these files by then. If it panics
+/// it says nothing.
+pub(crate) async fn foresee(tool: &dyn Tool, call: &ToolCall, seen: Option<&SeenFiles>) -> Outlook {
     let work = async {
-        if let Some(why) = tool.refusal(&call.input).await {
+        if let Some(why) = tool.refusal(&call.input, seen).await {
             return Outlook::Refused(why);
         }
         tool.preview(&call.input).await.map_or(Outlook::Plain, Outlook::Shown)

@@ -288,8 +288,8 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
     {
         return out_of_budget(over, &None).unwrap_or(own);
     }
-    if matches!(own, Step::Finish(_)) {
-        return own;
+    if let Step::Finish(outcome) = own {
+        return Step::Finish(with_what_is_left(outcome, allowance));
     }
     let within = |reach| allowance.within(limits, transcript, reach);
     let full = turn_within(transcript, bounds, &within(Reach::Returned), Notice::Given);
@@ -307,6 +307,16 @@ fn next_turn(transcript: &Transcript, bounds: &Bounds) -> Step {
         }
         _ => Step::WaitForBudget,
     }
+}
+
+/// `outcome`, which tells what is left of a limit after what runs below have drawn of it.
+fn with_what_is_left(mut outcome: Outcome, allowance: &Allowance) -> Outcome {
+    if let Outcome::Stopped { limit, shortfall: Some(short), .. } = &mut outcome
+        && let Some(share) = allowance.of(*limit)
+    {
+        short.left = short.left.min(share.left.saturating_add(share.held));
+    }
+    outcome
 }
 
 /// Whether the agent is told that a limit is near.

@@ -26,8 +26,9 @@ pub trait Tool: Send + Sync {
     }
 
     /// Why a call would be refused whatever a person says of it, so that nobody is asked. Changes
-    /// nothing, and has the time of [`Tool::preview`]. Nothing when a person decides.
-    async fn refusal(&self, _input: &Value) -> Option<String> {
+    /// nothing, and has the time of [`Tool::preview`]. Nothing when a person decides. `seen` are the
+    /// files that the run has read or written; nothing when another call may still read some before.
+    async fn refusal(&self, _input: &Value, _seen: Option<&SeenFiles>) -> Option<String> {
         None
     }
 

@@ -160,7 +160,7 @@ pub struct AgentOptions {
     #[arg(long, value_name = "JSON|FILE")]
     pub agents: Vec<String>,
     /// Model: vendor/name or a short name such as `sonnet`. Add fallbacks after commas
-    #[arg(long, value_name = "MODEL", value_delimiter = ',')]
+    #[arg(long, value_name = "MODEL", value_delimiter = ',', value_parser = model_name)]
     pub model: Vec<String>,
     /// Reasoning effort
     #[arg(long, value_name = "EFFORT", value_parser = efforts())]
@@ -204,6 +204,9 @@ pub struct AgentOptions {
     /// What `--system-prompt` and `--append-system-prompt` say.
     #[arg(skip)]
     pub instructions: Instructions,
+    // Models behind those of --model, or behind the one that is used without it.
+    #[arg(skip)]
+    pub fallback: Vec<String>,
 }
 
 #[derive(Args)]
@@ -236,7 +239,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
     /// Name the run; `posse runs` accepts the name in place of its id
-    #[arg(long, value_name = "LABEL")]
+    #[arg(long, value_name = "LABEL", value_parser = label)]
     pub label: Option<String>,
     /// Priority in the queue, -100 to 100; higher goes first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole_or_negative::<100>)]
@@ -524,6 +527,20 @@ fn network(text: &str) -> Result<Network, String> {
 fn key(text: &str) -> Result<String, String> {
     match text.trim().is_empty() {
         true => Err("the key is empty; all runs without a key would share it".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+fn model_name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("the name of a model is missing; `posse models` lists the models".to_owned()),
+        name => Ok(name.to_owned()),
+    }
+}
+
+fn label(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("the label is empty; give the run a name, or leave --label out".to_owned()),
         false => Ok(text.to_owned()),
     }
 }

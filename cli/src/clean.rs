@@ -14,8 +14,7 @@ pub fn clean(text: &str) -> String {
 pub fn clean_line(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut count = 0;
-    for character in text.trim_end().chars().filter_map(visible) {
-        let character = if character == '\n' || character == '\t' { ' ' } else { character };
+    for character in text.trim_end().chars().filter_map(visible_in_line) {
         if character == ' ' && (out.is_empty() || out.ends_with(' ')) {
             continue;
         }
@@ -92,6 +91,18 @@ pub fn exact(text: &str) -> String {
     out
 }
 
+/// The same on one line, where what has no width or breaks the line is seen too.
+fn visible_in_line(character: char) -> Option<char> {
+    match character {
+        '\n' | '\t' | '\r' => Some(' '),
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' => {
+            Some('\u{fffd}')
+        }
+        '\u{2060}'..='\u{2064}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' => Some('\u{fffd}'),
+        other => visible(other).map(|shown| if shown == '\n' { ' ' } else { shown }),
+    }
+}
+
 fn visible(character: char) -> Option<char> {
     match character {
         '\n' | '\t' => Some(character),
@@ -132,6 +143,11 @@ mod tests {
         assert_eq!(clean_line("a\n\n  b\tc", 10), "a b c");
         assert_eq!(clean_line("abcdef", 3), "abc…");
         assert_eq!(clean_line("  abc  ", 3), "abc");
+        assert_eq!(clean_line("echo hi\rtouch P", 40), "echo hi touch P");
+        assert_eq!(
+            clean_line("a\u{200b}b\u{ad}c\u{2062}\u{3164}\u{180e}", 40),
+            "a\u{fffd}b\u{fffd}c\u{fffd}\u{fffd}\u{fffd}"
+        );
     }
 
     #[test]

@@ -136,6 +136,10 @@ fn unknown_argument(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     let name = argument.split('=').next().unwrap_or_default();
     let longs = command.get_arguments().filter_map(|it| it.get_long());
     let longs: Vec<String> = longs.map(|long| format!("--{long}")).collect();
+    if path != "posse" && longs.iter().any(|long| long == name) {
+        let message = format!("the option `{name}` goes after the command");
+        return Some(Failure::usage(message).hint(format!("write `{path} {name}`")));
+    }
     let meant = near::nearest(name, longs.iter().map(String::as_str));
     let hint = match (args::instead_of(name), meant) {
         (Some(instead), _) => instead.to_owned(),

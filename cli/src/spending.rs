@@ -136,9 +136,11 @@ pub fn hint(outcome: &Outcome, uncertain: Usd) -> Vec<String> {
                 .to_owned(),
         ),
         Limit::Turns => {
-            hints.push(
-                "allow more with --max-turns, or tell it to go on: `posse runs resume`".to_owned(),
-            );
+            let option = match outcome {
+                Outcome::OutOfBudget { .. } => "--budget turns=N",
+                _ => "--max-turns",
+            };
+            hints.push(format!("allow more with {option}, or tell it to go on: `posse runs resume`"));
         }
         _ => {}
     }
@@ -228,5 +230,18 @@ impl SumView {
             cost_usd: sum.cost().dollars(),
             uncertain_cost_usd: sum.uncertain_cost().dollars(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_names_the_option_that_sets_the_limit() {
+        let said = |outcome: Outcome| hint(&outcome, Usd::ZERO).join("\n");
+        assert!(said(Outcome::stopped(Limit::Turns, "")).contains("--max-turns"));
+        let budget = said(Outcome::out_of_budget(Limit::Turns, posse::RunId::new(), ""));
+        assert!(budget.contains("--budget turns=N") && !budget.contains("--max-turns"), "{budget}");
     }
 }

@@ -56,13 +56,20 @@ impl Habits {
 
 impl Cassette {
     /// Tells it what must not be written and how long a stall takes, before its first call.
-    pub(crate) fn attach<'a>(&self, keys: impl IntoIterator<Item = &'a str>, stall: Duration) {
+    /// `others` are further texts that must not be written.
+    pub(crate) fn attach<'a>(
+        &self,
+        keys: impl IntoIterator<Item = &'a str>,
+        others: &[Vec<u8>],
+        stall: Duration,
+    ) {
         let (places, habits) = match self {
             Cassette::Recording(recording) => (&recording.places, &recording.habits),
             Cassette::Replay(replay) => (&replay.places, &replay.habits),
         };
         // Two sets of models may share one; they have the same keys.
-        let _ = habits.set(Habits { scrub: Scrub::new(places, keys), stall });
+        let scrub = Scrub::new(places, keys).and(others.iter().map(Vec::as_slice));
+        let _ = habits.set(Habits { scrub, stall });
     }
 
     /// What is replayed, if this is a replay.

@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::Value;
+use std::ops::Range;
 
 /// `secret` as it is, and in the encodings in which it is looked for.
 pub fn forms_of_secret(secret: &str) -> Vec<Vec<u8>> {
@@ -18,6 +19,54 @@ pub fn forms_of_secret(secret: &str) -> Vec<Vec<u8>> {
     }
     forms.push(secret.bytes().rev().collect());
     forms
+}
+
+/// A text with the bytes for which `%73` and its like stand, and where each of them came from.
+/// Whoever writes such signs may do so for any byte, with letters of either case.
+pub struct Unescaped {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Where in the text each begins, and where the last one ends.
+    starts: Vec<usize>,
+}
+
+impl Unescaped {
+    /// Reads `text`. Nothing when no byte of it is written so.
+    pub fn of(text: &[u8]) -> Option<Unescaped> {
+        if !text.windows(3).any(|signs| escaped(signs).is_some()) {
+            return None;
+        }
+        let (mut bytes, mut starts, mut at) = (Vec::new(), Vec::new(), 0);
+        while let Some(&byte) = text.get(at) {
+            starts.push(at);
+            let escaped = escaped(&text[at..]);
+            bytes.push(escaped.unwrap_or(byte));
+            at += if escaped.is_some() { 3 } else { 1 };
+        }
+        starts.push(text.len());
+        Some(Unescaped { bytes, starts })
+    }
+
+    /// The part of the text that `range` of the bytes came from.
+    pub fn place(&self, range: Range<usize>) -> Range<usize> {
+        let end = self.starts.last().copied().unwrap_or_default();
+        let start = |at: usize| self.starts.get(at).copied().unwrap_or(end);
+        start(range.start)..start(range.end)
+    }
+
+    /// True when some byte in `range` was written with a sign.
+    pub fn is_escaped(&self, range: Range<usize>) -> bool {
+        self.place(range.clone()).len() > range.len()
+    }
+}
+
+/// The byte for which the first three of `signs` stand.
+fn escaped(signs: &[u8]) -> Option<u8> {
+    let digit = |sign: u8| (sign as char).to_digit(16).map(|digit| digit as u8);
+    match signs {
+        [b'%', high, low, ..] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    }
 }
 
 fn percent(secret: &str, digits: &[u8]) -> Vec<u8> {
@@ -51,4 +100,19 @@ fn base64(secret: &str, offset: usize, engine: &impl Engine) -> Vec<u8> {
     let first = (offset * 8).div_ceil(6);
     let whole = bytes.len() * 8 / 6;
     encoded[first..whole].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_are_read_wherever_they_stand_and_their_place_is_known() {
+        assert!(Unescaped::of(b"50% of 100%, %zz").is_none());
+        let read = Unescaped::of("é%73k%2D1 5%".as_bytes()).unwrap();
+        assert_eq!(read.bytes, "ésk-1 5%".as_bytes());
+        assert_eq!(read.place(2..6), 2..10);
+        assert!(read.is_escaped(2..6) && !read.is_escaped(6..8));
+        assert_eq!(read.place(0..read.bytes.len()), 0..13);
+    }
 }

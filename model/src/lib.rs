@@ -23,6 +23,6 @@ pub mod wire;
 pub use cassette::{Against, Cassette, CassetteError, Difference, Places, Recording, Replay};
 pub use catalog::Catalog;
 pub use error::ResolveError;
-pub use forms::forms_of_secret;
+pub use forms::{Unescaped, forms_of_secret};
 pub use governor::{Pacing, Provider};
 pub use models::{Abilities, Choice, Keys, Models, Offer, Options, Trial, Why, try_out};

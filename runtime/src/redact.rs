@@ -8,13 +8,14 @@ mod stream;
 use aho_corasick::{AhoCorasick, MatchKind};
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use posse_agent::{Answer, Tool, ToolContext, panic_text};
-use posse_model::forms_of_secret as forms;
+use posse_agent::{Answer, SeenFiles, Tool, ToolContext, panic_text};
+use posse_model::{Unescaped, forms_of_secret as forms};
 use posse_protocol::{Event, Part, ToolOutput, ToolSpec};
 use posse_store::Scrub;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
@@ -58,17 +59,48 @@ impl Redactor {
 
     /// `text` without secrets.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match &self.forms {
-            Some(forms) if forms.is_match(text) => {
-                let mut clean = String::with_capacity(text.len());
-                forms.replace_all_with(text, &mut clean, |_, _, into| {
-                    into.push_str(REDACTED);
-                    true
-                });
-                Cow::Owned(clean)
-            }
-            _ => Cow::Borrowed(text),
+        let found = self.find(text);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
         }
+        let (mut clean, mut end) = (String::with_capacity(text.len()), 0);
+        for range in found {
+            clean.push_str(&text[end..range.start]);
+            clean.push_str(REDACTED);
+            end = range.end;
+        }
+        clean.push_str(&text[end..]);
+        Cow::Owned(clean)
+    }
+
+    /// Where `text` holds secrets, in order and without overlap.
+    fn find(&self, text: &str) -> Vec<Range<usize>> {
+        let Some(forms) = &self.forms else { return Vec::new() };
+        let mut found: Vec<Range<usize>> = forms.find_iter(text).map(|it| it.range()).collect();
+        if let Some(read) = Unescaped::of(text.as_bytes()) {
+            let ranges = forms.find_iter(&read.bytes).map(|it| it.range());
+            let ranges = ranges.filter(|range| read.is_escaped(range.clone()));
+            found.extend(ranges.map(|range| read.place(range)));
+        }
+        // The bytes of a secret may be a part of a longer character.
+        for range in &mut found {
+            range.start = text.floor_char_boundary(range.start);
+            range.end = text.ceil_char_boundary(range.end);
+        }
+        found.sort_by_key(|range| (range.start, range.end));
+        let mut apart: Vec<Range<usize>> = Vec::with_capacity(found.len());
+        for range in found {
+            match apart.last_mut().filter(|last| range.start < last.end) {
+                Some(last) => last.end = last.end.max(range.end),
+                None => apart.push(range),
+            }
+        }
+        apart
+    }
+
+    /// What it looks for, in all forms.
+    pub(crate) fn forms(&self) -> &[Vec<u8>] {
+        &self.all
     }
 
     /// True when it knows nothing to take out.
@@ -136,16 +168,16 @@ impl Scrub for Redactor {
     }
 
     fn event(&self, event: &Event, body: &str) -> Result<Option<Event>, String> {
-        let Some(forms) = self.forms.as_ref().filter(|forms| forms.is_match(body)) else {
+        if self.find(body).is_empty() {
             return Ok(None);
-        };
+        }
         let mut value = serde_json::to_value(event).map_err(|error| error.to_string())?;
         self.value(&mut value);
         let clean: Event = serde_json::from_value(value).map_err(|error| error.to_string())?;
         let left = serde_json::to_string(&clean).map_err(|error| error.to_string())?;
-        match forms.is_match(&left) {
-            true => Err("it is in a place that cannot be changed".to_owned()),
-            false => Ok(Some(clean)),
+        match self.find(&left).is_empty() {
+            true => Ok(Some(clean)),
+            false => Err("it is in a place that cannot be changed".to_owned()),
         }
     }
 }
@@ -171,8 +203,8 @@ impl Tool for Redacted {
         Some(self.redactor.text(&shown).into_owned())
     }
 
-    async fn refusal(&self, input: &Value) -> Option<String> {
-        let why = self.tool.refusal(input).await?;
+    async fn refusal(&self, input: &Value, seen: Option<&SeenFiles>) -> Option<String> {
+        let why = self.tool.refusal(input, seen).await?;
         Some(self.redactor.text(&why).into_owned())
     }
 
@@ -229,6 +261,16 @@ mod tests {
             check(&URL_SAFE.encode(&around));
         }
         check(&SECRET.chars().rev().collect::<String>());
+        check(&bytes.iter().map(|byte| format!("%{byte:02x}")).collect::<String>());
+        check(&bytes.iter().map(|byte| format!("%{byte:02X}")).collect::<String>());
+        let mixed = |(at, byte): (usize, &u8)| match at % 3 {
+            0 => format!("%{byte:02x}"),
+            1 => format!("%{byte:02X}"),
+            _ => (*byte as char).to_string(),
+        };
+        check(&bytes.iter().enumerate().map(mixed).collect::<String>());
+        let clean = Redactor::new([SECRET]).text("50%, 100%, %e2%82%ac").into_owned();
+        assert_eq!(clean, "50%, 100%, %e2%82%ac", "other text stays");
     }
 
     #[test]

@@ -308,7 +308,7 @@ impl Runtime {
         let options = posse_model::Options { stall: config.stall, pacing: config.pacing };
         let mut models = Models::new(catalog, keys, options);
         if let Some(cassette) = &config.cassette {
-            models = models.with_cassette(cassette.clone());
+            models = models.with_cassette_hiding(cassette.clone(), config.redactor.forms());
             if cassette.replay().is_some() {
                 config.patience.waits = Waits::Skipped;
             }

@@ -69,8 +69,14 @@ impl Runtime {
                 }
             };
         let (mut usable, mut skipped) = (Vec::new(), Vec::new());
-        for name in std::iter::once(named).chain(more) {
+        // Whoever names only fallbacks means them behind the model that is used without a word.
+        let behind: &[String] = match named_by {
+            NamedBy::Spec => &[],
+            _ => &spec.fallbacks,
+        };
+        for name in std::iter::once(named).chain(more).chain(behind) {
             match models.resolve(name) {
+                Ok(model) if usable.contains(&model.info().id) => {}
                 Ok(model) => usable.push(model.info().id.clone()),
                 Err(missing @ ResolveError::MissingKey { .. }) => skipped.push(missing),
                 Err(error) => return Err(error.into()),

@@ -8,7 +8,7 @@ use crate::launch::{Command, Finished, Launcher, Status};
 use crate::place::RunFiles;
 use crate::unseen::{fixed, now_fixed, unseen};
 use async_trait::async_trait;
-use posse_agent::{Answer, Tool, ToolContext};
+use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
 use posse_protocol::{Effect, Part, Profile, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -73,7 +73,7 @@ impl Tool for Bash {
         input.get("command")?.as_str().map(str::to_owned)
     }
 
-    async fn refusal(&self, input: &Value) -> Option<String> {
+    async fn refusal(&self, input: &Value, _seen: Option<&SeenFiles>) -> Option<String> {
         Arguments::check(&SPEC, input.clone()).err().map(|Failure(why)| why)
     }
 

@@ -22,22 +22,31 @@ const DIFF_LINES: usize = 60;
 /// Characters of one line of it.
 const DIFF_LINE_CHARACTERS: usize = 300;
 
-/// Why a call with `input` cannot succeed: its arguments are wrong, or the file is not where the run
-/// may write.
+/// Why a call with `input` cannot succeed: its arguments are wrong, the file is not where the run
+/// may write, or not among those that it has `seen` as they are now.
 pub(crate) async fn refusal(
     spec: &ToolSpec,
     files: &Arc<RunFiles>,
     input: &Value,
+    seen: Option<&SeenFiles>,
 ) -> Option<String> {
     let arguments = match Arguments::check(spec, input.clone()) {
         Ok(arguments) => arguments,
         Err(Failure(why)) => return Some(why),
     };
     let path = arguments.text("file_path").to_owned();
-    let files = files.clone();
-    let looked = move || Ok(files.require_writable(&path).err());
-    let refused = blocking::to_the_end(looked).await.ok().flatten();
-    refused.map(|error| error.to_string())
+    let (files, seen) = (files.clone(), seen.cloned());
+    let looked = move || {
+        let refused = files.require_writable(&path).err().map(|error| error.to_string());
+        Ok(refused.or_else(|| not_known(&files, &path, &seen?)))
+    };
+    blocking::to_the_end(looked).await.ok().flatten()
+}
+
+/// Why a run that has `seen` these files may not change `path` as it is now.
+fn not_known(files: &Arc<RunFiles>, path: &str, seen: &SeenFiles) -> Option<String> {
+    let bytes = content(files, path).filter(|bytes| bytes.len() < WHOLE_FILE_BYTES)?;
+    require_knowledge(&files.place(path).ok()?, &bytes, seen).err().map(|Failure(why)| why)
 }
 
 /// What a call that changes a file must know of its run.
@@ -69,10 +78,10 @@ pub(crate) fn require_room(content: &[u8], writable: Option<u64>) -> Result<(), 
 /// Refuses unless the run has seen what it is about to replace.
 pub(crate) fn require_knowledge(
     place: &Place,
-    existing: &Existing,
+    existing: &[u8],
     seen: &SeenFiles,
 ) -> Result<(), Failure> {
-    match place.compare(seen, &existing.bytes) {
+    match place.compare(seen, existing) {
         Knowledge::Current => Ok(()),
         Knowledge::None => Err(Failure(format!(
             "{} exists and has not been read in this run; read it first",

@@ -14,7 +14,7 @@ use crate::place::RunFiles;
 use crate::replace::Target;
 use crate::text::{self, Unencodable};
 use async_trait::async_trait;
-use posse_agent::{Answer, Tool, ToolContext};
+use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -67,8 +67,8 @@ impl Tool for Edit {
         blocking::to_the_end(shown).await.ok()
     }
 
-    async fn refusal(&self, input: &Value) -> Option<String> {
-        refusal(&SPEC, &self.files, input).await
+    async fn refusal(&self, input: &Value, seen: Option<&SeenFiles>) -> Option<String> {
+        refusal(&SPEC, &self.files, input, seen).await
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
@@ -117,7 +117,7 @@ fn edit(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutput
     let Some(existing) = target.existing()? else {
         return Err(Failure(format!("{path} does not exist; use Write to create it")));
     };
-    require_knowledge(&place, &existing, &knows.seen)?;
+    require_knowledge(&place, &existing.bytes, &knows.seen)?;
     let decoded = text::decode(&existing.bytes)
         .filter(|decoded| !decoded.damaged)
         .ok_or_else(|| Failure(format!("{path} is not valid text; change it by Bash")))?;

@@ -11,7 +11,7 @@ use crate::replace::Target;
 use crate::text;
 use crate::{blocking, kind};
 use async_trait::async_trait;
-use posse_agent::{Answer, Tool, ToolContext};
+use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
 use posse_protocol::{Effect, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
@@ -62,8 +62,8 @@ impl Tool for Write {
         blocking::to_the_end(shown).await.ok()
     }
 
-    async fn refusal(&self, input: &Value) -> Option<String> {
-        refusal(&SPEC, &self.files, input).await
+    async fn refusal(&self, input: &Value, seen: Option<&SeenFiles>) -> Option<String> {
+        refusal(&SPEC, &self.files, input, seen).await
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
@@ -81,7 +81,7 @@ fn write(files: &Arc<RunFiles>, input: Value, knows: &Knows) -> Result<ToolOutpu
     let target = Target::find(&place)?;
     let existing = target.existing()?;
     if let Some(existing) = &existing {
-        require_knowledge(&place, existing, &knows.seen)?;
+        require_knowledge(&place, &existing.bytes, &knows.seen)?;
     }
     store(&place, &target, content, existing.as_ref())?;
     let verb = if existing.is_some() { "Replaced" } else { "Created" };

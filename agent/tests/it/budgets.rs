@@ -96,6 +96,22 @@ fn a_reply_is_no_longer_than_what_is_left_pays_for() {
 }
 
 #[test]
+fn what_is_left_is_told_after_what_runs_below_have_drawn() {
+    let limits = Limits { cost: Some(Usd(10)), ..Limits::default() };
+    let mut world = World::new(false, limits);
+    let left = |world: &World| match world.next() {
+        Step::Finish(Outcome::Stopped { limit: Limit::Cost, shortfall: Some(short), .. }) => {
+            short.left
+        }
+        other => panic!("{other:?}"),
+    };
+    world.bounds.allowance = share(Limit::Cost, 10, 0);
+    assert_eq!(left(&world), 10);
+    world.bounds.allowance = share(Limit::Cost, 3, 1);
+    assert_eq!(left(&world), 4);
+}
+
+#[test]
 fn calls_wait_for_a_budget_of_which_others_hold_some() {
     let mut world = World::new(false, Limits::default());
     world.reply_with_calls(3);

@@ -32,7 +32,7 @@ pub struct ClaudeOptions {
     #[arg(long, value_name = "TEXT", help_heading = HEADING, hide_short_help = true)]
     append_system_prompt: Option<String>,
     /// Use this model when the first one is not available: same as a second name in --model
-    #[arg(long, value_name = "MODEL", requires = "model", help_heading = HEADING, hide_short_help = true)]
+    #[arg(long, value_name = "MODEL", value_parser = super::model_name, help_heading = HEADING, hide_short_help = true)]
     fallback_model: Option<String>,
     /// No effect: progress is always shown; --quiet turns it off
     #[arg(long, help_heading = HEADING, hide_short_help = true)]
@@ -158,9 +158,10 @@ impl RunOptions {
 
 /// What is to change before an earlier run answers: `--model` beside `--continue` or `--resume`.
 pub fn asks(agent: &AgentOptions) -> Result<Asks, Failure> {
-    match agent.model.as_slice() {
+    let named: Vec<&String> = agent.model.iter().chain(&agent.fallback).collect();
+    match named.as_slice() {
         [] => Ok(Asks::default()),
-        [model] => Ok(Asks { model: Some(model.clone()), ..Asks::default() }),
+        [model] => Ok(Asks { model: Some((*model).clone()), ..Asks::default() }),
         _ => Err(Failure::usage("an earlier run goes on with one model, and several are named")
             .hint("name the one that is to answer from now on")),
     }
@@ -202,7 +203,7 @@ impl AgentOptions {
         if claude.dangerously_skip_permissions {
             self.mode = Some(Mode::Bypass);
         }
-        self.model.extend(claude.fallback_model);
+        self.fallback.extend(claude.fallback_model);
         self.instructions = match (claude.system_prompt, claude.append_system_prompt) {
             (Some(text), _) => Instructions::Replace(text),
             (None, Some(text)) => Instructions::Append(text),

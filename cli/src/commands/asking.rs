@@ -1,5 +1,7 @@
 //! Asking the person at the terminal about calls of runs.
 
+mod glance;
+
 use super::Common;
 use super::rest::is_open;
 use crate::clean::{clean_line, exact};
@@ -8,6 +10,7 @@ use crate::paint::Paint;
 use crate::print;
 use crate::screen::change;
 use crate::signals::{Signal, Signals};
+use glance::{Screen, counted, middle_cut, short};
 use posse::protocol::{Approval, ApprovalGiven, Event};
 use posse::{Question, RunId, RunRow, Runtime, Update};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -72,7 +75,7 @@ impl Asker {
             let Some(question) = questions.first() else { return Ok(Replied::Answered) };
             forget_typed();
             let settings = self.settings.as_deref().map(|it| it.display().to_string());
-            print::note(painted(question, settings, self.paint));
+            print::note(painted(question, settings, self.paint, Screen::now()));
             let answer = tokio::select! {
                 biased;
                 signal = signals.next() => {
@@ -237,12 +240,12 @@ pub async fn give(
     }
 }
 
-/// A question, whole, and the keys that answer it.
-fn painted(question: &Question, settings: Option<String>, paint: Paint) -> String {
+/// A question, whole, the keys that answer it, and right above the prompt what must be seen.
+fn painted(question: &Question, settings: Option<String>, paint: Paint, screen: Screen) -> String {
     let mut text = described(question, paint);
     text.push_str("\n  [y] once   [n] no, [n why] no and say why");
     if let Some(rule) = &question.asked.rule {
-        let rule = exact(rule);
+        let rule = middle_cut(&counted(&exact(rule)), LONGEST_RULE);
         text.push_str(&format!("\n  [r] for this run: {rule}"));
         if let Some(settings) = settings {
             text.push_str(&format!(
@@ -250,12 +253,15 @@ fn painted(question: &Question, settings: Option<String>, paint: Paint) -> Strin
             ));
         }
     }
+    text.push_str(&at_a_glance(question, &text, screen));
     text
 }
 
 /// A question, whole, for a person.
 pub fn describe(question: &Question) -> String {
-    described(question, Paint { on: false })
+    let mut text = described(question, Paint { on: false });
+    text.push_str(&at_a_glance(question, &text, Screen::now()));
+    text
 }
 
 fn described(question: &Question, paint: Paint) -> String {
@@ -269,20 +275,9 @@ fn described(question: &Question, paint: Paint) -> String {
         run.short(),
         clean_line(&asked.tool, 80)
     );
-    let lines = shown(question, paint);
-    for line in &lines {
+    for line in &shown(question, paint) {
         text.push_str("\n  │ ");
         text.push_str(line);
-    }
-    if lines.len() > LONG {
-        text.push_str(&format!("\n  ! it has {} lines: what you see may not be all", lines.len()));
-    }
-    let runs = match asked.tool.as_str() {
-        "Bash" if lines.len() > FEW => posse::policy::programs_in(&asked.shown),
-        _ => Vec::new(),
-    };
-    if !runs.is_empty() {
-        text.push_str(&format!("\n  it runs: {}", clean_line(&runs.join(", "), 400)));
     }
     if !asked.shown.is_ascii() {
         text.push_str("\n  ! it has characters outside ASCII: look closely");
@@ -291,11 +286,38 @@ fn described(question: &Question, paint: Paint) -> String {
     text
 }
 
-/// Lines of a question that a screen may not show.
-const LONG: usize = 20;
+/// What a person must see of a question that is described by `text` and fills much of `screen`.
+fn at_a_glance(question: &Question, text: &str, screen: Screen) -> String {
+    let asked = &question.asked;
+    // The prompt has a row too.
+    let rows = screen.rows(text) + 1;
+    let mut said = String::new();
+    if rows > screen.height {
+        said.push_str(&format!(
+            "\n  ! it fills {rows} rows of a screen with {}: what you see may not be all",
+            screen.height
+        ));
+    }
+    if asked.tool != "Bash" {
+        return said;
+    }
+    if rows > screen.height {
+        said.push_str(&format!("\n  in short: {}", short(&exact(&asked.shown), screen)));
+    }
+    if rows > screen.height || asked.shown.lines().count() > FEW {
+        let runs = posse::policy::programs_in(&asked.shown);
+        if !runs.is_empty() {
+            said.push_str(&format!("\n  it runs: {}", clean_line(&runs.join(", "), 400)));
+        }
+    }
+    said
+}
 
 /// Lines of a command that are read at a glance.
 const FEW: usize = 4;
+
+/// Characters of a rule that are shown.
+const LONGEST_RULE: usize = 300;
 
 /// Why a person has to answer.
 fn required_by(by: &str) -> String {
@@ -309,18 +331,20 @@ fn required_by(by: &str) -> String {
     }
 }
 
-/// What a question is about, in lines, with every byte of it. A change of a file has its line numbers.
+/// What a question is about, in lines, with every byte of it; many blanks in a row are counted. A
+/// change of a file has its line numbers.
 fn shown(question: &Question, paint: Paint) -> Vec<String> {
     let asked = &question.asked;
     // Of other tools, a text may look like a difference and be none.
     let is_change = matches!(asked.tool.as_str(), "Edit" | "Write");
     let change = change::difference_in(&asked.shown).filter(|_| is_change);
     let before = &asked.shown[..asked.shown.len() - change.map_or(0, str::len)];
-    let mut lines: Vec<String> = exact(before).lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> = exact(before).lines().map(counted).collect();
     let rows = change.map(change::rows).unwrap_or_default();
     let width = change::number_width(&rows);
-    let row =
-        |row: &change::Row<'_>| change::painted(row, &exact(change::text_of(row)), width, paint);
+    let row = |row: &change::Row<'_>| {
+        change::painted(row, &counted(&exact(change::text_of(row))), width, paint)
+    };
     lines.extend(rows.iter().map(row));
     lines
 }
@@ -400,21 +424,51 @@ mod tests {
     #[test]
     fn a33_a34_a_question_shows_every_byte_and_does_nothing_to_the_terminal() {
         let padded = format!("ls{}\r\u{202e}; rm -rf x\u{200b}\x1b[2K", " ".repeat(5_000));
-        let text = painted(&question(&padded, None), None, Paint { on: false });
-        assert!(text.contains(&" ".repeat(5_000)), "padding is shown in full");
+        let text = painted(&question(&padded, None), None, Paint { on: false }, SCREEN);
+        assert!(text.contains("ls …(5000 spaces)… \\r"), "{text}");
         assert!(text.contains("\\r\\u{202e}; rm -rf x\\u{200b}\\u{1b}[2K"), "{text}");
         assert!(text.contains("outside ASCII"));
         assert!(!text.contains('\r') && !text.contains('\x1b') && !text.contains('\u{202e}'));
+    }
+
+    const SCREEN: Screen = Screen { width: 80, height: 24 };
+
+    #[test]
+    fn what_a_command_runs_stands_beside_the_prompt_whatever_its_size() {
+        let (spaces, tabs) = (" ".repeat(3_000), "\t".repeat(3_000));
+        let (word, lines) = ("y".repeat(6_000), "\n".repeat(40));
+        for (before, after) in
+            [(&spaces, &spaces), (&tabs, &tabs), (&word, &word), (&lines, &lines), (&spaces, &word)]
+        {
+            let command = format!("mkdir hi{before}; touch PAYLOAD; mkdir x{after}");
+            let rule = format!("Bash({})", &command[..1_900.min(command.len())]);
+            let question = question(&command, Some(&rule));
+            let text = painted(&question, Some("s".into()), Paint { on: false }, SCREEN);
+            // What is on the screen when the prompt stands in its last row.
+            let mut rows = SCREEN.height - 1;
+            let mut seen: Vec<&str> = Vec::new();
+            for line in text.lines().rev() {
+                let needed = SCREEN.rows(line);
+                if needed > rows {
+                    break;
+                }
+                rows -= needed;
+                seen.push(line);
+            }
+            assert!(seen.iter().any(|line| line.contains("touch")), "{text}");
+            let is_whole = SCREEN.rows(&text) < SCREEN.height;
+            assert!(is_whole || seen.iter().any(|line| line.contains("may not be all")), "{text}");
+        }
     }
 
     #[test]
     fn a_change_is_shown_with_the_line_numbers_of_the_file() {
         let mut question = question("a.rs\n@@ -9,2 +9,2 @@\n x\n-old\n+new\u{202e}\n", None);
         question.asked.tool = "Edit".into();
-        let text = painted(&question, None, Paint { on: false });
+        let text = painted(&question, None, Paint { on: false }, SCREEN);
         assert!(text.contains("│ a.rs\n  │  9  x\n  │ 10 -old\n  │ 10 +new\\u{202e}\n"), "{text}");
         question.asked.tool = "Bash".into();
-        let plain = painted(&question, None, Paint { on: false });
+        let plain = painted(&question, None, Paint { on: false }, SCREEN);
         assert!(plain.contains("│ @@ -9,2 +9,2 @@"), "a command is shown as it is");
     }
 

@@ -71,7 +71,8 @@ pub fn spec(
         ..Limits::default()
     };
     let mut models = options.model.iter().cloned();
-    let (model, fallbacks) = (models.next(), models.collect());
+    let model = models.next();
+    let fallbacks = models.chain(options.fallback.iter().cloned()).collect();
     let effort = options.effort;
     let mut budget = options.budget.clone().unwrap_or_default();
     // Money that may be spent is that of everyone who works on the task.

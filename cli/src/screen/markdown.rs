@@ -7,7 +7,8 @@ use crate::clean::clean;
 use crate::screen::line::Look;
 use crate::screen::wrap::{Span, Style, painted, width_of, wrapped};
 use crate::terminal::columns;
-use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Alignment, Event, LinkType, Options, Parser, Tag, TagEnd};
+use std::ops::Range;
 
 /// Spaces before a line of code.
 pub const CODE_INDENT: &str = "  ";
@@ -24,11 +25,35 @@ pub fn lines(source: &str, look: Look) -> Vec<String> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut layout = Layout::new(look);
-    for event in Parser::new_ext(&source, options) {
-        layout.take(event);
+    for (event, range) in Parser::new_ext(&source, options).into_offset_iter() {
+        match mark_of_name(&source, &event, range) {
+            Some(mark) => layout.text(mark),
+            None => layout.take(event),
+        }
     }
     layout.end_block();
     layout.out
+}
+
+/// The underscores of a name such as `a/__init__.py`, which Markdown takes for emphasis.
+fn mark_of_name(source: &str, event: &Event<'_>, range: Range<usize>) -> Option<&'static str> {
+    let mark = match event {
+        Event::Start(Tag::Strong) | Event::End(TagEnd::Strong) => "__",
+        Event::Start(Tag::Emphasis) | Event::End(TagEnd::Emphasis) => "_",
+        _ => return None,
+    };
+    if !source.get(range.clone())?.starts_with(mark) {
+        return None;
+    }
+    let is_part = |it: char| it.is_alphanumeric() || matches!(it, '/' | '\\');
+    let before = source[..range.start].chars().next_back();
+    let mut after = source[range.end..].chars();
+    let goes_on = match after.next() {
+        // A dot ends a sentence, or goes before more of the name.
+        Some('.') => after.next().is_some_and(char::is_alphanumeric),
+        next => next.is_some_and(is_part),
+    };
+    (goes_on || before.is_some_and(|it| is_part(it) || it == '.')).then_some(mark)
 }
 
 /// A line of code as it is shown.
@@ -63,6 +88,8 @@ struct Layout {
     links: Vec<Link>,
     code: Option<String>,
     table: Option<Vec<Vec<Vec<Span>>>>,
+    /// Of the columns of that table.
+    alignments: Vec<Alignment>,
     /// Nothing has been put into the present item yet.
     fresh: bool,
 }
@@ -79,6 +106,7 @@ impl Layout {
             links: Vec::new(),
             code: None,
             table: None,
+            alignments: Vec::new(),
             fresh: true,
         }
     }
@@ -167,8 +195,9 @@ impl Layout {
                     is_plain: false,
                 });
             }
-            Tag::Table(_) => {
+            Tag::Table(alignments) => {
                 self.begin_block();
+                self.alignments = alignments;
                 self.table = Some(Vec::new());
             }
             Tag::TableHead | Tag::TableRow => {
@@ -310,12 +339,19 @@ impl Layout {
             let height = cells.iter().map(Vec::len).max().unwrap_or(0);
             for line in 0..height {
                 let mut text = String::new();
-                for (cell, width) in cells.iter().zip(&widths) {
+                for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
                     let spans = cell.get(line).map(Vec::as_slice).unwrap_or_default();
                     let bold = spans.iter().map(|span| span.with_bold(index == 0));
                     let bold: Vec<Span> = bold.collect();
+                    let free = width.saturating_sub(width_of(spans));
+                    let before = match self.alignments.get(column) {
+                        Some(Alignment::Right) => free,
+                        Some(Alignment::Center) => free / 2,
+                        _ => 0,
+                    };
+                    text.push_str(&" ".repeat(before));
                     text.push_str(&painted(&bold, self.look.paint));
-                    text.push_str(&" ".repeat(width.saturating_sub(width_of(spans)) + GAP));
+                    text.push_str(&" ".repeat(free - before + GAP));
                 }
                 self.put(text.trim_end());
             }

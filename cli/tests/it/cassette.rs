@@ -332,6 +332,24 @@ async fn a_run_that_hands_work_on_is_played_with_its_children_under_their_new_na
 }
 
 #[tokio::test]
+async fn what_the_database_does_not_keep_is_not_recorded_either() {
+    let secrets =
+        [("GITHUB_TOKEN", "ghp_TokenValue0123"), ("DB_PASSWORD", "Hunter2-prod-Passw0rd!x")];
+    let said: Vec<&str> = secrets.iter().map(|(_, value)| *value).collect();
+    let escaped: String = KEY.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let world =
+        world(Script::always(Reply::text(&format!("{} {escaped}", said.join(" ")))), "x").await;
+    let (tape, prompt) = (tape(&world), format!("use {}", said.join(" and ")));
+    let mut command = world.command(&["run", "--record", tape.to_str().unwrap(), &prompt]);
+    command.env("ANTHROPIC_API_KEY", KEY).envs(secrets);
+    started(command).end().await.expect(0);
+    let tape = std::fs::read_to_string(tape).unwrap();
+    for text in said.into_iter().chain([escaped.as_str()]) {
+        assert!(!tape.contains(text), "{text}: {tape}");
+    }
+}
+
+#[tokio::test]
 async fn a_key_is_not_recorded_in_another_form_either() {
     // The key in base64, in hexadecimal digits and backwards.
     let forms = [

@@ -100,6 +100,7 @@ async fn in_a_pipe_a_call_stays_one_line() {
 #[tokio::test]
 async fn a_question_shows_the_change_as_the_file_will_have_it() {
     let script = Script::turns([
+        Reply::tool_call("Read", json!({"file_path": "a.txt"})),
         Reply::tool_call(
             "Edit",
             json!({"file_path": "a.txt", "old_string": "line 12", "new_string": "changed"}),

@@ -191,6 +191,14 @@ async fn a_provider_in_trouble_is_shown_and_so_is_who_takes_over() {
 }
 
 #[tokio::test]
+async fn a_fallback_of_the_command_line_stands_behind_the_model_of_the_settings() {
+    let world = World::new(troubled()).await;
+    user_file(&world, &format!("model = \"opus\"\n{IMPATIENT}"));
+    let exit = world.run(&["run", "--fallback-model", "haiku", "x"]).await.expect(0);
+    assert_eq!(exit.out, "I took over.\n", "{exit:?}");
+}
+
+#[tokio::test]
 async fn stream_json_carries_what_is_done_about_a_failure() {
     let world = World::new(troubled()).await;
     user_file(&world, &format!("model = [\"opus\", \"haiku\"]\n{IMPATIENT}"));

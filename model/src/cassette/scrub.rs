@@ -4,7 +4,7 @@
 //! same text gives the same marks when it is recorded and when it is sent again. Does no I/O.
 
 use super::secret;
-use crate::forms_of_secret;
+use crate::{Unescaped, forms_of_secret};
 use memchr::memmem;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -66,10 +66,24 @@ impl Scrub {
         for key in keys.into_iter().map(str::trim).filter(|key| key.len() >= SHORTEST_KEY) {
             let forms = forms_of_secret(key).into_iter().map(String::from_utf8);
             for text in forms.flatten().filter(|form| form.len() >= SHORTEST_KEY) {
-                scrub.needles.push(Needle { text, mark: Cow::Borrowed(SECRET), kind: Kind::Key });
+                scrub.hide(text);
             }
         }
         scrub
+    }
+
+    /// The same, which takes out these texts too, as they are.
+    pub(super) fn and<'a>(mut self, texts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        for text in texts.into_iter().filter_map(|text| std::str::from_utf8(text).ok()) {
+            self.hide(text.to_owned());
+        }
+        self
+    }
+
+    fn hide(&mut self, text: String) {
+        if !text.is_empty() && !self.needles.iter().any(|needle| needle.text == text) {
+            self.needles.push(Needle { text, mark: Cow::Borrowed(SECRET), kind: Kind::Key });
+        }
     }
 
     fn place(&mut self, mark: &'static str, path: &Path) {
@@ -108,6 +122,15 @@ impl Scrub {
                 Kind::Path => is_path(text, range),
             });
             found.extend(ranges.map(|range| (range, &*needle.mark)));
+        }
+        let keys = || self.needles.iter().filter(|needle| needle.mark == SECRET);
+        if let Some(read) = Unescaped::of(text.as_bytes()).filter(|_| keys().next().is_some()) {
+            for needle in keys() {
+                let starts = memmem::find_iter(&read.bytes, needle.text.as_bytes());
+                let ranges = starts.map(|start| start..start + needle.text.len());
+                let ranges = ranges.filter(|range| read.is_escaped(range.clone()));
+                found.extend(ranges.map(|range| (read.place(range), SECRET)));
+            }
         }
         found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let mut end = 0;
@@ -240,6 +263,10 @@ mod tests {
         check("file:///home/ann/.cargo", "file://{{posse:home}}/.cargo");
         check("it is key-of-anthropic!", "it is {{posse:secret}}!");
         check("XXkey-of-anthropicXX", "XX{{posse:secret}}XX");
+        check("a %6bey-%6F%66-anthropi%63!", "a {{posse:secret}}!");
+        let more = scrub().and([&b"ghp_TokenValue"[..], b""]);
+        assert_eq!(more.text("it is ghp_TokenValue."), "it is {{posse:secret}}.");
+        assert_eq!(more.text("%67hp_TokenValue"), SECRET);
     }
 
     #[test]

@@ -29,10 +29,16 @@ impl Models {
     /// The same, with every call recorded into `cassette`, or taken from it in place of the
     /// network. Keys are never in it.
     #[must_use]
-    pub fn with_cassette(mut self, cassette: Cassette) -> Self {
+    pub fn with_cassette(self, cassette: Cassette) -> Self {
+        self.with_cassette_hiding(cassette, &[])
+    }
+
+    /// The same, where `others` are not in it either: forms of secrets that are no keys of models.
+    #[must_use]
+    pub fn with_cassette_hiding(mut self, cassette: Cassette, others: &[Vec<u8>]) -> Self {
         let variables = self.catalog.vendors().iter().flat_map(|vendor| &vendor.key_variables);
         let keys = self.keys.values(variables).map(ExposeSecret::expose_secret);
-        cassette.attach(keys, self.options.stall);
+        cassette.attach(keys, others, self.options.stall);
         self.http = self.http.with_cassette(cassette);
         self
     }

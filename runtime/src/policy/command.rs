@@ -2,7 +2,7 @@
 //! with what a parse of the command found, never with its text.
 
 use super::program::{
-    Runs, base, command_name, leaves_too_much_open, runs, takes_beginnings, without_places,
+    Runs, base, command_name, leaves_too_much_open, may_mean, runs, without_places,
 };
 use super::reach::{Part, collect, collect_setting};
 use super::shell::{Script, Word};
@@ -321,10 +321,7 @@ fn unalias(program: &str, pieces: &mut [Piece], words: &mut [Word]) {
             continue;
         }
         *text = command_name(program, text).to_owned();
-        let is_beginning = |meant: &String| text.len() > 2 && meant.starts_with(text.as_str());
-        if let Some(meant) =
-            meant.clone().filter(|it| takes_beginnings(program) && is_beginning(it))
-        {
+        if let Some(meant) = meant.clone().filter(|meant| may_mean(program, text, meant)) {
             *text = meant;
         }
         // What stands after an option may be its value.

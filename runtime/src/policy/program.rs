@@ -5,6 +5,7 @@
 //! confinement of the process.
 
 mod aliases;
+mod commands;
 mod git;
 mod inline;
 mod language;
@@ -13,13 +14,14 @@ mod table;
 mod variable;
 mod wrapper;
 
-pub(crate) use aliases::{command as command_name, takes_beginnings};
+pub(crate) use aliases::{command as command_name, may_mean};
+pub(crate) use commands::offered;
 pub(crate) use git::without_places;
 pub(crate) use table::LOOKING;
 pub(crate) use variable::{Sets, sets};
 
 use super::shell::{Word, settings};
-use table::{Program, find};
+use table::{Program, find, is_listed};
 
 /// What a rule must say of a program besides its name, before what it leaves open can be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,18 @@ pub(crate) fn leaves_too_much_open(words: &[Word], said: usize) -> Option<String
             _ => format!("it leaves open what `{name}` runs"),
         });
     }
-    runs_by(words, said).map(|what| format!("{what} is left open by it"))
+    if said < 2 && wrapper::is_one(words) {
+        return Some(format!("it leaves open what `{name}` runs"));
+    }
+    let what = commands::left_open(words, said).or_else(|| runs_by(words, said));
+    what.map(|what| format!("{what} is left open by it"))
+}
+
+/// True when Posse offers a rule for all commands of the program `name`.
+fn is_offered(name: &str) -> bool {
+    const OTHERS: [&str; 5] = ["make", "curl", "npm", "cargo", "git"];
+    let is_free = |known: &Program| known.open == Open::Freely && !OTHERS.contains(&known.name);
+    is_listed(name) && find(name).is_some_and(is_free)
 }
 
 /// What among the arguments of a command, after the first `said` of its words, makes it run or write
@@ -78,9 +91,24 @@ fn runs_by(words: &[Word], said: usize) -> Option<String> {
         "make" if assigns(rest) => return Some("a variable for `make`".to_owned()),
         _ => {}
     }
+    let hidden = |word: &&Word| hides_program(known, word.start());
+    if let Some(word) = rest.iter().find(hidden) {
+        return Some(quoted(word.start()));
+    }
     let texts = rest.iter().filter_map(Word::exact);
     let meant = |text| known.options.iter().find(|option| is_meant(option, text));
     texts.filter_map(meant).next().map(|option| quoted(option.trim_start_matches(['=', '>'])))
+}
+
+/// True when an option of a few programs names another in its value.
+fn hides_program(known: &Program, text: &str) -> bool {
+    match known.name {
+        // `--config.script-shell=x` of pnpm.
+        "npm" => text.trim_start_matches('-').starts_with("config."),
+        // The linker, among the flags of go's own.
+        "go" => text.contains("extld") || text.contains("extar"),
+        _ => false,
+    }
 }
 
 /// True when one of these arguments sets a variable, or may.
@@ -122,10 +150,19 @@ fn is_meant(option: &str, text: &str) -> bool {
     if let Some(exactly) = option.strip_prefix('=') {
         return exactly == text;
     }
+    let given = |text: &str| {
+        let name = text.trim_start_matches('-').split('=').next().unwrap_or_default();
+        name.to_owned()
+    };
     match (option.strip_prefix("--"), text.strip_prefix("--")) {
-        (Some(long), Some(given)) => {
-            let given = given.split('=').next().unwrap_or_default();
-            !given.is_empty() && long.starts_with(given)
+        // Some programs take any number of dashes.
+        (Some(long), Some(text)) => {
+            let given = given(text);
+            !given.is_empty() && long.starts_with(&given)
+        }
+        (Some(long), None) if text.starts_with('-') => {
+            let given = given(text);
+            given.len() > 2 && long.starts_with(&given)
         }
         (None, None) if option.len() == 2 => {
             let letter = option.as_bytes()[1];
@@ -133,9 +170,7 @@ fn is_meant(option: &str, text: &str) -> bool {
         }
         (None, None) => text.split('=').next() == Some(option),
         // Some programs take their long options with one dash too.
-        (None, Some(given)) if option.len() > 2 => {
-            given.split('=').next() == option.strip_prefix('-')
-        }
+        (None, Some(text)) if option.len() > 2 => Some(&*given(text)) == option.strip_prefix('-'),
         _ => false,
     }
 }
@@ -164,7 +199,7 @@ pub(crate) fn runs(words: &[Word]) -> Runs {
     if asked || name == "command" && is_one_of(words.get(1), &["-v", "-V"]) {
         return Runs::Itself;
     }
-    if let Some(runs) = wrapper::runs(words) {
+    if let Some(runs) = wrapper::runs(words).or_else(|| commands::runs(words)) {
         return runs;
     }
     // The shell itself, under another name.

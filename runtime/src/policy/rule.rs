@@ -99,7 +99,21 @@ impl Rule {
                 format!("there is no tool {}; {suggestion}", quoted(name))
             })
         };
-        read(text, known)
+        let rule = read(text, known)?;
+        rule.check_path()?;
+        Ok(rule)
+    }
+
+    /// Refuses a path with the name of an argument before it: it would mean no file.
+    fn check_path(&self) -> Result<(), RuleError> {
+        const NAMES: [&str; 4] = ["path:", "file:", "file_path:", "domain:"];
+        match &self.what {
+            What::Path(path) if NAMES.iter().any(|name| path.starts_with(name)) => Err(RuleError {
+                rule: self.text.clone(),
+                reason: "its parentheses hold a path alone, as in Read(src/**)".to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses what would allow calls of any program.
@@ -362,6 +376,8 @@ mod tests {
             ("Bash(git\u{202e}diff)", "U+202E"),
             ("Bash(git\rdiff)", "U+000D"),
             ("Read(/etc/passwd)", "//etc/hosts"),
+            ("Read(path:x)", "a path alone"),
+            ("Edit(file:x)", "a path alone"),
             ("Read(!x)", "turned around"),
             ("Read({a,b})", "braces"),
             ("Task(../x)", "name"),

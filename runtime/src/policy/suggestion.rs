@@ -3,28 +3,13 @@
 
 use super::command::CommandPattern;
 use super::path::Case;
+use super::program::offered;
 use super::set::Rules;
 use super::shell::Word;
 use super::subject::Subject;
 use super::{Policy, Rule};
 use crate::policy::rule::WRITING;
 use posse_protocol::{ToolCall, ToolSpec};
-
-/// Programs whose first argument says what they do.
-const WITH_COMMANDS: &str = "git cargo npm go docker podman kubectl pip make uv dotnet \
-     systemctl apt apt-get dnf brew snap terraform helm";
-
-/// Programs of which the first two arguments say that.
-const WITH_TWO_COMMANDS: &str = "gh glab aws gcloud az doctl flyctl fly heroku firebase";
-
-/// Programs that run what their other arguments name: only the whole command is like itself.
-const RUNNERS: &str = "yarn pnpm bun poetry bundle just task rake npx pnpx bunx pipx uvx tox nox hatch pdm pixi rye mise asdf \
-     direnv ssh scp rsync nix nix-shell ansible ansible-playbook vagrant foreman overmind gradle mvn sbt lein";
-
-/// Commands of the others that do so.
-const RUNNING: &str = "uv run,uv tool,go run,go generate,go test,go tool,cargo run,cargo bench,docker run,\
-     docker exec,docker compose,podman run,podman exec,kubectl exec,kubectl run,kubectl debug,npm run,\
-     npm exec,npm start,npm test,npm x,dotnet run,dotnet test,dotnet exec,snap run";
 
 /// The rule that would allow `call`, if one can be written.
 pub(super) fn rule(
@@ -67,29 +52,12 @@ fn commands(words: &[Word]) -> Vec<String> {
         !text.is_empty()
             && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_./".contains(&it))
     };
-    let head = words.first().and_then(Word::exact).filter(plain);
-    let mut rules = Vec::new();
-    // One that is named by its place is not known by its name.
-    if let Some(head) = head.filter(|head| !head.contains('/')) {
-        let lists = |list: &str| list.split_whitespace().any(|name| name == head);
-        let argument = |at: usize| {
-            let text = words.get(at).and_then(Word::exact).filter(plain);
-            text.filter(|text| !text.starts_with('-'))
-        };
-        let runs =
-            |command: &str| RUNNING.split(',').any(|it| it.trim() == format!("{head} {command}"));
-        match (argument(1), argument(2)) {
-            _ if lists(RUNNERS) => {}
-            (Some(one), Some(two)) if lists(WITH_TWO_COMMANDS) => {
-                rules.push(format!("Bash({head} {one} {two}:*)"));
-            }
-            (Some(one), _) if lists(WITH_COMMANDS) && !runs(one) => {
-                rules.push(format!("Bash({head} {one}:*)"));
-            }
-            _ if lists(WITH_COMMANDS) || lists(WITH_TWO_COMMANDS) => {}
-            _ => rules.push(format!("Bash({head}:*)")),
-        }
-    }
+    // One that is named by its place is not known by its name, and of one that is not known nobody
+    // knows what its arguments make it run: only the whole command is like itself.
+    let known: Vec<&str> = words.iter().map_while(Word::exact).take_while(plain).collect();
+    let beginning = offered(&known).and_then(|said| known.get(..said));
+    let mut rules: Vec<String> =
+        beginning.map(|words| format!("Bash({}:*)", words.join(" "))).into_iter().collect();
     if let Some(texts) = texts {
         let quoted = texts.iter().map(|text| match plain(text) {
             true => (*text).to_owned(),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bypasses;
+mod commands;
 mod denials;
 mod everyday;
 mod hidden;

@@ -4,6 +4,7 @@
 use super::Redactor;
 use async_trait::async_trait;
 use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request, ToolContext};
+use posse_model::Unescaped;
 use posse_protocol::Delta;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -91,25 +92,42 @@ fn goes_on(before: &Delta, delta: &Delta) -> bool {
     }
 }
 
+/// The bytes of `end`, of which the last may not be written to its end.
+fn unescaped(end: &[u8]) -> Vec<u8> {
+    let open = end.iter().rev().take(2).position(|byte| *byte == b'%');
+    let whole = &end[..end.len() - open.map_or(0, |at| at + 1)];
+    Unescaped::of(whole).map_or_else(|| whole.to_vec(), |read| read.bytes)
+}
+
 impl Redactor {
     /// Up to where `text` can be told to hold a secret or none, whatever follows.
     fn safe_end(&self, text: &str) -> usize {
-        let Some(forms) = &self.forms else { return text.len() };
+        if self.is_empty() {
+            return text.len();
+        }
         let longest = self.all.iter().map(Vec::len).max().unwrap_or(0);
-        let first = text.len().saturating_sub(longest.saturating_sub(1));
+        // A byte may be written with three signs.
+        let width = if text.contains('%') { 3 } else { 1 };
+        let first = text.len().saturating_sub((width * longest).saturating_sub(1));
         let begins_a_form = |start: &usize| {
             let end = &text.as_bytes()[*start..];
-            // They are sorted: the first that is greater is the only one to look at.
-            let next = self.all.partition_point(|form| form.as_slice() <= end);
-            self.all.get(next).is_some_and(|form| form.starts_with(end))
+            let read = (width > 1).then(|| unescaped(end));
+            self.has_beginning(end) || read.is_some_and(|read| self.has_beginning(&read))
         };
         let boundary = |start: &usize| text.is_char_boundary(*start);
         let Some(end) = (first..text.len()).filter(boundary).find(begins_a_form) else {
             return text.len();
         };
         // One that is whole already is not cut in two.
-        let around = forms.find_iter(text).find(|found| found.start() < end && end < found.end());
-        around.map_or(end, |found| found.start())
+        let around = self.find(text).into_iter().find(|it| it.start < end && end < it.end);
+        around.map_or(end, |found| found.start)
+    }
+
+    /// True when a form begins with `end`, and goes on.
+    fn has_beginning(&self, end: &[u8]) -> bool {
+        // They are sorted: the first that is greater is the only one to look at.
+        let next = self.all.partition_point(|form| form.as_slice() <= end);
+        self.all.get(next).is_some_and(|form| form.starts_with(end))
     }
 
     /// `context`, through which no secret is shown; and what to end when nothing more is.
@@ -195,6 +213,17 @@ mod tests {
             let single: Vec<&str> = single.iter().map(String::as_str).collect();
             assert_eq!(shown(&single).concat(), "it is [redacted], ask");
         }
+    }
+
+    #[test]
+    fn one_that_is_written_with_percent_signs_is_found_wherever_it_is_cut() {
+        let escaped: String = SECRET.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let text = format!("it is {escaped}, ask");
+        for cut in 0..=text.len() {
+            let pieces = [&text[..cut], &text[cut..]];
+            assert_eq!(shown(&pieces).concat(), "it is [redacted], ask", "{pieces:?}");
+        }
+        assert_eq!(shown(&["50", "% of 100%"]).concat(), "50% of 100%");
     }
 
     #[test]

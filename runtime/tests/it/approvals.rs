@@ -120,7 +120,10 @@ async fn what_is_allowed_for_the_run_is_not_asked_again_in_it() {
     decide(&bench, &question, Approval::Run { rule: rule.replace("b.txt", "*") }).await;
     assert_eq!(within(run.outcome()).await.unwrap().text(), "done");
     assert!(bench.work().join("c.txt").exists());
-    // Another run asks again.
+    // Another run asks again, about files that are not there yet.
+    for name in ["b.txt", "c.txt"] {
+        std::fs::remove_file(bench.work().join(name)).unwrap();
+    }
     bench.runtime.start(spec()).await.unwrap();
     eventually(async || bench.runtime.questions(None).await.unwrap().len() == 1).await;
 }
@@ -206,6 +209,43 @@ async fn nobody_is_asked_about_a_write_that_is_refused_whatever_they_say() {
     let refused: Vec<String> = refused.collect();
     assert_eq!(refused.len(), 4, "{refused:?}");
     assert!(refused.iter().all(|why| why.contains("outside of")), "{refused:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_change_of_a_file_that_the_run_does_not_know() {
+    let edit = || {
+        let input = json!({"file_path": "a.txt", "old_string": "old", "new_string": "new"});
+        Reply::tool_call("Edit", input)
+    };
+    let read = json!({"file_path": "a.txt"});
+    let both = Reply::tool_call("Read", read).and_tool_call(
+        "Edit",
+        json!({"file_path": "a.txt", "old_string": "old", "new_string": "new"}),
+    );
+    let replies = [
+        edit(),
+        Reply::tool_call("Write", json!({"file_path": "a.txt", "content": "new"})),
+        both,
+        Reply::text("done"),
+    ];
+    let bench = Bench::new(Script::turns(replies)).await;
+    std::fs::write(bench.work().join("a.txt"), "old").unwrap();
+    let spec = RunSpec { mode: Some(Mode::Ask), attended: true, ..bench.spec("go") };
+    let run = bench.runtime.start(spec).await.unwrap();
+    bench.until(&run, |event| matches!(event, Event::ApprovalAsked(_))).await;
+    let log = bench.log(run.id()).await;
+    let refused = log.iter().filter_map(|record| match &record.event {
+        Event::ToolFinished(it) if it.ending == Ending::Refused => Some(it.output.joined_text()),
+        _ => None,
+    });
+    let refused: Vec<String> = refused.collect();
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(refused.iter().all(|why| why.contains("has not been read")), "{refused:?}");
+    let questions = bench.runtime.questions(None).await.unwrap();
+    assert_eq!(questions.len(), 1, "the call before it reads the file");
+    decide(&bench, &questions[0], Approval::Once).await;
+    assert_eq!(within(run.outcome()).await.unwrap().text(), "done");
+    assert_eq!(std::fs::read_to_string(bench.work().join("a.txt")).unwrap(), "new");
 }
 
 /// A tool of the host that says in some way what a call would do.

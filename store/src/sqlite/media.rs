@@ -9,12 +9,18 @@ use super::{Options, SqliteStore, header};
 use crate::StoreError;
 use crate::sql::MIGRATIONS;
 use sqlx::sqlite::SqliteConnectOptions;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 /// Opens a database that stands on read-only media, to be read.
 pub(super) async fn open(options: Options, path: String) -> Result<SqliteStore, StoreError> {
     let unusable = |reason: String| StoreError::Unusable { path: path.clone(), reason };
-    let file = options.path.canonicalize().map_err(|error| unusable(error.to_string()))?;
+    let file = options.path.canonicalize().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            unusable("there is none, and none can be made: its folder is read-only".to_owned())
+        }
+        _ => unusable(error.to_string()),
+    })?;
     let place = Place::of(&file).map_err(|error| unusable(error.to_string()))?;
     let (found, known) = (header::inspect(&file, &path)?, MIGRATIONS.len() as i64);
     if found < known {
@@ -42,4 +48,19 @@ pub(super) async fn open(options: Options, path: String) -> Result<SqliteStore, 
     let reader =
         |requests| Reader::of_media(connect, path.clone(), Arc::new(presence), calendar, requests);
     Ok(SqliteStore::to_read(reader, why, place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn where_nothing_can_be_made_it_is_said_so() {
+        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+        let path = folder.path().join("not/here.db");
+        let Err(error) = open(Options::new(path), "here.db".to_owned()).await else {
+            panic!("opened")
+        };
+        assert!(error.to_string().contains("is read-only"), "{error}");
+    }
 }

@@ -117,14 +117,19 @@ impl Shift<'_> {
         call: &ToolCall,
         tool: &Arc<dyn crate::Tool>,
     ) -> Result<Option<Outlook>, JournalError> {
+        // A call before it that is open may still read the file that this one is about.
+        let transcript = &self.desk.transcript;
+        let is_first = transcript.open_calls().next() == Some(&call.id);
+        let seen = is_first.then(|| transcript.seen.clone());
         // It may take seconds: the reply that asked for the call is not lost meanwhile.
         self.desk.store().await?;
         let token = CancellationToken::new();
         let work = async {
+            let said = dispatch::foresee(&**tool, call, seen.as_ref());
             tokio::select! {
                 biased;
                 () = token.cancelled() => None,
-                said = tokio::time::timeout(PREVIEW_TIME, dispatch::foresee(&**tool, call)) => {
+                said = tokio::time::timeout(PREVIEW_TIME, said) => {
                     Some(said.unwrap_or(Outlook::Plain))
                 }
             }

@@ -57,6 +57,21 @@ fn tables_stand_in_columns_and_fit_the_page() {
 }
 
 #[test]
+fn columns_stand_where_the_table_says() {
+    let table = "| n | what | x |\n| ---: | :---: | --- |\n| 1 | a | b |\n| 100 | words | c |\n";
+    assert_eq!(plain(table, 40), "  n  what   x\n---  -----  -\n  1    a    b\n100  words  c");
+}
+
+#[test]
+fn underscores_within_a_name_are_part_of_it() {
+    for name in ["py/greet/__init__.py", "__init__.py", "a/_b_/c", "x.__dict__", "__a__/b"] {
+        assert_eq!(plain(name, 40), name);
+        assert_eq!(coloured(&format!("see {name}, please")), format!("see {name}, please"));
+    }
+    assert_eq!(plain("a __b__. And _c_, d", 40), "a **b**. And c, d");
+}
+
+#[test]
 fn a_loose_list_keeps_its_numbers_and_its_indentation() {
     assert_eq!(plain("3. a\n\n   more\n\n4. b\n", 40), "3. a\n\n   more\n4. b");
     assert_eq!(plain("- [x] done\n- [ ] open", 40), "- [x] done\n- [ ] open");

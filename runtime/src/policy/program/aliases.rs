@@ -1,9 +1,11 @@
 //! Other names for the commands of a program, so that a rule about one means the others.
 
 use super::base;
+use super::commands::of_npm;
+use crate::policy::shell::Word;
 
 /// The program; the name of a command, then its others.
-const ALIASES: [(&str, &str); 22] = [
+const ALIASES: [(&str, &str); 34] = [
     ("npm pnpm", "install i in ins inst insta instal isnt isnta isntal isntall add"),
     ("npm pnpm", "ci clean-install ic install-clean isntall-clean"),
     ("npm pnpm", "uninstall un unlink remove rm r"),
@@ -16,6 +18,18 @@ const ALIASES: [(&str, &str); 22] = [
     ("npm pnpm", "list ls la ll"),
     ("npm pnpm", "config c"),
     ("npm", "login adduser add-user"),
+    ("npm", "view info show v"),
+    ("npm", "explain why"),
+    ("npm", "version verison"),
+    ("npm", "docs home"),
+    ("npm", "bugs issues"),
+    ("npm", "owner author"),
+    ("npm", "search s se find"),
+    ("npm", "dist-tag dist-tags"),
+    ("npm", "install-test it"),
+    ("npm", "install-ci-test cit clean-install-test sit"),
+    ("npm pnpm", "rebuild rb"),
+    ("npm", "dedupe ddp"),
     ("yarn", "up upgrade"),
     ("cargo", "build b"),
     ("cargo", "check c"),
@@ -36,7 +50,12 @@ pub(crate) fn command<'w>(program: &str, word: &'w str) -> &'w str {
     found.and_then(|(_, names)| names.split(' ').next()).unwrap_or(word)
 }
 
-/// True when `program` takes the beginning of a command's name for the whole.
-pub(crate) fn takes_beginnings(program: &str) -> bool {
-    base(program) == "npm"
+/// True when `word` may stand for the command `meant` of `program`, which takes the beginning of a
+/// name for the whole.
+pub(crate) fn may_mean(program: &str, word: &str, meant: &str) -> bool {
+    match base(program) {
+        "npm" => of_npm(&Word::Exact(word.to_owned())).contains(&meant),
+        "ip" => !word.is_empty() && meant.starts_with(word),
+        _ => false,
+    }
 }

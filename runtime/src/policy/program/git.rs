@@ -1,5 +1,6 @@
 //! What git runs or writes besides what its command says.
 
+use super::commands::could_be;
 use super::is_meant;
 use super::table::{GIT, GIT_SHORT, LOOKING};
 use crate::policy::shell::Word;
@@ -84,8 +85,9 @@ fn options(command: &str, rest: &[Word], talks: impl Fn(&str) -> bool) -> Option
             return Some(format!("`{}`", text.chars().take(60).collect::<String>()));
         }
     }
-    let says =
-        |wanted: &[&str]| rest.iter().filter_map(Word::exact).any(|text| wanted.contains(&text));
+    let says = |wanted: &[&str]| {
+        rest.iter().any(|word| wanted.iter().any(|wanted| could_be(word, wanted)))
+    };
     match command {
         "bisect" if says(&["run", "visualize", "view"]) => Some("`run`".to_owned()),
         "submodule" if says(&["foreach"]) => Some("`foreach`".to_owned()),

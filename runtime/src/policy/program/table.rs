@@ -16,7 +16,7 @@ pub(super) struct Program {
 }
 
 /// Names of programs that are alike, what a rule has to say of them, and their options.
-const PROGRAMS: [(&str, Open, &str); 39] = [
+const PROGRAMS: [(&str, Open, &str); 40] = [
     // Shells and languages: a script may be named, code may not be left open. Without either they
     // do what their input says.
     ("sh bash rbash dash zsh ksh mksh lksh yash posh fish csh tcsh ash", Open::Name, ""),
@@ -32,11 +32,8 @@ const PROGRAMS: [(&str, Open, &str); 39] = [
         Open::Name,
         "=-e --post-renderer -XX:OnError -XX:OnOutOfMemoryError",
     ),
-    (
-        "busybox toybox npx bunx pnpx uvx pipx uv docker podman nerdctl kubectl ansible",
-        Open::Name,
-        "",
-    ),
+    ("busybox toybox npx bunx pnpx uvx pipx uv ansible", Open::Name, ""),
+    ("docker podman nerdctl kubectl", Open::Name, "--kubeconfig --config"),
     // What has a language of its own, in which other programs are run.
     (
         "gdb lldb ed ex vi vim view vimdiff nvim emacs m4 dc sqlite3 psql mysql mariadb gnuplot \
@@ -50,6 +47,8 @@ const PROGRAMS: [(&str, Open, &str); 39] = [
          runuser setpriv chroot unshare nsenter bwrap xargs script watch flock strace ltrace \
          perf valgrind ssh mosh nc ncat netcat tmux screen systemd-run dbus-run-session entr \
          prlimit choom setarch linux32 linux64 numactl fakeroot rlwrap pkexec sg run-parts \
+         chronic eatmydata sccache ccache distcc faketime torsocks tsocks proxychains proxychains4 \
+         cpulimit cgexec trickle catchsegv cross-env dotenv caffeinate gosu su-exec tini dumb-init \
          unbuffer start-stop-daemon ssh-agent capsh firejail proot hyperfine xvfb-run ld.so exec command builtin eval source \
          . coproc trap alias unalias hash enable export declare typeset local readonly let \
          read mapfile readarray getopts unset set shopt bind complete compgen compopt fc \
@@ -113,7 +112,8 @@ const PROGRAMS: [(&str, Open, &str); 39] = [
         "npm pnpm yarn",
         Open::Freely,
         ">-C -c --call >--prefix >--dir >--cwd --script-shell --node-options --userconfig \
-         --globalconfig --shell-mode =exec =x =dlx =explore >=init =create =config =set \
+         --globalconfig --shell-mode --shell --git --viewer --editor --browser --init-module \
+         --onload-script --python --registry --pnpmfile --global-pnpmfile --use-yarnrc =exec =x =dlx =explore >=init =create =config =set \
          =edit =node",
     ),
     (
@@ -126,7 +126,11 @@ const PROGRAMS: [(&str, Open, &str); 39] = [
          >--output-dir >--remote-name-all >--output-document >--output-file \
          >--save-cookies >--warc-file >--rejected-log >--hsts-file >--ssl-sessions",
     ),
-    ("go", Open::Freely, "-C -o -exec -toolexec -overlay -vettool =generate =env =install"),
+    (
+        "go",
+        Open::Freely,
+        "-C -o -exec -toolexec -overlay -vettool -compiler =generate =env =install",
+    ),
     ("git", Open::Freely, ""),
     // What prints and does nothing else, whatever its options are.
     (
@@ -191,4 +195,9 @@ pub(super) fn find(name: &str) -> Option<&'static Program> {
         // `python3.12`, `perl5.36`, `gcc-12`.
         KNOWN.get(name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.' || it == '-'))
     })
+}
+
+/// True when the table has exactly this name.
+pub(super) fn is_listed(name: &str) -> bool {
+    KNOWN.contains_key(name)
 }

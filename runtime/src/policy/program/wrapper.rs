@@ -6,7 +6,7 @@ use crate::policy::shell::Word;
 
 /// Names, with a word that has to follow some; options, with `=` where a value follows; how many
 /// words stand before the command.
-const WRAPPERS: [(&str, &str, usize); 32] = [
+const WRAPPERS: [(&str, &str, usize); 60] = [
     ("env", "-i -0 -u= -C= --ignore-environment --unset= --chdir=", 0),
     ("nice", "-n= --adjustment=", 0),
     ("nohup", "", 0),
@@ -37,6 +37,34 @@ const WRAPPERS: [(&str, &str, usize); 32] = [
     ("rbenv exec", "", 0),
     ("asdf exec", "", 0),
     ("direnv exec", "", 1),
+    ("rustup run", "--install", 1),
+    ("composer exec", "-q -v", 0),
+    ("lerna exec", "--parallel --stream --no-bail --scope= --ignore=", 0),
+    ("op run", "--no-masking --env-file= --account=", 0),
+    ("doppler run", "-p= -c= --project= --config= --preserve-env", 0),
+    ("infisical run", "--env= --path=", 0),
+    ("aws-vault exec", "-n --no-session -d=", 1),
+    ("chamber exec", "", 1),
+    ("mise exec", "", 0),
+    ("mise x", "", 0),
+    ("volta run", "--node= --npm= --yarn=", 0),
+    ("nodenv exec", "", 0),
+    ("goenv exec", "", 0),
+    ("plenv exec", "", 0),
+    ("jenv exec", "", 0),
+    ("hatch run", "", 0),
+    ("rye run", "", 0),
+    ("pixi run", "", 0),
+    ("dotenvx run", "-f= -q", 0),
+    ("chronic", "-v -e", 0),
+    ("eatmydata", "", 0),
+    ("sccache", "", 0),
+    ("ccache", "", 0),
+    ("gosu", "", 1),
+    ("su-exec", "", 1),
+    ("tini", "-s -g -v", 0),
+    ("dumb-init", "-v -c", 0),
+    ("caffeinate", "-d -i -m -s -u", 0),
     ("cmake -E", "", 1),
     ("docker exec", "-i -t -d -u= -w= -e= --user= --workdir= --env= --interactive --tty", 1),
 ];
@@ -109,6 +137,9 @@ pub(super) fn runs(words: &[Word]) -> Option<Runs> {
         at += 1;
     }
     let mut command = words.get(at + positions..)?.to_vec();
+    if *positions > 0 && super::is_one_of(command.first(), &["--"]) {
+        command.remove(0);
+    }
     if *known == "xargs" && !command.is_empty() {
         match replaced {
             Some(sign) => command.iter_mut().for_each(|word| *word = without(word, sign)),

@@ -1,0 +1,116 @@
+//! What of a question a person sees beside the prompt, whatever its size: nothing that is run may be
+//! pushed off the screen without a word.
+
+use unicode_width::UnicodeWidthChar;
+
+/// Blanks in a row that are shown as they are.
+const BLANKS: usize = 60;
+/// Characters of a word that are shown in short.
+const WORD: usize = 48;
+/// Rows of a screen that a command in short may fill.
+const ROWS: usize = 4;
+/// Columns between the stops of a tab.
+const TAB: usize = 8;
+
+/// A screen.
+#[derive(Clone, Copy)]
+pub(super) struct Screen {
+    pub(super) width: usize,
+    pub(super) height: usize,
+}
+
+impl Screen {
+    /// That of the terminal.
+    pub(super) fn now() -> Screen {
+        Screen { width: crate::terminal::width(), height: crate::terminal::height() }
+    }
+
+    /// How many rows `text` fills.
+    pub(super) fn rows(self, text: &str) -> usize {
+        let width = self.width.max(1);
+        let columns = |line: &str| {
+            line.chars().fold(0, |column, character| match character {
+                '\t' => (column / TAB + 1) * TAB,
+                other => column + other.width().unwrap_or(0),
+            })
+        };
+        text.split('\n').map(|line| columns(line).div_ceil(width).max(1)).sum()
+    }
+}
+
+/// `line` with the number of its blanks in place of many in a row.
+pub(super) fn counted(line: &str) -> String {
+    shortened(line, BLANKS, usize::MAX)
+}
+
+/// What a command says, on a few rows of `screen`: many blanks are counted, and long words have their
+/// length in their middle.
+pub(super) fn short(text: &str, screen: Screen) -> String {
+    let line = shortened(&text.replace('\n', " ↵ "), TAB, WORD);
+    middle_cut(&line, screen.width.max(20) * ROWS)
+}
+
+/// `text` with its length in its middle, if it has more characters than `most`.
+pub(super) fn middle_cut(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let (first, last) = (most * 2 / 3, most / 4);
+    let head: String = text.chars().take(first).collect();
+    let tail: String = text.chars().skip(count - last).collect();
+    format!("{head}…({} characters)…{tail}", count - first - last)
+}
+
+/// `line`, in which at most `blanks` stand in a row and words have at most `longest` characters.
+fn shortened(line: &str, blanks: usize, longest: usize) -> String {
+    let mut out = String::with_capacity(line.len().min(4_096));
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let is_blank = |it: char| it == ' ' || it == '\t';
+        let same = |it: char| is_blank(it) == is_blank(first);
+        let end = rest.find(|it| !same(it)).unwrap_or(rest.len());
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        match is_blank(first) {
+            true if piece.len() > blanks => {
+                let tabs = piece.matches('\t').count();
+                let name = match tabs {
+                    0 => "spaces",
+                    all if all == piece.len() => "tabs",
+                    _ => "spaces and tabs",
+                };
+                out.push_str(&format!(" …({} {name})… ", piece.len()));
+            }
+            true => out.push_str(piece),
+            false => out.push_str(&middle_cut(piece, longest)),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_those_of_the_screen() {
+        let screen = Screen { width: 10, height: 5 };
+        assert_eq!(screen.rows("a\n\nb"), 3);
+        assert_eq!(screen.rows(&"x".repeat(21)), 3);
+        assert_eq!(screen.rows("\t\t"), 2, "a tab fills up to eight columns");
+        assert_eq!(screen.rows("中中中中中中"), 2);
+    }
+
+    #[test]
+    fn blanks_are_counted_and_long_words_have_their_length() {
+        let line = format!("a{}b{}c  d", " ".repeat(3_000), "\t".repeat(70));
+        assert_eq!(counted(&line), "a …(3000 spaces)… b …(70 tabs)… c  d");
+        assert_eq!(counted("    a b"), "    a b");
+        let screen = Screen { width: 80, height: 24 };
+        let command = format!("echo {}; touch x", "y".repeat(5_000));
+        let text = short(&command, screen);
+        assert!(text.starts_with("echo yyy") && text.ends_with("; touch x"), "{text}");
+        assert!(text.contains("…(4957 characters)…") && screen.rows(&text) <= 2, "{text}");
+    }
+}
