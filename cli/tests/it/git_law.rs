@@ -175,6 +175,19 @@ const GITLINKS: &[Trick] = &[
         "mk s; git -C s config core.fsmonitor 'PAYLOAD; false'; git add s; git commit -qm s; git rm -q --cached s",
         "git reset -q --hard; git status",
     ),
+    trick(
+        "data deeper than paths can be",
+        "mk e; git -C e config core.fsmonitor 'PAYLOAD; false'; n=$(printf '%0250d' 0); way=; for i in $(seq 14); do way=$way$n/; done; \
+         top=$PWD; mkdir -p $way; ln -s $way s1; (cd $way; mkdir -p $way; ln -s $way s2; cd $way; cp -r $top/e/.git g); \
+         rm -rf e; mkdir s; ln -s ../s1/s2/g s/.git; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),s",
+        "git status",
+    ),
+    trick(
+        "data in common up to a NUL",
+        "mk s; git add s; mkdir c; mv s/.git/objects s/.git/refs s/.git/config c; printf '../../c\\000/../s/.git' > s/.git/commondir; \
+         printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> c/config",
+        "git status",
+    ),
     prepared(
         "a submodule's file is led elsewhere",
         "mk up; git -c protocol.file.allow=always submodule add -q ./up s; git commit -qm s",

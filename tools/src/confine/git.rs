@@ -12,13 +12,14 @@ mod offence;
 mod settings;
 mod tree;
 
-pub(super) use offence::POINTER;
+pub(super) use named::first_line;
+pub(super) use offence::{GITDIR, POINTER};
 pub(super) use tree::text_at;
 
 use super::protected::{GIT, HEAD, IN_GIT, data_of};
 use super::repository::Repository;
 use super::walls::Walls;
-use aside::{first_link, parent, remove, set_aside, set_aside_at, while_writable, write};
+use aside::{first_link, hide, parent, remove, set_aside, set_aside_at, while_writable, write};
 use baseline::{Baseline, Named, WrittenDown};
 use named::{Checkout, plain};
 use offence::{HOOKS, Offence, What, is_harmless, leads_to, offences};
@@ -31,6 +32,9 @@ use tree::{Entry, Found, Identity, Root, entry, identity};
 
 /// How many things that were set aside are told one by one.
 const TOLD: usize = 50;
+
+/// How many letters of a path are told.
+const SHOWN: usize = 300;
 
 /// The repositories that a command can reach, as they were before it.
 pub(crate) struct Repositories {
@@ -136,8 +140,8 @@ impl Repositories {
             checkouts.extend(of_found(&looked.root, &found));
             told.extend(looked.settle(&found));
             let unseen = found.unseen.iter().map(|(path, error)| {
-                let path = looked.root.path.join(path);
-                format!("{} (NOT done: it cannot be looked into: {error})", path.display())
+                let path = short(&looked.root.path.join(path));
+                format!("{path} (NOT done: it cannot be looked into: {error})")
             });
             told.extend(unseen);
         }
@@ -186,7 +190,7 @@ pub fn nested_repositories(folder: &Path) -> io::Result<Vec<Nested>> {
     let usual = all.iter().filter(is_git).cloned();
     let usual = usual.filter_map(|data| Some(Nested { top: data.parent()?.to_owned(), data }));
     let led_to = found.pointers.iter().filter_map(|pointer| {
-        let data = leads_to(&root, pointer)?.1.canonicalize().ok()?;
+        let data = leads_to(&root, pointer)?.target.canonicalize().ok()?;
         Some(Nested { top: folder.join(pointer).parent()?.to_owned(), data })
     });
     let led_to = led_to.filter(|it| all.contains(&it.data));
@@ -256,18 +260,20 @@ impl Looked {
                 true => offence.path.clone(),
                 false => self.root.path.join(&offence.path),
             };
-            let shown = shown.display();
+            let shown = short(&shown);
             let done = match &offence.what {
                 // All that are in one file at once.
                 What::Setting(..) if !rewritten.insert(&offence.path) => Ok(()),
                 What::Setting(..) => self.without_new_settings(&offence.path),
                 What::Link(_) => remove(&self.root, &offence.path),
                 What::Hooks(_) | What::Whole(_) => set_aside(&self.root, &offence.path),
+                What::TooDeep => hide(&self.root, &offence.path),
             };
             let kind = match &offence.what {
                 What::Setting(key, _) => format!("{key} in {shown}"),
                 What::Link(_) => format!("the link {shown}"),
-                What::Hooks(_) | What::Whole(_) => shown.to_string(),
+                What::Hooks(_) | What::Whole(_) => shown,
+                What::TooDeep => format!("{shown}, which is too deep"),
             };
             told.insert(match done {
                 Ok(()) => kind,
@@ -303,6 +309,15 @@ impl Looked {
     }
 }
 
+/// A path for people.
+fn short(path: &Path) -> String {
+    let whole = path.display().to_string();
+    if whole.len() <= SHOWN {
+        return whole;
+    }
+    whole.chars().take(SHOWN).chain(['…']).collect()
+}
+
 /// The folders that are looked through, and whether all of one is data of a repository: those that a
 /// command can change, and those that earlier ones could, to which nobody saw.
 fn roots(walls: &Walls, left: Vec<PathBuf>) -> Vec<(PathBuf, bool)> {
@@ -328,7 +343,7 @@ fn of_found(root: &Root, found: &Found) -> Vec<Checkout> {
     let inside = data.filter_map(|data| top_of(&data).map(|top| Checkout { data, top }));
     let led_to = found.pointers.iter().filter_map(|pointer| {
         let top = root.path.join(pointer.parent()?);
-        Some(Checkout { data: leads_to(root, pointer)?.1, top })
+        Some(Checkout { data: leads_to(root, pointer)?.target, top })
     });
     inside.chain(led_to).collect()
 }

@@ -1,7 +1,7 @@
 //! What is in a workspace and is run or obeyed by programs outside of any confinement: nobody
 //! confined writes there, whether it exists or not.
 
-use super::git::{POINTER, text_at};
+use super::git::{GITDIR, POINTER, first_line, text_at};
 use super::placeholder::is_placeholder;
 use std::path::{Path, PathBuf};
 
@@ -94,8 +94,7 @@ pub(super) fn makes_a_repository(workspace: &Path) -> Option<&'static str> {
 pub(super) fn data_of(workspace: &Path) -> Option<PathBuf> {
     let git = workspace.join(GIT);
     let named = text_at(&git, POINTER).and_then(|text| {
-        let text = String::from_utf8(text).ok()?;
-        let folder = workspace.join(text.strip_prefix("gitdir:")?.trim());
+        let folder = workspace.join(first_line(text.strip_prefix(GITDIR)?));
         folder.canonicalize().ok().filter(|it| it.starts_with(workspace))
     });
     let is_bare = [OBJECTS, REFS].iter().all(|name| workspace.join(name).is_dir());

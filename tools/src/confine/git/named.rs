@@ -220,9 +220,12 @@ pub(super) fn common_folder(data: &Path) -> PathBuf {
     }
 }
 
-/// A path that is all there is in a file.
-pub(super) fn first_line(text: &[u8]) -> &Path {
+/// A path that is all there is in a file, as git reads it: without the ends of lines behind it, and up to
+/// the first NUL.
+pub(in super::super) fn first_line(text: &[u8]) -> &Path {
     let end = text.iter().rposition(|letter| !b"\r\n".contains(letter)).map_or(0, |at| at + 1);
+    let text = &text[..end];
+    let end = text.iter().position(|letter| *letter == 0).unwrap_or(end);
     Path::new(OsStr::from_bytes(&text[..end]))
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::protected::{COMMON_FOLDER, GIT, HEAD, WORKTREE_CONFIG};
 use super::aside::parent;
-use super::named::{common_folder, first_line, plain};
+use super::named::{first_line, plain};
 use super::settings::{self, Setting};
 use super::tree::{Entry, Found, Identity, Root, entries, entry, identity, text_at};
 use rustix::fs::FileType;
@@ -19,6 +19,9 @@ const SAMPLE: &str = ".sample";
 
 /// The most that is read of a file that says where data are, in bytes: as much as git reads.
 pub(in super::super) const POINTER: u64 = 1 << 20;
+
+/// What a file `.git` begins with.
+pub(in super::super) const GITDIR: &[u8] = b"gitdir: ";
 
 /// Something that makes git run or obey what others wrote.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -39,6 +42,8 @@ pub(super) enum What {
     Hooks(Option<Identity>),
     /// Settings that cannot be read, and which; a way to data elsewhere, and where it leads.
     Whole(#[serde(with = "any_name")] PathBuf),
+    /// A folder that is deeper than anybody looks.
+    TooDeep,
 }
 
 /// All that makes git run or obey something, in the repositories that were found.
@@ -68,8 +73,8 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
         }
         match entry(&folder, OsStr::new(COMMON_FOLDER), POINTER) {
             Entry::None | Entry::Folder => {}
-            Entry::File(_) if shares_data_of_its_own(&around) => {}
-            Entry::File(text) => add(COMMON_FOLDER, What::Whole(first_line(&text).to_owned())),
+            Entry::File(text) if shares_data_of_its_own(&around, &text) => {}
+            Entry::File(text) => add(COMMON_FOLDER, What::Whole(digest(&text))),
             Entry::Link(to) => add(COMMON_FOLDER, What::Whole(to)),
             Entry::Other => add(COMMON_FOLDER, What::Whole(PathBuf::new())),
         }
@@ -94,6 +99,8 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
             offences.insert(Offence { path: pointer.clone(), what: What::Whole(to) });
         }
     }
+    let too_deep = found.too_deep.iter().cloned();
+    offences.extend(too_deep.map(|path| Offence { path, what: What::TooDeep }));
     let known: BTreeSet<PathBuf> = offences.iter().map(|offence| offence.path.clone()).collect();
     for (path, to) in &found.links {
         // As old versions of git write the branch that is checked out.
@@ -133,41 +140,55 @@ pub(super) fn is_harmless(setting: &Setting, data: &Path, root: &Root) -> bool {
 fn points_to(top: &Path, data: &Path) -> bool {
     let git = top.join(GIT);
     let named = text_at(&git, POINTER)
-        .and_then(|text| Some(top.join(first_line(text.strip_prefix(b"gitdir: ")?))));
+        .and_then(|text| Some(top.join(first_line(text.strip_prefix(GITDIR)?))));
     named.unwrap_or(git).canonicalize().is_ok_and(|real| real == data)
 }
 
-/// True when the folder that the repository in `data` names as common is its own, or that of the
-/// repository whose worktree it is. That one is looked at, too.
-fn shares_data_of_its_own(data: &Path) -> bool {
-    let common = common_folder(data);
+/// True when the folder that the repository in `data` names as common, by this text, is its own, or that of
+/// the repository whose worktree it is. That one is looked at, too.
+fn shares_data_of_its_own(data: &Path, text: &[u8]) -> bool {
+    // What leads nowhere may lead elsewhere tomorrow.
+    let Ok(common) = data.join(first_line(text)).canonicalize() else { return false };
     let is_around = data.parent().and_then(Path::parent) == Some(common.as_path())
         && data.parent().and_then(Path::file_name) == Some(OsStr::new("worktrees"));
     let has_head = || common.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir());
-    common == *data || (is_around && has_head())
+    !text.contains(&0) && (common == *data || (is_around && has_head()))
 }
 
-/// Where the file or link `.git` at `pointer` leads, if that is not below `root`.
+/// What tells the file or link `.git` at `pointer` from another, if it does not lead to data below `root`.
 fn leads_out(root: &Root, pointer: &Path) -> Option<PathBuf> {
-    let (to, target) = leads_to(root, pointer)?;
-    let real = target.canonicalize().unwrap_or_else(|_| plain(&target));
+    let Pointer { to, target, is_odd } = leads_to(root, pointer)?;
     // Outside, what a command finds in its temporary folders has another name, by which no agent has
     // put anything anywhere. So this leads to nothing of theirs, and back when the next command runs.
-    let there = root.outside(&plain(&target)).and_then(|it| it.canonicalize().ok());
-    let is_inside = |it: &PathBuf| it.starts_with(&root.path);
-    (!is_inside(&real) && !there.is_some_and(|it| is_inside(&it))).then_some(to)
+    let there = || root.outside(&plain(&target))?.canonicalize().ok();
+    // What leads nowhere, or further than paths can be, may lead anywhere tomorrow.
+    let real = target.canonicalize().ok().or_else(there);
+    let is_inside = real.is_some_and(|it| it.starts_with(&root.path));
+    (is_odd || !is_inside).then_some(to)
 }
 
-/// Where it says that the data are, and where that is.
-pub(super) fn leads_to(root: &Root, pointer: &Path) -> Option<(PathBuf, PathBuf)> {
+/// What a file or link `.git` says.
+pub(super) struct Pointer {
+    /// What tells it from another.
+    to: PathBuf,
+    /// Where the data are.
+    pub target: PathBuf,
+    /// Git may read it in another way.
+    is_odd: bool,
+}
+
+/// What the file or link `.git` at `pointer` says; nothing if git does not take it for one.
+pub(super) fn leads_to(root: &Root, pointer: &Path) -> Option<Pointer> {
     let (folder, name) = parent(root, pointer).ok()??;
-    let to = match entry(&folder, &name, POINTER) {
-        Entry::Link(to) => to,
-        Entry::File(text) => first_line(text.strip_prefix(b"gitdir: ")?).to_owned(),
-        Entry::None | Entry::Folder | Entry::Other => return None,
-    };
     let around = root.path.join(pointer.parent().unwrap_or(pointer));
-    Some((to.clone(), around.join(to)))
+    match entry(&folder, &name, POINTER) {
+        Entry::Link(to) => Some(Pointer { target: around.join(&to), to, is_odd: false }),
+        Entry::File(text) => {
+            let target = around.join(first_line(text.strip_prefix(GITDIR)?));
+            Some(Pointer { target, to: digest(&text), is_odd: text.contains(&0) })
+        }
+        Entry::None | Entry::Folder | Entry::Other => None,
+    }
 }
 
 /// Writes a path as JSON. It may hold bytes that are not UTF-8.
@@ -182,5 +203,50 @@ mod any_name {
 
     pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<PathBuf, D::Error> {
         OsString::deserialize(from).map(PathBuf::from)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_way_that_cannot_be_followed_to_its_end_leads_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let put = |name: &str, text: &[u8]| {
+            fs::create_dir_all(top.join(name).parent().unwrap()).unwrap();
+            fs::write(top.join(name), text).unwrap();
+        };
+        put("data/HEAD", b"x");
+        fs::create_dir_all(top.join("data/refs")).unwrap();
+        put("good/.git", b"gitdir: ../data\r\n");
+        put("missing/.git", b"gitdir: ../later\n");
+        put("outside/.git", b"gitdir: /etc\n");
+        put("space/.git", b"gitdir:  ../data\n");
+        put("none/.git", b"gitdir:../data\n");
+        let way = format!("gitdir: /etc\0{}/..{}/data\n", "/..".repeat(9), top.display());
+        put("cut/.git", way.as_bytes());
+        put("inside/.git", b"gitdir: ../data\0x\n");
+        for (name, to) in [("later", "../later"), ("round", "round/.git"), ("fine", "../data")] {
+            fs::create_dir_all(top.join("links").join(name)).unwrap();
+            symlink(Path::new("..").join(to), top.join("links").join(name).join(".git")).unwrap();
+        }
+        let root = Root::open(&top, false).unwrap();
+        let all = offences(&root, &root.search());
+        let paths: Vec<_> = all.iter().map(|it| it.path.to_str().unwrap()).collect();
+        let expected = [
+            "cut/.git",
+            "inside/.git",
+            "links/later/.git",
+            "links/round/.git",
+            "missing/.git",
+            "outside/.git",
+            "space/.git",
+        ];
+        assert_eq!(paths, expected);
     }
 }
