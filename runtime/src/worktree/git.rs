@@ -35,7 +35,8 @@ const SETTINGS: [&str; 13] = [
 ];
 
 /// What git obeys in the data of a repository, and this one never changes.
-const OBEYED: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "modules"];
+const OBEYED: [&str; 7] =
+    ["hooks", "config", "config.worktree", "commondir", "modules", "remotes", "branches"];
 
 /// The most that is read of lists of files.
 const LISTED: usize = 256 << 20;

@@ -22,7 +22,7 @@ use super::walls::Walls;
 use aside::{first_link, hide, parent, remove, set_aside, set_aside_at, while_writable, write};
 use baseline::{Baseline, Named, WrittenDown};
 use named::{Checkout, plain};
-use offence::{HOOKS, Offence, What, is_harmless, leads_to, offences};
+use offence::{FOLDERS, Offence, What, is_harmless, leads_to, offences};
 use settings::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -87,15 +87,15 @@ impl Repositories {
             let mut walled = guarded(&root, walls);
             let before = baseline.settled(&path, now.clone());
             // A wall around what another command has put there would keep it there.
-            let of_hooks = now.intersection(&before).map(|it| &it.path);
-            let of_hooks = of_hooks.filter(|path| path.ends_with(HOOKS));
-            let of_hooks: BTreeSet<PathBuf> = of_hooks.cloned().collect();
-            for hooks in of_hooks {
-                if !walled.keys().any(|it| hooks.starts_with(it)) {
+            let folders = now.intersection(&before).map(|it| &it.path);
+            let folders = folders.filter(|path| FOLDERS.iter().any(|name| path.ends_with(name)));
+            let folders: BTreeSet<PathBuf> = folders.cloned().collect();
+            for path in folders {
+                if !walled.keys().any(|it| path.starts_with(it)) {
                     walled.extend(
-                        identity(&root.handle, hooks.as_os_str()).map(|it| (hooks.clone(), it)),
+                        identity(&root.handle, path.as_os_str()).map(|it| (path.clone(), it)),
                     );
-                    fixed.push(root.path.join(&hooks));
+                    fixed.push(root.path.join(&path));
                 }
             }
             checkouts.extend(of_found(&root, &found));
@@ -266,13 +266,13 @@ impl Looked {
                 What::Setting(..) if !rewritten.insert(&offence.path) => Ok(()),
                 What::Setting(..) => self.without_new_settings(&offence.path),
                 What::Link(_) => remove(&self.root, &offence.path),
-                What::Hooks(_) | What::Whole(_) => set_aside(&self.root, &offence.path),
+                What::Folder(_) | What::Whole(_) => set_aside(&self.root, &offence.path),
                 What::TooDeep => hide(&self.root, &offence.path),
             };
             let kind = match &offence.what {
                 What::Setting(key, _) => format!("{key} in {shown}"),
                 What::Link(_) => format!("the link {shown}"),
-                What::Hooks(_) | What::Whole(_) => shown,
+                What::Folder(_) | What::Whole(_) => shown,
                 What::TooDeep => format!("{shown}, which is too deep"),
             };
             told.insert(match done {

@@ -57,8 +57,16 @@ pub(super) const REFS: &str = "refs";
 pub(super) const OBJECTS: &str = "objects";
 
 /// What git runs or obeys in there. The repositories of submodules and worktrees lie in there too.
-pub(super) const IN_GIT: [&str; 6] =
-    ["hooks", "config", "modules", "worktrees", COMMON_FOLDER, WORKTREE_CONFIG];
+pub(super) const IN_GIT: [&str; 8] = [
+    "hooks",
+    "config",
+    "modules",
+    "worktrees",
+    "remotes",
+    "branches",
+    COMMON_FOLDER,
+    WORKTREE_CONFIG,
+];
 
 /// Would make git obey the settings and hooks of another folder; harmless when it names the folder
 /// that it is in.

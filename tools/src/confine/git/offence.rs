@@ -14,7 +14,9 @@ use std::path::{Component, Path, PathBuf};
 
 /// Settings of a repository, and those of one checkout.
 const SETTINGS: [&str; 2] = ["config", WORKTREE_CONFIG];
-pub(super) const HOOKS: &str = "hooks";
+/// Folders whose files git runs or obeys: hooks, and remotes as git once kept them.
+pub(super) const FOLDERS: [&str; 3] = [HOOKS, "remotes", "branches"];
+const HOOKS: &str = "hooks";
 const SAMPLE: &str = ".sample";
 
 /// The most that is read of a file that says where data are, in bytes: as much as git reads.
@@ -38,8 +40,8 @@ pub(super) enum What {
     Setting(String, Option<String>),
     /// A link in git's data. Git writes through some of them.
     Link(#[serde(with = "any_name")] PathBuf),
-    /// A folder with hooks, and which one.
-    Hooks(Option<Identity>),
+    /// A folder with hooks or remotes, and which one.
+    Folder(Option<Identity>),
     /// Settings that cannot be read, and which; a way to data elsewhere, and where it leads.
     Whole(#[serde(with = "any_name")] PathBuf),
     /// A folder that is deeper than anybody looks.
@@ -78,19 +80,22 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
             Entry::Link(to) => add(COMMON_FOLDER, What::Whole(to)),
             Entry::Other => add(COMMON_FOLDER, What::Whole(PathBuf::new())),
         }
-        match entry(&folder, OsStr::new(HOOKS), 0) {
-            Entry::Link(to) => add(HOOKS, What::Whole(to)),
-            Entry::Folder => {
-                let hooks = root.folder(&data.join(HOOKS)).ok().flatten();
-                let hooks = hooks.and_then(|hooks| entries(&hooks).ok()).unwrap_or_default();
-                let is_hook = |(name, kind): &(OsString, FileType)| {
-                    *kind != FileType::Directory && !name.to_string_lossy().ends_with(SAMPLE)
-                };
-                if hooks.iter().any(is_hook) {
-                    add(HOOKS, What::Hooks(identity(&folder, OsStr::new(HOOKS))));
+        for name in FOLDERS {
+            match entry(&folder, OsStr::new(name), 0) {
+                Entry::Link(to) => add(name, What::Whole(to)),
+                Entry::Folder => {
+                    let files = root.folder(&data.join(name)).ok().flatten();
+                    let files = files.and_then(|files| entries(&files).ok()).unwrap_or_default();
+                    let is_obeyed = |(file, kind): &(OsString, FileType)| {
+                        let is_sample = name == HOOKS && file.to_string_lossy().ends_with(SAMPLE);
+                        *kind != FileType::Directory && !is_sample
+                    };
+                    if files.iter().any(is_obeyed) {
+                        add(name, What::Folder(identity(&folder, OsStr::new(name))));
+                    }
                 }
+                Entry::None | Entry::File(_) | Entry::Other => {}
             }
-            Entry::None | Entry::File(_) | Entry::Other => {}
         }
     }
     // That of the workspace itself has a wall.
