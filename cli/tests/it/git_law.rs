@@ -479,6 +479,51 @@ const TOP: &[Trick] = &[
         "git commit -qm y --allow-empty",
     ),
     prepared(
+        "a hook runs lefthook",
+        "mkdir -p .git/hooks; printf 'test ! -e .config/lefthook-local.json || . ./.config/lefthook-local.json # lefthook\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+        "mkdir .config; echo 'PAYLOAD' > .config/lefthook-local.json",
+        "git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "a setting names a program by a variable",
+        "mkdir scripts; printf '#!/bin/sh\\ncat\\n' > scripts/conv; chmod +x scripts/conv; git config diff.x.textconv '$PWD/scripts/conv'",
+        "script scripts/conv cat; echo '* diff=x' > .gitattributes; echo two > a.txt",
+        "git diff",
+    ),
+    prepared(
+        "included by the name of a user",
+        "git config include.path \"~$(id -un)/../../../../..$PWD/team.gitconfig\"; echo > team.gitconfig",
+        "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > team.gitconfig",
+        "git status",
+    ),
+    prepared(
+        "hooks for all repositories, in the folder with the data",
+        "git config --global core.hooksPath .myhooks",
+        "mkdir .git/.myhooks; script .git/.myhooks/reference-transaction",
+        "cd .git; git update-ref refs/heads/y HEAD",
+    ),
+    prepared(
+        "hooks for all repositories, in one without files",
+        "git config --global core.hooksPath .myhooks",
+        "git clone -q --bare . b.git; mkdir b.git/.myhooks; script b.git/.myhooks/reference-transaction",
+        "git push -q b.git HEAD:refs/heads/y",
+    ),
+    trick(
+        "a remote as git once kept them",
+        "mkdir -p .git/remotes; echo \"URL: $PWD\" > .git/remotes/origin",
+        "git ls-remote origin && PAYLOAD",
+    ),
+    trick(
+        "a remote as git kept them before that",
+        "mkdir -p .git/branches; echo \"$PWD\" > .git/branches/origin",
+        "git ls-remote origin && PAYLOAD",
+    ),
+    trick(
+        "a remote as git once kept them, below",
+        "mk s; mkdir -p s/.git/remotes s/.git/branches; echo \"URL: $PWD\" > s/.git/remotes/a; echo \"$PWD\" > s/.git/branches/b",
+        "cd s; (git ls-remote a || git ls-remote b) && PAYLOAD",
+    ),
+    prepared(
         "a worktree of another repository of the user's",
         "git clone -q . $TMPDIR/other$$; git -C $TMPDIR/other$$ config core.hooksPath .hooks; git -C $TMPDIR/other$$ worktree add -q $PWD/w; mkdir w/.hooks",
         "script w/.hooks/pre-commit",
@@ -549,7 +594,8 @@ async fn tried(trick: &Trick) -> (bool, bool, String) {
     set_up(&world, &control, before);
     shell(&world, &control, &payload(&world, &script));
     let _ = std::fs::remove_file(canary(&world));
-    shell(&world, &control, &format!("{USER}{user}"));
+    let user = payload(&world, &format!("{USER}{user}"));
+    shell(&world, &control, &user);
     let works = canary(&world).exists();
     // The agent's script has to name the canary of its own world.
     let name = world.folder.path().join("canary");
@@ -559,7 +605,7 @@ async fn tried(trick: &Trick) -> (bool, bool, String) {
     let _ = std::fs::remove_file(&name);
     let said = other.run(&["run", "go"]).await.expect(0).out;
     let early = name.exists();
-    let done = shell(&other, &other.work(), &format!("{USER}{user}"));
+    let done = shell(&other, &other.work(), &user);
     (works, early || name.exists(), format!("{said}\n{done:?}"))
 }
 
@@ -590,6 +636,35 @@ async fn nothing_runs_that_an_agent_put_into_a_repository_which_the_user_enters(
 #[tokio::test]
 async fn nothing_runs_that_an_agent_put_into_the_repository_of_the_workspace() {
     check(TOP).await;
+}
+
+/// However a hook of the user's names a script of the workspace, an agent cannot change it.
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_into_a_script_which_a_hook_names() {
+    let lines = [
+        "sh scripts/x",
+        ". scripts/x",
+        "\"$ROOT/scripts/x\"",
+        "${ROOT}/scripts/x",
+        "\"$(dirname \"$0\")/../../scripts/x\"",
+        "cd scripts && ./x",
+        "cd \"$ROOT/scripts\" && sh x",
+        "exec TOP/scripts/x",
+        "DIR=scripts; cd $DIR; . ./x",
+    ];
+    let tricks = lines.map(|line| {
+        let hook = format!(
+            "mkdir -p scripts .git/hooks; echo exit > scripts/x; chmod +x scripts/x\n\
+             printf '#!/bin/sh\\nROOT=$PWD\\n%s\\n' '{line}' | sed \"s,TOP,$PWD,\" > .git/hooks/pre-commit\n\
+             chmod +x .git/hooks/pre-commit"
+        );
+        let hook = match line.contains("sh ") || line.contains(". ") {
+            true => format!("{hook}; chmod -x scripts/x"),
+            false => hook,
+        };
+        prepared(line, hook.leak(), "script scripts/x", "git commit -qm y --allow-empty")
+    });
+    check(&tricks).await;
 }
 
 /// A world in which an agent makes these calls in a repository with a commit.

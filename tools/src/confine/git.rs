@@ -11,6 +11,7 @@ mod named;
 mod offence;
 mod settings;
 mod tree;
+mod words;
 
 pub(super) use named::first_line;
 pub(super) use offence::{GITDIR, POINTER};
