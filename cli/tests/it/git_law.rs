@@ -968,6 +968,95 @@ async fn two_commands_at_the_same_time_do_not_vouch_for_each_other() {
     assert!(is_clean() && said.contains("core.fsmonitor"), "{said}");
 }
 
+/// The same where one works in a folder around that of the other, or in another folder of the repository,
+/// or in the home folder, which has Posse's own state in it.
+#[tokio::test]
+async fn commands_in_folders_with_something_in_common_do_not_vouch_for_each_other() {
+    let evil = |at: &str| format!("git -C {at} config core.fsmonitor evil");
+    let link = "ln -sfn /nowhere ../.git/COMMIT_EDITMSG".to_owned();
+    let config = |at: &str| format!("{at}/.git/config");
+    let cases = [
+        ("work/sub", evil("n"), "work", evil("sub/n"), config("work/sub/n")),
+        ("work", evil("sub/n"), "work/sub", evil("n"), config("work/sub/n")),
+        ("work/a", link.clone(), "work/b", link, "work/.git/COMMIT_EDITMSG".to_owned()),
+        ("home", evil("n"), "home", evil("n"), config("home/n")),
+        ("home/p", evil("n"), "home", evil("p/n"), config("home/p/n")),
+    ];
+    let wait =
+        |name: &str| format!("echo > up-{name}; until [ -e go-{name} ]; do sleep 0.02; done");
+    for (first, plants, second, plants_again, place) in cases {
+        let says = |word: &str, command: String| {
+            let conversation = Conversation::when(When::any().first_user_contains(word));
+            conversation.reply(bash(&command)).reply(Reply::text("{{last_tool_result}}"))
+        };
+        let script = Script::new();
+        let script = script.conversation(says("first", format!("{plants}; {}", wait("1"))));
+        let script = script.conversation(says("second", format!("{}; {plants_again}", wait("2"))));
+        let world = World::new(script).await;
+        set_up(&world, &world.work(), "mkdir a b; mk sub/n; mk $HOME/n; mk $HOME/p/n");
+        let top = world.folder.path().to_owned();
+        let is_there = || match std::fs::read_link(top.join(&place)) {
+            Ok(_) => true,
+            Err(_) => std::fs::read_to_string(top.join(&place)).unwrap().contains("fsmonitor"),
+        };
+        let start = |word: &str, folder: &str| {
+            let mut command = world.command(&["run", word]);
+            command.current_dir(top.join(folder));
+            started(command)
+        };
+        let running = start("first", first);
+        eventually("the first runs", async || top.join(first).join("up-1").exists()).await;
+        assert!(is_there(), "{first}: the test means something");
+        let other = start("second", second);
+        eventually("the second runs", async || top.join(second).join("up-2").exists()).await;
+        std::fs::write(top.join(first).join("go-1"), "").unwrap();
+        let said = running.end().await.expect(0).out;
+        assert!(said.contains("set aside"), "{first} and {second}: {said}");
+        std::fs::write(top.join(second).join("go-2"), "").unwrap();
+        let said = other.end().await.expect(0).out;
+        assert!(said.contains("set aside"), "{first} and {second}: {said}");
+        let is_there = std::fs::read_to_string(top.join(&place));
+        let is_there = is_there.is_ok_and(|text| text.contains("fsmonitor"));
+        assert!(!is_there && !top.join(&place).is_symlink(), "{first} and {second}: {said}");
+    }
+}
+
+/// What the user has there stays, whoever works in a folder around it at the same time.
+#[tokio::test]
+async fn commands_in_folders_with_something_in_common_leave_the_users_repositories_alone() {
+    let wait = "echo > up-1; until [ -e go-1 ]; do sleep 0.02; done";
+    let says = |word: &str, command: &str| {
+        let conversation = Conversation::when(When::any().first_user_contains(word));
+        conversation.reply(bash(command)).reply(Reply::text("{{last_tool_result}}"))
+    };
+    for (first, second) in [("", "sub"), ("sub", ""), ("sub/n", "")] {
+        let script = Script::new().conversation(says("first", wait));
+        let world = World::new(script.conversation(says("second", "echo END"))).await;
+        let before =
+            "mk up; mkdir sub; git -c protocol.file.allow=always submodule add -q ./up sub/m
+            git worktree add -q sub/w; mk sub/n; git -C sub/n config core.fsmonitor kept
+            git clone -q . $TMPDIR/e; git -C $TMPDIR/e worktree add -q $PWD/sub/v
+            mkdir -p sub/n/.git/hooks; echo exit > sub/n/.git/hooks/pre-push; git commit -qm m";
+        set_up(&world, &world.work(), before);
+        let files = ["sub/m/.git", "sub/w/.git", "sub/v/.git", "sub/n/.git/config"];
+        let kept = files.map(|name| world.read(name));
+        let start = |word: &str, folder: &str| {
+            let mut command = world.command(&["run", word]);
+            command.current_dir(world.work().join(folder));
+            started(command)
+        };
+        let running = start("first", first);
+        let folder = world.work().join(first);
+        eventually("the first runs", async || folder.join("up-1").exists()).await;
+        let said = start("second", second).end().await.expect(0).out;
+        assert!(said.contains("END") && !said.contains("set aside"), "{first}, {second}: {said}");
+        std::fs::write(folder.join("go-1"), "").unwrap();
+        let said = running.end().await.expect(0).out;
+        assert!(!said.contains("set aside"), "{first}, {second}: {said}");
+        assert_eq!(files.map(|name| world.read(name)), kept, "{first}, {second}");
+    }
+}
+
 /// An ordinary user cannot list every folder that git can enter.
 #[tokio::test]
 async fn a_folder_that_an_ordinary_user_cannot_list_is_looked_into() {

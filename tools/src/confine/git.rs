@@ -23,7 +23,7 @@ use super::walls::Walls;
 use aside::{first_link, hide, parent, remove, set_aside, set_aside_at, while_writable, write};
 use baseline::{Baseline, Named, WrittenDown};
 use named::{Checkout, plain};
-use offence::{FOLDERS, Offence, What, is_harmless, leads_to, offences};
+use offence::{FOLDERS, Offence, What, harmless_only_here, is_harmless, leads_to, offences};
 use settings::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -86,7 +86,8 @@ impl Repositories {
             let found = root.search();
             let now = offences(&root, &found);
             let mut walled = guarded(&root, walls);
-            let before = baseline.settled(&path, now.clone());
+            let others = harmless_only_here(&root, &found);
+            let before = baseline.settled(&path, now.iter().cloned().chain(others).collect());
             // A wall around what another command has put there would keep it there.
             let folders = now.intersection(&before).map(|it| &it.path);
             let folders = folders.filter(|path| FOLDERS.iter().any(|name| path.ends_with(name)));
@@ -112,11 +113,11 @@ impl Repositories {
         fixed.sort();
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
         let named = baseline.settled_names(named);
-        let written_down = baseline.share();
+        let written_down = baseline.share()?;
         Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed, written_down }))
     }
 
-    /// Forgets what was there before. For the last command in the workspace, when it is settled.
+    /// Forgets what was there before. For when the command is settled.
     pub(crate) fn forget(&self) {
         self.written_down.remove();
     }

@@ -118,6 +118,28 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
     offences
 }
 
+/// What is no offence in this folder, and may be one in a folder around it or below: it leads to another place in
+/// there. Whoever looks through such a folder at the same time must know that it was there.
+pub(super) fn harmless_only_here(root: &Root, found: &Found) -> Vec<Offence> {
+    let pointers = found.pointers.iter().filter_map(|path| {
+        let what = What::Whole(leads_to(root, path)?.to);
+        Some(Offence { path: path.clone(), what })
+    });
+    let files = found.data.iter().flat_map(|data| SETTINGS.map(|name| data.join(name)));
+    let settings = files.flat_map(|path| {
+        let text = parent(root, &path).ok().flatten().map(|(folder, name)| {
+            match entry(&folder, &name, settings::MOST) {
+                Entry::File(text) => text,
+                _ => Vec::new(),
+            }
+        });
+        let all = text.and_then(|text| settings::read(&text)).unwrap_or_default();
+        let all = all.into_iter().filter(|it| it.section == "core" && it.name == "worktree");
+        all.map(move |it| Offence { path: path.clone(), what: What::Setting(it.key(), it.value) })
+    });
+    pointers.chain(settings).collect()
+}
+
 /// What tells one text from another.
 fn digest(text: &[u8]) -> PathBuf {
     let digits = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
