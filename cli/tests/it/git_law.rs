@@ -8,6 +8,7 @@ use crate::world::{World, bash, eventually, mode, started};
 use posse_testkit::{Conversation, Reply, Script, When};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -972,7 +973,7 @@ async fn two_commands_at_the_same_time_do_not_vouch_for_each_other() {
 /// or in the home folder, which has Posse's own state in it.
 #[tokio::test]
 async fn commands_in_folders_with_something_in_common_do_not_vouch_for_each_other() {
-    let evil = |at: &str| format!("git -C {at} config core.fsmonitor evil");
+    let evil = |at: &str| format!("printf '[core]\\nfsmonitor = evil\\n' >> {at}/.git/config");
     let link = "ln -sfn /nowhere ../.git/COMMIT_EDITMSG".to_owned();
     let config = |at: &str| format!("{at}/.git/config");
     let cases = [
@@ -1076,4 +1077,23 @@ async fn a_folder_that_an_ordinary_user_cannot_list_is_looked_into() {
     assert!(config.contains("[core]") && !config.contains("evil"), "{config} {said}");
     assert!(!world.work().join("s/d/e/.git/hooks").exists(), "{said}");
     assert_eq!(mode(&world.work().join("s/.git")), 0o111);
+}
+
+/// Nobody can list a folder of somebody else that all may write to. So no command writes there.
+#[tokio::test]
+async fn a_folder_of_somebody_else_that_cannot_be_listed_takes_nothing() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let command =
+        format!("{WORDS}\nmk s; git -C s config core.fsmonitor evil; cp -r s/.git box/g; echo END");
+    let world = calling(vec![bash(&command)], "").await;
+    let mut command = for_nobody(&world);
+    let closed = world.work().join("box");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o733)).unwrap();
+    command.args(["run", "go"]);
+    let said = started(command).end().await.expect(0).out;
+    assert!(said.contains("END") && said.contains("core.fsmonitor in s/.git/config"), "{said}");
+    assert!(!closed.join("g").exists() && !said.contains("NOT done"), "{said}");
 }

@@ -92,7 +92,10 @@ impl Repositories {
             let folders = now.intersection(&before).map(|it| &it.path);
             let folders = folders.filter(|path| FOLDERS.iter().any(|name| path.ends_with(name)));
             let folders: BTreeSet<PathBuf> = folders.cloned().collect();
-            for path in folders {
+            // Nobody would see what a command puts into a folder of somebody else that cannot be listed.
+            let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+            let closed = found.unseen.iter().filter(|(_, error)| is_closed(error));
+            for path in folders.into_iter().chain(closed.map(|(path, _)| path.clone())) {
                 if !walled.keys().any(|it| path.starts_with(it)) {
                     walled.extend(
                         identity(&root.handle, path.as_os_str()).map(|it| (path.clone(), it)),
@@ -135,17 +138,21 @@ impl Repositories {
     /// Sets aside what the command has added, when it and all it started are dead. Returns what that
     /// was, for people.
     pub(crate) fn settle(&self) -> Vec<String> {
-        let mut told = Vec::new();
+        let (mut told, mut more) = (Vec::new(), 0);
+        let mut tell = |told: &mut Vec<String>, what: String| {
+            // There may be a million of them.
+            if told.len() < TOLD { told.push(what) } else { more += 1 }
+        };
         let mut checkouts = of_workspace(&self.walls.workspace, &self.walls.homes);
         for looked in &self.looked {
             let found = looked.root.search();
             checkouts.extend(of_found(&looked.root, &found));
-            told.extend(looked.settle(&found));
-            let unseen = found.unseen.iter().map(|(path, error)| {
+            looked.settle(&found).into_iter().for_each(|it| tell(&mut told, it));
+            let unseen = found.unseen.into_iter();
+            for (path, error) in unseen.filter(|(path, _)| !looked.is_walled(path)) {
                 let path = short(&looked.root.path.join(path));
-                format!("{path} (NOT done: it cannot be looked into: {error})")
-            });
-            told.extend(unseen);
+                tell(&mut told, format!("{path} (NOT done: it cannot be looked into: {error})"));
+            }
         }
         let Some(root) = self.looked.first().map(|looked| &looked.root) else { return told };
         let mut named = named::named(&self.walls.workspace, &self.walls.homes, &checkouts);
@@ -158,13 +165,13 @@ impl Repositories {
             let Ok(below) = path.strip_prefix(&root.path) else { continue };
             let name = first_link(root, below);
             let shown = format!("{}, which settings of git name", name.display());
-            told.push(match set_aside(root, name) {
+            let what = match set_aside(root, name) {
                 Ok(()) => shown,
                 Err(error) => format!("{shown} (NOT done: {error})"),
-            });
+            };
+            tell(&mut told, what);
         }
-        if told.len() > TOLD {
-            let more = told.split_off(TOLD).len();
+        if more > 0 {
             told.push(format!("{more} more"));
         }
         told
@@ -246,13 +253,15 @@ fn is_below(real: &Path, path: &Path) -> bool {
 }
 
 impl Looked {
+    /// True for what is behind a wall that still stands.
+    fn is_walled(&self, path: &Path) -> bool {
+        let mut around = self.walled.iter().filter(|(wall, _)| path.starts_with(wall));
+        around.any(|(wall, was)| identity(&self.root.handle, wall.as_os_str()) == Some(*was))
+    }
+
     fn settle(&self, found: &Found) -> BTreeSet<String> {
         let now = offences(&self.root, found);
-        let is_walled = |path: &Path| {
-            let mut around = self.walled.iter().filter(|(wall, _)| path.starts_with(wall));
-            around.any(|(wall, was)| identity(&self.root.handle, wall.as_os_str()) == Some(*was))
-        };
-        let is_new = |it: &&Offence| !self.before.contains(it) && !is_walled(&it.path);
+        let is_new = |it: &&Offence| !self.before.contains(it) && !self.is_walled(&it.path);
         let mut new: Vec<&Offence> = now.iter().filter(is_new).collect();
         // What is in a folder comes before the folder.
         new.sort_by_key(|offence| std::cmp::Reverse(offence.path.components().count()));
@@ -291,8 +300,7 @@ impl Looked {
         let Entry::File(text) = entry(&folder, &name, settings::MOST) else { return Ok(()) };
         let data = self.root.path.join(path.parent().unwrap_or(path));
         let is_offence = |setting: &Setting| {
-            let what = What::Setting(setting.key(), setting.value.clone());
-            let offence = Offence { path: path.to_owned(), what };
+            let offence = Offence { path: path.to_owned(), what: What::setting(setting) };
             !is_harmless(setting, &data, &self.root) && !self.before.contains(&offence)
         };
         let (mut kept, mut from) = (Vec::new(), 0);
@@ -317,7 +325,9 @@ fn short(path: &Path) -> String {
     if whole.len() <= SHOWN {
         return whole;
     }
-    whole.chars().take(SHOWN).chain(['…']).collect()
+    let letters: Vec<char> = whole.chars().collect();
+    let (start, end) = (letters.len().min(SHOWN / 2), letters.len().saturating_sub(SHOWN / 2));
+    letters[..start].iter().chain(&['…']).chain(&letters[end..]).collect()
 }
 
 /// The folders that are looked through, and whether all of one is data of a repository: those that a

@@ -92,3 +92,37 @@ fn what_settings_name_is_set_aside_however_long_its_name_is() {
     assert!(told[0].starts_with(&name) && !told[0].contains("NOT done"), "{told:?}");
     assert!(!fixture.path(&name).exists());
 }
+
+/// However many they are, few of them are told.
+#[test]
+fn a_great_many_links_are_all_removed() {
+    if cannot(Backend::Bubblewrap) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let make = r#"import os
+d = "0" * 20
+for i in range(20):
+    p = f"s/.git/{d}/{d}/{i}"
+    os.makedirs(p)
+    for n in range(100): os.symlink("x", f"{p}/{d}{n}")"#;
+    let line = format!("git init -q s; python3 -c '{make}'; find . -type l | wc -l");
+    let command = Command {
+        program: "bash".into(),
+        args: vec!["-c".into(), line.into()],
+        cwd: ".".into(),
+        variables: Vec::new(),
+        deadline: Duration::from_secs(300),
+        output_cap: 10_000,
+        writable_bytes: None,
+        confinement: Confinement::workspace_write(),
+    };
+    let launcher = launcher(&fixture.outside(), Backend::Bubblewrap);
+    let run = launcher.run(&fixture.workspace, &command, &fixture.cancel, &|_| {});
+    let finished = fixture.runtime.block_on(run).unwrap();
+    assert!(finished.output.contains("2000"), "{}", finished.output);
+    assert_eq!(finished.set_aside.last().map(String::as_str), Some("1950 more"));
+    let mut find = std::process::Command::new("find");
+    let left = find.arg(fixture.path("s/.git")).args(["-type", "l"]).output().unwrap();
+    assert!(left.stdout.is_empty(), "{}", left.stdout.len());
+}

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Settings of a repository, and those of one checkout.
@@ -48,6 +49,13 @@ pub(super) enum What {
     TooDeep,
 }
 
+impl What {
+    pub(super) fn setting(setting: &Setting) -> What {
+        let brief = |text: &str| brief(text.as_bytes()).to_string_lossy().into_owned();
+        What::Setting(brief(&setting.key()), setting.value.as_deref().map(brief))
+    }
+}
+
 /// All that makes git run or obey something, in the repositories that were found.
 pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
     let mut offences = BTreeSet::new();
@@ -65,11 +73,11 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
                     None => add(name, What::Whole(digest(&text))),
                     Some(all) => {
                         for setting in all.iter().filter(|it| !is_harmless(it, &around, root)) {
-                            add(name, What::Setting(setting.key(), setting.value.clone()));
+                            add(name, What::setting(setting));
                         }
                     }
                 },
-                Entry::Link(to) => add(name, What::Whole(to)),
+                Entry::Link(to) => add(name, What::Whole(brief(to.as_os_str().as_bytes()))),
                 Entry::Other => add(name, What::Whole(PathBuf::new())),
             }
         }
@@ -77,12 +85,12 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
             Entry::None | Entry::Folder => {}
             Entry::File(text) if shares_data_of_its_own(&around, &text) => {}
             Entry::File(text) => add(COMMON_FOLDER, What::Whole(digest(&text))),
-            Entry::Link(to) => add(COMMON_FOLDER, What::Whole(to)),
+            Entry::Link(to) => add(COMMON_FOLDER, What::Whole(brief(to.as_os_str().as_bytes()))),
             Entry::Other => add(COMMON_FOLDER, What::Whole(PathBuf::new())),
         }
         for name in FOLDERS {
             match entry(&folder, OsStr::new(name), 0) {
-                Entry::Link(to) => add(name, What::Whole(to)),
+                Entry::Link(to) => add(name, What::Whole(brief(to.as_os_str().as_bytes()))),
                 Entry::Folder => {
                     let files = root.folder(&data.join(name)).ok().flatten();
                     let files = files.and_then(|files| entries(&files).ok()).unwrap_or_default();
@@ -135,9 +143,17 @@ pub(super) fn harmless_only_here(root: &Root, found: &Found) -> Vec<Offence> {
         });
         let all = text.and_then(|text| settings::read(&text)).unwrap_or_default();
         let all = all.into_iter().filter(|it| it.section == "core" && it.name == "worktree");
-        all.map(move |it| Offence { path: path.clone(), what: What::Setting(it.key(), it.value) })
+        all.map(move |it| Offence { path: path.clone(), what: What::setting(&it) })
     });
     pointers.chain(settings).collect()
+}
+
+/// The most of a value that is kept as it is, in bytes.
+const BRIEF: usize = 256;
+
+/// A text, or what tells it from another if it is long.
+pub(super) fn brief(text: &[u8]) -> PathBuf {
+    if text.len() > BRIEF { digest(text) } else { PathBuf::from(OsStr::from_bytes(text)) }
 }
 
 /// What tells one text from another.
@@ -209,7 +225,10 @@ pub(super) fn leads_to(root: &Root, pointer: &Path) -> Option<Pointer> {
     let (folder, name) = parent(root, pointer).ok()??;
     let around = root.path.join(pointer.parent().unwrap_or(pointer));
     match entry(&folder, &name, POINTER) {
-        Entry::Link(to) => Some(Pointer { target: around.join(&to), to, is_odd: false }),
+        Entry::Link(to) => {
+            let target = around.join(&to);
+            Some(Pointer { target, to: brief(to.as_os_str().as_bytes()), is_odd: false })
+        }
         Entry::File(text) => {
             let target = around.join(first_line(text.strip_prefix(GITDIR)?));
             Some(Pointer { target, to: digest(&text), is_odd: text.contains(&0) })
@@ -275,5 +294,30 @@ mod tests {
             "space/.git",
         ];
         assert_eq!(paths, expected);
+    }
+
+    /// The workspace itself may be the data of a repository.
+    #[test]
+    fn links_in_a_repository_without_files_are_found_where_git_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        ["objects", "refs/heads", "bin"].iter().for_each(|it| {
+            fs::create_dir_all(top.join(it)).unwrap();
+        });
+        fs::write(top.join("HEAD"), "ref: refs/heads/x").unwrap();
+        for name in ["FETCH_HEAD", "refs/heads/x", "packed-refs", "bin/tool", "current"] {
+            symlink("/nowhere", top.join(name)).unwrap();
+        }
+        let root = Root::open(&top, false).unwrap();
+        let all = offences(&root, &root.search());
+        let paths: Vec<_> = all.iter().map(|it| it.path.to_str().unwrap()).collect();
+        assert_eq!(paths, ["FETCH_HEAD", "packed-refs", "refs/heads/x"]);
+    }
+
+    #[test]
+    fn a_long_target_is_kept_as_a_digest() {
+        let (one, other) = (brief(&[b'a'; 4000]), brief(&[b'a'; 4001]));
+        assert!(one != other && one.as_os_str().len() == 64);
+        assert_eq!(brief(b"refs/heads/main"), Path::new("refs/heads/main"));
     }
 }

@@ -5,9 +5,10 @@
 
 use super::super::mounts::LASTING;
 use super::super::protected::{GIT, HEAD, OBJECTS, REFS};
+use super::offence::brief;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, chmod, fstat, openat, openat2,
-    readlinkat, statat, statx,
+    Access, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, access, chmod, fstat,
+    openat, openat2, readlinkat, statat, statx,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -31,6 +32,28 @@ const DEEPEST: usize = 4 * PIECE;
 /// How many open folders are kept to find what is in them without going all the way once more.
 const OPEN: usize = 128;
 
+/// What git keeps in the data of a repository and writes to.
+const IN_DATA: [&str; 18] = [
+    OBJECTS,
+    REFS,
+    "config",
+    "description",
+    "gc.log",
+    "gc.pid",
+    "index",
+    "info",
+    "lfs",
+    "logs",
+    "modules",
+    "packed-refs",
+    "rebase-apply",
+    "rebase-merge",
+    "reftable",
+    "rr-cache",
+    "sequencer",
+    "shallow",
+];
+
 /// A folder that is looked through.
 pub(super) struct Root {
     pub path: PathBuf,
@@ -48,7 +71,7 @@ pub(super) struct Found {
     pub data: Vec<PathBuf>,
     /// Files and links `.git`.
     pub pointers: Vec<PathBuf>,
-    /// Links within the data of a repository, and where they lead.
+    /// Links within the data of a repository, and what tells where they lead.
     pub links: BTreeMap<PathBuf, PathBuf>,
     /// Folders that are deeper than anybody looks.
     pub too_deep: Vec<PathBuf>,
@@ -117,8 +140,9 @@ impl Root {
             if is_repository {
                 found.data.push(path.clone());
             }
-            // Of a repository without files that is the whole workspace, links are the user's.
-            let is_data = is_data || (is_repository && !path.as_os_str().is_empty());
+            // The whole workspace may be a repository without files, and have others beside git's.
+            let is_top = path.as_os_str().is_empty();
+            let is_data = is_data || (is_repository && !is_top);
             open.retain(|it| it.strong_count() > 0);
             let handle = (open.len() < OPEN).then(|| folder.try_clone().ok()).flatten();
             let here = Rc::new(Around { path: path.clone(), handle });
@@ -127,14 +151,18 @@ impl Root {
             }
             for (name, kind) in entries {
                 let is_git = name.eq_ignore_ascii_case(GIT);
+                let is_data = is_data || (is_repository && is_gits(&name));
                 match kind {
                     FileType::Directory => ahead.push((here.clone(), name, is_data || is_git)),
                     FileType::Symlink if is_data => {
                         let target = readlinkat(&folder, &name, Vec::new()).unwrap_or_default();
-                        let target = OsString::from_vec(target.into_bytes());
-                        found.links.insert(path.join(&name), target.into());
+                        let path = path.join(&name);
+                        found.links.insert(path, brief(target.as_bytes()));
                     }
-                    _ if is_git => found.pointers.push(path.join(&name)),
+                    _ if is_git => {
+                        let path = path.join(&name);
+                        found.pointers.push(path);
+                    }
                     _ => {}
                 }
             }
@@ -168,10 +196,17 @@ impl Root {
                     closed => closed?,
                 };
                 let before = fstat(&closed)?;
-                if before.st_uid != geteuid().as_raw() || before.st_mode & 0o100 == 0 {
+                let by_handle = format!("/proc/self/fd/{}", closed.as_raw_fd());
+                // Of others, nobody but they can list it.
+                if before.st_uid != geteuid().as_raw() {
+                    return match access(&by_handle, Access::EXEC_OK) {
+                        Ok(()) => Err(Errno::ACCESS.into()),
+                        Err(_) => Ok(None),
+                    };
+                }
+                if before.st_mode & 0o100 == 0 {
                     return Ok(None);
                 }
-                let by_handle = format!("/proc/self/fd/{}", closed.as_raw_fd());
                 chmod(&by_handle, Mode::from_raw_mode(before.st_mode & 0o7777 | 0o400))?;
                 let opened = open(OFlags::RDONLY);
                 chmod(&by_handle, Mode::from_raw_mode(before.st_mode & 0o7777))?;
@@ -202,6 +237,13 @@ struct Around {
     path: PathBuf,
     /// As long as there are few of them.
     handle: Option<OwnedFd>,
+}
+
+/// True for a name that git gives to something in the data of a repository: `FETCH_HEAD` and the like, and
+/// some others.
+fn is_gits(name: &OsStr) -> bool {
+    let is_loud = |letter: &u8| letter.is_ascii_uppercase() || *letter == b'_';
+    name.as_bytes().iter().all(is_loud) || IN_DATA.iter().any(|it| name == *it)
 }
 
 /// Opens a path that is short enough for the kernel.
