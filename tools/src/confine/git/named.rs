@@ -232,17 +232,22 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
 /// What the hooks in `folder` run, as far as their text says: where links lead, programs and scripts, and
 /// the settings of programs that are made for hooks, with what these name.
 fn named_by_hooks(folder: &Path, around: &Places) -> Vec<PathBuf> {
-    let real = folder.canonicalize().ok();
     // Husky's own hooks run those beside their folder.
     let is_husky = folder.file_name() == Some(OsStr::new("_"));
     let beside = folder.parent().filter(|_| is_husky);
+    let entries = [Some(folder), beside].into_iter().flatten().map(std::fs::read_dir);
+    let entries = entries.flatten().flatten().flatten().map(|entry| entry.path());
+    let hooks: Vec<PathBuf> = entries.filter(|path| !is_sample(path)).collect();
+    // There may be thousands of repositories, to which the way is long.
+    if hooks.is_empty() {
+        return Vec::new();
+    }
+    let real = folder.canonicalize().ok();
     let folders = around.folders.iter().cloned().chain([folder.to_owned()]).chain(real);
     let Places { workspace, homes, .. } = *around;
     let places = Places { workspace, homes, folders: folders.collect() };
-    let entries = [Some(folder), beside].into_iter().flatten().map(std::fs::read_dir);
-    let entries = entries.flatten().flatten().flatten();
     let mut named = Vec::new();
-    for hook in entries.map(|entry| entry.path()).filter(|path| !is_sample(path)) {
+    for hook in hooks {
         named.extend(hook.read_link().ok().map(|target| folder.join(target)));
         let text = text_at(&hook, MOST).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
