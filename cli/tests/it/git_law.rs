@@ -8,6 +8,7 @@ use crate::world::{World, bash, eventually, mode, started};
 use posse_testkit::{Conversation, Reply, Script, When};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -174,6 +175,19 @@ const GITLINKS: &[Trick] = &[
         "the gitlink comes with a branch",
         "mk s; git -C s config core.fsmonitor 'PAYLOAD; false'; git add s; git commit -qm s; git rm -q --cached s",
         "git reset -q --hard; git status",
+    ),
+    trick(
+        "data deeper than paths can be",
+        "mk e; git -C e config core.fsmonitor 'PAYLOAD; false'; n=$(printf '%0250d' 0); way=; for i in $(seq 14); do way=$way$n/; done; \
+         top=$PWD; mkdir -p $way; ln -s $way s1; (cd $way; mkdir -p $way; ln -s $way s2; cd $way; cp -r $top/e/.git g); \
+         rm -rf e; mkdir s; ln -s ../s1/s2/g s/.git; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),s",
+        "git status",
+    ),
+    trick(
+        "data in common up to a NUL",
+        "mk s; git add s; mkdir c; mv s/.git/objects s/.git/refs s/.git/config c; printf '../../c\\000/../s/.git' > s/.git/commondir; \
+         printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' >> c/config",
+        "git status",
     ),
     prepared(
         "a submodule's file is led elsewhere",
@@ -466,6 +480,51 @@ const TOP: &[Trick] = &[
         "git commit -qm y --allow-empty",
     ),
     prepared(
+        "a hook runs lefthook",
+        "mkdir -p .git/hooks; printf 'test ! -e .config/lefthook-local.json || . ./.config/lefthook-local.json # lefthook\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+        "mkdir .config; echo 'PAYLOAD' > .config/lefthook-local.json",
+        "git commit -qm y --allow-empty",
+    ),
+    prepared(
+        "a setting names a program by a variable",
+        "mkdir scripts; printf '#!/bin/sh\\ncat\\n' > scripts/conv; chmod +x scripts/conv; git config diff.x.textconv '$PWD/scripts/conv'",
+        "script scripts/conv cat; echo '* diff=x' > .gitattributes; echo two > a.txt",
+        "git diff",
+    ),
+    prepared(
+        "included by the name of a user",
+        "git config include.path \"~$(id -un)/../../../../..$PWD/team.gitconfig\"; echo > team.gitconfig",
+        "printf '[core]\\nfsmonitor = \"PAYLOAD; false\"\\n' > team.gitconfig",
+        "git status",
+    ),
+    prepared(
+        "hooks for all repositories, in the folder with the data",
+        "git config --global core.hooksPath .myhooks",
+        "mkdir .git/.myhooks; script .git/.myhooks/reference-transaction",
+        "cd .git; git update-ref refs/heads/y HEAD",
+    ),
+    prepared(
+        "hooks for all repositories, in one without files",
+        "git config --global core.hooksPath .myhooks",
+        "git clone -q --bare . b.git; mkdir b.git/.myhooks; script b.git/.myhooks/reference-transaction",
+        "git push -q b.git HEAD:refs/heads/y",
+    ),
+    trick(
+        "a remote as git once kept them",
+        "mkdir -p .git/remotes; echo \"URL: $PWD\" > .git/remotes/origin",
+        "git ls-remote origin && PAYLOAD",
+    ),
+    trick(
+        "a remote as git kept them before that",
+        "mkdir -p .git/branches; echo \"$PWD\" > .git/branches/origin",
+        "git ls-remote origin && PAYLOAD",
+    ),
+    trick(
+        "a remote as git once kept them, below",
+        "mk s; mkdir -p s/.git/remotes s/.git/branches; echo \"URL: $PWD\" > s/.git/remotes/a; echo \"$PWD\" > s/.git/branches/b",
+        "cd s; (git ls-remote a || git ls-remote b) && PAYLOAD",
+    ),
+    prepared(
         "a worktree of another repository of the user's",
         "git clone -q . $TMPDIR/other$$; git -C $TMPDIR/other$$ config core.hooksPath .hooks; git -C $TMPDIR/other$$ worktree add -q $PWD/w; mkdir w/.hooks",
         "script w/.hooks/pre-commit",
@@ -536,7 +595,8 @@ async fn tried(trick: &Trick) -> (bool, bool, String) {
     set_up(&world, &control, before);
     shell(&world, &control, &payload(&world, &script));
     let _ = std::fs::remove_file(canary(&world));
-    shell(&world, &control, &format!("{USER}{user}"));
+    let user = payload(&world, &format!("{USER}{user}"));
+    shell(&world, &control, &user);
     let works = canary(&world).exists();
     // The agent's script has to name the canary of its own world.
     let name = world.folder.path().join("canary");
@@ -546,7 +606,7 @@ async fn tried(trick: &Trick) -> (bool, bool, String) {
     let _ = std::fs::remove_file(&name);
     let said = other.run(&["run", "go"]).await.expect(0).out;
     let early = name.exists();
-    let done = shell(&other, &other.work(), &format!("{USER}{user}"));
+    let done = shell(&other, &other.work(), &user);
     (works, early || name.exists(), format!("{said}\n{done:?}"))
 }
 
@@ -577,6 +637,35 @@ async fn nothing_runs_that_an_agent_put_into_a_repository_which_the_user_enters(
 #[tokio::test]
 async fn nothing_runs_that_an_agent_put_into_the_repository_of_the_workspace() {
     check(TOP).await;
+}
+
+/// However a hook of the user's names a script of the workspace, an agent cannot change it.
+#[tokio::test]
+async fn nothing_runs_that_an_agent_put_into_a_script_which_a_hook_names() {
+    let lines = [
+        "sh scripts/x",
+        ". scripts/x",
+        "\"$ROOT/scripts/x\"",
+        "${ROOT}/scripts/x",
+        "\"$(dirname \"$0\")/../../scripts/x\"",
+        "cd scripts && ./x",
+        "cd \"$ROOT/scripts\" && sh x",
+        "exec TOP/scripts/x",
+        "DIR=scripts; cd $DIR; . ./x",
+    ];
+    let tricks = lines.map(|line| {
+        let hook = format!(
+            "mkdir -p scripts .git/hooks; echo exit > scripts/x; chmod +x scripts/x\n\
+             printf '#!/bin/sh\\nROOT=$PWD\\n%s\\n' '{line}' | sed \"s,TOP,$PWD,\" > .git/hooks/pre-commit\n\
+             chmod +x .git/hooks/pre-commit"
+        );
+        let hook = match line.contains("sh ") || line.contains(". ") {
+            true => format!("{hook}; chmod -x scripts/x"),
+            false => hook,
+        };
+        prepared(line, hook.leak(), "script scripts/x", "git commit -qm y --allow-empty")
+    });
+    check(&tricks).await;
 }
 
 /// A world in which an agent makes these calls in a repository with a commit.
@@ -880,6 +969,95 @@ async fn two_commands_at_the_same_time_do_not_vouch_for_each_other() {
     assert!(is_clean() && said.contains("core.fsmonitor"), "{said}");
 }
 
+/// The same where one works in a folder around that of the other, or in another folder of the repository,
+/// or in the home folder, which has Posse's own state in it.
+#[tokio::test]
+async fn commands_in_folders_with_something_in_common_do_not_vouch_for_each_other() {
+    let evil = |at: &str| format!("printf '[core]\\nfsmonitor = evil\\n' >> {at}/.git/config");
+    let link = "ln -sfn /nowhere ../.git/COMMIT_EDITMSG".to_owned();
+    let config = |at: &str| format!("{at}/.git/config");
+    let cases = [
+        ("work/sub", evil("n"), "work", evil("sub/n"), config("work/sub/n")),
+        ("work", evil("sub/n"), "work/sub", evil("n"), config("work/sub/n")),
+        ("work/a", link.clone(), "work/b", link, "work/.git/COMMIT_EDITMSG".to_owned()),
+        ("home", evil("n"), "home", evil("n"), config("home/n")),
+        ("home/p", evil("n"), "home", evil("p/n"), config("home/p/n")),
+    ];
+    let wait =
+        |name: &str| format!("echo > up-{name}; until [ -e go-{name} ]; do sleep 0.02; done");
+    for (first, plants, second, plants_again, place) in cases {
+        let says = |word: &str, command: String| {
+            let conversation = Conversation::when(When::any().first_user_contains(word));
+            conversation.reply(bash(&command)).reply(Reply::text("{{last_tool_result}}"))
+        };
+        let script = Script::new();
+        let script = script.conversation(says("first", format!("{plants}; {}", wait("1"))));
+        let script = script.conversation(says("second", format!("{}; {plants_again}", wait("2"))));
+        let world = World::new(script).await;
+        set_up(&world, &world.work(), "mkdir a b; mk sub/n; mk $HOME/n; mk $HOME/p/n");
+        let top = world.folder.path().to_owned();
+        let is_there = || match std::fs::read_link(top.join(&place)) {
+            Ok(_) => true,
+            Err(_) => std::fs::read_to_string(top.join(&place)).unwrap().contains("fsmonitor"),
+        };
+        let start = |word: &str, folder: &str| {
+            let mut command = world.command(&["run", word]);
+            command.current_dir(top.join(folder));
+            started(command)
+        };
+        let running = start("first", first);
+        eventually("the first runs", async || top.join(first).join("up-1").exists()).await;
+        assert!(is_there(), "{first}: the test means something");
+        let other = start("second", second);
+        eventually("the second runs", async || top.join(second).join("up-2").exists()).await;
+        std::fs::write(top.join(first).join("go-1"), "").unwrap();
+        let said = running.end().await.expect(0).out;
+        assert!(said.contains("set aside"), "{first} and {second}: {said}");
+        std::fs::write(top.join(second).join("go-2"), "").unwrap();
+        let said = other.end().await.expect(0).out;
+        assert!(said.contains("set aside"), "{first} and {second}: {said}");
+        let is_there = std::fs::read_to_string(top.join(&place));
+        let is_there = is_there.is_ok_and(|text| text.contains("fsmonitor"));
+        assert!(!is_there && !top.join(&place).is_symlink(), "{first} and {second}: {said}");
+    }
+}
+
+/// What the user has there stays, whoever works in a folder around it at the same time.
+#[tokio::test]
+async fn commands_in_folders_with_something_in_common_leave_the_users_repositories_alone() {
+    let wait = "echo > up-1; until [ -e go-1 ]; do sleep 0.02; done";
+    let says = |word: &str, command: &str| {
+        let conversation = Conversation::when(When::any().first_user_contains(word));
+        conversation.reply(bash(command)).reply(Reply::text("{{last_tool_result}}"))
+    };
+    for (first, second) in [("", "sub"), ("sub", ""), ("sub/n", "")] {
+        let script = Script::new().conversation(says("first", wait));
+        let world = World::new(script.conversation(says("second", "echo END"))).await;
+        let before =
+            "mk up; mkdir sub; git -c protocol.file.allow=always submodule add -q ./up sub/m
+            git worktree add -q sub/w; mk sub/n; git -C sub/n config core.fsmonitor kept
+            git clone -q . $TMPDIR/e; git -C $TMPDIR/e worktree add -q $PWD/sub/v
+            mkdir -p sub/n/.git/hooks; echo exit > sub/n/.git/hooks/pre-push; git commit -qm m";
+        set_up(&world, &world.work(), before);
+        let files = ["sub/m/.git", "sub/w/.git", "sub/v/.git", "sub/n/.git/config"];
+        let kept = files.map(|name| world.read(name));
+        let start = |word: &str, folder: &str| {
+            let mut command = world.command(&["run", word]);
+            command.current_dir(world.work().join(folder));
+            started(command)
+        };
+        let running = start("first", first);
+        let folder = world.work().join(first);
+        eventually("the first runs", async || folder.join("up-1").exists()).await;
+        let said = start("second", second).end().await.expect(0).out;
+        assert!(said.contains("END") && !said.contains("set aside"), "{first}, {second}: {said}");
+        std::fs::write(folder.join("go-1"), "").unwrap();
+        let said = running.end().await.expect(0).out;
+        assert!(!said.contains("set aside"), "{first}, {second}: {said}");
+        assert_eq!(files.map(|name| world.read(name)), kept, "{first}, {second}");
+    }
+}
+
 /// An ordinary user cannot list every folder that git can enter.
 #[tokio::test]
 async fn a_folder_that_an_ordinary_user_cannot_list_is_looked_into() {
@@ -899,4 +1077,23 @@ async fn a_folder_that_an_ordinary_user_cannot_list_is_looked_into() {
     assert!(config.contains("[core]") && !config.contains("evil"), "{config} {said}");
     assert!(!world.work().join("s/d/e/.git/hooks").exists(), "{said}");
     assert_eq!(mode(&world.work().join("s/.git")), 0o111);
+}
+
+/// Nobody can list a folder of somebody else that all may write to. So no command writes there.
+#[tokio::test]
+async fn a_folder_of_somebody_else_that_cannot_be_listed_takes_nothing() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let command =
+        format!("{WORDS}\nmk s; git -C s config core.fsmonitor evil; cp -r s/.git box/g; echo END");
+    let world = calling(vec![bash(&command)], "").await;
+    let mut command = for_nobody(&world);
+    let closed = world.work().join("box");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o733)).unwrap();
+    command.args(["run", "go"]);
+    let said = started(command).end().await.expect(0).out;
+    assert!(said.contains("END") && said.contains("core.fsmonitor in s/.git/config"), "{said}");
+    assert!(!closed.join("g").exists() && !said.contains("NOT done"), "{said}");
 }

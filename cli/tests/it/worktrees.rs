@@ -274,6 +274,37 @@ async fn a_repository_within_a_worktree_that_a_crash_left_is_not_entered() {
     assert_eq!(swept[0]["removed"], true, "{swept}");
 }
 
+/// Nor is a submodule, wherever its data are: Posse does not find them all.
+#[tokio::test]
+async fn a_submodule_of_a_worktree_whose_data_are_elsewhere_is_not_entered() {
+    let world = repository(edit()).await;
+    let apart = world.folder.path().join("apart");
+    std::fs::create_dir(&apart).unwrap();
+    git(&apart, &["init", "--quiet"]);
+    std::fs::write(apart.join("f"), "one\n").unwrap();
+    git(&apart, &["add", "f"]);
+    git(&apart, &["commit", "--quiet", "-m", "x"]);
+    let link = format!("160000,{},s", git(&apart, &["rev-parse", "HEAD"]));
+    git(&world.work(), &["update-index", "--add", "--cacheinfo", &link]);
+    git(&world.work(), &["commit", "--quiet", "-m", "a submodule"]);
+    world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    let branch = branches(&world).pop().unwrap();
+    let name = branch.trim_start_matches("posse/");
+    let folder = PathBuf::from(format!("{}-worktrees/{name}", world.database().display()));
+    git(&world.work(), &["worktree", "add", "--quiet", folder.to_str().unwrap(), &branch]);
+    std::fs::write(folder.join("s/.git"), format!("gitdir: {}/.git\n", apart.display())).unwrap();
+    std::fs::write(folder.join("s/f"), "two\n").unwrap();
+    std::fs::write(folder.join("b.txt"), "mine\n").unwrap();
+    std::fs::write(apart.join(".git/info/attributes"), "* filter=x\n").unwrap();
+    let ran = world.work().join(".git/ran");
+    git(&apart, &["config", "filter.x.clean", &format!("touch {}; cat", ran.display())]);
+    let swept = world.run(&["runs", "clean", "--json"]).await.expect(0).json();
+    assert!(!ran.exists(), "{swept}");
+    assert_eq!(git(&world.work(), &["show", &format!("{branch}:b.txt")]), "mine", "{swept}");
+    git(&folder, &["add", "--all"]);
+    assert!(ran.exists(), "the test means something");
+}
+
 /// What git ignores is on no branch: it is kept where it is, and everyone is told; but not what builds
 /// make again.
 #[tokio::test]

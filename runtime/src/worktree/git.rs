@@ -2,7 +2,7 @@
 
 use posse_protocol::Worktree;
 use posse_tools::Workspace;
-use posse_tools::confine::{Confinement, Nested, nested_repositories};
+use posse_tools::confine::{Confinement, nested_repositories};
 use posse_tools::launch::{Command, Launcher, Status};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 const OUTPUT: usize = 4 << 20;
 
 /// Settings that hold whatever the repository's own say.
-const SETTINGS: [&str; 13] = [
+const SETTINGS: [&str; 18] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.pager=cat",
@@ -26,7 +26,12 @@ const SETTINGS: [&str; 13] = [
     "credential.helper=",
     "commit.gpgSign=false",
     "gc.auto=0",
+    "maintenance.auto=false",
     "submodule.recurse=false",
+    "diff.ignoreSubmodules=all",
+    "status.submoduleSummary=false",
+    "fetch.recurseSubmodules=false",
+    "push.recurseSubmodules=no",
     "protocol.allow=never",
     // A link may stand in the place of a log.
     "core.logAllRefUpdates=false",
@@ -35,7 +40,8 @@ const SETTINGS: [&str; 13] = [
 ];
 
 /// What git obeys in the data of a repository, and this one never changes.
-const OBEYED: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "modules"];
+const OBEYED: [&str; 7] =
+    ["hooks", "config", "config.worktree", "commondir", "modules", "remotes", "branches"];
 
 /// The most that is read of lists of files.
 const LISTED: usize = 256 << 20;
@@ -53,8 +59,6 @@ pub(super) struct Git<'a> {
     /// otherwise.
     common: Option<PathBuf>,
     confinement: Confinement,
-    /// Folders of the worktree in which somebody has made a repository.
-    nested: Vec<PathBuf>,
     /// The filters that the repository's settings and the user's name.
     filters: OnceCell<Vec<String>>,
 }
@@ -65,9 +69,9 @@ impl<'a> Git<'a> {
         let confinement = Confinement::default();
         // It reads nothing that a filter is about.
         let filters = OnceCell::new_with(Some(Vec::new()));
-        let (explicit, common, nested) = (None, None, Vec::new());
+        let (explicit, common) = (None, None);
         let folder = folder.to_owned();
-        Git { launcher, folder, explicit, common, confinement, nested, filters }
+        Git { launcher, folder, explicit, common, confinement, filters }
     }
 
     /// Git that may change the data of the repository that `worktree` is of, and what is in
@@ -80,8 +84,8 @@ impl<'a> Git<'a> {
         confinement.writable = vec![data.clone()];
         let explicit = Some((data, around.to_owned()));
         let (folder, filters) = (around.to_owned(), OnceCell::new());
-        let (common, nested) = (None, Vec::new());
-        Git { launcher, folder, explicit, common, confinement, nested, filters }
+        let common = None;
+        Git { launcher, folder, explicit, common, confinement, filters }
     }
 
     /// The same in the worktree at `folder` of the repository whose data are in `data`. What its
@@ -92,8 +96,6 @@ impl<'a> Git<'a> {
         let name = Path::new(folder).file_name().unwrap_or_default();
         let own = data.join("worktrees").join(name);
         let nested = nested_repositories(Path::new(folder)).map_err(|error| error.to_string())?;
-        let inside = |it: &Nested| it.top.strip_prefix(folder).ok().map(Path::to_owned);
-        self.nested = nested.iter().filter_map(inside).collect();
         self.confinement.hidden = nested.into_iter().map(|it| it.data).collect();
         self.confinement.fixed.push(data.join("worktrees"));
         self.confinement.writable.push(own.clone());
@@ -101,22 +103,13 @@ impl<'a> Git<'a> {
         Ok(Git { explicit, common: Some(data.to_owned()), ..self })
     }
 
-    /// Adds all that was changed in the worktree. A submodule in which somebody has made a repository
-    /// stays as it was: git would enter it.
+    /// Adds all that was changed in the worktree. Submodules stay as they were: git would enter them, and
+    /// run what somebody has put there.
     pub(super) async fn add_all(&self) -> Result<(), String> {
-        let nested: Vec<String> = self.nested.iter().map(|it| it.display().to_string()).collect();
-        let mut all = vec!["add".to_owned(), "--all".to_owned(), "--".to_owned(), ".".to_owned()];
-        if !nested.is_empty() {
-            let literal = |path: &String| format!(":(literal){path}");
-            let paths: Vec<String> = nested.iter().map(literal).collect();
-            let paths = paths.iter().map(String::as_str);
-            let list: Vec<&str> =
-                ["ls-files", "--stage", "-z", "--"].into_iter().chain(paths).collect();
-            let listed = self.whole(&list).await?;
-            let links = listed.split('\0').filter(|line| line.starts_with(GITLINK));
-            let links = links.filter_map(|line| line.split_once('\t'));
-            all.extend(links.map(|(_, path)| format!(":(exclude,literal){path}")));
-        }
+        let links = self.links().await?;
+        let links = links.iter().map(|path| format!(":(exclude,literal){path}"));
+        let all = ["add", "--all", "--", "."].map(str::to_owned).into_iter().chain(links);
+        let all: Vec<String> = all.collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         self.run(&all).await
     }

@@ -11,17 +11,19 @@ mod named;
 mod offence;
 mod settings;
 mod tree;
+mod words;
 
-pub(super) use offence::POINTER;
+pub(super) use named::first_line;
+pub(super) use offence::{GITDIR, POINTER};
 pub(super) use tree::text_at;
 
 use super::protected::{GIT, HEAD, IN_GIT, data_of};
 use super::repository::Repository;
 use super::walls::Walls;
-use aside::{first_link, parent, remove, set_aside, set_aside_at, while_writable, write};
+use aside::{first_link, hide, parent, remove, set_aside, set_aside_at, while_writable, write};
 use baseline::{Baseline, Named, WrittenDown};
 use named::{Checkout, plain};
-use offence::{HOOKS, Offence, What, is_harmless, leads_to, offences};
+use offence::{FOLDERS, Offence, What, harmless_only_here, is_harmless, leads_to, offences};
 use settings::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -34,6 +36,9 @@ pub(super) const SETTINGS_BYTES: u64 = settings::MOST;
 
 /// How many things that were set aside are told one by one.
 const TOLD: usize = 50;
+
+/// How many letters of a path are told.
+const SHOWN: usize = 300;
 
 /// The repositories that a command can reach, as they were before it.
 pub(crate) struct Repositories {
@@ -84,17 +89,21 @@ impl Repositories {
             let found = root.search();
             let now = offences(&root, &found);
             let mut walled = guarded(&root, walls);
-            let before = baseline.settled(&path, now.clone());
+            let others = harmless_only_here(&root, &found);
+            let before = baseline.settled(&path, now.iter().cloned().chain(others).collect());
             // A wall around what another command has put there would keep it there.
-            let of_hooks = now.intersection(&before).map(|it| &it.path);
-            let of_hooks = of_hooks.filter(|path| path.ends_with(HOOKS));
-            let of_hooks: BTreeSet<PathBuf> = of_hooks.cloned().collect();
-            for hooks in of_hooks {
-                if !walled.keys().any(|it| hooks.starts_with(it)) {
+            let folders = now.intersection(&before).map(|it| &it.path);
+            let folders = folders.filter(|path| FOLDERS.iter().any(|name| path.ends_with(name)));
+            let folders: BTreeSet<PathBuf> = folders.cloned().collect();
+            // Nobody would see what a command puts into a folder of somebody else that cannot be listed.
+            let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+            let closed = found.unseen.iter().filter(|(_, error)| is_closed(error));
+            for path in folders.into_iter().chain(closed.map(|(path, _)| path.clone())) {
+                if !walled.keys().any(|it| path.starts_with(it)) {
                     walled.extend(
-                        identity(&root.handle, hooks.as_os_str()).map(|it| (hooks.clone(), it)),
+                        identity(&root.handle, path.as_os_str()).map(|it| (path.clone(), it)),
                     );
-                    fixed.push(root.path.join(&hooks));
+                    fixed.push(root.path.join(&path));
                 }
             }
             checkouts.extend(of_found(&root, &found));
@@ -110,11 +119,11 @@ impl Repositories {
         fixed.sort();
         fixed.dedup_by(|inner, outer| inner.starts_with(outer));
         let named = baseline.settled_names(named);
-        let written_down = baseline.share();
+        let written_down = baseline.share()?;
         Ok(Some(Repositories { walls: walls.clone(), looked, named, fixed, written_down }))
     }
 
-    /// Forgets what was there before. For the last command in the workspace, when it is settled.
+    /// Forgets what was there before. For when the command is settled.
     pub(crate) fn forget(&self) {
         self.written_down.remove();
     }
@@ -132,17 +141,21 @@ impl Repositories {
     /// Sets aside what the command has added, when it and all it started are dead. Returns what that
     /// was, for people.
     pub(crate) fn settle(&self) -> Vec<String> {
-        let mut told = Vec::new();
+        let (mut told, mut more) = (Vec::new(), 0);
+        let mut tell = |told: &mut Vec<String>, what: String| {
+            // There may be a million of them.
+            if told.len() < TOLD { told.push(what) } else { more += 1 }
+        };
         let mut checkouts = of_workspace(&self.walls.workspace, &self.walls.homes);
         for looked in &self.looked {
             let found = looked.root.search();
             checkouts.extend(of_found(&looked.root, &found));
-            told.extend(looked.settle(&found));
-            let unseen = found.unseen.iter().map(|(path, error)| {
-                let path = looked.root.path.join(path);
-                format!("{} (NOT done: it cannot be looked into: {error})", path.display())
-            });
-            told.extend(unseen);
+            looked.settle(&found).into_iter().for_each(|it| tell(&mut told, it));
+            let unseen = found.unseen.into_iter();
+            for (path, error) in unseen.filter(|(path, _)| !looked.is_walled(path)) {
+                let path = short(&looked.root.path.join(path));
+                tell(&mut told, format!("{path} (NOT done: it cannot be looked into: {error})"));
+            }
         }
         let Some(root) = self.looked.first().map(|looked| &looked.root) else { return told };
         let mut named = named::named(&self.walls.workspace, &self.walls.homes, &checkouts);
@@ -155,13 +168,13 @@ impl Repositories {
             let Ok(below) = path.strip_prefix(&root.path) else { continue };
             let name = first_link(root, below);
             let shown = format!("{}, which settings of git name", name.display());
-            told.push(match set_aside(root, name) {
+            let what = match set_aside(root, name) {
                 Ok(()) => shown,
                 Err(error) => format!("{shown} (NOT done: {error})"),
-            });
+            };
+            tell(&mut told, what);
         }
-        if told.len() > TOLD {
-            let more = told.split_off(TOLD).len();
+        if more > 0 {
             told.push(format!("{more} more"));
         }
         told
@@ -189,7 +202,7 @@ pub fn nested_repositories(folder: &Path) -> io::Result<Vec<Nested>> {
     let usual = all.iter().filter(is_git).cloned();
     let usual = usual.filter_map(|data| Some(Nested { top: data.parent()?.to_owned(), data }));
     let led_to = found.pointers.iter().filter_map(|pointer| {
-        let data = leads_to(&root, pointer)?.1.canonicalize().ok()?;
+        let data = leads_to(&root, pointer)?.target.canonicalize().ok()?;
         Some(Nested { top: folder.join(pointer).parent()?.to_owned(), data })
     });
     let led_to = led_to.filter(|it| all.contains(&it.data));
@@ -243,13 +256,15 @@ fn is_below(real: &Path, path: &Path) -> bool {
 }
 
 impl Looked {
+    /// True for what is behind a wall that still stands.
+    fn is_walled(&self, path: &Path) -> bool {
+        let mut around = self.walled.iter().filter(|(wall, _)| path.starts_with(wall));
+        around.any(|(wall, was)| identity(&self.root.handle, wall.as_os_str()) == Some(*was))
+    }
+
     fn settle(&self, found: &Found) -> BTreeSet<String> {
         let now = offences(&self.root, found);
-        let is_walled = |path: &Path| {
-            let mut around = self.walled.iter().filter(|(wall, _)| path.starts_with(wall));
-            around.any(|(wall, was)| identity(&self.root.handle, wall.as_os_str()) == Some(*was))
-        };
-        let is_new = |it: &&Offence| !self.before.contains(it) && !is_walled(&it.path);
+        let is_new = |it: &&Offence| !self.before.contains(it) && !self.is_walled(&it.path);
         let mut new: Vec<&Offence> = now.iter().filter(is_new).collect();
         // What is in a folder comes before the folder.
         new.sort_by_key(|offence| std::cmp::Reverse(offence.path.components().count()));
@@ -259,18 +274,20 @@ impl Looked {
                 true => offence.path.clone(),
                 false => self.root.path.join(&offence.path),
             };
-            let shown = shown.display();
+            let shown = short(&shown);
             let done = match &offence.what {
                 // All that are in one file at once.
                 What::Setting(..) if !rewritten.insert(&offence.path) => Ok(()),
                 What::Setting(..) => self.without_new_settings(&offence.path),
                 What::Link(_) => remove(&self.root, &offence.path),
-                What::Hooks(_) | What::Whole(_) => set_aside(&self.root, &offence.path),
+                What::Folder(_) | What::Whole(_) => set_aside(&self.root, &offence.path),
+                What::TooDeep => hide(&self.root, &offence.path),
             };
             let kind = match &offence.what {
                 What::Setting(key, _) => format!("{key} in {shown}"),
                 What::Link(_) => format!("the link {shown}"),
-                What::Hooks(_) | What::Whole(_) => shown.to_string(),
+                What::Folder(_) | What::Whole(_) => shown,
+                What::TooDeep => format!("{shown}, which is too deep"),
             };
             told.insert(match done {
                 Ok(()) => kind,
@@ -286,8 +303,7 @@ impl Looked {
         let Entry::File(text) = entry(&folder, &name, settings::MOST) else { return Ok(()) };
         let data = self.root.path.join(path.parent().unwrap_or(path));
         let is_offence = |setting: &Setting| {
-            let what = What::Setting(setting.key(), setting.value.clone());
-            let offence = Offence { path: path.to_owned(), what };
+            let offence = Offence { path: path.to_owned(), what: What::setting(setting) };
             !is_harmless(setting, &data, &self.root) && !self.before.contains(&offence)
         };
         let (mut kept, mut from) = (Vec::new(), 0);
@@ -304,6 +320,17 @@ impl Looked {
             if is_clean { write(&folder, &name, &kept) } else { Ok(()) }
         })
     }
+}
+
+/// A path for people.
+fn short(path: &Path) -> String {
+    let whole = path.display().to_string();
+    if whole.len() <= SHOWN {
+        return whole;
+    }
+    let letters: Vec<char> = whole.chars().collect();
+    let (start, end) = (letters.len().min(SHOWN / 2), letters.len().saturating_sub(SHOWN / 2));
+    letters[..start].iter().chain(&['…']).chain(&letters[end..]).collect()
 }
 
 /// The folders that are looked through, and whether all of one is data of a repository: those that a
@@ -331,7 +358,7 @@ fn of_found(root: &Root, found: &Found) -> Vec<Checkout> {
     let inside = data.filter_map(|data| top_of(&data).map(|top| Checkout { data, top }));
     let led_to = found.pointers.iter().filter_map(|pointer| {
         let top = root.path.join(pointer.parent()?);
-        Some(Checkout { data: leads_to(root, pointer)?.1, top })
+        Some(Checkout { data: leads_to(root, pointer)?.target, top })
     });
     inside.chain(led_to).collect()
 }

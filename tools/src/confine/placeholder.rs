@@ -92,10 +92,10 @@ impl Placeholders {
     }
 
     /// Takes them down, unless others still need them. For when the command and all it started are
-    /// dead. True when nobody else is in the workspace, nor gets in as long as this is there.
-    pub(crate) fn take_down(&self) -> bool {
+    /// dead.
+    pub(crate) fn take_down(&self) {
         // The workspace comes last.
-        self.folders.iter().fold(false, |_, folder| folder.take_down())
+        self.folders.iter().for_each(Folder::take_down);
     }
 }
 
@@ -109,14 +109,13 @@ impl Folder {
         self.names.iter().try_for_each(|name| self.put_up_one(name))
     }
 
-    fn take_down(&self) -> bool {
+    fn take_down(&self) {
         let last =
             self.locked && flock(&self.handle, FlockOperation::NonBlockingLockExclusive).is_ok();
         if last {
             // What is in a folder comes before the folder.
             self.names.iter().rev().for_each(|name| self.take_down_one(name));
         }
-        last
     }
 
     fn put_up_one(&self, path: &Path) -> io::Result<()> {

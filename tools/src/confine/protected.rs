@@ -1,7 +1,7 @@
 //! What is in a workspace and is run or obeyed by programs outside of any confinement: nobody
 //! confined writes there, whether it exists or not.
 
-use super::git::{POINTER, text_at};
+use super::git::{GITDIR, POINTER, first_line, text_at};
 use super::placeholder::is_placeholder;
 use std::path::{Path, PathBuf};
 
@@ -57,8 +57,16 @@ pub(super) const REFS: &str = "refs";
 pub(super) const OBJECTS: &str = "objects";
 
 /// What git runs or obeys in there. The repositories of submodules and worktrees lie in there too.
-pub(super) const IN_GIT: [&str; 6] =
-    ["hooks", "config", "modules", "worktrees", COMMON_FOLDER, WORKTREE_CONFIG];
+pub(super) const IN_GIT: [&str; 8] = [
+    "hooks",
+    "config",
+    "modules",
+    "worktrees",
+    "remotes",
+    "branches",
+    COMMON_FOLDER,
+    WORKTREE_CONFIG,
+];
 
 /// Would make git obey the settings and hooks of another folder; harmless when it names the folder
 /// that it is in.
@@ -94,8 +102,7 @@ pub(super) fn makes_a_repository(workspace: &Path) -> Option<&'static str> {
 pub(super) fn data_of(workspace: &Path) -> Option<PathBuf> {
     let git = workspace.join(GIT);
     let named = text_at(&git, POINTER).and_then(|text| {
-        let text = String::from_utf8(text).ok()?;
-        let folder = workspace.join(text.strip_prefix("gitdir:")?.trim());
+        let folder = workspace.join(first_line(text.strip_prefix(GITDIR)?));
         folder.canonicalize().ok().filter(|it| it.starts_with(workspace))
     });
     let is_bare = [OBJECTS, REFS].iter().all(|name| workspace.join(name).is_dir());

@@ -173,10 +173,8 @@ impl Surroundings {
     /// For when the command and all it started are dead. Returns what it left and git is not to find.
     pub(super) fn clean_up(&self) -> Vec<String> {
         let set_aside = self.repositories.as_ref().map(Repositories::settle).unwrap_or_default();
-        let is_last = self.placeholders.as_ref().is_some_and(Placeholders::take_down);
-        if is_last {
-            self.repositories.iter().for_each(Repositories::forget);
-        }
+        self.repositories.iter().for_each(Repositories::forget);
+        self.placeholders.iter().for_each(Placeholders::take_down);
         set_aside
     }
 }

@@ -11,10 +11,14 @@ use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// What is added to the name of something that git is not to find.
 const ASIDE: &str = ".set-aside";
+
+/// The most bytes of a name to which more is added.
+const LONGEST: usize = 200;
 
 /// How often another name is tried.
 const TRIES: u32 = 100;
@@ -39,6 +43,14 @@ pub(super) fn remove(root: &Root, path: &Path) -> io::Result<()> {
 pub(super) fn set_aside(root: &Root, path: &Path) -> io::Result<()> {
     match parent(root, path)? {
         Some((folder, name)) => while_writable(&folder, || set_aside_at(&folder, &name)),
+        None => Ok(()),
+    }
+}
+
+/// The same under a name that nobody foresees: links may be there that lead through it.
+pub(super) fn hide(root: &Root, path: &Path) -> io::Result<()> {
+    match parent(root, path)? {
+        Some((folder, name)) => while_writable(&folder, || rename(&folder, &name, 1)),
         None => Ok(()),
     }
 }
@@ -71,8 +83,13 @@ pub(super) fn while_writable<T>(
 }
 
 pub(super) fn set_aside_at(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    for number in 0..TRIES {
-        let mut aside = name.to_owned();
+    rename(folder, name, 0)
+}
+
+fn rename(folder: &OwnedFd, name: &OsStr, first: u32) -> io::Result<()> {
+    for number in first..TRIES {
+        // It may be as long as a name can be.
+        let mut aside = OsStr::from_bytes(&name.as_bytes()[..name.len().min(LONGEST)]).to_owned();
         aside.push(ASIDE);
         // Whoever wants this to fail cannot have taken every name.
         if number > 0 {

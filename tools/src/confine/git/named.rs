@@ -2,10 +2,10 @@
 
 use super::settings::{self, MOST, Setting};
 use super::tree::text_at;
+use super::words::{Places, at_home};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Files with settings that are read for one repository: they may include each other.
@@ -15,7 +15,7 @@ const FILES: usize = 50;
 const AT_HOME: [&str; 2] = [".gitconfig", ".config/git/config"];
 
 /// Settings that run a program, by the last part of their names.
-const PROGRAMS: [&str; 27] = [
+const PROGRAMS: [&str; 30] = [
     "fsmonitor",
     "pager",
     "editor",
@@ -43,23 +43,91 @@ const PROGRAMS: [&str; 27] = [
     "tunnel",
     "tocmd",
     "cccmd",
+    "recentobjectshook",
+    "allowedsignersfile",
+    "revocationfile",
 ];
 
-/// What lies between words in a line of shell.
-const BETWEEN: &[char] = &[
-    ' ', '\t', '\n', '!', '\'', '"', '`', ';', '|', '&', '(', ')', '<', '>', '$', '{', '}', '=',
-    ',',
+/// Programs that are made for hooks, and what at the top of a checkout tells them what to run.
+const RUNNERS: [(&str, &[&str]); 12] = [
+    (
+        "pre-commit",
+        &[".pre-commit-config.yaml", ".pre-commit-config.yml", ".pre-commit-hooks.yaml"],
+    ),
+    ("prek", &["prek.toml", ".pre-commit-config.yaml", ".pre-commit-config.yml"]),
+    ("lefthook", &[".lefthook", ".lefthook-local"]),
+    ("overcommit", &[".overcommit.yml", ".local-overcommit.yml", ".git-hooks"]),
+    ("captainhook", &["captainhook.json", "captainhook.config.json"]),
+    (
+        "husky",
+        &[
+            ".huskyrc",
+            ".huskyrc.json",
+            ".huskyrc.yaml",
+            ".huskyrc.yml",
+            ".huskyrc.js",
+            ".huskyrc.cjs",
+            "husky.config.js",
+            "husky.config.cjs",
+            ".cargo-husky",
+        ],
+    ),
+    (
+        "simple-git-hooks",
+        &[
+            "simple-git-hooks.js",
+            "simple-git-hooks.cjs",
+            "simple-git-hooks.json",
+            ".simple-git-hooks.js",
+            ".simple-git-hooks.cjs",
+            ".simple-git-hooks.json",
+        ],
+    ),
+    (
+        "lint-staged",
+        &[
+            ".lintstagedrc",
+            ".lintstagedrc.json",
+            ".lintstagedrc.yaml",
+            ".lintstagedrc.yml",
+            ".lintstagedrc.js",
+            ".lintstagedrc.cjs",
+            ".lintstagedrc.mjs",
+            ".lintstagedrc.ts",
+            "lint-staged.config.js",
+            "lint-staged.config.cjs",
+            "lint-staged.config.mjs",
+            "lint-staged.config.ts",
+        ],
+    ),
+    (
+        "commitlint",
+        &[
+            ".commitlintrc.js",
+            ".commitlintrc.cjs",
+            ".commitlintrc.mjs",
+            ".commitlintrc.ts",
+            "commitlint.config.js",
+            "commitlint.config.cjs",
+            "commitlint.config.mjs",
+            "commitlint.config.ts",
+        ],
+    ),
+    ("rusty-hook", &[".rusty-hook.toml"]),
+    ("hk", &["hk.pkl", "hk.local.pkl", ".config/hk.pkl"]),
+    ("githooks", &[".githooks"]),
 ];
 
-/// After these a command begins.
-const BEGINS: &[char] = &['\n', '!', '`', ';', '|', '&', '(', '{'];
-
-/// Programs that are made for hooks, and the files at the top of a checkout that tell them what to run.
-const RUNNERS: [(&str, &[&str]); 3] = [
-    ("pre-commit", &[".pre-commit-config.yaml"]),
-    ("lefthook", &["lefthook.yml", "lefthook.yaml", "lefthook.toml", ".lefthook.yml"]),
-    ("overcommit", &[".overcommit.yml"]),
+/// Where lefthook has its settings: each of these, with each of the endings.
+const LEFTHOOK: [&str; 6] = [
+    "lefthook",
+    "lefthook-local",
+    ".lefthook",
+    ".lefthook-local",
+    ".config/lefthook",
+    ".config/lefthook-local",
 ];
+const ENDINGS: [&str; 5] = ["yml", "yaml", "toml", "json", "jsonc"];
 
 /// A repository: its data, and the folder with its files.
 pub(super) struct Checkout {
@@ -87,18 +155,22 @@ pub(super) fn named(
         for file in [data.join("config"), common.join("config"), data.join("config.worktree")] {
             follow(&file, homes, &mut read, &mut own);
         }
-        places.extend(named_by_hooks(&common.join("hooks"), top));
-        for (around, setting) in users.iter().chain(&own) {
-            let named = paths(setting, around, top, homes);
+        // Git runs some hooks in the folder with the data, and all of them where there are no files.
+        let folders = vec![top.clone(), data.clone(), common.clone()];
+        let around = Places { workspace, homes, folders };
+        places.extend(named_by_hooks(&common.join("hooks"), &around));
+        for (file, setting) in users.iter().chain(&own) {
+            let named = paths(setting, file, &around);
             if setting.section == "core" && setting.name == "hookspath" {
-                places.extend(named.iter().flat_map(|folder| named_by_hooks(folder, top)));
+                places.extend(named.iter().flat_map(|folder| named_by_hooks(folder, &around)));
             }
             places.extend(named);
         }
     }
     // Where there is no repository yet, the user's own settings count all the same.
-    for (around, setting) in &users {
-        places.extend(paths(setting, around, workspace, homes));
+    let around = Places { workspace, homes, folders: vec![workspace.to_owned()] };
+    for (file, setting) in &users {
+        places.extend(paths(setting, file, &around));
     }
     let inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
     places.into_iter().map(|path| plain(&path)).filter(inside).collect()
@@ -114,7 +186,7 @@ fn follow(file: &Path, homes: &[PathBuf], read: &mut usize, all: &mut Vec<(PathB
     let around = file.parent().unwrap_or(file).to_owned();
     for setting in settings::read(&text).unwrap_or_default() {
         if is_include(&setting) {
-            for path in paths(&setting, &around, &around, homes) {
+            for path in included(&setting, &around, homes) {
                 follow(&path, homes, read, all);
             }
         }
@@ -126,83 +198,79 @@ fn is_include(setting: &Setting) -> bool {
     ["include", "includeif"].contains(&setting.section.as_str()) && setting.name == "path"
 }
 
-/// What `setting`, of a file in `around`, names for the checkout at `top`.
-fn paths(setting: &Setting, around: &Path, top: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
+/// The files that `setting`, of a file in `around`, includes.
+fn included(setting: &Setting, around: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
+    let value = setting.value.as_deref().filter(|value| !value.is_empty());
+    value.map_or_else(Vec::new, |value| [at_home(value, homes), vec![around.join(value)]].concat())
+}
+
+/// What `setting`, of a file in the folder `file`, names in these places.
+fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
     let Some(value) = setting.value.as_deref().filter(|value| !value.is_empty()) else {
         return Vec::new();
-    };
-    let at_home = |value: &str| -> Vec<PathBuf> {
-        let below = value.strip_prefix("~/");
-        below.iter().flat_map(|below| homes.iter().map(move |home| home.join(below))).collect()
     };
     let is_folder = matches!(
         (setting.section.as_str(), setting.name.as_str()),
         ("core", "hookspath") | ("init", "templatedir")
     );
-    if is_include(setting) || is_folder {
-        let base = if is_folder { top } else { around };
-        return [at_home(value), vec![base.join(value)]].concat();
+    if is_include(setting) {
+        return included(setting, file, around.homes);
+    }
+    if is_folder {
+        let folders = around.folders.iter().map(|folder| folder.join(value));
+        return folders.chain(at_home(value, around.homes)).collect();
     }
     let runs = match setting.section.as_str() {
         "alias" => value.starts_with('!'),
         "pager" => true,
         _ => PROGRAMS.contains(&setting.name.as_str()),
     };
-    if !runs {
+    // Of the words of a command only those matter that are files.
+    if runs { around.named_by_line(value) } else { Vec::new() }
+}
+
+/// What the hooks in `folder` run, as far as their text says: where links lead, programs and scripts, and
+/// the settings of programs that are made for hooks, with what these name.
+fn named_by_hooks(folder: &Path, around: &Places) -> Vec<PathBuf> {
+    // Husky's own hooks run those beside their folder.
+    let is_husky = folder.file_name() == Some(OsStr::new("_"));
+    let beside = folder.parent().filter(|_| is_husky);
+    let entries = [Some(folder), beside].into_iter().flatten().map(std::fs::read_dir);
+    let entries = entries.flatten().flatten().flatten().map(|entry| entry.path());
+    let hooks: Vec<PathBuf> = entries.filter(|path| !is_sample(path)).collect();
+    // There may be thousands of repositories, to which the way is long.
+    if hooks.is_empty() {
         return Vec::new();
     }
-    let places = words(value).flat_map(|word| {
-        // `$(git rev-parse --show-toplevel)/tools/x` leaves a path that only looks absolute.
-        let below = top.join(word.trim_start_matches('/'));
-        [at_home(word), vec![top.join(word), below]].concat()
-    });
-    // Of the words of a command only those matter that are files.
-    places.filter(|path| path.is_file()).collect()
-}
-
-/// The words of a line of shell that may be files of the folder in which it runs. The name of a program
-/// without a folder is looked for on PATH.
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    let mut before = ";";
-    let mut rest = line;
-    std::iter::from_fn(move || {
-        loop {
-            let word = rest.trim_start_matches(BETWEEN);
-            let between = &rest[..rest.len() - word.len()];
-            let end = word.find(BETWEEN).unwrap_or(word.len());
-            let (word, after) = word.split_at(end);
-            if word.is_empty() {
-                return None;
-            }
-            // What is in quotes, or behind `<`, may be anything.
-            let begins = [before, between].iter().any(|it| it.contains(BEGINS))
-                && !between.contains(|letter: char| "'\"<>=".contains(letter));
-            (before, rest) = ("", after);
-            if !begins || word.contains('/') {
-                return Some(word);
-            }
-        }
-    })
-}
-
-/// What the hooks in `folder` run in the checkout at `top`, as far as their text says: where links lead,
-/// programs by their paths, and the settings of programs that are made for hooks.
-fn named_by_hooks(folder: &Path, top: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let real = folder.canonicalize().ok();
+    let folders = around.folders.iter().cloned().chain([folder.to_owned()]).chain(real);
+    let Places { workspace, homes, .. } = *around;
+    let places = Places { workspace, homes, folders: folders.collect() };
     let mut named = Vec::new();
-    for hook in entries.map(|entry| entry.path()).filter(|path| !is_sample(path)) {
+    for hook in hooks {
         named.extend(hook.read_link().ok().map(|target| folder.join(target)));
         let text = text_at(&hook, MOST).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        let is_program = |path: &PathBuf| {
-            path.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
-        };
-        let words = text.split(BETWEEN).filter(|word| !word.is_empty());
-        named.extend(words.map(|word| top.join(word.trim_start_matches('/'))).filter(is_program));
-        let used = RUNNERS.iter().filter(|(runner, _)| text.contains(runner));
-        named.extend(used.flat_map(|(_, files)| files.iter().map(|file| top.join(file))));
+        named.extend(places.run_by_script(&text));
+        for file in told_by_files(&text, &around.folders) {
+            let text = text_at(&file, MOST).unwrap_or_default();
+            named.extend(places.run_by_script(&String::from_utf8_lossy(&text)));
+            named.push(file);
+        }
     }
     named
+}
+
+/// The files in `folders` that tell the programs what to run which the text of a hook names.
+fn told_by_files(text: &str, folders: &[PathBuf]) -> Vec<PathBuf> {
+    let used = RUNNERS.iter().filter(|(runner, _)| text.contains(runner));
+    let mut names: Vec<String> =
+        used.flat_map(|(_, files)| files.iter().map(|&file| file.to_owned())).collect();
+    if text.contains("lefthook") {
+        let all = LEFTHOOK.iter().flat_map(|name| ENDINGS.map(|end| format!("{name}.{end}")));
+        names.extend(all);
+    }
+    folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect()
 }
 
 fn is_sample(path: &Path) -> bool {
@@ -220,9 +288,12 @@ pub(super) fn common_folder(data: &Path) -> PathBuf {
     }
 }
 
-/// A path that is all there is in a file.
-pub(super) fn first_line(text: &[u8]) -> &Path {
+/// A path that is all there is in a file, as git reads it: without the ends of lines behind it, and up to
+/// the first NUL.
+pub(in super::super) fn first_line(text: &[u8]) -> &Path {
     let end = text.iter().rposition(|letter| !b"\r\n".contains(letter)).map_or(0, |at| at + 1);
+    let text = &text[..end];
+    let end = text.iter().position(|letter| *letter == 0).unwrap_or(end);
     Path::new(OsStr::from_bytes(&text[..end]))
 }
 
@@ -246,26 +317,6 @@ pub(super) fn plain(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
-
-    #[test]
-    fn a_program_without_a_folder_is_none_of_the_checkout() {
-        for (line, expected) in [
-            ("store", vec![]),
-            ("delta --dark", vec!["--dark"]),
-            ("!npm test", vec!["test"]),
-            ("!test -f a && run b | less; (sh c)", vec!["-f", "a", "b", "c"]),
-            ("tools/x y", vec!["tools/x", "y"]),
-            ("!./x; a/b", vec!["./x", "a/b"]),
-            ("sh < x", vec!["x"]),
-            ("python -c 'exec(open(\"x.py\").read())'", vec!["-c", "exec", "x.py", ".read"]),
-            ("$(git rev-parse)/a.sh b", vec!["rev-parse", "/a.sh", "b"]),
-            ("A=b c", vec!["b", "c"]),
-            (" 'my tool' x", vec!["my", "tool", "x"]),
-            ("", vec![]),
-        ] {
-            assert_eq!(words(line).collect::<Vec<_>>(), expected, "{line}");
-        }
-    }
 
     #[test]
     fn what_settings_name_in_a_workspace_is_found() {
@@ -300,6 +351,7 @@ mod tests {
         let found = named(&work, std::slice::from_ref(&home), &checkouts);
         let found: Vec<_> = found.iter().map(|it| it.strip_prefix(&work).unwrap()).collect();
         let expected = [
+            ".git/.githooks",
             ".gitconfig",
             ".githooks",
             "a.sh",

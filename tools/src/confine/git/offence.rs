@@ -2,7 +2,7 @@
 
 use super::super::protected::{COMMON_FOLDER, GIT, HEAD, WORKTREE_CONFIG};
 use super::aside::parent;
-use super::named::{common_folder, first_line, plain};
+use super::named::{first_line, plain};
 use super::settings::{self, Setting};
 use super::tree::{Entry, Found, Identity, Root, entries, entry, identity, text_at};
 use rustix::fs::FileType;
@@ -10,15 +10,21 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Settings of a repository, and those of one checkout.
 const SETTINGS: [&str; 2] = ["config", WORKTREE_CONFIG];
-pub(super) const HOOKS: &str = "hooks";
+/// Folders whose files git runs or obeys: hooks, and remotes as git once kept them.
+pub(super) const FOLDERS: [&str; 3] = [HOOKS, "remotes", "branches"];
+const HOOKS: &str = "hooks";
 const SAMPLE: &str = ".sample";
 
 /// The most that is read of a file that says where data are, in bytes: as much as git reads.
 pub(in super::super) const POINTER: u64 = 1 << 20;
+
+/// What a file `.git` begins with.
+pub(in super::super) const GITDIR: &[u8] = b"gitdir: ";
 
 /// Something that makes git run or obey what others wrote.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -35,10 +41,19 @@ pub(super) enum What {
     Setting(String, Option<String>),
     /// A link in git's data. Git writes through some of them.
     Link(#[serde(with = "any_name")] PathBuf),
-    /// A folder with hooks, and which one.
-    Hooks(Option<Identity>),
+    /// A folder with hooks or remotes, and which one.
+    Folder(Option<Identity>),
     /// Settings that cannot be read, and which; a way to data elsewhere, and where it leads.
     Whole(#[serde(with = "any_name")] PathBuf),
+    /// A folder that is deeper than anybody looks.
+    TooDeep,
+}
+
+impl What {
+    pub(super) fn setting(setting: &Setting) -> What {
+        let brief = |text: &str| brief(text.as_bytes()).to_string_lossy().into_owned();
+        What::Setting(brief(&setting.key()), setting.value.as_deref().map(brief))
+    }
 }
 
 /// All that makes git run or obey something, in the repositories that were found.
@@ -58,34 +73,37 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
                     None => add(name, What::Whole(digest(&text))),
                     Some(all) => {
                         for setting in all.iter().filter(|it| !is_harmless(it, &around, root)) {
-                            add(name, What::Setting(setting.key(), setting.value.clone()));
+                            add(name, What::setting(setting));
                         }
                     }
                 },
-                Entry::Link(to) => add(name, What::Whole(to)),
+                Entry::Link(to) => add(name, What::Whole(brief(to.as_os_str().as_bytes()))),
                 Entry::Other => add(name, What::Whole(PathBuf::new())),
             }
         }
         match entry(&folder, OsStr::new(COMMON_FOLDER), POINTER) {
             Entry::None | Entry::Folder => {}
-            Entry::File(_) if shares_data_of_its_own(&around) => {}
-            Entry::File(text) => add(COMMON_FOLDER, What::Whole(first_line(&text).to_owned())),
-            Entry::Link(to) => add(COMMON_FOLDER, What::Whole(to)),
+            Entry::File(text) if shares_data_of_its_own(&around, &text) => {}
+            Entry::File(text) => add(COMMON_FOLDER, What::Whole(digest(&text))),
+            Entry::Link(to) => add(COMMON_FOLDER, What::Whole(brief(to.as_os_str().as_bytes()))),
             Entry::Other => add(COMMON_FOLDER, What::Whole(PathBuf::new())),
         }
-        match entry(&folder, OsStr::new(HOOKS), 0) {
-            Entry::Link(to) => add(HOOKS, What::Whole(to)),
-            Entry::Folder => {
-                let hooks = root.folder(&data.join(HOOKS)).ok().flatten();
-                let hooks = hooks.and_then(|hooks| entries(&hooks).ok()).unwrap_or_default();
-                let is_hook = |(name, kind): &(OsString, FileType)| {
-                    *kind != FileType::Directory && !name.to_string_lossy().ends_with(SAMPLE)
-                };
-                if hooks.iter().any(is_hook) {
-                    add(HOOKS, What::Hooks(identity(&folder, OsStr::new(HOOKS))));
+        for name in FOLDERS {
+            match entry(&folder, OsStr::new(name), 0) {
+                Entry::Link(to) => add(name, What::Whole(brief(to.as_os_str().as_bytes()))),
+                Entry::Folder => {
+                    let files = root.folder(&data.join(name)).ok().flatten();
+                    let files = files.and_then(|files| entries(&files).ok()).unwrap_or_default();
+                    let is_obeyed = |(file, kind): &(OsString, FileType)| {
+                        let is_sample = name == HOOKS && file.to_string_lossy().ends_with(SAMPLE);
+                        *kind != FileType::Directory && !is_sample
+                    };
+                    if files.iter().any(is_obeyed) {
+                        add(name, What::Folder(identity(&folder, OsStr::new(name))));
+                    }
                 }
+                Entry::None | Entry::File(_) | Entry::Other => {}
             }
-            Entry::None | Entry::File(_) | Entry::Other => {}
         }
     }
     // That of the workspace itself has a wall.
@@ -94,6 +112,8 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
             offences.insert(Offence { path: pointer.clone(), what: What::Whole(to) });
         }
     }
+    let too_deep = found.too_deep.iter().cloned();
+    offences.extend(too_deep.map(|path| Offence { path, what: What::TooDeep }));
     let known: BTreeSet<PathBuf> = offences.iter().map(|offence| offence.path.clone()).collect();
     for (path, to) in &found.links {
         // As old versions of git write the branch that is checked out.
@@ -104,6 +124,36 @@ pub(super) fn offences(root: &Root, found: &Found) -> BTreeSet<Offence> {
         }
     }
     offences
+}
+
+/// What is no offence in this folder, and may be one in a folder around it or below: it leads to another place in
+/// there. Whoever looks through such a folder at the same time must know that it was there.
+pub(super) fn harmless_only_here(root: &Root, found: &Found) -> Vec<Offence> {
+    let pointers = found.pointers.iter().filter_map(|path| {
+        let what = What::Whole(leads_to(root, path)?.to);
+        Some(Offence { path: path.clone(), what })
+    });
+    let files = found.data.iter().flat_map(|data| SETTINGS.map(|name| data.join(name)));
+    let settings = files.flat_map(|path| {
+        let text = parent(root, &path).ok().flatten().map(|(folder, name)| {
+            match entry(&folder, &name, settings::MOST) {
+                Entry::File(text) => text,
+                _ => Vec::new(),
+            }
+        });
+        let all = text.and_then(|text| settings::read(&text)).unwrap_or_default();
+        let all = all.into_iter().filter(|it| it.section == "core" && it.name == "worktree");
+        all.map(move |it| Offence { path: path.clone(), what: What::setting(&it) })
+    });
+    pointers.chain(settings).collect()
+}
+
+/// The most of a value that is kept as it is, in bytes.
+const BRIEF: usize = 256;
+
+/// A text, or what tells it from another if it is long.
+pub(super) fn brief(text: &[u8]) -> PathBuf {
+    if text.len() > BRIEF { digest(text) } else { PathBuf::from(OsStr::from_bytes(text)) }
 }
 
 /// What tells one text from another.
@@ -133,41 +183,58 @@ pub(super) fn is_harmless(setting: &Setting, data: &Path, root: &Root) -> bool {
 fn points_to(top: &Path, data: &Path) -> bool {
     let git = top.join(GIT);
     let named = text_at(&git, POINTER)
-        .and_then(|text| Some(top.join(first_line(text.strip_prefix(b"gitdir: ")?))));
+        .and_then(|text| Some(top.join(first_line(text.strip_prefix(GITDIR)?))));
     named.unwrap_or(git).canonicalize().is_ok_and(|real| real == data)
 }
 
-/// True when the folder that the repository in `data` names as common is its own, or that of the
-/// repository whose worktree it is. That one is looked at, too.
-fn shares_data_of_its_own(data: &Path) -> bool {
-    let common = common_folder(data);
+/// True when the folder that the repository in `data` names as common, by this text, is its own, or that of
+/// the repository whose worktree it is. That one is looked at, too.
+fn shares_data_of_its_own(data: &Path, text: &[u8]) -> bool {
+    // What leads nowhere may lead elsewhere tomorrow.
+    let Ok(common) = data.join(first_line(text)).canonicalize() else { return false };
     let is_around = data.parent().and_then(Path::parent) == Some(common.as_path())
         && data.parent().and_then(Path::file_name) == Some(OsStr::new("worktrees"));
     let has_head = || common.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir());
-    common == *data || (is_around && has_head())
+    !text.contains(&0) && (common == *data || (is_around && has_head()))
 }
 
-/// Where the file or link `.git` at `pointer` leads, if that is not below `root`.
+/// What tells the file or link `.git` at `pointer` from another, if it does not lead to data below `root`.
 fn leads_out(root: &Root, pointer: &Path) -> Option<PathBuf> {
-    let (to, target) = leads_to(root, pointer)?;
-    let real = target.canonicalize().unwrap_or_else(|_| plain(&target));
+    let Pointer { to, target, is_odd } = leads_to(root, pointer)?;
     // Outside, what a command finds in its temporary folders has another name, by which no agent has
     // put anything anywhere. So this leads to nothing of theirs, and back when the next command runs.
-    let there = root.outside(&plain(&target)).and_then(|it| it.canonicalize().ok());
-    let is_inside = |it: &PathBuf| it.starts_with(&root.path);
-    (!is_inside(&real) && !there.is_some_and(|it| is_inside(&it))).then_some(to)
+    let there = || root.outside(&plain(&target))?.canonicalize().ok();
+    // What leads nowhere, or further than paths can be, may lead anywhere tomorrow.
+    let real = target.canonicalize().ok().or_else(there);
+    let is_inside = real.is_some_and(|it| it.starts_with(&root.path));
+    (is_odd || !is_inside).then_some(to)
 }
 
-/// Where it says that the data are, and where that is.
-pub(super) fn leads_to(root: &Root, pointer: &Path) -> Option<(PathBuf, PathBuf)> {
+/// What a file or link `.git` says.
+pub(super) struct Pointer {
+    /// What tells it from another.
+    to: PathBuf,
+    /// Where the data are.
+    pub target: PathBuf,
+    /// Git may read it in another way.
+    is_odd: bool,
+}
+
+/// What the file or link `.git` at `pointer` says; nothing if git does not take it for one.
+pub(super) fn leads_to(root: &Root, pointer: &Path) -> Option<Pointer> {
     let (folder, name) = parent(root, pointer).ok()??;
-    let to = match entry(&folder, &name, POINTER) {
-        Entry::Link(to) => to,
-        Entry::File(text) => first_line(text.strip_prefix(b"gitdir: ")?).to_owned(),
-        Entry::None | Entry::Folder | Entry::Other => return None,
-    };
     let around = root.path.join(pointer.parent().unwrap_or(pointer));
-    Some((to.clone(), around.join(to)))
+    match entry(&folder, &name, POINTER) {
+        Entry::Link(to) => {
+            let target = around.join(&to);
+            Some(Pointer { target, to: brief(to.as_os_str().as_bytes()), is_odd: false })
+        }
+        Entry::File(text) => {
+            let target = around.join(first_line(text.strip_prefix(GITDIR)?));
+            Some(Pointer { target, to: digest(&text), is_odd: text.contains(&0) })
+        }
+        Entry::None | Entry::Folder | Entry::Other => None,
+    }
 }
 
 /// Writes a path as JSON. It may hold bytes that are not UTF-8.
@@ -182,5 +249,75 @@ mod any_name {
 
     pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<PathBuf, D::Error> {
         OsString::deserialize(from).map(PathBuf::from)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_way_that_cannot_be_followed_to_its_end_leads_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let put = |name: &str, text: &[u8]| {
+            fs::create_dir_all(top.join(name).parent().unwrap()).unwrap();
+            fs::write(top.join(name), text).unwrap();
+        };
+        put("data/HEAD", b"x");
+        fs::create_dir_all(top.join("data/refs")).unwrap();
+        put("good/.git", b"gitdir: ../data\r\n");
+        put("missing/.git", b"gitdir: ../later\n");
+        put("outside/.git", b"gitdir: /etc\n");
+        put("space/.git", b"gitdir:  ../data\n");
+        put("none/.git", b"gitdir:../data\n");
+        let way = format!("gitdir: /etc\0{}/..{}/data\n", "/..".repeat(9), top.display());
+        put("cut/.git", way.as_bytes());
+        put("inside/.git", b"gitdir: ../data\0x\n");
+        for (name, to) in [("later", "../later"), ("round", "round/.git"), ("fine", "../data")] {
+            fs::create_dir_all(top.join("links").join(name)).unwrap();
+            symlink(Path::new("..").join(to), top.join("links").join(name).join(".git")).unwrap();
+        }
+        let root = Root::open(&top, false).unwrap();
+        let all = offences(&root, &root.search());
+        let paths: Vec<_> = all.iter().map(|it| it.path.to_str().unwrap()).collect();
+        let expected = [
+            "cut/.git",
+            "inside/.git",
+            "links/later/.git",
+            "links/round/.git",
+            "missing/.git",
+            "outside/.git",
+            "space/.git",
+        ];
+        assert_eq!(paths, expected);
+    }
+
+    /// The workspace itself may be the data of a repository.
+    #[test]
+    fn links_in_a_repository_without_files_are_found_where_git_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        ["objects", "refs/heads", "bin"].iter().for_each(|it| {
+            fs::create_dir_all(top.join(it)).unwrap();
+        });
+        fs::write(top.join("HEAD"), "ref: refs/heads/x").unwrap();
+        for name in ["FETCH_HEAD", "refs/heads/x", "packed-refs", "bin/tool", "current"] {
+            symlink("/nowhere", top.join(name)).unwrap();
+        }
+        let root = Root::open(&top, false).unwrap();
+        let all = offences(&root, &root.search());
+        let paths: Vec<_> = all.iter().map(|it| it.path.to_str().unwrap()).collect();
+        assert_eq!(paths, ["FETCH_HEAD", "packed-refs", "refs/heads/x"]);
+    }
+
+    #[test]
+    fn a_long_target_is_kept_as_a_digest() {
+        let (one, other) = (brief(&[b'a'; 4000]), brief(&[b'a'; 4001]));
+        assert!(one != other && one.as_os_str().len() == 64);
+        assert_eq!(brief(b"refs/heads/main"), Path::new("refs/heads/main"));
     }
 }

@@ -5,9 +5,10 @@
 
 use super::super::mounts::LASTING;
 use super::super::protected::{GIT, HEAD, OBJECTS, REFS};
+use super::offence::brief;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, chmod, fstat, openat, openat2,
-    readlinkat, statat, statx,
+    Access, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, access, chmod, fstat,
+    openat, openat2, readlinkat, statat, statx,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -19,7 +20,39 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
+
+/// The most bytes of a path that the kernel takes at once, with room to spare.
+const PIECE: usize = 4000;
+
+/// How long a path below a root may be, in bytes. Links lead programs into folders whose paths are
+/// longer than the kernel takes at once; but deeper than this is nothing but a trap.
+const DEEPEST: usize = 4 * PIECE;
+
+/// How many open folders are kept to find what is in them without going all the way once more.
+const OPEN: usize = 128;
+
+/// What git keeps in the data of a repository and writes to.
+const IN_DATA: [&str; 18] = [
+    OBJECTS,
+    REFS,
+    "config",
+    "description",
+    "gc.log",
+    "gc.pid",
+    "index",
+    "info",
+    "lfs",
+    "logs",
+    "modules",
+    "packed-refs",
+    "rebase-apply",
+    "rebase-merge",
+    "reftable",
+    "rr-cache",
+    "sequencer",
+    "shallow",
+];
 
 /// A folder that is looked through.
 pub(super) struct Root {
@@ -38,8 +71,10 @@ pub(super) struct Found {
     pub data: Vec<PathBuf>,
     /// Files and links `.git`.
     pub pointers: Vec<PathBuf>,
-    /// Links within the data of a repository, and where they lead.
+    /// Links within the data of a repository, and what tells where they lead.
     pub links: BTreeMap<PathBuf, PathBuf>,
+    /// Folders that are deeper than anybody looks.
+    pub too_deep: Vec<PathBuf>,
     /// Folders that could not be looked into, and why.
     pub unseen: Vec<(PathBuf, io::Error)>,
 }
@@ -62,22 +97,30 @@ impl Root {
         Ok(Root { path: path.to_owned(), handle, is_data, is_temporary: false })
     }
 
-    /// Where it is that a command finds at `path`.
+    /// Where it is that a command finds at `path`, if outside there is nothing by this name.
     pub(super) fn outside(&self, path: &Path) -> Option<PathBuf> {
         let mut lasting = LASTING.iter().filter(|_| self.is_temporary);
-        lasting.find_map(|(at, name)| Some(self.path.join(name).join(path.strip_prefix(at).ok()?)))
+        lasting.find_map(|(at, name)| {
+            let below = path.strip_prefix(at).ok()?;
+            let is_free = Path::new(at).join(below.iter().next()?).symlink_metadata().is_err();
+            is_free.then(|| self.path.join(name).join(below))
+        })
     }
 
     /// Looks through all of it.
     pub(super) fn search(&self) -> Found {
         let mut found = Found::default();
         // Each as a name in a folder: a million ways that are long would fill the memory.
-        let mut ahead = vec![(Rc::new(PathBuf::new()), OsString::new(), self.is_data)];
+        let top = (Rc::new(Around::default()), OsString::new(), self.is_data);
+        let (mut ahead, mut open) = (vec![top], Vec::<Weak<Around>>::new());
         while let Some((around, name, is_data)) = ahead.pop() {
-            let path = if name.is_empty() { PathBuf::new() } else { around.join(&name) };
-            let here = Rc::new(path.clone());
+            let path = if name.is_empty() { PathBuf::new() } else { around.path.join(&name) };
+            if path.as_os_str().len() > DEEPEST {
+                found.too_deep.push(path);
+                continue;
+            }
             // What has gone meanwhile, others have removed.
-            let opened = self.folder(&path).and_then(|folder| match folder {
+            let opened = self.folder_in(&around, &name, &path).and_then(|folder| match folder {
                 Some(folder) => Ok(Some((entries(&folder)?, folder))),
                 None => Ok(None),
             });
@@ -97,18 +140,29 @@ impl Root {
             if is_repository {
                 found.data.push(path.clone());
             }
-            // Of a repository without files that is the whole workspace, links are the user's.
-            let is_data = is_data || (is_repository && !path.as_os_str().is_empty());
+            // The whole workspace may be a repository without files, and have others beside git's.
+            let is_top = path.as_os_str().is_empty();
+            let is_data = is_data || (is_repository && !is_top);
+            open.retain(|it| it.strong_count() > 0);
+            let handle = (open.len() < OPEN).then(|| folder.try_clone().ok()).flatten();
+            let here = Rc::new(Around { path: path.clone(), handle });
+            if here.handle.is_some() {
+                open.push(Rc::downgrade(&here));
+            }
             for (name, kind) in entries {
                 let is_git = name.eq_ignore_ascii_case(GIT);
+                let is_data = is_data || (is_repository && is_gits(&name));
                 match kind {
                     FileType::Directory => ahead.push((here.clone(), name, is_data || is_git)),
                     FileType::Symlink if is_data => {
                         let target = readlinkat(&folder, &name, Vec::new()).unwrap_or_default();
-                        let target = OsString::from_vec(target.into_bytes());
-                        found.links.insert(path.join(&name), target.into());
+                        let path = path.join(&name);
+                        found.links.insert(path, brief(target.as_bytes()));
                     }
-                    _ if is_git => found.pointers.push(path.join(&name)),
+                    _ if is_git => {
+                        let path = path.join(&name);
+                        found.pointers.push(path);
+                    }
                     _ => {}
                 }
             }
@@ -118,11 +172,23 @@ impl Root {
 
     /// The folder at `path` below this one; nothing where there is none.
     pub(super) fn folder(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
-        let open = |flags: OFlags| self.beneath(path, flags | OFlags::DIRECTORY);
+        Self::opened(|flags| self.beneath(path, flags))
+    }
+
+    /// The same for `name` in the folder `around`, which together are `path`.
+    fn folder_in(&self, around: &Around, name: &OsStr, path: &Path) -> io::Result<Option<OwnedFd>> {
+        match &around.handle {
+            Some(handle) => Self::opened(|flags| one_beneath(handle, Path::new(name), flags)),
+            None => self.folder(path),
+        }
+    }
+
+    fn opened(beneath: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> io::Result<Option<OwnedFd>> {
+        let open = |flags: OFlags| beneath(flags | OFlags::DIRECTORY);
         match open(OFlags::RDONLY) {
             Ok(folder) => Ok(Some(folder)),
-            // No program of the user's gets to a path that is longer than paths can be.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
+            // What is a link by now is looked at as one.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(Errno::ACCESS) => {
                 // Git may enter a folder that cannot be listed. Whoever owns it may list it.
                 let closed = match open(OFlags::PATH) {
@@ -130,10 +196,17 @@ impl Root {
                     closed => closed?,
                 };
                 let before = fstat(&closed)?;
-                if before.st_uid != geteuid().as_raw() || before.st_mode & 0o100 == 0 {
+                let by_handle = format!("/proc/self/fd/{}", closed.as_raw_fd());
+                // Of others, nobody but they can list it.
+                if before.st_uid != geteuid().as_raw() {
+                    return match access(&by_handle, Access::EXEC_OK) {
+                        Ok(()) => Err(Errno::ACCESS.into()),
+                        Err(_) => Ok(None),
+                    };
+                }
+                if before.st_mode & 0o100 == 0 {
                     return Ok(None);
                 }
-                let by_handle = format!("/proc/self/fd/{}", closed.as_raw_fd());
                 chmod(&by_handle, Mode::from_raw_mode(before.st_mode & 0o7777 | 0o400))?;
                 let opened = open(OFlags::RDONLY);
                 chmod(&by_handle, Mode::from_raw_mode(before.st_mode & 0o7777))?;
@@ -144,15 +217,45 @@ impl Root {
     }
 
     fn beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        loop {
-            match openat2(&self.handle, path, flags, Mode::empty(), resolve) {
-                // Somebody renamed something at the same time.
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                opened => return opened,
+        let mut from: Option<OwnedFd> = None;
+        let mut piece = PathBuf::new();
+        for name in path {
+            if piece.as_os_str().len() + name.len() >= PIECE {
+                let around = from.as_ref().unwrap_or(&self.handle);
+                from = Some(one_beneath(around, &piece, OFlags::PATH | OFlags::DIRECTORY)?);
+                piece = PathBuf::new();
             }
+            piece.push(name);
+        }
+        one_beneath(from.as_ref().unwrap_or(&self.handle), &piece, flags)
+    }
+}
+
+/// A folder whose entries are ahead.
+#[derive(Default)]
+struct Around {
+    path: PathBuf,
+    /// As long as there are few of them.
+    handle: Option<OwnedFd>,
+}
+
+/// True for a name that git gives to something in the data of a repository: `FETCH_HEAD` and the like, and
+/// some others.
+fn is_gits(name: &OsStr) -> bool {
+    let is_loud = |letter: &u8| letter.is_ascii_uppercase() || *letter == b'_';
+    name.as_bytes().iter().all(is_loud) || IN_DATA.iter().any(|it| name == *it)
+}
+
+/// Opens a path that is short enough for the kernel.
+fn one_beneath(around: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    loop {
+        match openat2(around, path, flags, Mode::empty(), resolve) {
+            // Somebody renamed something at the same time.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            opened => return opened,
         }
     }
 }

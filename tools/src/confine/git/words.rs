@@ -1,0 +1,299 @@
+//! What a text of shell names: paths, as far as its words say.
+//!
+//! Nobody knows what a shell will do with a text, so this is generous: a variable may stand for any folder
+//! that is likely, and each folder that the text enters goes with each of its words.
+
+use super::named::plain;
+use super::tree::text_at;
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What lies between words in a line of shell.
+const BETWEEN: &[char] = &[
+    ' ', '\t', '\n', '\r', '!', '\'', '"', '`', ';', '|', '&', '(', ')', '<', '>', '$', '{', '}',
+    '=', ',', '[', ']',
+];
+
+/// After these a command begins.
+const BEGINS: &[char] = &['\n', '!', '`', ';', '|', '&', '(', '{'];
+
+/// How many words of a text are looked at, and how many folders in which they may be.
+const WORDS: usize = 5_000;
+const FOLDERS: usize = 24;
+
+/// What makes the next word a folder in which the rest happens.
+const ENTERS: [&str; 4] = ["cd", "pushd", "-C", "--directory"];
+
+/// Programs that run files which need not be programs.
+const INTERPRETERS: [&str; 21] = [
+    ".", "ash", "bash", "bun", "dash", "deno", "fish", "ksh", "lua", "make", "mksh", "node",
+    "perl", "php", "pwsh", "python", "ruby", "sh", "source", "tsx", "zsh",
+];
+
+/// How the names of files end that some program runs.
+const SCRIPTS: [&str; 20] = [
+    "awk", "bash", "cjs", "cts", "fish", "js", "ksh", "lua", "mjs", "mk", "mts", "php", "pl",
+    "ps1", "py", "rb", "sed", "sh", "ts", "zsh",
+];
+
+/// A word, and what is before it.
+#[derive(Clone, Copy)]
+struct Word<'t> {
+    text: &'t str,
+    /// It is the first of a command.
+    is_first: bool,
+    /// It may be a program's name, which is looked for on PATH.
+    is_program: bool,
+    /// A variable gets it.
+    is_value: bool,
+}
+
+/// The words of a text. One that begins with a variable is there twice: as it is, and without the
+/// variable.
+fn words(text: &str) -> Vec<Word<'_>> {
+    let mut all = Vec::new();
+    let (mut rest, mut at_start) = (text, true);
+    while all.len() < WORDS {
+        let after = rest.trim_start_matches(BETWEEN);
+        let between = &rest[..rest.len() - after.len()];
+        let (word, after) = after.split_at(after.find(BETWEEN).unwrap_or(after.len()));
+        if word.is_empty() {
+            break;
+        }
+        let is_first = at_start || between.contains(BEGINS);
+        // What is in quotes, or behind `<`, may be anything.
+        let is_program = is_first && !between.contains(['\'', '"', '<', '>', '=']);
+        let is_value = between.contains('=');
+        all.push(Word { text: word, is_first, is_program, is_value });
+        if between.ends_with(['$', '{']) {
+            let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+            let text = word.trim_start_matches(is_name);
+            if !text.is_empty() {
+                all.push(Word { text, is_first: false, is_program: false, is_value });
+            }
+        }
+        (rest, at_start) = (after, false);
+    }
+    all
+}
+
+/// What is in quotes, with its spaces.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    let parts = ['"', '\''].into_iter().flat_map(move |quote| text.split(quote).skip(1).step_by(2));
+    parts.filter(|part| part.contains(' ') && !part.contains(['\n', '$', '`'])).take(WORDS)
+}
+
+/// Where texts are run, and what of it matters.
+pub(super) struct Places<'p> {
+    /// Only what is in here.
+    pub workspace: &'p Path,
+    pub homes: &'p [PathBuf],
+    /// Folders in which the text may be run, or which variables may stand for.
+    pub folders: Vec<PathBuf>,
+}
+
+impl Places<'_> {
+    /// Files that a line names which is run as it stands, as in a setting. The name of a program without a folder
+    /// is looked for on PATH.
+    pub(super) fn named_by_line(&self, line: &str) -> Vec<PathBuf> {
+        let all = words(line);
+        let folders = self.entered(&all);
+        let named = all.iter().filter(|word| !word.is_program || word.text.contains('/'));
+        let named = named.map(|word| word.text).chain(quoted(line));
+        let places = named.flat_map(|word| self.places(word, &folders));
+        places.collect::<BTreeSet<_>>().into_iter().filter(|path| path.is_file()).collect()
+    }
+
+    /// Files that a script runs: programs, files that are made to be run, and what it gives to a program that
+    /// runs files.
+    pub(super) fn run_by_script(&self, text: &str) -> Vec<PathBuf> {
+        let all = words(text);
+        let folders = self.entered(&all);
+        let mut run = BTreeSet::new();
+        let mut is_given = false;
+        for word in &all {
+            is_given &= !word.is_first;
+            if is_interpreter(word.text) {
+                is_given = true;
+                continue;
+            }
+            // What follows is a text to be run, and what that is about.
+            is_given &= word.text != "-c";
+            let places = self.places(word.text, &folders).into_iter();
+            let files: Vec<PathBuf> = places.filter(|path| path.is_file()).collect();
+            // The first file is what it runs; the others are what that is about.
+            let is_run = is_given;
+            is_given &= files.is_empty();
+            run.extend(files.into_iter().filter(|path| is_run || is_made_to_run(path)));
+        }
+        let places = quoted(text).flat_map(|word| self.places(word, &folders));
+        run.extend(places.filter(|path| path.is_file() && is_made_to_run(path)));
+        run.into_iter().collect()
+    }
+
+    /// The folders that a text is run in, and those that it enters.
+    fn entered(&self, words: &[Word]) -> BTreeSet<PathBuf> {
+        let mut folders: BTreeSet<PathBuf> = self.folders.iter().map(|it| plain(it)).collect();
+        for (at, word) in words.iter().enumerate() {
+            let next = match (ENTERS.contains(&word.text), word.is_value) {
+                // With a variable, it is there twice.
+                (true, _) => words[at + 1..].iter().take(2),
+                (false, true) => words[at..].iter().take(1),
+                (false, false) => continue,
+            };
+            let entered: Vec<PathBuf> =
+                next.flat_map(|word| self.places(word.text, &folders)).collect();
+            let entered = entered.into_iter().filter(|path| path.is_dir());
+            folders.extend(entered.take(FOLDERS.saturating_sub(folders.len())));
+        }
+        folders
+    }
+
+    /// Where in the workspace that is which a word means, if it is a path.
+    fn places(&self, word: &str, folders: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+        // `$(git rev-parse --show-toplevel)/tools/x` leaves a path that only looks absolute, and
+        // `$(dirname "$0")/../x` one that begins anywhere.
+        let below = word.trim_start_matches('/');
+        let mut last = below;
+        while let Some(rest) = ["../", "./", "/"].iter().find_map(|it| last.strip_prefix(it)) {
+            last = rest;
+        }
+        let around = folders.iter().chain(self.homes);
+        let mut places: Vec<PathBuf> =
+            around.flat_map(|folder| [below, last].map(|it| folder.join(it))).collect();
+        places.extend(at_home(word, self.homes));
+        if word.starts_with('/') {
+            places.push(PathBuf::from(word));
+            // There may be links on the way to the workspace.
+            places.extend(Path::new(word).canonicalize());
+        }
+        let places = places.iter().map(|path| plain(path));
+        places.filter(|path| path.starts_with(self.workspace) && path != self.workspace).collect()
+    }
+}
+
+/// Where `~/x` is, and `~user/x`; nothing for what does not begin like this.
+pub(super) fn at_home(value: &str, homes: &[PathBuf]) -> Vec<PathBuf> {
+    let Some((user, below)) = value.strip_prefix('~').and_then(|it| it.split_once('/')) else {
+        return Vec::new();
+    };
+    if user.is_empty() {
+        return homes.iter().map(|home| home.join(below)).collect();
+    }
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let of_user = users.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next()? == user).then(|| fields.nth(4).map(PathBuf::from))?
+    });
+    // Not all machines keep all users in there.
+    of_user.chain([Path::new("/home").join(user)]).map(|home| home.join(below)).collect()
+}
+
+/// True for a program that runs a file, whatever its version is.
+fn is_interpreter(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let name = if word == "." {
+        word
+    } else {
+        name.trim_end_matches(|it: char| "0123456789.".contains(it))
+    };
+    INTERPRETERS.contains(&name)
+}
+
+/// True for a program, and for a file that some other program is made to run.
+fn is_made_to_run(path: &Path) -> bool {
+    let is_program = path.metadata().is_ok_and(|found| found.mode() & 0o111 != 0);
+    let is_script = || {
+        let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+        SCRIPTS.contains(&end.to_ascii_lowercase().as_str())
+    };
+    let is_marked = || text_at(path, 2).is_some_and(|start| start == b"#!");
+    is_program || is_script() || is_marked()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_program_without_a_folder_is_none_of_the_checkout() {
+        for (line, expected) in [
+            ("store", vec![]),
+            ("delta --dark", vec!["--dark"]),
+            ("!npm test", vec!["test"]),
+            ("!test -f a && run b | less; (sh c)", vec!["-f", "a", "b", "c"]),
+            ("tools/x y", vec!["tools/x", "y"]),
+            ("!./x; a/b", vec!["./x", "a/b"]),
+            ("sh < x", vec!["x"]),
+            ("python -c 'exec(open(\"x.py\").read())'", vec!["-c", "exec", "x.py", ".read"]),
+            ("$(git rev-parse)/a.sh b", vec!["rev-parse", "/a.sh", "b"]),
+            ("$ROOT/a ${B}/c \"$D\"/e", vec!["ROOT/a", "/a", "/c", "D", "/e"]),
+            ("A=b c", vec!["b", "c"]),
+            (" 'my tool' x", vec!["my", "tool", "x"]),
+            ("", vec![]),
+        ] {
+            let all = words(line);
+            let named = all.iter().filter(|word| !word.is_program || word.text.contains('/'));
+            let named: Vec<&str> = named.map(|word| word.text).collect();
+            assert_eq!(named, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_a_script_runs_is_found_however_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (home, work) = (root.join("home"), root.join("home/w"));
+        fs::create_dir_all(work.join("scripts/in")).unwrap();
+        fs::create_dir_all(work.join(".git/hooks")).unwrap();
+        let names = ["a.py", "b.sh", "plain", "data.json", "my tool.sh", "in/c", "in/d.rb"];
+        names.iter().for_each(|name| fs::write(work.join("scripts").join(name), "x").unwrap());
+        fs::write(work.join("scripts/marked"), "#!/bin/sh\n").unwrap();
+        fs::write(work.join("package.json"), "x").unwrap();
+        let folders = vec![work.clone(), work.join(".git/hooks")];
+        let places = Places { workspace: &work, homes: &[home], folders };
+        let absolute = format!("exec {}/scripts/b.sh", work.display());
+        for (text, expected) in [
+            ("python3 scripts/a.py package.json", vec!["a.py"]),
+            ("python3.11 scripts/plain", vec!["plain"]),
+            ("\"$ROOT/scripts/b.sh\"", vec!["b.sh"]),
+            ("${ROOT}/scripts/b.sh", vec!["b.sh"]),
+            ("${ROOT:-.}/scripts/b.sh", vec!["b.sh"]),
+            ("$(git rev-parse --show-toplevel)/scripts/b.sh", vec!["b.sh"]),
+            ("\"$(dirname \"$0\")/../../scripts/b.sh\"", vec!["b.sh"]),
+            ("`dirname $0`/../../scripts/b.sh", vec!["b.sh"]),
+            (". scripts/plain", vec!["plain"]),
+            ("source ./scripts/plain", vec!["plain"]),
+            ("sh -e scripts/plain scripts/data.json", vec!["plain"]),
+            ("./scripts/marked", vec!["marked"]),
+            ("cd scripts && ./marked", vec!["marked"]),
+            ("cd \"$ROOT/scripts\"; cd in\nruby c", vec!["in/c"]),
+            ("make -C scripts; pushd scripts/in; d.rb", vec!["in/d.rb"]),
+            ("D=$ROOT/scripts; cd $D; sh plain", vec!["plain"]),
+            ("\"scripts/my tool.sh\"", vec!["my tool.sh"]),
+            ("$HOME/w/scripts/b.sh", vec!["b.sh"]),
+            ("~/w/scripts/b.sh", vec!["b.sh"]),
+            (&absolute, vec!["b.sh"]),
+            ("cat package.json scripts/data.json scripts/plain; ls scripts", vec![]),
+            ("sh; cat scripts/plain", vec![]),
+        ] {
+            let found = places.run_by_script(text);
+            let found: Vec<_> = found
+                .iter()
+                .map(|it| it.strip_prefix(work.join("scripts")).unwrap().to_str().unwrap())
+                .collect();
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_home_of_another_user_is_found() {
+        assert_eq!(at_home("~root/x/y", &[])[0], Path::new("/root/x/y"));
+        assert_eq!(at_home("~nobody-at-all/x", &[]), [Path::new("/home/nobody-at-all/x")]);
+        assert_eq!(at_home("~/x", &["/a".into(), "/b".into()]).len(), 2);
+        assert!(at_home("x/~/y", &[]).is_empty() && at_home("~root", &[]).is_empty());
+    }
+}
