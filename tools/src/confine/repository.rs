@@ -77,7 +77,9 @@ fn is_repository(data: &Path) -> bool {
 /// write such a file, so it is believed only if the repository names it too.
 fn data_elsewhere(file: &Path, own: &Metadata) -> Option<Vec<PathBuf>> {
     let named = |file: &Path, prefix: &str| {
-        let text = String::from_utf8(text_at(file, POINTER)?).ok()?;
+        // Git reads as far as the first such byte, and so another path.
+        let text =
+            String::from_utf8(text_at(file, POINTER)?).ok().filter(|it| !it.contains('\0'))?;
         let path = text.strip_prefix(prefix)?.trim();
         file.parent()?.join(path).canonicalize().ok()
     };
