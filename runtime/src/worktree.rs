@@ -113,7 +113,7 @@ impl Worktrees {
         }
         let git = Git::writing(launcher, worktree, &self.around);
         // What a dead process has begun stands in the way.
-        let _ = git.run(&["worktree", "prune"]).await;
+        forget(worktree).map_err(|error| failed(error.to_string()))?;
         let Worktree { folder, branch, base, .. } = worktree;
         let reference = format!("refs/heads/{branch}");
         let known = git.line(&["rev-parse", "--verify", "--quiet", &reference]).await.is_ok();
@@ -203,7 +203,7 @@ impl Worktrees {
         make_private(&self.around).map_err(|error| failed(error.to_string()))?;
         let git = Git::writing(launcher, worktree, &self.around);
         self.sweep_away(Path::new(folder)).await.map_err(|error| failed(error.to_string()))?;
-        let _ = git.run(&["worktree", "prune"]).await;
+        forget(worktree).map_err(|error| failed(error.to_string()))?;
         let reference = format!("refs/heads/{branch}");
         let tip = git.line(&["rev-parse", "--verify", "--quiet", &reference]).await;
         if tip.is_ok_and(|tip| tip == *base) {
@@ -273,6 +273,24 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     // It may be from before.
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))
+}
+
+/// Takes `worktree`, whose folder is gone, out of the list of its repository. `git worktree prune` would
+/// also take out those of the user's that Posse's git cannot see.
+fn forget(worktree: &Worktree) -> std::io::Result<()> {
+    let own = Path::new(&worktree.folder).join(".git");
+    let listed = match std::fs::read_dir(Path::new(&worktree.data).join("worktrees")) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        listed => listed?,
+    };
+    for entry in listed {
+        let data = entry?.path();
+        let named = std::fs::read_to_string(data.join("gitdir")).unwrap_or_default();
+        if Path::new(named.trim_end()) == own && !own.exists() {
+            posse_tools::remove_folder(&data)?;
+        }
+    }
+    Ok(())
 }
 
 /// True when a worktree with these changes holds nothing that is not on its branch.

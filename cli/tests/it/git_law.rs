@@ -196,6 +196,18 @@ const GITLINKS: &[Trick] = &[
         "git status",
     ),
     prepared(
+        "the user's settings are a link into the workspace",
+        "printf '[core]\\n\\tabbrev = 9\\n' > gitconfig; ln -sf \"$PWD/gitconfig\" ~/.gitconfig",
+        "printf '[core]\\n\\tfsmonitor = \"PAYLOAD; false\"\\n' >> gitconfig",
+        "git status",
+    ),
+    prepared(
+        "a link leads from the path of hooks to the workspace",
+        "mkdir hk; ln -sfn \"$PWD\" ~/link; git config core.hooksPath ~/link/hk",
+        "script hk/pre-commit",
+        "git commit -qm y --allow-empty",
+    ),
+    prepared(
         "the user's nested repository, settings",
         "mk s; git add s; git commit -qm s",
         "git -C s config core.fsmonitor 'PAYLOAD; false'",

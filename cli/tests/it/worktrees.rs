@@ -446,6 +446,21 @@ async fn what_a_crash_leaves_is_found_and_removed_and_what_was_changed_is_kept()
     assert_eq!(git(&world.work(), &["rev-parse", &branches[0]]), tip);
 }
 
+/// Those that Posse's own git does not see are not gone.
+#[tokio::test]
+async fn the_users_own_worktrees_stay_what_they_are() {
+    let world = repository(edit()).await;
+    let apart = world.folder.path().join("apart");
+    git(&world.work(), &["worktree", "add", "--quiet", "-b", "mine", apart.to_str().unwrap()]);
+    std::fs::write(apart.join("new.txt"), "x").unwrap();
+    git(&apart, &["add", "new.txt"]);
+    world.run(&["run", "--agents", AGENTS, "lead"]).await.expect(0);
+    world.run(&["runs", "clean"]).await.expect(0);
+    assert_eq!(git(&apart, &["status", "--short"]).trim(), "A  new.txt");
+    let listed = git(&world.work(), &["worktree", "list", "--porcelain"]);
+    assert_eq!(listed.matches("worktree ").count(), 2, "and only they: {listed}");
+}
+
 /// What is gone because Posse removes the folder was not removed by the run.
 #[tokio::test]
 async fn a_removal_that_is_cut_short_changes_nothing_on_the_branch() {

@@ -135,8 +135,8 @@ pub(super) struct Checkout {
     pub top: PathBuf,
 }
 
-/// What of `workspace` the settings of the user and of these repositories name, there or not, as
-/// they name it: links are not followed.
+/// What of `workspace` the settings of the user and of these repositories name, there or not: as they
+/// name it, and where links lead from there.
 pub(super) fn named(
     workspace: &Path,
     homes: &[PathBuf],
@@ -172,8 +172,19 @@ pub(super) fn named(
     for (file, setting) in &users {
         places.extend(paths(setting, file, &around));
     }
+    // The files with settings themselves may be links: people keep them in a repository.
+    places.extend(homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name))));
+    let led_to = |path: &PathBuf| [Some(plain(path)), resolved(path)];
     let inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
-    places.into_iter().map(|path| plain(&path)).filter(inside).collect()
+    places.iter().flat_map(led_to).flatten().filter(inside).collect()
+}
+
+/// Where links lead on the way to `path`, which may not be there itself.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().or_else(|| {
+        let around = path.parent()?.canonicalize().ok()?;
+        Some(around.join(path.file_name()?))
+    })
 }
 
 /// The settings in `file` and in all that it includes, each with the folder that its file is in.

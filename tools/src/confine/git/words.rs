@@ -18,17 +18,22 @@ const BETWEEN: &[char] = &[
 /// After these a command begins.
 const BEGINS: &[char] = &['\n', '!', '`', ';', '|', '&', '(', '{'];
 
-/// How many words of a text are looked at, and how many folders in which they may be.
+/// How many words of a text are looked at.
 const WORDS: usize = 5_000;
-const FOLDERS: usize = 24;
+
+/// How many folders are taken in which words may be: of those that a text enters, and of those that it
+/// only gives to variables, which may be about anything.
+const ENTERED: usize = 200;
+const GIVEN: usize = 24;
 
 /// What makes the next word a folder in which the rest happens.
 const ENTERS: [&str; 4] = ["cd", "pushd", "-C", "--directory"];
 
 /// Programs that run files which need not be programs.
-const INTERPRETERS: [&str; 21] = [
-    ".", "ash", "bash", "bun", "dash", "deno", "fish", "ksh", "lua", "make", "mksh", "node",
-    "perl", "php", "pwsh", "python", "ruby", "sh", "source", "tsx", "zsh",
+const INTERPRETERS: [&str; 25] = [
+    ".", "ash", "awk", "bash", "bun", "dash", "deno", "fish", "gawk", "ksh", "lua", "make", "mawk",
+    "mksh", "node", "nodejs", "perl", "php", "pwsh", "python", "ruby", "sh", "source", "tsx",
+    "zsh",
 ];
 
 /// How the names of files end that some program runs.
@@ -108,7 +113,10 @@ impl Places<'_> {
     /// Files that a script runs: programs, files that are made to be run, and what it gives to a program that
     /// runs files.
     pub(super) fn run_by_script(&self, text: &str) -> Vec<PathBuf> {
-        let all = words(text);
+        let bare = text.replace("\\\n", " ").replace(['"', '\'', '\\'], "");
+        let mut all = words(text);
+        // A path may be put together from parts in quotes.
+        all.extend(words(&bare));
         let folders = self.entered(&all);
         let mut run = BTreeSet::new();
         let mut is_given = false;
@@ -135,18 +143,20 @@ impl Places<'_> {
     /// The folders that a text is run in, and those that it enters.
     fn entered(&self, words: &[Word]) -> BTreeSet<PathBuf> {
         let mut folders: BTreeSet<PathBuf> = self.folders.iter().map(|it| plain(it)).collect();
-        for (at, word) in words.iter().enumerate() {
-            let next = match (ENTERS.contains(&word.text), word.is_value) {
-                // With a variable, it is there twice.
-                (true, _) => words[at + 1..].iter().take(2),
-                (false, true) => words[at..].iter().take(1),
-                (false, false) => continue,
-            };
-            let entered: Vec<PathBuf> =
-                next.flat_map(|word| self.places(word.text, &folders)).collect();
-            let entered = entered.into_iter().filter(|path| path.is_dir());
-            folders.extend(entered.take(FOLDERS.saturating_sub(folders.len())));
-        }
+        let mut take = |words: &[Word], most: usize| {
+            let most = folders.len() + most;
+            for word in words {
+                let places = self.places(word.text, &folders).into_iter();
+                let places: Vec<PathBuf> = places.filter(|path| path.is_dir()).collect();
+                folders.extend(places.into_iter().take(most.saturating_sub(folders.len())));
+            }
+        };
+        let enters = words.iter().enumerate().filter(|(_, word)| ENTERS.contains(&word.text));
+        // With a variable, the next one is there twice.
+        let entered = enters.flat_map(|(at, _)| words[at + 1..].iter().take(2)).copied();
+        take(&entered.collect::<Vec<_>>(), ENTERED);
+        let given = words.iter().filter(|word| word.is_value).copied();
+        take(&given.collect::<Vec<_>>(), GIVEN);
         folders
     }
 
