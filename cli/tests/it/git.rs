@@ -427,3 +427,26 @@ async fn what_holds_names_in_a_home_folder_disturbs_no_git_and_no_shell() {
     left.retain(|name| name != ".local");
     assert_eq!(left, ["go", "up"]);
 }
+
+/// They clear away what git does not track, and the placeholders cannot be cleared away.
+#[tokio::test]
+async fn a_stash_and_a_cleaning_come_to_their_end() {
+    let command = "echo two > sub/a.txt; echo new > new.txt; git stash -u && test ! -e new.txt && \
+                   git stash pop -q && cat sub/a.txt new.txt && git clean -fd && git status --short";
+    for folder in ["", "sub"] {
+        let world = repository(&format!("cd $(git rev-parse --show-toplevel); {command}")).await;
+        let mut run = world.command(&["run", "--trust", "go"]);
+        let work = world.work().join(folder);
+        run.current_dir(&work);
+        let said = started(run).end().await.expect(0).out;
+        if folder.is_empty() {
+            assert!(said.contains("two\nnew\n") && said.contains("M sub/a.txt"), "{said}");
+            assert!(!said.contains("exit code"), "{said}");
+            assert_eq!(world.read("sub/a.txt"), "two\n");
+        }
+        let stashes = git(&world, &["stash", "list"]);
+        assert_eq!(stashes, "", "{said}");
+        let exclude = world.read(".git/info/exclude");
+        assert!(!exclude.contains(".envrc"), "the user's own stays as it is: {exclude}");
+    }
+}

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{Metadata, Permissions};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
@@ -29,6 +30,17 @@ pub(super) fn of_all(files: &BTreeSet<PathBuf>) -> Option<Vec<(PathBuf, TempPath
     // One that is gone is gone to git too.
     let there = files.iter().filter(|file| file.symlink_metadata().is_ok());
     can_be.then(|| there.map(|file| Some((file.clone(), of(file)?))).collect()).flatten()
+}
+
+/// A file with this text, which everybody can read.
+pub(super) fn holding(text: &str) -> Option<TempPath> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("posse-mask-").permissions(Permissions::from_mode(0o644));
+    let mut file = FOLDERS.iter().find_map(|folder| builder.tempfile_in(folder).ok())?;
+    file.write_all(text.as_bytes()).ok()?;
+    // Whoever made it may see to it that others cannot.
+    file.as_file().set_permissions(Permissions::from_mode(0o644)).ok()?;
+    Some(file.into_temp_path())
 }
 
 /// A mask as long and as old as the file at `path`.

@@ -9,6 +9,7 @@ mod backend;
 mod bubblewrap;
 mod capabilities;
 mod entry;
+mod excluded;
 mod file_rules;
 mod filter;
 mod folding;

@@ -1,6 +1,7 @@
 //! What a command in a box of bubblewrap's finds where: the whole machine, to be read; in it
 //! private folders, what it may change, and gaps where secrets are.
 
+use super::excluded::excluded;
 use super::lending::{Lender, never};
 use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
 use super::secrets;
@@ -156,6 +157,10 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
     if !masks.is_empty() {
         let settings = format!("{} {}", mask::NO_TIDYING, mask::UNCHANGED);
         add(&[&"--setenv", &mask::GIT_SETTINGS, &settings]);
+    }
+    if let Some((path, text)) = excluded(walls) {
+        add(&[&"--ro-bind", &source(&text)?, &path]);
+        masks.push(text);
     }
     // Only now: what is in them had to be made first.
     for path in sealed {

@@ -173,7 +173,8 @@ pub(super) fn named(
         places.extend(paths(setting, file, &around));
     }
     // The files with settings themselves may be links: people keep them in a repository.
-    places.extend(homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name))));
+    let at_home = homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name)));
+    places.extend(at_home.filter_map(|file| resolved(&file).filter(|real| *real != file)));
     let led_to = |path: &PathBuf| [Some(plain(path)), resolved(path)];
     let inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
     places.iter().flat_map(led_to).flatten().filter(inside).collect()

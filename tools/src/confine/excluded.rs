@@ -1,0 +1,70 @@
+//! What git in a box passes over beside what the user says: the placeholders of protected names. Else
+//! `git clean` and `git stash` would stop in the middle, because they cannot remove them.
+
+use super::mask;
+use super::placeholder::is_placeholder;
+use super::protected::{PROTECTED, data_of, makes_a_repository};
+use super::walls::Walls;
+use posse_protocol::Profile;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use tempfile::TempPath;
+
+/// Where a repository says what git passes over.
+const EXCLUDE: &str = "info/exclude";
+
+/// Bytes of it that are read.
+const MOST: u64 = 1 << 20;
+
+/// The file that says so in the repository of the workspace, and what is to stand in its place: the same,
+/// and the names that are held. Nothing where there is no such file.
+pub(super) fn excluded(walls: &Walls) -> Option<(PathBuf, TempPath)> {
+    if walls.profile != Profile::WorkspaceWrite {
+        return None;
+    }
+    let workspace = &walls.workspace;
+    let own = data_of(workspace).filter(|data| data != workspace).map(|data| (data, &**workspace));
+    let above = || {
+        let data = walls.repository.as_ref()?;
+        Some((data.clone(), data.parent()?))
+    };
+    let (data, top) = own.or_else(above)?;
+    let file = data.join(EXCLUDE);
+    let mut text = text_of(&file)?;
+    let below = workspace.strip_prefix(top).ok()?;
+    for name in PROTECTED.into_iter().chain(makes_a_repository(workspace)) {
+        let is_held = match workspace.join(name).symlink_metadata() {
+            Ok(found) => is_placeholder(&found),
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
+        if is_held {
+            text.push_str(&format!("\n/{}", escaped(&below.join(name))?));
+        }
+    }
+    text.push('\n');
+    Some((file, mask::holding(&text)?))
+}
+
+/// What is in the file. No link is followed: a command could have put it there.
+fn text_of(file: &Path) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let handle = openat2(CWD, file, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
+    let file = File::from(handle);
+    let mut text = String::new();
+    let is_file = file.metadata().ok()?.is_file();
+    (is_file && file.take(MOST).read_to_string(&mut text).is_ok()).then_some(text)
+}
+
+/// A path as a pattern that means nothing else.
+fn escaped(path: &Path) -> Option<String> {
+    let mut pattern = String::new();
+    for letter in path.to_str().filter(|text| !text.contains('\n'))?.chars() {
+        if "\\*?[]!# ".contains(letter) {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    Some(pattern)
+}
