@@ -3,6 +3,8 @@
 
 use crate::failure::Failure;
 use crate::path_rules::{PathRules, Reached, TooMuch, Usage};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -148,6 +150,10 @@ impl Search<'_> {
         let (mut kept_back, mut free) = (Vec::new(), false);
         if !(self.matters)(folder) {
             return Ok((kept_back, true));
+        }
+        // Nobody knows what is in there, and a command can open it again.
+        if access(folder, Access::READ_OK | Access::EXEC_OK) == Err(Errno::ACCESS) {
+            return Ok((vec![folder.to_owned()], false));
         }
         // One handle at a time, however deep it goes.
         let entries: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().collect();

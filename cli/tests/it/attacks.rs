@@ -233,6 +233,32 @@ async fn a54_nor_what_is_secret_around_its_folder() {
     assert!(!told.contains("the-canary"), "{told}");
 }
 
+/// A folder that a command has closed is not forgotten.
+#[tokio::test]
+async fn what_rules_keep_back_stays_so_in_a_folder_that_cannot_be_listed() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    for mode in ["311", "600", "000"] {
+        let close = format!("chmod {mode} a/b");
+        let look = "chmod 755 a/b; cat a/b/.env; echo changed > a/b/readme; ls a";
+        let world = gullible(vec![bash(&close), bash(look)]).await;
+        std::fs::create_dir_all(world.work().join("a/b")).unwrap();
+        world.write("a/b/.env", "the-canary");
+        world.write("a/b/readme", "as it was");
+        let mut command = crate::git::for_nobody(&world);
+        command.args(["run", "--deny", "Read(**/.env)", "--deny", "Edit(**/readme)", "go"]);
+        command.current_dir(world.work());
+        started(command).end().await.expect(0);
+        let told: String = world.fake.requests().iter().map(|it| it.body.to_string()).collect();
+        assert!(!told.contains("the-canary"), "{mode}: {told}");
+        let path = world.work().join("a/b");
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
+        assert_eq!(world.read("a/b/readme"), "as it was", "{mode}");
+    }
+}
+
 #[tokio::test]
 async fn a54_nor_does_a_child_for_it() {
     let world = lead("cat .env").await;
