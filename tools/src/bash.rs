@@ -156,7 +156,9 @@ impl Bash {
                  command may change them. They are not what the branch has, and `git commit -a` \
                  undoes what it has there. If you have committed since, take that back: `git restore \
                  --staged --source=COMMIT -- FILE`, with the commit before yours, and `git commit \
-                 --amend --no-edit`. Tell the user that `git restore FILE` puts these files right.]",
+                 --amend --no-edit`. If git failed, other files may have changed already: `git status` and \
+                 `git stash list` show them. Tell the user which files these are; `git restore FILE` gives \
+                 one the content of the branch, and takes away what they have changed in it themselves.]",
                 some_of(&left_behind)
             )));
         }

@@ -24,6 +24,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The file whose lock makes sure that only one looks.
 const LOCK: &str = "lock";
@@ -58,6 +59,9 @@ struct Other {
     /// It was left by a command that nobody saw to, and we do.
     is_left: bool,
 }
+
+/// How long is kept what was written down of a folder that nobody finds.
+const LONG_GONE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// What was there, and who knows it.
 pub(super) struct Baseline {
@@ -120,12 +124,19 @@ impl Baseline {
             return;
         };
         let (which, mut known) = (document.identity, Known::of(document));
-        if is_alone && which.is_some() && which == self.identity {
+        let is_it = |folder: Option<Identity>| match (&which, folder) {
+            (Some(which), Some(folder)) => which.is(&folder),
+            (which, folder) => which.is_none() && folder.is_none(),
+        };
+        if is_alone && which.is_some() && is_it(self.identity) {
             // It may have been moved since.
             known.move_to(&self.own.workspace);
-        } else if is_alone && identity_of(&known.workspace) != which {
-            // The folder has gone, and all that was left in it.
-            self.needless.push(file);
+        } else if is_alone && !is_it(identity_of(&known.workspace)) {
+            // The folder has gone, with all that was left in it; or it was moved, or its disk is not
+            // there now.
+            let age = handle.metadata().and_then(|it| it.modified()).map(|it| it.elapsed());
+            let is_old = age.is_ok_and(|age| age.is_ok_and(|age| age > LONG_GONE));
+            self.needless.extend(is_old.then_some(file));
             return;
         }
         let is_left = is_alone && known.workspace.starts_with(&self.own.workspace);

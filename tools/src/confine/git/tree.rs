@@ -33,7 +33,7 @@ const DEEPEST: usize = 4 * PIECE;
 const OPEN: usize = 128;
 
 /// What git keeps in the data of a repository and writes to.
-const IN_DATA: [&str; 18] = [
+const IN_DATA: [&str; 19] = [
     OBJECTS,
     REFS,
     "config",
@@ -44,6 +44,7 @@ const IN_DATA: [&str; 18] = [
     "info",
     "lfs",
     "logs",
+    "lost-found",
     "modules",
     "packed-refs",
     "rebase-apply",
@@ -322,6 +323,14 @@ pub(super) struct Identity {
     device: (u32, u32),
     number: u64,
     made: (i64, u32),
+}
+
+impl Identity {
+    /// True for the same file, also if its file system was mounted again, under another number.
+    pub(super) fn is(&self, other: &Identity) -> bool {
+        let is_known = self.made != (0, 0);
+        self == other || is_known && (self.number, self.made) == (other.number, other.made)
+    }
 }
 
 /// Which file a name stands for.

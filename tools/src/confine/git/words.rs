@@ -102,7 +102,10 @@ impl Places<'_> {
     /// Files that a line names which is run as it stands, as in a setting. The name of a program without a folder
     /// is looked for on PATH.
     pub(super) fn named_by_line(&self, line: &str) -> Vec<PathBuf> {
-        let all = words(line);
+        let bare = line.replace(['"', '\'', '\\'], "");
+        let mut all = words(line);
+        // A path may be put together from parts in quotes.
+        all.extend(words(&bare));
         let folders = self.entered(&all);
         let named = all.iter().filter(|word| !word.is_program || word.text.contains('/'));
         let named = named.map(|word| word.text).chain(quoted(line));
