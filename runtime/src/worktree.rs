@@ -215,26 +215,28 @@ impl Worktrees {
     /// Removes `folder`, and what dead processes have left when they did the same to others. It loses
     /// its name first: a worktree of which a part is gone looks as if the run had removed that part.
     async fn sweep_away(&self, folder: &Path) -> std::io::Result<()> {
-        match std::fs::rename(folder, folder.with_extension(REMOVED)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        self.sweep_away_the_rest().await
-    }
-
-    /// Removes what was being removed when a process died.
-    async fn sweep_away_the_rest(&self) -> std::io::Result<()> {
-        let around = self.around.clone();
-        let sweeping = move || -> std::io::Result<()> {
-            for entry in std::fs::read_dir(around)? {
-                let path = entry?.path();
-                if path.extension().is_some_and(|it| it == REMOVED) {
-                    posse_tools::remove_folder(&path)?;
-                }
-            }
-            Ok(())
+        // A run that was set to work again may have left one before.
+        self.sweep_away_the_rest().await;
+        let (folder, removed) = (folder.to_owned(), folder.with_extension(REMOVED));
+        let sweeping = move || match std::fs::rename(folder, &removed) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => posse_tools::remove_folder(&removed),
         };
         tokio::task::spawn_blocking(sweeping).await?
+    }
+
+    /// Removes what was being removed when a process died. What cannot be removed stays.
+    async fn sweep_away_the_rest(&self) {
+        let around = self.around.clone();
+        let sweeping = move || {
+            let entries = std::fs::read_dir(around).into_iter().flatten().flatten();
+            let paths = entries.map(|entry| entry.path());
+            for path in paths.filter(|path| path.extension().is_some_and(|it| it == REMOVED)) {
+                let _ = posse_tools::remove_folder(&path);
+            }
+        };
+        let _ = tokio::task::spawn_blocking(sweeping).await;
     }
 
     /// The folders that stand, by their runs.

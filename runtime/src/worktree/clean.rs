@@ -40,8 +40,7 @@ impl Runtime {
         let worktrees = &self.inner.workbench.worktrees;
         let mut remnants = Vec::new();
         if sweep != Sweep::Look {
-            // What a process that died had begun to remove. What cannot be removed stays.
-            let _ = worktrees.sweep_away_the_rest().await;
+            worktrees.sweep_away_the_rest().await;
         }
         for (run, folder) in worktrees.standing() {
             let filter = Filter { id: Some(run), ..Filter::default() };
