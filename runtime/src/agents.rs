@@ -4,40 +4,28 @@
 //! problem with a place, never a panic, and hides no other; its name then means nobody, so that
 //! no slip in a file brings back a wider agent behind it.
 
-mod budget;
 mod change;
-mod definition;
 mod draft;
-mod field;
-pub(crate) mod folders;
-pub(crate) mod front_matter;
+mod folders;
 mod json;
 mod live;
 mod load;
-pub(crate) mod node;
-pub(crate) mod problem;
-mod reading;
 mod resolve;
 mod source;
 mod template;
-mod tolerant;
-pub(crate) mod tool_facts;
 mod tool_list;
-mod values;
-pub(crate) mod yaml;
 
-pub use definition::{AgentDefinition, COLORS, Measure, Memory, Network, Paths, PermissionMode};
+pub use crate::definition::{
+    AgentDefinition, COLORS, Measure, Memory, Network, Paths, PermissionMode,
+};
+pub use crate::front_matter::problem::{Level, Problem};
+pub use crate::tool_facts::ToolFacts;
 pub use live::LiveCatalog;
-pub use problem::{Level, Problem};
 pub use source::{Given, Source, Sources};
 pub use template::template;
-pub use tool_facts::ToolFacts;
-
-pub(crate) use definition::partial;
-pub(crate) use problem::Findings;
-pub(crate) use tool_facts::LOOKING;
 
 use crate::error::Error;
+use crate::front_matter::problem::Findings;
 use crate::trust::Standing;
 use load::Reader;
 use posse_protocol::{AgentName, AgentSpec};

@@ -3,10 +3,10 @@
 //! A question is an event in the run's log, and so is its answer: neither is lost with a process,
 //! and whoever can reach the store can answer. An answer is bound to the very call it is about.
 
-use crate::agents::ToolFacts;
 use crate::authority;
 use crate::error::Error;
 use crate::runtime::Runtime;
+use crate::tool_facts::ToolFacts;
 use posse_agent::Transcript;
 use posse_protocol::{
     AgentName, Approval, ApprovalAsked, ApprovalGiven, CallId, Event, Extra, Part, Record, RunId,

@@ -4,6 +4,7 @@
 //! Several processes may sweep one database at the same time: whatever one of them does is refused
 //! to the others. Whatever a process leaves half done when it dies, the next sweep finds.
 
+use crate::config::Lifecycle;
 use crate::error::Error;
 use crate::runtime::{Runtime, RuntimeConfig};
 use posse_protocol::{Archived, Cleanup, Event, RunId, Seq};
@@ -15,33 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// What becomes of runs that have ended, and when. Ages count from a run's end, by the store's
-/// wall clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lifecycle {
-    /// When a run is archived, once its whole tree has ended; without it, never. Those that an agent
-    /// has started which says less are archived sooner.
-    pub archive_after: Option<Duration>,
-    /// When an archived run loses its log; without it, never. What it cost is kept.
-    pub retention: Option<Duration>,
-    /// When a run loses its log that was to lose it at its end: a little later, so that whoever
-    /// watches sees that end. One that may have changed something is archived then, and keeps it.
-    pub removal_after: Duration,
-    /// How often it is looked for such runs.
-    pub every: Duration,
-}
-
-impl Default for Lifecycle {
-    fn default() -> Self {
-        Lifecycle {
-            archive_after: Some(Duration::from_secs(7 * 24 * 3_600)),
-            retention: None,
-            removal_after: Duration::from_secs(60),
-            every: Duration::from_secs(60),
-        }
-    }
-}
 
 /// Runs of one kind that a sweep puts away, and folders it looks at.
 const BATCH: usize = 256;

@@ -2,12 +2,12 @@
 //! A run without a caller has what the settings and whoever starts it say; any other what its caller
 //! has, less what its definition and the call take away.
 
-use crate::agents::tool_facts::ToolFacts;
 use crate::delegation::rules::Rules;
 use crate::error::Error;
 use crate::policy::{Policy, Rule, RuleError, Today, denials, scopes};
 use crate::rule_files;
 use crate::runtime::RuntimeConfig;
+use crate::tool_facts::ToolFacts;
 use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec};
 use std::path::Path;
 use std::sync::Arc;

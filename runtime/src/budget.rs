@@ -1,9 +1,8 @@
 //! Budgets of runs: which a run has when it starts, and what it may still draw while it works.
 //! That nothing is overdrawn is the store's law; this only looks ahead.
 
-use crate::config::budget::{replaced, smaller};
 use posse_agent::Allowance;
-use posse_protocol::{AgentSpec, Budget, Event, Limit, RunId, RunSpec, RunStarted};
+use posse_protocol::{AgentSpec, Budget, Event, Extra, Limit, RunId, RunSpec, RunStarted};
 use posse_store::{Filter, RunRow, Store, StoreError, shares};
 use std::sync::OnceLock;
 
@@ -71,5 +70,62 @@ fn limited(started: &RunStarted) -> Limited {
     match Budget::DIMENSIONS.iter().any(is_limited) {
         true => Limited::Yes,
         false => Limited::No,
+    }
+}
+
+/// What `change` sets, in place of what `budget` says.
+pub(crate) fn replaced(change: &Budget, budget: &Budget) -> Budget {
+    Budget {
+        input_tokens: change.input_tokens.or(budget.input_tokens),
+        output_tokens: change.output_tokens.or(budget.output_tokens),
+        cost: change.cost.or(budget.cost),
+        turns: change.turns.or(budget.turns),
+        tool_calls: change.tool_calls.or(budget.tool_calls),
+        children: change.children.or(budget.children),
+        extra: budget.extra.clone(),
+    }
+}
+
+/// The smaller of two in each part.
+pub(crate) fn smaller(one: &Budget, other: &Budget) -> Budget {
+    replaced(&narrowed(one, &Budget::default(), other), other)
+}
+
+/// What `change` sets where it is stricter than `budget`, or than `general` where that says
+/// nothing.
+pub(crate) fn narrowed(change: &Budget, budget: &Budget, general: &Budget) -> Budget {
+    fn least<T: Ord + Copy>(change: Option<T>, general: Option<T>) -> Option<T> {
+        change.map(|change| general.map_or(change, |general| change.min(general)))
+    }
+    let general = replaced(budget, general);
+    let change = Budget {
+        input_tokens: least(change.input_tokens, general.input_tokens),
+        output_tokens: least(change.output_tokens, general.output_tokens),
+        cost: least(change.cost, general.cost),
+        turns: least(change.turns, general.turns),
+        tool_calls: least(change.tool_calls, general.tool_calls),
+        children: least(change.children, general.children),
+        extra: Extra::default(),
+    };
+    replaced(&change, budget)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_s_change_can_only_narrow() {
+        let turns = |turns| Budget { turns, ..Budget::default() };
+        for (change, own, general, expected) in [
+            (Some(50), None, Some(10), Some(10)),
+            (Some(5), None, Some(10), Some(5)),
+            (Some(50), Some(20), Some(10), Some(20)),
+            (Some(50), None, None, Some(50)),
+            (None, None, Some(10), None),
+        ] {
+            let found = narrowed(&turns(change), &turns(own), &turns(general));
+            assert_eq!(found, turns(expected));
+        }
     }
 }

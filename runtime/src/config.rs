@@ -3,12 +3,12 @@
 
 mod agents;
 mod always;
-pub(crate) mod budget;
+mod budget;
 mod command;
 mod file;
 mod lanes;
 mod lifecycle;
-pub(crate) mod limits;
+mod limits;
 mod origin;
 mod patience;
 mod permissions;
@@ -24,8 +24,8 @@ pub use budget::{BudgetSettings, DEFAULT_CHILDREN, parse_budget};
 pub use command::CommandSettings;
 pub use file::AutoResume;
 pub use lanes::LaneSettings;
-pub use lifecycle::LifecycleSettings;
-pub use limits::{LimitSettings, parse_duration, parse_size};
+pub use lifecycle::{Lifecycle, LifecycleSettings};
+pub use limits::LimitSettings;
 pub use origin::{Origin, Setting};
 pub use patience::PatienceSettings;
 pub use permissions::PermissionSettings;
@@ -33,10 +33,12 @@ pub use skills::SkillSettings;
 pub use subagents::SubagentSettings;
 pub use webhooks::WebhookSettings;
 
+pub use crate::limits::{parse_duration, parse_size};
+
 pub(crate) use file::read_text;
 pub(crate) use permissions::project_rules;
 
-use crate::delegation::DEEPEST;
+use crate::limits::DEEPEST;
 use crate::trust::{self, Trustees};
 use file::File;
 use posse_model::Catalog;

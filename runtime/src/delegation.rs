@@ -7,7 +7,6 @@ pub(crate) mod announcement;
 pub(crate) mod arguments;
 pub(crate) mod child;
 pub(crate) mod context;
-pub(crate) mod filter;
 pub(crate) mod mention;
 pub(crate) mod rules;
 pub(crate) mod spawn;
@@ -15,17 +14,3 @@ pub(crate) mod stagger;
 pub(crate) mod subagents;
 pub(crate) mod target;
 pub(crate) mod task;
-
-use crate::agents::tool_facts::ToolFacts;
-
-/// The tools that hand on work, by all their names.
-pub(crate) const NAMES: [&str; 5] =
-    [task::NAME, task::ALIASES[0], task::ALIASES[1], spawn::NAME, subagents::NAME];
-
-/// What is known of them before they are made for a run.
-pub(crate) fn facts() -> [ToolFacts; 3] {
-    [task::facts(), spawn::facts(), subagents::facts()]
-}
-
-/// Levels of runs below a root, at the most.
-pub const DEEPEST: u32 = 8;

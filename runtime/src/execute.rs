@@ -1,15 +1,12 @@
 //! Executing one run: from its first event to an agent at work, until it ends or waits.
 
 use crate::active::{Active, Stopping};
-use crate::agents::LOOKING;
-use crate::agents::tool_facts::ToolFacts;
 use crate::authority;
-use crate::delegation::NAMES;
 use crate::delegation::child::{Reach, request, stopped_by};
 use crate::delegation::spawn::Spawn;
 use crate::delegation::stagger::{Beginnings, Staggered};
 use crate::delegation::subagents::Subagents;
-use crate::delegation::task::{self, Task};
+use crate::delegation::task::Task;
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::journal::{Birth, RunJournal};
@@ -20,6 +17,8 @@ use crate::selection;
 use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
 use crate::stall::{self, Pulse, Stall};
+use crate::tool_facts::LOOKING;
+use crate::tool_facts::{DELEGATING, TASK, ToolFacts};
 use crate::webhooks::Hooks;
 use crate::worktree::Worktrees;
 use futures_util::FutureExt;
@@ -194,7 +193,7 @@ impl Workbench {
         let tools =
             Toolbox::new(tools.into_iter().map(|tool| self.redactor.around(tool)).collect());
         Ok(match alone {
-            Some(why) => tools.without(&NAMES, why),
+            Some(why) => tools.without(&DELEGATING, why),
             None => tools,
         })
     }
@@ -631,7 +630,7 @@ pub(crate) fn system_prompt(started: &RunStarted) -> String {
     }
     if let Some(delegation) = &grant.delegation
         && delegation.strategy == DelegationStrategy::Auto
-        && grant.allows(task::NAME)
+        && grant.allows(TASK)
     {
         text.push_str(URGE);
     }

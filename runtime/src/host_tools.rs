@@ -1,8 +1,8 @@
 //! Tools of a host program, looked at before anything is stored: what is wrong with one would be told
 //! by a provider, in the middle of a run and by its number.
 
-use crate::agents::tool_facts::ToolFacts;
 use crate::error::Error;
+use crate::tool_facts::ToolFacts;
 use posse_agent::{Tool, check_schema};
 use std::collections::HashSet;
 use std::sync::Arc;

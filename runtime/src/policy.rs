@@ -28,9 +28,10 @@ pub use rule::{Rule, RuleError};
 pub use shell::programs_in;
 
 pub(crate) use path::{escaped, names_of_machines, normal as without_detours};
-pub(crate) use rule::{READING, TOOLS_PAGE, WRITING, parts};
+pub(crate) use rule::{READING, WRITING};
 
-use crate::agents::tool_facts::ToolFacts;
+use crate::tool_facts::ToolFacts;
+use crate::tool_facts::filter::parts;
 use mode::Word;
 use path::{Case, Roots, Worktree};
 use posse_agent::{Guard, Ruling, Standing};
@@ -224,7 +225,7 @@ impl Policy {
             return self.ask(by, None);
         }
         let what = suggestion::shown(words);
-        let meant = match rule::parts(rule).1.and_then(suggestion::program) {
+        let meant = match parts(rule).1.and_then(suggestion::program) {
             Some(program) => format!("start `{program}`, which"),
             None => "be a command that".to_owned(),
         };

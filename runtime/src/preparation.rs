@@ -1,25 +1,25 @@
 //! What a run is before it starts. Everything that can be wrong with it is found here, before
 //! anything is stored.
 
-use crate::agents::tool_facts::ToolFacts;
 use crate::agents::{AgentCatalog, Source};
 use crate::authority;
 use crate::budget::budget_of;
-use crate::config::limits::{replaced, stricter};
 use crate::delegation::arguments::WITHOUT_LIMIT;
 use crate::delegation::child::Above;
-use crate::delegation::filter;
 use crate::delegation::rules::{self, Rules, check_enabled};
-use crate::delegation::{self, DEEPEST, context, mention, task};
+use crate::delegation::{context, mention};
 use crate::error::Error;
 use crate::execute::Workbench;
+use crate::limits::DEEPEST;
+use crate::limits::{replaced, stricter};
 use crate::named_files;
-use crate::policy::TOOLS_PAGE;
 use crate::runtime::Runtime;
 use crate::selection::{self, Money};
 use crate::skills::allows;
 use crate::skills::selection::{Author, keep_useful, teach};
 use crate::skills::tool as skill_tool;
+use crate::tool_facts::filter;
+use crate::tool_facts::{TASK, TOOLS_PAGE, ToolFacts};
 use crate::trust::{self, Standing};
 use posse_protocol::{
     AgentName, AgentSpec, Context, Delegation, DelegationStrategy, Effect, Event, Extra, Grant,
@@ -345,7 +345,7 @@ pub(crate) fn received(text: String, remarks: impl IntoIterator<Item = String>) 
 /// What a run is told of the agents that `text` asks for.
 pub(crate) fn asked_for(text: &str, grant: &Grant) -> Option<String> {
     let delegation = grant.delegation.as_ref()?;
-    if !grant.allows(task::NAME) {
+    if !grant.allows(TASK) {
         return None;
     }
     mention::hint(&mention::mentioned(piped::parted(text).0, &delegation.agents))
@@ -379,7 +379,7 @@ impl Workbench {
         // Unconfined, so that whether commands can be confined need not be found out here.
         let tools = self.plain_tools(workspace, None, Vec::new(), &Confinement::none(), None)?;
         let plain = tools.iter().map(|tool| ToolFacts::of(&**tool));
-        let facts = plain.chain(delegation::facts()).chain([skill_tool::facts()]).collect();
+        let facts = plain.chain(ToolFacts::of_the_runtime()).collect();
         Ok(self.facts.get_or_init(|| facts).clone())
     }
 }

@@ -8,9 +8,9 @@ mod translate;
 
 pub use claude::ClaudeSettings;
 
-use crate::agents::folders::{up_to_outermost_root, up_to_root};
 use crate::config::{ConfigError, project_rules};
 use crate::error::Error;
+use crate::files::{up_to_outermost_root, up_to_root};
 use posse_protocol::{Grant, Permissions};
 use posse_tools::confine::is_placeholder;
 use std::collections::HashMap;

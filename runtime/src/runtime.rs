@@ -1,11 +1,9 @@
 //! The runtime: many runs on one store.
 
 use crate::agents::{AgentCatalog, LiveCatalog, Sources};
-use crate::archive::Lifecycle;
 use crate::authority;
-use crate::config::DEFAULT_CHILDREN;
+use crate::config::{DEFAULT_CHILDREN, Lifecycle};
 use crate::delegation::child::Above;
-use crate::delegation::rules::check_tools;
 use crate::error::Error;
 use crate::execute::Workbench;
 use crate::handle::{Events, RunHandle};
@@ -17,12 +15,14 @@ use crate::rule_files::RuleFiles;
 use crate::skills::{LiveSkills, SkillCatalog};
 use crate::supervisor::Supervisor;
 use crate::surroundings::ByFolder;
+use crate::tool_facts::ToolFacts;
+use crate::tool_facts::check_tools;
 use crate::webhooks::{self, Sender, Webhook};
 use posse_agent::{Patience, Tool, Transcript, Waits, capped};
 use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
 use posse_protocol::{
-    Budget, CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Mode, Network,
-    Permissions, Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
+    Budget, CallId, DelegationStrategy, Effect, Effort, Ending, Event, Extra, Limits, Mode,
+    Network, Permissions, Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
 };
 use posse_store::{
     Append, Durability, Filter, Guard, Options, Ownership, RunRow, Scrub, SqliteStore, Store,
@@ -181,6 +181,14 @@ impl fmt::Debug for RuntimeConfig {
 }
 
 impl RuntimeConfig {
+    /// The tools that runs of this runtime can have.
+    pub(crate) fn tool_facts(&self) -> Vec<ToolFacts> {
+        let mut facts = ToolFacts::built_in();
+        facts.retain(|tool| self.launcher.is_some() || tool.effect != Effect::Execute);
+        facts.extend(self.tools.iter().map(|tool| ToolFacts::of(tool.as_ref())));
+        facts
+    }
+
     /// The launcher, which hides from commands what is the runtime's own.
     pub(crate) fn confining_launcher(&self) -> Option<Launcher> {
         let database = std::path::absolute(&self.database).unwrap_or(self.database.clone());

@@ -20,7 +20,7 @@ pub use live::LiveSkills;
 pub use source::{Source, Sources};
 
 use crate::agents::{AgentCatalog, Level, Problem};
-use crate::delegation::filter;
+use crate::tool_facts::filter;
 use crate::trust::Standing;
 use posse_protocol::SkillRules;
 use serde::Serialize;

@@ -148,7 +148,7 @@ impl Trustees {
 /// `folder`, canonical, and those above it up to the root of its repository, the nearest first:
 /// what they bring along is in force in it.
 pub fn repository(folder: &Path) -> Vec<PathBuf> {
-    crate::agents::folders::up_to_root(folder)
+    crate::files::up_to_root(folder)
 }
 
 /// The folder that brought the file or folder at `path` along: the one that holds `.posse`,

@@ -1,15 +1,15 @@
 //! Changes that settings files make to agents: their model, their limits, their tools. What a
 //! project changes can only narrow.
 
-use super::definition::{AgentDefinition, PermissionMode};
-use super::field::Field;
-use super::problem::{Findings, Place};
-use super::reading::Written;
 use super::resolve::{self, Trust, common, keep, require_tools};
-use super::tool_facts::ToolFacts;
-use crate::config::budget;
-use crate::config::limits::{narrowed, replaced};
-use crate::delegation::filter::allowed;
+use crate::budget;
+use crate::definition::field::Field;
+use crate::definition::reading::Written;
+use crate::definition::{AgentDefinition, PermissionMode};
+use crate::front_matter::problem::{Findings, Place};
+use crate::limits::{narrowed, replaced};
+use crate::tool_facts::ToolFacts;
+use crate::tool_facts::filter::allowed;
 use posse_protocol::AgentSpec;
 
 /// Changes `spec` as `written` says. An error among the findings means that it cannot be used:

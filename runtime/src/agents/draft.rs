@@ -1,12 +1,13 @@
 //! What one file says, before it is known where it stands among others. Depends on the file alone,
 //! so it is kept as long as the file stays as it is.
 
-use super::folders;
-use super::front_matter::{self, FILE_BYTES};
 use super::json;
-use super::node::Node;
-use super::problem::{Findings, Place};
-use super::reading::{self, Form, Written};
+use crate::definition::markdown;
+use crate::definition::reading::{self, Form, Written};
+use crate::files;
+use crate::front_matter::FILE_BYTES;
+use crate::front_matter::node::Node;
+use crate::front_matter::problem::{Findings, Place};
 use posse_protocol::AgentName;
 use std::path::Path;
 
@@ -24,7 +25,7 @@ pub(crate) struct Draft {
 /// What the Markdown file at `path` defines; only findings if it is no definition at all.
 pub(crate) fn of_file(path: &Path, form: Form) -> Draft {
     let mut draft = Draft::default();
-    match folders::read(path, FILE_BYTES) {
+    match files::read(path, FILE_BYTES) {
         Ok(text) => of_text(&text, path, form, &mut draft),
         Err(reason) => {
             draft.findings.error(Place::UNKNOWN, reason);
@@ -36,7 +37,7 @@ pub(crate) fn of_file(path: &Path, form: Form) -> Draft {
 
 /// What `text`, which is that of the file at `path`, defines.
 pub(crate) fn of_text(text: &str, path: &Path, form: Form, draft: &mut Draft) {
-    let Some(written) = front_matter::read(text, form, &mut draft.findings) else {
+    let Some(written) = markdown::read(text, form, &mut draft.findings) else {
         let reason = "this is no agent: it has no front matter between lines `---`";
         draft.findings.warning(Place::UNKNOWN, reason);
         return;
@@ -44,8 +45,11 @@ pub(crate) fn of_text(text: &str, path: &Path, form: Form, draft: &mut Draft) {
     draft.written = written;
     draft.line = Some(1);
     draft.name = draft.written.definition.name.clone();
-    let is_named =
-        draft.written.places.iter().any(|(field, _)| *field == super::field::Field::Name);
+    let is_named = draft
+        .written
+        .places
+        .iter()
+        .any(|(field, _)| *field == crate::definition::field::Field::Name);
     if draft.name.is_some() {
         return;
     }
@@ -67,7 +71,7 @@ pub(crate) fn of_text(text: &str, path: &Path, form: Form, draft: &mut Draft) {
 }
 
 /// What a map of agents in JSON defines, entry by entry; or why it is none.
-pub(crate) fn of_map(text: &str) -> Result<Vec<Draft>, super::problem::Finding> {
+pub(crate) fn of_map(text: &str) -> Result<Vec<Draft>, crate::front_matter::problem::Finding> {
     let entries = json::read(text)?;
     Ok(entries.into_iter().map(|(key, node)| of_entry(&key.name, &node)).collect())
 }

@@ -1,23 +1,16 @@
 //! Finding files of agents: which folders, and which files in them. Reads names and times, never
 //! contents, plugin manifests aside.
 
-use super::reading::Form;
 use super::source::{Source, Sources};
-use posse_tools::confine::is_placeholder;
-use serde::Deserialize;
+use crate::definition::reading::Form;
+use crate::files::{Stamp, children, plugin_name, up_to_root};
 use std::collections::HashSet;
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 /// Levels of folders below a folder of agents, and files in all of them, at most.
 const DEPTH: usize = 8;
 const FILES: usize = 10_000;
-/// Folders above the working folder that are looked at, at most.
-const ANCESTORS: usize = 64;
-/// Bytes of a plugin's manifest, at most.
-const MANIFEST_BYTES: u64 = 64 << 10;
 
 /// A folder of agents.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,42 +24,6 @@ pub(crate) struct Folder {
     pub(crate) cut: bool,
     /// Links of a project that lead out of its repository: what is there is not the project's.
     pub(crate) outward: Vec<PathBuf>,
-}
-
-/// By what a file is known to be as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    modified: Option<SystemTime>,
-    changed: (i64, i64),
-    size: u64,
-    inode: u64,
-}
-
-/// For how long after a change a file may change again without its time showing it.
-const UNSETTLED: Duration = Duration::from_millis(100);
-
-impl Stamp {
-    /// The stamp of the file at `path`, if there is one.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
-        let data = std::fs::metadata(path).ok()?;
-        Some(Stamp::from(&data))
-    }
-
-    pub(crate) fn from(data: &std::fs::Metadata) -> Self {
-        Stamp {
-            modified: data.modified().ok(),
-            changed: (data.ctime(), data.ctime_nsec()),
-            size: data.len(),
-            inode: data.ino(),
-        }
-    }
-
-    /// True when a change after `then`, which is before the stamp was taken, would show in it.
-    /// Times of files are coarse.
-    pub(crate) fn is_settled(&self, then: SystemTime) -> bool {
-        let age = self.modified.and_then(|time| then.duration_since(time).ok());
-        age.is_some_and(|age| age > UNSETTLED)
-    }
 }
 
 /// The folders of `sources` that exist, those that come first first, with the plugins that the
@@ -106,37 +63,6 @@ pub(crate) fn find(sources: &Sources, plugins: &[PathBuf]) -> Vec<Folder> {
         }
     }
     found
-}
-
-/// `folder` and those above it, up to the one that holds `.git`. Without one, `folder` alone.
-pub(crate) fn up_to_root(folder: &Path) -> Vec<PathBuf> {
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let mut ancestors = Vec::new();
-    for ancestor in folder.ancestors().take(ANCESTORS) {
-        ancestors.push(ancestor.to_owned());
-        if holds_git(ancestor) {
-            return ancestors;
-        }
-    }
-    ancestors.truncate(1);
-    ancestors
-}
-
-/// `folder` and those above it, up to the last one that holds `.git`: a repository within another
-/// hides nothing of what the outer one forbids. Without one, `folder` alone.
-pub(crate) fn up_to_outermost_root(folder: &Path) -> Vec<PathBuf> {
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let mut ancestors: Vec<PathBuf> =
-        folder.ancestors().take(ANCESTORS).map(Path::to_owned).collect();
-    let outermost = ancestors.iter().rposition(|ancestor| holds_git(ancestor));
-    ancestors.truncate(outermost.unwrap_or(0) + 1);
-    ancestors
-}
-
-/// True for the top of a repository. What holds the place of `.git` while commands run makes none,
-/// for git neither.
-fn holds_git(folder: &Path) -> bool {
-    std::fs::metadata(folder.join(".git")).is_ok_and(|data| !is_placeholder(&data))
 }
 
 /// Lists the agents in a folder; no links are followed that lead out of `within`.
@@ -195,54 +121,6 @@ impl Walk<'_> {
         }
         stays
     }
-}
-
-/// What is in a folder, sorted, hidden ones left out.
-pub(crate) fn children(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let shown = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
-    let mut children: Vec<PathBuf> = shown.map(|entry| entry.path()).collect();
-    children.sort();
-    children
-}
-
-/// What a plugin calls itself, else what its folder is called.
-pub(crate) fn plugin_name(folder: &Path) -> String {
-    #[derive(Deserialize)]
-    struct Manifest {
-        name: String,
-    }
-    let manifest = folder.join(".claude-plugin").join("plugin.json");
-    let text = read(&manifest, MANIFEST_BYTES).ok();
-    let named = text.and_then(|text| serde_json::from_str::<Manifest>(&text).ok());
-    named.map(|manifest| manifest.name).unwrap_or_else(|| {
-        folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-    })
-}
-
-/// The text of the file at `path`, if it has at most `most` bytes.
-pub(crate) fn read(path: &Path, most: u64) -> Result<String, String> {
-    if let Some(name) = path.file_name().filter(|name| name.to_str().is_none()) {
-        return Err(format!("its name {name:?} is not UTF-8; rename it or remove it"));
-    }
-    let cannot = |error: std::io::Error| format!("it cannot be read: {error}");
-    let data = std::fs::metadata(path).map_err(cannot)?;
-    if !data.is_file() {
-        return Err("it is not a file".to_owned());
-    }
-    let too_large = || format!("it is larger than the {most} bytes that are read");
-    if data.len() > most {
-        return Err(too_large());
-    }
-    let file = std::fs::File::open(path).map_err(cannot)?;
-    let mut bytes = Vec::with_capacity(data.len() as usize);
-    file.take(most + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    if bytes.len() as u64 > most {
-        return Err(too_large());
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        format!("it is not UTF-8: byte {} is none of a text", error.utf8_error().valid_up_to() + 1)
-    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! JSON to nodes with places: the map of agents that is given on the command line.
 
-use super::node::{Content, Key, Node};
-use super::problem::{Finding, Level, Place};
+use crate::front_matter::node::{Content, Key, Node};
+use crate::front_matter::problem::{Finding, Level, Place};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -3,9 +3,9 @@
 
 use super::load::Reader;
 use super::source::{Source, Sources};
-use super::tool_facts::ToolFacts;
 use super::{AgentCatalog, Entry};
 use crate::error::Error;
+use crate::tool_facts::ToolFacts;
 use crate::trust::{self, Standing};
 use posse_protocol::{AgentName, AgentSpec, Budget, Limits};
 use std::collections::BTreeMap;

@@ -2,17 +2,19 @@
 
 use super::change;
 use super::draft::{self, Draft};
-use super::field::Field;
-use super::folders::{self, Folder, Stamp};
-use super::front_matter::FILE_BYTES;
-use super::problem::{Finding, Findings, Level, Place, Problem, quoted};
-use super::reading::{Form, Written};
+use super::folders::{self, Folder};
 use super::resolve::{self, Trust};
 use super::source::{Given, Source, Sources};
 use super::{AgentCatalog, Entry};
-use crate::config::budget::smaller;
-use crate::config::limits::stricter;
+use crate::budget::smaller;
 use crate::config::{AgentTable, Config, Origin, Setting};
+use crate::definition::field::Field;
+use crate::definition::reading::{Form, Written};
+use crate::error::quoted;
+use crate::files::{self, Stamp};
+use crate::front_matter::FILE_BYTES;
+use crate::front_matter::problem::{Finding, Findings, Level, Place, Problem};
+use crate::limits::stricter;
 use crate::trust::{self, Standing, Verdict, Verdicts};
 use posse_protocol::{AgentName, Budget, Limits};
 use std::collections::{BTreeMap, HashMap};
@@ -236,7 +238,7 @@ impl Shelf<'_> {
                 (Err(reason), None)
             }
             Given::Inline(text) => (Ok(text.clone()), None),
-            Given::File(path) => (folders::read(path, MAP_BYTES), Some(path.clone())),
+            Given::File(path) => (files::read(path, MAP_BYTES), Some(path.clone())),
         };
         let wrong = |reason| Finding { place: Place::UNKNOWN, level: Level::Error, reason };
         let drafts = text.map_err(wrong).and_then(|text| draft::of_map(&text));

@@ -1,16 +1,17 @@
 //! From a definition to an agent: which tools it may call here, how far it may go, what it is told.
 
-use super::definition::{Network, Paths, PermissionMode};
-use super::field::Field;
-use super::problem::{Findings, Place};
-use super::reading::Written;
-use super::tool_facts::{LOOKING, ToolFacts};
 use super::tool_list;
-use crate::config::budget::narrowed;
-use crate::config::limits::stricter;
-use crate::delegation::filter::allowed;
-use crate::delegation::rules::check_tools;
-use crate::policy::{parts, tool_names};
+use crate::budget::narrowed;
+use crate::definition::AgentDefinition;
+use crate::definition::field::Field;
+use crate::definition::reading::{self, Written};
+use crate::definition::{Network, Paths, PermissionMode};
+use crate::front_matter::problem::{Findings, Place, Problem};
+use crate::limits::stricter;
+use crate::policy::tool_names;
+use crate::tool_facts::check_tools;
+use crate::tool_facts::filter::{allowed, parts};
+use crate::tool_facts::{LOOKING, ToolFacts};
 use crate::trust::Standing;
 use posse_protocol::{AgentName, AgentSpec, Budget, Context, Limits};
 
@@ -274,4 +275,24 @@ pub(crate) fn require_tools(
                       or deny less";
         findings.error(place, reason);
     }
+}
+
+impl AgentDefinition {
+    /// The agent that this defines, where `tools` exist, and what its author should know. Without
+    /// an agent, one of the problems is an error. The definition needs a name.
+    pub fn resolve(&self, tools: &[ToolFacts]) -> (Option<AgentSpec>, Vec<Problem>) {
+        let mut findings = Findings::default();
+        reading::require(self, Place::UNKNOWN, &mut findings);
+        let Some(name) = &self.name else {
+            findings.error(Place::UNKNOWN, "it has no name; give it one");
+            return (None, problems(&findings, None));
+        };
+        let written = reading::Written::without_places(self.clone());
+        let spec = spec(&written, name.clone(), tools, Trust::User, &mut findings);
+        (spec, problems(&findings, Some(name.as_str())))
+    }
+}
+
+fn problems(findings: &Findings, agent: Option<&str>) -> Vec<Problem> {
+    findings.0.iter().map(|finding| finding.problem(None, agent)).collect()
 }

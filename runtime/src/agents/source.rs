@@ -1,7 +1,7 @@
 //! Where agents come from, and who comes before whom.
 
-use super::tool_facts::ToolFacts;
 use crate::config;
+use crate::tool_facts::ToolFacts;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;

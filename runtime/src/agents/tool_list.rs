@@ -2,10 +2,11 @@
 //! little is reported and left out; one that would deny nothing, or could not be enforced, is an
 //! error.
 
-use super::problem::{Findings, Place, quoted};
-use super::tool_facts::{Match, ToolFacts, find, is_foreign};
-use crate::delegation::filter::{GROUPS, allowed};
+use crate::error::quoted;
+use crate::front_matter::problem::{Findings, Place};
 use crate::policy;
+use crate::tool_facts::filter::{GROUPS, allowed, parts};
+use crate::tool_facts::{Match, TOOLS_PAGE, ToolFacts, find, is_foreign};
 use posse_protocol::{AgentName, Effect, near};
 
 /// What a list allows.
@@ -208,7 +209,7 @@ fn named(name: &str, place: Place, tools: &[ToolFacts], findings: &mut Findings)
 /// Which tools there are that `name` may mean.
 fn suggested(name: &str, tools: &[ToolFacts]) -> String {
     let names = tools.iter().map(|tool| tool.name.as_str());
-    near::suggestion(name, names, policy::TOOLS_PAGE)
+    near::suggestion(name, names, TOOLS_PAGE)
 }
 
 /// Adds whom `Task(…)` names.
@@ -262,14 +263,14 @@ fn specified(
         }
         Ok(rule) if rule.is_specific() => Some(rule.text().to_owned()),
         // `Bash(*)` is every call.
-        Ok(rule) => Some(policy::parts(rule.text()).0.to_owned()),
+        Ok(rule) => Some(parts(rule.text()).0.to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::problem::Level;
     use super::*;
+    use crate::front_matter::problem::Level;
 
     fn rules(list: &[&str]) -> Vec<String> {
         list.iter().map(|rule| (*rule).to_owned()).collect()

@@ -1,6 +1,7 @@
 //! Agents in settings files: whole definitions, and changes of agents that are defined elsewhere.
 
-use crate::agents::{AgentDefinition, Findings, partial};
+use crate::definition::{AgentDefinition, partial};
+use crate::front_matter::problem::Findings;
 use posse_protocol::AgentName;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;

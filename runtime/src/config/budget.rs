@@ -155,43 +155,6 @@ pub fn parse_budget(text: &str) -> Result<Budget, String> {
     Ok(budget)
 }
 
-/// What `change` sets, in place of what `budget` says.
-pub(crate) fn replaced(change: &Budget, budget: &Budget) -> Budget {
-    Budget {
-        input_tokens: change.input_tokens.or(budget.input_tokens),
-        output_tokens: change.output_tokens.or(budget.output_tokens),
-        cost: change.cost.or(budget.cost),
-        turns: change.turns.or(budget.turns),
-        tool_calls: change.tool_calls.or(budget.tool_calls),
-        children: change.children.or(budget.children),
-        extra: budget.extra.clone(),
-    }
-}
-
-/// The smaller of two in each part.
-pub(crate) fn smaller(one: &Budget, other: &Budget) -> Budget {
-    replaced(&narrowed(one, &Budget::default(), other), other)
-}
-
-/// What `change` sets where it is stricter than `budget`, or than `general` where that says
-/// nothing.
-pub(crate) fn narrowed(change: &Budget, budget: &Budget, general: &Budget) -> Budget {
-    fn least<T: Ord + Copy>(change: Option<T>, general: Option<T>) -> Option<T> {
-        change.map(|change| general.map_or(change, |general| change.min(general)))
-    }
-    let general = replaced(budget, general);
-    let change = Budget {
-        input_tokens: least(change.input_tokens, general.input_tokens),
-        output_tokens: least(change.output_tokens, general.output_tokens),
-        cost: least(change.cost, general.cost),
-        turns: least(change.turns, general.turns),
-        tool_calls: least(change.tool_calls, general.tool_calls),
-        children: least(change.children, general.children),
-        extra: Extra::default(),
-    };
-    replaced(&change, budget)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -222,21 +185,6 @@ mod tests {
         ] {
             let reason = parse_budget(text).unwrap_err();
             assert!(reason.contains(says), "{text}: {reason}");
-        }
-    }
-
-    #[test]
-    fn a_project_s_change_can_only_narrow() {
-        let turns = |turns| Budget { turns, ..Budget::default() };
-        for (change, own, general, expected) in [
-            (Some(50), None, Some(10), Some(10)),
-            (Some(5), None, Some(10), Some(5)),
-            (Some(50), Some(20), Some(10), Some(20)),
-            (Some(50), None, None, Some(50)),
-            (None, None, Some(10), None),
-        ] {
-            let found = narrowed(&turns(change), &turns(own), &turns(general));
-            assert_eq!(found, turns(expected));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a command may use of the machine, as settings files say it.
 
-use super::limits::parse_size;
 use super::{Origin, Setting};
+use crate::limits::parse_size;
 use posse_tools::confine::{CommandLimits, usual_commands_at_once};
 use serde::Deserialize;
 

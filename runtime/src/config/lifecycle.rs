@@ -1,8 +1,35 @@
 //! What becomes of runs that have ended, as settings files say it.
 
 use super::{Origin, Setting};
-use crate::archive::Lifecycle;
+use crate::limits::LONGEST_MINUTES;
 use std::time::Duration;
+
+/// What becomes of runs that have ended, and when. Ages count from a run's end, by the store's
+/// wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifecycle {
+    /// When a run is archived, once its whole tree has ended; without it, never. Those that an agent
+    /// has started which says less are archived sooner.
+    pub archive_after: Option<Duration>,
+    /// When an archived run loses its log; without it, never. What it cost is kept.
+    pub retention: Option<Duration>,
+    /// When a run loses its log that was to lose it at its end: a little later, so that whoever
+    /// watches sees that end. One that may have changed something is archived then, and keeps it.
+    pub removal_after: Duration,
+    /// How often it is looked for such runs.
+    pub every: Duration,
+}
+
+impl Default for Lifecycle {
+    fn default() -> Self {
+        Lifecycle {
+            archive_after: Some(Duration::from_secs(7 * 24 * 3_600)),
+            retention: None,
+            removal_after: Duration::from_secs(60),
+            every: Duration::from_secs(60),
+        }
+    }
+}
 
 /// What becomes of runs that have ended, and where each value came from.
 #[derive(Clone, Debug)]
@@ -12,9 +39,6 @@ pub struct LifecycleSettings {
     /// Days after its end when an archived run loses its log; never, if nobody says.
     pub retention_days: Setting<Option<u64>>,
 }
-
-/// A hundred years.
-pub(super) const LONGEST_MINUTES: u64 = 100 * 366 * 24 * 60;
 
 impl LifecycleSettings {
     /// As a runtime takes it.

@@ -1,8 +1,8 @@
 //! Rules and the mode, as settings files say them. Each file adds to the rules of the one before it.
 
 use super::{ConfigError, Origin, Setting, file, words};
-use crate::agents::ToolFacts;
 use crate::policy::Rule;
+use crate::tool_facts::ToolFacts;
 use posse_protocol::{Mode, Permissions};
 use serde::Deserialize;
 use std::path::Path;

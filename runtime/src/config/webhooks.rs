@@ -1,7 +1,7 @@
 //! Webhooks, as settings files say them. Only the user's own: a project's file must not make runs
 //! call out.
 
-use super::limits::parse_duration;
+use crate::limits::parse_duration;
 use crate::webhooks::{EventKind, HookError, Reach, Runs, SigningKey, Webhook};
 use serde::Deserialize;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::execute::system_prompt;
 use crate::runtime::Runtime;
-use crate::skills::tool;
+use crate::tool_facts::SKILL;
 use posse_agent::{Form, Transcript, fork};
 use posse_protocol::{Context, Extra, Forked, Guise, RunStarted, Seq, SkillOffer};
 
@@ -60,7 +60,7 @@ fn same_but_for_its_task(parent: &RunStarted, child: &RunStarted) -> bool {
 /// The skills that a run's model is told of.
 fn skills(started: &RunStarted) -> &[SkillOffer] {
     let grant = &started.grant;
-    if grant.allows(tool::NAME) { &grant.skills } else { &[] }
+    if grant.allows(SKILL) { &grant.skills } else { &[] }
 }
 
 /// What a run that began as `started` shows its model.

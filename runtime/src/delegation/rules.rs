@@ -1,16 +1,15 @@
 //! What a run may start and how: what the settings, its agent and the call say, one after the
 //! other. Each layer can only take away; where none says anything, the first that does counts.
 
-use crate::agents::problem::quoted;
-use crate::agents::tool_facts::{ToolFacts, is_foreign};
 use crate::delegation::child::deepest;
-use crate::delegation::filter;
 use crate::error::Error;
-use crate::policy::TOOLS_PAGE;
 use crate::runtime::Runtime;
+use crate::tool_facts::ToolFacts;
+use crate::tool_facts::filter;
+use crate::tool_facts::suggested;
 use posse_protocol::{
     AgentName, AgentSpec, Announce, Cleanup, NameRules, RunSpec, RunStarted, SkillRules,
-    SubagentRules, ToolRules, near,
+    SubagentRules, ToolRules,
 };
 
 /// What holds for whatever is started on behalf of a run, the nearest layer first.
@@ -125,52 +124,6 @@ fn keep(tools: &mut Vec<String>, all: &[ToolFacts], allow: Option<&[String]>, de
         all.iter().any(|tool| tool.name == *name && filter::leave(allow, deny, tool))
     };
     tools.retain(left);
-}
-
-/// What is odd about `list`, which says what tools children may have where `tools` exist: which names
-/// in `allow` mean none.
-///
-/// # Errors
-/// When a name in `deny` means none: it would deny nothing, and whoever wrote it believes that it does.
-pub(crate) fn check_tools(list: &NameRules, tools: &[ToolFacts]) -> Result<Vec<String>, String> {
-    // Without a launcher there is no shell; to name it is no slip.
-    let mut all = ToolFacts::built_in();
-    all.extend_from_slice(tools);
-    // What other systems have, and what no child has anyway, may be denied again.
-    let is_denied = |name: &str| is_foreign(name) || filter::name_denied_to_children(name);
-    if let Some(name) = list.deny.iter().find(|it| means_nothing(it, &all) && !is_denied(it)) {
-        return Err(format!(
-            "`subagents.tools.deny` names {}, which is not a tool, so that nothing would be \
-             denied; {}",
-            quoted(name),
-            suggested(name, &all)
-        ));
-    }
-    let allow = list.allow.as_deref().unwrap_or_default();
-    let nobody = matches!(allow, [one] if one == "*");
-    let odd = allow.iter().filter(|it| !nobody && means_nothing(it, &all));
-    let told = |name: &String| {
-        let shown = quoted(name);
-        let suggestion = suggested(name, &all);
-        format!("`subagents.tools.allow` names {shown}, which is not a tool; {suggestion}")
-    };
-    Ok(odd.map(told).collect())
-}
-
-/// Which of `tools` the entry `name` may mean.
-fn suggested(name: &str, tools: &[ToolFacts]) -> String {
-    let names = tools.iter().map(|tool| tool.name.as_str());
-    near::suggestion(filter::parts(name).0, names, TOOLS_PAGE)
-}
-
-/// True when `entry` of a list is a name, and no tool has it. What has `*` in it may mean a tool that
-/// comes later, and so may one of an MCP server.
-fn means_nothing(entry: &String, tools: &[ToolFacts]) -> bool {
-    let name = filter::parts(entry).0;
-    if name.starts_with('@') {
-        return !filter::GROUPS.contains(&name);
-    }
-    !name.starts_with("mcp__") && filter::unknown(std::slice::from_ref(entry), tools).is_some()
 }
 
 /// Refuses to start anything on behalf of a run of `agent` if that is switched off.

@@ -1,11 +1,11 @@
 //! `spawn_subagent`: hand work to a specialist and go on. What it comes to is announced.
 
-use crate::agents::tool_facts::ToolFacts;
 use crate::delegation::arguments::{self, invalid};
 use crate::delegation::child::Above;
 use crate::delegation::task;
 use crate::error::Error;
 use crate::runtime::{Begun, Inner, Runtime};
+use crate::tool_facts::SPAWN;
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{
@@ -15,9 +15,6 @@ use posse_protocol::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock, Weak};
-
-/// The name that models know it by.
-pub(crate) const NAME: &str = "spawn_subagent";
 
 const ABOUT: &str = "Starts an agent in the background and returns at once. Put all it needs into the \
     task. Its result is announced to you and wakes you: do not poll.";
@@ -50,11 +47,6 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// What is known of it before it is made for a run.
-pub(crate) fn facts() -> ToolFacts {
-    ToolFacts { name: NAME.to_owned(), aliases: Vec::new(), effect: Effect::Delegate }
-}
-
 /// The tool, in the hands of one run.
 pub(crate) struct Spawn {
     spec: ToolSpec,
@@ -65,7 +57,7 @@ pub(crate) struct Spawn {
 impl Spawn {
     pub(crate) fn new(runtime: Weak<Inner>, caller: Arc<RunStarted>) -> Self {
         let spec = ToolSpec {
-            name: NAME.to_owned(),
+            name: SPAWN.to_owned(),
             description: ABOUT.to_owned(),
             schema: SCHEMA.clone(),
             effect: Effect::Delegate,

@@ -1,6 +1,5 @@
 //! `subagents`: look at, wait for, talk to and stop what one has started.
 
-use crate::agents::tool_facts::ToolFacts;
 use crate::delegation::announcement;
 use crate::delegation::arguments::{self, invalid};
 use crate::delegation::child::{Above, Reach};
@@ -8,6 +7,7 @@ use crate::delegation::target::{self, Family};
 use crate::delegation::task;
 use crate::error::Error;
 use crate::runtime::{Inner, Runtime};
+use crate::tool_facts::SUBAGENTS;
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use posse_agent::{Answer, Tool, ToolContext};
@@ -21,9 +21,6 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::{LazyLock, Weak};
 use std::time::Duration;
-
-/// The name that models know it by.
-pub(crate) const NAME: &str = "subagents";
 
 const ABOUT: &str = "Lists, inspects, waits for, messages and cancels the agents below you.";
 
@@ -55,11 +52,6 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// What is known of it before it is made for a run.
-pub(crate) fn facts() -> ToolFacts {
-    ToolFacts { name: NAME.to_owned(), aliases: Vec::new(), effect: Effect::Delegate }
-}
-
 /// The tool, in the hands of one run.
 pub(crate) struct Subagents {
     spec: ToolSpec,
@@ -69,7 +61,7 @@ pub(crate) struct Subagents {
 impl Subagents {
     pub(crate) fn new(runtime: Weak<Inner>) -> Self {
         let spec = ToolSpec {
-            name: NAME.to_owned(),
+            name: SUBAGENTS.to_owned(),
             description: ABOUT.to_owned(),
             schema: SCHEMA.clone(),
             effect: Effect::Delegate,

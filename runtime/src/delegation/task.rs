@@ -1,6 +1,5 @@
 //! `Task`: hand work to a specialist and wait for its result.
 
-use crate::agents::tool_facts::ToolFacts;
 use crate::delegation::announcement::Account;
 use crate::delegation::arguments::{self, invalid};
 use crate::delegation::child::Above;
@@ -8,6 +7,7 @@ use crate::delegation::spawn;
 use crate::delegation::target::Family;
 use crate::error::Error;
 use crate::runtime::{Begun, Inner, Runtime};
+use crate::tool_facts::{TASK, TASK_ALIASES};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{
@@ -18,10 +18,6 @@ use posse_store::{Append, Guard, StoreError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock, Weak};
-
-/// The name that models know it by.
-pub(crate) const NAME: &str = "Task";
-pub(crate) const ALIASES: [&str; 2] = ["task", "Agent"];
 
 /// What it says about itself, but for who there is.
 const ABOUT: &str = "Hands a task to a specialist agent, which works in its own context, and returns \
@@ -46,12 +42,6 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// What is known of it before it is made for a run.
-pub(crate) fn facts() -> ToolFacts {
-    let aliases = ALIASES.map(str::to_owned).to_vec();
-    ToolFacts { name: NAME.to_owned(), aliases, effect: Effect::Delegate }
-}
-
 /// The tool, in the hands of one run.
 pub(crate) struct Task {
     spec: ToolSpec,
@@ -63,7 +53,7 @@ impl Task {
     /// The tool of a run that began as `caller`; what it says of whom there is, is `shown`.
     pub(crate) fn new(runtime: Weak<Inner>, caller: Arc<RunStarted>, shown: &Delegation) -> Self {
         let spec = ToolSpec {
-            name: NAME.to_owned(),
+            name: TASK.to_owned(),
             description: format!("{ABOUT}\n\nAgents:\n{}", listed(shown)),
             schema: SCHEMA.clone(),
             effect: Effect::Delegate,
@@ -106,7 +96,7 @@ impl Tool for Task {
     }
 
     fn aliases(&self) -> &[&str] {
-        &ALIASES
+        &TASK_ALIASES
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {

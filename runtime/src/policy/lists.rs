@@ -1,7 +1,7 @@
 //! Lists of tools with rules among them, as definitions and calls have them: which tools they name,
 //! what they narrow these to, what they deny.
 
-use super::rule::parts;
+use crate::tool_facts::filter::parts;
 
 /// The tools that `entries` name, without what stands in parentheses: for whoever decides which
 /// tools a run has.

@@ -3,9 +3,8 @@
 use super::command::CommandPattern;
 use super::odd::odd;
 use super::path;
-use crate::agents::problem::quoted;
-use crate::agents::tool_facts::{ToolFacts, find, is_foreign};
-use crate::delegation::{spawn, task};
+use crate::error::quoted;
+use crate::tool_facts::{SPAWN, TASK, TOOLS_PAGE, ToolFacts, find, is_foreign};
 use posse_protocol::{AgentName, Effect, near};
 use std::fmt;
 
@@ -56,13 +55,10 @@ pub(crate) const READING: [&str; 4] = ["Read", "Grep", "Glob", "List"];
 /// Tools that change files.
 pub(crate) const WRITING: [&str; 2] = ["Write", "Edit"];
 /// Tools that start runs.
-const STARTING: [&str; 2] = [task::NAME, spawn::NAME];
+const STARTING: [&str; 2] = [TASK, SPAWN];
 
 /// Longer ones are a mistake.
 const LONGEST: usize = 2_000;
-
-/// Where all tools are listed.
-pub(crate) const TOOLS_PAGE: &str = "the page on tools (docs/reference/tools.md) lists all";
 
 impl Rule {
     /// Reads a rule that allows calls of the tools that come with Posse, those of MCP servers, and
@@ -154,7 +150,7 @@ impl Rule {
     pub(crate) fn is_about(&self, name: &str) -> bool {
         match &self.tools {
             Tools::All => true,
-            Tools::Like(pattern) => crate::delegation::filter::matches(pattern, name),
+            Tools::Like(pattern) => filter::matches(pattern, name),
             Tools::One(known) => known == name,
             Tools::Several(known) => known.contains(&name),
         }
@@ -164,16 +160,6 @@ impl Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-/// The name of the tool in an entry of a list, and what stands in its parentheses.
-pub(crate) fn parts(entry: &str) -> (&str, Option<&str>) {
-    match entry.split_once('(') {
-        Some((name, rest)) => {
-            (name.trim(), Some(rest.trim_end().strip_suffix(')').unwrap_or(rest)))
-        }
-        None => (entry, None),
     }
 }
 
@@ -233,7 +219,7 @@ fn read(text: &str, known: impl Fn(&str) -> Result<String, String>) -> Result<Ru
     let tool = known(name).map_err(error)?;
     let every_call = |tool: String| match tool.as_str() {
         // Whoever says something of handing on work means it whichever way it is done.
-        task::NAME => done(Tools::Several(&STARTING), What::All),
+        TASK => done(Tools::Several(&STARTING), What::All),
         _ => done(Tools::One(tool), What::All),
     };
     let Some(specifier) = specifier else { return Ok(every_call(tool)) };
@@ -258,7 +244,7 @@ fn read(text: &str, known: impl Fn(&str) -> Result<String, String>) -> Result<Ru
         "Bash" => CommandPattern::parse(specifier)
             .map_err(wrong)
             .map(|pattern| done(Tools::One(tool.clone()), What::Command(pattern))),
-        task::NAME | spawn::NAME => {
+        TASK | SPAWN => {
             let mut names = Vec::new();
             for name in specifier.split(',').map(str::trim).filter(|name| !name.is_empty()) {
                 let parsed = name.parse::<AgentName>().map_err(|why| error(why.to_string()))?;

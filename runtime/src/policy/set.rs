@@ -6,8 +6,7 @@ use super::program::base;
 use super::rule::{Rule, RuleError, Tools, What};
 use super::shell::Word;
 use super::subject::{Extent, Subject, Target};
-use crate::agents::tool_facts::ToolFacts;
-use crate::delegation::filter;
+use crate::tool_facts::{ToolFacts, filter};
 use std::collections::{BTreeSet, HashMap};
 
 /// Rules, by the tools they are about.

@@ -3,8 +3,7 @@
 use super::command::Command;
 use super::path::{Case, fold, normal};
 use super::rule::{READING, WRITING};
-use crate::delegation::{spawn, task};
-use crate::skills::tool as skill;
+use crate::tool_facts::{SKILL, SPAWN, TASK};
 use posse_protocol::ToolCall;
 use serde_json::Value;
 use std::path::Path;
@@ -80,9 +79,9 @@ impl Subject {
             "Bash" => {
                 Subject::Command(Box::new(Command::parse(text("command").unwrap_or_default())))
             }
-            task::NAME => Subject::Name(first(&["subagent_type", "agent_type", "agent"])),
-            spawn::NAME => Subject::Name(first(&["agentId", "agent_id", "agent", "subagent_type"])),
-            skill::NAME => {
+            TASK => Subject::Name(first(&["subagent_type", "agent_type", "agent"])),
+            SPAWN => Subject::Name(first(&["agentId", "agent_id", "agent", "subagent_type"])),
+            SKILL => {
                 let name = first(&["skill", "name", "command", "skill_name"]);
                 Subject::Name(name.map(|name| name.trim_start_matches('/').to_owned()))
             }

@@ -2,8 +2,8 @@
 //! what else is there, and does not use it.
 
 use super::translate::{List, Place, translate};
-use crate::agents::tool_facts::ToolFacts;
 use crate::config::{ConfigError, read_text};
+use crate::tool_facts::ToolFacts;
 use posse_protocol::near;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};

@@ -1,10 +1,10 @@
 //! From Claude Code's rules to ours. The language is nearly the same. Where a rule cannot be said
 //! exactly, it is kept more strictly, never less.
 
-use crate::agents::tool_facts::{ToolFacts, find, is_foreign};
 use crate::policy::{
     READING, Rule, RuleError, WRITING, escaped, names_of_machines, without_detours,
 };
+use crate::tool_facts::{ToolFacts, find, is_foreign};
 use std::path::Path;
 
 /// Which list a rule stands in.

@@ -3,9 +3,9 @@
 use super::arguments;
 use super::folders::FILE;
 use super::reading::{self, Written};
-use crate::agents::folders::{children, read};
-use crate::agents::front_matter::FILE_BYTES;
-use crate::agents::problem::Findings;
+use crate::files::{children, read};
+use crate::front_matter::FILE_BYTES;
+use crate::front_matter::problem::Findings;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a body that an agent is given at once.

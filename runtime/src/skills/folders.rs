@@ -2,7 +2,7 @@
 //! manifests aside.
 
 use super::source::{Source, Sources};
-use crate::agents::folders::{Stamp, children, plugin_name, up_to_root};
+use crate::files::{Stamp, children, plugin_name, up_to_root};
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -2,10 +2,11 @@
 //! so it is read tolerantly: what cannot be told is left out and said.
 
 use super::tolerant;
-use crate::agents::front_matter::{self, HEAD_BYTES};
-use crate::agents::node::{Content, Node};
-use crate::agents::problem::{Findings, Place, quoted};
-use crate::agents::yaml::{self, YamlError};
+use crate::error::quoted;
+use crate::front_matter::node::{Content, Node};
+use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::yaml::{self, YamlError};
+use crate::front_matter::{self, HEAD_BYTES};
 use crate::policy::Rule;
 use serde_json::Value;
 

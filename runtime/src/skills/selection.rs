@@ -1,11 +1,12 @@
 //! Which skills a run has, and which of them it knows from the start. Decided when it starts, and
 //! stored: its parent's or all there are, and further ones; less what anybody denies.
 
-use super::{Entry, Skill, SkillCatalog, allows, body, load, scripts, tool};
+use super::{Entry, Skill, SkillCatalog, allows, body, load, scripts};
 use crate::agents::Problem;
 use crate::delegation::child::Above;
 use crate::error::Error;
 use crate::runtime::Runtime;
+use crate::tool_facts::SKILL;
 use posse_protocol::{AgentSpec, Extra, Grant, RunSpec, SkillOffer};
 use std::path::{Path, PathBuf};
 
@@ -122,7 +123,7 @@ fn is_known(agent: &AgentSpec, skill: &SkillOffer) -> bool {
 /// Leaves the skills that a run has a use for: one that can neither load a skill nor hand it on has
 /// those that it knows from the start.
 pub(crate) fn keep_useful(grant: &mut Grant, agent: &AgentSpec) {
-    if !grant.allows(tool::NAME) && grant.delegation.is_none() {
+    if !grant.allows(SKILL) && grant.delegation.is_none() {
         grant.skills.retain(|skill| is_known(agent, skill));
     }
 }

@@ -2,9 +2,9 @@
 //! description with a colon in it is the usual case.
 
 use super::reading::Key;
-use crate::agents::node::{self, Content, Node, Style};
-use crate::agents::problem::{Findings, Place};
-use crate::agents::yaml;
+use crate::front_matter::node::{self, Content, Node, Style};
+use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::yaml;
 
 /// Reads `head`, which begins at line `first_line` and is no YAML because of `wrong`.
 pub(crate) fn read(

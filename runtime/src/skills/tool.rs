@@ -3,7 +3,7 @@
 use super::body;
 use super::live::LiveSkills;
 use super::scripts;
-use crate::agents::tool_facts::ToolFacts;
+use crate::tool_facts::{SKILL, SKILL_ALIASES, ToolFacts};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
 use posse_protocol::{Effect, Schema, SkillOffer, ToolOutput, ToolSpec};
@@ -11,10 +11,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-
-/// The name that models know it by.
-pub(crate) const NAME: &str = "Skill";
-const ALIASES: [&str; 3] = ["skill", "load_skill", "use_skill"];
 
 /// What it says about itself, but for which skills there are.
 const ABOUT: &str = "Loads a skill: instructions for a kind of task, and files that belong to \
@@ -35,15 +31,9 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     }))
 });
 
-/// What is known of it before it is made for a run.
-pub(crate) fn facts() -> ToolFacts {
-    let aliases = ALIASES.map(str::to_owned).to_vec();
-    ToolFacts { name: NAME.to_owned(), aliases, effect: Effect::Read }
-}
-
 /// True when `tool` is this one, and not the host's own of the same name.
 pub(crate) fn is(tool: &ToolFacts) -> bool {
-    tool.name == NAME && tool.aliases == ALIASES
+    tool.name == SKILL && tool.aliases == SKILL_ALIASES
 }
 
 /// The tool, in the hands of one run.
@@ -58,7 +48,7 @@ impl SkillTool {
     /// The tool of a run that has `offers`.
     pub(crate) fn new(offers: &[SkillOffer], live: LiveSkills) -> Self {
         let spec = ToolSpec {
-            name: NAME.to_owned(),
+            name: SKILL.to_owned(),
             description: format!("{ABOUT}\n\nSkills:\n{}", listed(offers)),
             schema: SCHEMA.clone(),
             effect: Effect::Read,
@@ -106,7 +96,7 @@ impl Tool for SkillTool {
     }
 
     fn aliases(&self) -> &[&str] {
-        &ALIASES
+        &SKILL_ALIASES
     }
 
     async fn call(&self, input: Value, _context: &ToolContext) -> Answer {

@@ -1,6 +1,6 @@
 //! What a folder brings along that is obeyed or run: which files, and one hash over all of them.
 
-use crate::agents::folders::{Stamp, up_to_root};
+use crate::files::{Stamp, up_to_root};
 use posse_protocol::hex;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};

@@ -2,7 +2,7 @@
 
 use super::log::TrustLog;
 use super::{Brought, Change, Standing, Trustees, brought};
-use crate::agents::folders::Stamp;
+use crate::files::Stamp;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

@@ -2,7 +2,7 @@
 
 use super::backoff::SCHEDULE;
 use super::secret::{InvalidSecret, SigningKey};
-use crate::delegation::filter::matches;
+use crate::tool_facts::filter::matches;
 use posse_protocol::Outcome;
 use posse_tools::egress::{self, EgressError, Reach};
 use std::time::Duration;

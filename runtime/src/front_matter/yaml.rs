@@ -1,7 +1,8 @@
 //! YAML to nodes, within narrow bounds: a definition is small, and nothing in it needs aliases.
 
 use super::node::{Content, Key, Node, Style};
-use super::problem::{Place, quoted};
+use super::problem::Place;
+use crate::error::quoted;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};

@@ -1,35 +1,13 @@
-//! A Markdown file as front matter and body. First as YAML; where that fails, line by line as
+//! A definition in a Markdown file. First as YAML; where that fails, line by line as
 //! Claude Code would take it, saying what was assumed.
 
 use super::field::Field;
-use super::node::{Content, Node};
-use super::problem::{Findings, Place};
 use super::reading::{self, Form, Written};
 use super::tolerant;
-use super::yaml::{self, YamlError};
-use std::borrow::Cow;
-
-/// Bytes of a file, and of its front matter, at most.
-pub(crate) const FILE_BYTES: u64 = 256 << 10;
-pub(crate) const HEAD_BYTES: usize = 64 << 10;
-
-/// The parts of a file.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Parts<'t> {
-    pub(crate) head: &'t str,
-    /// The line of the file at which the head begins.
-    pub(crate) first_line: u32,
-    pub(crate) body: &'t str,
-}
-
-/// `text` without a byte order mark, its lines ended by line feeds.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match text.contains('\r') {
-        true => Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n")),
-        false => Cow::Borrowed(text),
-    }
-}
+use crate::front_matter::node::{Content, Node};
+use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::yaml::{self, YamlError};
+use crate::front_matter::{HEAD_BYTES, plain, split};
 
 /// Reads the text of a file. `None` when it has no front matter: it is no definition, whatever
 /// else it may be.
@@ -87,39 +65,11 @@ pub(crate) fn read(text: &str, form: Form, findings: &mut Findings) -> Option<Wr
     Some(written)
 }
 
-/// Takes a text apart; the line of the opening fence if there is no closing one.
-pub(crate) fn split(text: &str) -> Result<Option<Parts<'_>>, u32> {
-    let mut offset = 0;
-    let mut opened: Option<(usize, u32)> = None;
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        let start = offset;
-        offset += line.len();
-        match opened {
-            None if line.trim().is_empty() => {}
-            None if is_fence(line) => opened = Some((offset, index as u32 + 2)),
-            None => return Ok(None),
-            Some((head, first_line)) if is_fence(line) => {
-                let (head, body) = (&text[head..start], &text[offset..]);
-                return Ok(Some(Parts { head, first_line, body }));
-            }
-            Some(_) => {}
-        }
-    }
-    match opened {
-        Some((_, first_line)) => Err(first_line - 1),
-        None => Ok(None),
-    }
-}
-
-fn is_fence(line: &str) -> bool {
-    line.trim_end() == "---"
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::problem::Level;
     use super::*;
+    use crate::front_matter::problem::Level;
 
     fn read_own(text: &str) -> (Written, Findings) {
         let mut findings = Findings::default();

@@ -1,10 +1,30 @@
-//! What definitions are held against: the tools there are.
+//! What is known of the tools there are: names, aliases, effects, and which a list of names allows.
+//!
+//! Definitions, rules and settings are held against it. It knows no tool itself.
 
-use crate::delegation::{self, filter};
-use crate::runtime::RuntimeConfig;
-use crate::skills;
+pub(crate) mod filter;
+
+use crate::error::quoted;
+use filter::{name_denied_to_children, parts};
 use posse_agent::Tool;
-use posse_protocol::{AgentSpec, Effect};
+use posse_protocol::{AgentSpec, Effect, NameRules, near};
+
+/// Hands work to an agent and waits for it.
+pub(crate) const TASK: &str = "Task";
+pub(crate) const TASK_ALIASES: [&str; 2] = ["task", "Agent"];
+/// Hands work to an agent in the background.
+pub(crate) const SPAWN: &str = "spawn_subagent";
+/// Shows and controls what was started.
+pub(crate) const SUBAGENTS: &str = "subagents";
+/// Loads a skill.
+pub(crate) const SKILL: &str = "Skill";
+pub(crate) const SKILL_ALIASES: [&str; 3] = ["skill", "load_skill", "use_skill"];
+
+/// The tools that hand on work, by all their names.
+pub(crate) const DELEGATING: [&str; 5] = [TASK, TASK_ALIASES[0], TASK_ALIASES[1], SPAWN, SUBAGENTS];
+
+/// Where people find all tools.
+pub(crate) const TOOLS_PAGE: &str = "the page on tools (docs/reference/tools.md) lists all";
 
 /// What definitions, lists and rules need to know of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +38,7 @@ pub struct ToolFacts {
 }
 
 /// The tools that come with Posse. A test holds this to the tools themselves.
-const BUILT_IN: [(&str, &[&str], Effect); 8] = [
+const BUILT_IN: [(&str, &[&str], Effect); 12] = [
     (
         "Read",
         &["read", "read_file", "ReadFile", "view", "view_file", "open_file", "cat"],
@@ -47,10 +67,14 @@ const BUILT_IN: [(&str, &[&str], Effect); 8] = [
         Effect::Execute,
     ),
     ("TodoWrite", &["todo_write", "todowrite"], Effect::Read),
+    (TASK, &TASK_ALIASES, Effect::Delegate),
+    (SPAWN, &[], Effect::Delegate),
+    (SUBAGENTS, &[], Effect::Delegate),
+    (SKILL, &SKILL_ALIASES, Effect::Read),
 ];
 
 /// What an agent may use that nobody has said is to be trusted: looking, and its own notes.
-pub(crate) const LOOKING: [&str; 6] = ["Read", "Glob", "Grep", "List", "TodoWrite", "Skill"];
+pub(crate) const LOOKING: [&str; 6] = ["Read", "Glob", "Grep", "List", "TodoWrite", SKILL];
 
 /// How a name means a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +101,14 @@ impl ToolFacts {
             aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             effect: *effect,
         });
-        facts.chain(delegation::facts()).chain([skills::tool::facts()]).collect()
+        facts.collect()
+    }
+
+    /// The tools that the runtime makes for a run: those that hand on work, and the one that loads
+    /// skills.
+    pub(crate) fn of_the_runtime() -> impl Iterator<Item = ToolFacts> {
+        let own = |tool: &ToolFacts| tool.effect == Effect::Delegate || tool.name == SKILL;
+        ToolFacts::built_in().into_iter().filter(own)
     }
 
     /// Names of those of `tools` that `agent` may call when nobody above it narrows them.
@@ -88,16 +119,6 @@ impl ToolFacts {
     /// True when it changes nothing but the run's own notes.
     pub(crate) fn only_looks(&self) -> bool {
         self.effect == Effect::Read || self.name == "TodoWrite"
-    }
-}
-
-impl RuntimeConfig {
-    /// The tools that runs of this runtime can have.
-    pub(crate) fn tool_facts(&self) -> Vec<ToolFacts> {
-        let mut facts = ToolFacts::built_in();
-        facts.retain(|tool| self.launcher.is_some() || tool.effect != Effect::Execute);
-        facts.extend(self.tools.iter().map(|tool| ToolFacts::of(tool.as_ref())));
-        facts
     }
 }
 
@@ -166,6 +187,52 @@ const FOREIGN: [&str; 44] = [
 /// True when `name` is a tool of other systems that does not exist here.
 pub(crate) fn is_foreign(name: &str) -> bool {
     FOREIGN.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// What is odd about `list`, which says what tools children may have where `tools` exist: which names
+/// in `allow` mean none.
+///
+/// # Errors
+/// When a name in `deny` means none: it would deny nothing, and whoever wrote it believes that it does.
+pub(crate) fn check_tools(list: &NameRules, tools: &[ToolFacts]) -> Result<Vec<String>, String> {
+    // Without a launcher there is no shell; to name it is no slip.
+    let mut all = ToolFacts::built_in();
+    all.extend_from_slice(tools);
+    // What other systems have, and what no child has anyway, may be denied again.
+    let is_denied = |name: &str| is_foreign(name) || name_denied_to_children(name);
+    if let Some(name) = list.deny.iter().find(|it| means_nothing(it, &all) && !is_denied(it)) {
+        return Err(format!(
+            "`subagents.tools.deny` names {}, which is not a tool, so that nothing would be \
+             denied; {}",
+            quoted(name),
+            suggested(name, &all)
+        ));
+    }
+    let allow = list.allow.as_deref().unwrap_or_default();
+    let nobody = matches!(allow, [one] if one == "*");
+    let odd = allow.iter().filter(|it| !nobody && means_nothing(it, &all));
+    let told = |name: &String| {
+        let shown = quoted(name);
+        let suggestion = suggested(name, &all);
+        format!("`subagents.tools.allow` names {shown}, which is not a tool; {suggestion}")
+    };
+    Ok(odd.map(told).collect())
+}
+
+/// Which of `tools` the entry `name` may mean.
+pub(crate) fn suggested(name: &str, tools: &[ToolFacts]) -> String {
+    let names = tools.iter().map(|tool| tool.name.as_str());
+    near::suggestion(parts(name).0, names, TOOLS_PAGE)
+}
+
+/// True when `entry` of a list is a name, and no tool has it. What has `*` in it may mean a tool that
+/// comes later, and so may one of an MCP server.
+fn means_nothing(entry: &String, tools: &[ToolFacts]) -> bool {
+    let name = parts(entry).0;
+    if name.starts_with('@') {
+        return !filter::GROUPS.contains(&name);
+    }
+    !name.starts_with("mcp__") && filter::unknown(std::slice::from_ref(entry), tools).is_some()
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //! error or has its narrow reading, never a wider one.
 
 use super::field::Field;
-use super::node::{Content, Node, Style};
-use super::problem::{Findings, Place, quoted};
+use crate::error::quoted;
+use crate::front_matter::node::{Content, Node, Style};
+use crate::front_matter::problem::{Findings, Place};
 use posse_protocol::Context;
 use serde_json::Value;
 

@@ -1,9 +1,7 @@
 //! Which tools a list of names allows. Pure: the same answer decides what is offered and what is
 //! dispatched.
 
-use super::{spawn, task};
-use crate::agents::tool_facts::ToolFacts;
-pub(crate) use crate::policy::parts;
+use super::{SPAWN, TASK, TASK_ALIASES, ToolFacts};
 use posse_protocol::Effect;
 
 /// What no child may call, whatever its definition says: controlling sessions, scheduling,
@@ -55,7 +53,13 @@ pub(crate) fn leave(allow: Option<&[String]>, deny: &[String], tool: &ToolFacts)
 /// True when `entry` of a list of what is denied means `tool`. To deny `Task` is to deny handing on
 /// work, whichever way it is done.
 fn denies(entry: &str, tool: &ToolFacts) -> bool {
-    fits(entry, tool) || (tool.name == spawn::NAME && fits(entry, &task::facts()))
+    fits(entry, tool) || (tool.name == SPAWN && hands_on(entry))
+}
+
+/// True when `entry` means the tool that hands on work.
+fn hands_on(entry: &str) -> bool {
+    let aliases = TASK_ALIASES.map(str::to_owned).to_vec();
+    fits(entry, &ToolFacts { name: TASK.to_owned(), aliases, effect: Effect::Delegate })
 }
 
 /// True when no child may call `tool`.
@@ -76,6 +80,16 @@ pub(crate) fn unknown<'a>(list: &'a [String], all: &[ToolFacts]) -> Option<&'a S
     };
     let means = |entry: &str, tool: &ToolFacts| fits(parts(entry).0, tool);
     list.iter().filter(exact).find(|entry| !all.iter().any(|tool| means(entry, tool)))
+}
+
+/// The name of the tool in an entry of a list, and what stands in its parentheses.
+pub(crate) fn parts(entry: &str) -> (&str, Option<&str>) {
+    match entry.split_once('(') {
+        Some((name, rest)) => {
+            (name.trim(), Some(rest.trim_end().strip_suffix(')').unwrap_or(rest)))
+        }
+        None => (entry, None),
+    }
 }
 
 /// True when `entry` (a name, a name with `*`, a group) means `tool`.
@@ -141,11 +155,13 @@ mod tests {
 
     #[test]
     fn whoever_may_not_hand_on_work_may_not_spawn_either() {
-        let all = [task::facts(), spawn::facts(), tool("Read", Effect::Read)];
+        let aliases = TASK_ALIASES.map(str::to_owned).to_vec();
+        let task = ToolFacts { aliases, ..tool(TASK, Effect::Delegate) };
+        let all = [task, tool(SPAWN, Effect::Delegate), tool("Read", Effect::Read)];
         for denied in ["Task", "task", "Agent", "Ta*", "@delegate"] {
             assert_eq!(allowed(&all, None, &[denied.to_owned()]), ["Read"], "{denied}");
         }
-        assert_eq!(allowed(&all, None, &[spawn::NAME.to_owned()]), ["Task", "Read"]);
+        assert_eq!(allowed(&all, None, &[SPAWN.to_owned()]), ["Task", "Read"]);
         assert_eq!(allowed(&all, Some(&["Task".to_owned()]), &[]), ["Task"], "it is not granted");
     }
 

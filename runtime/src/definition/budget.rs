@@ -1,12 +1,13 @@
 //! How far an agent may go and how much it may spend, as its definition says it. What is not
 //! understood is an error: it would hold nothing back.
 
-use super::definition::Measure;
+use super::Measure;
 use super::field::Field;
-use super::node::{Content, Node};
-use super::problem::{Findings, quoted};
 use super::values;
-use crate::config::{parse_duration, parse_size};
+use crate::error::quoted;
+use crate::front_matter::node::{Content, Node};
+use crate::front_matter::problem::Findings;
+use crate::limits::{parse_duration, parse_size};
 use serde_json::Value;
 
 /// A number of calls, at least one.
@@ -102,7 +103,7 @@ fn parsed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::problem::Place;
+    use crate::front_matter::problem::Place;
     use serde_json::json;
 
     fn check(value: Value) -> Result<Measure, String> {

@@ -127,14 +127,6 @@ impl Findings {
     }
 }
 
-/// `text` for a message: in one line, without control characters, and not too long.
-pub(crate) fn quoted(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let shown: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
-    let more = if text.chars().nth(LONGEST).is_some() { "…" } else { "" };
-    format!("`{shown}{more}`")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,11 +143,5 @@ mod tests {
         let nowhere = Finding { place: Place::UNKNOWN, level: Level::Error, ..finding };
         let shown = nowhere.problem(None, Some("b")).to_string();
         assert_eq!(shown, "agent `b`: error: there is no tool `Raed`");
-    }
-
-    #[test]
-    fn what_is_quoted_has_no_control_characters() {
-        assert_eq!(quoted("a\u{1b}[2J\nb"), "`a\\u{1b}[2J\\nb`");
-        assert!(quoted(&"x".repeat(100)).ends_with("…`"));
     }
 }

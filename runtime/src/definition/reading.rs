@@ -6,13 +6,14 @@
 //! written as one line with `\n` in it.
 
 use super::budget;
-use super::definition::{AgentDefinition, COLORS, Memory, Network, Paths, PermissionMode};
 use super::field::{self, Field};
-use super::node::{Content, Node, Style};
-use super::problem::{Findings, Place, quoted};
 use super::values::{self, Name, mismatch};
-use crate::config::subagents::FileSubagents;
-use crate::delegation::DEEPEST;
+use super::{AgentDefinition, COLORS, Memory, Network, Paths, PermissionMode};
+use crate::definition::subagents::FileSubagents;
+use crate::error::quoted;
+use crate::front_matter::node::{Content, Node, Style};
+use crate::front_matter::problem::{Findings, Place};
+use crate::limits::DEEPEST;
 use posse_protocol::{AgentName, Announce, Effort, SubagentRules};
 
 /// Characters of a description, at most. It goes into every request of whoever may call the agent.

@@ -5,9 +5,9 @@
 //! and one that only looks like it is handed on, to be refused.
 
 use super::field::{self, Field, Shape};
-use super::node::{Content, Key, Node, Style};
-use super::problem::{Findings, Place};
-use super::yaml::{self, YamlError};
+use crate::front_matter::node::{Content, Key, Node, Style};
+use crate::front_matter::problem::{Findings, Place};
+use crate::front_matter::yaml::{self, YamlError};
 
 /// A key and the lines up to the next.
 struct Chunk<'t> {

@@ -1,18 +1,23 @@
 //! A definition of an agent as people write it: in Markdown with front matter, in JSON, in TOML.
 //!
 //! Owns the fields and how they are written back. What is read is checked in `reading`; what
-//! becomes of it, an [`AgentSpec`], is decided in `resolve`. A definition grants nothing by itself.
+//! becomes of it, an `AgentSpec`, is decided in `agents::resolve`. A definition grants nothing by itself.
 
-use super::node::Node;
-use super::problem::{Findings, Place, Problem};
-use super::reading::{self, Form};
-use super::resolve::{self, Trust};
-use super::tool_facts::ToolFacts;
-use crate::config::{parse_duration, parse_size};
+mod budget;
+pub(crate) mod field;
+pub(crate) mod markdown;
+pub(crate) mod reading;
+pub(crate) mod subagents;
+mod tolerant;
+mod values;
+
+use crate::front_matter::node::Node;
+use crate::front_matter::problem::{Findings, Place};
+use crate::limits::{parse_duration, parse_size};
 use posse_protocol::{
-    AgentName, AgentSpec, Announce, Budget, Context, Effort, Isolation, Limits, Mode,
-    SubagentRules, Usd,
+    AgentName, Announce, Budget, Context, Effort, Isolation, Limits, Mode, SubagentRules, Usd,
 };
+use reading::Form;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -212,20 +217,6 @@ impl PermissionMode {
 }
 
 impl AgentDefinition {
-    /// The agent that this defines, where `tools` exist, and what its author should know. Without
-    /// an agent, one of the problems is an error. The definition needs a name.
-    pub fn resolve(&self, tools: &[ToolFacts]) -> (Option<AgentSpec>, Vec<Problem>) {
-        let mut findings = Findings::default();
-        reading::require(self, Place::UNKNOWN, &mut findings);
-        let Some(name) = &self.name else {
-            findings.error(Place::UNKNOWN, "it has no name; give it one");
-            return (None, problems(&findings, None));
-        };
-        let written = reading::Written::without_places(self.clone());
-        let spec = resolve::spec(&written, name.clone(), tools, Trust::User, &mut findings);
-        (spec, problems(&findings, Some(name.as_str())))
-    }
-
     /// The limits that it sets.
     pub fn limits(&self) -> Limits {
         let limits = self.limits.clone().unwrap_or_default();
@@ -261,10 +252,6 @@ impl AgentDefinition {
 /// The stricter of two.
 fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
-}
-
-fn problems(findings: &Findings, agent: Option<&str>) -> Vec<Problem> {
-    findings.0.iter().map(|finding| finding.problem(None, agent)).collect()
 }
 
 /// A whole definition: with a description and a prompt. Unknown keys are errors.
