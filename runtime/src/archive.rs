@@ -4,9 +4,14 @@
 //! Several processes may sweep one database at the same time: whatever one of them does is refused
 //! to the others. Whatever a process leaves half done when it dies, the next sweep finds.
 
+mod worktrees;
+
+pub use worktrees::{Remnant, Sweep};
+
 use crate::config::Lifecycle;
 use crate::error::Error;
-use crate::runtime::{Runtime, RuntimeConfig};
+use crate::runtime::Runtime;
+use crate::runtime_config::RuntimeConfig;
 use posse_protocol::{Archived, Cleanup, Event, RunId, Seq};
 use posse_store::{
     Append, Filter, Guard, Leftover, Leftovers, RunRow, Spending, SpendingQuery, Store, StoreError,

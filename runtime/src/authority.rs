@@ -2,11 +2,11 @@
 //! A run without a caller has what the settings and whoever starts it say; any other what its caller
 //! has, less what its definition and the call take away.
 
-use crate::delegation::rules::Rules;
+use crate::child::rules::Rules;
 use crate::error::Error;
 use crate::policy::{Policy, Rule, RuleError, Today, denials, scopes};
 use crate::rule_files;
-use crate::runtime::RuntimeConfig;
+use crate::runtime_config::RuntimeConfig;
 use crate::tool_facts::ToolFacts;
 use posse_protocol::{AgentSpec, Grant, Mode, Permissions, Profile, RunSpec};
 use std::path::Path;

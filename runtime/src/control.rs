@@ -4,7 +4,7 @@
 //! executed, and after a crash. What is asked of a whole tree goes on until a look at it finds
 //! nobody left: whoever was told starts nobody any more.
 
-use crate::delegation::child::{Reach, below};
+use crate::announcement::request;
 use crate::error::Error;
 use crate::preparation::{asked_for, named_in, received};
 use crate::runtime::Runtime;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 
 /// Requests that are stored beside each other: one commit takes many.
-pub(crate) const SIDE_BY_SIDE: usize = 64;
+const SIDE_BY_SIDE: usize = 64;
 
 /// Whom a request to stop, to pause or to go on has reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -228,7 +228,7 @@ impl Runtime {
         let mut told = Vec::new();
         if row.outcome.is_none() {
             if scope == CancelScope::Run {
-                self.inner.workbench.active.stop(run);
+                self.inner.active.stop(run);
             }
             let asked = if row.stopping { Asked::Before } else { Asked::Now };
             if row.stopping || self.ask_for_the_end(run, by, scope).await? {
@@ -359,6 +359,49 @@ impl Runtime {
         }
     }
 
+    /// Tells everyone below `run` to stop whom `reach` means and who has not been told, and sees to
+    /// it that all of them do. Returns whom, those too that have been told before.
+    pub(crate) async fn cancel_below(
+        &self,
+        run: RunId,
+        by: &str,
+        reach: Reach,
+    ) -> Result<Vec<Told>, Error> {
+        fail::fail_point!("cascade.begun");
+        let mut told: Vec<Told> = Vec::new();
+        let mut seen = HashSet::new();
+        let Some(row) = self.row(run).await? else { return Ok(told) };
+        // Those who have been told start nobody: what is left after a look has been there before it.
+        loop {
+            let mut open = self.rows_below(&row, reach).await?;
+            open.retain(|row| is_open(row) && seen.insert(row.id));
+            if open.is_empty() {
+                return Ok(told);
+            }
+            for some in open.chunks(SIDE_BY_SIDE) {
+                let asked = some.iter().map(|child| self.ask_to_stop(child, by));
+                told.extend(try_join_all(asked).await?);
+            }
+        }
+    }
+
+    /// Asks a run to stop, unless it has been asked or come to its end.
+    async fn ask_to_stop(&self, row: &RunRow, by: &str) -> Result<Told, Error> {
+        self.inner.active.stop(row.id);
+        let asked = if row.stopping { Asked::Before } else { Asked::Now };
+        if asked == Asked::Now {
+            fail::fail_point!("cascade.append.before");
+            let stored = self.inner.store.append(vec![request(row.id, by)]).await;
+            fail::fail_point!("cascade.append.after");
+            match stored {
+                Ok(_) | Err(StoreError::Finished(_) | StoreError::Archived(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.inner.supervisor.adopt(row.id);
+        Ok(Told::of(row, asked))
+    }
+
     /// Those below `row`, as far as `reach` goes, a parent before its children.
     pub(crate) async fn rows_below(
         &self,
@@ -371,8 +414,30 @@ impl Runtime {
     }
 }
 
+/// Who of those below a run is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// All.
+    All,
+    /// Those it waits for, with all that stand below them; not its children in the background.
+    Awaited,
+}
+
+/// Those of `rows` that stand below `run` and are meant, a parent before its children, for it is
+/// older.
+pub(crate) fn below(run: RunId, mut rows: Vec<RunRow>, reach: Reach) -> Vec<RunRow> {
+    let mut family = HashSet::from([run]);
+    rows.sort_by_key(|row| row.id);
+    rows.retain(|row| {
+        let spared = reach == Reach::Awaited && row.parent == Some(run) && row.background;
+        let inside = row.parent.is_some_and(|parent| family.contains(&parent));
+        inside && !spared && family.insert(row.id)
+    });
+    rows
+}
+
 /// Neither ended nor damaged: something can still become of it.
-pub(crate) fn is_open(row: &RunRow) -> bool {
+fn is_open(row: &RunRow) -> bool {
     row.outcome.is_none() && row.damaged.is_none()
 }
 

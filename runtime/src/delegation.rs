@@ -3,12 +3,7 @@
 //! The loop knows nothing of this. Delegation is a tool that holds a handle of the runtime, a
 //! pending answer, and an end that is stored together with the result it is to somebody else.
 
-pub(crate) mod announcement;
 pub(crate) mod arguments;
-pub(crate) mod child;
-pub(crate) mod context;
-pub(crate) mod mention;
-pub(crate) mod rules;
 pub(crate) mod spawn;
 pub(crate) mod stagger;
 pub(crate) mod subagents;

@@ -1,68 +1,46 @@
 //! Executing one run: from its first event to an agent at work, until it ends or waits.
 
-use crate::active::{Active, Stopping};
+use crate::active::Stopping;
+use crate::announcement::{request, stopped_by};
 use crate::authority;
-use crate::delegation::child::{Reach, request, stopped_by};
+use crate::control::Reach;
 use crate::delegation::spawn::Spawn;
 use crate::delegation::stagger::{Beginnings, Staggered};
 use crate::delegation::subagents::Subagents;
 use crate::delegation::task::Task;
 use crate::error::Error;
-use crate::feed::Feed;
-use crate::journal::{Birth, RunJournal};
-use crate::policy::{FileRules, Policy, Today};
-use crate::redact::Redactor;
-use crate::runtime::{Inner, Runtime, RuntimeConfig};
+use crate::journal::RunJournal;
+use crate::policy::{FileRules, Policy};
+use crate::prompt::system_prompt;
+use crate::runtime::{Inner, Runtime};
+use crate::runtime_config::RuntimeConfig;
 use crate::selection;
-use crate::skills::LiveSkills;
 use crate::skills::tool::SkillTool;
 use crate::stall::{self, Pulse, Stall};
-use crate::tool_facts::LOOKING;
-use crate::tool_facts::{DELEGATING, TASK, ToolFacts};
-use crate::webhooks::Hooks;
-use crate::worktree::Worktrees;
+use crate::supervisor::{Assignment, Execute, Left};
+use crate::tool_facts::{DELEGATING, LOOKING};
+use async_trait::async_trait;
 use futures_util::FutureExt;
-use posse_agent::{Agent, Ended, Journal, JournalError, Patience, Tool, Toolbox, Transcript};
-use posse_model::Models;
+use posse_agent::{Agent, Ended, Journal, JournalError, Toolbox, Transcript};
 use posse_protocol::{
-    DelegationStrategy, Delta, Event, Extra, Grant, Guise, Outcome, RunFinished, RunId, RunStarted,
-    Seq, ToolFinished, ToolOutput, ToolSpec,
+    Delta, Event, Extra, Grant, Guise, Outcome, RunFinished, RunId, RunStarted, Seq, ToolFinished,
+    ToolOutput, ToolSpec,
 };
-use posse_store::{Ownership, Store, StoreError};
+use posse_store::{Ownership, StoreError};
 use posse_tools::confine::Confinement;
-use posse_tools::launch::Launcher;
-use posse_tools::{PathRules, ReadOnly, Scratch, Workspace};
-use std::collections::{HashMap, VecDeque};
+use posse_tools::{ReadOnly, Scratch};
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// What runs are executed with.
-pub(crate) struct Workbench {
-    pub(crate) models: Models,
-    pub(crate) active: Active,
-    pub(crate) feed: Arc<Feed>,
-    patience: Patience,
-    stall_after: Duration,
-    launcher: Option<Launcher>,
-    /// Around the folders that are the runs' own.
-    scratch: PathBuf,
-    redactor: Redactor,
-    host_tools: Vec<Arc<dyn Tool>>,
-    skills: LiveSkills,
-    workspaces: Mutex<HashMap<String, Weak<Workspace>>>,
-    /// What there is to know of the tools, once it was asked for.
-    pub(crate) facts: OnceLock<Arc<[ToolFacts]>>,
-    /// The runtime that this works for: for tools that start runs.
-    runtime: OnceLock<Weak<Inner>>,
+/// Executes runs, one call for each.
+pub(crate) struct Executor {
+    runtime: Runtime,
     beginnings: Beginnings,
-    pub(crate) worktrees: Worktrees,
-    /// Who outside is told of the ends of runs.
-    pub(crate) hooks: Arc<Hooks>,
     /// What models were last offered.
     offers: Mutex<VecDeque<Arc<[ToolSpec]>>>,
     /// Tools of sessions that wait, which know what files the agent has read.
@@ -84,77 +62,18 @@ const OFFERS: usize = 8;
 /// Sessions whose tools are kept while they wait.
 const PARKED: usize = 32;
 
-/// A run that this process owns.
-pub(crate) struct Assignment {
-    pub(crate) run: RunId,
-    pub(crate) epoch: u64,
-    /// How many processes in a row died that executed it.
-    pub(crate) deaths: u32,
-    /// What the run is made of, if it is not stored yet.
-    pub(crate) birth: Option<Birth>,
-}
-
-impl Workbench {
-    pub(crate) fn new(config: &RuntimeConfig, models: Models) -> Self {
-        Workbench {
-            models,
-            active: Active::default(),
-            feed: Arc::default(),
-            patience: config.patience,
-            stall_after: config.stall_after,
-            launcher: config.confining_launcher(),
-            scratch: config.scratch(),
-            redactor: config.redactor.clone(),
-            host_tools: config.tools.clone(),
-            skills: config.skills.clone(),
-            workspaces: Mutex::default(),
-            facts: OnceLock::new(),
-            runtime: OnceLock::new(),
+impl Executor {
+    pub(crate) fn new(runtime: Runtime) -> Self {
+        Executor {
+            runtime,
             beginnings: Beginnings::default(),
-            worktrees: Worktrees::new(config.worktrees(), config.launcher.clone()),
-            hooks: Arc::new(Hooks::new(config.webhooks.clone())),
             offers: Mutex::default(),
             parked: Mutex::default(),
         }
     }
 
-    /// Makes the runtime known that this works for.
-    pub(crate) fn serve(&self, runtime: Weak<Inner>) {
-        // Set once, when the runtime opens.
-        let _ = self.runtime.set(runtime);
-    }
-
-    fn runtime(&self) -> Weak<Inner> {
-        self.runtime.get().cloned().unwrap_or_default()
-    }
-
-    /// The folder that is `run`'s own, if its path has a name.
-    pub(crate) fn scratch_of(&self, run: RunId) -> Option<String> {
-        let path = self.scratch.join(run.to_string()).into_os_string();
-        path.into_string().ok()
-    }
-
-    /// New tools in the folder `path`, but for those that start runs or load skills.
-    pub(crate) fn plain_tools(
-        &self,
-        path: &str,
-        scratch: Option<&Scratch>,
-        read_only: Vec<ReadOnly>,
-        confinement: &Confinement,
-        rules: Option<Arc<dyn PathRules>>,
-    ) -> Result<Vec<Arc<dyn Tool>>, Error> {
-        let workspace = self.workspace(path)?;
-        let launcher = self.launcher.as_ref();
-        let mut tools = posse_tools::toolset_obeying(
-            &workspace,
-            scratch,
-            read_only,
-            launcher,
-            confinement,
-            rules,
-        );
-        tools.extend(self.host_tools.iter().cloned());
-        Ok(tools)
+    fn config(&self) -> &RuntimeConfig {
+        self.runtime.config()
     }
 
     /// New tools for a run that began as `started`.
@@ -168,30 +87,25 @@ impl Workbench {
         let confinement = Confinement::of(&started.grant);
         let scratch = scratch.as_ref();
         let rules = FileRules::of(policy);
-        let mut tools = self.plain_tools(workspace, scratch, read_only, &confinement, rules)?;
+        let made = &self.runtime.inner.tools;
+        let mut tools = made.make(workspace, scratch, read_only, &confinement, rules)?;
         let guise = guise_of(started);
         let shown = guise.map_or(&started.grant.delegation, |guise| &guise.delegation);
         let mut alone = None;
         match shown {
             Some(shown) => {
-                tools.push(Arc::new(Task::new(self.runtime(), started.clone(), shown)));
-                tools.push(Arc::new(Spawn::new(self.runtime(), started.clone())));
-                tools.push(Arc::new(Subagents::new(self.runtime())));
+                tools.push(Arc::new(Task::new(self.runtime.clone(), started.clone(), shown)));
+                tools.push(Arc::new(Spawn::new(self.runtime.clone(), started.clone())));
+                tools.push(Arc::new(Subagents::new(self.runtime.clone())));
             }
-            None => {
-                let runtime = self.runtime().upgrade().map(|inner| Runtime { inner });
-                alone = runtime.map(|runtime| runtime.why_alone(started));
-            }
+            None => alone = Some(self.runtime.why_alone(started)),
         }
         if !skills.is_empty() {
-            let live = match self.runtime().upgrade() {
-                Some(inner) => (Runtime { inner }).config().around(workspace.as_ref()).skills,
-                None => self.skills.clone(),
-            };
+            let live = self.config().around(workspace.as_ref()).skills;
             tools.push(Arc::new(SkillTool::new(skills, live)));
         }
-        let tools =
-            Toolbox::new(tools.into_iter().map(|tool| self.redactor.around(tool)).collect());
+        let redactor = &self.config().redactor;
+        let tools = Toolbox::new(tools.into_iter().map(|tool| redactor.around(tool)).collect());
         Ok(match alone {
             Some(why) => tools.without(&DELEGATING, why),
             None => tools,
@@ -200,41 +114,23 @@ impl Workbench {
 
     /// What judges the calls of a run that began as `started`.
     fn policy(&self, started: &RunStarted) -> Result<Arc<Policy>, Error> {
-        let facts = self.facts(&started.grant.workspace)?;
-        match self.runtime().upgrade() {
-            Some(inner) => authority::policy(&started.grant, (Runtime { inner }).config(), &facts),
-            None => Policy::new(&started.grant, &Today::default(), &facts)
-                .map_err(|error| Error::InvalidInput(error.to_string())),
-        }
-        .map(Arc::new)
+        let facts = self.runtime.inner.tools.facts(&started.grant.workspace)?;
+        authority::policy(&started.grant, self.config(), &facts).map(Arc::new)
     }
+}
 
-    /// The folder `path`, opened once for all runs in it.
-    fn workspace(&self, path: &str) -> Result<Arc<Workspace>, Error> {
-        let mut known = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(workspace) = known.get(path).and_then(Weak::upgrade) {
-            return Ok(workspace);
-        }
-        let workspace = Workspace::open(path.as_ref()).map_err(|error| Error::Workspace {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        })?;
-        known.retain(|_, workspace| workspace.strong_count() > 0);
-        known.insert(path.to_owned(), Arc::downgrade(&workspace));
-        Ok(workspace)
-    }
-
-    /// Executes a run until it ends, waits, or `stop` fires.
-    pub(crate) async fn execute(
+#[async_trait]
+impl Execute for Executor {
+    async fn execute(
         &self,
-        store: &Arc<dyn Store>,
         assignment: Assignment,
         stopping: Stopping,
         stop: &CancellationToken,
     ) -> Left {
         let run = assignment.run;
-        let (hooks, feed) = (self.hooks.clone(), self.feed.clone());
-        let mut stall = Stall::new(store.clone(), run, self.stall_after);
+        let Inner { store, hooks, feed, .. } = &*self.runtime.inner;
+        let (hooks, feed) = (hooks.clone(), feed.clone());
+        let mut stall = Stall::new(store.clone(), run, self.config().stall_after);
         let pulse = stall.pulse().clone();
         let mut journal =
             RunJournal::new(store.clone(), run, assignment.epoch, stopping, hooks, pulse, feed);
@@ -253,7 +149,7 @@ impl Workbench {
             let pulse = stall.pulse().clone();
             let next = {
                 // Pinned: what is handed on by value has a place in every future on its way.
-                let work = pin!(self.work(store, run, &journal, first.take(), stop, pulse));
+                let work = pin!(self.work(run, &journal, first.take(), stop, pulse));
                 AssertUnwindSafe(stall.watch(work)).catch_unwind().await
             };
             let next = match next {
@@ -280,17 +176,19 @@ impl Workbench {
             }
         }
     }
+}
 
+impl Executor {
     /// One stretch of work on a run.
     async fn work(
         &self,
-        store: &Arc<dyn Store>,
         run: RunId,
         journal: &RunJournal,
         first: Option<Event>,
         stop: &CancellationToken,
         pulse: Arc<Pulse>,
     ) -> Next {
+        let Inner { store, worktrees, active, .. } = &*self.runtime.inner;
         let first = match first {
             Some(event) => Ok(Some(event)),
             None => {
@@ -307,8 +205,8 @@ impl Workbench {
             _ => return Next::Leave(Left::AtRest),
         };
         if let Some(worktree) = &started.grant.worktree {
-            journal.works_in(self.worktrees.clone(), worktree.clone());
-            if let Err(error) = self.worktrees.make(worktree).await {
+            journal.works_in(worktrees.clone(), worktree.clone());
+            if let Err(error) = worktrees.make(worktree).await {
                 return Next::Leave(self.fail(run, journal, &error.to_string()).await);
             }
         }
@@ -339,7 +237,7 @@ impl Workbench {
             Ok(Ended::Finished(outcome)) => {
                 self.stop_below(run, &started, &outcome).await;
                 fail::fail_point!("run.finished");
-                self.active.ended(run, &outcome);
+                active.ended(run, &outcome);
                 Next::Leave(Left::Ended)
             }
             Ok(Ended::Waiting { seen, calls }) => {
@@ -379,8 +277,7 @@ impl Workbench {
         if started.project.is_none() {
             return started;
         }
-        let inner = self.runtime().upgrade();
-        if inner.is_none_or(|inner| Runtime { inner }.distrust(&started).is_some()) {
+        if self.runtime.distrust(&started).is_some() {
             let grant = &mut Arc::make_mut(&mut started).grant;
             grant.tools.retain(|tool| LOOKING.contains(&tool.as_str()));
             grant.hand_on.retain(|tool| LOOKING.contains(&tool.as_str()));
@@ -397,13 +294,15 @@ impl Workbench {
         tail: watch::Receiver<Seq>,
         pulse: Arc<Pulse>,
     ) -> Result<(Agent, Vec<String>), Error> {
-        let mut model = self.models.resolve(&started.model)?;
+        let Inner { models, feed, config, .. } = &*self.runtime.inner;
+        let redactor = &config.redactor;
+        let mut model = models.resolve(&started.model)?;
         if let Some(beginning) = common_beginning(started) {
             model = Arc::new(Staggered::new(model, &self.beginnings, &beginning));
         }
         // One that cannot be had any more is no reason to stop: it may never be needed.
-        let fallbacks = started.fallbacks.iter().filter_map(|name| self.models.resolve(name).ok());
-        let fallbacks = fallbacks.map(|model| self.redactor.before(model));
+        let fallbacks = started.fallbacks.iter().filter_map(|name| models.resolve(name).ok());
+        let fallbacks = fallbacks.map(|model| redactor.before(model));
         let guard = self.policy(started)?;
         let refusing = guard.refusing();
         let tools = match self.unpark(run, &refusing) {
@@ -414,13 +313,13 @@ impl Workbench {
         let system = guise.map_or_else(|| system_prompt(started), |guise| guise.system.clone());
         let shown = guise.map_or(&started.grant.tools, |guise| &guise.tools);
         let offered = self.offered(&tools, shown);
-        let feed = self.feed.clone();
+        let feed = feed.clone();
         let agent = Agent {
             run,
             system: system.into(),
-            model: self.redactor.before(model),
+            model: redactor.before(model),
             fallbacks: fallbacks.collect(),
-            patience: self.patience,
+            patience: config.patience,
             effort: started.agent.effort,
             output_schema: started.agent.output_schema.clone().map(Arc::new),
             tools,
@@ -464,8 +363,7 @@ impl Workbench {
         if journal.read_after(Seq::ZERO).await.is_err() {
             return Err(Next::Later(None));
         }
-        let Some(inner) = self.runtime().upgrade() else { return Ok(()) };
-        let runtime = Runtime { inner };
+        let runtime = &self.runtime;
         if !journal.is_waited_for() {
             return Ok(());
         }
@@ -490,9 +388,8 @@ impl Workbench {
         let Some(by) = stopped_by(outcome).filter(|_| started.grant.delegation.is_some()) else {
             return;
         };
-        let Some(inner) = self.runtime().upgrade() else { return };
         // Whoever is not told now hears of it from its caller, or when it is next taken up.
-        let _ = (Runtime { inner }).cancel_below(run, &by, Reach::All).await;
+        let _ = self.runtime.cancel_below(run, &by, Reach::All).await;
     }
 
     /// Ends a run that cannot be executed here, keeping what there is of its result.
@@ -521,7 +418,7 @@ impl Workbench {
                     if let Some(started) = transcript.started() {
                         self.stop_below(run, started, &outcome).await;
                     }
-                    self.active.ended(run, &outcome);
+                    self.runtime.inner.active.ended(run, &outcome);
                     return Left::Ended;
                 }
             }
@@ -594,15 +491,6 @@ enum Why<'a> {
 /// How many processes may die in a row that execute a run.
 const QUARANTINE: u32 = 5;
 
-/// How a run was left.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// It has ended.
-    Ended,
-    /// It has not ended, and is not executed here now.
-    AtRest,
-}
-
 enum Next {
     /// Something was appended: look again.
     Again,
@@ -614,32 +502,6 @@ enum Next {
 
 /// How long a run waits before it tries a store again that could not be used.
 const STORE_RETRY: Duration = Duration::from_secs(1);
-
-/// What the agent is told before anything else. Depends on the first event alone, so that every
-/// request of the run begins with the same bytes.
-pub(crate) fn system_prompt(started: &RunStarted) -> String {
-    let mut text = started.agent.instructions.clone();
-    let grant = &started.grant;
-    text.push_str(&format!("\n\nWorking folder: {}\n", grant.workspace));
-    let writes = ["Write", "Edit", "Bash"].iter().any(|tool| grant.allows(tool));
-    if let Some(scratch) = grant.scratch.as_ref().filter(|_| writes) {
-        text.push_str(&format!("Scratch folder: {scratch}\n"));
-    }
-    if started.parent.is_some() {
-        text.push_str("Your last message is all that your caller gets to see: make it complete.\n");
-    }
-    if let Some(delegation) = &grant.delegation
-        && delegation.strategy == DelegationStrategy::Auto
-        && grant.allows(TASK)
-    {
-        text.push_str(URGE);
-    }
-    text
-}
-
-/// What urges an agent to hand work to others.
-const URGE: &str = "\nHand work to a specialist with Task when it fits the agent's description, needs a \
-    search in many places, or has parts to do side by side. Judge what it reports.\n";
 
 /// What the model is shown in place of the run's own.
 fn guise_of(started: &RunStarted) -> Option<&Guise> {

@@ -126,3 +126,21 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<String, String> {
         format!("it is not UTF-8: byte {} is none of a text", error.utf8_error().valid_up_to() + 1)
     })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_a_readable_size_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.md");
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(read(&path, 5).unwrap(), "12345");
+        assert!(read(&path, 4).unwrap_err().contains("larger than the 4 bytes"));
+        std::fs::write(&path, [b'a', 0xff]).unwrap();
+        assert!(read(&path, 9).unwrap_err().contains("not UTF-8: byte 2"));
+        assert!(read(folder.path(), 9).unwrap_err().contains("not a file"));
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::feed::Update;
-use crate::runtime::Inner;
+use crate::runtime::{Inner, Runtime};
 use posse_protocol::{Delta, Event, Outcome, Record, RunId, Seq};
 use posse_store::{Filter, RunRow, StoreError};
 use std::collections::VecDeque;
@@ -33,6 +33,19 @@ const SETTLING: Duration = Duration::from_millis(250);
 /// The same, for a run that this process executes: only if another takes it over.
 const TAKEN_OVER: Duration = Duration::from_secs(10);
 
+impl Runtime {
+    /// A handle to a run.
+    pub fn handle(&self, run: RunId) -> RunHandle {
+        RunHandle { run, inner: self.inner.clone() }
+    }
+
+    /// Goes on with a run that is unfinished and that nobody executes.
+    pub fn resume(&self, run: RunId) -> RunHandle {
+        self.inner.supervisor.adopt(run);
+        self.handle(run)
+    }
+}
+
 impl RunHandle {
     /// Which run.
     pub fn id(&self) -> RunId {
@@ -43,7 +56,7 @@ impl RunHandle {
     /// and deltas of what is under way in this process. Of a run that has ended there is nothing after
     /// its end, unless it is reopened.
     pub fn events(&self, after: Seq) -> Events {
-        let deltas = Some(self.inner.workbench.feed.subscribe(self.run));
+        let deltas = Some(self.inner.feed.subscribe(self.run));
         Events { deltas, ..self.stored_events(after) }
     }
 
@@ -70,13 +83,13 @@ impl RunHandle {
     /// # Errors
     /// When there is no such run, the store fails, or the runtime is shut down before the run has ended.
     pub async fn outcome(&self) -> Result<Outcome, Error> {
-        let mut ended = self.inner.workbench.active.wait_for_end(self.run);
+        let mut ended = self.inner.active.wait_for_end(self.run);
         let mut tail = self.inner.store.watch(self.run);
         loop {
             // The end may have been told just before somebody waited for it.
-            let left = self.inner.workbench.active.wait_for_leave(self.run);
+            let left = self.inner.active.wait_for_leave(self.run);
             tail.mark_unchanged();
-            let here = self.inner.workbench.active.contains(self.run);
+            let here = self.inner.active.contains(self.run);
             if !here && let Some(outcome) = self.outcome_now().await? {
                 return Ok(outcome);
             }
@@ -95,7 +108,7 @@ impl RunHandle {
                     if let Ok(outcome) = outcome {
                         return Ok(outcome);
                     }
-                    ended = self.inner.workbench.active.wait_for_end(self.run);
+                    ended = self.inner.active.wait_for_end(self.run);
                 }
                 _ = left => {}
                 moved = elsewhere => {
@@ -117,8 +130,8 @@ impl RunHandle {
     /// When there is no such run, it is damaged, the store fails, or the runtime is shut down.
     pub async fn at_rest(&self) -> Result<RunRow, Error> {
         loop {
-            let left = self.inner.workbench.active.wait_for_leave(self.run);
-            let here = self.inner.workbench.active.contains(self.run);
+            let left = self.inner.active.wait_for_leave(self.run);
+            let here = self.inner.active.contains(self.run);
             if !here {
                 let row = self.row().await?;
                 if row.owner.is_none() && (!row.runnable || row.paused) {
@@ -135,7 +148,7 @@ impl RunHandle {
     /// The epoch of this process's claim, while it executes the run. When the run's row shows a
     /// later one, another process has taken the run over.
     pub fn executed_here(&self) -> Option<u64> {
-        self.inner.workbench.active.epoch(self.run)
+        self.inner.active.epoch(self.run)
     }
 
     /// Where the run stands among all that wait for a slot; see [`crate::Runtime::position`].

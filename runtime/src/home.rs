@@ -7,7 +7,8 @@
 use crate::agents::AgentCatalog;
 use crate::error::Error;
 use crate::handle::RunHandle;
-use crate::runtime::{Recovery, Runtime, RuntimeConfig};
+use crate::runtime::Runtime;
+use crate::runtime_config::{Recovery, RuntimeConfig};
 use posse_model::Keys;
 use posse_protocol::{AgentSpec, CancelScope};
 use posse_store::{Durability, StoreError};

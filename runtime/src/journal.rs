@@ -1,9 +1,9 @@
 //! A run's log as its owner sees it, on top of the store.
 
 use crate::active::Stopping;
+use crate::announcement::{Account, Announcement};
+use crate::announcement::{request, stopped_by};
 use crate::budget::Purse;
-use crate::delegation::announcement::{Account, Announcement};
-use crate::delegation::child::{request, stopped_by};
 use crate::feed::Feed;
 use crate::stall::Pulse;
 use crate::webhooks::Hooks;

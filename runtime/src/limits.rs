@@ -5,6 +5,9 @@ use posse_protocol::{Extra, Limits};
 /// Levels of runs below a root, at the most.
 pub(crate) const DEEPEST: u32 = 8;
 
+/// That there is to be no limit of time, as a call says it: more than nobody saying anything.
+pub(crate) const WITHOUT_LIMIT: u64 = u64::MAX;
+
 /// A hundred years.
 pub(crate) const LONGEST_MINUTES: u64 = 100 * 366 * 24 * 60;
 

@@ -2,21 +2,20 @@
 //! anything is stored.
 
 use crate::agents::{AgentCatalog, Source};
+mod mention;
+mod skills;
+
 use crate::authority;
 use crate::budget::budget_of;
-use crate::delegation::arguments::WITHOUT_LIMIT;
-use crate::delegation::child::Above;
-use crate::delegation::rules::{self, Rules, check_enabled};
-use crate::delegation::{context, mention};
+use crate::child::rules::{self, Rules, check_enabled};
+use crate::child::{Above, context};
 use crate::error::Error;
-use crate::execute::Workbench;
-use crate::limits::DEEPEST;
+use crate::limits::{DEEPEST, WITHOUT_LIMIT};
 use crate::limits::{replaced, stricter};
 use crate::named_files;
 use crate::runtime::Runtime;
 use crate::selection::{self, Money};
 use crate::skills::allows;
-use crate::skills::selection::{Author, keep_useful, teach};
 use crate::skills::tool as skill_tool;
 use crate::tool_facts::filter;
 use crate::tool_facts::{TASK, TOOLS_PAGE, ToolFacts};
@@ -26,7 +25,7 @@ use posse_protocol::{
     Isolation, Limit, Limits, Message, MessageReceived, Offer, Part, RunId, RunSpec, RunStarted,
     Sender, near, piped,
 };
-use posse_tools::confine::Confinement;
+use skills::{Author, keep_useful, teach};
 use std::path::Path;
 
 /// The first events of a run that is to be started.
@@ -164,7 +163,7 @@ impl Runtime {
         let grant = Grant { workspace, skills, budget, ..Grant::default() };
         let mut grant = self.grant(&agents, &agent, grant, above, strategy, spec)?;
         if agent.isolation == Some(Isolation::Worktree) {
-            let worktrees = &self.inner.workbench.worktrees;
+            let worktrees = &self.inner.worktrees;
             let planned = Box::pin(worktrees.plan(run, &grant.workspace)).await?;
             grant.worktree = Some(planned.0);
             grant.workspace = planned.1;
@@ -192,7 +191,7 @@ impl Runtime {
         strategy: DelegationStrategy,
         spec: &RunSpec,
     ) -> Result<Grant, Error> {
-        let all = self.inner.workbench.facts(&grant.workspace)?;
+        let all = self.inner.tools.facts(&grant.workspace)?;
         for list in [agent.tools.as_deref().unwrap_or_default(), &agent.disallowed_tools] {
             if let Some(name) = filter::unknown(list, &all) {
                 let names = all.iter().map(|tool| tool.name.as_str());
@@ -368,18 +367,4 @@ fn canonical_folder(path: &Path) -> Result<String, Error> {
     }
     let text = real.into_os_string().into_string();
     text.map_err(|_| unusable("its path is not valid UTF-8".to_owned()))
-}
-
-impl Workbench {
-    /// What there is to know of the tools, before any is made for a run.
-    pub(crate) fn facts(&self, workspace: &str) -> Result<std::sync::Arc<[ToolFacts]>, Error> {
-        if let Some(facts) = self.facts.get() {
-            return Ok(facts.clone());
-        }
-        // Unconfined, so that whether commands can be confined need not be found out here.
-        let tools = self.plain_tools(workspace, None, Vec::new(), &Confinement::none(), None)?;
-        let plain = tools.iter().map(|tool| ToolFacts::of(&**tool));
-        let facts = plain.chain(ToolFacts::of_the_runtime()).collect();
-        Ok(self.facts.get_or_init(|| facts).clone())
-    }
 }

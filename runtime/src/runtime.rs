@@ -1,265 +1,25 @@
 //! The runtime: many runs on one store.
 
-use crate::agents::{AgentCatalog, LiveCatalog, Sources};
-use crate::authority;
-use crate::config::{DEFAULT_CHILDREN, Lifecycle};
-use crate::delegation::child::Above;
+use crate::active::Active;
+use crate::agents::AgentCatalog;
 use crate::error::Error;
-use crate::execute::Workbench;
-use crate::handle::{Events, RunHandle};
-use crate::host_tools;
-use crate::journal::create;
-use crate::lanes::LaneCaps;
-use crate::redact::Redactor;
-use crate::rule_files::RuleFiles;
-use crate::skills::{LiveSkills, SkillCatalog};
+use crate::feed::Feed;
+use crate::runtime_config::RuntimeConfig;
+use crate::skills::SkillCatalog;
 use crate::supervisor::Supervisor;
-use crate::surroundings::ByFolder;
-use crate::tool_facts::ToolFacts;
-use crate::tool_facts::check_tools;
-use crate::webhooks::{self, Sender, Webhook};
-use posse_agent::{Patience, Tool, Transcript, Waits, capped};
-use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
-use posse_protocol::{
-    Budget, CallId, DelegationStrategy, Effect, Effort, Ending, Event, Extra, Limits, Mode,
-    Network, Permissions, Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
-};
-use posse_store::{
-    Append, Durability, Filter, Guard, Options, Ownership, RunRow, Scrub, SqliteStore, Store,
-    StoreError,
-};
-use posse_tools::launch::Launcher;
+use crate::toolset::Toolset;
+use crate::webhooks::{Hooks, Sender};
+use crate::worktree::Worktrees;
+use posse_agent::{Transcript, capped};
+use posse_model::{Choice, Models, Provider};
+use posse_protocol::{CallId, Ending, Event, Extra, Record, RunId, Seq, ToolFinished, ToolOutput};
+use posse_store::{Append, Filter, Guard, RunRow, Store, StoreError};
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
-
-/// How a runtime is set up.
-#[derive(Clone)]
-pub struct RuntimeConfig {
-    /// The database file.
-    pub database: PathBuf,
-    /// What an acknowledged event survives.
-    pub durability: Durability,
-    /// What is needed to reach models.
-    pub keys: Keys,
-    /// The vendors and models there are.
-    pub catalog: Catalog,
-    /// The model of runs and agents that name none, as `vendor/name`. Without it, what can be had
-    /// here is taken; see [`Runtime::choice`].
-    pub model: Option<String>,
-    /// The models to go on with when that one cannot be had.
-    pub fallbacks: Vec<String>,
-    /// The model of agents that ask for a small one; without it, their caller's.
-    pub small_model: Option<String>,
-    /// The model of agents that ask for one that plans; without it, their caller's.
-    pub plan_model: Option<String>,
-    /// How agents come to hand work to others.
-    pub strategy: DelegationStrategy,
-    /// Levels of runs below a root whose agent does not say; 0 allows no delegation.
-    pub max_depth: u32,
-    /// What runs may start, and how; each of these holds, the first that fills something in counts.
-    pub subagents: Vec<SubagentRules>,
-    /// How long no result must have come before those there are, are told together.
-    pub quiet: Duration,
-    /// How hard models are to think when neither the run nor its agent says.
-    pub effort: Option<Effort>,
-    /// How long runs put up with a provider in trouble.
-    pub patience: Patience,
-    /// How long a reply may make no progress before it is given up.
-    pub stall: Duration,
-    /// Whether calls wait until their provider takes them.
-    pub pacing: Pacing,
-    /// What is said to models is recorded here, or taken from here in place of the network.
-    pub cassette: Option<Cassette>,
-    /// How far runs may go when neither they nor their agent say.
-    pub limits: Limits,
-    /// How much a root and everything below it may spend together when neither it nor its agent
-    /// says.
-    pub budget: Budget,
-    /// How calls are decided that no rule decides, unless a run says otherwise.
-    pub mode: Mode,
-    /// Rules about calls of all runs. What they deny or ask about holds for runs that began before.
-    pub permissions: Permissions,
-    /// Where further rules are looked for, by the folder that a run works in. They deny or ask, and
-    /// never allow. Without it no file is looked at.
-    pub rule_files: Option<RuleFiles>,
-    /// Whom the processes of runs may talk to, unless a run says otherwise.
-    pub network: Network,
-    /// The user's home folder, for rules with `~/`.
-    pub home: Option<PathBuf>,
-    /// The agents there are.
-    pub agents: LiveCatalog,
-    /// The skills there are.
-    pub skills: LiveSkills,
-    /// Agents and skills of the folder that a run works in, in place of the two above: for a
-    /// runtime that executes what others have stored, wherever that is.
-    pub by_folder: Option<ByFolder>,
-    /// Tools of the host, beside the built-in ones. Those with the effect `Write`, `Execute` or
-    /// `Network` need somebody who lets them run: a rule (`permissions.allow = ["mine"]`), or a run
-    /// that is `attended` and [`Runtime::decide`]. Without either their calls are refused.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// Starts processes. Without it there is no shell.
-    pub launcher: Option<Launcher>,
-    /// Runs executed at the same time; more wait for their turn. 0 counts as 1.
-    pub max_concurrent: usize,
-    /// How many of these may be of one kind.
-    pub lanes: LaneCaps,
-    /// What becomes of unfinished runs that this runtime finds.
-    pub recovery: Recovery,
-    /// How long a run's tools may show no sign of life before it is taken up anew from its log;
-    /// zero is for ever.
-    pub stall_after: Duration,
-    /// How long a shutdown waits for what is under way.
-    pub shutdown_after: Duration,
-    /// Who outside is told of the ends of runs. Their names differ.
-    pub webhooks: Vec<Webhook>,
-    /// What becomes of runs that have ended.
-    pub lifecycle: Lifecycle,
-    /// What is to be stored nowhere and told to no agent, beside the keys themselves.
-    pub redactor: Redactor,
-}
-
-impl RuntimeConfig {
-    /// The database at `database`, models reached with `keys`, everything else as it should be.
-    pub fn new(database: impl Into<PathBuf>, keys: Keys) -> Self {
-        RuntimeConfig {
-            database: database.into(),
-            durability: Durability::Power,
-            keys,
-            catalog: Catalog::built_in(),
-            model: None,
-            fallbacks: Vec::new(),
-            small_model: None,
-            plan_model: None,
-            strategy: DelegationStrategy::Auto,
-            max_depth: 1,
-            subagents: Vec::new(),
-            quiet: crate::config::subagents::QUIET,
-            effort: None,
-            patience: Patience::default(),
-            stall: posse_model::Options::default().stall,
-            pacing: Pacing::default(),
-            cassette: None,
-            limits: Limits::default(),
-            budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
-            mode: Mode::default(),
-            permissions: Permissions::default(),
-            rule_files: None,
-            network: Network::Off,
-            home: None,
-            // Those that are built in; read when they are needed, if no others are put here.
-            agents: LiveCatalog::unread(Sources::default()),
-            skills: LiveSkills::default(),
-            by_folder: None,
-            tools: Vec::new(),
-            launcher: None,
-            max_concurrent: crate::config::MOST_RUNS,
-            lanes: LaneCaps::default(),
-            recovery: Recovery::Continue,
-            stall_after: crate::stall::USUAL,
-            shutdown_after: Duration::from_secs(5),
-            webhooks: Vec::new(),
-            lifecycle: Lifecycle::default(),
-            redactor: Redactor::default(),
-        }
-    }
-}
-
-/// Says no more than what tells it from others: much of it is secret, or long.
-impl fmt::Debug for RuntimeConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RuntimeConfig")
-            .field("database", &self.database)
-            .field("model", &self.model)
-            .field("max_concurrent", &self.max_concurrent)
-            .field("recovery", &self.recovery)
-            .finish_non_exhaustive()
-    }
-}
-
-impl RuntimeConfig {
-    /// The tools that runs of this runtime can have.
-    pub(crate) fn tool_facts(&self) -> Vec<ToolFacts> {
-        let mut facts = ToolFacts::built_in();
-        facts.retain(|tool| self.launcher.is_some() || tool.effect != Effect::Execute);
-        facts.extend(self.tools.iter().map(|tool| ToolFacts::of(tool.as_ref())));
-        facts
-    }
-
-    /// The launcher, which hides from commands what is the runtime's own.
-    pub(crate) fn confining_launcher(&self) -> Option<Launcher> {
-        let database = std::path::absolute(&self.database).unwrap_or(self.database.clone());
-        let beside = |ending: &str| {
-            let mut path = database.clone().into_os_string();
-            path.push(ending);
-            PathBuf::from(path)
-        };
-        let own = ["", "-wal", "-shm", "-journal"].map(beside).into_iter().chain([self.scratch()]);
-        self.launcher.clone().map(|launcher| launcher.hiding(own))
-    }
-
-    /// Where the folders stand that are the runs' own.
-    pub(crate) fn scratch(&self) -> PathBuf {
-        self.beside_the_database("-scratch")
-    }
-
-    /// Where the worktrees of runs stand.
-    pub(crate) fn worktrees(&self) -> PathBuf {
-        self.beside_the_database("-worktrees")
-    }
-
-    fn beside_the_database(&self, ending: &str) -> PathBuf {
-        let database = std::path::absolute(&self.database);
-        let mut path = database.unwrap_or_else(|_| self.database.clone()).into_os_string();
-        path.push(ending);
-        path.into()
-    }
-}
-
-/// Runs that are prepared and stored at the same time, at most. Were a thousand that are started
-/// together all prepared first, the first of them would wait for the last before it asks its model;
-/// were they fewer than a commit takes, commits would be small.
-const STARTING: usize = 128;
-
-/// What becomes of unfinished runs that a runtime finds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Recovery {
-    /// They go on by themselves.
-    Continue,
-    /// Those that work in this folder go on by themselves.
-    ContinueIn(PathBuf),
-    /// They wait for [`Runtime::resume`].
-    Wait,
-}
-
-/// How a start went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begun {
-    /// The run is new.
-    New(RunId),
-    /// Its key found a run that was there before.
-    Found(RunId),
-}
-
-impl Begun {
-    /// Which run it is.
-    pub fn run(self) -> RunId {
-        match self {
-            Begun::New(run) | Begun::Found(run) => run,
-        }
-    }
-
-    fn of(run: RunId, stored: Result<(), StoreError>) -> Result<Self, Error> {
-        match stored {
-            Ok(()) => Ok(Begun::New(run)),
-            Err(StoreError::KeyTaken { run, .. }) => Ok(Begun::Found(run)),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
 
 /// Executes runs. Cheap to clone; the last clone does not stop it, [`Runtime::shutdown`] does.
 #[derive(Clone)]
@@ -278,152 +38,25 @@ impl fmt::Debug for Runtime {
 
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) workbench: Arc<Workbench>,
+    pub(crate) models: Models,
+    pub(crate) tools: Toolset,
+    pub(crate) worktrees: Worktrees,
+    /// The runs that this process executes now.
+    pub(crate) active: Arc<Active>,
+    /// What models say, as it comes.
+    pub(crate) feed: Arc<Feed>,
     pub(crate) supervisor: Supervisor,
+    /// Who outside is told of the ends of runs.
+    pub(crate) hooks: Arc<Hooks>,
     pub(crate) sender: Sender,
-    config: RuntimeConfig,
+    pub(crate) config: RuntimeConfig,
     /// Lets runs begin, some at a time.
-    starting: Semaphore,
+    pub(crate) starting: Semaphore,
     /// The model that is taken when nobody names one, once that was looked for.
-    choice: OnceCell<Choice>,
+    pub(crate) choice: OnceCell<Choice>,
 }
 
 impl Runtime {
-    /// Opens the store and begins to execute what is to be done.
-    ///
-    /// # Errors
-    /// When the database cannot be used, two webhooks have one name, or a rule cannot be kept.
-    pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
-        webhooks::check(&config.webhooks)?;
-        host_tools::check(&config.tools)?;
-        authority::check(&config.permissions, &config.tool_facts())?;
-        for rules in &config.subagents {
-            check_tools(&rules.tools, &config.tool_facts()).map_err(Error::InvalidInput)?;
-        }
-        config.redactor = config.redactor.and(config.keys.secrets(&config.catalog));
-        let signing = config.webhooks.iter().flat_map(Webhook::signing_keys);
-        config.redactor = config.redactor.and(signing.map(|key| key.text()));
-        let scrub: Arc<dyn Scrub> = Arc::new(config.redactor.clone());
-        let options = Options {
-            durability: config.durability,
-            scrub: Some(scrub).filter(|_| !config.redactor.is_empty()),
-            ..Options::new(config.database.clone())
-        };
-        let lease = options.lease;
-        // Agents are read meanwhile.
-        let opening = SqliteStore::start_opening(options);
-        let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
-        let options = posse_model::Options { stall: config.stall, pacing: config.pacing };
-        let mut models = Models::new(catalog, keys, options);
-        if let Some(cassette) = &config.cassette {
-            models = models.with_cassette_hiding(cassette.clone(), config.redactor.forms());
-            if cassette.replay().is_some() {
-                config.patience.waits = Waits::Skipped;
-            }
-        }
-        config.agents.settle_in(config.tool_facts(), &config.limits, &config.budget);
-        config.agents.current();
-        let workbench = Arc::new(Workbench::new(&config, models));
-        let store: Arc<dyn Store> = Arc::new(opening.opened().await?);
-        let supervisor = Supervisor::start(store.clone(), workbench.clone(), &config, lease);
-        let sender = Sender::start(store.clone(), workbench.hooks.clone());
-        let choice = OnceCell::new();
-        let starting = Semaphore::new(STARTING);
-        let inner =
-            Arc::new(Inner { store, workbench, supervisor, sender, config, starting, choice });
-        inner.workbench.serve(Arc::downgrade(&inner));
-        Ok(Runtime { inner })
-    }
-
-    /// Starts a run and returns at once. Nothing is stored unless everything about it is sound.
-    ///
-    /// # Errors
-    /// When the agent, model, folder or prompt cannot be used, or the store refuses.
-    pub async fn start(&self, spec: RunSpec) -> Result<RunHandle, Error> {
-        Ok(self.handle(self.begin(RunId::new(), spec).await?.run()))
-    }
-
-    /// Starts a run like [`Runtime::start`] and listens to it from its first moment on, so that
-    /// whoever shows it misses no delta. Says whether it is new.
-    ///
-    /// # Errors
-    /// As [`Runtime::start`].
-    pub async fn start_and_watch(&self, spec: RunSpec) -> Result<(Begun, Events), Error> {
-        let run = RunId::new();
-        let events = self.handle(run).events(Seq::ZERO);
-        let begun = self.begin(run, spec).await?;
-        let events = match begun {
-            Begun::New(_) => events,
-            Begun::Found(run) => self.handle(run).events(Seq::ZERO),
-        };
-        Ok((begun, events))
-    }
-
-    async fn begin(&self, run: RunId, spec: RunSpec) -> Result<Begun, Error> {
-        let above = match &spec.parent {
-            // In boxes of their own, here and where a run is prepared: most starts need none of it.
-            Some(caller) => Some(Box::pin(self.above(caller)).await?),
-            None => None,
-        };
-        let begun = self.begin_below(run, spec, above.as_ref()).await?;
-        if let Begun::Found(run) = begun {
-            // Asked for again, it goes on, even where unfinished runs wait to be resumed.
-            self.resume(run);
-        }
-        Ok(begun)
-    }
-
-    /// Starts a run on behalf of `above`, if there is someone.
-    pub(crate) async fn begin_below(
-        &self,
-        run: RunId,
-        spec: RunSpec,
-        above: Option<&Above>,
-    ) -> Result<Begun, Error> {
-        // Nobody closes it.
-        let _turn = self.inner.starting.acquire().await;
-        // In a box of its own, from when it is its turn: whoever waits for it, and then for the run's
-        // end, needs no room for it.
-        Box::pin(self.begin_now(run, spec, above)).await
-    }
-
-    async fn begin_now(
-        &self,
-        run: RunId,
-        spec: RunSpec,
-        above: Option<&Above>,
-    ) -> Result<Begun, Error> {
-        let mut prepared = self.prepare(run, &spec, above).await?;
-        prepared.started.grant.scratch = self.inner.workbench.scratch_of(run);
-        let (agent, label) = (&prepared.started.agent.name, &prepared.started.label);
-        let beside = above.map(|above| above.beside(run, agent, label, false));
-        let launched =
-            self.inner.supervisor.launch(run, prepared.events(), beside.unwrap_or_default()).await;
-        Begun::of(run, launched)
-    }
-
-    /// Stores a run without a caller and leaves it to others to execute it: to a runtime that goes
-    /// on with unfinished runs, or to whoever resumes it. Nothing is stored unless everything about
-    /// it is sound.
-    ///
-    /// # Errors
-    /// As [`Runtime::start`].
-    pub async fn enqueue(&self, spec: RunSpec) -> Result<Begun, Error> {
-        if spec.parent.is_some() {
-            let why = "a run with a caller is started, not left to others".to_owned();
-            return Err(Error::InvalidInput(why));
-        }
-        let run = RunId::new();
-        let mut prepared = self.prepare(run, &spec, None).await?;
-        prepared.started.grant.scratch = self.inner.workbench.scratch_of(run);
-        let then = match prepared.message {
-            Some(_) => Ownership::Queued,
-            None => Ownership::Waiting,
-        };
-        let stored = create(&*self.inner.store, run, prepared.events(), Vec::new(), then).await;
-        Begun::of(run, stored.map(|_| ()))
-    }
-
     /// Resolves when the store has nothing to tell any more, with the reason: it was closed, or its
     /// database taken away.
     pub async fn store_lost(&self) -> Error {
@@ -509,12 +142,6 @@ impl Runtime {
         }
     }
 
-    /// Goes on with a run that is unfinished and that nobody executes.
-    pub fn resume(&self, run: RunId) -> RunHandle {
-        self.inner.supervisor.adopt(run);
-        self.handle(run)
-    }
-
     /// The runs that `filter` selects, the newest first.
     ///
     /// # Errors
@@ -552,14 +179,9 @@ impl Runtime {
         }
     }
 
-    /// A handle to a run.
-    pub fn handle(&self, run: RunId) -> RunHandle {
-        RunHandle { run, inner: self.inner.clone() }
-    }
-
     /// How many runs this process executes now.
     pub fn executing(&self) -> usize {
-        self.inner.workbench.active.count()
+        self.inner.active.count()
     }
 
     /// The agents there are.
@@ -570,6 +192,16 @@ impl Runtime {
     /// The skills there are.
     pub fn skills(&self) -> Arc<SkillCatalog> {
         self.inner.config.skills.current()
+    }
+
+    /// The agents there are for runs in `folder`.
+    pub fn agents_in(&self, folder: &Path) -> Arc<AgentCatalog> {
+        self.config().around(folder).agents.current()
+    }
+
+    /// The skills there are for runs in `folder`.
+    pub fn skills_in(&self, folder: &Path) -> Arc<SkillCatalog> {
+        self.config().around(folder).skills.current()
     }
 
     /// Stops executing, within the configured time: each run after the step it is at, or in the
@@ -608,7 +240,7 @@ impl Runtime {
 
     /// The models there are.
     pub fn models(&self) -> &Models {
-        &self.inner.workbench.models
+        &self.inner.models
     }
 
     pub(crate) fn config(&self) -> &RuntimeConfig {

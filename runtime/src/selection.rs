@@ -1,7 +1,8 @@
 //! Which model a run has, and who said so.
 
 use crate::error::Error;
-use crate::runtime::{Runtime, RuntimeConfig};
+use crate::runtime::Runtime;
+use crate::runtime_config::RuntimeConfig;
 use posse_model::{Models, ResolveError, Why};
 use posse_protocol::{AgentSpec, Event, RunId, RunSpec, RunStarted, Seq};
 use posse_store::Store;

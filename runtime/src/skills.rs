@@ -5,13 +5,12 @@
 //! believed no more than any other file. What cannot be used is a problem with a place.
 
 mod arguments;
-mod body;
+pub(crate) mod body;
 mod folders;
 mod live;
-mod load;
+pub(crate) mod load;
 mod reading;
-mod scripts;
-pub(crate) mod selection;
+pub(crate) mod scripts;
 mod source;
 mod tolerant;
 pub(crate) mod tool;
@@ -107,7 +106,7 @@ pub struct SkillCatalog {
     entries: Vec<Entry>,
     problems: Vec<Problem>,
     rules: Vec<SkillRules>,
-    no_inheritance: bool,
+    pub(crate) no_inheritance: bool,
 }
 
 impl SkillCatalog {
@@ -198,7 +197,7 @@ impl SkillCatalog {
     }
 
     /// The first skill called `name` that no project brings along.
-    fn own(&self, name: &str) -> Option<&Skill> {
+    pub(crate) fn own(&self, name: &str) -> Option<&Skill> {
         let own = self
             .entries
             .iter()

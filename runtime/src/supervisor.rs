@@ -4,12 +4,12 @@
 
 mod line;
 
-use crate::archive::Sweeper;
-use crate::execute::{Assignment, Left, Workbench};
+use crate::active::{Active, Stopping};
 use crate::journal::{Birth, FIRST_EPOCH, create};
 use crate::lanes;
 use crate::quiet;
-use crate::runtime::{Recovery, RuntimeConfig};
+use crate::runtime_config::{Recovery, RuntimeConfig};
+use async_trait::async_trait;
 use line::{Lent, Line, Slot};
 use posse_protocol::{Event, RunId};
 use posse_store::{
@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -39,6 +40,45 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// executed beside it.
 const SUSPICION: Duration = Duration::from_secs(60);
 
+/// A run that this process owns.
+pub(crate) struct Assignment {
+    pub(crate) run: RunId,
+    pub(crate) epoch: u64,
+    /// How many processes in a row died that executed it.
+    pub(crate) deaths: u32,
+    /// What the run is made of, if it is not stored yet.
+    pub(crate) birth: Option<Birth>,
+}
+
+/// How a run was left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It has ended.
+    Ended,
+    /// It has not ended, and is not executed here now.
+    AtRest,
+}
+
+/// Executes the runs that the supervisor assigns.
+#[async_trait]
+pub(crate) trait Execute: Send + Sync + 'static {
+    /// Executes a run until it ends, waits, or `stop` fires.
+    async fn execute(
+        &self,
+        assignment: Assignment,
+        stopping: Stopping,
+        stop: &CancellationToken,
+    ) -> Left;
+}
+
+/// A run that is about to be executed, and its slot.
+pub(crate) struct Job {
+    assignment: Assignment,
+    stopping: Stopping,
+    executed: Executed,
+    slot: Slot,
+}
+
 pub(crate) struct Supervisor {
     shared: Arc<Shared>,
     tasks: TaskTracker,
@@ -46,7 +86,10 @@ pub(crate) struct Supervisor {
 
 struct Shared {
     store: Arc<dyn Store>,
-    workbench: Arc<Workbench>,
+    /// The runs that this process executes now.
+    active: Arc<Active>,
+    /// To whoever executes them.
+    assigned: UnboundedSender<Job>,
     /// Slots, and who waits for one as far as is known. All who wait are in the store.
     line: Mutex<Line>,
     recovery: Scope,
@@ -79,12 +122,12 @@ enum Scope {
 }
 
 impl Supervisor {
-    pub(crate) fn start(
+    /// A supervisor, and the runs it assigns once it is started.
+    pub(crate) fn new(
         store: Arc<dyn Store>,
-        workbench: Arc<Workbench>,
+        active: Arc<Active>,
         config: &RuntimeConfig,
-        lease: Duration,
-    ) -> Self {
+    ) -> (Self, UnboundedReceiver<Job>) {
         let recovery = match &config.recovery {
             Recovery::Continue => Scope::All,
             Recovery::Wait => Scope::None,
@@ -93,9 +136,11 @@ impl Supervisor {
                 Err(_) => Scope::None,
             },
         };
+        let (assigned, assignments) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             store,
-            workbench,
+            active,
+            assigned,
             line: Mutex::new(Line::new(config.max_concurrent, config.lanes.clone())),
             recovery,
             adopted: Mutex::default(),
@@ -106,13 +151,33 @@ impl Supervisor {
             drained: CancellationToken::new(),
             running: Mutex::default(),
         });
-        let tasks = TaskTracker::new();
-        spawn(&tasks, shared.clone().claim_runs());
-        spawn(&tasks, shared.clone().keep_lease(lease / 3));
-        spawn(&tasks, Sweeper::new(shared.store.clone(), config).run(shared.stop.clone()));
-        spawn(&tasks, quiet::watch(shared.store.clone(), config.quiet, shared.stop.clone()));
-        tasks.close();
-        Supervisor { shared, tasks }
+        (Supervisor { shared, tasks: TaskTracker::new() }, assignments)
+    }
+
+    /// Begins to claim runs, and has `executor` execute them. It is dropped when the supervisor has
+    /// shut down: it may hold what holds the supervisor.
+    pub(crate) fn start(
+        &self,
+        assignments: UnboundedReceiver<Job>,
+        executor: impl Execute,
+        lease: Duration,
+        quiet: Duration,
+    ) {
+        let shared = &self.shared;
+        let work = shared.clone().execute_assignments(Arc::new(executor), assignments);
+        spawn(&self.tasks, work);
+        spawn(&self.tasks, shared.clone().claim_runs());
+        spawn(&self.tasks, shared.clone().keep_lease(lease / 3));
+        spawn(&self.tasks, quiet::watch(shared.store.clone(), quiet, shared.stop.clone()));
+        self.tasks.close();
+    }
+
+    /// Does something besides, until the supervisor stops.
+    pub(crate) fn keep<F>(&self, task: impl FnOnce(CancellationToken) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        spawn(&self.tasks, task(self.shared.stop.clone()));
     }
 
     /// Stores a new run and executes it: at once if there is a slot for it and nobody waits whose
@@ -177,7 +242,7 @@ impl Supervisor {
     /// The runs that this process executes, or is to execute when there is something to do.
     pub(crate) fn own(&self) -> BTreeSet<RunId> {
         let mut own: BTreeSet<RunId> = self.shared.adopted().keys().copied().collect();
-        own.extend(self.shared.workbench.active.runs());
+        own.extend(self.shared.active.runs());
         own
     }
 
@@ -353,16 +418,46 @@ impl Shared {
         }
     }
 
-    fn execute(self: &Arc<Self>, assignment: Assignment, slot: Slot) {
-        let shared = self.clone();
+    /// Hands a run to whoever executes it. From now on it counts as executed here.
+    fn execute(&self, assignment: Assignment, slot: Slot) {
         let (run, epoch) = (assignment.run, assignment.epoch);
+        let stopping = self.active.enter(run, epoch);
+        let executed = Executed { active: self.active.clone(), run, epoch };
+        // After a shutdown nobody takes it: the store lets go of it when it is closed.
+        let _ = self.assigned.send(Job { assignment, stopping, executed, slot });
+    }
+
+    /// Executes what is assigned, until the supervisor stops.
+    async fn execute_assignments(
+        self: Arc<Self>,
+        executor: Arc<dyn Execute>,
+        mut assignments: UnboundedReceiver<Job>,
+    ) {
+        loop {
+            tokio::select! {
+                biased;
+                job = assignments.recv() => match job {
+                    Some(job) => self.begin(&executor, job),
+                    None => return,
+                },
+                () = self.stop.cancelled() => break,
+            }
+        }
+        // What was claimed before that stops at its first step.
+        assignments.close();
+        while let Ok(job) = assignments.try_recv() {
+            self.begin(&executor, job);
+        }
+    }
+
+    fn begin(self: &Arc<Self>, executor: &Arc<dyn Execute>, job: Job) {
+        let (shared, executor) = (self.clone(), executor.clone());
+        let Job { assignment, stopping, executed, slot } = job;
+        let run = assignment.run;
         let is_suspect = lanes::is_suspect(assignment.deaths);
-        let stopping = self.workbench.active.enter(run, epoch);
-        let executed = Executed { workbench: self.workbench.clone(), run, epoch };
         let asked = self.adopted().get(&run).copied().unwrap_or_default();
         let task = async move {
-            let bench = &shared.workbench;
-            let work = bench.execute(&shared.store, assignment, stopping, &shared.stop);
+            let work = executor.execute(assignment, stopping, &shared.stop);
             let left = match is_suspect {
                 true => Box::pin(shared.watch_suspect(run, work)).await,
                 false => work.await,
@@ -370,6 +465,7 @@ impl Shared {
             if left == Left::Ended {
                 shared.forget(run, asked).await;
             }
+            drop(executor);
             drop(executed);
             fail::fail_point!("run.left");
             drop(slot);
@@ -422,14 +518,14 @@ impl Shared {
 /// A run that is executed here until this is dropped: a task that is broken off at the end of a
 /// shutdown does nothing any more, and lets go of its run all the same.
 struct Executed {
-    workbench: Arc<Workbench>,
+    active: Arc<Active>,
     run: RunId,
     epoch: u64,
 }
 
 impl Drop for Executed {
     fn drop(&mut self) {
-        self.workbench.active.leave(self.run, self.epoch);
+        self.active.leave(self.run, self.epoch);
     }
 }
 

@@ -1,9 +1,8 @@
 //! Agents and skills by the folder that a run works in: for a runtime whose runs work in many, each
 //! with agents and skills of its own.
 
-use crate::agents::{AgentCatalog, LiveCatalog};
-use crate::runtime::{Runtime, RuntimeConfig};
-use crate::skills::{LiveSkills, SkillCatalog};
+use crate::agents::LiveCatalog;
+use crate::skills::LiveSkills;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -34,7 +33,7 @@ impl ByFolder {
         ByFolder { find: Arc::new(find), known: Arc::default() }
     }
 
-    fn at(&self, folder: &Path, settle: impl FnOnce(&Surroundings)) -> Surroundings {
+    pub(crate) fn at(&self, folder: &Path, settle: impl FnOnce(&Surroundings)) -> Surroundings {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known.get(folder) {
             return found.clone();
@@ -53,30 +52,5 @@ impl fmt::Debug for ByFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         f.debug_tuple("ByFolder").field(&known.keys()).finish()
-    }
-}
-
-impl RuntimeConfig {
-    /// What stands around runs in `folder`.
-    pub(crate) fn around(&self, folder: &Path) -> Surroundings {
-        let settle = |found: &Surroundings| {
-            found.agents.settle_in(self.tool_facts(), &self.limits, &self.budget);
-        };
-        match &self.by_folder {
-            Some(folders) => folders.at(folder, settle),
-            None => Surroundings { agents: self.agents.clone(), skills: self.skills.clone() },
-        }
-    }
-}
-
-impl Runtime {
-    /// The agents there are for runs in `folder`.
-    pub fn agents_in(&self, folder: &Path) -> Arc<AgentCatalog> {
-        self.config().around(folder).agents.current()
-    }
-
-    /// The skills there are for runs in `folder`.
-    pub fn skills_in(&self, folder: &Path) -> Arc<SkillCatalog> {
-        self.config().around(folder).skills.current()
     }
 }

@@ -6,7 +6,6 @@
 //! folder brings along is read, hashed and compared.
 
 mod brought;
-mod going_on;
 mod log;
 mod verdict;
 

@@ -4,11 +4,8 @@
 //! process may die in between. A run's log says which worktree is its own; the folders that stand
 //! and whose runs are over are left from crashes.
 
-mod clean;
 mod git;
 mod left;
-
-pub use clean::{Remnant, Sweep};
 
 use crate::error::Error;
 use git::Git;
@@ -214,7 +211,7 @@ impl Worktrees {
 
     /// Removes `folder`, and what dead processes have left when they did the same to others. It loses
     /// its name first: a worktree of which a part is gone looks as if the run had removed that part.
-    async fn sweep_away(&self, folder: &Path) -> std::io::Result<()> {
+    pub(crate) async fn sweep_away(&self, folder: &Path) -> std::io::Result<()> {
         // A run that was set to work again may have left one before.
         self.sweep_away_the_rest().await;
         let (folder, removed) = (folder.to_owned(), folder.with_extension(REMOVED));
@@ -227,7 +224,7 @@ impl Worktrees {
     }
 
     /// Removes what was being removed when a process died. What cannot be removed stays.
-    async fn sweep_away_the_rest(&self) {
+    pub(crate) async fn sweep_away_the_rest(&self) {
         let around = self.around.clone();
         let sweeping = move || {
             let entries = std::fs::read_dir(around).into_iter().flatten().flatten();

@@ -235,16 +235,4 @@ mod tests {
             find(&sources, &[]).iter().map(|folder| folder.source.to_string()).collect();
         assert_eq!(names, ["plugin one", "plugin second"]);
     }
-
-    #[test]
-    fn only_files_of_a_readable_size_are_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.md");
-        std::fs::write(&path, "12345").unwrap();
-        assert_eq!(read(&path, 5).unwrap(), "12345");
-        assert!(read(&path, 4).unwrap_err().contains("larger than the 4 bytes"));
-        std::fs::write(&path, [b'a', 0xff]).unwrap();
-        assert!(read(&path, 9).unwrap_err().contains("not UTF-8: byte 2"));
-        assert!(read(folder.path(), 9).unwrap_err().contains("not a file"));
-    }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::delegation::child::Above;
+use crate::child::Above;
 use crate::policy::{Policy, Today};
 use crate::{AgentCatalog, Keys, Runtime, RuntimeConfig};
 use posse_agent::{Guard, Ruling, Standing};
@@ -189,7 +189,7 @@ fn started(agent: AgentSpec, grant: Grant) -> Arc<RunStarted> {
 
 /// Whether a run with `grant` may make each of the calls, whoever has to be asked.
 fn inside(grant: &Grant, today: &Today, runtime: &Runtime) -> Vec<bool> {
-    let facts = runtime.inner.workbench.facts(&grant.workspace).unwrap();
+    let facts = runtime.inner.tools.facts(&grant.workspace).unwrap();
     // Nothing but rules decides: a bypass asks nobody, and keeps to denials and scopes.
     let open = Grant { mode: Mode::Bypass, attended: true, ..grant.clone() };
     let policy = Policy::new(&open, today, &facts).unwrap();

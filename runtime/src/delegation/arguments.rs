@@ -2,6 +2,7 @@
 //! anything happens.
 
 use crate::error::Error;
+use crate::limits::WITHOUT_LIMIT;
 use posse_protocol::{Announce, Context, Effort};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -61,9 +62,6 @@ pub(crate) fn context(value: Option<&Value>) -> Result<Option<Context>, Error> {
         Some(_) => Err(invalid("`context` can be isolated, fork, or a number of turns")),
     }
 }
-
-/// That there is to be no limit of time, as a call says it: more than nobody saying anything.
-pub(crate) const WITHOUT_LIMIT: u64 = u64::MAX;
 
 /// Seconds as milliseconds: a part of one is left out, and none or less is without limit.
 pub(crate) fn milliseconds(seconds: f64) -> u64 {

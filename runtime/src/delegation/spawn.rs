@@ -1,10 +1,11 @@
 //! `spawn_subagent`: hand work to a specialist and go on. What it comes to is announced.
 
+use crate::child::Above;
 use crate::delegation::arguments::{self, invalid};
-use crate::delegation::child::Above;
 use crate::delegation::task;
 use crate::error::Error;
-use crate::runtime::{Begun, Inner, Runtime};
+use crate::runtime::Runtime;
+use crate::start::Begun;
 use crate::tool_facts::SPAWN;
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
@@ -14,7 +15,7 @@ use posse_protocol::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock};
 
 const ABOUT: &str = "Starts an agent in the background and returns at once. Put all it needs into the \
     task. Its result is announced to you and wakes you: do not poll.";
@@ -50,12 +51,12 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 /// The tool, in the hands of one run.
 pub(crate) struct Spawn {
     spec: ToolSpec,
-    runtime: Weak<Inner>,
+    runtime: Runtime,
     caller: Arc<RunStarted>,
 }
 
 impl Spawn {
-    pub(crate) fn new(runtime: Weak<Inner>, caller: Arc<RunStarted>) -> Self {
+    pub(crate) fn new(runtime: Runtime, caller: Arc<RunStarted>) -> Self {
         let spec = ToolSpec {
             name: SPAWN.to_owned(),
             description: ABOUT.to_owned(),
@@ -140,9 +141,7 @@ impl Tool for Spawn {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        let Some(inner) = self.runtime.upgrade() else { return task::gone(context).await };
-        let runtime = Runtime { inner };
-        match start(&runtime, &self.caller, input, context).await {
+        match start(&self.runtime, &self.caller, input, context).await {
             Ok(output) => output.into(),
             Err(Error::ShuttingDown) => task::gone(context).await,
             Err(error) => task::refused(&error.to_string()),

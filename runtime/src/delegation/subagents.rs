@@ -1,12 +1,13 @@
 //! `subagents`: look at, wait for, talk to and stop what one has started.
 
-use crate::delegation::announcement;
+use crate::announcement;
+use crate::child::Above;
+use crate::control::Reach;
 use crate::delegation::arguments::{self, invalid};
-use crate::delegation::child::{Above, Reach};
 use crate::delegation::target::{self, Family};
 use crate::delegation::task;
 use crate::error::Error;
-use crate::runtime::{Inner, Runtime};
+use crate::runtime::Runtime;
 use crate::tool_facts::SUBAGENTS;
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -19,7 +20,7 @@ use posse_store::{Append, Guard, RunRow, StoreError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::sync::{LazyLock, Weak};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 const ABOUT: &str = "Lists, inspects, waits for, messages and cancels the agents below you.";
@@ -55,11 +56,11 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 /// The tool, in the hands of one run.
 pub(crate) struct Subagents {
     spec: ToolSpec,
-    runtime: Weak<Inner>,
+    runtime: Runtime,
 }
 
 impl Subagents {
-    pub(crate) fn new(runtime: Weak<Inner>) -> Self {
+    pub(crate) fn new(runtime: Runtime) -> Self {
         let spec = ToolSpec {
             name: SUBAGENTS.to_owned(),
             description: ABOUT.to_owned(),
@@ -109,9 +110,7 @@ impl Tool for Subagents {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        let Some(inner) = self.runtime.upgrade() else { return task::gone(context).await };
-        let runtime = Runtime { inner };
-        match act(&runtime, input, context).await {
+        match act(&self.runtime, input, context).await {
             Ok(text) => ToolOutput::text(text).into(),
             Err(Error::ShuttingDown) => task::gone(context).await,
             Err(error) => ToolOutput::error(error.to_string()).into(),

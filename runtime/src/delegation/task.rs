@@ -1,12 +1,13 @@
 //! `Task`: hand work to a specialist and wait for its result.
 
-use crate::delegation::announcement::Account;
+use crate::announcement::Account;
+use crate::child::Above;
 use crate::delegation::arguments::{self, invalid};
-use crate::delegation::child::Above;
 use crate::delegation::spawn;
 use crate::delegation::target::Family;
 use crate::error::Error;
-use crate::runtime::{Begun, Inner, Runtime};
+use crate::runtime::Runtime;
+use crate::start::Begun;
 use crate::tool_facts::{TASK, TASK_ALIASES};
 use async_trait::async_trait;
 use posse_agent::{Answer, Tool, ToolContext};
@@ -17,7 +18,7 @@ use posse_protocol::{
 use posse_store::{Append, Guard, StoreError};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock};
 
 /// What it says about itself, but for who there is.
 const ABOUT: &str = "Hands a task to a specialist agent, which works in its own context, and returns \
@@ -45,13 +46,13 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 /// The tool, in the hands of one run.
 pub(crate) struct Task {
     spec: ToolSpec,
-    runtime: Weak<Inner>,
+    runtime: Runtime,
     caller: Arc<RunStarted>,
 }
 
 impl Task {
     /// The tool of a run that began as `caller`; what it says of whom there is, is `shown`.
-    pub(crate) fn new(runtime: Weak<Inner>, caller: Arc<RunStarted>, shown: &Delegation) -> Self {
+    pub(crate) fn new(runtime: Runtime, caller: Arc<RunStarted>, shown: &Delegation) -> Self {
         let spec = ToolSpec {
             name: TASK.to_owned(),
             description: format!("{ABOUT}\n\nAgents:\n{}", listed(shown)),
@@ -100,8 +101,6 @@ impl Tool for Task {
     }
 
     async fn call(&self, input: Value, context: &ToolContext) -> Answer {
-        let Some(inner) = self.runtime.upgrade() else { return gone(context).await };
-        let runtime = Runtime { inner };
         let arguments: Arguments = match arguments::read(input) {
             Ok(arguments) => arguments,
             Err(error) => return refused(&error.to_string()),
@@ -114,8 +113,8 @@ impl Tool for Task {
             started: self.caller.clone(),
         };
         let begun = match arguments.resume.as_deref().filter(|id| !id.trim().is_empty()) {
-            Some(id) => resume(&runtime, &above, id, &arguments).await,
-            None => start(&runtime, &above, &arguments, context).await,
+            Some(id) => resume(&self.runtime, &above, id, &arguments).await,
+            None => start(&self.runtime, &above, &arguments, context).await,
         };
         match begun {
             Ok(answer) => answer,

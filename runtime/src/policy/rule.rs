@@ -150,7 +150,7 @@ impl Rule {
     pub(crate) fn is_about(&self, name: &str) -> bool {
         match &self.tools {
             Tools::All => true,
-            Tools::Like(pattern) => filter::matches(pattern, name),
+            Tools::Like(pattern) => crate::tool_facts::filter::matches(pattern, name),
             Tools::One(known) => known == name,
             Tools::Several(known) => known.contains(&name),
         }

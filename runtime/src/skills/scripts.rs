@@ -45,7 +45,7 @@ pub(super) fn held_back(folder: &Path, standing: Option<&Standing>) -> Option<St
 }
 
 /// Why `offer` is only listed, if that was so when the run started.
-pub(super) fn inert(offer: &SkillOffer) -> Option<String> {
+pub(crate) fn inert(offer: &SkillOffer) -> Option<String> {
     held_back(Path::new(&offer.path), None).filter(|_| offer.untrusted)
 }
 

@@ -1,7 +1,7 @@
 //! What is told of the end of a run.
 
 use super::hook::{End, EventKind, Webhook};
-use crate::delegation::announcement::Account;
+use crate::announcement::Account;
 use crate::redact::REDACTED;
 use posse_protocol::{Event, Record, RunFinished, RunId};
 use posse_store::{Delivery, DeliveryState, Notice};

@@ -1,4 +1,4 @@
-//! Finds circles of imports between the top-level modules of a crate.
+//! Finds imports between the top-level modules of a crate that run in circles or upwards.
 
 use super::{read, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,13 +18,39 @@ pub(super) fn check(root: &Path, crates: &[&str], problems: &mut Vec<String>) {
     }
 }
 
+/// No module of the crate `name` imports from a floor above its own.
+pub(super) fn check_floors(
+    root: &Path,
+    name: &str,
+    floors: &[BTreeSet<String>],
+    problems: &mut Vec<String>,
+) {
+    let floor = |module: &String| floors.iter().position(|floor| floor.contains(module));
+    for (module, others) in imports(&root.join(name).join("src"), problems) {
+        for other in others.iter().filter(|other| floor(other) > floor(&module)) {
+            problems
+                .push(format!("{name}: `{module}` imports `{other}`, which is on a higher floor"));
+        }
+    }
+}
+
+/// The top-level modules of a crate.
+pub(super) fn modules(source: &Path) -> BTreeSet<String> {
+    let mut modules: BTreeSet<String> =
+        rust_files(source).iter().map(|file| module_of(source, file)).collect();
+    modules.retain(|module| !["lib", "main"].contains(&module.as_str()));
+    modules
+}
+
+fn module_of(source: &Path, file: &Path) -> String {
+    let below = file.strip_prefix(source).unwrap_or(file);
+    let first = below.iter().next().unwrap_or_default().to_string_lossy().into_owned();
+    first.trim_end_matches(".rs").to_owned()
+}
+
 fn imports(source: &Path, problems: &mut Vec<String>) -> Imports {
     let files: Vec<_> = rust_files(source);
-    let module = |file: &Path| {
-        let below = file.strip_prefix(source).unwrap_or(file);
-        let first = below.iter().next().unwrap_or_default().to_string_lossy().into_owned();
-        first.trim_end_matches(".rs").to_owned()
-    };
+    let module = |file: &Path| module_of(source, file);
     let modules: BTreeSet<String> = files.iter().map(|file| module(file)).collect();
     let mut imports = Imports::new();
     let exported = exported(&source.join("lib.rs"), &modules);

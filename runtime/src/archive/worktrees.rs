@@ -37,7 +37,7 @@ impl Runtime {
     /// # Errors
     /// When the store fails.
     pub async fn clean(&self, sweep: Sweep) -> Result<Vec<Remnant>, Error> {
-        let worktrees = &self.inner.workbench.worktrees;
+        let worktrees = &self.inner.worktrees;
         let mut remnants = Vec::new();
         if sweep != Sweep::Look {
             worktrees.sweep_away_the_rest().await;

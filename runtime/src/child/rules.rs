@@ -1,7 +1,7 @@
 //! What a run may start and how: what the settings, its agent and the call say, one after the
 //! other. Each layer can only take away; where none says anything, the first that does counts.
 
-use crate::delegation::child::deepest;
+use crate::child::deepest;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::tool_facts::ToolFacts;

@@ -3,10 +3,11 @@
 //! the end of the block.
 
 use posse_protocol::{
-    Announce, Announced, CallId, Caller, Changes, Ending, Event, Extra, Message, MessageReceived,
-    Outcome, RunFinished, RunId, Sender, Seq, Tally, ToolFinished, ToolOutput, Usage,
+    Announce, Announced, CallId, Caller, CancelRequested, CancelScope, Changes, Ending, Event,
+    Extra, Message, MessageReceived, Outcome, RunFinished, RunId, Sender, Seq, Tally, ToolFinished,
+    ToolOutput, Usage,
 };
-use posse_store::Append;
+use posse_store::{Append, Reserve};
 use std::collections::VecDeque;
 
 /// What a run is about and what it has taken so far, kept up as its log goes by.
@@ -406,6 +407,24 @@ fn duration(ms: u64) -> String {
         60..3_600 => format!("{}m{}s", seconds / 60, seconds % 60),
         _ => format!("{}h{}m", seconds / 3_600, seconds % 3_600 / 60),
     }
+}
+
+/// Who stops those below a run that ended like this, in words; nobody, if it completed.
+pub(crate) fn stopped_by(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Completed { .. } => None,
+        Outcome::Cancelled { by, .. } => Some(by.clone()),
+        Outcome::Failed { deaths: 1.., .. } => Some("its caller, which was quarantined".to_owned()),
+        Outcome::OutOfBudget { .. } => Some("its caller, which is out of budget".to_owned()),
+        other => Some(format!("its caller, which {}", other.kind())),
+    }
+}
+
+/// A request to stop, which is stored even when the disk is full.
+pub(crate) fn request(run: RunId, by: &str) -> Append {
+    let (by, scope, extra) = (by.to_owned(), CancelScope::Run, Extra::default());
+    let request = Event::CancelRequested(CancelRequested { by, scope, extra });
+    Append { reserve: Reserve::Use, ..Append::by_anyone(run, request) }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Whether a run that goes on still has what its folder was trusted with.
 
-use super::{Brought, Standing};
 use crate::agents::AgentCatalog;
 use crate::error::Error;
 use crate::runtime::Runtime;
+use crate::trust::{Brought, Standing};
 use posse_protocol::{Event, RunId, RunStarted, Seq};
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! What a child takes over of its parent's conversation.
 
-use crate::delegation::child::Above;
+use crate::child::Above;
 use crate::error::Error;
-use crate::execute::system_prompt;
+use crate::prompt::system_prompt;
 use crate::runtime::Runtime;
 use crate::tool_facts::SKILL;
 use posse_agent::{Form, Transcript, fork};

@@ -1,17 +1,16 @@
-//! Children: who may start them, where they stand, and how they are stopped with their parents.
+//! Children: who may start them, and where they stand.
 
-use crate::control::{Asked, SIDE_BY_SIDE, Told, is_open};
+pub(crate) mod context;
+pub(crate) mod rules;
+
 use crate::error::Error;
 use crate::runtime::Runtime;
-use futures_util::future::try_join_all;
 use posse_agent::Transcript;
 use posse_protocol::{
-    AgentName, AgentSpec, Announce, Budget, CallId, Caller, CancelRequested, CancelScope,
-    ChildStarted, DelegationStrategy, Event, Extra, Limit, Offer, Outcome, Parent, RunId,
-    RunStarted, Seq, TimeAtWork,
+    AgentName, AgentSpec, Announce, Budget, CallId, Caller, ChildStarted, DelegationStrategy,
+    Event, Extra, Limit, Offer, Parent, RunId, RunStarted, Seq, TimeAtWork,
 };
-use posse_store::{Append, Filter, Reserve, RunRow, StoreError};
-use std::collections::HashSet;
+use posse_store::{Append, Filter, RunRow, StoreError};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -176,49 +175,6 @@ impl Runtime {
         }
     }
 
-    /// Tells everyone below `run` to stop whom `reach` means and who has not been told, and sees to
-    /// it that all of them do. Returns whom, those too that have been told before.
-    pub(crate) async fn cancel_below(
-        &self,
-        run: RunId,
-        by: &str,
-        reach: Reach,
-    ) -> Result<Vec<Told>, Error> {
-        fail::fail_point!("cascade.begun");
-        let mut told: Vec<Told> = Vec::new();
-        let mut seen = HashSet::new();
-        let Some(row) = self.row(run).await? else { return Ok(told) };
-        // Those who have been told start nobody: what is left after a look has been there before it.
-        loop {
-            let mut open = self.rows_below(&row, reach).await?;
-            open.retain(|row| is_open(row) && seen.insert(row.id));
-            if open.is_empty() {
-                return Ok(told);
-            }
-            for some in open.chunks(SIDE_BY_SIDE) {
-                let asked = some.iter().map(|child| self.ask_to_stop(child, by));
-                told.extend(try_join_all(asked).await?);
-            }
-        }
-    }
-
-    /// Asks a run to stop, unless it has been asked or come to its end.
-    async fn ask_to_stop(&self, row: &RunRow, by: &str) -> Result<Told, Error> {
-        self.inner.workbench.active.stop(row.id);
-        let asked = if row.stopping { Asked::Before } else { Asked::Now };
-        if asked == Asked::Now {
-            fail::fail_point!("cascade.append.before");
-            let stored = self.inner.store.append(vec![request(row.id, by)]).await;
-            fail::fail_point!("cascade.append.after");
-            match stored {
-                Ok(_) | Err(StoreError::Finished(_) | StoreError::Archived(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.inner.supervisor.adopt(row.id);
-        Ok(Told::of(row, asked))
-    }
-
     pub(crate) async fn row(&self, run: RunId) -> Result<Option<RunRow>, Error> {
         let filter = Filter { id: Some(run), limit: 1, ..Filter::default() };
         Ok(self.list(&filter).await?.pop())
@@ -245,44 +201,4 @@ impl Runtime {
         }
         Ok(None)
     }
-}
-
-/// Who stops those below a run that ended like this, in words; nobody, if it completed.
-pub(crate) fn stopped_by(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Completed { .. } => None,
-        Outcome::Cancelled { by, .. } => Some(by.clone()),
-        Outcome::Failed { deaths: 1.., .. } => Some("its caller, which was quarantined".to_owned()),
-        Outcome::OutOfBudget { .. } => Some("its caller, which is out of budget".to_owned()),
-        other => Some(format!("its caller, which {}", other.kind())),
-    }
-}
-
-/// A request to stop, which is stored even when the disk is full.
-pub(crate) fn request(run: RunId, by: &str) -> Append {
-    let (by, scope, extra) = (by.to_owned(), CancelScope::Run, Extra::default());
-    let request = Event::CancelRequested(CancelRequested { by, scope, extra });
-    Append { reserve: Reserve::Use, ..Append::by_anyone(run, request) }
-}
-
-/// Who of those below a run is meant.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// All.
-    All,
-    /// Those it waits for, with all that stand below them; not its children in the background.
-    Awaited,
-}
-
-/// Those of `rows` that stand below `run` and are meant, a parent before its children, for it is
-/// older.
-pub(crate) fn below(run: RunId, mut rows: Vec<RunRow>, reach: Reach) -> Vec<RunRow> {
-    let mut family = HashSet::from([run]);
-    rows.sort_by_key(|row| row.id);
-    rows.retain(|row| {
-        let spared = reach == Reach::Awaited && row.parent == Some(run) && row.background;
-        let inside = row.parent.is_some_and(|parent| family.contains(&parent));
-        inside && !spared && family.insert(row.id)
-    });
-    rows
 }

@@ -1,11 +1,11 @@
 //! Which skills a run has, and which of them it knows from the start. Decided when it starts, and
 //! stored: its parent's or all there are, and further ones; less what anybody denies.
 
-use super::{Entry, Skill, SkillCatalog, allows, body, load, scripts};
-use crate::agents::Problem;
-use crate::delegation::child::Above;
+use crate::agents::{Level, Problem};
+use crate::child::Above;
 use crate::error::Error;
 use crate::runtime::Runtime;
+use crate::skills::{Entry, Skill, SkillCatalog, allows, body, load, scripts};
 use crate::tool_facts::SKILL;
 use posse_protocol::{AgentSpec, Extra, Grant, RunSpec, SkillOffer};
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ fn further(
         return Err(unusable("it is not a folder".to_owned()));
     }
     let catalog = load::of_folder(&path, within, Path::new(workspace));
-    let is_error = |problem: &&Problem| problem.level == crate::agents::Level::Error;
+    let is_error = |problem: &&Problem| problem.level == Level::Error;
     if let Some(problem) = catalog.problems().iter().find(is_error) {
         return Err(unusable(problem.to_string()));
     }

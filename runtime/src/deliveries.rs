@@ -1,0 +1,53 @@
+//! What is sent to webhooks: what there is, what was given up, and a trial.
+
+use crate::error::Error;
+use crate::runtime::Runtime;
+use crate::webhooks::{Delivery, DeliveryFilter, Revival, Trial, Webhook};
+
+impl Runtime {
+    /// The webhooks there are.
+    pub fn webhooks(&self) -> &[Webhook] {
+        &self.config().webhooks
+    }
+
+    /// The deliveries that `filter` selects, the newest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn deliveries(&self, filter: &DeliveryFilter) -> Result<Vec<Delivery>, Error> {
+        Ok(self.inner.store.deliveries(filter).await?)
+    }
+
+    /// Makes deliveries due again that were given up, with all their attempts before them, and
+    /// returns them. They are sent as soon as there is time; [`Runtime::flush_webhooks`] waits.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn retry_deliveries(&self, which: &Revival) -> Result<Vec<Delivery>, Error> {
+        let back = self.inner.store.revive(which).await?;
+        if !back.is_empty() {
+            self.inner.hooks.posted();
+        }
+        Ok(back)
+    }
+
+    /// Waits until everything that is due to be sent now was tried once, at most as long as a
+    /// shutdown may take. What fails waits for its next attempt.
+    pub async fn flush_webhooks(&self) {
+        self.inner.sender.flush(self.config().shutdown_after).await;
+    }
+
+    /// Sends a signed test event to a webhook and says what came back. Nothing is stored.
+    ///
+    /// # Errors
+    /// When there is no webhook of this name, or it has no secret.
+    pub async fn test_webhook(&self, name: &str) -> Result<Trial, Error> {
+        let hook = self.webhooks().iter().find(|hook| hook.name() == name).ok_or_else(|| {
+            let known: Vec<&str> = self.webhooks().iter().map(Webhook::name).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let name: String = name.chars().take(80).collect();
+            Error::InvalidInput(format!("there is no webhook `{name}`; there are: {known}"))
+        })?;
+        self.inner.sender.test(hook).await
+    }
+}

@@ -1,0 +1,86 @@
+//! Opening a runtime: everything is checked, made and put together here.
+
+use crate::active::Active;
+use crate::archive::Sweeper;
+use crate::authority;
+use crate::error::Error;
+use crate::execute::Executor;
+use crate::host_tools;
+use crate::runtime::{Inner, Runtime};
+use crate::runtime_config::RuntimeConfig;
+use crate::supervisor::Supervisor;
+use crate::tool_facts::check_tools;
+use crate::toolset::Toolset;
+use crate::webhooks::{self, Hooks, Sender, Webhook};
+use crate::worktree::Worktrees;
+use posse_agent::Waits;
+use posse_model::Models;
+use posse_store::{Options, Scrub, SqliteStore, Store};
+use std::sync::Arc;
+use tokio::sync::{OnceCell, Semaphore};
+
+/// Runs that are prepared and stored at the same time, at most. Were a thousand that are started
+/// together all prepared first, the first of them would wait for the last before it asks its model;
+/// were they fewer than a commit takes, commits would be small.
+const STARTING: usize = 128;
+
+impl Runtime {
+    /// Opens the store and begins to execute what is to be done.
+    ///
+    /// # Errors
+    /// When the database cannot be used, two webhooks have one name, or a rule cannot be kept.
+    pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
+        webhooks::check(&config.webhooks)?;
+        host_tools::check(&config.tools)?;
+        authority::check(&config.permissions, &config.tool_facts())?;
+        for rules in &config.subagents {
+            check_tools(&rules.tools, &config.tool_facts()).map_err(Error::InvalidInput)?;
+        }
+        config.redactor = config.redactor.and(config.keys.secrets(&config.catalog));
+        let signing = config.webhooks.iter().flat_map(Webhook::signing_keys);
+        config.redactor = config.redactor.and(signing.map(|key| key.text()));
+        let scrub: Arc<dyn Scrub> = Arc::new(config.redactor.clone());
+        let options = Options {
+            durability: config.durability,
+            scrub: Some(scrub).filter(|_| !config.redactor.is_empty()),
+            ..Options::new(config.database.clone())
+        };
+        let lease = options.lease;
+        // Agents are read meanwhile.
+        let opening = SqliteStore::start_opening(options);
+        let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
+        let options = posse_model::Options { stall: config.stall, pacing: config.pacing };
+        let mut models = Models::new(catalog, keys, options);
+        if let Some(cassette) = &config.cassette {
+            models = models.with_cassette_hiding(cassette.clone(), config.redactor.forms());
+            if cassette.replay().is_some() {
+                config.patience.waits = Waits::Skipped;
+            }
+        }
+        config.agents.settle_in(config.tool_facts(), &config.limits, &config.budget);
+        config.agents.current();
+        let store: Arc<dyn Store> = Arc::new(opening.opened().await?);
+        let hooks = Arc::new(Hooks::new(config.webhooks.clone()));
+        let active: Arc<Active> = Arc::default();
+        let (supervisor, assignments) = Supervisor::new(store.clone(), active.clone(), &config);
+        let inner = Inner {
+            models,
+            tools: Toolset::new(&config),
+            worktrees: Worktrees::new(config.worktrees(), config.launcher.clone()),
+            active,
+            feed: Arc::default(),
+            supervisor,
+            sender: Sender::start(store.clone(), hooks.clone()),
+            hooks,
+            store,
+            config,
+            starting: Semaphore::new(STARTING),
+            choice: OnceCell::new(),
+        };
+        let runtime = Runtime { inner: Arc::new(inner) };
+        let Inner { supervisor, store, config, .. } = &*runtime.inner;
+        supervisor.start(assignments, Executor::new(runtime.clone()), lease, config.quiet);
+        supervisor.keep(|stop| Sweeper::new(store.clone(), config).run(stop));
+        Ok(runtime)
+    }
+}

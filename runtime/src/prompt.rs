@@ -1,0 +1,30 @@
+//! The system prompt of a run.
+
+use crate::tool_facts::TASK;
+use posse_protocol::{DelegationStrategy, RunStarted};
+
+/// What the agent is told before anything else. Depends on the first event alone, so that every
+/// request of the run begins with the same bytes.
+pub(crate) fn system_prompt(started: &RunStarted) -> String {
+    let mut text = started.agent.instructions.clone();
+    let grant = &started.grant;
+    text.push_str(&format!("\n\nWorking folder: {}\n", grant.workspace));
+    let writes = ["Write", "Edit", "Bash"].iter().any(|tool| grant.allows(tool));
+    if let Some(scratch) = grant.scratch.as_ref().filter(|_| writes) {
+        text.push_str(&format!("Scratch folder: {scratch}\n"));
+    }
+    if started.parent.is_some() {
+        text.push_str("Your last message is all that your caller gets to see: make it complete.\n");
+    }
+    if let Some(delegation) = &grant.delegation
+        && delegation.strategy == DelegationStrategy::Auto
+        && grant.allows(TASK)
+    {
+        text.push_str(URGE);
+    }
+    text
+}
+
+/// What urges an agent to hand work to others.
+const URGE: &str = "\nHand work to a specialist with Task when it fits the agent's description, needs a \
+    search in many places, or has parts to do side by side. Judge what it reports.\n";

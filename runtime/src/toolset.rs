@@ -1,0 +1,82 @@
+//! Makes the tools of runs, but for those that the runtime itself is behind.
+
+use crate::error::Error;
+use crate::runtime_config::RuntimeConfig;
+use crate::tool_facts::ToolFacts;
+use posse_agent::Tool;
+use posse_tools::confine::Confinement;
+use posse_tools::launch::Launcher;
+use posse_tools::{PathRules, ReadOnly, Scratch, Workspace};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+/// The tools that runs can have.
+pub(crate) struct Toolset {
+    launcher: Option<Launcher>,
+    host_tools: Vec<Arc<dyn Tool>>,
+    /// Folders that are open.
+    workspaces: Mutex<HashMap<String, Weak<Workspace>>>,
+    /// What there is to know of the tools, once it was asked for.
+    facts: OnceLock<Arc<[ToolFacts]>>,
+}
+
+impl Toolset {
+    pub(crate) fn new(config: &RuntimeConfig) -> Self {
+        Toolset {
+            launcher: config.confining_launcher(),
+            host_tools: config.tools.clone(),
+            workspaces: Mutex::default(),
+            facts: OnceLock::new(),
+        }
+    }
+
+    /// What there is to know of the tools, before any is made for a run.
+    pub(crate) fn facts(&self, workspace: &str) -> Result<Arc<[ToolFacts]>, Error> {
+        if let Some(facts) = self.facts.get() {
+            return Ok(facts.clone());
+        }
+        // Unconfined, so that whether commands can be confined need not be found out here.
+        let tools = self.make(workspace, None, Vec::new(), &Confinement::none(), None)?;
+        let plain = tools.iter().map(|tool| ToolFacts::of(&**tool));
+        let facts = plain.chain(ToolFacts::of_the_runtime()).collect();
+        Ok(self.facts.get_or_init(|| facts).clone())
+    }
+
+    /// New tools in the folder `path`, but for those that start runs or load skills.
+    pub(crate) fn make(
+        &self,
+        path: &str,
+        scratch: Option<&Scratch>,
+        read_only: Vec<ReadOnly>,
+        confinement: &Confinement,
+        rules: Option<Arc<dyn PathRules>>,
+    ) -> Result<Vec<Arc<dyn Tool>>, Error> {
+        let workspace = self.workspace(path)?;
+        let launcher = self.launcher.as_ref();
+        let mut tools = posse_tools::toolset_obeying(
+            &workspace,
+            scratch,
+            read_only,
+            launcher,
+            confinement,
+            rules,
+        );
+        tools.extend(self.host_tools.iter().cloned());
+        Ok(tools)
+    }
+
+    /// The folder `path`, opened once for all runs in it.
+    fn workspace(&self, path: &str) -> Result<Arc<Workspace>, Error> {
+        let mut known = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(workspace) = known.get(path).and_then(Weak::upgrade) {
+            return Ok(workspace);
+        }
+        let workspace = Workspace::open(path.as_ref()).map_err(|error| Error::Workspace {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        known.retain(|_, workspace| workspace.strong_count() > 0);
+        known.insert(path.to_owned(), Arc::downgrade(&workspace));
+        Ok(workspace)
+    }
+}
