@@ -114,6 +114,11 @@ impl Worktrees {
         let Worktree { folder, branch, base, .. } = worktree;
         let reference = format!("refs/heads/{branch}");
         let known = git.line(&["rev-parse", "--verify", "--quiet", &reference]).await.is_ok();
+        if known && let Some(place) = checked_out(&git, &reference, folder).await {
+            return Err(failed(format!(
+                "its branch {branch} is checked out in {place}; check out another branch there"
+            )));
+        }
         let made = match known {
             true => git.run(&["worktree", "add", "--force", folder, branch]).await,
             false => git.run(&["worktree", "add", "--force", "-b", branch, folder, base]).await,
@@ -295,6 +300,24 @@ fn forget(worktree: &Worktree) -> std::io::Result<()> {
 /// True when a worktree with these changes holds nothing that is not on its branch.
 pub(crate) fn is_taken(changes: Option<&Changes>) -> bool {
     changes.is_none_or(|changes| changes.problem.is_empty() && changes.kept.is_none())
+}
+
+/// Where `reference` is checked out, if that is not in `folder`. Git moves no branch behind the back of
+/// those files.
+async fn checked_out(git: &Git<'_>, reference: &str, folder: &str) -> Option<String> {
+    let list = git.whole(&["worktree", "list", "--porcelain"]).await.ok()?;
+    let mut place = None;
+    for line in list.lines() {
+        match line.split_once(' ') {
+            Some(("worktree", path)) => place = Some(path),
+            Some(("branch", branch)) if branch == reference => {
+                let is_other = |path: &&str| *path != folder && Path::new(path).exists();
+                return place.filter(is_other).map(str::to_owned);
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Files, and lines added and removed, of what `git diff --numstat` says.

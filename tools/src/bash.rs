@@ -83,6 +83,18 @@ impl Tool for Bash {
 }
 
 impl Bash {
+    /// Stores what git has stashed by itself and could not bring back, if it has: nothing else names it.
+    async fn keep_autostash(&self, failed: &Command, context: &ToolContext) -> Option<String> {
+        let shell = ["--noprofile", "--norc", "-c", KEEP_AUTOSTASH];
+        let args = shell.iter().map(Into::into).collect();
+        let command = Command { args, deadline: KEEPING, ..failed.clone() };
+        let (claim, cancel, workspace) = (&context.claim, &context.cancel, &self.files.workspace);
+        let run = self.launcher.run_while(claim, workspace, &command, cancel, &|_: &str| {});
+        let output = run.await.ok()?.output;
+        let commits: Vec<&str> = output.lines().filter(|line| is_commit(line)).collect();
+        (!commits.is_empty()).then(|| commits.join(", "))
+    }
+
     async fn run(&self, input: Value, context: &ToolContext) -> Result<ToolOutput, Failure> {
         let arguments = Arguments::check(&SPEC, input)?;
         let waits = || context.progress("waiting for other commands to end\n");
@@ -130,6 +142,10 @@ impl Bash {
             Profile::WorkspaceWrite => left_behind(&finished.output),
             Profile::ReadOnly | Profile::Full => Vec::new(),
         };
+        let stashed = match left_behind.is_empty() {
+            true => None,
+            false => self.keep_autostash(&command, context).await,
+        };
         let only_reads = command.confinement.profile != self.confinement.profile;
         let set_aside = some_of(&finished.set_aside);
         let mut output = tell(finished, command.deadline);
@@ -160,6 +176,13 @@ impl Bash {
                  `git stash list` show them. Tell the user which files these are; `git restore FILE` gives \
                  one the content of the branch, and takes away what they have changed in it themselves.]",
                 some_of(&left_behind)
+            )));
+        }
+        if let Some(stashed) = stashed {
+            output.parts.push(Part::text(format!(
+                "[git had put uncommitted work away before it failed. It is in the stash now, which \
+                 `git stash list` shows: {stashed}. `git stash apply` brings it back as far as it lies \
+                 in this folder. Tell the user.]"
             )));
         }
         if let Some(missed) = missed {
@@ -318,6 +341,11 @@ fn in_the_way(text: &str, workspace: &Path, hidden: &[PathBuf]) -> Vec<String> {
     names.filter(|name| lines.iter().any(|line| line.contains(name.as_str()))).take(5).collect()
 }
 
+/// True for the name of a commit.
+fn is_commit(line: &str) -> bool {
+    line.len() >= 40 && line.bytes().all(|letter| letter.is_ascii_hexdigit())
+}
+
 /// True when `text`, the output of a command, complains that git's data are not to be written, and they
 /// are not in `workspace`.
 fn writes_git_elsewhere(text: &str, workspace: &Path) -> bool {
@@ -327,6 +355,20 @@ fn writes_git_elsewhere(text: &str, workspace: &Path) -> bool {
         quoted.any(|path| path.contains("/.git/") && !Path::new(path).starts_with(workspace))
     })
 }
+
+/// How long that may take.
+const KEEPING: Duration = Duration::from_secs(20);
+
+/// Puts what git stashed by itself, in a rebase or a merge that failed, where the list of stashes shows
+/// it, and prints it.
+const KEEP_AUTOSTASH: &str = r#"
+data=$(git rev-parse --git-dir) || exit
+for file in "$data/rebase-merge/autostash" "$data/rebase-apply/autostash" "$data/MERGE_AUTOSTASH"; do
+    [ -f "$file" ] && read -r commit < "$file" || continue
+    git stash list --format=%H | grep -qx "$commit" && continue
+    git stash store -m autostash "$commit" && echo "$commit"
+done
+"#;
 
 /// The files that git says it has passed over, though it should have changed them.
 fn left_behind(output: &str) -> Vec<String> {

@@ -428,6 +428,46 @@ async fn what_holds_names_in_a_home_folder_disturbs_no_git_and_no_shell() {
     assert_eq!(left, ["go", "up"]);
 }
 
+/// What git stashes by itself before a rebase or a merge is not lost when that fails at a file that no
+/// command may change.
+#[tokio::test]
+async fn what_git_stashed_by_itself_is_kept_where_it_cannot_be_brought_back() {
+    for command in ["git rebase --autostash feat", "git merge --autostash feat"] {
+        let script = Script::turns([bash(command), Reply::text("{{last_tool_result}}")]);
+        let world = World::new(script).await;
+        let run = |arguments: &[&str]| git(&world, arguments);
+        run(&["init", "--quiet", "--initial-branch=main"]);
+        for folder in ["a", "b"] {
+            std::fs::create_dir(world.work().join(folder)).unwrap();
+            world.write(&format!("{folder}/f"), "one\n");
+        }
+        run(&["add", "."]);
+        run(&["commit", "--quiet", "-m", "first"]);
+        run(&["checkout", "--quiet", "-b", "feat"]);
+        world.write("a/g", "two\n");
+        run(&["add", "."]);
+        run(&["commit", "--quiet", "-m", "feat"]);
+        run(&["checkout", "--quiet", "main"]);
+        world.write("a/x", "x\n");
+        run(&["add", "."]);
+        run(&["commit", "--quiet", "-m", "x"]);
+        world.write("a/f", "one\nmine in a\n");
+        world.write("b/f", "one\nmine in b\n");
+        let mut posse = world.command(&["run", "go"]);
+        posse.current_dir(world.work().join("a"));
+        let said = started(posse).end().await.expect(0).out;
+        assert!(said.contains("It is in the stash now"), "{command}: {said}");
+        let kept = git(&world, &["stash", "show", "-p", "stash@{0}"]);
+        assert!(kept.contains("+mine in a") && kept.contains("+mine in b"), "{command}: {kept}");
+    }
+    let script =
+        Script::turns([bash("git config rebase.autoStash"), Reply::text("{{last_tool_result}}")]);
+    let world = World::new(script).await;
+    std::fs::write(world.home().join(".gitconfig"), "[rebase]\n\tautoStash = true\n").unwrap();
+    let said = world.run(&["run", "go"]).await.expect(0).out;
+    assert!(said.starts_with("false"), "{said}");
+}
+
 /// They clear away what git does not track, and the placeholders cannot be cleared away.
 #[tokio::test]
 async fn a_stash_and_a_cleaning_come_to_their_end() {

@@ -981,6 +981,72 @@ async fn two_commands_at_the_same_time_do_not_vouch_for_each_other() {
     assert!(is_clean() && said.contains("core.fsmonitor"), "{said}");
 }
 
+/// A repository is protected also while a command has taken it apart: another that runs meanwhile, or
+/// comes after it, writes nothing that git obeys once it is whole again.
+#[tokio::test]
+async fn a_repository_that_a_command_takes_apart_is_protected_all_the_same() {
+    let evil = "printf '[core]\nfsmonitor = touch $HOME/canary; false\n' >> .git/config; \
+        mkdir -p .git/hooks; script .git/hooks/pre-commit; echo > done";
+    for (apart, whole) in [
+        ("mv .git/HEAD .git/away", "mv .git/away .git/HEAD"),
+        ("mv .git/HEAD .git/away; mkdir .git/HEAD", "rmdir .git/HEAD; mv .git/away .git/HEAD"),
+    ] {
+        let wait = "until [ -e done ]; do sleep 0.02; done";
+        let takes = format!("{apart}; echo > apart; {wait}; {whole}");
+        let says = |word: &str, command: &str| {
+            let command = format!("{WORDS}\n{command}");
+            let conversation = Conversation::when(When::any().first_user_contains(word));
+            conversation.reply(bash(&command)).reply(Reply::text("{{last_tool_result}}"))
+        };
+        let script = Script::new().conversation(says("takes", &takes));
+        let world = World::new(script.conversation(says("writes", evil))).await;
+        set_up(&world, &world.work(), "mkdir -p .git/hooks");
+        let running = world.start(&["run", "takes"]);
+        eventually("it is apart", async || world.work().join("apart").exists()).await;
+        let said = world.run(&["run", "writes"]).await.expect(0).out;
+        assert!(world.work().join("done").exists(), "{said}");
+        running.end().await.expect(0);
+        assert!(world.work().join(".git/HEAD").is_file(), "{apart}: it is whole again");
+        assert!(!world.read(".git/config").contains("fsmonitor"), "{apart}: {said}");
+        assert!(!world.work().join(".git/hooks/pre-commit").exists(), "{apart}: {said}");
+    }
+}
+
+/// Who works in a part of the home folder finds the user's own settings there, or could make them.
+#[tokio::test]
+async fn settings_of_git_and_of_posse_in_a_part_of_the_home_folder_are_closed() {
+    for (workspace, has_git) in [(".config", true), (".config", false), (".config/git", true)] {
+        let git = if workspace.ends_with("git") { "config" } else { "git/config" };
+        let evil = format!(
+            "mkdir -p git posse; printf '[core]\\nfsmonitor = evil\\n' >> {git}; \
+             echo 'model = \"x/y\"' >> posse/config.toml; mkdir other && echo END > other/f"
+        );
+        let calls = vec![bash(&evil), write(git, "[core]\n"), write("posse/config.toml", "x")];
+        let world = calling(calls, "").await;
+        let folder = world.home().join(workspace);
+        std::fs::create_dir_all(&folder).unwrap();
+        if has_git {
+            set_up_settings(&world);
+        }
+        let mut command = world.command(&["run", "go"]);
+        command.current_dir(&folder);
+        let said = started(command).end().await.expect(0).out;
+        let settings = world.home().join(".config/git/config");
+        let text = std::fs::read_to_string(settings).unwrap_or_default();
+        assert_eq!(text, if has_git { "[user]\n\tname = u\n" } else { "" }, "{workspace}: {said}");
+        let own = world.home().join(workspace).join("posse/config.toml");
+        let is_closed = !own.exists() || workspace.ends_with("git");
+        assert!(is_closed, "{workspace}: {said}");
+        assert!(world.home().join(workspace).join("other/f").exists(), "{workspace}: {said}");
+    }
+}
+
+fn set_up_settings(world: &World) {
+    let folder = world.home().join(".config/git");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config"), "[user]\n\tname = u\n").unwrap();
+}
+
 /// The same where one works in a folder around that of the other, or in another folder of the repository,
 /// or in the home folder, which has Posse's own state in it.
 #[tokio::test]

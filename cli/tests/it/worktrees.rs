@@ -507,6 +507,27 @@ async fn a_child_that_was_killed_goes_on_in_its_worktree() {
     assert!(standing(&world).is_empty());
 }
 
+/// Git refuses that, too: the files there would not be those of the branch any more.
+#[tokio::test]
+async fn a_branch_that_the_user_has_checked_out_is_not_moved() {
+    let more = [bash("echo more > b.txt"), Reply::text("more")];
+    let world = repository(edit().into_iter().chain(more)).await;
+    let fixer = ["run", "--agents", AGENTS, "--agent", "fixer", "mend it"];
+    world.run(&fixer).await.expect(0);
+    let branch = branches(&world).pop().expect("its changes are on a branch");
+    let run = branch.trim_start_matches("posse/");
+    git(&world.work(), &["checkout", "--quiet", &branch]);
+    let commit = git(&world.work(), &["rev-parse", &branch]);
+    let exit = world.run(&["runs", "resume", run, "go on"]).await.expect(1);
+    let says = format!("its branch {branch} is checked out in ");
+    assert!(exit.err.contains(&says), "{}", exit.err);
+    assert_eq!(git(&world.work(), &["rev-parse", &branch]), commit);
+    assert_eq!(git(&world.work(), &["status", "--porcelain"]), "");
+    git(&world.work(), &["checkout", "--quiet", "main"]);
+    world.run(&["runs", "resume", run, "go on"]).await.expect(0);
+    assert_eq!(git(&world.work(), &["show", &format!("{branch}:b.txt")]), "more");
+}
+
 #[tokio::test]
 async fn a_run_in_a_worktree_belongs_to_the_folder_that_it_was_started_in() {
     let long = "touch began; main=$(dirname $(git rev-parse --path-format=absolute \

@@ -4,7 +4,7 @@
 use super::entry::{Entered, Entry};
 use super::filter::Filter;
 use super::lending::{Lender, Lent, give_away, is_for_good};
-use super::mounts::{self, Layout};
+use super::mounts::{self, Identity, Layout, folder_handle, identity_below};
 use super::walls::{Link, Walls};
 use crate::linux;
 use posse_protocol::Profile;
@@ -38,6 +38,8 @@ pub(crate) struct Bubblewrap {
     gate: Option<File>,
     /// What is within, around the command alone, where the kernel has it.
     entry: Option<Entry>,
+    /// What is mounted in places that commands can change, and which folder or file each is.
+    inside: Vec<(PathBuf, Identity)>,
     /// What is lent to the user that the command is.
     lent: Option<Lent>,
     /// Why the command is root, where it was to be another user.
@@ -72,7 +74,7 @@ impl Bubblewrap {
             Some(Err(error)) => (mounts::layout(walls, None)?, None, Some(error.to_string())),
             None => (mounts::layout(walls, None)?, None, None),
         };
-        let Layout { arguments: mounts, masks, writable } = layout;
+        let Layout { arguments: mounts, masks, writable, inside } = layout;
         let mut options = options(walls, folder, mounts, lent.is_some());
         let mut option = |name: &str, descriptor: &OwnedFd| {
             options.extend([name.into(), descriptor.as_raw_fd().to_string().into()]);
@@ -113,6 +115,7 @@ impl Bubblewrap {
             heard,
             gate,
             entry,
+            inside,
             lent,
             why_root,
         })
@@ -167,9 +170,10 @@ impl Bubblewrap {
         self.gate.is_some()
     }
 
-    /// Whether the workspace in the box is the folder that the run began in. It was mounted by its
-    /// path, and whoever may change what is around it can put another folder or a link there at any
-    /// moment; what is mounted stays.
+    /// Whether the workspace in the box is the folder that the run began in, and what is mounted in it
+    /// is what was there when the box was planned. All of it was mounted by its path, and whoever may
+    /// change what is around it can put another folder or a link there at any moment; what is mounted
+    /// stays.
     pub(crate) fn holds(&mut self, inside: i32, walls: &Walls) -> io::Result<bool> {
         let Some(identity) = walls.identity else { return Ok(true) };
         let root = PathBuf::from(format!("/proc/{inside}/root"));
@@ -190,9 +194,13 @@ impl Bubblewrap {
                 return Ok(true);
             }
         }
-        let workspace = walls.workspace.strip_prefix("/").unwrap_or(&walls.workspace);
-        let found = rustix::fs::stat(root.join(workspace))?;
-        Ok((found.st_dev, found.st_ino) == identity)
+        let root = folder_handle(&root)?;
+        let is_there = |path: &Path, identity: Identity| {
+            let path = path.strip_prefix("/").unwrap_or(path);
+            identity_below(&root, path).is_ok_and(|found| found == identity)
+        };
+        Ok(is_there(&walls.workspace, identity)
+            && self.inside.iter().all(|(path, identity)| is_there(path, *identity)))
     }
 
     /// Lets the command start, if it waits for that.

@@ -25,7 +25,8 @@ pub(super) fn excluded(walls: &Walls) -> Option<(PathBuf, TempPath)> {
         return None;
     }
     let workspace = &walls.workspace;
-    let own = data_of(workspace).filter(|data| data != workspace).map(|data| (data, &**workspace));
+    let own = data_of(workspace).into_iter().find(|data| data != workspace);
+    let own = own.map(|data| (data, &**workspace));
     let above = || {
         let data = walls.repository.as_ref()?;
         Some((data.clone(), data.parent()?))

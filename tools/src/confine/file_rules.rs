@@ -4,7 +4,9 @@
 //! a name make no difference.
 
 use super::git::is_closed_to_tools;
-use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
+use super::protected::{
+    GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository, obeyed_below_home,
+};
 use super::{Confinement, secrets};
 use crate::path_rules::{PathRules, Reached, TooMuch, Usage};
 use posse_protocol::Profile;
@@ -89,13 +91,15 @@ impl FileRules {
             [] => false,
         };
         // A repository that is not in its usual place.
-        let data = data_of(&self.workspace);
-        let in_data = data.and_then(|data| real.strip_prefix(data).ok().map(Path::to_owned));
+        let data = data_of(&self.workspace).into_iter();
+        let mut in_data = data.filter_map(|data| real.strip_prefix(data).ok().map(Path::to_owned));
         let protected = protected
-            || in_data.is_some_and(|below| {
+            || in_data.any(|below| {
                 let first = below.iter().next().map(|name| name.to_string_lossy().to_lowercase());
                 first.is_some_and(|name| IN_GIT.contains(&name.as_str()))
             });
+        let mut obeyed = obeyed_below_home(&self.workspace, &self.homes).into_iter();
+        let protected = protected || obeyed.any(|path| real.starts_with(path));
         let protected =
             protected || in_home || is_closed_to_tools(real, &self.workspace, &self.homes);
         protected.then(|| why.to_owned())

@@ -227,11 +227,12 @@ pub(super) fn is_closed_to_tools(real: &Path, workspace: &Path, homes: &[PathBuf
         if folder != workspace && has_head && is_obeyed {
             return true;
         }
-        checkouts.extend(data_of(folder).map(|data| Checkout { data, top: folder.to_owned() }));
+        let data = data_of(folder).into_iter();
+        checkouts.extend(data.map(|data| Checkout { data, top: folder.to_owned() }));
     }
     // With it a folder becomes a repository.
     if real.file_name().is_some_and(|name| is(name, HEAD)) && real.symlink_metadata().is_err() {
-        let is_workspace_s = data_of(workspace).is_some_and(|data| real.starts_with(data));
+        let is_workspace_s = data_of(workspace).iter().any(|data| real.starts_with(data));
         if !is_workspace_s {
             return true;
         }

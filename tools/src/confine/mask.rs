@@ -19,7 +19,8 @@ pub(crate) const GIT_SETTINGS: &str = "GIT_CONFIG_PARAMETERS";
 
 /// Git tidies up in the background, and all that a command leaves there is killed. So only the user's
 /// own git does that.
-pub(crate) const NO_TIDYING: &str = "'gc.auto=0' 'maintenance.auto=false'";
+pub(crate) const NO_TIDYING: &str = "'gc.auto=0' 'maintenance.auto=false' \
+    'rebase.autoStash=false' 'merge.autoStash=false'";
 
 /// Makes git compare files by their size and the second of their last change only.
 pub(super) const UNCHANGED: &str = "'core.checkStat=minimal' 'core.trustctime=false'";

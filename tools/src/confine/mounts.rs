@@ -3,18 +3,21 @@
 
 use super::excluded::excluded;
 use super::lending::{Lender, never};
-use super::protected::{GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository};
+use super::protected::{
+    GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository, obeyed_below_home,
+};
 use super::secrets;
 use super::tracked::tracked;
 use super::walls::{Link, Walls};
 use super::{home, mask};
 use crate::remove;
 use posse_protocol::Profile;
-use rustix::fs::{Mode, fchmod};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fchmod};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
@@ -32,6 +35,9 @@ const SHOWN_IN_PRIVATE: [&str; 2] = ["/run/current-system", "/run/booted-system"
 
 /// A gap holds nothing.
 const GAP_BYTES: u64 = 64 << 10;
+
+/// Which folder or file something is: its device and its number there.
+pub(super) type Identity = (u64, u64);
 
 /// One thing that is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +102,8 @@ pub(super) struct Layout {
     pub masks: Vec<TempPath>,
     /// The places in the box that can be written, none of them within another.
     pub writable: Vec<PathBuf>,
+    /// What is mounted in places that commands can change, and which folder or file each is.
+    pub inside: Vec<(PathBuf, Identity)>,
 }
 
 /// The layout of a box. What it shows comes from `lender`, if there is one.
@@ -122,6 +130,7 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
         None => Ok(path.to_owned()),
     };
     let writable = writable(&mounts);
+    let inside = inside(&mounts, walls)?;
     for mount in mounts {
         match &mount {
             Mount::Private { path, bytes } => {
@@ -166,7 +175,44 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
     for path in sealed {
         add(&[&"--remount-ro", &path]);
     }
-    Ok(Layout { arguments, masks, writable })
+    Ok(Layout { arguments, masks, writable, inside })
+}
+
+/// What is mounted from places that commands can change, as it is now. Bubblewrap mounts it by its path
+/// in a moment; until then a command could put a link in the place of a folder around it.
+fn inside(mounts: &[Mount], walls: &Walls) -> io::Result<Vec<(PathBuf, Identity)>> {
+    let roots = roots(walls);
+    let mut inside = Vec::new();
+    for mount in mounts {
+        let Mount::Shown { path, .. } = mount else { continue };
+        let is_hidden = |it: &Mount| matches!(it, Mount::Gap { path: gap, .. } if gap == path);
+        if mounts.iter().any(is_hidden) {
+            continue;
+        }
+        let Some(root) = innermost(&roots, path).filter(|root| *root != path) else { continue };
+        let handle = folder_handle(root)?;
+        let below = path.strip_prefix(root).unwrap_or(path);
+        let identity = identity_below(&handle, below).map_err(|error| {
+            io::Error::other(format!("{} was replaced meanwhile: {error}", path.display()))
+        })?;
+        inside.push((path.clone(), identity));
+    }
+    Ok(inside)
+}
+
+/// A handle of the folder at `path`, which only names it.
+pub(super) fn folder_handle(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Which folder or file is at `path` below `handle`, if no link is on the way.
+pub(super) fn identity_below(handle: &OwnedFd, path: &Path) -> io::Result<Identity> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let way = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let found = rustix::fs::openat2(handle, path, flags, Mode::empty(), way)?;
+    let found = rustix::fs::fstat(found)?;
+    Ok((found.st_dev, found.st_ino))
 }
 
 /// What a user who owns nothing can mount: not in folders that only root may enter. A gap there is
@@ -399,9 +445,10 @@ fn guarded(walls: &Walls) -> Vec<(PathBuf, Access)> {
     if walls.writable.contains(&git) {
         return paths.collect();
     }
-    // A file that leads to a repository elsewhere, or somebody's empty folder, is only read.
-    let repository = git.join(HEAD).symlink_metadata().is_ok();
-    let access = if repository { Access::Write } else { Access::Read };
+    // A file that leads to a repository elsewhere, somebody's empty folder, or a repository that a
+    // command takes apart, is only read.
+    let is_whole = git.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir());
+    let access = if is_whole { Access::Write } else { Access::Read };
     paths.chain([(git, access)]).collect()
 }
 
@@ -410,15 +457,13 @@ pub(super) fn protected(walls: &Walls) -> Vec<PathBuf> {
     let workspace = &walls.workspace;
     let mut paths: Vec<PathBuf> = PROTECTED.iter().map(|name| workspace.join(name)).collect();
     paths.extend(makes_a_repository(workspace).map(|name| workspace.join(name)));
-    if let Some(data) = data_of(workspace) {
-        paths.extend(IN_GIT.iter().map(|name| data.join(name)));
-    }
-    if let Some(data) = &walls.repository {
+    for data in data_of(workspace).iter().chain(&walls.repository) {
         paths.extend(IN_GIT.iter().map(|name| data.join(name)));
     }
     for home in walls.homes.iter().filter(|home| home.starts_with(workspace)) {
         paths.extend(IN_HOME.iter().map(|name| home.join(name)));
     }
+    paths.extend(obeyed_below_home(workspace, &walls.homes));
     // What the host gave to be written, it meant.
     paths.retain(|path| !walls.writable.iter().any(|given| path.starts_with(given)));
     paths

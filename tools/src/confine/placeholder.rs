@@ -66,7 +66,8 @@ impl Placeholders {
         let mut paths = vec![walls.workspace.join(GIT)];
         paths.extend(protected(walls));
         // What is in the data of a repository is locked there.
-        let data = data_of(&walls.workspace).filter(|data| *data != walls.workspace);
+        let mut data = data_of(&walls.workspace);
+        data.retain(|data| *data != walls.workspace);
         let mut placeholders = Placeholders { folders: Vec::new() };
         for root in data.iter().chain(&walls.repository) {
             placeholders.add(root, open_folder(root)?, &mut paths);
@@ -212,7 +213,7 @@ impl Folder {
 fn content_of(path: &Path) -> Option<&'static [u8]> {
     match path.file_name()?.to_str()? {
         COMMON_FOLDER => Some(b".\n"),
-        WORKTREE_CONFIG => Some(b""),
+        WORKTREE_CONFIG | "config" | "config.toml" | "attributes" => Some(b""),
         // The user's shells and git read these, and complain of a folder.
         name if IN_HOME.contains(&name) && !FOLDERS_IN_HOME.contains(&name) => Some(b""),
         _ => None,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Names at the top of a workspace that no confined command and no file tool writes: settings,
 /// agents and hooks of this and other agents, of editors and of the shell, each of which something
 /// outside runs or obeys.
-pub const PROTECTED: [&str; 33] = [
+pub const PROTECTED: [&str; 39] = [
     ".posse",
     "posse.toml",
     ".claude",
@@ -32,14 +32,20 @@ pub const PROTECTED: [&str; 33] = [
     ".nvim.lua",
     ".nvimrc",
     ".exrc",
+    ".vimrc",
+    ".gvimrc",
     ".dir-locals.el",
+    ".dir-locals-2.el",
     ".gdbinit",
     ".lldbinit",
     ".devcontainer",
     ".devcontainer.json",
     ".envrc",
+    ".mise",
     ".mise.toml",
+    ".mise.local.toml",
     "mise.toml",
+    "mise.local.toml",
     ".husky",
     ".gitmodules",
 ];
@@ -98,17 +104,62 @@ pub(super) fn makes_a_repository(workspace: &Path) -> Option<&'static str> {
 }
 
 /// The data of the repository whose files are in `workspace`, if they are in there too: in the usual
-/// place, where a file says, or, of a repository without files, right there.
-pub(super) fn data_of(workspace: &Path) -> Option<PathBuf> {
+/// place, where a file says, or, of a repository without files, right there. A repository need not be
+/// whole: a command may have taken `HEAD` away, and puts it back when others are done.
+pub(super) fn data_of(workspace: &Path) -> Vec<PathBuf> {
     let git = workspace.join(GIT);
+    let is_filled = |folder: &PathBuf| {
+        let found = folder.symlink_metadata().is_ok_and(|it| it.is_dir() && !is_placeholder(&it));
+        found && std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+    };
     let named = text_at(&git, POINTER).and_then(|text| {
         let folder = workspace.join(first_line(text.strip_prefix(GITDIR)?));
         folder.canonicalize().ok().filter(|it| it.starts_with(workspace))
     });
     let is_bare = [OBJECTS, REFS].iter().all(|name| workspace.join(name).is_dir());
     let bare = is_bare.then(|| workspace.to_owned());
-    let mut all = [Some(git), named, bare].into_iter().flatten();
-    all.find(|folder| folder.join(HEAD).symlink_metadata().is_ok_and(|found| !found.is_dir()))
+    [Some(git), named, bare].into_iter().flatten().filter(is_filled).collect()
+}
+
+/// What below a home folder decides what programs of the user run, should somebody work in a part of
+/// it: settings of git, of Posse and of the desktop, and programs.
+const OBEYED_BELOW_HOME: [&str; 15] = [
+    ".config/git/config",
+    ".config/git/attributes",
+    ".config/posse",
+    ".config/autostart",
+    ".config/systemd",
+    ".config/environment.d",
+    ".config/fish",
+    ".config/plasma-workspace",
+    ".config/direnv",
+    ".config/mise",
+    ".local/bin",
+    ".local/share/applications",
+    ".cargo/bin",
+    ".cargo/config.toml",
+    ".ssh/config",
+];
+
+/// Those of them that are in `workspace`, which is a part of one of `homes`: what is there, or the
+/// first folder on the way that is missing.
+pub(super) fn obeyed_below_home(workspace: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
+    let around = homes.iter().filter(|home| workspace.starts_with(home) && workspace != **home);
+    let all = around.flat_map(|home| OBEYED_BELOW_HOME.map(|name| home.join(name)));
+    let inside = all.filter(|path| path.starts_with(workspace) && path != workspace);
+    let first_missing = |path: PathBuf| {
+        let below = path.strip_prefix(workspace).unwrap_or(&path);
+        let mut at = workspace.to_owned();
+        below
+            .iter()
+            .map(|name| {
+                at.push(name);
+                at.clone()
+            })
+            .find(|at| at.symlink_metadata().is_err() || *at == path)
+            .unwrap_or(path.clone())
+    };
+    inside.map(first_missing).collect()
 }
 
 /// Those of the names below that are folders.

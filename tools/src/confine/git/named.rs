@@ -174,7 +174,7 @@ pub(super) fn named(
     }
     // The files with settings themselves may be links: people keep them in a repository.
     let at_home = homes.iter().flat_map(|home| AT_HOME.map(|name| home.join(name)));
-    places.extend(at_home.filter_map(|file| resolved(&file).filter(|real| *real != file)));
+    places.extend(at_home.filter_map(|file| resolved(&file)));
     let led_to = |path: &PathBuf| [Some(plain(path)), resolved(path)];
     let inside = |path: &PathBuf| path.starts_with(workspace) && path != workspace;
     places.iter().flat_map(led_to).flatten().filter(inside).collect()
@@ -233,7 +233,8 @@ fn paths(setting: &Setting, file: &Path, around: &Places) -> Vec<PathBuf> {
         return folders.chain(at_home(value, around.homes)).collect();
     }
     let runs = match setting.section.as_str() {
-        "alias" => value.starts_with('!'),
+        // One that gives git a setting or a folder of programs names what that runs.
+        "alias" => value.starts_with('!') || value.contains(['=', '/']),
         "pager" => true,
         _ => PROGRAMS.contains(&setting.name.as_str()),
     };

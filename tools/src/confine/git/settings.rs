@@ -44,7 +44,10 @@ impl Setting {
         let names_program = |(program, _): (&str, &str)| {
             program.bytes().all(|letter| letter.is_ascii_alphanumeric() || b"+-.".contains(&letter))
         };
-        let is_address = value.split_once("::").is_some_and(names_program);
+        // So does a scheme that git has no transport of its own for: `ext://…`.
+        let scheme = value.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let is_foreign = scheme.is_some_and(|scheme| !SCHEMES.contains(&scheme.as_str()));
+        let is_address = is_foreign || value.split_once("::").is_some_and(names_program);
         if (section == "remote" || section == "submodule") && name.ends_with("url") {
             return !is_address;
         }
@@ -59,6 +62,10 @@ impl Setting {
         lists.iter().any(is_plain)
     }
 }
+
+/// Those of addresses that git reaches without a program of somebody else's.
+const SCHEMES: [&str; 9] =
+    ["file", "ftp", "ftps", "git", "git+ssh", "http", "https", "ssh", "ssh+git"];
 
 /// Programs and files that are none. People and tests set these to keep git quiet.
 const NOTHING: &[(&str, &str, &str)] = &[
@@ -80,7 +87,6 @@ const TO_REMOTES: &[(&str, &str)] = &[
     ("branch", "pushremote"),
     ("remote", "pushdefault"),
     ("checkout", "defaultremote"),
-    ("extensions", "partialclone"),
 ];
 
 /// Sections without a part in quotes, and their names that are harmless; all, where none is named.
@@ -117,7 +123,19 @@ const HARMLESS: &[(&str, &[&str])] = &[
             "commitgraph",
         ],
     ),
-    ("extensions", &[]),
+    // But for `partialclone`: git would ask that remote for what is missing, at any command.
+    (
+        "extensions",
+        &[
+            "compatobjectformat",
+            "noop",
+            "objectformat",
+            "preciousobjects",
+            "refstorage",
+            "relativeworktrees",
+            "worktreeconfig",
+        ],
+    ),
     ("user", &["name", "email", "useconfigonly", "signingkey"]),
     ("author", &["name", "email"]),
     ("committer", &["name", "email"]),
@@ -163,8 +181,6 @@ const HARMLESS_PARTS: &[(&str, &[&str])] = &[
             "prunetags",
             "skipfetchall",
             "skipdefaultupdate",
-            "promisor",
-            "partialclonefilter",
             "followremotehead",
             "gh-resolved",
         ],

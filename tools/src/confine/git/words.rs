@@ -21,10 +21,11 @@ const BEGINS: &[char] = &['\n', '!', '`', ';', '|', '&', '(', '{'];
 /// How many words of a text are looked at.
 const WORDS: usize = 5_000;
 
-/// How many folders are taken in which words may be: of those that a text enters, and of those that it
-/// only gives to variables, which may be about anything.
-const ENTERED: usize = 200;
-const GIVEN: usize = 24;
+/// How many folders are taken in which words may be, those aside that a text names from where it is run.
+const ENTERED: usize = 5_000;
+
+/// How often a text enters a folder from another that it has entered.
+const DEEP: usize = 4;
 
 /// What makes the next word a folder in which the rest happens.
 const ENTERS: [&str; 4] = ["cd", "pushd", "-C", "--directory"];
@@ -86,7 +87,13 @@ fn words(text: &str) -> Vec<Word<'_>> {
 /// What is in quotes, with its spaces.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let parts = ['"', '\''].into_iter().flat_map(move |quote| text.split(quote).skip(1).step_by(2));
-    parts.filter(|part| part.contains(' ') && !part.contains(['\n', '$', '`'])).take(WORDS)
+    let parts = parts.filter(|part| part.contains(' ') && !part.contains('\n'));
+    // What is before the first `/` may be a variable or a command.
+    let parts = parts.map(|part| match part.find(['$', '`']) {
+        Some(_) => part.find('/').map_or("", |at| &part[at..]),
+        None => part,
+    });
+    parts.filter(|part| !part.contains(['$', '`'])).take(WORDS)
 }
 
 /// Where texts are run, and what of it matters.
@@ -146,20 +153,25 @@ impl Places<'_> {
     /// The folders that a text is run in, and those that it enters.
     fn entered(&self, words: &[Word]) -> BTreeSet<PathBuf> {
         let mut folders: BTreeSet<PathBuf> = self.folders.iter().map(|it| plain(it)).collect();
-        let mut take = |words: &[Word], most: usize| {
-            let most = folders.len() + most;
-            for word in words {
-                let places = self.places(word.text, &folders).into_iter();
-                let places: Vec<PathBuf> = places.filter(|path| path.is_dir()).collect();
-                folders.extend(places.into_iter().take(most.saturating_sub(folders.len())));
-            }
+        let named = |words: &BTreeSet<&str>, from: &BTreeSet<PathBuf>| -> BTreeSet<PathBuf> {
+            let places = words.iter().flat_map(|word| self.places(word, from));
+            places.filter(|path| path.is_dir()).collect()
         };
         let enters = words.iter().enumerate().filter(|(_, word)| ENTERS.contains(&word.text));
         // With a variable, the next one is there twice.
-        let entered = enters.flat_map(|(at, _)| words[at + 1..].iter().take(2)).copied();
-        take(&entered.collect::<Vec<_>>(), ENTERED);
-        let given = words.iter().filter(|word| word.is_value).copied();
-        take(&given.collect::<Vec<_>>(), GIVEN);
+        let entered = enters.flat_map(|(at, _)| words[at + 1..].iter().take(2));
+        let entered: BTreeSet<&str> = entered.map(|word| word.text).collect();
+        // First all that is entered from where the text is run, then what is entered from there: folders
+        // with the names of other words, which an agent may have made, are in the way of none of them.
+        let mut last = folders.clone();
+        for _ in 0..DEEP {
+            last = named(&entered, &last).difference(&folders).cloned().collect();
+            let room = ENTERED.saturating_sub(folders.len());
+            folders.extend(last.iter().take(room).cloned());
+        }
+        let given = words.iter().filter(|word| word.is_value).map(|word| word.text).collect();
+        let given = named(&given, &folders);
+        folders.extend(given);
         folders
     }
 
