@@ -14,7 +14,7 @@ mod forms;
 mod governor;
 mod http;
 mod models;
-pub mod offline;
+
 mod remote;
 mod sight;
 pub mod sse;
@@ -26,3 +26,4 @@ pub use error::ResolveError;
 pub use forms::{Unescaped, forms_of_secret};
 pub use governor::{Pacing, Provider};
 pub use models::{Abilities, Choice, Keys, Models, Offer, Options, Trial, Why, try_out};
+pub use posse_offline as offline;

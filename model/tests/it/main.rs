@@ -10,7 +10,6 @@ mod choice;
 mod fault;
 mod gemini;
 mod headers;
-mod offline;
 mod openai_chat;
 mod openai_responses;
 mod resolve;
