@@ -19,7 +19,7 @@ use crate::supervisor::Supervisor;
 use crate::surroundings::ByFolder;
 use crate::webhooks::{self, Sender, Webhook};
 use posse_agent::{Patience, Tool, Transcript, Waits, capped};
-use posse_model::{Cassette, Catalog, Choice, Keys, Models, Pacing, Provider};
+use posse_model::{Cassette, Catalog, Choice, HostModel, Keys, Models, Pacing, Provider};
 use posse_protocol::{
     Budget, CallId, DelegationStrategy, Effort, Ending, Event, Extra, Limits, Mode, Network,
     Permissions, Record, RunId, RunSpec, Seq, SubagentRules, ToolFinished, ToolOutput,
@@ -72,6 +72,10 @@ pub struct RuntimeConfig {
     pub stall: Duration,
     /// Whether calls wait until their provider takes them.
     pub pacing: Pacing,
+    /// Models that the host brings along, beside those of the catalog. From the beginning they are
+    /// those of [`built_in_models`](crate::built_in_models): push to add one, and assign to have no
+    /// others. `Runtime::open` refuses names that the catalog has.
+    pub models: Vec<HostModel>,
     /// What is said to models is recorded here, or taken from here in place of the network.
     pub cassette: Option<Cassette>,
     /// How far runs may go when neither they nor their agent say.
@@ -142,6 +146,7 @@ impl RuntimeConfig {
             patience: Patience::default(),
             stall: posse_model::Options::default().stall,
             pacing: Pacing::default(),
+            models: crate::built_in_models(),
             cassette: None,
             limits: Limits::default(),
             budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
@@ -284,7 +289,8 @@ impl Runtime {
     /// Opens the store and begins to execute what is to be done.
     ///
     /// # Errors
-    /// When the database cannot be used, two webhooks have one name, or a rule cannot be kept.
+    /// When the database cannot be used, two webhooks have one name, a rule cannot be kept, or a
+    /// model of the host has a name that it cannot have.
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
         webhooks::check(&config.webhooks)?;
         host_tools::check(&config.tools)?;
@@ -302,11 +308,12 @@ impl Runtime {
             ..Options::new(config.database.clone())
         };
         let lease = options.lease;
+        let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
+        let calls = posse_model::Options { stall: config.stall, pacing: config.pacing };
+        let models = Models::new(catalog, keys, calls);
+        let mut models = config.models.iter().cloned().try_fold(models, Models::with)?;
         // Agents are read meanwhile.
         let opening = SqliteStore::start_opening(options);
-        let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
-        let options = posse_model::Options { stall: config.stall, pacing: config.pacing };
-        let mut models = Models::new(catalog, keys, options);
         if let Some(cassette) = &config.cassette {
             models = models.with_cassette_hiding(cassette.clone(), config.redactor.forms());
             if cassette.replay().is_some() {
@@ -586,10 +593,14 @@ impl Runtime {
     }
 
     /// The model that is taken when nobody names one: of the first vendor there is a key for,
-    /// else of the first local server that answers, else the one that works offline. Looked for
-    /// once.
-    pub async fn choice(&self) -> &Choice {
-        self.inner.choice.get_or_init(|| self.models().choose()).await
+    /// else of the first local server that answers, else the one that the host brings along as a last
+    /// resort. Looked for until one is found.
+    ///
+    /// # Errors
+    /// When there is none, with what to do about it.
+    pub async fn choice(&self) -> Result<&Choice, Error> {
+        let choose = || async { Ok(self.models().choose().await?) };
+        self.inner.choice.get_or_try_init(choose).await
     }
 
     /// The providers that runs of this process call: how much each takes, how many calls wait for
