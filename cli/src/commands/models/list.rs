@@ -10,9 +10,10 @@ use crate::terminal;
 use posse::ResolveError;
 use posse::config::Config;
 use posse::model::catalog::{Dated, Found, Properties, Reach, Source, Vendor};
-use posse::model::{HostModel, Models, Why};
+use posse::model::{Choice, HostModel, Models, Why};
 use posse::protocol::Price;
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::io::IsTerminal;
 
 /// A model, and whether it can be used now.
@@ -60,14 +61,7 @@ pub async fn run(
         }
     }
     if !common.global.quiet {
-        let choice = models.choose().await;
-        let usual = match (config.model.value.first(), &choice) {
-            (Some(model), _) => Ok((model.as_str(), config.model.origin.to_string())),
-            (None, Ok(choice)) => Ok((choice.model.as_str(), choice.why.to_string())),
-            (None, Err(none)) => Err(none),
-        };
-        let wants_better = choice.as_ref().is_ok_and(|choice| choice.why == Why::Nothing);
-        tell(&rows, filter, usual, wants_better);
+        tell(&rows, filter, config, &models.choose().await);
     }
     Ok(Code::Done)
 }
@@ -76,8 +70,8 @@ pub async fn run(
 fn tell(
     rows: &[Row],
     filter: Option<&str>,
-    usual: Result<(&str, String), &ResolveError>,
-    wants_better: bool,
+    config: &Config,
+    chosen: &Result<Choice, ResolveError>,
 ) {
     if rows.is_empty() {
         let filter = clean_line(filter.unwrap_or_default(), 80);
@@ -89,13 +83,15 @@ fn tell(
         print::note(format!("prices: USD per million tokens (in/out), as of {date} or later"));
     }
     print::note("other models of a vendor work, too: write vendor/name");
-    match usual {
-        Ok((model, why)) => {
-            print::note(format!("default model: {} ({why})", clean_line(model, 100)))
-        }
-        Err(none) => print::note(format!("default model: none: {none}")),
+    let usual = |model: &str, why: &dyn Display| {
+        print::note(format!("default model: {} ({why})", clean_line(model, 100)));
+    };
+    match (config.model.value.first(), chosen) {
+        (Some(model), _) => usual(model, &config.model.origin),
+        (None, Ok(choice)) => usual(&choice.model, &choice.why),
+        (None, Err(none)) => print::note(none),
     }
-    if wants_better {
+    if chosen.as_ref().is_ok_and(|choice| choice.why == Why::Nothing) {
         print::note("for a better one, set a key or start a local server such as ollama");
     }
 }
