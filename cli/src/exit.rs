@@ -1,5 +1,6 @@
 //! How the command ends: exit codes and failures.
 
+use crate::offline::WITHOUT_KEY;
 use posse::Outcome;
 use std::process::ExitCode;
 
@@ -100,7 +101,7 @@ impl From<posse::Error> for Failure {
         match error {
             Error::Model(
                 posse::ResolveError::MissingKey { .. } | posse::ResolveError::NoneUsable { .. },
-            ) => Failure::usage(message).hint(NO_MODEL),
+            ) => Failure::usage(message).hint(WITHOUT_KEY),
             Error::UnknownAgent { .. }
             | Error::UnusableAgent { .. }
             | Error::AlreadyExists { .. }
@@ -122,10 +123,6 @@ impl From<posse::Error> for Failure {
         }
     }
 }
-
-/// What to do without a key.
-const NO_MODEL: &str = "`posse models` shows which models can be used now; `--model offline/planner` \
-needs no key";
 
 impl From<posse::ResolveError> for Failure {
     fn from(error: posse::ResolveError) -> Self {
