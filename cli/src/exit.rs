@@ -102,13 +102,19 @@ impl From<posse::Error> for Failure {
             Error::Model(
                 posse::ResolveError::MissingKey { .. } | posse::ResolveError::NoneUsable { .. },
             ) => Failure::usage(message).hint(WITHOUT_KEY),
-            Error::UnknownAgent { .. }
-            | Error::UnusableAgent { .. }
-            | Error::AlreadyExists { .. }
+            Error::UnknownAgent { .. } => {
+                Failure::usage(message).hint("`posse agents list` lists all agents")
+            }
+            Error::UnusableAgent { .. } => {
+                Failure::usage(message).hint("`posse agents check` says what is wrong with it")
+            }
+            Error::NoRun(_) => {
+                Failure::usage(message).hint("`posse runs list` shows the runs there are")
+            }
+            Error::AlreadyExists { .. }
             | Error::InvalidInput(_)
             | Error::Model(_)
             | Error::Workspace { .. }
-            | Error::NoRun(_)
             | Error::Ambiguous(_) => Failure::usage(message),
             Error::Store(posse::store::StoreError::NotFound(_)) => {
                 Failure::usage(message).hint("`posse runs list` shows the runs there are")
@@ -119,7 +125,7 @@ impl From<posse::Error> for Failure {
             }
             Error::Store(posse::store::StoreError::Erased(_)) => Failure::internal(message),
             Error::Store(_) => Failure { code: Code::Store, message, hint: None },
-            Error::NotNow { .. } | Error::ShuttingDown => Failure::internal(message),
+            _ => Failure::internal(message),
         }
     }
 }

@@ -93,7 +93,7 @@ pub use archive::{Prune, Remnant, Sweep};
 pub use built_in::built_in_models;
 pub use config::Lifecycle;
 pub use control::{Asked, Extent, Receipt, Told};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use feed::Update;
 pub use handle::{Events, RunHandle};
 pub use home::Home;

@@ -254,4 +254,4 @@ impl Runtime {
 
 /// Why a call cannot be answered.
 const ANSWERED: &str = "it has its result already";
-const NOT_ASKED: &str = "the last reply of the agent does not make it; `posse runs log` shows them";
+const NOT_ASKED: &str = "the last reply of the agent does not make it";
