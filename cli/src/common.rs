@@ -224,42 +224,20 @@ impl Common {
         if let Some(state) = state_folder {
             launcher = launcher.remembering(state.join("sandbox.json"));
         }
-        let mut models = config.model.value.iter().cloned();
-        let mut runtime = RuntimeConfig {
-            durability: config.durability.value,
-            catalog: config.catalog.value.clone(),
-            model: models.next(),
-            fallbacks: models.collect(),
-            small_model: config.small_model.value.clone(),
-            plan_model: config.plan_model.value.clone(),
-            strategy: config.strategy.value,
-            max_depth: config.max_depth.value,
-            subagents: config.subagents.rules(),
-            quiet: config.subagents.quiet(),
-            effort: config.effort.value,
-            patience: config.patience.patience(),
-            stall: config.patience.stall(),
-            mode: config.permissions.mode.value,
-            permissions: config.permissions.permissions(),
-            rule_files: Some(self.rule_files()),
-            home: self.environment.home_folder.clone(),
-            limits: config.limits.limits(),
-            budget: config.budget.budget(),
-            lifecycle: config.lifecycle.lifecycle(),
-            skills: self.skills(agents.working_folder()),
-            agents,
-            launcher: Some(launcher),
-            max_concurrent: config.max_concurrent.value,
-            lanes: config.lanes.caps(),
-            recovery: Recovery::Wait,
-            webhooks: self.webhooks(config, cassette.as_ref())?,
-            stall_after: config.stall_after.value,
-            cassette,
-            ..RuntimeConfig::new(self.database()?, self.keys(config))
-        };
+        let mut runtime = RuntimeConfig::new(self.database()?, self.keys(config));
+        runtime.apply(config);
+        runtime.permissions.rule_files = Some(self.rule_files());
+        runtime.permissions.home = self.environment.home_folder.clone();
+        runtime.definitions.skills = self.skills(agents.working_folder());
+        runtime.definitions.agents = agents;
+        runtime.launcher = Some(launcher);
+        runtime.scheduling.recovery = Recovery::Wait;
+        runtime.webhooks = self.webhooks(config, cassette.as_ref())?;
+        runtime.models.cassette = cassette;
         // Last, since keys and webhooks have asked for theirs.
         let secrets = self.environment.secrets();
-        runtime.redactor = posse::redact::Redactor::new(secrets.iter().map(String::as_str));
+        runtime.permissions.redactor =
+            posse::redact::Redactor::new(secrets.iter().map(String::as_str));
         Ok(runtime)
     }
 }

@@ -13,9 +13,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let keys = Keys::collect(&Catalog::built_in(), |name| std::env::var(name).ok());
     // Where runs are kept; an example keeps them no longer than it runs.
     let folder = tempfile::tempdir()?;
-    let config = RuntimeConfig {
-        model: Some("sonnet".to_owned()),
-        ..RuntimeConfig::new(folder.path().join("runs.db"), keys)
+    let config = {
+        let mut config: RuntimeConfig = RuntimeConfig::new(folder.path().join("runs.db"), keys);
+        config.models.model = Some("sonnet".to_owned());
+        config
     };
 
     let first = Runtime::open(config.clone()).await?;

@@ -21,10 +21,11 @@ async fn run(launcher: launch::Launcher) -> Result<(), Box<dyn Error>> {
     // Where runs are kept; an example keeps them no longer than it runs.
     let folder = tempfile::tempdir()?;
     let environment = launch::allowed_environment(std::env::vars_os(), &[]);
-    let runtime = Runtime::open(RuntimeConfig {
-        model: Some("sonnet".to_owned()),
-        launcher: Some(launcher.with_environment(environment)),
-        ..RuntimeConfig::new(folder.path().join("runs.db"), keys)
+    let runtime = Runtime::open({
+        let mut config: RuntimeConfig = RuntimeConfig::new(folder.path().join("runs.db"), keys);
+        config.models.model = Some("sonnet".to_owned());
+        config.launcher = Some(launcher.with_environment(environment));
+        config
     })
     .await?;
 

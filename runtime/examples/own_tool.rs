@@ -65,10 +65,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     // Where runs are kept; an example keeps them no longer than it runs.
     let folder = tempfile::tempdir()?;
-    let runtime = Runtime::open(RuntimeConfig {
-        agents: agents.into(),
-        tools: vec![Arc::new(Thermometer::new())],
-        ..RuntimeConfig::new(folder.path().join("runs.db"), keys)
+    let runtime = Runtime::open({
+        let mut config: RuntimeConfig = RuntimeConfig::new(folder.path().join("runs.db"), keys);
+        config.definitions.agents = agents.into();
+        config.tools = vec![Arc::new(Thermometer::new())];
+        config
     })
     .await?;
     let spec = RunSpec::new("weather".parse()?, "How warm is it in Lisbon?", folder.path());

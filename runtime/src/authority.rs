@@ -94,8 +94,8 @@ pub(crate) fn narrow(
         // What whoever starts a child allows it would make it laxer.
         Some(above) => above.permissions.clone(),
         None => {
-            let mut all = config.permissions.clone();
-            let (around, _) = rule_files::of_grant(config.rule_files.as_ref(), grant)?;
+            let mut all = config.permissions.rules.clone();
+            let (around, _) = rule_files::of_grant(config.permissions.rule_files.as_ref(), grant)?;
             all.ask.extend(around.ask);
             all.deny.extend(around.deny);
             all.allow.extend(spec.permissions.allow.iter().cloned());
@@ -103,7 +103,7 @@ pub(crate) fn narrow(
         }
     };
     grant.network = match (above, &spec.network) {
-        (None, wanted) => wanted.clone().unwrap_or_else(|| config.network.clone()),
+        (None, wanted) => wanted.clone().unwrap_or_else(|| config.permissions.network.clone()),
         (Some(above), None) => above.network.clone(),
         (Some(above), Some(wanted)) => above.network.meet(wanted),
     };
@@ -126,7 +126,7 @@ pub(crate) fn narrow(
     }
     let modes = match above {
         Some(above) => [Some(above.mode), spec.mode, agent.mode],
-        None => [Some(spec.mode.unwrap_or(config.mode)), agent.mode, None],
+        None => [Some(spec.mode.unwrap_or(config.permissions.mode)), agent.mode, None],
     };
     grant.mode = modes.into_iter().flatten().min().unwrap_or(Mode::Plan);
     grant.attended = above.map_or(spec.attended, |above| above.attended);
@@ -153,9 +153,9 @@ pub(crate) fn policy(
     config: &RuntimeConfig,
     tools: &Arc<[ToolFacts]>,
 ) -> Result<Policy, Error> {
-    let home = config.home.as_ref().and_then(|home| home.to_str()).map(str::to_owned);
-    let mut permissions = config.permissions.clone();
-    let (around, files) = rule_files::of_grant(config.rule_files.as_ref(), grant)?;
+    let home = config.permissions.home.as_ref().and_then(|home| home.to_str()).map(str::to_owned);
+    let mut permissions = config.permissions.rules.clone();
+    let (around, files) = rule_files::of_grant(config.permissions.rule_files.as_ref(), grant)?;
     permissions.ask.extend(around.ask);
     permissions.deny.extend(around.deny);
     let today = Today { permissions, home, files };

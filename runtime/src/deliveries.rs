@@ -34,7 +34,7 @@ impl Runtime {
     /// Waits until everything that is due to be sent now was tried once, at most as long as a
     /// shutdown may take. What fails waits for its next attempt.
     pub async fn flush_webhooks(&self) {
-        self.inner.sender.flush(self.config().shutdown_after).await;
+        self.inner.sender.flush(self.config().scheduling.shutdown_after).await;
     }
 
     /// Sends a signed test event to a webhook and says what came back. Nothing is stored.

@@ -104,7 +104,7 @@ impl Executor {
             let live = self.config().around(workspace.as_ref()).skills;
             tools.push(Arc::new(SkillTool::new(skills, live)));
         }
-        let redactor = &self.config().redactor;
+        let redactor = &self.config().permissions.redactor;
         let tools = Toolbox::new(tools.into_iter().map(|tool| redactor.around(tool)).collect());
         Ok(match alone {
             Some(why) => tools.without(&DELEGATING, why),
@@ -130,7 +130,7 @@ impl Execute for Executor {
         let run = assignment.run;
         let Inner { store, hooks, feed, .. } = &*self.runtime.inner;
         let (hooks, feed) = (hooks.clone(), feed.clone());
-        let mut stall = Stall::new(store.clone(), run, self.config().stall_after);
+        let mut stall = Stall::new(store.clone(), run, self.config().scheduling.stall_after);
         let pulse = stall.pulse().clone();
         let mut journal =
             RunJournal::new(store.clone(), run, assignment.epoch, stopping, hooks, pulse, feed);
@@ -295,7 +295,7 @@ impl Executor {
         pulse: Arc<Pulse>,
     ) -> Result<(Agent, Vec<String>), Error> {
         let Inner { models, feed, config, .. } = &*self.runtime.inner;
-        let redactor = &config.redactor;
+        let redactor = &config.permissions.redactor;
         let mut model = models.resolve(&started.model)?;
         if let Some(beginning) = common_beginning(started) {
             model = Arc::new(Staggered::new(model, &self.beginnings, &beginning));
@@ -319,7 +319,7 @@ impl Executor {
             system: system.into(),
             model: redactor.before(model),
             fallbacks: fallbacks.collect(),
-            patience: config.patience,
+            patience: config.models.patience,
             effort: started.agent.effort,
             output_schema: started.agent.output_schema.clone().map(Arc::new),
             tools,

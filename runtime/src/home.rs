@@ -63,29 +63,31 @@ impl Home {
     pub(crate) fn config(&self) -> RuntimeConfig {
         match self {
             Home::Kept(config) => RuntimeConfig::clone(config),
-            Home::Temporary(keys) => RuntimeConfig {
+            Home::Temporary(keys) => {
+                let mut config = RuntimeConfig::new("", keys.clone());
                 // What goes with the process need not survive more than it does.
-                durability: Durability::Process,
-                shutdown_after: Duration::ZERO,
-                ..RuntimeConfig::new("", keys.clone())
-            },
+                config.storage.durability = Durability::Process;
+                config.scheduling.shutdown_after = Duration::ZERO;
+                config
+            }
         }
     }
 
     /// A runtime that knows `agents` and no others. Of several of one name the last counts.
     pub(crate) async fn open(&self, agents: Vec<AgentSpec>) -> Result<Arc<Household>, Error> {
         // Who knows only some agents cannot go on with runs that may call others.
-        let mut config = RuntimeConfig { recovery: Recovery::Wait, ..self.config() };
+        let mut config = self.config();
+        config.scheduling.recovery = Recovery::Wait;
         let folder = match self {
             Home::Kept(_) => None,
             Home::Temporary(_) => Some(temporary_folder()?),
         };
         if let Some(folder) = &folder {
-            config.database = folder.path().join("runs.db");
+            config.storage.database = folder.path().join("runs.db");
         }
         let mut catalog = AgentCatalog::of(Vec::new(), Vec::new());
         agents.into_iter().for_each(|agent| catalog.set(agent));
-        config.agents = catalog.into();
+        config.definitions.agents = catalog.into();
         let runtime = Runtime::open(config).await?;
         Ok(Arc::new(Household { runtime, folder, tasks: Handle::current(), own: true }))
     }

@@ -9,7 +9,8 @@
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let keys = Keys::default().with("ANTHROPIC_API_KEY", "sk-…");
-//! let config = RuntimeConfig { model: Some("sonnet".into()), ..RuntimeConfig::new("runs.db", keys) };
+//! let mut config = RuntimeConfig::new("runs.db", keys);
+//! config.models.model = Some("sonnet".into());
 //! let runtime = Runtime::open(config).await?;
 //! let spec = RunSpec::new("general-purpose".parse()?, "What does this project do?", ".");
 //! let run = runtime.start(spec).await?;
@@ -23,7 +24,7 @@
 //! [`subagents`] executes specialists by name.
 //!
 //! Models come from a catalog of vendors, from local servers, and from the host: any
-//! [`Model`] is brought along in [`RuntimeConfig::models`]. With the feature `offline`, which is on by
+//! [`Model`] is brought along in [`ModelConfig::host`]. With the feature `offline`, which is on by
 //! default, one is there from the beginning that needs no key and no network, `offline/planner`.
 //!
 //! A host whose agents may run shell commands calls [`launch::init`] first thing in `main` and
@@ -37,6 +38,7 @@ mod archive;
 pub mod audit;
 mod authority;
 mod budget;
+mod builder;
 mod built_in;
 mod chain;
 mod child;
@@ -90,6 +92,7 @@ mod worktree;
 pub use agents::{AgentCatalog, LiveCatalog};
 pub use approvals::Question;
 pub use archive::{Prune, Remnant, Sweep};
+pub use builder::Builder;
 pub use built_in::built_in_models;
 pub use config::Lifecycle;
 pub use control::{Asked, Extent, Receipt, Told};
@@ -113,7 +116,10 @@ pub use posse_tools::{confine, launch, todo};
 pub use query::query;
 pub use rest::is_open;
 pub use runtime::Runtime;
-pub use runtime_config::{Recovery, RuntimeConfig};
+pub use runtime_config::{
+    Definitions, DelegationConfig, ModelConfig, PermissionConfig, Recovery, RuntimeConfig,
+    Scheduling, Storage,
+};
 pub use selection::{NamedBy, Selection};
 pub use skills::{LiveSkills, SkillCatalog};
 pub use start::Begun;

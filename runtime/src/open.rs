@@ -33,34 +33,38 @@ impl Runtime {
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
         webhooks::check(&config.webhooks)?;
         host_tools::check(&config.tools)?;
-        authority::check(&config.permissions, &config.tool_facts())?;
-        for rules in &config.subagents {
+        authority::check(&config.permissions.rules, &config.tool_facts())?;
+        for rules in &config.delegation.subagents {
             check_tools(&rules.tools, &config.tool_facts()).map_err(Error::InvalidInput)?;
         }
-        config.redactor = config.redactor.and(config.keys.secrets(&config.catalog));
+        config.permissions.redactor =
+            config.permissions.redactor.and(config.models.keys.secrets(&config.models.catalog));
         let signing = config.webhooks.iter().flat_map(Webhook::signing_keys);
-        config.redactor = config.redactor.and(signing.map(|key| key.text()));
-        let scrub: Arc<dyn Scrub> = Arc::new(config.redactor.clone());
+        config.permissions.redactor =
+            config.permissions.redactor.and(signing.map(|key| key.text()));
+        let scrub: Arc<dyn Scrub> = Arc::new(config.permissions.redactor.clone());
         let options = Options {
-            durability: config.durability,
-            scrub: Some(scrub).filter(|_| !config.redactor.is_empty()),
-            ..Options::new(config.database.clone())
+            durability: config.storage.durability,
+            scrub: Some(scrub).filter(|_| !config.permissions.redactor.is_empty()),
+            ..Options::new(config.storage.database.clone())
         };
         let lease = options.lease;
-        let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
-        let calls = posse_model::Options { stall: config.stall, pacing: config.pacing };
+        let (catalog, keys) = (config.models.catalog.clone(), config.models.keys.clone());
+        let calls =
+            posse_model::Options { stall: config.models.stall, pacing: config.models.pacing };
         let models = Models::new(catalog, keys, calls);
-        let mut models = config.models.iter().cloned().try_fold(models, Models::with)?;
+        let mut models = config.models.host.iter().cloned().try_fold(models, Models::with)?;
         // Agents are read meanwhile.
         let opening = SqliteStore::start_opening(options);
-        if let Some(cassette) = &config.cassette {
-            models = models.with_cassette_hiding(cassette.clone(), config.redactor.forms());
+        if let Some(cassette) = &config.models.cassette {
+            models =
+                models.with_cassette_hiding(cassette.clone(), config.permissions.redactor.forms());
             if cassette.replay().is_some() {
-                config.patience.waits = Waits::Skipped;
+                config.models.patience.waits = Waits::Skipped;
             }
         }
-        config.agents.settle_in(config.tool_facts(), &config.limits, &config.budget);
-        config.agents.current();
+        config.definitions.agents.settle_in(config.tool_facts(), &config.limits, &config.budget);
+        config.definitions.agents.current();
         let store: Arc<dyn Store> = Arc::new(opening.opened().await?);
         let hooks = Arc::new(Hooks::new(config.webhooks.clone()));
         let active: Arc<Active> = Arc::default();
@@ -81,7 +85,12 @@ impl Runtime {
         };
         let runtime = Runtime { inner: Arc::new(inner) };
         let Inner { supervisor, store, config, .. } = &*runtime.inner;
-        supervisor.start(assignments, Executor::new(runtime.clone()), lease, config.quiet);
+        supervisor.start(
+            assignments,
+            Executor::new(runtime.clone()),
+            lease,
+            config.delegation.quiet,
+        );
         supervisor.keep(|stop| Sweeper::new(store.clone(), config).run(stop));
         Ok(runtime)
     }

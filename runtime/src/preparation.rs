@@ -68,7 +68,7 @@ impl Runtime {
         let rules = above.map(|above| self.rules(&above.started.agent));
         agent.instructions = spec.instructions.applied(std::mem::take(&mut agent.instructions));
         teach(&mut agent, &grant.skills)?;
-        agent.effort = spec.effort.or(agent.effort).or(config.effort);
+        agent.effort = spec.effort.or(agent.effort).or(config.models.effort);
         agent.output_schema = spec.output_schema.clone().or(agent.output_schema.take());
         if let Some(schema) = &agent.output_schema {
             posse_agent::check_schema(schema).map_err(|why| {
@@ -152,7 +152,8 @@ impl Runtime {
         if let Some(above) = above {
             above.check_within(&workspace)?;
         }
-        let strategy = spec.strategy.or(above.and_then(Above::strategy)).unwrap_or(config.strategy);
+        let strategy =
+            spec.strategy.or(above.and_then(Above::strategy)).unwrap_or(config.delegation.strategy);
         let author = author(&agents, &agent);
         let mut skills = self.skills_of(spec, &agent, author, &workspace, above)?;
         for narrower in rules.iter().flat_map(Rules::skills) {
@@ -246,7 +247,7 @@ impl Runtime {
         strategy: DelegationStrategy,
     ) -> Option<Delegation> {
         let depth = match above {
-            None => agent.max_depth.unwrap_or(self.config().max_depth).min(DEEPEST),
+            None => agent.max_depth.unwrap_or(self.config().delegation.max_depth).min(DEEPEST),
             Some(above) => {
                 above.depth_left().saturating_sub(1).min(agent.max_depth.unwrap_or(DEEPEST))
             }

@@ -30,7 +30,7 @@ pub struct Runtime {
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runtime")
-            .field("database", &self.inner.config.database)
+            .field("database", &self.inner.config.storage.database)
             .field("executing", &self.executing())
             .finish_non_exhaustive()
     }
@@ -90,7 +90,7 @@ impl Runtime {
         let finished = Event::ToolFinished(ToolFinished {
             call: call.clone(),
             // Before it is cut: of a secret at the cut, a part would be left.
-            output: capped(self.config().redactor.output(output)),
+            output: capped(self.config().permissions.redactor.output(output)),
             ending: Ending::Returned,
             took_ms: 0,
             worked_ms: 0,
@@ -186,12 +186,12 @@ impl Runtime {
 
     /// The agents there are.
     pub fn agents(&self) -> Arc<AgentCatalog> {
-        self.inner.config.agents.current()
+        self.inner.config.definitions.agents.current()
     }
 
     /// The skills there are.
     pub fn skills(&self) -> Arc<SkillCatalog> {
-        self.inner.config.skills.current()
+        self.inner.config.definitions.skills.current()
     }
 
     /// The agents there are for runs in `folder`.
@@ -207,7 +207,7 @@ impl Runtime {
     /// Stops executing, within the configured time: each run after the step it is at, or in the
     /// middle of it when the time is up. Nothing is lost; the next runtime goes on.
     pub async fn shutdown(&self) {
-        self.shutdown_within(self.inner.config.shutdown_after).await;
+        self.shutdown_within(self.inner.config.scheduling.shutdown_after).await;
     }
 
     /// Lets go of every run that this process executes: each after its present step, or in the

@@ -1,7 +1,7 @@
-//! How a runtime is set up.
+//! How a runtime is set up, in groups.
 
 use crate::agents::{LiveCatalog, Sources};
-use crate::config::{DEFAULT_CHILDREN, Lifecycle};
+use crate::config::{Config, DEFAULT_CHILDREN, Lifecycle};
 use crate::lanes::LaneCaps;
 use crate::redact::Redactor;
 use crate::rule_files::RuleFiles;
@@ -15,42 +15,82 @@ use posse_protocol::{
     Budget, DelegationStrategy, Effect, Effort, Limits, Mode, Network, Permissions, RunId,
     SubagentRules,
 };
-use posse_store::Durability;
+use posse_store::{Durability, Store};
 use posse_tools::launch::Launcher;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a runtime is set up.
+/// How a runtime is set up: [`RuntimeConfig::new`], and then what is to be different. Or step by step,
+/// with [`Runtime::builder`](crate::Runtime::builder).
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct RuntimeConfig {
-    /// The database file.
+    /// Where runs are kept.
+    pub storage: Storage,
+    /// The models there are, which of them runs use, and how they are called.
+    pub models: ModelConfig,
+    /// How agents hand work to others.
+    pub delegation: DelegationConfig,
+    /// What runs may do.
+    pub permissions: PermissionConfig,
+    /// Which runs are executed, how many, and for how long.
+    pub scheduling: Scheduling,
+    /// How far runs may go when neither they nor their agent say.
+    pub limits: Limits,
+    /// How much a root and everything below it may spend together when neither it nor its agent
+    /// says.
+    pub budget: Budget,
+    /// The agents and skills there are.
+    pub definitions: Definitions,
+    /// Tools of the host, beside the built-in ones. Those with the effect `Write`, `Execute` or
+    /// `Network` need somebody who lets them run: a rule (`permissions.rules.allow = ["mine"]`), or a
+    /// run that is `attended` and [`crate::Runtime::decide`]. Without either their calls are refused.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Starts processes. Without it there is no shell.
+    pub launcher: Option<Launcher>,
+    /// Who outside is told of the ends of runs. Their names differ.
+    pub webhooks: Vec<Webhook>,
+    /// What becomes of runs that have ended.
+    pub lifecycle: Lifecycle,
+}
+
+/// Where runs are kept.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Storage {
+    /// The database file, unless there is a `store`. What runs need besides lies beside it: their
+    /// scratch folders and worktrees.
     pub database: PathBuf,
     /// What an acknowledged event survives.
     pub durability: Durability,
+    /// The store of the host, in place of one in the database file.
+    pub store: Option<Arc<dyn Store>>,
+}
+
+/// The models there are, which of them runs use, and how they are called.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ModelConfig {
     /// What is needed to reach models.
     pub keys: Keys,
     /// The vendors and models there are.
     pub catalog: Catalog,
-    /// The model of runs and agents that name none, as `vendor/name`. Without it, what can be had
-    /// here is taken; see [`crate::Runtime::choice`].
+    /// Models that the host brings along, beside those of the catalog. From the beginning they are
+    /// those of [`built_in_models`](crate::built_in_models): push to add one, and assign to have no
+    /// others. `Runtime::open` refuses names that the catalog has.
+    pub host: Vec<HostModel>,
+    /// The model of runs and agents that name none, as `vendor/name`. Without it, one that can be used
+    /// is chosen; see [`crate::Runtime::choice`].
     pub model: Option<String>,
-    /// The models to go on with when that one cannot be had.
+    /// The fallback models, in this order.
     pub fallbacks: Vec<String>,
     /// The model of agents that ask for a small one; without it, their caller's.
     pub small_model: Option<String>,
     /// The model of agents that ask for one that plans; without it, their caller's.
     pub plan_model: Option<String>,
-    /// How agents come to hand work to others.
-    pub strategy: DelegationStrategy,
-    /// Levels of runs below a root whose agent does not say; 0 allows no delegation.
-    pub max_depth: u32,
-    /// What runs may start, and how; each of these holds, the first that fills something in counts.
-    pub subagents: Vec<SubagentRules>,
-    /// How long no result must have come before those there are, are told together.
-    pub quiet: Duration,
-    /// How hard models are to think when neither the run nor its agent says.
+    /// The reasoning effort when neither the run nor its agent says.
     pub effort: Option<Effort>,
     /// How long runs put up with a provider in trouble.
     pub patience: Patience,
@@ -58,21 +98,33 @@ pub struct RuntimeConfig {
     pub stall: Duration,
     /// Whether calls wait until their provider takes them.
     pub pacing: Pacing,
-    /// Models that the host brings along, beside those of the catalog. From the beginning they are
-    /// those of [`built_in_models`](crate::built_in_models): push to add one, and assign to have no
-    /// others. `Runtime::open` refuses names that the catalog has.
-    pub models: Vec<HostModel>,
-    /// What is said to models is recorded here, or taken from here in place of the network.
+    /// Calls are recorded here, or answered from here in place of the network.
     pub cassette: Option<Cassette>,
-    /// How far runs may go when neither they nor their agent say.
-    pub limits: Limits,
-    /// How much a root and everything below it may spend together when neither it nor its agent
-    /// says.
-    pub budget: Budget,
+}
+
+/// How agents hand work to others.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct DelegationConfig {
+    /// Whether agents are urged to hand work to others.
+    pub strategy: DelegationStrategy,
+    /// Levels of runs below a root whose agent does not say; 0 allows no delegation.
+    pub max_depth: u32,
+    /// What runs may start, and how. All restrictions apply; for defaults, the first layer that sets
+    /// one wins.
+    pub subagents: Vec<SubagentRules>,
+    /// Debounce interval for `collect` announcements.
+    pub quiet: Duration,
+}
+
+/// What runs may do.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct PermissionConfig {
     /// How calls are decided that no rule decides, unless a run says otherwise.
     pub mode: Mode,
     /// Rules about calls of all runs. What they deny or ask about holds for runs that began before.
-    pub permissions: Permissions,
+    pub rules: Permissions,
     /// Where further rules are looked for, by the folder that a run works in. They deny or ask, and
     /// never allow. Without it no file is looked at.
     pub rule_files: Option<RuleFiles>,
@@ -80,19 +132,14 @@ pub struct RuntimeConfig {
     pub network: Network,
     /// The user's home folder, for rules with `~/`.
     pub home: Option<PathBuf>,
-    /// The agents there are.
-    pub agents: LiveCatalog,
-    /// The skills there are.
-    pub skills: LiveSkills,
-    /// Agents and skills of the folder that a run works in, in place of the two above: for a
-    /// runtime that executes what others have stored, wherever that is.
-    pub by_folder: Option<ByFolder>,
-    /// Tools of the host, beside the built-in ones. Those with the effect `Write`, `Execute` or
-    /// `Network` need somebody who lets them run: a rule (`permissions.allow = ["mine"]`), or a run
-    /// that is `attended` and [`crate::Runtime::decide`]. Without either their calls are refused.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// Starts processes. Without it there is no shell.
-    pub launcher: Option<Launcher>,
+    /// What is to be stored nowhere and told to no agent, beside the keys themselves.
+    pub redactor: Redactor,
+}
+
+/// Which runs are executed, how many, and for how long.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Scheduling {
     /// Runs executed at the same time; more wait for their turn. 0 counts as 1.
     pub max_concurrent: usize,
     /// How many of these may be of one kind.
@@ -104,58 +151,105 @@ pub struct RuntimeConfig {
     pub stall_after: Duration,
     /// How long a shutdown waits for what is under way.
     pub shutdown_after: Duration,
-    /// Who outside is told of the ends of runs. Their names differ.
-    pub webhooks: Vec<Webhook>,
-    /// What becomes of runs that have ended.
-    pub lifecycle: Lifecycle,
-    /// What is to be stored nowhere and told to no agent, beside the keys themselves.
-    pub redactor: Redactor,
+}
+
+/// The agents and skills there are.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Definitions {
+    /// The agents there are.
+    pub agents: LiveCatalog,
+    /// The skills there are.
+    pub skills: LiveSkills,
+    /// Agents and skills of the folder that a run works in, in place of the two above: for a
+    /// runtime that executes what others have stored, wherever that is.
+    pub by_folder: Option<ByFolder>,
 }
 
 impl RuntimeConfig {
     /// The database at `database`, models reached with `keys`, everything else as it should be.
     pub fn new(database: impl Into<PathBuf>, keys: Keys) -> Self {
         RuntimeConfig {
-            database: database.into(),
-            durability: Durability::Power,
-            keys,
-            catalog: Catalog::built_in(),
-            model: None,
-            fallbacks: Vec::new(),
-            small_model: None,
-            plan_model: None,
-            strategy: DelegationStrategy::Auto,
-            max_depth: 1,
-            subagents: Vec::new(),
-            quiet: crate::config::subagents::QUIET,
-            effort: None,
-            patience: Patience::default(),
-            stall: posse_model::Options::default().stall,
-            pacing: Pacing::default(),
-            models: crate::built_in::built_in_models(),
-            cassette: None,
+            storage: Storage {
+                database: database.into(),
+                durability: Durability::Power,
+                store: None,
+            },
+            models: ModelConfig {
+                keys,
+                catalog: Catalog::built_in(),
+                host: crate::built_in::built_in_models(),
+                model: None,
+                fallbacks: Vec::new(),
+                small_model: None,
+                plan_model: None,
+                effort: None,
+                patience: Patience::default(),
+                stall: posse_model::Options::default().stall,
+                pacing: Pacing::default(),
+                cassette: None,
+            },
+            delegation: DelegationConfig {
+                strategy: DelegationStrategy::Auto,
+                max_depth: 1,
+                subagents: Vec::new(),
+                quiet: crate::config::subagents::QUIET,
+            },
+            permissions: PermissionConfig {
+                mode: Mode::default(),
+                rules: Permissions::default(),
+                rule_files: None,
+                network: Network::Off,
+                home: None,
+                redactor: Redactor::default(),
+            },
+            scheduling: Scheduling {
+                max_concurrent: crate::config::MOST_RUNS,
+                lanes: LaneCaps::default(),
+                recovery: Recovery::Continue,
+                stall_after: crate::stall::USUAL,
+                shutdown_after: Duration::from_secs(5),
+            },
             limits: Limits::default(),
             budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },
-            mode: Mode::default(),
-            permissions: Permissions::default(),
-            rule_files: None,
-            network: Network::Off,
-            home: None,
-            // Those that are built in; read when they are needed, if no others are put here.
-            agents: LiveCatalog::unread(Sources::default()),
-            skills: LiveSkills::default(),
-            by_folder: None,
+            definitions: Definitions {
+                // Those that are built in; read when they are needed, if no others are put here.
+                agents: LiveCatalog::unread(Sources::default()),
+                skills: LiveSkills::default(),
+                by_folder: None,
+            },
             tools: Vec::new(),
             launcher: None,
-            max_concurrent: crate::config::MOST_RUNS,
-            lanes: LaneCaps::default(),
-            recovery: Recovery::Continue,
-            stall_after: crate::stall::USUAL,
-            shutdown_after: Duration::from_secs(5),
             webhooks: Vec::new(),
             lifecycle: Lifecycle::default(),
-            redactor: Redactor::default(),
         }
+    }
+
+    /// Takes over what settings files say: models, limits, rules, delegation, scheduling, clean-up. What
+    /// settings only name (keys, folders, webhooks with their secrets) is the caller's to find.
+    pub fn apply(&mut self, settings: &Config) {
+        self.storage.durability = settings.durability.value;
+        let mut models = settings.model.value.iter().cloned();
+        self.models.catalog = settings.catalog.value.clone();
+        self.models.model = models.next();
+        self.models.fallbacks = models.collect();
+        self.models.small_model = settings.small_model.value.clone();
+        self.models.plan_model = settings.plan_model.value.clone();
+        self.models.effort = settings.effort.value;
+        self.models.patience = settings.patience.patience();
+        self.models.stall = settings.patience.stall();
+        self.delegation.strategy = settings.strategy.value;
+        self.delegation.max_depth = settings.max_depth.value;
+        self.delegation.subagents = settings.subagents.rules();
+        self.delegation.quiet = settings.subagents.quiet();
+        self.permissions.mode = settings.permissions.mode.value;
+        self.permissions.rules = settings.permissions.permissions();
+        self.limits = settings.limits.limits();
+        self.budget = settings.budget.budget();
+        self.lifecycle = settings.lifecycle.lifecycle();
+        self.scheduling.max_concurrent = settings.max_concurrent.value;
+        self.scheduling.lanes = settings.lanes.caps();
+        self.scheduling.stall_after = settings.stall_after.value;
     }
 }
 
@@ -163,10 +257,10 @@ impl RuntimeConfig {
 impl fmt::Debug for RuntimeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RuntimeConfig")
-            .field("database", &self.database)
-            .field("model", &self.model)
-            .field("max_concurrent", &self.max_concurrent)
-            .field("recovery", &self.recovery)
+            .field("database", &self.storage.database)
+            .field("model", &self.models.model)
+            .field("max_concurrent", &self.scheduling.max_concurrent)
+            .field("recovery", &self.scheduling.recovery)
             .finish_non_exhaustive()
     }
 }
@@ -182,7 +276,8 @@ impl RuntimeConfig {
 
     /// The launcher, which hides from commands what is the runtime's own.
     pub(crate) fn confining_launcher(&self) -> Option<Launcher> {
-        let database = std::path::absolute(&self.database).unwrap_or(self.database.clone());
+        let database =
+            std::path::absolute(&self.storage.database).unwrap_or(self.storage.database.clone());
         let beside = |ending: &str| {
             let mut path = database.clone().into_os_string();
             path.push(ending);
@@ -209,8 +304,8 @@ impl RuntimeConfig {
     }
 
     fn beside_the_database(&self, ending: &str) -> PathBuf {
-        let database = std::path::absolute(&self.database);
-        let mut path = database.unwrap_or_else(|_| self.database.clone()).into_os_string();
+        let database = std::path::absolute(&self.storage.database);
+        let mut path = database.unwrap_or_else(|_| self.storage.database.clone()).into_os_string();
         path.push(ending);
         path.into()
     }
@@ -222,9 +317,12 @@ impl RuntimeConfig {
         let settle = |found: &Surroundings| {
             found.agents.settle_in(self.tool_facts(), &self.limits, &self.budget);
         };
-        match &self.by_folder {
+        match &self.definitions.by_folder {
             Some(folders) => folders.at(folder, settle),
-            None => Surroundings { agents: self.agents.clone(), skills: self.skills.clone() },
+            None => Surroundings {
+                agents: self.definitions.agents.clone(),
+                skills: self.definitions.skills.clone(),
+            },
         }
     }
 }

@@ -164,7 +164,7 @@ fn named<'a>(
             parent.map_or(&agent.fallbacks, |it| &it.fallbacks),
             NamedBy::Parent,
         ),
-        (config.model.as_ref(), &config.fallbacks, NamedBy::Config),
+        (config.models.model.as_ref(), &config.models.fallbacks, NamedBy::Config),
     ];
     wanted.into_iter().find_map(|(model, more, by)| Some((model?, &more[..], by)))
 }
@@ -174,8 +174,8 @@ fn named<'a>(
 fn meant<'a>(word: Option<&'a String>, config: &'a RuntimeConfig) -> Option<&'a String> {
     match word?.trim() {
         "inherit" | "" => None,
-        "small" => config.small_model.as_ref(),
-        "plan" => config.plan_model.as_ref(),
+        "small" => config.models.small_model.as_ref(),
+        "plan" => config.models.plan_model.as_ref(),
         _ => word,
     }
 }

@@ -143,7 +143,7 @@ impl SubagentExecutor {
             Place::Runtime(runtime) => introduce(runtime, &agent)?,
             Place::Home(home) => {
                 if let Some(household) = self.household.get() {
-                    let known = &household.runtime.config().agents;
+                    let known = &household.runtime.config().definitions.agents;
                     let all = self.subagents.iter().chain([&agent]);
                     known.set(SubagentExecutor::main(home, all)?);
                     known.set(agent.clone());
@@ -263,7 +263,7 @@ impl SubagentExecutor {
         subagents: impl Iterator<Item = &'a AgentSpec>,
     ) -> Result<AgentSpec, Error> {
         let names = subagents.map(|agent| agent.name.to_string()).collect();
-        let usual = leader(&home.config().agents.current(), USUAL)?;
+        let usual = leader(&home.config().definitions.agents.current(), USUAL)?;
         Ok(AgentSpec { agents: Some(names), ..usual })
     }
 }
@@ -280,7 +280,7 @@ impl fmt::Debug for SubagentExecutor {
 
 /// Makes `agent` known to a runtime that others use too.
 fn introduce(runtime: &Runtime, agent: &AgentSpec) -> Result<(), SubagentError> {
-    let agents = &runtime.config().agents;
+    let agents = &runtime.config().definitions.agents;
     let known = agents.current();
     // What the user names on the command line comes before what the program says.
     let is_taken =

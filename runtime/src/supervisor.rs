@@ -128,7 +128,7 @@ impl Supervisor {
         active: Arc<Active>,
         config: &RuntimeConfig,
     ) -> (Self, UnboundedReceiver<Job>) {
-        let recovery = match &config.recovery {
+        let recovery = match &config.scheduling.recovery {
             Recovery::Continue => Scope::All,
             Recovery::Wait => Scope::None,
             Recovery::ContinueIn(folder) => match folder.canonicalize() {
@@ -141,7 +141,10 @@ impl Supervisor {
             store,
             active,
             assigned,
-            line: Mutex::new(Line::new(config.max_concurrent, config.lanes.clone())),
+            line: Mutex::new(Line::new(
+                config.scheduling.max_concurrent,
+                config.scheduling.lanes.clone(),
+            )),
             recovery,
             adopted: Mutex::default(),
             unexplored: Mutex::default(),

@@ -85,12 +85,13 @@ async fn open(common: &Common) -> Result<(Runtime, usize), Failure> {
         agents: LiveCatalog::load(place.agent_sources(folder, &[])),
         skills: place.skills(Some(folder.to_owned())),
     });
-    let runtime = RuntimeConfig {
-        recovery: Recovery::Continue,
-        by_folder: Some(by_folder),
-        ..common.runtime_config(&config, nowhere, None)?
+    let runtime = {
+        let mut config: RuntimeConfig = common.runtime_config(&config, nowhere, None)?;
+        config.scheduling.recovery = Recovery::Continue;
+        config.definitions.by_folder = Some(by_folder);
+        config
     };
-    let slots = runtime.max_concurrent;
+    let slots = runtime.scheduling.max_concurrent;
     let runtime = Runtime::open(runtime).await?;
     // One that can only read executes nothing.
     if let Err(error) = runtime.check_store() {

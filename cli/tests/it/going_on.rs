@@ -279,9 +279,9 @@ async fn plant(world: &World, tree: &Tree, gate: &Gate) -> Vec<RunId> {
         .with("ANTHROPIC_API_KEY", "sk-test")
         .with("ANTHROPIC_BASE_URL", world.fake.url());
     let mut config = RuntimeConfig::new(world.database(), keys);
-    config.model = Some("anthropic/claude-sonnet-4-5".into());
-    config.max_depth = 4;
-    config.permissions.ask.push("Write".to_owned());
+    config.models.model = Some("anthropic/claude-sonnet-4-5".into());
+    config.delegation.max_depth = 4;
+    config.permissions.rules.ask.push("Write".to_owned());
     let runtime = Runtime::open(config).await.unwrap();
     let agent = "general-purpose".parse().unwrap();
     let mut spec = RunSpec::new(agent, format!("{} work", name(0)), world.work());

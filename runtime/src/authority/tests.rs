@@ -226,11 +226,13 @@ fn check(layers: &[Layer], forbidden_today: &[usize]) {
             catalog.add(agent.clone()).unwrap();
         }
         let launcher = Some(posse_tools::launch::Launcher::through("/proc/self/exe".as_ref()));
-        let config = RuntimeConfig {
-            agents: catalog.into(),
-            max_depth: 8,
-            launcher,
-            ..RuntimeConfig::new(folder.path().join("db"), Keys::default())
+        let config = {
+            let mut config: RuntimeConfig =
+                RuntimeConfig::new(folder.path().join("db"), Keys::default());
+            config.definitions.agents = catalog.into();
+            config.delegation.max_depth = 8;
+            config.launcher = launcher;
+            config
         };
         let runtime = Runtime::open(config).await.unwrap();
         let mut oracle = Oracle {

@@ -24,7 +24,9 @@ impl Runtime {
 
     /// What holds for children of a run of `agent`.
     pub(crate) fn rules<'a>(&'a self, agent: &'a AgentSpec) -> Rules<'a> {
-        Rules(std::iter::once(&agent.subagents).chain(&self.config().subagents).collect())
+        Rules(
+            std::iter::once(&agent.subagents).chain(&self.config().delegation.subagents).collect(),
+        )
     }
 }
 

@@ -89,7 +89,7 @@ impl QueryOptions {
     /// The agents there are for this query.
     pub(super) fn agents(&self) -> Result<Agents, Error> {
         let config = self.home.config();
-        let known = config.agents.current();
+        let known = config.definitions.agents.current();
         let mut main = leader(&known, self.agent.as_deref().unwrap_or(USUAL))?;
         let mut agents = Agents { all: Vec::new(), warnings: Vec::new() };
         let tools = config.tool_facts();

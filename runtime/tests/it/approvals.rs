@@ -289,8 +289,12 @@ async fn foretelling(way: &'static str) -> (Bench, RunHandle, Arc<Notify>) {
     let tool = Arc::new(Foretelling { spec, way, begun: begun.clone() });
     let call = Reply::tool_call("change", json!({"what": "the world"}));
     let adjust = move |config: RuntimeConfig| {
-        let mut config = RuntimeConfig { tools: vec![tool], ..config };
-        config.permissions.ask.push("change".to_owned());
+        let mut config = {
+            let mut config: RuntimeConfig = config;
+            config.tools = vec![tool];
+            config
+        };
+        config.permissions.rules.ask.push("change".to_owned());
         config
     };
     let bench = Bench::with(Script::turns([call, Reply::text("done")]), adjust).await;

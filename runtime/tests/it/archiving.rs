@@ -30,7 +30,12 @@ fn never() -> Lifecycle {
 }
 
 async fn bench(script: Script, lifecycle: Lifecycle) -> Bench {
-    Bench::with(script, |config| RuntimeConfig { lifecycle, ..config }).await
+    Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.lifecycle = lifecycle;
+        config
+    })
+    .await
 }
 
 async fn saying(lifecycle: Lifecycle) -> Bench {
@@ -102,10 +107,14 @@ async fn archiving_after(minutes: u64) -> Bench {
         .rule(Rule::when(When::any()).reply(Reply::text("seen")));
     Bench::with(script, |config| {
         let name = "general-purpose".parse().unwrap();
-        let mut agent = config.agents.current().find(&name).unwrap().clone();
+        let mut agent = config.definitions.agents.current().find(&name).unwrap().clone();
         agent.subagents.archive_after_minutes = Some(minutes);
-        config.agents.set(agent);
-        RuntimeConfig { lifecycle: never(), ..config }
+        config.definitions.agents.set(agent);
+        {
+            let mut config: RuntimeConfig = config;
+            config.lifecycle = never();
+            config
+        }
     })
     .await
 }
@@ -121,8 +130,8 @@ async fn i9_an_agent_says_how_long_those_are_kept_that_it_starts_also_after_a_re
     // A minute later: the same logs, but for how long a minute is.
     let logs = [bench.log(run.id()).await, bench.log(child.id).await];
     bench.runtime.shutdown().await;
-    bench.config.database = bench.folder.path().join("later.db");
-    let store = SqliteStore::open(Options::new(bench.config.database.clone())).await.unwrap();
+    bench.config.storage.database = bench.folder.path().join("later.db");
+    let store = SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
     for log in logs {
         let made = log[0].run;
         let sooner = |event| match event {
@@ -335,10 +344,11 @@ async fn the_ledger_names_the_model_that_was_called() {
     let script = Script::new()
         .rule(Rule::when(When::any()).reply(Reply::error(529, "overloaded")).once())
         .rule(Rule::when(When::any()).reply(Reply::text("done")));
-    let bench = Bench::with(script, |config| RuntimeConfig {
-        patience: Patience { retries: 0, ..Patience::default() },
-        lifecycle: never(),
-        ..config
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.models.patience = Patience { retries: 0, ..Patience::default() };
+        config.lifecycle = never();
+        config
     })
     .await;
     let spec = RunSpec {

@@ -151,7 +151,11 @@ async fn h2_collected_results_come_together_and_after_a_while_of_quiet_those_the
     };
     // Together: it is quiet for an hour, so that it is the last that brings both.
     let quiet = Duration::from_secs(3_600);
-    let adjust = |config| RuntimeConfig { quiet, ..config };
+    let adjust = |config| {
+        let mut config: RuntimeConfig = config;
+        config.delegation.quiet = quiet;
+        config
+    };
     let bench = Bench::with(script(&first, &second), adjust).await;
     let run = bench.start("lead").await;
     within(first.wait_for_held(1)).await.unwrap();
@@ -165,7 +169,11 @@ async fn h2_collected_results_come_together_and_after_a_while_of_quiet_those_the
     // After a while: the second does not come.
     let (first, second) = (Gate::new(), Gate::new());
     let quiet = Duration::from_millis(40);
-    let adjust = |config| RuntimeConfig { quiet, ..config };
+    let adjust = |config| {
+        let mut config: RuntimeConfig = config;
+        config.delegation.quiet = quiet;
+        config
+    };
     let bench = Bench::with(script(&first, &second), adjust).await;
     let run = bench.start("lead").await;
     within(first.wait_for_held(1)).await.unwrap();
@@ -378,7 +386,12 @@ async fn g12_a_child_whose_own_children_are_at_work_is_waiting_and_not_done() {
                 .reply(Reply::text("both done")),
         )
         .conversation(child("leaf", Reply::text("leaf result").held_by(&gate)));
-    let bench = Bench::with(script, |config| RuntimeConfig { max_depth: 2, ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.delegation.max_depth = 2;
+        config
+    })
+    .await;
     let run = bench.start("lead").await;
     within(gate.wait_for_held(1)).await.unwrap();
     let middle = children(&bench, run.id()).await[0].id;
@@ -474,7 +487,12 @@ async fn an_end_whose_parent_has_ended_goes_to_the_one_above_it() {
                 .reply(Reply::text("not yet")),
         )
         .conversation(child("leaf", Reply::text("leaf result").held_by(&gate)));
-    let mut bench = Bench::with(script, |config| RuntimeConfig { max_depth: 2, ..config }).await;
+    let mut bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.delegation.max_depth = 2;
+        config
+    })
+    .await;
     let run = bench.start("lead").await.id();
     within(gate.wait_for_held(1)).await.unwrap();
     let middle = children(&bench, run).await[0].id;
@@ -484,8 +502,8 @@ async fn an_end_whose_parent_has_ended_goes_to_the_one_above_it() {
     let logs = [bench.log(run).await, bench.log(middle).await, bench.log(leaf).await];
     bench.runtime.shutdown().await;
     // The same tree, but for the one in the middle, which could not go on.
-    bench.config.database = bench.folder.path().join("after.db");
-    let store = SqliteStore::open(Options::new(bench.config.database.clone())).await.unwrap();
+    bench.config.storage.database = bench.folder.path().join("after.db");
+    let store = SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
     for (log, then) in
         logs.into_iter().zip([Ownership::Waiting, Ownership::Waiting, Ownership::Queued])
     {

@@ -27,14 +27,15 @@ impl Bench {
             .with("ANTHROPIC_API_KEY", "test")
             .with("ANTHROPIC_BASE_URL", fake.url());
         let base = RuntimeConfig::new(folder.path().join("runs.db"), keys);
-        let mut config = adjust(RuntimeConfig {
-            model: Some("anthropic/claude-sonnet-4-5".into()),
-            shutdown_after: Duration::from_millis(300),
-            ..base
+        let mut config = adjust({
+            let mut config: RuntimeConfig = base;
+            config.models.model = Some("anthropic/claude-sonnet-4-5".into());
+            config.scheduling.shutdown_after = Duration::from_millis(300);
+            config
         });
         // The tools that tests bring along are the host's own: nobody is asked about them.
         let own = config.tools.iter().map(|tool| tool.spec().name.clone());
-        config.permissions.allow.extend(own.collect::<Vec<_>>());
+        config.permissions.rules.allow.extend(own.collect::<Vec<_>>());
         let runtime = Runtime::open(config.clone()).await.unwrap();
         Bench { fake, runtime, folder, config }
     }

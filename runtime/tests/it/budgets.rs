@@ -155,7 +155,7 @@ async fn a_child_that_does_not_fit_is_refused_with_rule_and_number() {
         ]))
         .rule(Rule::when(When::any()).reply(Reply::text("did it")));
     let bench = Bench::with(script, |config| {
-        config.agents.set(costly);
+        config.definitions.agents.set(costly);
         config
     })
     .await;
@@ -191,7 +191,7 @@ async fn what_a_child_leaves_of_its_budget_comes_back() {
     let script =
         Script::new().conversation(lead).rule(Rule::when(When::any()).reply(Reply::text("ok")));
     let bench = Bench::with(script, |config| {
-        config.agents.set(thrifty);
+        config.definitions.agents.set(thrifty);
         config
     })
     .await;
@@ -210,10 +210,10 @@ async fn a_run_s_budget_comes_before_its_agent_s_and_that_before_the_settings() 
         .rule(Rule::when(When::any()).reply(Reply::text("seen")));
     let bench = Bench::with(script, |mut config| {
         let name = "general-purpose".parse().unwrap();
-        let mut agent = config.agents.current().find(&name).unwrap().clone();
+        let mut agent = config.definitions.agents.current().find(&name).unwrap().clone();
         agent.budget = Budget { turns: Some(20), tool_calls: Some(30), ..Budget::default() };
         agent.limits.wall_ms = Some(60_000);
-        config.agents.set(agent);
+        config.definitions.agents.set(agent);
         config.budget.tool_calls = Some(99);
         config.budget.input_tokens = Some(1_000_000);
         config.limits.wall_ms = Some(120_000);
@@ -257,7 +257,12 @@ async fn the_time_of_a_root_is_over_for_everyone_below_it() {
                 .reply(Reply::text("more than there is time for")),
         )
         .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
-    let bench = Bench::with(script, |config| RuntimeConfig { max_depth: 2, ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.delegation.max_depth = 2;
+        config
+    })
+    .await;
     let limits = Limits { wall_ms: Some(WALL_MS), ..Limits::default() };
     let spec = RunSpec { limits, ..bench.spec("lead") };
     let run = bench.runtime.start(spec).await.unwrap().id();

@@ -30,7 +30,11 @@ fn endless(config: RuntimeConfig) -> RuntimeConfig {
         effect: posse::protocol::Effect::Execute,
         idempotent: false,
     });
-    RuntimeConfig { tools: vec![Arc::new(tool)], ..config }
+    {
+        let mut config: RuntimeConfig = config;
+        config.tools = vec![Arc::new(tool)];
+        config
+    }
 }
 
 #[tokio::test]
@@ -78,7 +82,12 @@ async fn cancel_reaches_a_running_tool_and_every_call_is_answered() {
 async fn cancel_ends_a_queued_run_without_a_call() {
     let gate = Gate::new();
     let script = Script::always(Reply::text("x").held_by(&gate));
-    let bench = Bench::with(script, |config| RuntimeConfig { max_concurrent: 1, ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.max_concurrent = 1;
+        config
+    })
+    .await;
     let first = bench.start("first").await;
     within(gate.wait_for_held(1)).await.unwrap();
     let queued = bench.start("second").await;
@@ -102,8 +111,12 @@ async fn a_run_that_has_ended_cannot_be_cancelled() {
 async fn a_cancel_request_survives_the_death_of_the_process() {
     let gate = Gate::new();
     let script = Script::always(Reply::text("x").held_by(&gate));
-    let mut bench =
-        Bench::with(script, |config| RuntimeConfig { recovery: Recovery::Wait, ..config }).await;
+    let mut bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.recovery = Recovery::Wait;
+        config
+    })
+    .await;
     let run = bench.start("go").await;
     within(gate.wait_for_held(1)).await.unwrap();
     bench.runtime.shutdown().await;
@@ -122,8 +135,8 @@ async fn an_interrupted_run_can_be_cancelled_where_its_model_cannot_be_had() {
     let run = bench.start("go").await;
     bench.until(&run, |event| matches!(event, Event::ToolStarted(_))).await;
     bench.runtime.shutdown().await;
-    bench.config.keys = posse::Keys::default();
-    bench.config.recovery = Recovery::Wait;
+    bench.config.models.keys = posse::Keys::default();
+    bench.config.scheduling.recovery = Recovery::Wait;
     bench.reopen().await;
     bench.runtime.cancel(run.id(), "the test", CancelScope::Run).await.unwrap();
     let outcome = within(bench.runtime.handle(run.id()).outcome()).await.unwrap();

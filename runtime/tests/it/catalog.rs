@@ -519,14 +519,19 @@ async fn a_runtime_sees_edits_at_its_next_start_and_a_run_keeps_what_it_started_
     let agents = LiveCatalog::load(place.sources.clone());
     assert_eq!(tools(&agents.current(), "helper"), ["Read", "Bash", "Task"]);
     let script = Script::always(Reply::text("done"));
-    let bench = Bench::with(script, |config| RuntimeConfig { agents, ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.definitions.agents = agents;
+        config
+    })
+    .await;
     // Without a launcher there is no shell, and the catalog knows.
     assert_eq!(tools(&bench.runtime.agents(), "helper"), ["Read", "Task"]);
     let spec = || RunSpec::new(name("helper"), "go", bench.work());
     let one = bench.runtime.start(spec()).await.unwrap();
     within(one.outcome()).await.unwrap();
     define("second");
-    bench.config.agents.refresh();
+    bench.config.definitions.agents.refresh();
     let two = bench.runtime.start(spec()).await.unwrap();
     within(two.outcome()).await.unwrap();
     for (run, says) in [(one.id(), "first"), (two.id(), "second")] {
@@ -534,7 +539,7 @@ async fn a_runtime_sees_edits_at_its_next_start_and_a_run_keeps_what_it_started_
         assert_eq!(started.agent.instructions, says);
     }
     place.write("home/.claude/agents/helper.md", "---\nname: helper\n");
-    bench.config.agents.refresh();
+    bench.config.definitions.agents.refresh();
     let error = bench.runtime.start(spec()).await.err().unwrap();
     assert!(matches!(error, Error::UnusableAgent { .. }), "{error}");
 }

@@ -68,7 +68,11 @@ async fn a_pause_survives_the_death_of_the_process_and_is_ended_by_another() {
     let run = bench.start("go").await.id();
     within(gate.wait_for_held(1)).await.unwrap();
     // Another process asks, and the one that executes the run ends.
-    let other = Runtime::open(RuntimeConfig { recovery: Recovery::Wait, ..bench.config.clone() });
+    let other = Runtime::open({
+        let mut config: RuntimeConfig = bench.config.clone();
+        config.scheduling.recovery = Recovery::Wait;
+        config
+    });
     let other = other.await.unwrap();
     other.pause(run, "another", Extent::Alone).await.unwrap();
     bench.runtime.shutdown().await;
@@ -158,7 +162,7 @@ async fn the_receipt_lists_everyone_and_a_second_one_those_still_stopping() {
     let run = run.id();
     bench.runtime.shutdown().await;
     // Nobody executes anything: a first request is stored, and its process dies right after.
-    bench.config.recovery = Recovery::Wait;
+    bench.config.scheduling.recovery = Recovery::Wait;
     bench.reopen().await;
     let mut below: Vec<RunId> = children(&bench, run).await.iter().map(|row| row.id).collect();
     below.insert(0, run);
@@ -293,10 +297,11 @@ async fn hanging(times: u32, script: Script) -> Bench {
         times,
         calls: AtomicU32::new(0),
     };
-    Bench::with(script, |config| RuntimeConfig {
-        tools: vec![Arc::new(tool)],
-        stall_after: Duration::from_secs(2),
-        ..config
+    Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.tools = vec![Arc::new(tool)];
+        config.scheduling.stall_after = Duration::from_secs(2);
+        config
     })
     .await
 }

@@ -165,8 +165,12 @@ async fn nested_fan_outs_finish_with_one_slot() {
     let script = script.rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("leaf")));
     let bench = Bench::with(script, |config| {
         let lead = AgentSpec { max_depth: Some(2), ..AgentSpec::new("lead".parse().unwrap()) };
-        config.agents.set(lead);
-        RuntimeConfig { max_concurrent: 1, ..config }
+        config.definitions.agents.set(lead);
+        {
+            let mut config: RuntimeConfig = config;
+            config.scheduling.max_concurrent = 1;
+            config
+        }
     })
     .await;
     let spec = RunSpec { agent: "lead".parse().unwrap(), ..bench.spec("go") };
@@ -239,7 +243,7 @@ async fn every_sibling_s_result_is_kept_whatever_becomes_of_the_others() {
         );
     let bench = Bench::with(script, |config| {
         let limits = Limits { turns: Some(3), ..Limits::default() };
-        config.agents.set(AgentSpec { limits, ..AgentSpec::new("worker".parse().unwrap()) });
+        config.definitions.agents.set(AgentSpec { limits, ..AgentSpec::new("worker".parse().unwrap()) });
         config
     })
     .await;
@@ -423,7 +427,7 @@ async fn c10_cancelling_a_run_reaches_everything_below_it() {
         .rule(posse_testkit::Rule::when(When::any()).reply(Reply::text("late").held_by(&gate)));
     let bench = Bench::with(script, |config| {
         let agent = AgentSpec { max_depth: Some(3), ..AgentSpec::new("lead".parse().unwrap()) };
-        config.agents.set(agent);
+        config.definitions.agents.set(agent);
         config
     })
     .await;
@@ -516,7 +520,7 @@ async fn a_fork_takes_the_conversation_over() {
                     tools: (name == "other").then(|| vec!["Read".to_owned()]),
                     ..AgentSpec::new(name.parse().unwrap())
                 };
-                config.agents.set(agent);
+                config.definitions.agents.set(agent);
             }
             config
         })
@@ -579,14 +583,14 @@ async fn an_agent_that_no_file_holds_is_there_for_whoever_goes_on_with_the_run()
     let mut bench = Bench::with(script, |config| {
         let poet = "poet".parse().unwrap();
         let instructions = "You write verse.".to_owned();
-        config.agents.set(AgentSpec { instructions, ..AgentSpec::new(poet) });
+        config.definitions.agents.set(AgentSpec { instructions, ..AgentSpec::new(poet) });
         config
     })
     .await;
     let run = bench.start("lead").await;
     within(gate.wait_for_held(1)).await.unwrap();
     bench.runtime.shutdown().await;
-    bench.config.agents = posse::AgentCatalog::built_in().into();
+    bench.config.definitions.agents = posse::AgentCatalog::built_in().into();
     gate.open();
     bench.reopen().await;
     assert_eq!(completed(&bench.runtime.handle(run.id())).await, "done");

@@ -65,7 +65,12 @@ async fn ended_in_a_call(idempotent: bool) -> (Bench, RunHandle, Arc<Blocked>) {
     });
     let script = Script::turns([Reply::tool_call("blocked", json!({})), Reply::text("done")]);
     let shared = tool.clone();
-    let bench = Bench::with(script, |config| RuntimeConfig { tools: vec![shared], ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.tools = vec![shared];
+        config
+    })
+    .await;
     let run = bench.start("go").await;
     bench.until(&run, |event| matches!(event, Event::ToolStarted(_))).await;
     eventually(async || tool.calls.load(Ordering::SeqCst) == 1).await;
@@ -104,7 +109,7 @@ async fn check_interrupted(bench: &Bench, run: &RunHandle, tool: &Blocked) -> Ou
 #[tokio::test]
 async fn an_interrupted_call_of_a_run_that_is_cancelled_may_have_had_its_effect() {
     let (mut bench, run, tool) = ended_in_a_call(false).await;
-    bench.config.recovery = Recovery::Wait;
+    bench.config.scheduling.recovery = Recovery::Wait;
     bench.reopen().await;
     bench.runtime.cancel(run.id(), "a person", CancelScope::Run).await.unwrap();
     let outcome = check_interrupted(&bench, &run, &tool).await;
@@ -114,7 +119,7 @@ async fn an_interrupted_call_of_a_run_that_is_cancelled_may_have_had_its_effect(
 #[tokio::test]
 async fn an_interrupted_call_of_a_run_that_cannot_go_on_may_have_had_its_effect() {
     let (mut bench, run, tool) = ended_in_a_call(false).await;
-    bench.config.keys = posse::Keys::default();
+    bench.config.models.keys = posse::Keys::default();
     bench.reopen().await;
     let outcome = check_interrupted(&bench, &run, &tool).await;
     assert!(matches!(outcome, Outcome::Failed { .. }), "{outcome:?}");
@@ -138,8 +143,12 @@ async fn an_interrupted_call_that_is_idempotent_runs_again() {
 async fn with_recovery_off_a_run_waits_for_resume() {
     let gate = Gate::new();
     let script = Script::always(Reply::text("done").held_by(&gate));
-    let mut bench =
-        Bench::with(script, |config| RuntimeConfig { recovery: Recovery::Wait, ..config }).await;
+    let mut bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.recovery = Recovery::Wait;
+        config
+    })
+    .await;
     let run = bench.start("go").await;
     within(gate.wait_for_held(1)).await.unwrap();
     bench.runtime.shutdown().await;
@@ -156,8 +165,12 @@ async fn with_recovery_off_a_run_waits_for_resume() {
 async fn with_recovery_off_a_run_goes_on_when_it_is_started_again_by_its_key() {
     let gate = Gate::new();
     let script = Script::always(Reply::text("done").held_by(&gate));
-    let mut bench =
-        Bench::with(script, |config| RuntimeConfig { recovery: Recovery::Wait, ..config }).await;
+    let mut bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.recovery = Recovery::Wait;
+        config
+    })
+    .await;
     let nightly =
         |bench: &Bench| posse::RunSpec { key: Some("nightly".into()), ..bench.spec("go") };
     let first = bench.runtime.start(nightly(&bench)).await.unwrap();
@@ -183,7 +196,7 @@ async fn recovery_in_a_folder_leaves_other_folders_alone() {
     within(gate.wait_for_held(2)).await.unwrap();
     bench.runtime.shutdown().await;
     gate.open();
-    bench.config.recovery = Recovery::ContinueIn(bench.work());
+    bench.config.scheduling.recovery = Recovery::ContinueIn(bench.work());
     bench.reopen().await;
     let outcome = within(bench.runtime.handle(here.id()).outcome()).await.unwrap();
     assert!(outcome.is_completed());
@@ -194,7 +207,9 @@ async fn recovery_in_a_folder_leaves_other_folders_alone() {
 #[tokio::test]
 async fn two_runtimes_on_one_database_never_execute_the_same_run() {
     let bench = Bench::with(Script::always(Reply::text("done")).without_capture(), |config| {
-        RuntimeConfig { max_concurrent: 4, ..config }
+        let mut config: RuntimeConfig = config;
+        config.scheduling.max_concurrent = 4;
+        config
     })
     .await;
     let second = Runtime::open(bench.config.clone()).await.unwrap();
@@ -215,9 +230,10 @@ async fn a_shutdown_waits_for_the_step_under_way_and_loses_nothing() {
     let gate = Gate::new();
     let script =
         Script::turns([Reply::tool_call("List", json!({})).held_by(&gate), Reply::text("done")]);
-    let mut bench = Bench::with(script, |config| RuntimeConfig {
-        shutdown_after: std::time::Duration::from_secs(20),
-        ..config
+    let mut bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.shutdown_after = std::time::Duration::from_secs(20);
+        config
     })
     .await;
     let run = bench.start("go").await;
@@ -237,7 +253,7 @@ async fn a_model_that_cannot_be_had_any_more_fails_the_run_with_what_to_do() {
     let run = bench.start("go").await;
     within(gate.wait_for_held(1)).await.unwrap();
     bench.runtime.shutdown().await;
-    bench.config.keys = posse::Keys::default();
+    bench.config.models.keys = posse::Keys::default();
     bench.reopen().await;
     match within(bench.runtime.handle(run.id()).outcome()).await.unwrap() {
         Outcome::Failed { reason, .. } => {
@@ -251,7 +267,11 @@ async fn a_model_that_cannot_be_had_any_more_fails_the_run_with_what_to_do() {
 async fn i18_a_run_whose_resuming_fails_can_be_resumed_and_twice_is_once() {
     let gate = Gate::new();
     let script = Script::always(Reply::text("done").held_by(&gate));
-    let adjust = |config| RuntimeConfig { recovery: Recovery::Wait, ..config };
+    let adjust = |config| {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.recovery = Recovery::Wait;
+        config
+    };
     let mut bench = Bench::with(script, adjust).await;
     let run = bench.start("go").await.id();
     within(gate.wait_for_held(1)).await.unwrap();

@@ -44,10 +44,12 @@ impl Desk {
     }
 
     fn config(&self) -> RuntimeConfig {
-        RuntimeConfig {
-            recovery: Recovery::Wait,
-            shutdown_after: Duration::from_millis(100),
-            ..RuntimeConfig::new(self.folder.path().join("runs.db"), self.keys())
+        {
+            let mut config: RuntimeConfig =
+                RuntimeConfig::new(self.folder.path().join("runs.db"), self.keys());
+            config.scheduling.recovery = Recovery::Wait;
+            config.scheduling.shutdown_after = Duration::from_millis(100);
+            config
         }
     }
 
@@ -349,7 +351,11 @@ async fn unfinished_runs_of_others_are_left_alone() {
     let theirs = runtime.start(RunSpec { model, ..spec }).await.unwrap();
     within(gate.wait_for_held(1)).await.unwrap();
     runtime.shutdown().await;
-    let config = RuntimeConfig { recovery: Recovery::Continue, ..desk.config() };
+    let config = {
+        let mut config: RuntimeConfig = desk.config();
+        config.scheduling.recovery = Recovery::Continue;
+        config
+    };
     let options = QueryOptions { home: config.into(), ..desk.options() };
     within(posse::query("go", options).await.unwrap().result()).await.unwrap();
     let rows = desk.rows().await;

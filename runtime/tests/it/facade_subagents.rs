@@ -66,10 +66,11 @@ impl Desk {
 }
 
 fn config(fake: &FakeModel, folder: &Path) -> RuntimeConfig {
-    RuntimeConfig {
-        model: Some("anthropic/claude-sonnet-4-5".into()),
-        recovery: posse::Recovery::Wait,
-        ..RuntimeConfig::new(folder.join("runs.db"), keys(fake))
+    {
+        let mut config: RuntimeConfig = RuntimeConfig::new(folder.join("runs.db"), keys(fake));
+        config.models.model = Some("anthropic/claude-sonnet-4-5".into());
+        config.scheduling.recovery = posse::Recovery::Wait;
+        config
     }
 }
 

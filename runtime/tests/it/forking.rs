@@ -55,7 +55,7 @@ async fn check(agent: &str, most: f64) {
     let gate = Gate::new();
     let bench = Bench::with(script(agent, &gate), |config| {
         for name in ["lead", "other"] {
-            config.agents.set(forking(name));
+            config.definitions.agents.set(forking(name));
         }
         config
     })

@@ -72,7 +72,12 @@ async fn child_on_a_small_disk() {
         Reply::text("third"),
     ]);
     let database = disk.join("runs.db");
-    let bench = Bench::with(script, |config| RuntimeConfig { database, ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.storage.database = database;
+        config
+    })
+    .await;
     let pausing = bench.start("goes on when there is space").await;
     let stopped = bench.start("is cancelled without space").await;
     within(gate.wait_for_held(2)).await.unwrap();

@@ -9,7 +9,11 @@ use std::time::Duration;
 const MANY: usize = 100;
 
 fn wide(config: RuntimeConfig) -> RuntimeConfig {
-    RuntimeConfig { max_concurrent: MANY, ..config }
+    {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.max_concurrent = MANY;
+        config
+    }
 }
 
 fn provider(bench: &Bench) -> Provider {
@@ -108,8 +112,12 @@ async fn one_provider_s_trouble_is_no_other_s_and_waiting_for_it_can_be_cancelle
     let other = FakeModel::start(Script::always(Reply::text("from elsewhere"))).await.unwrap();
     let bench = Bench::with(refusing_once("50", &gate), |config| {
         let base = format!("{}/v1", other.url());
-        let keys = config.keys.with("OPENAI_API_KEY", "test").with("OPENAI_BASE_URL", base);
-        RuntimeConfig { keys, ..config }
+        let keys = config.models.keys.clone().with("OPENAI_API_KEY", "test").with("OPENAI_BASE_URL", base);
+        {
+            let mut config: RuntimeConfig = config;
+            config.models.keys = keys;
+            config
+        }
     })
     .await;
     let first = refused(&bench).await;
@@ -137,8 +145,12 @@ async fn one_provider_s_trouble_is_no_other_s_and_waiting_for_it_can_be_cancelle
 async fn without_pacing_all_go_at_once() {
     let gate = Gate::new();
     let script = Script::always(Reply::text("done").held_by(&gate));
-    let bench =
-        Bench::with(script, |config| RuntimeConfig { pacing: Pacing::Off, ..wide(config) }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = wide(config);
+        config.models.pacing = Pacing::Off;
+        config
+    })
+    .await;
     let mut runs = Vec::new();
     for index in 0..40 {
         runs.push(bench.start(&format!("task {index}")).await);

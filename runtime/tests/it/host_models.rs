@@ -69,8 +69,14 @@ fn reader(id: &str, price: Price) -> HostModel {
 /// A runtime without a key or a local server, with these models of its own.
 async fn bench(models: Vec<HostModel>) -> Bench {
     let silent = Script::always(Scripted::text("never asked"));
-    Bench::with(silent, |config| RuntimeConfig { model: None, keys: nowhere(), models, ..config })
-        .await
+    Bench::with(silent, |config| {
+        let mut config: RuntimeConfig = config;
+        config.models.model = None;
+        config.models.keys = nowhere();
+        config.models.host = models;
+        config
+    })
+    .await
 }
 
 /// Addresses at which nothing listens, for every local vendor.
@@ -145,7 +151,7 @@ async fn without_the_offline_model_the_choice_says_what_to_do() {
     let error = bench.runtime.start(bench.spec("x")).await.err().unwrap().to_string();
     assert!(error.starts_with(expected), "{error}");
     // An agent that names a model needs no choice; one that is not there is told by its name.
-    bench.config.agents.set(AgentSpec {
+    bench.config.definitions.agents.set(AgentSpec {
         model: Some("offline/planner".to_owned()),
         instructions: "Look.".to_owned(),
         ..AgentSpec::new("looker".parse().unwrap())
@@ -162,7 +168,7 @@ async fn the_offline_model_is_there_from_the_beginning_and_costs_nothing() {
     let choice = bench.runtime.choice().await.unwrap();
     assert_eq!((choice.model.as_str(), &choice.why), ("offline/planner", &Why::Nothing));
     let models = RuntimeConfig::new("runs.db", Keys::default()).models;
-    assert_eq!(models.len(), 1);
+    assert_eq!(models.host.len(), 1);
     let abilities = bench.runtime.models().abilities("offline").unwrap();
     assert!(abilities.tools && abilities.priced, "free, and known to be");
 }
@@ -171,9 +177,10 @@ async fn the_offline_model_is_there_from_the_beginning_and_costs_nothing() {
 async fn a_name_that_the_catalog_has_is_refused_and_no_database_is_made() {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("runs.db");
-    let config = RuntimeConfig {
-        models: vec![reader("anthropic/mine", Price::default())],
-        ..RuntimeConfig::new(&database, Keys::default())
+    let config = {
+        let mut config: RuntimeConfig = RuntimeConfig::new(&database, Keys::default());
+        config.models.host = vec![reader("anthropic/mine", Price::default())];
+        config
     };
     let error = Runtime::open(config).await.err().unwrap().to_string();
     assert_eq!(

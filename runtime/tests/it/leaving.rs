@@ -20,9 +20,10 @@ fn new(begun: Begun) -> posse::RunId {
 
 #[tokio::test]
 async fn a_run_that_is_left_to_others_is_executed_by_whoever_goes_on_with_runs() {
-    let bench = Bench::with(Script::always(Reply::text("done")), |config| RuntimeConfig {
-        recovery: Recovery::Wait,
-        ..config
+    let bench = Bench::with(Script::always(Reply::text("done")), |config| {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.recovery = Recovery::Wait;
+        config
     })
     .await;
     let spec = RunSpec { key: Some("k".to_owned()), ..bench.spec("x") };
@@ -32,7 +33,11 @@ async fn a_run_that_is_left_to_others_is_executed_by_whoever_goes_on_with_runs()
     let row = bench.runtime.find(&run.to_string()).await.unwrap();
     assert_eq!((row.status, bench.fake.count()), (Status::Queued, 0));
 
-    let config = RuntimeConfig { recovery: Recovery::Continue, ..bench.config.clone() };
+    let config = {
+        let mut config: RuntimeConfig = bench.config.clone();
+        config.scheduling.recovery = Recovery::Continue;
+        config
+    };
     let worker = Runtime::open(config).await.unwrap();
     assert!(within(bench.runtime.handle(run).outcome()).await.unwrap().is_completed());
     let next = new(bench.runtime.enqueue(bench.spec("y")).await.unwrap());
@@ -73,9 +78,10 @@ async fn each_run_has_the_agents_of_its_folder() {
         catalog.set(AgentSpec::new(format!("agent-of-{name}").parse().unwrap()));
         Surroundings { agents: catalog.into(), skills: LiveSkills::default() }
     };
-    let bench = Bench::with(Script::always(Reply::text("done")), |config| RuntimeConfig {
-        by_folder: Some(ByFolder::new(find)),
-        ..config
+    let bench = Bench::with(Script::always(Reply::text("done")), |config| {
+        let mut config: RuntimeConfig = config;
+        config.definitions.by_folder = Some(ByFolder::new(find));
+        config
     })
     .await;
     let other = bench.folder.path().join("other");

@@ -235,7 +235,7 @@ async fn a_budget_that_is_carved_out_for_a_child_is_enough_for_what_fits_it() {
         .reply(Reply::text("done"));
     let script = Script::new().conversation(lead).conversation(child);
     let bench = Bench::with(script, |config| {
-        config.agents.set(agent("thrifty"));
+        config.definitions.agents.set(agent("thrifty"));
         config
     })
     .await;

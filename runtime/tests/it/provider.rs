@@ -17,7 +17,12 @@ fn troubled(times: u64, trouble: Reply) -> Script {
 }
 
 async fn bench(script: Script, patience: Patience) -> Bench {
-    Bench::with(script, |config| posse::RuntimeConfig { patience, ..config }).await
+    Bench::with(script, |config| {
+        let mut config: posse::RuntimeConfig = config;
+        config.models.patience = patience;
+        config
+    })
+    .await
 }
 
 fn remedies(records: &[posse::protocol::Record]) -> Vec<Option<Remedy>> {

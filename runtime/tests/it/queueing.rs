@@ -14,8 +14,12 @@ use posse_testkit::{Gate, Reply, Rule, Script, When};
 async fn eight_runs_in(slots: usize) -> (usize, Vec<String>) {
     let gate = Gate::new();
     let script = Script::always(Reply::text("done").held_by(&gate));
-    let bench =
-        Bench::with(script, |config| RuntimeConfig { max_concurrent: slots, ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.max_concurrent = slots;
+        config
+    })
+    .await;
     let mut runs = Vec::new();
     for index in 0..8 {
         runs.push(bench.start(&format!("task {index}")).await);
@@ -49,7 +53,9 @@ async fn queued_runs_are_taken_up_in_order() {
 #[tokio::test]
 async fn a_thousand_runs_through_sixty_four_slots() {
     let bench = Bench::with(Script::always(Reply::text("done")).without_capture(), |config| {
-        RuntimeConfig { max_concurrent: 64, ..config }
+        let mut config: RuntimeConfig = config;
+        config.scheduling.max_concurrent = 64;
+        config
     })
     .await;
     let mut runs = Vec::new();
@@ -103,7 +109,13 @@ fn only(named: &[(&str, usize)]) -> Shares {
 }
 
 async fn capped(script: Script, max_concurrent: usize, lanes: LaneCaps) -> Bench {
-    Bench::with(script, |config| RuntimeConfig { max_concurrent, lanes, ..config }).await
+    Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.max_concurrent = max_concurrent;
+        config.scheduling.lanes = lanes;
+        config
+    })
+    .await
 }
 
 async fn completed(run: &RunHandle) {
@@ -164,10 +176,14 @@ async fn f4_a_child_over_the_cap_of_its_parent_is_queued_whatever_the_width() {
 /// Makes the main agent say how many children it has at work at once.
 fn leading(config: RuntimeConfig, abreast: u32, per_parent: Option<usize>) -> RuntimeConfig {
     let name = "general-purpose".parse().unwrap();
-    let mut agent = config.agents.current().find(&name).unwrap().clone();
+    let mut agent = config.definitions.agents.current().find(&name).unwrap().clone();
     agent.subagents.max_concurrent = Some(abreast);
-    config.agents.set(agent);
-    RuntimeConfig { lanes: LaneCaps { per_parent, ..LaneCaps::default() }, ..config }
+    config.definitions.agents.set(agent);
+    {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.lanes = LaneCaps { per_parent, ..LaneCaps::default() };
+        config
+    }
 }
 
 #[tokio::test]
@@ -322,7 +338,7 @@ async fn a_new_process_finds_a_long_line_and_serves_its_sessions_in_turn() {
     completed(&template).await;
     let log = bench.log(template.id()).await;
     bench.runtime.shutdown().await;
-    let store = SqliteStore::open(Options::new(bench.config.database.clone())).await.unwrap();
+    let store = SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
     let made = |parent: Option<RunId>, text: &str| {
         let Event::RunStarted(started) = log[0].event.clone() else { panic!("no start") };
         let parent = parent.map(|run| Parent {

@@ -75,7 +75,12 @@ async fn whoever_waits_for_a_run_to_rest_is_told_of_the_shutdown() {
 async fn whoever_waits_for_a_run_in_line_is_told_of_the_shutdown() {
     let gate = Gate::new();
     let script = Script::always(Reply::text("never").held_by(&gate));
-    let bench = Bench::with(script, |config| RuntimeConfig { max_concurrent: 1, ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.max_concurrent = 1;
+        config
+    })
+    .await;
     let _first = bench.start("go").await;
     within(gate.wait_for_held(1)).await.unwrap();
     let second = bench.start("go").await;

@@ -66,7 +66,12 @@ fn calling(calls: impl IntoIterator<Item = Reply>) -> Script {
 }
 
 async fn bench(script: Script, live: LiveSkills) -> Bench {
-    Bench::with(script, |config| RuntimeConfig { skills: live, ..config }).await
+    Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.definitions.skills = live;
+        config
+    })
+    .await
 }
 
 async fn done(run: &RunHandle) {
@@ -191,14 +196,18 @@ async fn an_agent_knows_its_own_skills_from_the_start_and_is_told_what_is_missin
     let script = calling([read, Reply::tool_call("Read", json!({"file_path": hidden}))]);
     let live = shelf.live();
     let bench = Bench::with(script, |config| {
-        config.agents.set(AgentSpec {
+        config.definitions.agents.set(AgentSpec {
             instructions: "You fill in forms.".to_owned(),
             tools: Some(vec!["Read".to_owned()]),
             skills: ["PDF", "word"].map(str::to_owned).to_vec(),
             max_depth: Some(0),
             ..AgentSpec::new("clerk".parse().unwrap())
         });
-        RuntimeConfig { skills: live, ..config }
+        {
+            let mut config: RuntimeConfig = config;
+            config.definitions.skills = live;
+            config
+        }
     })
     .await;
     let spec = RunSpec { agent: "clerk".parse().unwrap(), ..bench.spec("go") };
@@ -357,10 +366,11 @@ async fn a_project_s_skill_does_not_take_the_place_of_one_that_the_user_s_agent_
         ..AgentSpec::new("mine".parse().unwrap())
     });
     let live = LiveSkills::load(sources);
-    let bench = Bench::with(calling([call("release", "")]), |config| RuntimeConfig {
-        skills: live,
-        agents: catalog,
-        ..config
+    let bench = Bench::with(calling([call("release", "")]), |config| {
+        let mut config: RuntimeConfig = config;
+        config.definitions.skills = live;
+        config.definitions.agents = catalog;
+        config
     })
     .await;
     for (agent, says, not) in [
@@ -389,13 +399,17 @@ async fn a_twin_that_takes_over_a_conversation_is_shown_the_same_skills() {
         .conversation(main_agent([task("twin", "your part")]));
     let live = shelf.live();
     let bench = Bench::with(script, |config| {
-        config.agents.set(AgentSpec {
+        config.definitions.agents.set(AgentSpec {
             description: "Twin".to_owned(),
             tools: Some(["Skill", "Task"].map(str::to_owned).to_vec()),
             context: Context::Fork,
             ..AgentSpec::new("twin".parse().unwrap())
         });
-        RuntimeConfig { skills: live, ..config }
+        {
+            let mut config: RuntimeConfig = config;
+            config.definitions.skills = live;
+            config
+        }
     })
     .await;
     let spec = RunSpec { agent: "twin".parse().unwrap(), ..bench.spec("lead") };
@@ -534,11 +548,15 @@ async fn tools_that_a_skill_asks_for_are_told_and_never_granted() {
     let write = Reply::tool_call("Write", json!({"file_path": "x", "content": "x"}));
     let live = shelf.live();
     let bench = Bench::with(calling([call("ship", "now"), write]), |config| {
-        config.agents.set(AgentSpec {
+        config.definitions.agents.set(AgentSpec {
             tools: Some(["Skill", "Read"].map(str::to_owned).to_vec()),
             ..AgentSpec::new("looker".parse().unwrap())
         });
-        RuntimeConfig { skills: live, ..config }
+        {
+            let mut config: RuntimeConfig = config;
+            config.definitions.skills = live;
+            config
+        }
     })
     .await;
     let spec = RunSpec { agent: "looker".parse().unwrap(), ..bench.spec("go") };
@@ -559,7 +577,12 @@ async fn a_skill_in_use_narrows_what_its_agent_may_call_until_it_has_another_tas
     let write = |path: &str| Reply::tool_call("Write", json!({"file_path": path, "content": "x"}));
     let live = shelf.live();
     let script = calling([write("before"), call("ship", ""), write("after"), write("out/a")]);
-    let bench = Bench::with(script, |config| RuntimeConfig { skills: live, ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.definitions.skills = live;
+        config
+    })
+    .await;
     let run = bench.start("go").await;
     done(&run).await;
     let results = results(&bench, run.id()).await;

@@ -13,7 +13,11 @@ async fn refused(call: Value, rules: SubagentRules) -> (String, usize) {
     let script = Script::new()
         .conversation(lead().reply(spawning([call])).reply(Reply::text("done")))
         .rule(Rule::when(When::any()).reply(Reply::text("x")));
-    let adjust = |config| RuntimeConfig { subagents: vec![rules], ..config };
+    let adjust = |config| {
+        let mut config: RuntimeConfig = config;
+        config.delegation.subagents = vec![rules];
+        config
+    };
     let bench = Bench::with(script, adjust).await;
     let run = bench.start("lead").await;
     completed(&run).await;
@@ -71,8 +75,12 @@ async fn what_is_switched_off_is_not_offered() {
     let script = lead().reply(spawning([json!({"task": "x"})])).reply(Reply::text("done"));
     let script = Script::new().conversation(script);
     let off = SubagentRules { enabled: Some(false), ..SubagentRules::default() };
-    let bench =
-        Bench::with(script, |config| RuntimeConfig { subagents: vec![off], ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.delegation.subagents = vec![off];
+        config
+    })
+    .await;
     let run = bench.start("lead").await;
     completed(&run).await;
     let offered = bench.fake.last_request().tools();
@@ -101,9 +109,9 @@ async fn told_to_hand_on(adjust: impl FnOnce(RuntimeConfig) -> RuntimeConfig) ->
 async fn who_is_denied_task_starts_nobody_in_another_way() {
     for told in told_to_hand_on(|config| {
         let lead = "general-purpose".parse().unwrap();
-        let mut agent = config.agents.current().find(&lead).unwrap().clone();
+        let mut agent = config.definitions.agents.current().find(&lead).unwrap().clone();
         agent.disallowed_tools = ["Task", "Edit", "Write"].map(str::to_owned).to_vec();
-        config.agents.set(agent);
+        config.definitions.agents.set(agent);
         config
     })
     .await
@@ -114,8 +122,8 @@ async fn who_is_denied_task_starts_nobody_in_another_way() {
         let told = told_to_hand_on(|mut config| {
             let rules = vec!["Task".to_owned()];
             match list {
-                "deny" => config.permissions.deny = rules,
-                _ => config.permissions.ask = rules,
+                "deny" => config.permissions.rules.deny = rules,
+                _ => config.permissions.rules.ask = rules,
             }
             config
         });
@@ -137,12 +145,16 @@ async fn given(call: Value) -> (Limits, Budget) {
         )
         .rule(Rule::when(When::any()).reply(Reply::text("x")));
     let bench = Bench::with(script, |config| {
-        let mut agent = config.agents.current().find(&"explore".parse().unwrap()).unwrap().clone();
+        let mut agent = config.definitions.agents.current().find(&"explore".parse().unwrap()).unwrap().clone();
         agent.limits.cost = Some(Usd::from_dollars(0.5));
         agent.budget = Budget { turns: Some(8), ..Budget::default() };
-        config.agents.set(agent);
+        config.definitions.agents.set(agent);
         let rules = json!({"run_timeout_seconds": 77});
-        RuntimeConfig { subagents: vec![serde_json::from_value(rules).unwrap()], ..config }
+        {
+            let mut config: RuntimeConfig = config;
+            config.delegation.subagents = vec![serde_json::from_value(rules).unwrap()];
+            config
+        }
     })
     .await;
     let run = bench.start("lead").await;
@@ -197,8 +209,12 @@ async fn settings_agent_and_call_each_narrow_and_fill_in_what_nobody_said() {
         "default_announce": "collect", "run_timeout_seconds": 7
     }))
     .unwrap();
-    let bench =
-        Bench::with(script, |config| RuntimeConfig { subagents: vec![rules], ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.delegation.subagents = vec![rules];
+        config
+    })
+    .await;
     let run = bench.start("lead").await;
     completed(&run).await;
     let mut found = Vec::new();

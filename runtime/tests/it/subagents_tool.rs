@@ -155,7 +155,11 @@ async fn a_run_that_waits_lends_its_slot_to_those_it_waits_for() {
                 .reply(Reply::text("I know")),
         )
         .conversation(named("look").reply(Reply::text("found it")));
-    let adjust = |config| posse::RuntimeConfig { max_concurrent: 1, ..config };
+    let adjust = |config| {
+        let mut config: posse::RuntimeConfig = config;
+        config.scheduling.max_concurrent = 1;
+        config
+    };
     let bench = Bench::with(script, adjust).await;
     let run = bench.start("lead").await;
     let (waited, failed) = answer(&bench, &run, 1).await;

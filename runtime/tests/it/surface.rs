@@ -71,9 +71,10 @@ fn all_futures_can_be_spawned(runtime: &Runtime, run: &RunHandle) {
 
 #[tokio::test]
 async fn what_is_printed_of_a_runtime_and_a_run_is_short_and_no_secret() {
-    let bench = Bench::with(Script::always(Reply::text("done")), |config| RuntimeConfig {
-        keys: config.keys.with("OPENAI_API_KEY", "sk-very-secret"),
-        ..config
+    let bench = Bench::with(Script::always(Reply::text("done")), |config| {
+        let mut config: RuntimeConfig = config;
+        config.models.keys = config.models.keys.with("OPENAI_API_KEY", "sk-very-secret");
+        config
     })
     .await;
     let run = bench.start("the prompt").await;

@@ -59,7 +59,11 @@ fn calls(name: &str, count: usize) -> Script {
 
 fn with(tools: Vec<Arc<HostTool>>) -> impl FnOnce(RuntimeConfig) -> RuntimeConfig {
     let tools = tools.into_iter().map(|tool| tool as Arc<dyn Tool>).collect();
-    move |config| RuntimeConfig { tools, ..config }
+    move |config| {
+        let mut config: RuntimeConfig = config;
+        config.tools = tools;
+        config
+    }
 }
 
 #[tokio::test]
@@ -252,9 +256,10 @@ async fn a_tool_that_does_not_exist_is_refused_and_told() {
 async fn a_panicking_tool_is_an_error_the_model_sees() {
     let act: Act = Box::new(|_| panic!("on\npurpose with key-84613-secret {}", "x".repeat(300)));
     let tool = host_tool("trip", Effect::Read, None, act);
-    let adjust = |config| RuntimeConfig {
-        redactor: posse::redact::Redactor::new(["key-84613-secret"]),
-        ..with(vec![tool])(config)
+    let adjust = |config| {
+        let mut config: RuntimeConfig = with(vec![tool])(config);
+        config.permissions.redactor = posse::redact::Redactor::new(["key-84613-secret"]);
+        config
     };
     let bench = Bench::with(calls("trip", 1), adjust).await;
     let run = bench.start("go").await;

@@ -24,8 +24,8 @@ async fn as_if_it_had_died(bench: &mut Bench, kept: impl Fn(&Event) -> bool) {
         logs.push((row.id, bench.log(row.id).await));
     }
     bench.runtime.shutdown().await;
-    bench.config.database = bench.folder.path().join("after.db");
-    let store = SqliteStore::open(Options::new(bench.config.database.clone())).await.unwrap();
+    bench.config.storage.database = bench.folder.path().join("after.db");
+    let store = SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
     for (run, log) in logs {
         let events = log.into_iter().map(|record| record.event).filter(&kept).collect();
         let guard = Guard::Create(Ownership::Queued);
@@ -126,8 +126,12 @@ async fn a_child_that_ends_just_before_its_caller_looks_for_it_again_is_told_onc
         )
         .rule(Rule::when(When::any()).reply(Reply::text("found").held_by(&gate)));
     let tool = hold(&permits);
-    let mut bench =
-        Bench::with(script, |config| RuntimeConfig { tools: vec![tool], ..config }).await;
+    let mut bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.tools = vec![tool];
+        config
+    })
+    .await;
     let run = bench.start("lead").await.id();
     within(gate.wait_for_held(1)).await.unwrap();
     let child = only_child(&bench, run).await;
@@ -145,9 +149,13 @@ async fn a_child_that_ends_just_before_its_caller_looks_for_it_again_is_told_onc
 
 /// Keys for another vendor beside the usual one.
 fn with_openai(config: RuntimeConfig, url: &str) -> RuntimeConfig {
-    let keys = config.keys.clone();
+    let keys = config.models.keys.clone();
     let keys = keys.with("OPENAI_API_KEY", "test").with("OPENAI_BASE_URL", format!("{url}/v1"));
-    RuntimeConfig { keys, ..config }
+    {
+        let mut config: RuntimeConfig = config;
+        config.models.keys = keys;
+        config
+    }
 }
 
 /// A runtime that has a second vendor until it is opened anew.
@@ -161,7 +169,7 @@ async fn with_two_vendors(script: Script) -> Bench {
 
 fn lose_openai(bench: &mut Bench) {
     let keys = Keys::default().with("ANTHROPIC_API_KEY", "test");
-    bench.config.keys = keys.with("ANTHROPIC_BASE_URL", bench.fake.url());
+    bench.config.models.keys = keys.with("ANTHROPIC_BASE_URL", bench.fake.url());
 }
 
 #[tokio::test]
@@ -230,7 +238,7 @@ async fn held_tree(gate: &Gate, width: usize) -> (Bench, RunHandle) {
         .rule(Rule::when(When::any()).reply(Reply::text("late").held_by(gate)));
     let bench = Bench::with(script, |config| {
         let lead = AgentSpec { max_depth: Some(2), ..AgentSpec::new("lead".parse().unwrap()) };
-        config.agents.set(lead);
+        config.definitions.agents.set(lead);
         config
     })
     .await;
@@ -281,8 +289,8 @@ async fn i5_a_run_that_is_nowhere_is_not_announced_and_whoever_waits_for_it_can_
     let events = bench.log(run).await.into_iter().map(|record| record.event).collect();
     bench.runtime.shutdown().await;
     // A database that somebody has put together by hand, and left the child out.
-    bench.config.database = bench.folder.path().join("without.db");
-    let store = SqliteStore::open(Options::new(bench.config.database.clone())).await.unwrap();
+    bench.config.storage.database = bench.folder.path().join("without.db");
+    let store = SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
     let (guard, reserve) = (Guard::Create(Ownership::Waiting), Reserve::Leave);
     let append = Append { run, events, guard, reserve, outbox: Vec::new() };
     store.append(vec![append]).await.unwrap();
@@ -338,7 +346,7 @@ async fn whoever_ends_a_cancelled_run_tells_its_children_in_the_same_moment() {
     let gate = Gate::new();
     let (bench, run) = held_tree(&gate, 1).await;
     // Another process asks, and dies before it has told anyone else.
-    let other = SqliteStore::open(Options::new(bench.config.database.clone())).await.unwrap();
+    let other = SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
     let (by, scope) = ("another".to_owned(), CancelScope::Run);
     let request = Event::CancelRequested(CancelRequested { by, scope, extra: Extra::default() });
     other.append(vec![Append::by_anyone(run.id(), request)]).await.unwrap();
@@ -361,7 +369,11 @@ async fn a_process_that_follows_a_tree_goes_on_with_what_another_left_in_it() {
                 .reply(Reply::text("done")),
         )
         .rule(Rule::when(When::any()).reply(Reply::text("found").held_by(&second)));
-    let wait = |config| RuntimeConfig { recovery: Recovery::Wait, ..config };
+    let wait = |config| {
+        let mut config: RuntimeConfig = config;
+        config.scheduling.recovery = Recovery::Wait;
+        config
+    };
     let bench = Bench::with(script, wait).await;
     let run = bench.start("lead").await.id();
     within(first.wait_for_held(1)).await.unwrap();

@@ -56,7 +56,12 @@ fn hook(receiver: &Receiver) -> Webhook {
 
 async fn bench(webhooks: Vec<Webhook>) -> Bench {
     let script = Script::always(Reply::text("the answer"));
-    Bench::with(script, |config| RuntimeConfig { webhooks, ..config }).await
+    Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.webhooks = webhooks;
+        config
+    })
+    .await
 }
 
 async fn deliveries(runtime: &Runtime) -> Vec<Delivery> {
@@ -241,7 +246,12 @@ async fn a_webhook_hears_of_the_runs_and_ends_it_asked_for() {
                 .reply(Reply::text("both")),
         )
         .rule(Rule::when(When::any()).reply(Reply::text("a part of it")));
-    let bench = Bench::with(script, |config| RuntimeConfig { webhooks, ..config }).await;
+    let bench = Bench::with(script, |config| {
+        let mut config: RuntimeConfig = config;
+        config.webhooks = webhooks;
+        config
+    })
+    .await;
     let run = bench.start("the whole").await;
     within(run.outcome()).await.unwrap();
     all.wait_for_requests(2).await.unwrap();
@@ -326,7 +336,13 @@ async fn two_webhooks_of_one_name_are_refused() {
     let receiver = Receiver::start([]).await.unwrap();
     let bench = bench(Vec::new()).await;
     let webhooks = vec![hook(&receiver), hook(&receiver)];
-    let error = Runtime::open(RuntimeConfig { webhooks, ..bench.config.clone() }).await.err();
+    let error = Runtime::open({
+        let mut config: RuntimeConfig = bench.config.clone();
+        config.webhooks = webhooks;
+        config
+    })
+    .await
+    .err();
     assert!(error.unwrap().to_string().contains("two webhooks `ci`"));
     bench.runtime.shutdown().await;
 }

@@ -133,7 +133,12 @@ async fn posse(pacing: Pacing) -> Result<Treated> {
     let fake = FakeModel::start(script()).await?;
     let folder = tempfile::tempdir()?;
     let base = config(&folder.path().join("runs.db"), &fake.url(), CHILDREN + 1);
-    let runtime = Runtime::open(RuntimeConfig { pacing, ..base }).await?;
+    let runtime = Runtime::open({
+        let mut config: RuntimeConfig = base;
+        config.models.pacing = pacing;
+        config
+    })
+    .await?;
     tokio::time::sleep(SETTLED).await;
     let began = Instant::now();
     let spec = RunSpec::new("general-purpose".parse()?, LEAD, folder.path());

@@ -46,13 +46,14 @@ pub struct Loaded {
 /// A runtime on `database` whose model is at `url`.
 pub fn config(database: &Path, url: &str, max_concurrent: usize) -> RuntimeConfig {
     let keys = Keys::default().with("ANTHROPIC_API_KEY", "any").with("ANTHROPIC_BASE_URL", url);
-    RuntimeConfig {
-        model: Some("anthropic/claude-sonnet-4-5".to_owned()),
-        max_concurrent,
+    {
+        let mut config: RuntimeConfig = RuntimeConfig::new(database, keys);
+        config.models.model = Some("anthropic/claude-sonnet-4-5".to_owned());
+        config.scheduling.max_concurrent = max_concurrent;
         // The server takes all, and these figures are about everything but finding that out.
-        pacing: Pacing::Adaptive { first_width: max_concurrent },
-        shutdown_after: Duration::from_secs(5),
-        ..RuntimeConfig::new(database, keys)
+        config.models.pacing = Pacing::Adaptive { first_width: max_concurrent };
+        config.scheduling.shutdown_after = Duration::from_secs(5);
+        config
     }
 }
 

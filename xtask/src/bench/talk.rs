@@ -77,7 +77,11 @@ impl Talk {
             },
             calls: Mutex::default(),
         });
-        let config = RuntimeConfig { tools: vec![note.clone()], ..config(&self.db, &self.url, 1) };
+        let config = {
+            let mut config: RuntimeConfig = config(&self.db, &self.url, 1);
+            config.tools = vec![note.clone()];
+            config
+        };
         let runtime = Runtime::open(config).await?;
         let mut sums = [Turn { cpu: 0.0, bytes: 0.0 }; SIZES.len()];
         for _ in 0..self.runs {

@@ -57,7 +57,12 @@ impl Crowd {
     pub async fn run(self) -> Result<()> {
         let launcher = Some(posse::launch::Launcher::through("/proc/self/exe".as_ref()));
         let config = config(&self.db, &self.url, SLOTS);
-        let runtime = Runtime::open(RuntimeConfig { launcher, ..config }).await?;
+        let runtime = Runtime::open({
+            let mut config: RuntimeConfig = config;
+            config.launcher = launcher;
+            config
+        })
+        .await?;
         tokio::time::sleep(SETTLED).await;
         say("\"ready\"");
         next_order().await?;

@@ -52,7 +52,7 @@ async fn bill(agent: &str) -> Result<Bill> {
     let fake = FakeModel::start(script(agent)).await?;
     let config = config(&folder.path().join("runs.db"), &fake.url(), CHILDREN + 1);
     for name in ["lead", "other"] {
-        config.agents.set(AgentSpec {
+        config.definitions.agents.set(AgentSpec {
             description: "Does a part".to_owned(),
             instructions: format!("You are {name}."),
             tools: Some(["Read", "Task"].map(str::to_owned).to_vec()),

@@ -1,0 +1,87 @@
+//! A runtime, put together step by step.
+
+use crate::error::Error;
+use crate::runtime::Runtime;
+use crate::runtime_config::RuntimeConfig;
+use posse_agent::{Model, Tool};
+use posse_model::{HostModel, Keys};
+use posse_tools::launch::Launcher;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Puts a runtime together. Everything that is not said is as [`RuntimeConfig::new`] has it.
+///
+/// ```no_run
+/// use posse::{Keys, Runtime};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let keys = Keys::default().with("ANTHROPIC_API_KEY", "sk-…");
+/// let runtime = Runtime::builder("runs.db").keys(keys).default_model("sonnet").open().await?;
+/// # runtime.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is opened before `open` is called"]
+pub struct Builder {
+    config: RuntimeConfig,
+}
+
+impl Runtime {
+    /// Begins to put a runtime together, which keeps its runs in the file `database`.
+    pub fn builder(database: impl Into<PathBuf>) -> Builder {
+        Builder { config: RuntimeConfig::new(database, Keys::default()) }
+    }
+}
+
+impl From<RuntimeConfig> for Builder {
+    fn from(config: RuntimeConfig) -> Self {
+        Builder { config }
+    }
+}
+
+impl Builder {
+    /// Reaches models with `keys`.
+    pub fn keys(mut self, keys: Keys) -> Self {
+        self.config.models.keys = keys;
+        self
+    }
+
+    /// The model of runs and agents that name none, as `vendor/name`.
+    pub fn default_model(mut self, name: impl Into<String>) -> Self {
+        self.config.models.model = Some(name.into());
+        self
+    }
+
+    /// Adds a model of the host. Its name is the one that its `info` says, as `vendor/name`.
+    pub fn model(mut self, model: impl Model + 'static) -> Self {
+        self.config.models.host.push(HostModel::new(Arc::new(model)));
+        self
+    }
+
+    /// Adds a tool of the host; see [`RuntimeConfig::tools`].
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.config.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Lets agents start processes.
+    pub fn launcher(mut self, launcher: Launcher) -> Self {
+        self.config.launcher = Some(launcher);
+        self
+    }
+
+    /// Changes anything else.
+    pub fn with(mut self, change: impl FnOnce(&mut RuntimeConfig)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// Opens the runtime, as [`Runtime::open`] does.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`].
+    pub async fn open(self) -> Result<Runtime, Error> {
+        Runtime::open(self.config).await
+    }
+}
