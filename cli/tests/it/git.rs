@@ -490,3 +490,40 @@ async fn a_stash_and_a_cleaning_come_to_their_end() {
         assert!(!exclude.contains(".envrc"), "the user's own stays as it is: {exclude}");
     }
 }
+
+/// A repository beside it, which has what is in the world's.
+fn with_origin(world: &World) {
+    let origin = world.work().join("origin.git").display().to_string();
+    git(world, &["init", "-q", "--bare", "-b", "main", &origin]);
+    git(world, &["remote", "add", "origin", &origin]);
+    git(world, &["push", "-q", "-u", "origin", "main"]);
+    git(world, &["push", "-q", "origin", "main:other"]);
+    git(world, &["fetch", "-q"]);
+    world.write(".git/info/exclude", "origin.git\n");
+}
+
+#[tokio::test]
+async fn git_fetches_without_a_word_about_submodules_where_there_are_none() {
+    let command = "git fetch 2>&1; git pull 2>&1; git submodule status 2>&1; git add -A; \
+                   git status --short; cat posse.toml; true";
+    let script = Script::turns([
+        bash(command),
+        bash("echo x > .gitmodules"),
+        bash("git submodule status; cat .gitmodules"),
+        Reply::text("done"),
+    ]);
+    let world = repository_for(script).await;
+    with_origin(&world);
+    world.run(&["run", "--trust", "x"]).await.expect(0);
+    let said = &world.fake.request(2).tool_results()[0];
+    assert!(said.contains("Already up to date.") && !said.contains(".gitmodules"), "{said}");
+    // Who only reads a name that is held is told that it is not there.
+    assert!(!said.contains("can make or change"), "{said}");
+    assert!(said.contains("[not in the folder: posse.toml."), "{said}");
+    let said = &world.fake.request(3).tool_results()[0];
+    assert!(said.contains("can make or change .gitmodules"), "{said}");
+    let said = &world.fake.request(4).tool_results()[0];
+    assert_eq!(said, "[no output]\n");
+    assert_eq!(git(&world, &["status", "--short"]), "");
+    assert!(!world.work().join(".gitmodules").exists());
+}
