@@ -1,5 +1,7 @@
 //! The tool Bash: one command in a fresh shell, through the launcher.
 
+mod complaint;
+
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::confine::{Confinement, folds_case, listed_names, refused_names};
@@ -129,9 +131,21 @@ impl Bash {
             Profile::WorkspaceWrite => refused_names(&finished.output, workspace.path()),
             Profile::ReadOnly | Profile::Full => Vec::new(),
         };
-        let hidden = in_the_way(&finished.output, workspace.path(), &command.confinement.hidden);
+        let hidden = hidden_in(workspace.path(), &command.confinement.hidden);
+        let hidden = match complaint::is_called_unclean(&finished.output) {
+            true => hidden.into_iter().take(5).collect(),
+            false => complaint::in_the_way(&finished.output, &hidden),
+        };
         let is_elsewhere = command.confinement.profile == Profile::WorkspaceWrite
             && writes_git_elsewhere(&finished.output, workspace.path());
+        let is_boxed = command.confinement.profile != Profile::Full;
+        let has_no_network = is_boxed
+            && command.confinement.network.is_off()
+            && complaint::misses_network(&finished.output);
+        let unstored = match is_boxed && !is_elsewhere {
+            true => complaint::unstored(&finished.output),
+            false => None,
+        };
         let missed = match finished.status {
             Status::Exited(0) => None,
             _ => self.launcher.missed(&finished.output, workspace, &command.confinement),
@@ -197,6 +211,14 @@ impl Bash {
                  the files, and tell the user to commit them.]",
             ));
         }
+        if has_no_network {
+            output.parts.push(Part::text(
+                "[commands have no network here, and to try again does not help. Work with what is on \
+                 this machine. If the task needs another machine, tell the user which, and that they \
+                 start the run with `--network HOST` then.]",
+            ));
+        }
+        output.parts.extend(unstored.map(|it| Part::text(it.note())));
         if is_elsewhere {
             output.parts.push(Part::text(
                 "[git keeps the data of this repository outside of the folder that you work in, as for \
@@ -215,8 +237,9 @@ impl Bash {
         if !hidden.is_empty() {
             let names = hidden.join(", ");
             output.parts.push(Part::text(format!(
-                "[a rule hides {names} from commands: they can neither read nor change the file. \
-                 Name the files that you add and commit; leave to the user what would change it.]"
+                "[a rule hides {names} from commands: they can neither read nor change the file, and \
+                 git may call it changed when it is not. Name the files that you add and commit; leave \
+                 to the user what would change it.]"
             )));
         }
         if !refused.is_empty() && listed.is_empty() {
@@ -329,16 +352,10 @@ fn some_of(names: &[String]) -> String {
 /// What git says when it cannot sign.
 const UNSIGNED: [&str; 2] = ["gpg failed to sign", "failed to sign the data"];
 
-/// What a program that met something hidden says.
-const TROUBLE: [&str; 2] = ["Permission denied", "Device or resource busy"];
-
-/// The hidden places in `workspace` that `text`, the output of a command, complains about.
-fn in_the_way(text: &str, workspace: &Path, hidden: &[PathBuf]) -> Vec<String> {
-    let lines = text.lines().filter(|line| TROUBLE.iter().any(|word| line.contains(word)));
-    let lines: Vec<&str> = lines.collect();
+/// The names of the hidden places in `workspace`.
+fn hidden_in(workspace: &Path, hidden: &[PathBuf]) -> Vec<String> {
     let inside = hidden.iter().filter_map(|path| path.strip_prefix(workspace).ok());
-    let names = inside.map(|name| name.display().to_string()).filter(|name| !name.is_empty());
-    names.filter(|name| lines.iter().any(|line| line.contains(name.as_str()))).take(5).collect()
+    inside.map(|name| name.display().to_string()).filter(|name| !name.is_empty()).collect()
 }
 
 /// True for the name of a commit.

@@ -527,3 +527,52 @@ async fn git_fetches_without_a_word_about_submodules_where_there_are_none() {
     assert_eq!(git(&world, &["status", "--short"]), "");
     assert!(!world.work().join(".gitmodules").exists());
 }
+
+#[tokio::test]
+async fn an_agent_is_told_that_a_branch_has_no_upstream_though_git_says_so() {
+    let script = Script::turns([
+        bash("git switch other 2>&1"),
+        bash("git config user.signingkey x"),
+        bash("git branch -vv; git config user.name"),
+        Reply::text("done"),
+    ]);
+    let world = repository_for(script).await;
+    with_origin(&world);
+    world.run(&["run", "--trust", "x"]).await.expect(0);
+    let said = &world.fake.request(2).tool_results()[0];
+    assert!(said.contains("has no upstream, whatever git says"), "{said}");
+    assert!(said.contains("Tell the user to run `git branch -u origin/other other`"), "{said}");
+    let said = &world.fake.request(3).tool_results()[0];
+    assert!(said.contains("The setting was not stored"), "{said}");
+    let said = &world.fake.request(4).tool_results()[0];
+    assert!(!said.contains("no command can change"), "{said}");
+    git(&world, &["branch", "-u", "origin/other", "other"]);
+}
+
+#[tokio::test]
+async fn an_agent_is_told_that_a_hidden_file_only_seems_to_be_changed() {
+    let script = Script::turns([
+        bash("git status"),
+        bash("git status --short"),
+        bash("git describe --always --dirty"),
+        Reply::text("done"),
+    ]);
+    let world = repository_for(script).await;
+    for folder in [".claude", "secrets"] {
+        std::fs::create_dir(world.work().join(folder)).unwrap();
+    }
+    world.write(".claude/settings.json", r#"{"permissions": {"deny": ["Read(./secrets/**)"]}}"#);
+    world.write("secrets/key", "hunter2\n");
+    git(&world, &["add", "."]);
+    git(&world, &["commit", "-qm", "key"]);
+    // Git looks into a file that is as old as its index or newer.
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
+    let key = std::fs::File::open(world.work().join("secrets/key")).unwrap();
+    key.set_modified(later).unwrap();
+    git(&world, &["status"]);
+    world.run(&["run", "--trust", "x"]).await.expect(0);
+    for turn in 2..=4 {
+        let said = &world.fake.request(turn).tool_results()[0];
+        assert!(said.contains("git may call it changed when it is not"), "{turn}: {said}");
+    }
+}
