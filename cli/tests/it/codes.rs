@@ -147,3 +147,10 @@ async fn with_json_errors_are_json() {
         assert_eq!(exit.out, "");
     }
 }
+
+#[tokio::test]
+async fn a_provider_that_asks_for_a_long_wait_is_told_with_the_setting_and_the_way_on() {
+    let limited = Reply::error(429, "too many tokens").header("retry-after", "3600");
+    let says = ["asks to wait 60 min", "`total_wait_s` under [patience]", "posse runs resume "];
+    check(Script::always(limited), &["run", "x"], 1, &says).await;
+}
