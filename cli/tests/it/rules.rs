@@ -254,3 +254,18 @@ async fn a_command_that_only_looks_needs_nobody_in_any_mode() {
         assert!(!world.work().join("a.txt").exists(), "{mode}");
     }
 }
+
+#[tokio::test]
+async fn two_commands_in_one_rule_stop_the_run_and_the_error_says_what_to_write() {
+    let world = World::saying("done").await;
+    let refused = world.run(&["run", "--deny", "Bash(wget:*, curl:*)", "x"]).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("Bash(wget:*) and Bash(curl:*)"), "{}", refused.err);
+    std::fs::create_dir(world.work().join(".claude")).unwrap();
+    let settings = r#"{"permissions": {"deny": ["Bash(wget:*, curl:*)"]}}"#;
+    world.write(".claude/settings.json", settings);
+    let refused = world.run(&["run", "x"]).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("Bash(wget:*) and Bash(curl:*)"), "{}", refused.err);
+    assert_eq!(world.fake.requests().len(), 0);
+}
