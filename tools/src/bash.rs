@@ -6,9 +6,9 @@ use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::confine::{Confinement, folds_case, listed_names, refused_names};
 use crate::failure::{Failure, answer};
-use crate::launch::{Command, Finished, Launcher, Status};
+use crate::launch::{Command, Finished, LaunchError, Launcher, Status};
 use crate::place::RunFiles;
-use crate::unseen::{fixed, now_fixed, unseen};
+use crate::unseen::{fixed, now_fixed, unseen, why_none_runs};
 use async_trait::async_trait;
 use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
 use posse_protocol::{Effect, Part, Profile, ToolOutput, ToolSpec};
@@ -121,7 +121,8 @@ impl Bash {
         let (claim, cancel) = (&context.claim, &context.cancel);
         let run = self.launcher.run_while(claim, workspace, &command, cancel, &progress);
         let finished = run.await;
-        let finished = finished.map_err(|error| Failure(error.to_string()))?;
+        let finished =
+            finished.map_err(|error| Failure(self.why_not(&error, &command.confinement)))?;
         let new = self.appeared_against_rules(&command.confinement, fixed_before).await?;
         let listed = match command.confinement.profile {
             Profile::WorkspaceWrite => listed_names(&finished.output, workspace.path()),
@@ -257,6 +258,15 @@ impl Bash {
             )));
         }
         Ok(output)
+    }
+
+    /// Why a command did not run.
+    fn why_not(&self, error: &LaunchError, confinement: &Confinement) -> String {
+        let is_about_place =
+            matches!(error, LaunchError::NotConfined { .. } | LaunchError::NotStarted { .. });
+        let rules = self.files.rules.as_ref().filter(|_| is_about_place);
+        let by_rules = rules.and_then(|rules| why_none_runs(&**rules, &confinement.hidden));
+        by_rules.map_or_else(|| error.to_string(), |why| format!("not run: {why} ({error})"))
     }
 
     /// What stands after a command in places where rules deny that anything is changed, and did not
