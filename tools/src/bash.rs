@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
 use posse_protocol::{Effect, Part, Profile, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -117,6 +117,7 @@ impl Bash {
             confinement,
         };
         let progress = |text: &str| context.progress(text);
+        let locks = locks_of_git(self.files.workspace.path());
         let workspace = &self.files.workspace;
         let (claim, cancel) = (&context.claim, &context.cancel);
         let run = self.launcher.run_while(claim, workspace, &command, cancel, &progress);
@@ -161,6 +162,10 @@ impl Bash {
             true => None,
             false => self.keep_autostash(&command, context).await,
         };
+        let locked: Vec<String> = match finished.status {
+            Status::Exited(_) => Vec::new(),
+            _ => locks_of_git(workspace.path()).difference(&locks).cloned().collect(),
+        };
         let only_reads = command.confinement.profile != self.confinement.profile;
         let set_aside = some_of(&finished.set_aside);
         let mut output = tell(finished, command.deadline);
@@ -177,6 +182,13 @@ impl Bash {
                  Repositories that commands make or change have no hooks, no links in git's data and no \
                  settings that name programs or files. What was there lies beside it under a \
                  name that ends in `.set-aside`, except for links. Tell the user if the task needs it.]"
+            )));
+        }
+        if !locked.is_empty() {
+            output.parts.push(Part::text(format!(
+                "[git was killed before it could remove {}. While it is there, git refuses to work in \
+                 this repository. If no other git is at work there, remove it, or tell the user to.]",
+                some_of(&locked)
             )));
         }
         if !left_behind.is_empty() {
@@ -348,6 +360,35 @@ impl Bash {
         let variable = |name: &str| (name.into(), scratch.path().into());
         Ok(vec![variable("TMPDIR"), variable("POSSE_SCRATCH")])
     }
+}
+
+/// Files and folders of git's data in which it is looked for locks, at most.
+const LOOKED_THROUGH: usize = 2_000;
+
+/// The locks of git in the repository around `folder`: whoever changes something there holds one
+/// meanwhile.
+fn locks_of_git(folder: &Path) -> BTreeSet<String> {
+    let data = folder.ancestors().map(|around| around.join(".git")).find(|data| data.is_dir());
+    let mut locks = BTreeSet::new();
+    let mut looked_at = 0;
+    let mut folders: Vec<PathBuf> = data.iter().cloned().collect();
+    while let Some(at) = folders.pop() {
+        for entry in std::fs::read_dir(&at).into_iter().flatten().flatten() {
+            looked_at += 1;
+            if looked_at > LOOKED_THROUGH {
+                return locks;
+            }
+            let path = entry.path();
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            // Of what is beside them only references have locks.
+            if is_folder && (path.ends_with("refs") || Some(&at) != data.as_ref()) {
+                folders.push(path);
+            } else if !is_folder && path.extension().is_some_and(|end| end == "lock") {
+                locks.insert(path.strip_prefix(folder).unwrap_or(&path).display().to_string());
+            }
+        }
+    }
+    locks
 }
 
 /// The first of these names, and how many more there are.

@@ -576,3 +576,30 @@ async fn an_agent_is_told_that_a_hidden_file_only_seems_to_be_changed() {
         assert!(said.contains("git may call it changed when it is not"), "{turn}: {said}");
     }
 }
+
+/// Git removes its locks when it is told to end, and not when it is killed.
+#[tokio::test]
+async fn a_cancelled_commit_leaves_no_lock_behind() {
+    let script = Script::turns([bash("echo two > sub/a.txt; git commit -qam two")]);
+    let world = repository_for(script).await;
+    let hook = world.write(".git/hooks/pre-commit", "#!/bin/sh\ntouch began\nsleep 60\n");
+    std::fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).unwrap();
+    let running = world.start(&["run", "--trust", "x"]);
+    eventually("git commits", async || world.work().join("began").exists()).await;
+    assert!(world.work().join(".git/index.lock").exists(), "git holds its lock");
+    let run = world.only_run().await;
+    world.run(&["runs", "cancel", &run]).await.expect(0);
+    running.end().await;
+    assert!(!world.work().join(".git/index.lock").exists());
+    git(&world, &["-c", "core.hooksPath=/dev/null", "commit", "-qam", "mine"]);
+}
+
+#[tokio::test]
+async fn an_agent_is_told_of_a_lock_that_git_left_when_it_was_killed() {
+    let stuck = "trap '' TERM; touch .git/index.lock; sleep 60";
+    let call = Reply::tool_call("Bash", json!({"command": stuck, "timeout": 300}));
+    let world = repository_for(Script::turns([call, Reply::text("done")])).await;
+    world.run(&["run", "--trust", "x"]).await.expect(0);
+    let said = &world.fake.last_request().tool_results()[0];
+    assert!(said.contains("killed before it could remove .git/index.lock"), "{said}");
+}
