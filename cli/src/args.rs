@@ -472,10 +472,10 @@ pub struct CostOptions {
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
     /// Only calls since then: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
-    #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
+    #[arg(long, value_name = "WHEN", value_parser = posse::moment::moment)]
     pub since: Option<u64>,
     /// Only calls before then
-    #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
+    #[arg(long, value_name = "WHEN", value_parser = posse::moment::moment)]
     pub until: Option<u64>,
     /// Only of runs in this folder
     #[arg(long, value_name = "FOLDER")]

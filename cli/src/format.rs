@@ -1,15 +1,6 @@
 //! Words for numbers, times and durations.
 
-/// Milliseconds since 1970 as RFC 3339, always of the same length.
-pub fn timestamp(at: u64) -> String {
-    let at = jiff::Timestamp::from_millisecond(at as i64);
-    at.map_or_else(|_| String::new(), |at| format!("{at:.3}"))
-}
-
-/// Milliseconds since 1970.
-pub fn now() -> u64 {
-    jiff::Timestamp::now().as_millisecond().max(0) as u64
-}
+pub use posse::moment::{now, timestamp};
 
 /// Who decided about a call, without the article that the log has.
 pub fn decider(by: &str) -> &str {

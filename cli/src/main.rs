@@ -18,8 +18,6 @@ mod signals;
 mod spending;
 mod table;
 mod terminal;
-mod time;
-mod view;
 mod worktree;
 
 use args::{Arguments, Command, Later};

@@ -22,9 +22,8 @@ use crate::exit::Failure;
 use crate::format;
 use crate::paint::Paint;
 use crate::print;
-use crate::spending::{self, Spending};
+use crate::spending;
 use crate::terminal::{self, fitted};
-use crate::worktree::Worktree;
 use call::Detail;
 use children::{Children, Manner};
 use line::{Below, Look};
@@ -32,6 +31,8 @@ use posse::protocol::{
     CallId, Delta, Event, Message, Outcome, Purpose, Record, Sender, ToolCall, ToolFinished,
     ToolPending,
 };
+use posse::views::Spending;
+use posse::views::WorktreeView;
 use posse::{RunId, RunRow, Update};
 use prose::Prose;
 use provider::Provider;
@@ -74,7 +75,7 @@ pub struct Screen {
     /// Calls that have no result yet, and when they began.
     calls: Vec<(ToolCall, Instant)>,
     todos: Todos,
-    worktree: Worktree,
+    worktree: WorktreeView,
     spending: Spending,
     /// What the run and those below it took, where that is not all that was seen.
     life: Option<(Spending, Option<Below>)>,
@@ -113,7 +114,7 @@ impl Screen {
             provider: Provider::default(),
             calls: Vec::new(),
             todos: Todos::default(),
-            worktree: Worktree::default(),
+            worktree: WorktreeView::default(),
             spending: Spending::default(),
             life: None,
             children: None,
@@ -590,7 +591,7 @@ impl Screen {
     }
 
     /// What became of the run's worktree.
-    pub fn worktree(&self) -> &Worktree {
+    pub fn worktree(&self) -> &WorktreeView {
         &self.worktree
     }
 
@@ -631,7 +632,7 @@ impl Screen {
                 print::note(clean_line(&outcome.to_string(), 600));
             }
             if let Some(left) = self.worktree.left().filter(|left| left.is_stuck()) {
-                print::note(left.told());
+                print::note(crate::worktree::told(left));
             }
             return Ok(());
         }
@@ -656,7 +657,7 @@ impl Screen {
             }
         }
         if let Some(left) = self.worktree.left() {
-            self.note(&format!("◇ {}", left.told()));
+            self.note(&format!("◇ {}", crate::worktree::told(left)));
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use crate::announcement::request;
 use crate::error::Error;
+use crate::handle::RunHandle;
 use crate::preparation::{asked_for, named_in, received};
 use crate::runtime::Runtime;
 use futures_util::future::try_join_all;
@@ -411,6 +412,36 @@ impl Runtime {
         let (kin, limit) = (Kin::TreeOf(row.root), usize::MAX >> 1);
         let rows = self.list(&Filter { kin, limit, ..Filter::default() }).await?;
         Ok(below(row.id, rows, reach))
+    }
+}
+
+impl RunHandle {
+    /// Says something to the run, which it reads before its next step; see [`Runtime::send`].
+    ///
+    /// # Errors
+    /// When the run has ended, or the store fails.
+    pub async fn send(&self, text: impl Into<String>) -> Result<(), Error> {
+        self.runtime().send(self.id(), text).await
+    }
+
+    /// Asks the run to stop, and everything below it as `scope` says; see [`Runtime::cancel`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn cancel(&self, by: &str, scope: CancelScope) -> Result<Receipt, Error> {
+        self.runtime().cancel(self.id(), by, scope).await
+    }
+
+    /// Where the run stands.
+    ///
+    /// # Errors
+    /// When there is no such run, or the store fails.
+    pub async fn status(&self) -> Result<Status, Error> {
+        Ok(self.row().await?.status)
+    }
+
+    fn runtime(&self) -> Runtime {
+        Runtime { inner: self.inner.clone() }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::feed::Update;
 use crate::runtime::{Inner, Runtime};
+use futures_util::{Stream, stream};
 use posse_protocol::{Delta, Event, Outcome, Record, RunId, Seq};
 use posse_store::{Filter, RunRow, StoreError};
 use std::collections::VecDeque;
@@ -238,6 +239,11 @@ impl fmt::Debug for Events {
 }
 
 impl Events {
+    /// The same as a stream.
+    pub fn stream(self) -> impl Stream<Item = Result<Update, Error>> + Send {
+        stream::unfold(self, async |mut events| Some((events.next().await?, events)))
+    }
+
     /// The next update; `None` once the end of the run has been delivered, or an error. Whoever
     /// wants to go on after an error takes new [events](RunHandle::events) from where these ended.
     ///

@@ -6,6 +6,7 @@ use crate::handle::{Events, RunHandle};
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
+use futures_util::{Stream, stream};
 use posse_protocol::{CallId, Event, Record, RunId, Seq};
 use posse_store::{Filter, Kin, RunRow, StoreError, Unfinished};
 use std::collections::{HashMap, VecDeque};
@@ -212,6 +213,11 @@ impl TreeEvents {
             ending: false,
             over: false,
         }
+    }
+
+    /// The same as a stream.
+    pub fn stream(self) -> impl Stream<Item = Result<(RunId, Update), Error>> + Send {
+        stream::unfold(self, async |mut events| Some((events.next().await?, events)))
     }
 
     /// The next update and the run it is about; `None` once the end of the run at the top has been

@@ -105,13 +105,16 @@ impl Worktrees {
         let launcher = self.launcher.as_ref().ok_or(WorktreeError::NoLauncher)?;
         let failed = |reason: String| WorktreeError::Git { what: "make a worktree", reason };
         make_private(&self.around).map_err(|error| failed(error.to_string()))?;
-        if Path::new(&worktree.folder).join(".git").exists() {
+        let Worktree { folder, branch, base, data, .. } = worktree;
+        let name = Path::new(folder).file_name().unwrap_or_default();
+        // It comes last, when all files are there.
+        let index = Path::new(data).join("worktrees").join(name).join("index");
+        if Path::new(folder).join(".git").exists() && index.exists() {
             return Ok(());
         }
         let git = Git::writing(launcher, worktree, &self.around);
         // What a dead process has begun stands in the way.
         forget(worktree).map_err(|error| failed(error.to_string()))?;
-        let Worktree { folder, branch, base, .. } = worktree;
         let reference = format!("refs/heads/{branch}");
         let known = git.line(&["rev-parse", "--verify", "--quiet", &reference]).await.is_ok();
         if known && let Some(place) = checked_out(&git, &reference, folder).await {
@@ -119,11 +122,15 @@ impl Worktrees {
                 "its branch {branch} is checked out in {place}; check out another branch there"
             )));
         }
+        let add = ["worktree", "add", "--force", "--no-checkout"];
         let made = match known {
-            true => git.run(&["worktree", "add", "--force", folder, branch]).await,
-            false => git.run(&["worktree", "add", "--force", "-b", branch, folder, base]).await,
+            true => git.run(&[&add[..], &[folder, branch]].concat()).await,
+            false => git.run(&[&add[..], &["-b", branch, folder, base]].concat()).await,
         };
         made.map_err(failed)?;
+        // Only now it is known which settings hold on the branch, and which filters they name.
+        let git = git.in_worktree(Path::new(data), folder).map_err(failed)?;
+        git.run(&["reset", "--hard", "--quiet"]).await.map_err(failed)?;
         Ok(())
     }
 

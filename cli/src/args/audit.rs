@@ -46,7 +46,7 @@ pub struct AuditFilters {
     #[arg(long, value_name = "WHAT", value_parser = kinds())]
     pub decision: Vec<AuditKind>,
     /// Only entries since then: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
-    #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
+    #[arg(long, value_name = "WHEN", value_parser = posse::moment::moment)]
     pub since: Option<u64>,
 }
 

@@ -109,7 +109,7 @@ const SEND: &str = "posse runs send [OPTIONS] <RUN>... <TEXT>
 #[derive(Args)]
 pub struct PruneOptions {
     /// Only runs that ended at least this long ago, such as 30d, 2w or 12h
-    #[arg(long, value_name = "AGE", value_parser = crate::time::age)]
+    #[arg(long, value_name = "AGE", value_parser = posse::moment::age)]
     pub older_than: std::time::Duration,
     /// Only list them, delete nothing
     #[arg(long)]

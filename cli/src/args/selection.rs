@@ -28,10 +28,10 @@ pub struct Filters {
     #[arg(long)]
     pub background: bool,
     /// Only runs started since then: 7d, 12h, 2026-11-01 or 2026-11-01T08:00, local time
-    #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
+    #[arg(long, value_name = "WHEN", value_parser = posse::moment::moment)]
     pub since: Option<u64>,
     /// Only runs started before then
-    #[arg(long, value_name = "WHEN", value_parser = crate::time::moment)]
+    #[arg(long, value_name = "WHEN", value_parser = posse::moment::moment)]
     pub until: Option<u64>,
     /// Only runs of the tree that this one belongs to
     #[arg(long, value_name = "RUN", conflicts_with = "children_of")]

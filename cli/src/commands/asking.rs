@@ -3,7 +3,7 @@
 mod glance;
 
 use super::Common;
-use super::rest::is_open;
+
 use crate::clean::{clean_line, exact};
 use crate::exit::Failure;
 use crate::paint::Paint;
@@ -11,6 +11,7 @@ use crate::print;
 use crate::screen::change;
 use crate::signals::{Signal, Signals};
 use glance::{Screen, counted, middle_cut, short};
+use posse::is_open;
 use posse::protocol::{Approval, ApprovalGiven, Event};
 use posse::{Question, RunId, RunRow, Runtime, Update};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -7,8 +7,9 @@ use crate::daemon::address::Address;
 use crate::daemon::client::{Daemon, Found, find};
 use crate::daemon::protocol::Ask;
 use crate::exit::{Code, Failure};
-use crate::family::{self, Family};
+use crate::family;
 use crate::print;
+use posse::views::Tree;
 use posse::{Begun, RunId, RunSpec, Runtime};
 use serde_json::json;
 
@@ -68,7 +69,7 @@ async fn store(runtime: &Runtime, spec: RunSpec, taker: &Taker) -> Result<Stored
         Begun::Found(run) => run,
     };
     let row = runtime.find(&run.to_string()).await?;
-    let standing = Family::of(runtime, &row).await?.standing(&row);
+    let standing = Tree::of(runtime, &row).await?.standing(&row);
     Ok(Stored { run, model: row.model.clone(), word: family::word(&row, standing), found: true })
 }
 

@@ -9,13 +9,12 @@ mod words;
 
 use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Told, Until, Viewer};
-use super::rest::busy_below;
+
 use super::run::wait_for_below;
 use super::{Common, folder, reason, spec};
 use crate::args::{self, ChatOptions};
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
-use crate::family::is_empty_chat;
 use crate::print;
 use crate::signals::Signal;
 use crate::spending;
@@ -24,6 +23,7 @@ use commands::Chat;
 use lines::{Line, Lines};
 use posse::config::Config;
 use posse::protocol::{Asks, CancelScope};
+use posse::views::is_empty_chat;
 use posse::{Extent, RunRow, Runtime};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -423,7 +423,7 @@ async fn tell_who_goes_on(
     row: &RunRow,
     viewer: &mut Viewer,
 ) -> Result<(), Failure> {
-    let busy = busy_below(chat.runtime, chat.session).await?.len() as u64;
+    let busy = chat.runtime.busy_below(chat.session).await?.len() as u64;
     let at_work = busy.max(row.expects.into());
     let tasks = if at_work == 1 { "task is" } else { "tasks are" };
     if at_work > 0 {

@@ -158,7 +158,7 @@ fn figures(key: String, sum: &Spending, name: String) -> [String; 8] {
         format::tokens(usage.all_input_tokens()),
         format::tokens(usage.cache_read_tokens),
         format::tokens(usage.output_tokens),
-        spending::money(sum.usage.cost, sum.uncertain.cost),
+        spending::sum(sum.usage.cost, sum.uncertain.cost),
         name,
     ]
 }

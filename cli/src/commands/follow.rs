@@ -4,18 +4,19 @@ mod stopping;
 
 use super::Common;
 use super::asking::{Asker, Replied};
-use super::rest::{at_rest, is_open, settled};
+use super::rest::at_rest;
 use super::runs::PAGE;
 use super::typing::{Typing, Wish};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
-use crate::family::Family;
 use crate::print;
 use crate::screen::{Screen, Volume};
 use crate::signals::{Signal, Signals};
 use posse::agents::{Level, Problem};
 use posse::config::Config;
+use posse::is_open;
 use posse::protocol::{Delta, Event, Outcome, Record, Sender, Seq};
+use posse::views::Tree;
 use posse::{
     AgentName, Events, RunHandle, RunId, RunRow, Runtime, Selection, Status, TreeEvents, Update,
 };
@@ -328,7 +329,7 @@ impl Viewer {
     ) -> Result<Followed, Failure> {
         let run = followee.run.clone();
         self.screen.attend(run.id());
-        let mut rest = std::pin::pin!(settled(runtime, &run));
+        let mut rest = std::pin::pin!(runtime.settled(run.id()));
         let mut looking = true;
         let mut rested: Option<RunRow> = None;
         // Each turn of a session is a claim of its own.
@@ -351,7 +352,7 @@ impl Viewer {
                     }
                     if self.asker.is_some() {
                         looking = true;
-                        rest.set(settled(runtime, &run));
+                        rest.set(runtime.settled(run.id()));
                         continue;
                     }
                 }
@@ -426,7 +427,7 @@ impl Viewer {
             }
             if about == run.id() && !looking && rested.is_none() {
                 looking = true;
-                rest.set(settled(runtime, &run));
+                rest.set(runtime.settled(run.id()));
             }
         }
     }
@@ -579,7 +580,7 @@ impl Viewer {
             }
             Form::Json => {
                 let row = runtime.find(&run.id().to_string()).await?;
-                let family = Family::of(runtime, &row).await?;
+                let family = Tree::of(runtime, &row).await?;
                 let view = family.view(&row).with_worktree(self.screen.worktree());
                 print::json_pretty(&view.with_text(outcome.text()))?;
             }

@@ -4,16 +4,17 @@ use super::asking::{first_asked_below, waits_for_answer};
 use super::cassette::Deck;
 use super::follow::{Followed, Followee, Form, Until, Viewer};
 use super::prompt::prompt;
-use super::rest::{at_rest, busy_below, heads, is_open, rested};
+use super::rest::at_rest;
 use super::{Common, again, background, folder, reason, spec};
 use crate::args::RunOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
-use crate::family::is_empty_chat;
 use crate::format;
 use crate::signals::Signal;
 use posse::config::{AutoResume, Config};
+use posse::is_open;
 use posse::store::{Filter, Unfinished};
+use posse::views::is_empty_chat;
 use posse::{Begun, Extent, RunId, RunRow, RunSpec, Runtime, Status};
 use serde_json::Value;
 use std::io::{IsTerminal, Read};
@@ -163,7 +164,7 @@ async fn take_up(
     }
     let mut rows = unfinished(runtime, folder).await?;
     rows.retain(|row| row.root != own);
-    for head in heads(runtime, &rows).await?.into_iter().filter(|head| !head.paused) {
+    for head in runtime.heads(&rows).await?.into_iter().filter(|head| !head.paused) {
         let (short, about) = (head.id.short(), about(&head));
         let family = rows.iter().filter(|row| row.root == head.root);
         if family.clone().any(was_let_go) {
@@ -220,7 +221,7 @@ async fn tell_interrupted(
     };
     let mut rows = runtime.list(&filter).await?;
     rows.retain(|row| row.root != own);
-    let heads = heads(runtime, &rows).await?;
+    let heads = runtime.heads(&rows).await?;
     let mut asking = runtime.list(&Filter { status: vec![Status::Waiting], ..filter }).await?;
     asking.retain(|row| row.root != own && row.asks > 0);
     if let Some(newest) = asking.first() {
@@ -280,7 +281,7 @@ async fn leave_others(
         return Ok(());
     }
     // Those below `own` that are at work may finish their step, as after any command.
-    if busy_below(runtime, own).await?.is_empty() {
+    if runtime.busy_below(own).await?.is_empty() {
         runtime.let_go(MOMENT).await;
     }
     let has_daemon = common.daemon().await.is_some();
@@ -321,7 +322,7 @@ pub async fn wait_for_below(
 ) -> Result<(), Failure> {
     let mut is_told = false;
     loop {
-        let below = busy_below(runtime, run).await?;
+        let below = runtime.busy_below(run).await?;
         if below.is_empty() || common.daemon().await.is_some() {
             return Ok(());
         }
@@ -333,7 +334,7 @@ pub async fn wait_for_below(
         for below in below {
             runtime.resume(below);
             let row = tokio::select! {
-                row = rested(runtime, below) => row?,
+                row = runtime.rested(below) => row?,
                 signal = viewer.signal() => {
                     return match signal {
                         Signal::Interrupt => viewer.interrupt(runtime).await.map(drop),

@@ -4,6 +4,7 @@
 use super::line::{self, Look};
 use super::tree::{Change, Node, State, Sum, Tree};
 use crate::format;
+use crate::spending;
 use posse::protocol::{CallId, Event, Record};
 use posse::{RunId, RunRow};
 
@@ -154,7 +155,8 @@ impl Children {
         let states = states.iter().filter(|(count, _)| *count > 0);
         let states: Vec<String> = states.map(|(count, what)| format!("{count} {what}")).collect();
         let tools = format::count(sum.spending.tool_calls, "tool");
-        let (tokens, cost) = (format::tokens(sum.spending.tokens()), sum.spending.money());
+        let (tokens, cost) =
+            (format::tokens(sum.spending.tokens()), spending::money(&sum.spending));
         Some(format!("{} · {tools}, {tokens} tokens, {cost}", states.join(", ")))
     }
 

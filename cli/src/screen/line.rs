@@ -4,8 +4,9 @@ use super::tree::{Node, State, Sum, Tree};
 use crate::clean::clean_line;
 use crate::format;
 use crate::paint::Paint;
-use crate::spending::Spending;
+use crate::spending;
 use crate::terminal::{columns, fitted};
+use posse::views::Spending;
 use posse::{RunId, RunRow};
 
 /// How lines look: in which colours, and how wide they may be.
@@ -119,7 +120,7 @@ pub fn open(node: &Node, sum: &Sum, now: u64, look: Look) -> String {
     parts.extend(ended_below(sum));
     if node.spending.tokens() > 0 {
         parts.push(format!("{} tokens", format::tokens(node.spending.tokens())));
-        parts.push(node.spending.money());
+        parts.push(spending::money(&node.spending));
     }
     let spinner = SPINNER[(now / TURNS_EVERY) as usize % SPINNER.len()];
     let mark = if node.state == State::Running { spinner } else { mark(node.state) };
@@ -169,7 +170,7 @@ pub fn collapsed(sum: &Sum, took_ms: u64, look: Look) -> String {
 pub fn spent(took_ms: u64, spending: &Spending) -> String {
     let tools = format::count(spending.tool_calls, "tool");
     let (took, tokens) = (format::duration(took_ms), format::tokens(spending.tokens()));
-    format!("{tools}, {took}, {tokens} tokens, {}", spending.money())
+    format!("{tools}, {took}, {tokens} tokens, {}", spending::money(spending))
 }
 
 /// What stands below a run, and what that took.
@@ -208,7 +209,7 @@ pub fn totals(own: &Spending, took_ms: Option<u64>, below: Option<&Below>) -> St
         format::count(own.tool_calls, "tool call"),
         format::tokens(own.input_tokens()),
         format::tokens(own.output_tokens()),
-        own.money_in_words(),
+        spending::money_in_words(own),
     );
     if let Some(took_ms) = took_ms {
         totals.push_str(&format!(" · {}", format::duration(took_ms)));
@@ -226,7 +227,7 @@ pub fn totals(own: &Spending, took_ms: Option<u64>, below: Option<&Below>) -> St
             format::count(all.tool_calls, "tool call"),
             format::tokens(all.input_tokens()),
             format::tokens(all.output_tokens()),
-            all.money_in_words(),
+            spending::money_in_words(&all),
         ));
     }
     totals

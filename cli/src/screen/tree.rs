@@ -3,8 +3,8 @@
 
 use super::todos::Todos;
 use crate::clean::clean_line;
-use crate::spending::Spending;
 use posse::protocol::{Caller, ChildStarted, Event, Outcome, Record, Remedy, Sender};
+use posse::views::Spending;
 use posse::{RunId, RunRow, Status};
 use std::collections::HashMap;
 

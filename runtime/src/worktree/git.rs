@@ -100,7 +100,9 @@ impl<'a> Git<'a> {
         self.confinement.fixed.push(data.join("worktrees"));
         self.confinement.writable.push(own.clone());
         let explicit = Some((own, PathBuf::from(folder)));
-        Ok(Git { explicit, common: Some(data.to_owned()), ..self })
+        // Settings may hold for its branch alone.
+        let filters = OnceCell::new();
+        Ok(Git { explicit, common: Some(data.to_owned()), filters, ..self })
     }
 
     /// Adds all that was changed in the worktree. Submodules stay as they were: git would enter them, and

@@ -7,16 +7,17 @@ use super::words::{COMMANDS, Command, names};
 use super::{Turn, turn};
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
-use crate::family::Family;
 use crate::format;
 use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::Look;
 use crate::screen::wrap;
-use crate::spending::Spending;
+use crate::spending;
 use crate::terminal::{self, fitted};
 use posse::protocol::{CancelScope, Event, Seq};
 use posse::store::{By, SpendingQuery};
+use posse::views::Spending;
+use posse::views::Tree;
 use posse::{Extent, RunId, RunRow, Runtime};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -170,7 +171,7 @@ impl Chat<'_> {
 
     async fn runs(&self) -> Result<Turn, Failure> {
         let row = self.row().await?;
-        let family = Family::of(self.runtime, &row).await?;
+        let family = Tree::of(self.runtime, &row).await?;
         for line in tree::lines(&family, &row, self.look()) {
             print::note(line);
         }
@@ -180,7 +181,7 @@ impl Chat<'_> {
 
     async fn cost(&self) -> Result<Turn, Failure> {
         let row = self.row().await?;
-        let family = Family::of(self.runtime, &row).await?;
+        let family = Tree::of(self.runtime, &row).await?;
         let rows: Vec<&RunRow> = std::iter::once(&row).chain(family.below(row.id)).collect();
         let of_run = |row: &RunRow| {
             format!(
@@ -244,7 +245,7 @@ impl Chat<'_> {
     /// Stops what this session has at work.
     async fn cancel_own(&self) -> Result<String, Failure> {
         let row = self.row().await?;
-        let family = Family::of(self.runtime, &row).await?;
+        let family = Tree::of(self.runtime, &row).await?;
         let open = family.below(row.id).into_iter().filter(|row| row.outcome.is_none()).count();
         if open == 0 && !row.runnable && row.awaits == 0 {
             return Ok("nothing is at work; `/cancel RUN` stops another run".to_owned());
@@ -266,7 +267,7 @@ impl Chat<'_> {
             return Err(Failure::usage("that is this session; say it without a command"));
         }
         self.check_money(Some(row.root))?;
-        let family = Family::of(self.runtime, &row).await?;
+        let family = Tree::of(self.runtime, &row).await?;
         let extent = Extent::Subtree;
         let held = resume::check(self.runtime, &family, &row, text, extent, viewer).await?;
         self.runtime.check_model(&row.model)?;
@@ -329,7 +330,7 @@ fn spent(sum: &Spending) -> String {
         format::tokens(sum.input_tokens()),
         format::tokens(sum.output_tokens())
     );
-    format!("{:>8}  {tokens:<20}", sum.money())
+    format!("{:>8}  {tokens:<20}", spending::money(sum))
 }
 
 fn times(runs: u64) -> String {

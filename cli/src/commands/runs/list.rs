@@ -6,14 +6,16 @@ use super::targets;
 use crate::args::ListOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
-use crate::family::{Family, is_empty_chat};
+use crate::family;
 use crate::format;
 use crate::print;
 use crate::screen::line::label;
-use crate::spending::Spending;
+use crate::spending;
 use crate::table::{Column, Table};
-use crate::view::RunView;
 use posse::store::Kin;
+use posse::views::RunView;
+use posse::views::Spending;
+use posse::views::{Tree, is_empty_chat};
 use posse::{RunId, RunRow, Runtime};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -70,27 +72,27 @@ pub async fn run(
 const OF_A_TREE: usize = 2_000;
 
 /// The trees that the listed runs stand in, by their roots.
-struct Families(HashMap<RunId, Family>);
+struct Families(HashMap<RunId, Tree>);
 
 impl Families {
     async fn of(runtime: &Runtime, rows: &[RunRow]) -> Result<Self, Failure> {
         let mut families = HashMap::new();
         for row in rows {
             if let Entry::Vacant(family) = families.entry(row.root) {
-                family.insert(Family::newest(runtime, row, OF_A_TREE).await?);
+                family.insert(Tree::newest(runtime, row, OF_A_TREE).await?);
             }
         }
         Ok(Families(families))
     }
 
-    fn get(&self, row: &RunRow) -> Option<&Family> {
+    fn get(&self, row: &RunRow) -> Option<&Tree> {
         self.0.get(&row.root)
     }
 
     /// How many runs stand below, and whether there are more.
     fn below(&self, row: &RunRow) -> (u64, bool) {
         self.get(row).map_or((0, false), |family| {
-            (family.below(row.id).len() as u64, family.len() >= OF_A_TREE)
+            (family.below(row.id).len() as u64, family.count() >= OF_A_TREE)
         })
     }
 
@@ -140,12 +142,13 @@ const COLUMNS: [Column; 7] = [
 
 fn line(families: &Families, row: &RunRow, spending: &Spending, task: Option<&str>) -> [String; 7] {
     let family = families.get(row);
-    let state = family.map_or_else(|| row.status.to_string(), |family| family.word(row));
+    let state =
+        family.map_or_else(|| row.status.to_string(), |family| family::word_in(family, row));
     [
         row.id.short(),
         state,
         format::ago(row.updated_at),
-        spending.money(),
+        spending::money(spending),
         clean_line(&row.agent, 64),
         clean_line(&row.model, 80),
         format!("{}{}", about(row, task), families.about(row)),

@@ -3,17 +3,18 @@
 use super::super::Common;
 use super::super::asking::{first_asked, first_asked_below, waits_for_answer};
 use super::super::follow::{Followed, Followee, Form, Until, Viewer};
-use super::super::rest::{at_rest, heads, is_open, rested};
+use super::super::rest::at_rest;
 use super::super::run::wait_for_below;
 use super::targets;
 use crate::args::Filters;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
-use crate::family::Family;
 use crate::format;
 use crate::print;
+use posse::is_open;
 use posse::protocol::Asks;
 use posse::store::{Kin, Unfinished};
+use posse::views::Tree;
 use posse::{Extent, Outcome, RunRow, Runtime, Status};
 use serde_json::json;
 
@@ -47,7 +48,7 @@ pub async fn one(
 ) -> Result<Code, Failure> {
     let is_quarantined = row.outcome.as_deref() == Some(Outcome::QUARANTINED);
     let text = more.text.or_else(|| is_quarantined.then(|| TRY_AGAIN.to_owned()));
-    let family = Family::of(runtime, row).await?;
+    let family = Tree::of(runtime, row).await?;
     let mut viewer = Viewer::new(common, form)?;
     let held = check(runtime, &family, row, text.as_deref(), extent, &viewer).await?;
     match &more.asks.model {
@@ -80,7 +81,7 @@ pub async fn one(
             }
             // Whatever it waits for, those below it go on first. They may have woken it.
             wait_for_below(common, runtime, row.id, &mut viewer).await?;
-            let row = rested(runtime, row.id).await?;
+            let row = runtime.rested(row.id).await?;
             rests(runtime, &row, &mut viewer).await?
         }
         Followed::Signal(signal) => {
@@ -93,7 +94,7 @@ pub async fn one(
 }
 
 /// Whether somebody asked `row` to pause, or, if they are meant too, those below it.
-fn is_held(family: &Family, row: &RunRow, extent: Extent) -> bool {
+fn is_held(family: &Tree, row: &RunRow, extent: Extent) -> bool {
     let is_held = |row: &RunRow| row.paused && row.outcome.is_none();
     let below = || family.below(row.id).into_iter().any(is_held);
     is_held(row) || (extent == Extent::Subtree && below())
@@ -106,7 +107,7 @@ async fn tell_who_waits(
     viewer: &mut Viewer,
 ) -> Result<(), Failure> {
     let Some(parent) = row.parent else { return Ok(()) };
-    let family = Family::of(runtime, row).await?;
+    let family = Tree::of(runtime, row).await?;
     let above = family.find(parent).filter(|above| above.runnable && above.owner.is_none());
     if let Some(above) = above.filter(|above| above.outcome.is_none()) {
         let short = above.id.short();
@@ -123,7 +124,7 @@ async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<C
         return Err(waits_for_answer(row.id, &question));
     }
     if viewer.form == Form::Json {
-        let family = Family::of(runtime, row).await?;
+        let family = Tree::of(runtime, row).await?;
         print::json_pretty(&family.view(row).with_text(viewer.screen.last_text()))?;
         return Ok(Code::Done);
     }
@@ -136,7 +137,7 @@ async fn rests(runtime: &Runtime, row: &RunRow, viewer: &mut Viewer) -> Result<C
 /// ask for it. Returns whether somebody has paused or interrupted it, as far as `extent` goes.
 pub async fn check(
     runtime: &Runtime,
-    family: &Family,
+    family: &Tree,
     row: &RunRow,
     text: Option<&str>,
     extent: Extent,
@@ -160,7 +161,7 @@ pub async fn check(
 /// True when all that `row` and those below it could do is to ask. Refused where nobody can be asked.
 async fn asks_alone(
     runtime: &Runtime,
-    family: &Family,
+    family: &Tree,
     row: &RunRow,
     viewer: &Viewer,
 ) -> Result<bool, Failure> {
@@ -215,7 +216,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     let mut viewer = Viewer::new(common, Form::Json)?;
     let mut code = Code::Done;
     let mut resumed = Vec::new();
-    for head in heads(runtime, &rows).await? {
+    for head in runtime.heads(&rows).await? {
         let mut models = rows.iter().filter(|row| row.root == head.root).map(|row| &row.model);
         match models.find_map(|model| runtime.check_model(model).err()) {
             None => {
@@ -233,7 +234,7 @@ pub async fn all(common: &Common, runtime: &Runtime, filters: &Filters) -> Resul
     }
     for handle in &resumed {
         let row = tokio::select! {
-            rested = rested(runtime, handle.id()) => rested?,
+            rested = runtime.rested(handle.id()) => rested?,
             signal = viewer.signal() => {
                 return Err(viewer.shut_down(runtime, handle, signal).await);
             }

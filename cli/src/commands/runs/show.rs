@@ -5,28 +5,30 @@ use super::super::follow::read;
 use super::tree::line;
 use crate::clean::{clean, clean_line};
 use crate::exit::{Code, Failure};
-use crate::family::Family;
+use crate::family;
 use crate::format;
 use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::{Look, label};
 use crate::screen::todos::Todos;
-use crate::spending::{self, Spending};
+use crate::spending;
 use crate::terminal;
-use crate::view::{self, RunView};
-use crate::worktree::Worktree;
 use posse::protocol::{Event, Seq};
+use posse::views::Spending;
+use posse::views::Tree;
+use posse::views::WorktreeView;
+use posse::views::{self as view, RunView};
 use posse::{Budget, RunRow, Runtime, Status};
 
 pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, Failure> {
     let row = runtime.find(run).await?;
-    let family = Family::of(runtime, &row).await?;
+    let family = Tree::of(runtime, &row).await?;
     let sound = row.damaged.is_none() && !row.erased;
     let outcome = match row.outcome.is_some() && sound {
         true => Some(runtime.handle(row.id).outcome().await?),
         false => None,
     };
-    let (mut todos, mut worktree) = (Todos::default(), Worktree::default());
+    let (mut todos, mut worktree) = (Todos::default(), WorktreeView::default());
     if sound {
         read(runtime, &row, |record| {
             todos.observe(&record.event);
@@ -45,7 +47,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
         print::line(format!("{name:11} {value}"))?;
     }
     if let Some(left) = worktree.left() {
-        print::line(format!("{:11} {}", "worktree", left.told()))?;
+        print::line(format!("{:11} {}", "worktree", crate::worktree::told(left)))?;
     }
     let columns = terminal::table_width();
     let paint = Paint { on: columns.is_some() && !common.environment.no_color };
@@ -66,7 +68,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
 }
 
 /// The run as JSON, with its relatives, its list and its answer.
-fn whole(family: &Family, row: &RunRow, todos: &Todos, text: Option<&str>) -> RunView {
+fn whole(family: &Tree, row: &RunRow, todos: &Todos, text: Option<&str>) -> RunView {
     let view = RunView {
         children: Some(family.children(row.id).map(|child| child.id).collect()),
         todos: Some(todos.list().iter().map(view::TodoView::of).collect()),
@@ -94,16 +96,16 @@ pub async fn task(runtime: &Runtime, row: &RunRow) -> Result<Option<String>, Fai
     Ok(asked.map(|text| clean_line(&text, 200)))
 }
 
-fn facts(family: &Family, row: &RunRow, task: Option<&str>) -> Vec<(&'static str, String)> {
+fn facts(family: &Tree, row: &RunRow, task: Option<&str>) -> Vec<(&'static str, String)> {
     let status = match (&row.outcome, &row.damaged) {
         (Some(_), None) if row.status == Status::Archived => {
             format!("{}; archived", clean_line(&row.note, 400))
         }
         (Some(_), None) => clean_line(&row.note, 400),
         (None, None) if !row.note.is_empty() => {
-            format!("{}: {}", family.word(row), clean_line(&row.note, 400))
+            format!("{}: {}", family::word_in(family, row), clean_line(&row.note, 400))
         }
-        _ => family.word(row),
+        _ => family::word_in(family, row),
     };
     let last = format!("{} (event {})", format::timestamp(row.updated_at), row.last_seq);
     let mut facts = vec![
@@ -152,6 +154,6 @@ fn spent(spending: &Spending) -> String {
         format::count(spending.tool_calls, "tool call"),
         format::tokens(spending.input_tokens()),
         format::tokens(spending.output_tokens()),
-        spending.money_in_words()
+        spending::money_in_words(spending)
     )
 }

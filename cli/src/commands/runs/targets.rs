@@ -105,7 +105,7 @@ pub async fn all(runtime: &Runtime, mut filter: Filter) -> Result<Vec<RunRow>, F
         let page = runtime.list(&filter).await?;
         filter.before = page.last().map(|last| last.id);
         let is_last = page.len() < PAGE;
-        rows.extend(page.into_iter().filter(|row| !family::is_empty_chat(row)));
+        rows.extend(page.into_iter().filter(|row| !posse::views::is_empty_chat(row)));
         if is_last {
             rows.reverse();
             return Ok(rows);

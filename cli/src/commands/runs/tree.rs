@@ -4,15 +4,17 @@ use super::super::Common;
 use crate::args::TreeOptions;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
-use crate::family::{self, Family};
+use crate::family;
 use crate::format;
 use crate::paint::Paint;
 use crate::print;
 use crate::screen::line::{Line, Look, label, mark, spent};
 use crate::screen::tree::State;
-use crate::spending::{self, Spending, SumView};
+use crate::spending;
 use crate::terminal;
-use crate::view::RunView;
+use posse::views::RunView;
+use posse::views::Tree;
+use posse::views::{Spending, SumView};
 use posse::{Budget, RunId, RunRow, Runtime};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -23,7 +25,7 @@ pub async fn run(
     options: &TreeOptions,
 ) -> Result<Code, Failure> {
     let row = runtime.find(&options.run).await?;
-    let family = Family::of(runtime, &row).await?;
+    let family = Tree::of(runtime, &row).await?;
     let depth = options.depth.map_or(usize::MAX, |depth| depth as usize);
     let standing = standing(&family, &row, depth);
     let part = Part::of(&standing, options, runtime).await?;
@@ -95,7 +97,7 @@ impl<'a> Part<'a> {
     }
 
     /// Those that are shown, and all above them: so that each stands where it belongs.
-    fn with_those_above(&self, family: &Family) -> HashSet<RunId> {
+    fn with_those_above(&self, family: &Tree) -> HashSet<RunId> {
         let mut shown = HashSet::new();
         for place in &self.places[self.from..self.to] {
             let mut run = Some(place.row.id);
@@ -108,7 +110,7 @@ impl<'a> Part<'a> {
 }
 
 /// The runs of the tree below `top`, each before those below it, no more than `depth` levels.
-fn standing<'a>(family: &'a Family, top: &'a RunRow, depth: usize) -> Vec<Place<'a>> {
+fn standing<'a>(family: &'a Tree, top: &'a RunRow, depth: usize) -> Vec<Place<'a>> {
     let mut places = Vec::new();
     // What stands before a run's line, and before those of its children; and how deep it stands.
     let mut ahead = vec![(top, String::new(), String::new(), 0)];
@@ -128,23 +130,23 @@ fn standing<'a>(family: &'a Family, top: &'a RunRow, depth: usize) -> Vec<Place<
 }
 
 /// The tree below `top`, a line each.
-pub fn lines(family: &Family, top: &RunRow, look: Look) -> Vec<String> {
+pub fn lines(family: &Tree, top: &RunRow, look: Look) -> Vec<String> {
     let places = standing(family, top, usize::MAX);
     places.iter().map(|place| line(family, place.row, &place.branch, look)).collect()
 }
 
 /// One run in one line.
-pub fn line(family: &Family, row: &RunRow, branch: &str, look: Look) -> String {
+pub fn line(family: &Tree, row: &RunRow, branch: &str, look: Look) -> String {
     let standing = RunRow { status: family.standing(row), ..row.clone() };
     let state = State::of(&standing);
-    let mut parts = vec![spent(family::took(&standing), &Spending::of(row))];
+    let mut parts = vec![spent(posse::views::took(&standing), &Spending::of(row))];
     if matches!(state, State::Queued | State::Waiting | State::Interrupted) {
-        parts.insert(0, family.word(row));
+        parts.insert(0, family::word_in(family, row));
     }
     let below = family.below(row.id).len();
     if below > 0 {
         let sum = family.sum(row);
-        let (tokens, cost) = (format::tokens(sum.tokens()), sum.money());
+        let (tokens, cost) = (format::tokens(sum.tokens()), spending::money(&sum));
         let tools = format::count(sum.tool_calls, "tool");
         parts.push(format!("with {below} below: {tools}, {tokens} tokens, {cost}"));
     }
@@ -168,7 +170,7 @@ pub fn line(family: &Family, row: &RunRow, branch: &str, look: Look) -> String {
 }
 
 /// What the tree took, in one line.
-pub fn total(family: &Family, top: &RunRow) -> String {
+pub fn total(family: &Tree, top: &RunRow) -> String {
     let sum = family.sum(top);
     format!(
         "{}: {}, {} in / {} out, {}",
@@ -176,7 +178,7 @@ pub fn total(family: &Family, top: &RunRow) -> String {
         format::count(sum.tool_calls, "tool call"),
         format::tokens(sum.input_tokens()),
         format::tokens(sum.output_tokens()),
-        sum.money_in_words()
+        spending::money_in_words(&sum)
     )
 }
 
@@ -209,7 +211,7 @@ fn is_none(count: &usize) -> bool {
 }
 
 /// `row` and those below it that are `shown`. A tree is no deeper than delegation may go.
-fn branch(family: &Family, row: &RunRow, shown: &HashSet<RunId>) -> Branch {
+fn branch(family: &Tree, row: &RunRow, shown: &HashSet<RunId>) -> Branch {
     let runs = 1 + family.below(row.id).len() as u64;
     let children = family.children(row.id).filter(|child| shown.contains(&child.id));
     let children: Vec<Branch> = children.map(|child| branch(family, child, shown)).collect();
@@ -218,7 +220,7 @@ fn branch(family: &Family, row: &RunRow, shown: &HashSet<RunId>) -> Branch {
             position: family.position(row),
             ..RunView::of(row).waiting_on(family.waited_for(row))
         },
-        duration_ms: family::took(row),
+        duration_ms: posse::views::took(row),
         subtree: SumView::of(runs, &family.sum(row)),
         left_out: family.children(row.id).count() - children.len(),
         children,

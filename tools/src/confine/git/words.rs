@@ -24,6 +24,9 @@ const WORDS: usize = 5_000;
 /// How many folders are taken in which words may be, those aside that a text names from where it is run.
 const ENTERED: usize = 5_000;
 
+/// How many of the words after `cd` may be the folder.
+const MEANT: usize = 6;
+
 /// How often a text enters a folder from another that it has entered.
 const DEEP: usize = 4;
 
@@ -96,6 +99,16 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     parts.filter(|part| !part.contains(['$', '`'])).take(WORDS)
 }
 
+/// The paths in a text that have spaces in them: in quotes, or behind `\`.
+fn spaced(text: &str) -> Vec<String> {
+    // What stands for such a space is in no path.
+    const SPACE: &str = "\u{1}";
+    let joined = text.replace("\\ ", SPACE).replace(['"', '\'', '\\'], "");
+    let escaped = words(&joined).into_iter().map(|word| word.text);
+    let escaped = escaped.filter(|word| word.contains(SPACE)).map(|it| it.replace(SPACE, " "));
+    quoted(text).map(str::to_owned).chain(escaped).collect()
+}
+
 /// Where texts are run, and what of it matters.
 pub(super) struct Places<'p> {
     /// Only what is in here.
@@ -113,9 +126,10 @@ impl Places<'_> {
         let mut all = words(line);
         // A path may be put together from parts in quotes.
         all.extend(words(&bare));
-        let folders = self.entered(&all);
+        let spaced = spaced(line);
+        let folders = self.entered(&all, &spaced);
         let named = all.iter().filter(|word| !word.is_program || word.text.contains('/'));
-        let named = named.map(|word| word.text).chain(quoted(line));
+        let named = named.map(|word| word.text).chain(spaced.iter().map(String::as_str));
         let places = named.flat_map(|word| self.places(word, &folders));
         places.collect::<BTreeSet<_>>().into_iter().filter(|path| path.is_file()).collect()
     }
@@ -127,7 +141,8 @@ impl Places<'_> {
         let mut all = words(text);
         // A path may be put together from parts in quotes.
         all.extend(words(&bare));
-        let folders = self.entered(&all);
+        let spaced = spaced(text);
+        let folders = self.entered(&all, &spaced);
         let mut run = BTreeSet::new();
         let mut is_given = false;
         for word in &all {
@@ -145,22 +160,23 @@ impl Places<'_> {
             is_given &= files.is_empty();
             run.extend(files.into_iter().filter(|path| is_run || is_made_to_run(path)));
         }
-        let places = quoted(text).flat_map(|word| self.places(word, &folders));
+        let places = spaced.iter().flat_map(|word| self.places(word, &folders));
         run.extend(places.filter(|path| path.is_file() && is_made_to_run(path)));
         run.into_iter().collect()
     }
 
     /// The folders that a text is run in, and those that it enters.
-    fn entered(&self, words: &[Word]) -> BTreeSet<PathBuf> {
+    fn entered(&self, words: &[Word], spaced: &[String]) -> BTreeSet<PathBuf> {
         let mut folders: BTreeSet<PathBuf> = self.folders.iter().map(|it| plain(it)).collect();
         let named = |words: &BTreeSet<&str>, from: &BTreeSet<PathBuf>| -> BTreeSet<PathBuf> {
             let places = words.iter().flat_map(|word| self.places(word, from));
             places.filter(|path| path.is_dir()).collect()
         };
         let enters = words.iter().enumerate().filter(|(_, word)| ENTERS.contains(&word.text));
-        // With a variable, the next one is there twice.
-        let entered = enters.flat_map(|(at, _)| words[at + 1..].iter().take(2));
-        let entered: BTreeSet<&str> = entered.map(|word| word.text).collect();
+        // With a variable, the next one is there twice; a command in its place has words of its own.
+        let entered = enters.flat_map(|(at, _)| words[at + 1..].iter().take(MEANT));
+        let entered: BTreeSet<&str> =
+            entered.map(|word| word.text).chain(spaced.iter().map(String::as_str)).collect();
         // First all that is entered from where the text is run, then what is entered from there: folders
         // with the names of other words, which an agent may have made, are in the way of none of them.
         let mut last = folders.clone();
@@ -179,6 +195,7 @@ impl Places<'_> {
     fn places(&self, word: &str, folders: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
         // `$(git rev-parse --show-toplevel)/tools/x` leaves a path that only looks absolute, and
         // `$(dirname "$0")/../x` one that begins anywhere.
+        let word = word.strip_prefix("~+/").unwrap_or(word);
         let below = word.trim_start_matches('/');
         let mut last = below;
         while let Some(rest) = ["../", "./", "/"].iter().find_map(|it| last.strip_prefix(it)) {
@@ -273,8 +290,10 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         let (home, work) = (root.join("home"), root.join("home/w"));
         fs::create_dir_all(work.join("scripts/in")).unwrap();
+        fs::create_dir_all(work.join("scripts/of mine")).unwrap();
         fs::create_dir_all(work.join(".git/hooks")).unwrap();
-        let names = ["a.py", "b.sh", "plain", "data.json", "my tool.sh", "in/c", "in/d.rb"];
+        let names =
+            ["a.py", "b.sh", "plain", "data.json", "my tool.sh", "in/c", "in/d.rb", "of mine/e.sh"];
         names.iter().for_each(|name| fs::write(work.join("scripts").join(name), "x").unwrap());
         fs::write(work.join("scripts/marked"), "#!/bin/sh\n").unwrap();
         fs::write(work.join("package.json"), "x").unwrap();
@@ -299,6 +318,11 @@ mod tests {
             ("make -C scripts; pushd scripts/in; d.rb", vec!["in/d.rb"]),
             ("D=$ROOT/scripts; cd $D; sh plain", vec!["plain"]),
             ("\"scripts/my tool.sh\"", vec!["my tool.sh"]),
+            ("\"$ROOT/scripts/my tool.sh\"", vec!["my tool.sh"]),
+            ("\"$ROOT\"/scripts/my\\ tool.sh", vec!["my tool.sh"]),
+            ("cd \"$ROOT/scripts/of mine\" && ./e.sh", vec!["of mine/e.sh"]),
+            ("(cd \"$(git rev-parse --show-cdup)scripts\" && ./b.sh)", vec!["b.sh"]),
+            ("~+/scripts/b.sh", vec!["b.sh"]),
             ("$HOME/w/scripts/b.sh", vec!["b.sh"]),
             ("~/w/scripts/b.sh", vec!["b.sh"]),
             (&absolute, vec!["b.sh"]),
@@ -320,5 +344,26 @@ mod tests {
         assert_eq!(at_home("~nobody-at-all/x", &[]), [Path::new("/home/nobody-at-all/x")]);
         assert_eq!(at_home("~/x", &["/a".into(), "/b".into()]).len(), 2);
         assert!(at_home("x/~/y", &[]).is_empty() && at_home("~root", &[]).is_empty());
+    }
+
+    /// An agent can make folders with the names of any words, as many as it likes.
+    #[test]
+    fn folders_that_are_in_the_way_hide_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path().canonicalize().unwrap();
+        let script =
+            "MODE=fast\nLEVEL=error\nDIR=scripts\ncd \"$DIR\" && ./check.sh\ncd a; cd b; ./c.sh";
+        let mut around = vec![work.clone(), work.join(".git")];
+        for word in ["fast", "error", "git", "a", "scripts", "b"] {
+            let deeper: Vec<PathBuf> = around.iter().map(|folder| folder.join(word)).collect();
+            deeper.iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
+            around.extend(deeper);
+        }
+        fs::write(work.join("scripts/check.sh"), "x").unwrap();
+        fs::write(work.join("a/b/c.sh"), "x").unwrap();
+        let places = Places { workspace: &work, homes: &[], folders: vec![work.clone()] };
+        let found = places.run_by_script(script);
+        assert!(found.contains(&work.join("scripts/check.sh")), "{found:?}");
+        assert!(found.contains(&work.join("a/b/c.sh")), "{found:?}");
     }
 }

@@ -1,11 +1,25 @@
-//! Ages and moments, as people type them.
+//! Ages and moments, as people write them and as they are written for programs.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::time::Duration;
 
+/// Milliseconds since 1970 as RFC 3339, always of the same length.
+pub fn timestamp(at: u64) -> String {
+    let at = Timestamp::from_millisecond(at as i64);
+    at.map_or_else(|_| String::new(), |at| format!("{at:.3}"))
+}
+
+/// Milliseconds since 1970, by the clock of this machine: for people, never for a decision.
+pub fn now() -> u64 {
+    Timestamp::now().as_millisecond().max(0) as u64
+}
+
 /// How long ago, such as 30d, 2w, 12h or 90m. A number without a unit could mean anything.
+///
+/// # Errors
+/// When it is none of these.
 pub fn age(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not an age: write it like 30d, 2w, 12h or 90m");
     let text = text.trim();
@@ -20,12 +34,15 @@ pub fn age(text: &str) -> Result<Duration, String> {
     match (text.strip_suffix('d'), text.strip_suffix('w')) {
         (Some(number), _) => days(number, 1),
         (_, Some(number)) => days(number, 7),
-        _ => posse::config::parse_duration(text).map(Duration::from_millis).map_err(|_| wrong()),
+        _ => crate::limits::parse_duration(text).map(Duration::from_millis).map_err(|_| wrong()),
     }
 }
 
 /// A moment, in milliseconds since 1970: an age, a day (its beginning) or a time, in the local time
 /// zone where it names none.
+///
+/// # Errors
+/// When it is none of these.
 pub fn moment(text: &str) -> Result<u64, String> {
     moment_in(text, &TimeZone::system())
 }
@@ -43,7 +60,7 @@ fn moment_in(text: &str, zone: &TimeZone) -> Result<u64, String> {
         )
     };
     let ago = age(text).map_err(wrong)?;
-    Ok(crate::format::now().saturating_sub(ago.as_millis() as u64))
+    Ok(now().saturating_sub(ago.as_millis() as u64))
 }
 
 #[cfg(test)]
@@ -74,8 +91,7 @@ mod tests {
         assert_eq!(moment_in("2026-11-01", &east).unwrap(), 1_793_491_200_000 - two_hours);
         assert_eq!(moment_in("2026-11-01T08:00", &east).unwrap(), 1_793_520_000_000 - two_hours);
         assert_eq!(moment_in("2026-11-01T08:00:00Z", &east).unwrap(), 1_793_520_000_000);
-        let (before, at, after) =
-            (crate::format::now(), moment("7d").unwrap(), crate::format::now());
+        let (before, at, after) = (now(), moment("7d").unwrap(), now());
         assert!((before..=after).contains(&(at + 604_800_000)), "{before} {at} {after}");
         for wrong in ["2026-13-01", "7", ""] {
             assert!(moment(wrong).unwrap_err().contains("is not a valid time"), "{wrong}");

@@ -1,13 +1,14 @@
-//! A run, as it is printed as JSON.
+//! A run as everybody sees it who looks from outside.
 
-use crate::format;
-use crate::spending::{BudgetView, Spending, SumView};
-use crate::worktree::{Left, Worktree};
-use posse::todo::{self, Todo};
-use posse::{RunId, RunRow, Status};
+use super::spending::{BudgetView, Spending, SumView};
+use super::worktree::{Left, WorktreeView};
+use crate::moment::timestamp;
+use posse_protocol::{RunId, Status};
+use posse_store::RunRow;
+use posse_tools::todo::{self, Todo};
 use serde::Serialize;
 
-/// A run, as `--json` prints it.
+/// A run. Its JSON is stable: fields are added, and none changes its meaning.
 #[derive(Serialize)]
 pub struct RunView {
     pub run: String,
@@ -74,7 +75,7 @@ pub struct RunView {
     pub text: Option<String>,
 }
 
-/// Something an agent has to do, as `--json` prints it.
+/// Something an agent has to do, as JSON.
 #[derive(Serialize)]
 pub struct TodoView {
     content: String,
@@ -110,8 +111,8 @@ impl RunView {
             task: None,
             workspace: row.workspace.clone(),
             session: row.session,
-            created: format::timestamp(row.created_at),
-            updated: format::timestamp(row.updated_at),
+            created: timestamp(row.created_at),
+            updated: timestamp(row.updated_at),
             events: row.last_seq.0,
             turns: row.turns,
             tool_calls: row.tool_calls,
@@ -148,7 +149,7 @@ impl RunView {
         RunView { waiting_on: (children > 0).then_some(children), ..self }
     }
 
-    pub fn with_worktree(self, worktree: &Worktree) -> Self {
+    pub fn with_worktree(self, worktree: &WorktreeView) -> Self {
         RunView { worktree: worktree.left().cloned(), ..self }
     }
 

@@ -1,0 +1,109 @@
+//! When runs rest, and which to go on with: a run that waits for others is one with them.
+
+use crate::error::Error;
+use crate::runtime::Runtime;
+use crate::views::Tree;
+use posse_protocol::RunId;
+use posse_store::RunRow;
+
+impl Runtime {
+    /// Waits until there is nothing to do for `run`, and returns how it then stands. One that waits for others
+    /// below it rests when nobody is at work on them, or could be: then they wait for a person.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn settled(&self, run: RunId) -> Result<RunRow, Error> {
+        let run = &self.handle(run);
+        loop {
+            let row = run.at_rest().await?;
+            // A person can talk to a session meanwhile; another run is not done before those are.
+            let is_done = row.awaits == 0 && (row.session || row.expects == 0);
+            if is_done || row.paused {
+                return Ok(row);
+            }
+            let busy = self.busy_below(run.id()).await?;
+            for below in &busy {
+                self.handle(*below).at_rest().await?;
+            }
+            // The last of them may have ended since the first look.
+            let row = run.row().await?;
+            if busy.is_empty() && !is_busy(&row) {
+                return Ok(row);
+            }
+        }
+    }
+
+    /// Waits until there is nothing to do for `run`, nor for any below it that it will be told of.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn rested(&self, run: RunId) -> Result<RunRow, Error> {
+        let handle = self.handle(run);
+        loop {
+            let row = self.settled(run).await?;
+            if row.expects == 0 {
+                return Ok(row);
+            }
+            let busy = self.busy_below(run).await?;
+            // The last of them may have woken it since.
+            let row = handle.row().await?;
+            if busy.is_empty() && !is_busy(&row) {
+                return Ok(row);
+            }
+            for below in busy {
+                self.handle(below).at_rest().await?;
+            }
+        }
+    }
+
+    /// Those below `run` that somebody is at work on, or could be.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn busy_below(&self, run: RunId) -> Result<Vec<RunId>, Error> {
+        let below = self.handle(run).unfinished_below().await?;
+        Ok(below.iter().filter(|row| is_busy(row)).map(|row| row.id).collect())
+    }
+
+    /// The runs to go on with so that all of `rows` do, and whoever waits for them: each root once or, where
+    /// it has ended, whoever stands highest above the run of those that have not.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn heads(&self, rows: &[RunRow]) -> Result<Vec<RunRow>, Error> {
+        let mut heads: Vec<RunRow> = Vec::new();
+        for row in rows {
+            if heads.iter().any(|head| head.id == row.root) {
+                continue;
+            }
+            let head = match row.parent {
+                None => row.clone(),
+                Some(_) => head_of(&Tree::of(self, row).await?, row).clone(),
+            };
+            if heads.iter().all(|known| known.id != head.id) {
+                heads.push(head);
+            }
+        }
+        Ok(heads)
+    }
+}
+
+fn head_of<'f>(family: &'f Tree, row: &'f RunRow) -> &'f RunRow {
+    if let Some(root) = family.find(row.root).filter(|root| is_open(root)) {
+        return root;
+    }
+    let mut head = row;
+    while let Some(above) = head.parent.and_then(|run| family.find(run)).filter(|it| is_open(it)) {
+        head = above;
+    }
+    head
+}
+
+/// True when a run has not ended and can.
+pub fn is_open(row: &RunRow) -> bool {
+    row.outcome.is_none() && row.damaged.is_none()
+}
+
+fn is_busy(row: &RunRow) -> bool {
+    row.can_go_on() || is_open(row) && row.owner.is_some()
+}

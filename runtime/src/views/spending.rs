@@ -1,0 +1,150 @@
+//! What runs take: turns, tool calls, tokens, money. Counted from events or from rows, and summed.
+
+use posse_protocol::{Budget, Event, Limit, Purpose, Tally, Usage, Usd};
+use posse_store::{RunRow, Spent};
+use serde::Serialize;
+
+/// What one run has taken, or several together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spending {
+    pub turns: u64,
+    pub tool_calls: u64,
+    tally: Tally,
+}
+
+impl Spending {
+    /// Counts an event of the run.
+    pub fn observe(&mut self, event: &Event) {
+        self.tally.observe(event);
+        match event {
+            Event::ModelCalled(called) => {
+                self.turns += u64::from(called.purpose == Purpose::Turn);
+            }
+            // Made again, it is still the same turn.
+            Event::ModelFailed(failed) => {
+                self.turns = self.turns.saturating_sub(u64::from(failed.remedy.is_some()));
+            }
+            Event::ToolStarted(_) => self.tool_calls += 1,
+            _ => {}
+        }
+    }
+
+    /// What `row` says. A call that is under way does not count.
+    pub fn of(row: &RunRow) -> Self {
+        let usage = |spent: Spent| Usage {
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cost: spent.cost,
+            ..Usage::default()
+        };
+        let (uncertain, cut) = row.unsure();
+        let (known, uncertain) = (usage(row.known()), usage(uncertain));
+        let tally = Tally { known, uncertain, cut, open: None };
+        Spending { turns: row.turns, tool_calls: row.tool_calls, tally }
+    }
+
+    /// What the store has summed up.
+    pub fn summed(sum: &posse_store::Spending) -> Self {
+        let (known, uncertain) = (sum.usage.clone(), sum.uncertain.clone());
+        let tally = Tally { known, uncertain, cut: sum.unanswered, open: None };
+        Spending { tally, ..Spending::default() }
+    }
+
+    /// Model calls that were cut short.
+    pub fn cut_calls(&self) -> u64 {
+        self.tally.cut
+    }
+
+    /// Adds what another run has taken.
+    pub fn add(&mut self, other: &Spending) {
+        self.turns += other.turns;
+        self.tool_calls += other.tool_calls;
+        self.tally.known += &other.tally.known;
+        self.tally.uncertain += &other.tally.uncertain;
+        self.tally.cut += other.tally.cut;
+    }
+
+    pub fn input_tokens(&self) -> u64 {
+        self.tally.known.all_input_tokens()
+    }
+
+    pub fn output_tokens(&self) -> u64 {
+        self.tally.known.output_tokens
+    }
+
+    /// Tokens sent and received.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens().saturating_add(self.output_tokens())
+    }
+
+    /// What is known to have been spent.
+    pub fn cost(&self) -> Usd {
+        self.tally.known.cost
+    }
+
+    /// What calls that were cut short may have cost besides.
+    pub fn uncertain_cost(&self) -> Usd {
+        self.tally.uncertain.cost
+    }
+}
+
+/// A part of a budget; money in dollars.
+#[derive(Serialize)]
+pub struct BudgetView {
+    limit: Limit,
+    of: serde_json::Number,
+    /// Spent or reserved.
+    drawn: serde_json::Number,
+    /// What of that may come back.
+    held: serde_json::Number,
+}
+
+impl BudgetView {
+    /// The parts that the budget of `row` has.
+    pub fn of(row: &RunRow) -> Option<Vec<Self>> {
+        let budget = row.budget.as_ref()?;
+        let drawn = row.drawn.unwrap_or_default();
+        let number = |limit: Limit, amount: u64| match limit {
+            Limit::Cost => serde_json::Number::from_f64(Usd(amount).dollars()),
+            _ => Some(amount.into()),
+        };
+        let part = |limit: Limit| {
+            Some(BudgetView {
+                limit,
+                of: number(limit, budget.of(limit)?)?,
+                drawn: number(limit, drawn.of(limit))?,
+                held: number(limit, row.held.of(limit))?,
+            })
+        };
+        Some(Budget::DIMENSIONS.into_iter().filter_map(part).collect())
+    }
+}
+
+/// A sum.
+#[derive(Serialize)]
+pub struct SumView {
+    /// How many runs it is of.
+    pub runs: u64,
+    pub turns: u64,
+    pub tool_calls: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// What is known to have been spent.
+    pub cost_usd: f64,
+    /// What calls that were cut short may have cost besides.
+    pub uncertain_cost_usd: f64,
+}
+
+impl SumView {
+    pub fn of(runs: u64, sum: &Spending) -> Self {
+        SumView {
+            runs,
+            turns: sum.turns,
+            tool_calls: sum.tool_calls,
+            input_tokens: sum.input_tokens(),
+            output_tokens: sum.output_tokens(),
+            cost_usd: sum.cost().dollars(),
+            uncertain_cost_usd: sum.uncertain_cost().dollars(),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Runs that belong together, as they are stored: who stands below whom, and what they took.
+
+use super::run::RunView;
+use super::spending::{Spending, SumView};
+use crate::error::Error;
+use crate::moment::now;
+use crate::runtime::Runtime;
+use posse_protocol::{RunId, Status};
+use posse_store::{Filter, Kin, RunRow};
+use std::collections::HashMap;
+
+/// A whole tree, from its root on.
+pub struct Tree {
+    /// The oldest first.
+    rows: Vec<RunRow>,
+    /// Places of children in `rows`, by their parent.
+    children: HashMap<RunId, Vec<usize>>,
+    /// Where those stand that wait for a slot.
+    positions: HashMap<RunId, u64>,
+}
+
+/// More runs than a tree has.
+const ALL: usize = usize::MAX >> 1;
+
+impl Tree {
+    /// The tree that `row` stands in.
+    pub async fn of(runtime: &Runtime, row: &RunRow) -> Result<Self, Error> {
+        Tree::newest(runtime, row, ALL).await
+    }
+
+    /// At most so many of the tree that `row` stands in, the newest.
+    pub async fn newest(runtime: &Runtime, row: &RunRow, limit: usize) -> Result<Self, Error> {
+        let filter = Filter { kin: Kin::TreeOf(row.root), limit, ..Filter::default() };
+        let mut rows = runtime.list(&filter).await?;
+        rows.sort_by_key(|row| row.id);
+        let mut children: HashMap<RunId, Vec<usize>> = HashMap::new();
+        for (place, row) in rows.iter().enumerate() {
+            if let Some(parent) = row.parent {
+                children.entry(parent).or_default().push(place);
+            }
+        }
+        let queued = rows.iter().filter(|row| row.status == Status::Queued);
+        let queued: Vec<RunId> = queued.map(|row| row.id).collect();
+        let positions = runtime.positions(&queued).await?;
+        Ok(Tree { rows, children, positions })
+    }
+
+    /// How many of it are here.
+    pub fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn find(&self, run: RunId) -> Option<&RunRow> {
+        let place = self.rows.binary_search_by_key(&run, |row| row.id).ok()?;
+        self.rows.get(place)
+    }
+
+    /// Those right below `run`, the oldest first.
+    pub fn children(&self, run: RunId) -> impl DoubleEndedIterator<Item = &RunRow> {
+        let places = self.children.get(&run).map(Vec::as_slice).unwrap_or_default();
+        places.iter().filter_map(|place| self.rows.get(*place))
+    }
+
+    /// All below `run`, each before those below it.
+    pub fn below(&self, run: RunId) -> Vec<&RunRow> {
+        let mut found = Vec::new();
+        let mut ahead: Vec<&RunRow> = self.children(run).rev().collect();
+        while let Some(row) = ahead.pop() {
+            found.push(row);
+            ahead.extend(self.children(row.id).rev());
+        }
+        found
+    }
+
+    /// What `row` took, with all below it.
+    pub fn sum(&self, row: &RunRow) -> Spending {
+        let mut sum = Spending::of(row);
+        self.below(row.id).into_iter().for_each(|below| sum.add(&Spending::of(below)));
+        sum
+    }
+
+    /// `row` with what it took together with all below it.
+    pub fn view(&self, row: &RunRow) -> RunView {
+        let below = self.below(row.id).len() as u64;
+        let subtree = Some(SumView::of(1 + below, &self.sum(row)));
+        let (position, status) = (self.position(row), self.standing(row));
+        RunView { status, subtree, position, ..RunView::of(row).with_below(below) }
+    }
+
+    /// Where `row` stands among all that wait for a slot; the next one at 1.
+    pub fn position(&self, row: &RunRow) -> Option<u64> {
+        self.positions.get(&row.id).copied()
+    }
+
+    /// Where `row` stands. One that waits for others stands where the liveliest of them does. Those that
+    /// nobody waits for are its business too as long as nobody executes them.
+    pub fn standing(&self, row: &RunRow) -> Status {
+        if row.status != Status::Waiting {
+            return row.status;
+        }
+        let below = self.below(row.id);
+        let is_there = |wanted: &Status| below.iter().any(|row| row.status == *wanted);
+        let waits = row.awaits + row.expects > 0;
+        let running = waits.then_some(Status::Running);
+        let liveliest = running.into_iter().chain([Status::Crashed, Status::Queued]);
+        liveliest.into_iter().find(is_there).unwrap_or(row.status)
+    }
+}
+
+impl Tree {
+    /// How many right below `row` have not ended, if it waits for them.
+    pub fn waited_for(&self, row: &RunRow) -> u64 {
+        let waits = row.outcome.is_none() && row.owner.is_none() && row.awaits + row.expects > 0;
+        let open = self.children(row.id).filter(|child| child.outcome.is_none());
+        if waits { open.count() as u64 } else { 0 }
+    }
+}
+
+/// True for a chat in which nothing was said: there is nothing to see or to continue.
+pub fn is_empty_chat(row: &RunRow) -> bool {
+    row.session && row.title.is_empty() && row.damaged.is_none()
+}
+
+/// How long it has been since a run was made, or was until its last event, in milliseconds.
+pub fn took(row: &RunRow) -> u64 {
+    let until = match row.status {
+        Status::Running | Status::Queued => now(),
+        _ => row.updated_at,
+    };
+    until.saturating_sub(row.created_at)
+}
