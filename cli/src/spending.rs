@@ -1,9 +1,9 @@
 //! What runs have taken, in words.
 
 use crate::format;
-use posse::{RunRow, Runtime};
 use posse::protocol::{Limit, Outcome, Usd};
 use posse::views::Spending;
+use posse::{RunRow, Runtime};
 
 /// What stands in the place of money that nobody knows.
 pub const UNKNOWN: &str = "?";
