@@ -91,10 +91,9 @@ impl Patience {
         let asked = after.filter(|_| trouble.retries < self.retries_after(error))?;
         self.wait_after(error, trouble).is_none().then(|| {
             let (asked, all) = (span(asked), span(self.total_wait));
-            let run = trouble.run.short();
             format!(
-                "; it asks to wait {asked}, and `total_wait_s` under [patience] in your settings allows \
-                 {all} in all. Allow more there, or go on later: posse runs resume {run} \"go on\""
+                "; it asks to wait {asked}, and `total_wait_s` under [patience] in the settings allows \
+                 {all} in all: allow more there, or go on later"
             )
         })
     }

@@ -116,9 +116,10 @@ impl Common {
     }
 
     /// The models there are, without a runtime.
-    pub fn models(&self, config: &Config) -> Models {
+    pub fn models(&self, config: &Config) -> Result<Models, Failure> {
         let options = Options { stall: config.patience.stall(), ..Options::default() };
-        Models::new(config.catalog.value.clone(), self.keys(config), options)
+        let models = Models::new(config.catalog.value.clone(), self.keys(config), options);
+        Ok(posse::built_in_models().into_iter().try_fold(models, Models::with)?)
     }
 
     /// Where agents are looked for, for work in `folder`.

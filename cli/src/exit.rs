@@ -1,5 +1,6 @@
 //! How the command ends: exit codes and failures.
 
+use crate::offline::WITHOUT_KEY;
 use posse::Outcome;
 use std::process::ExitCode;
 
@@ -100,14 +101,20 @@ impl From<posse::Error> for Failure {
         match error {
             Error::Model(
                 posse::ResolveError::MissingKey { .. } | posse::ResolveError::NoneUsable { .. },
-            ) => Failure::usage(message).hint(NO_MODEL),
-            Error::UnknownAgent { .. }
-            | Error::UnusableAgent { .. }
-            | Error::AlreadyExists { .. }
+            ) => Failure::usage(message).hint(WITHOUT_KEY),
+            Error::UnknownAgent { .. } => {
+                Failure::usage(message).hint("`posse agents list` lists all agents")
+            }
+            Error::UnusableAgent { .. } => {
+                Failure::usage(message).hint("`posse agents check` says what is wrong with it")
+            }
+            Error::NoRun(_) => {
+                Failure::usage(message).hint("`posse runs list` shows the runs there are")
+            }
+            Error::AlreadyExists { .. }
             | Error::InvalidInput(_)
             | Error::Model(_)
             | Error::Workspace { .. }
-            | Error::NoRun(_)
             | Error::Ambiguous(_) => Failure::usage(message),
             Error::Store(posse::store::StoreError::NotFound(_)) => {
                 Failure::usage(message).hint("`posse runs list` shows the runs there are")
@@ -118,14 +125,10 @@ impl From<posse::Error> for Failure {
             }
             Error::Store(posse::store::StoreError::Erased(_)) => Failure::internal(message),
             Error::Store(_) => Failure { code: Code::Store, message, hint: None },
-            Error::NotNow { .. } | Error::ShuttingDown => Failure::internal(message),
+            _ => Failure::internal(message),
         }
     }
 }
-
-/// What to do without a key.
-const NO_MODEL: &str = "`posse models` shows which models can be used now; `--model offline/planner` \
-needs no key";
 
 impl From<posse::ResolveError> for Failure {
     fn from(error: posse::ResolveError) -> Self {

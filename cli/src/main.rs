@@ -11,6 +11,7 @@ mod exit;
 mod failpoints;
 mod family;
 mod format;
+mod offline;
 mod paint;
 mod print;
 mod screen;

@@ -617,7 +617,7 @@ impl Screen {
     }
 
     /// Shows how the run ended, and the answer if it has not been shown.
-    pub fn finish(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+    pub fn finish(&mut self, run: RunId, outcome: &Outcome) -> Result<(), Failure> {
         self.pause();
         let shown = self.speech.has_shown(outcome.text());
         self.speech.unshown();
@@ -652,7 +652,7 @@ impl Screen {
         } else {
             self.note(&self.paint.red(&format!("✗ {}", clean_line(&outcome.to_string(), 600))));
             self.remark(&format!("  {totals}"));
-            for hint in spending::hint(outcome, self.spending.uncertain_cost()) {
+            for hint in spending::hint(outcome, run, self.spending.uncertain_cost()) {
                 self.remark(&format!("  {hint}"));
             }
         }

@@ -3,7 +3,7 @@
 use crate::format;
 use posse::protocol::{Limit, Outcome, Usd};
 use posse::views::Spending;
-use posse::{RunRow, Runtime};
+use posse::{RunId, RunRow, Runtime};
 
 /// What stands in the place of money that nobody knows.
 pub const UNKNOWN: &str = "?";
@@ -44,9 +44,20 @@ pub fn sum(known: Usd, uncertain: Usd) -> String {
     }
 }
 
-/// What to do about a run that ended because its next model call did not fit, and what of its money
-/// is `uncertain`.
-pub fn hint(outcome: &Outcome, uncertain: Usd) -> Vec<String> {
+/// What to do about a run that did not complete, and what of its money is `uncertain`.
+pub fn hint(outcome: &Outcome, run: RunId, uncertain: Usd) -> Vec<String> {
+    let short = run.short();
+    match outcome {
+        Outcome::Failed { deaths: 1.., .. } => {
+            return vec![format!(
+                "`posse runs log {short}` shows its last calls; `posse runs resume {short}` tries it again"
+            )];
+        }
+        Outcome::Failed { .. } => {
+            return vec![format!("mend that, then `posse runs resume {short} \"go on\"`")];
+        }
+        _ => {}
+    }
     let (Outcome::Stopped { limit, .. } | Outcome::OutOfBudget { limit, .. }) = outcome else {
         return Vec::new();
     };
@@ -65,18 +76,19 @@ pub fn hint(outcome: &Outcome, uncertain: Usd) -> Vec<String> {
                     .to_owned(),
             );
         }
-        Limit::InputTokens | Limit::OutputTokens => hints.push(
-            "tell it to go on: `posse runs resume`; if the limit is yours and not the model's, allow \
-             more with --budget (or with `input_tokens` and `output_tokens` under [limits] and \
+        Limit::InputTokens | Limit::OutputTokens => hints.push(format!(
+            "tell it to go on: `posse runs resume {short}`; if the limit is yours and not the model's, \
+             allow more with --budget (or with `input_tokens` and `output_tokens` under [limits] and \
              [budget] in your settings)"
-                .to_owned(),
-        ),
+        )),
         Limit::Turns => {
             let option = match outcome {
                 Outcome::OutOfBudget { .. } => "--budget turns=N",
                 _ => "--max-turns",
             };
-            hints.push(format!("allow more with {option}, or tell it to go on: `posse runs resume`"));
+            hints.push(format!(
+                "allow more with {option}, or tell it to go on: `posse runs resume {short}`"
+            ));
         }
         _ => {}
     }
@@ -114,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_hint_names_the_option_that_sets_the_limit() {
-        let said = |outcome: Outcome| hint(&outcome, Usd::ZERO).join("\n");
+        let said = |outcome: Outcome| hint(&outcome, posse::RunId::new(), Usd::ZERO).join("\n");
         assert!(said(Outcome::stopped(Limit::Turns, "")).contains("--max-turns"));
         let budget = said(Outcome::out_of_budget(Limit::Turns, posse::RunId::new(), ""));
         assert!(budget.contains("--budget turns=N") && !budget.contains("--max-turns"), "{budget}");

@@ -9,7 +9,7 @@ mod row;
 mod vendor;
 
 pub use check::CatalogError;
-pub(crate) use check::usable_url;
+pub(crate) use check::{is_model_name, is_vendor_name, usable_url};
 pub use properties::{Dated, Properties};
 pub use row::{Additions, ModelRow, VendorRow};
 pub use vendor::{Caps, Reach, Vendor};
@@ -20,8 +20,9 @@ use posse_protocol::near;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-/// What stands before the `/` in the name of the model that needs no vendor.
-pub const OFFLINE_VENDOR: &str = "offline";
+/// The vendor that no settings can add: its name is kept for a model that needs no vendor, which the
+/// program brings along.
+const KEPT_VENDOR: &str = "offline";
 
 /// Vendors, models and short names. Cheap to clone, and read when it is first looked into.
 #[derive(Clone, Debug, Default)]
@@ -176,8 +177,17 @@ impl Catalog {
     /// # Errors
     /// When there is no such vendor, or the name does not tell which.
     pub fn find(&self, asked: &str) -> Result<Found<'_>, ResolveError> {
+        self.find_beside(asked, &[])
+    }
+
+    /// The same, where `beside` are vendors that are not in the catalog, and may be meant.
+    pub(crate) fn find_beside(
+        &self,
+        asked: &str,
+        beside: &[&str],
+    ) -> Result<Found<'_>, ResolveError> {
         let asked_for = self.inner().aliases.get(asked).map_or(asked, String::as_str);
-        let (vendor, name) = self.split(asked, asked_for)?;
+        let (vendor, name) = self.split(asked, asked_for, beside)?;
         let id = format!("{}/{name}", vendor.name);
         let undated = without_date(&id);
         let own = self.inner().models.get(&id).or_else(|| self.inner().models.get(undated));
@@ -197,27 +207,32 @@ impl Catalog {
     }
 
     /// Splits a name into its vendor and what the vendor calls it.
-    fn split(&self, asked: &str, name: &str) -> Result<(&Vendor, String), ResolveError> {
+    fn split(
+        &self,
+        asked: &str,
+        name: &str,
+        beside: &[&str],
+    ) -> Result<(&Vendor, String), ResolveError> {
+        let beside = || beside.iter().copied();
         let unknown = || ResolveError::UnknownModel {
             name: asked.to_owned(),
             suggestion: near::suggestion(
                 asked,
-                self.aliases().map(|(alias, _)| alias).chain([OFFLINE_VENDOR]),
+                self.aliases().map(|(alias, _)| alias).chain(beside()),
                 "write others as `vendor/name`; `posse models` lists all",
             ),
         };
         if let Some((prefix, rest)) = name.split_once('/') {
-            let vendor = self.vendor(prefix).ok_or_else(|| match prefix {
-                OFFLINE_VENDOR => unknown(),
-                _ => ResolveError::UnknownVendor {
+            let is_beside = || prefix == KEPT_VENDOR || beside().any(|other| other == prefix);
+            let names = || self.vendors().iter().map(|vendor| vendor.name.as_str());
+            let vendor = self.vendor(prefix).ok_or_else(|| match is_beside() {
+                true => unknown(),
+                false => ResolveError::UnknownVendor {
                     name: asked.to_owned(),
                     vendor: prefix.to_owned(),
                     suggestion: near::suggestion(
                         prefix,
-                        self.vendors()
-                            .iter()
-                            .map(|vendor| vendor.name.as_str())
-                            .chain([OFFLINE_VENDOR]),
+                        names().chain(beside()),
                         "`posse models` lists all",
                     ),
                 },

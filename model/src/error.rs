@@ -50,6 +50,22 @@ pub enum ResolveError {
         /// The models it has.
         recorded: String,
     },
+    /// Nobody names a model, and there is none to take.
+    #[error("there is no model to take: {reason}; {remedy}")]
+    NothingToTake {
+        /// Why there is none.
+        reason: String,
+        /// What would help.
+        remedy: String,
+    },
+    /// A model that the program brings along cannot be one.
+    #[error("the model `{name}` that this program brings along cannot be used: {reason}")]
+    UnusableHostModel {
+        /// What it is called.
+        name: String,
+        /// Why not, and what would be right.
+        reason: String,
+    },
     /// The key cannot be a key.
     #[error(
         "the key in {variable} has characters that cannot be sent, such as a line break; set {variable} to the key alone"

@@ -1,8 +1,9 @@
 //! Implementations of [`posse_agent::Model`]: what is said to a provider, and how.
 //!
-//! [`Models`] turns a name such as `anthropic/claude-sonnet-4-5` into a model. A model encodes
-//! the transcript with a codec of [`wire`], sends it through the one shared HTTP client and
-//! decodes the stream of events ([`sse`]) into deltas and one reply.
+//! [`Models`] turns a name such as `anthropic/claude-sonnet-4-5` into a model: one of the catalog,
+//! or one that the program brings along ([`HostModel`]). A model of the catalog encodes the
+//! transcript with a codec of [`wire`], sends it through the one shared HTTP client and decodes the
+//! stream of events ([`sse`]) into deltas and one reply.
 //!
 //! This crate knows nothing of tools' code, runs or stores, and reads no environment.
 
@@ -14,7 +15,7 @@ mod forms;
 mod governor;
 mod http;
 mod models;
-pub mod offline;
+
 mod remote;
 mod sight;
 pub mod sse;
@@ -25,4 +26,6 @@ pub use catalog::Catalog;
 pub use error::ResolveError;
 pub use forms::{Unescaped, forms_of_secret};
 pub use governor::{Pacing, Provider};
-pub use models::{Abilities, Choice, Keys, Models, Offer, Options, Trial, Why, try_out};
+pub use models::{Abilities, Choice, HostModel, Keys, Models, Offer, Options, Trial, Why, try_out};
+// What a model of the program's own is made of.
+pub use posse_agent::{DeltaSink, Model, ModelError, ModelInfo, Reply, Request};

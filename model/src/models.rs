@@ -4,20 +4,21 @@
 
 mod choice;
 mod endpoint;
+mod host;
 mod keys;
 mod recorded;
 mod servers;
 mod trial;
 
 pub use choice::{Choice, Why};
+pub use host::HostModel;
 pub use keys::Keys;
 pub use trial::{Offer, Trial, try_out};
 
 use crate::ResolveError;
-use crate::catalog::{Catalog, Found, OFFLINE_VENDOR, Vendor};
+use crate::catalog::{Catalog, Found, Vendor};
 use crate::governor::{Governor, Pacing, Provider};
 use crate::http::{self, Http};
-use crate::offline::{self, Offline};
 use crate::remote::{Remote, Server};
 use crate::sight::Sight;
 use crate::wire::Written;
@@ -56,12 +57,14 @@ pub struct Abilities {
     pub priced: bool,
 }
 
-/// All models of a catalog that can be reached with some keys. They share one HTTP client, and
-/// those of one provider share what is known of how much it takes.
+/// All models of a catalog that can be reached with some keys, and those that the program brings
+/// along. The former share one HTTP client, and those of one provider share what is known of how
+/// much it takes.
 pub struct Models {
     catalog: Catalog,
     keys: Keys,
     options: Options,
+    hosts: Vec<HostModel>,
     http: Http,
     kept: Mutex<HashMap<String, Arc<dyn Model>>>,
     abilities: Mutex<HashMap<String, Abilities>>,
@@ -74,8 +77,8 @@ type Governors = Mutex<BTreeMap<(String, String), Arc<Governor>>>;
 impl Models {
     /// The models of `catalog` that `keys` give access to. Costs nothing until one is called.
     pub fn new(catalog: Catalog, keys: Keys, options: Options) -> Self {
-        let (kept, abilities, governors) = Default::default();
-        Models { catalog, keys, options, http: http::client(), kept, abilities, governors }
+        let (hosts, kept, abilities, governors) = Default::default();
+        Models { catalog, keys, options, hosts, http: http::client(), kept, abilities, governors }
     }
 
     /// What is known of vendors and models.
@@ -83,19 +86,20 @@ impl Models {
         &self.catalog
     }
 
-    /// The model called `name`: a short name, `vendor/name`, or a name that tells its vendor.
+    /// The model called `name`: a short name, `vendor/name`, or a name that tells its vendor. What
+    /// the program brings along comes first.
     ///
     /// # Errors
     /// When there is no such vendor, or no usable key or base URL for it.
     pub fn resolve(&self, name: &str) -> Result<Arc<dyn Model>, ResolveError> {
+        if let Some(host) = self.host_model(name) {
+            return Ok(Arc::clone(&host.model));
+        }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = kept.get(name) {
             return Ok(Arc::clone(model));
         }
-        let model: Arc<dyn Model> = match is_offline(name) {
-            true => Arc::new(Offline::new()),
-            false => Arc::new(self.make(name)?),
-        };
+        let model: Arc<dyn Model> = Arc::new(self.make(name)?);
         if kept.len() < MAX_KEPT {
             kept.insert(name.to_owned(), Arc::clone(&model));
         }
@@ -107,6 +111,9 @@ impl Models {
     /// # Errors
     /// When there is no such vendor.
     pub fn abilities(&self, name: &str) -> Result<Abilities, ResolveError> {
+        if let Some(host) = self.host_model(name) {
+            return Ok(host.abilities);
+        }
         // Thousands of runs may ask, and the answer takes a look into the catalog.
         let mut known = self.abilities.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(abilities) = known.get(name) {
@@ -120,13 +127,10 @@ impl Models {
     }
 
     fn look_up(&self, name: &str) -> Result<Abilities, ResolveError> {
-        if is_offline(name) {
-            return Ok(Abilities { tools: true, output_schema: false, priced: true });
-        }
         if let Some(recorded) = self.recorded(name) {
             return Ok(recorded?.abilities());
         }
-        let Found { properties, dialect, .. } = self.catalog.find(name)?;
+        let Found { properties, dialect, .. } = self.find(name)?;
         Ok(Abilities {
             tools: properties.tools,
             output_schema: dialect.output_schema,
@@ -170,11 +174,17 @@ impl Models {
         Arc::clone(governors.entry(key).or_insert_with(|| Arc::new(make())))
     }
 
+    /// What the catalog has under `asked`. Whoever mistyped a name may have meant one of the
+    /// program's own.
+    fn find(&self, asked: &str) -> Result<Found<'_>, ResolveError> {
+        self.catalog.find_beside(asked, &self.host_vendors())
+    }
+
     fn make(&self, asked: &str) -> Result<Remote, ResolveError> {
         if let Some(recorded) = self.recorded(asked) {
             return self.replayed(recorded?);
         }
-        let found = self.catalog.find(asked)?;
+        let found = self.find(asked)?;
         let mut endpoint = Endpoint::of(found.vendor, &self.keys, asked)?;
         endpoint.add_headers(found.wire().headers(&found.dialect));
         self.record(&found, &endpoint);
@@ -202,9 +212,4 @@ impl Models {
             server: Server::of(vendor),
         })
     }
-}
-
-/// True for the model that needs neither vendor nor key.
-fn is_offline(name: &str) -> bool {
-    name == offline::ID || name == OFFLINE_VENDOR
 }

@@ -295,7 +295,7 @@ fn block(told: &Told<'_>) -> String {
     }
     let note = cut.map_or_else(String::new, |bytes| {
         format!(
-            "\n[{bytes} more bytes were left out; `posse runs show {}` shows the whole]",
+            "\n[{bytes} more bytes were left out; resume run {} and ask for them if you need them]",
             told.run
         )
     });
@@ -471,7 +471,7 @@ mod tests {
         assert!(text.contains(NO_TEXT) && text.contains("empty=\"true\""), "{text}");
         let text = told(Outcome::completed("é".repeat(60 * 1024 + 1))).joined_text();
         assert!(text.len() < LARGEST + 600, "{}", text.len());
-        assert!(text.contains("[20482 more bytes were left out; `posse runs show"), "{text:.0}");
+        assert!(text.contains("[20482 more bytes were left out; resume run "), "{text:.0}");
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl Runtime {
             (!transcript.questions().any(asked)).then(|| {
                 format!(
                     "run {run} does not ask about call `{shown}` as it was shown: it was answered, or \
-                     the run went on; `posse runs questions` shows what is asked"
+                     the run went on"
                 )
             })
         };

@@ -2,12 +2,14 @@
 
 use posse_protocol::{AgentName, RunId, near};
 use posse_store::StoreError;
+use serde::Serialize;
 
 /// What lists all agents.
-const LIST_AGENTS: &str = "`posse agents list` lists all";
+const LIST_AGENTS: &str = "the list of agents has all";
 
 /// Why the runtime did not do what it was asked. What goes wrong inside a run is its outcome.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// No agent of this name.
     #[error(
@@ -21,7 +23,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// What defines this agent cannot be used.
-    #[error("agent `{name}` cannot be used: {problem}; `posse agents check` tells more")]
+    #[error("agent `{name}` cannot be used: {problem}")]
     UnusableAgent {
         /// Which.
         name: AgentName,
@@ -68,6 +70,54 @@ pub enum Error {
     /// The runtime is shutting down.
     #[error("the runtime is shutting down")]
     ShuttingDown,
+}
+
+/// What kind of error it is, for programs. Kinds are added, and none changes its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// There is no agent of this name.
+    UnknownAgent,
+    /// What defines the agent cannot be used.
+    UnusableAgent,
+    /// There is one of this name already.
+    AlreadyExists,
+    /// The request itself is wrong.
+    InvalidInput,
+    /// The model cannot be used.
+    Model,
+    /// The folder cannot be worked in.
+    Workspace,
+    /// There is no such run.
+    UnknownRun,
+    /// More than one run is meant.
+    AmbiguousRun,
+    /// The run is not in a state for that.
+    WrongState,
+    /// The store cannot be used, or refused.
+    Store,
+    /// The runtime is shutting down.
+    ShuttingDown,
+}
+
+impl Error {
+    /// What kind of error it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::UnknownAgent { .. } => ErrorKind::UnknownAgent,
+            Error::UnusableAgent { .. } => ErrorKind::UnusableAgent,
+            Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+            Error::InvalidInput(_) => ErrorKind::InvalidInput,
+            Error::Model(_) => ErrorKind::Model,
+            Error::Workspace { .. } => ErrorKind::Workspace,
+            Error::NoRun(_) | Error::Store(StoreError::NotFound(_)) => ErrorKind::UnknownRun,
+            Error::Ambiguous(_) => ErrorKind::AmbiguousRun,
+            Error::NotNow { .. } => ErrorKind::WrongState,
+            Error::Store(_) => ErrorKind::Store,
+            Error::ShuttingDown => ErrorKind::ShuttingDown,
+        }
+    }
 }
 
 impl From<StoreError> for Error {

@@ -171,7 +171,7 @@ impl Execute for Executor {
                 }
                 // A panic in one run is that run's end, not the end of the others.
                 Err(_) => {
-                    return self.fail(run, &journal, "posse failed inside itself").await;
+                    return self.fail(run, &journal, "internal error: the run panicked").await;
                 }
             }
         }
@@ -403,7 +403,7 @@ impl Executor {
                 return Left::AtRest;
             };
             let transcript = Transcript::of(&records);
-            let (events, outcome) = closing(run, &transcript, why);
+            let (events, outcome) = closing(&transcript, why);
             let last = Some(transcript.seq());
             match journal.hand_over(events, last, Ownership::Waiting).await {
                 // What was appended meanwhile may be the result of a call.
@@ -443,20 +443,14 @@ impl Executor {
 
 /// What ends a run that cannot go on: its open calls are answered, and what there is of its result
 /// is kept.
-fn closing(run: RunId, transcript: &Transcript, why: Why<'_>) -> (Vec<Event>, Outcome) {
+fn closing(transcript: &Transcript, why: Why<'_>) -> (Vec<Event>, Outcome) {
     let partial = transcript.last_text().to_owned();
     let outcome = match (transcript.cancelled_by(), why) {
         (Some(by), _) => Outcome::cancelled(by, partial),
-        (None, Why::Cannot(reason)) => Outcome::failed(
-            format!("{reason}; mend that, then `posse runs resume {run} \"go on\"`"),
-            partial,
-        ),
+        (None, Why::Cannot(reason)) => Outcome::failed(reason, partial),
         (None, Why::Deaths(deaths)) => Outcome::quarantined(
             deaths,
-            format!(
-                "the process that executed it died {deaths} times in a row; `posse runs log {run}` shows \
-                 its last calls, `posse runs resume {run}` tries it again"
-            ),
+            format!("the process that executed it died {deaths} times in a row"),
             partial,
         ),
     };

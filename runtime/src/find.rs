@@ -46,8 +46,7 @@ impl Runtime {
 
 fn none(shown: &str) -> String {
     format!(
-        "no run matches `{shown}`: give its label, its id, or at least four characters of what \
-         `posse runs list` shows"
+        "no run matches `{shown}`: give its label, its id, or at least four characters of the id"
     )
 }
 

@@ -22,6 +22,10 @@
 //! Two shorter ways in: [`fn@query`] asks one question and gives back a stream of messages, and
 //! [`subagents`] executes specialists by name.
 //!
+//! Models come from a catalog of vendors, from local servers, and from the host: any
+//! [`Model`] is brought along in [`RuntimeConfig::models`]. With the feature `offline`, which is on by
+//! default, one is there from the beginning that needs no key and no network, `offline/planner`.
+//!
 //! A host whose agents may run shell commands calls [`launch::init`] first thing in `main` and
 //! hands the launcher to [`RuntimeConfig::launcher`]; without one there is no shell.
 
@@ -33,6 +37,7 @@ mod archive;
 pub mod audit;
 mod authority;
 mod budget;
+mod built_in;
 mod chain;
 mod child;
 pub mod config;
@@ -85,16 +90,19 @@ mod worktree;
 pub use agents::{AgentCatalog, LiveCatalog};
 pub use approvals::Question;
 pub use archive::{Prune, Remnant, Sweep};
+pub use built_in::built_in_models;
 pub use config::Lifecycle;
 pub use control::{Asked, Extent, Receipt, Told};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use feed::Update;
 pub use handle::{Events, RunHandle};
 pub use home::Home;
 pub use lanes::{LaneCaps, Shares};
 pub use posse_agent::{Answer, Model, ModelError, Patience, Tool, ToolContext, Transcript, Waits};
 pub use posse_model as model;
-pub use posse_model::{Catalog, Keys, Pacing, Provider, ResolveError};
+pub use posse_model::{Catalog, HostModel, Keys, Pacing, Provider, ResolveError};
+#[cfg(feature = "offline")]
+pub use posse_offline as offline;
 pub use posse_protocol as protocol;
 pub use posse_protocol::{
     AgentName, AgentSpec, Budget, Limits, Outcome, RunId, RunSpec, Seq, Status,

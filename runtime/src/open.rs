@@ -28,7 +28,8 @@ impl Runtime {
     /// Opens the store and begins to execute what is to be done.
     ///
     /// # Errors
-    /// When the database cannot be used, two webhooks have one name, or a rule cannot be kept.
+    /// When the database cannot be used, two webhooks have one name, a rule cannot be kept, or a
+    /// model of the host has a name that it cannot have.
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, Error> {
         webhooks::check(&config.webhooks)?;
         host_tools::check(&config.tools)?;
@@ -46,11 +47,12 @@ impl Runtime {
             ..Options::new(config.database.clone())
         };
         let lease = options.lease;
+        let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
+        let calls = posse_model::Options { stall: config.stall, pacing: config.pacing };
+        let models = Models::new(catalog, keys, calls);
+        let mut models = config.models.iter().cloned().try_fold(models, Models::with)?;
         // Agents are read meanwhile.
         let opening = SqliteStore::start_opening(options);
-        let (catalog, keys) = (config.catalog.clone(), config.keys.clone());
-        let options = posse_model::Options { stall: config.stall, pacing: config.pacing };
-        let mut models = Models::new(catalog, keys, options);
         if let Some(cassette) = &config.cassette {
             models = models.with_cassette_hiding(cassette.clone(), config.redactor.forms());
             if cassette.replay().is_some() {

@@ -226,10 +226,14 @@ impl Runtime {
     }
 
     /// The model that is taken when nobody names one: of the first vendor there is a key for,
-    /// else of the first local server that answers, else the one that works offline. Looked for
-    /// once.
-    pub async fn choice(&self) -> &Choice {
-        self.inner.choice.get_or_init(|| self.models().choose()).await
+    /// else of the first local server that answers, else the one that the host brings along as a last
+    /// resort. Looked for until one is found.
+    ///
+    /// # Errors
+    /// When there is none, with what to do about it.
+    pub async fn choice(&self) -> Result<&Choice, Error> {
+        let choose = || async { Ok(self.models().choose().await?) };
+        self.inner.choice.get_or_try_init(choose).await
     }
 
     /// The providers that runs of this process call: how much each takes, how many calls wait for
@@ -250,4 +254,4 @@ impl Runtime {
 
 /// Why a call cannot be answered.
 const ANSWERED: &str = "it has its result already";
-const NOT_ASKED: &str = "the last reply of the agent does not make it; `posse runs log` shows them";
+const NOT_ASKED: &str = "the last reply of the agent does not make it";

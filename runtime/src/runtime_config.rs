@@ -10,7 +10,7 @@ use crate::surroundings::{ByFolder, Surroundings};
 use crate::tool_facts::ToolFacts;
 use crate::webhooks::Webhook;
 use posse_agent::{Patience, Tool};
-use posse_model::{Cassette, Catalog, Keys, Pacing};
+use posse_model::{Cassette, Catalog, HostModel, Keys, Pacing};
 use posse_protocol::{
     Budget, DelegationStrategy, Effect, Effort, Limits, Mode, Network, Permissions, RunId,
     SubagentRules,
@@ -58,6 +58,10 @@ pub struct RuntimeConfig {
     pub stall: Duration,
     /// Whether calls wait until their provider takes them.
     pub pacing: Pacing,
+    /// Models that the host brings along, beside those of the catalog. From the beginning they are
+    /// those of [`built_in_models`](crate::built_in_models): push to add one, and assign to have no
+    /// others. `Runtime::open` refuses names that the catalog has.
+    pub models: Vec<HostModel>,
     /// What is said to models is recorded here, or taken from here in place of the network.
     pub cassette: Option<Cassette>,
     /// How far runs may go when neither they nor their agent say.
@@ -128,6 +132,7 @@ impl RuntimeConfig {
             patience: Patience::default(),
             stall: posse_model::Options::default().stall,
             pacing: Pacing::default(),
+            models: crate::built_in::built_in_models(),
             cassette: None,
             limits: Limits::default(),
             budget: Budget { children: Some(DEFAULT_CHILDREN), ..Budget::default() },

@@ -65,7 +65,7 @@ impl Runtime {
             match named(spec, agent, parent, usual.as_ref(), self.config()) {
                 Some(named) => named,
                 None => {
-                    let choice = Box::pin(self.choice()).await;
+                    let choice = Box::pin(self.choice()).await?;
                     (&choice.model, &[][..], NamedBy::Choice(choice.why.clone()))
                 }
             };

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Crates of the workspace, by folder.
-const CRATES: [&str; 11] = [
-    "protocol", "agent", "model", "tools", "probe", "store", "runtime", "cli", "testkit", "crash",
-    "xtask",
+const CRATES: [&str; 12] = [
+    "protocol", "agent", "model", "offline", "tools", "probe", "store", "runtime", "cli",
+    "testkit", "crash", "xtask",
 ];
 /// The crate whose code map is a list of floors: modules import from their own and from lower ones.
 const WITH_FLOORS: &str = "runtime";

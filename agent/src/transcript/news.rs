@@ -112,7 +112,7 @@ fn is_longer(part: &Part, share: usize) -> bool {
 /// `part`, a result, that of `run` if it is one's, with texts of at most `share` bytes.
 fn shortened(part: &Part, run: Option<RunId>, share: usize) -> Part {
     let how = match run {
-        Some(run) => format!("`posse runs show {run}` shows the whole"),
+        Some(run) => format!("resume run {run} and ask for the rest if you need it"),
         None => ASK_AGAIN.to_owned(),
     };
     let short = |part: &Part| {

@@ -74,7 +74,7 @@ pub async fn run(mut common: Common, mut options: ChatOptions) -> Result<Code, F
             let asks = std::mem::take(&mut asks);
             let talk = converse(&chat, &mut session, asks, lines, &mut viewer, &deck, &folder);
             let next = talk.await?;
-            let row = runtime.find(&session.run.id().to_string()).await?;
+            let row = session.run.row().await?;
             if !row.title.is_empty() {
                 let again = format!("To continue: `posse chat --resume {}`", row.id.short());
                 viewer.screen.remark(&again);
@@ -480,7 +480,8 @@ async fn turn_to_its_end(
                     viewer.screen.end_turn()?;
                     print::note(format!("✗ {}", clean_line(&outcome.to_string(), 600)));
                     let uncertain = viewer.screen.spending().uncertain_cost();
-                    spending::hint(&outcome, uncertain).into_iter().for_each(print::note);
+                    let hints = spending::hint(&outcome, session.run.id(), uncertain);
+                    hints.into_iter().for_each(print::note);
                 }
                 break Code::of(&outcome);
             }

@@ -73,12 +73,12 @@ async fn show(common: &Common) -> Result<Code, Failure> {
     let database = common.database()?;
     let database_origin = if common.global.db.is_some() { "--db" } else { "default" };
     row("database", json!(database.display().to_string()), &database_origin);
-    let models = common.models(&config);
+    let models = common.models(&config)?;
     match &config.model.value[..] {
-        [] => {
-            let choice = models.choose().await;
-            row("model", json!(choice.model), &choice.why);
-        }
+        [] => match models.choose().await {
+            Ok(choice) => row("model", json!(choice.model), &choice.why),
+            Err(none) => row("model", Value::Null, &none),
+        },
         [model] => row("model", json!(model), &config.model.origin),
         several => row("model", json!(several), &config.model.origin),
     }

@@ -390,13 +390,13 @@ impl Viewer {
                     continue;
                 }
                 _ = checks.tick() => {
-                    self.look_who_executes(runtime, followee).await?;
+                    self.look_who_executes(followee).await?;
                     self.look_in_line(&run).await?;
                     continue;
                 }
             };
             let Some(update) = update else {
-                match over(runtime, &run).await? {
+                match over(&run).await? {
                     // Its events ended with an earlier end.
                     Followed::Rests(row) if row.last_seq > followee.shown => {
                         followee.events = run.tree_events(followee.shown);
@@ -411,7 +411,7 @@ impl Viewer {
                 if followee.is_old && self.form == Form::Screen {
                     self.screen.sum_up(&run.tree().await?, run.id());
                 }
-                self.look_who_executes(runtime, followee).await?;
+                self.look_who_executes(followee).await?;
                 if !went_on(runtime, &update).await? {
                     return Ok(Followed::Ended(outcome));
                 }
@@ -520,15 +520,11 @@ impl Viewer {
 
     /// Tells when another process has taken the run over, because this one was silent too long.
     /// Its claim is later than ours was.
-    async fn look_who_executes(
-        &mut self,
-        runtime: &Runtime,
-        followee: &mut Followee,
-    ) -> Result<(), Failure> {
+    async fn look_who_executes(&mut self, followee: &mut Followee) -> Result<(), Failure> {
         if followee.claim.is_none() && followee.orphan.is_none() {
             return Ok(());
         }
-        let row = runtime.find(&followee.run.id().to_string()).await?;
+        let row = followee.run.row().await?;
         let Some(ours) = followee.claim else {
             self.look_whether_orphan(followee, &row);
             return Ok(());
@@ -571,15 +567,15 @@ impl Viewer {
     ) -> Result<Code, Failure> {
         match self.form {
             Form::Screen => {
-                self.screen.finish(outcome)?;
+                self.screen.finish(run.id(), outcome)?;
                 if outcome.is_completed()
-                    && let Some(over) = overdrawn(&runtime.find(&run.id().to_string()).await?)
+                    && let Some(over) = overdrawn(&run.row().await?)
                 {
                     print::note(over);
                 }
             }
             Form::Json => {
-                let row = runtime.find(&run.id().to_string()).await?;
+                let row = run.row().await?;
                 let family = Tree::of(runtime, &row).await?;
                 let view = family.view(&row).with_worktree(self.screen.worktree());
                 print::json_pretty(&view.with_text(outcome.text()))?;
@@ -614,8 +610,8 @@ fn overdrawn(row: &RunRow) -> Option<String> {
 }
 
 /// How a run stands of which nothing comes any more: it had ended before it was followed.
-async fn over(runtime: &Runtime, run: &RunHandle) -> Result<Followed, Failure> {
-    let row = runtime.find(&run.id().to_string()).await?;
+async fn over(run: &RunHandle) -> Result<Followed, Failure> {
+    let row = run.row().await?;
     match row.archived {
         true => Err(Failure::internal(format!("run {} is archived", run.id()))),
         false => Ok(Followed::Rests(Box::new(row))),

@@ -98,7 +98,7 @@ pub async fn run(mut common: Common, options: RunOptions) -> Result<Code, Failur
         if matches!(&followed, Err(failure) if failure.code == Code::Interrupted) {
             return followed;
         }
-        if runtime.find(&run.id().to_string()).await?.outcome.is_some() {
+        if run.row().await?.outcome.is_some() {
             wait_for_below(&common, &runtime, run.id(), &mut viewer).await?;
         }
         leave_others(&common, &runtime, run.id(), &others, &mut viewer).await?;

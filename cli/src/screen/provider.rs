@@ -1,8 +1,8 @@
 //! Who answers a run: which model, why that one, and what is done when it does not.
 
 use crate::clean::clean_line;
+use crate::offline::is_offline;
 use posse::RunId;
-use posse::model::offline;
 use posse::protocol::{Event, ModelFailed, Remedy, RunStarted};
 
 /// What a person should know about the built-in model.
@@ -56,7 +56,7 @@ impl Provider {
         let above = started.parent.as_ref();
         let above = above.map(|parent| format!(" · below run {}", parent.run.short()));
         let above = above.unwrap_or_default();
-        let notice = if self.model == offline::ID { OFFLINE } else { "" };
+        let notice = if is_offline(&self.model) { OFFLINE } else { "" };
         format!("{agent} · {}{why} · run {}{above}{notice}", self.model(), run.short())
     }
 

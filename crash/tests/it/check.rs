@@ -295,7 +295,7 @@ fn a_log_that_is_no_json_is_refused_by_line() {
 fn every_fail_point_of_the_sources_is_in_the_list() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = Vec::new();
-    for folder in ["agent", "model", "runtime", "store", "tools", "cli", "server"] {
+    for folder in ["agent", "model", "offline", "runtime", "store", "tools", "cli", "server"] {
         collect(&root.join(folder).join("src"), &mut found);
     }
     found.sort();

@@ -1,7 +1,7 @@
 //! What a row must be, so that it can be used. What is wrong is told with its place.
 
 use super::row::{ModelRow, PriceRow, VendorRow};
-use super::{OFFLINE_VENDOR, Vendor, row};
+use super::{KEPT_VENDOR, Vendor, row};
 use crate::wire::Wire;
 use reqwest::header::HeaderName;
 use serde::Deserialize;
@@ -52,12 +52,11 @@ const MAX_PRICE: f64 = 1e6;
 
 pub(super) fn vendor(name: &str, row: &VendorRow) -> Result<(), CatalogError> {
     let place = format!("vendors.{name}");
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || name.len() > 64 || !name.chars().all(is_name) {
+    if !is_vendor_name(name) {
         let reason = "the name of a vendor has letters, digits, `-`, `_` and `.`, at most 64";
         return Err(unusable(&place, reason));
     }
-    if name == OFFLINE_VENDOR {
+    if name == KEPT_VENDOR {
         return Err(unusable(&place, "`offline` is the built-in model; take another name"));
     }
     if let Some(base_url) = &row.base_url {
@@ -135,8 +134,14 @@ fn known_vendor<'a>(
     })
 }
 
+/// True for what a vendor may be called.
+pub(crate) fn is_vendor_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !name.is_empty() && name.len() <= 64 && name.bytes().all(fits)
+}
+
 /// True for what a vendor may call a model. A comma stands between two.
-pub(super) fn is_model_name(name: &str) -> bool {
+pub(crate) fn is_model_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_graphic() && byte != b',';
     !name.is_empty() && name.len() <= 200 && name.bytes().all(fits)
 }

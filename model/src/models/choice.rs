@@ -1,8 +1,8 @@
 //! The model that is taken when nobody names one.
 
 use super::{Keys, Models};
+use crate::ResolveError;
 use crate::catalog::Catalog;
-use crate::offline;
 use std::fmt;
 
 /// The model that is taken when nobody names one, and why.
@@ -60,13 +60,16 @@ pub(super) fn by_key(catalog: &Catalog, keys: &Keys) -> Option<Choice> {
 impl Models {
     /// The model to take when nobody names one: in a replay the one that was recorded, else of the
     /// first vendor there is a key for, else of the first local server that answers and is not
-    /// another person's, else the offline one.
-    pub async fn choose(&self) -> Choice {
+    /// another person's, else the one that the program brings along as a last resort.
+    ///
+    /// # Errors
+    /// When there is none of these, with what to do about it.
+    pub async fn choose(&self) -> Result<Choice, ResolveError> {
         if let Some(choice) = self.recorded_choice() {
             return choice;
         }
         if let Some(choice) = by_key(&self.catalog, &self.keys) {
-            return choice;
+            return Ok(choice);
         }
         for (vendor, offered) in self.local().await {
             if !self.is_trusted(vendor) {
@@ -75,10 +78,30 @@ impl Models {
             let usable = |name: &&String| can_talk(name);
             if let Some(name) = offered.iter().flatten().find(usable) {
                 let model = format!("{}/{name}", vendor.name);
-                return Choice { model, why: Why::Server { vendor: vendor.name.clone() } };
+                return Ok(Choice { model, why: Why::Server { vendor: vendor.name.clone() } });
             }
         }
-        Choice { model: offline::ID.to_owned(), why: Why::Nothing }
+        match self.last_resort() {
+            Some(host) => Ok(Choice { model: host.name().to_owned(), why: Why::Nothing }),
+            None => Err(self.nothing_to_take()),
+        }
+    }
+
+    /// Why no model was chosen, and what would help.
+    fn nothing_to_take(&self) -> ResolveError {
+        let mut variables = self.catalog.vendors().iter().filter(|vendor| vendor.needs_key());
+        let variable = variables.find_map(|vendor| vendor.key_variables.first());
+        let key = variable.map(|variable| format!("set a key such as {variable}, "));
+        let own: Vec<&str> = self.host_models().map(|(model, _)| model.name()).collect();
+        let name = match own.is_empty() {
+            true => "name a model that needs neither".to_owned(),
+            false => format!("name a model, such as {}", own.join(" or ")),
+        };
+        let key = key.unwrap_or_default();
+        ResolveError::NothingToTake {
+            reason: Why::Nothing.to_string(),
+            remedy: format!("{key}start a local server such as ollama, or {name}"),
+        }
     }
 }
 

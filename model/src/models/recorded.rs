@@ -62,11 +62,20 @@ impl Models {
         }))
     }
 
-    /// In a replay, the model that was recorded first.
-    pub(super) fn recorded_choice(&self) -> Option<Choice> {
+    /// In a replay, the model that was recorded first. Where none was, nothing was asked of a
+    /// provider: it is the one that the program falls back on.
+    pub(super) fn recorded_choice(&self) -> Option<Result<Choice, ResolveError>> {
         let replay = self.replay()?;
-        let model = replay.cast().first().map_or(crate::offline::ID, |cast| &cast.id).to_owned();
-        Some(Choice { model, why: Why::Cassette { path: replay.path().display().to_string() } })
+        let path = replay.path().display().to_string();
+        let recorded = replay.cast().first().map(|cast| cast.id.as_str());
+        let model = recorded.or_else(|| Some(self.last_resort()?.name()));
+        Some(match model {
+            Some(model) => Ok(Choice { model: model.to_owned(), why: Why::Cassette { path } }),
+            None => Err(ResolveError::NothingToTake {
+                reason: format!("the cassette {path} has none"),
+                remedy: "name one, or record again".to_owned(),
+            }),
+        })
     }
 
     /// A model that speaks from the cassette.

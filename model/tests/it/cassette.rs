@@ -2,6 +2,7 @@
 
 use crate::anthropic::encode::request;
 use crate::anthropic::transcripts::PLAIN;
+use crate::host::last_resort;
 use crate::server::{KEY, Server, Step, answer, begun, streamed};
 use posse_agent::{Model, ModelError, Reply};
 use posse_model::{
@@ -288,6 +289,7 @@ fn a_model_that_was_not_recorded_is_not_made_up() {
     let replay = Arc::new(Replay::open(stage.tape(), stage.places()).unwrap());
     let keys = Keys::default().with("ANTHROPIC_API_KEY", KEY);
     let models = Models::new(Catalog::built_in(), keys, Options::default());
+    let models = models.with(last_resort("offline/planner")).unwrap();
     let models = models.with_cassette(Cassette::Replay(replay));
     let error = models.resolve(MODEL).err().unwrap().to_string();
     assert!(error.contains("is not in the cassette") && error.contains("has none"), "{error}");

@@ -1,24 +1,19 @@
 //! What is taken when nobody names a model: a key, a local server, or neither.
 
 use crate::anthropic::transcripts::PLAIN;
+use crate::host::{last_resort, nowhere};
 use crate::server::{KEY, Server, Step, answer, streamed};
 use posse_model::{Catalog, Choice, Keys, Models, Offer, Options, Why, try_out};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Addresses at which nothing listens, for every local vendor.
-fn nowhere() -> Keys {
-    ["OLLAMA_BASE_URL", "LMSTUDIO_BASE_URL", "LLAMACPP_BASE_URL", "VLLM_BASE_URL"]
-        .into_iter()
-        .fold(Keys::default(), |keys, name| keys.with(name, "http://127.0.0.1:1/v1"))
-}
-
 fn models(keys: Keys) -> Models {
-    Models::new(Catalog::built_in(), keys, Options::default())
+    let models = Models::new(Catalog::built_in(), keys, Options::default());
+    models.with(last_resort("offline/planner")).unwrap()
 }
 
 async fn chosen(keys: Keys) -> Choice {
-    models(keys).choose().await
+    models(keys).choose().await.unwrap()
 }
 
 async fn listing(body: &str) -> Server {
@@ -93,7 +88,7 @@ async fn what_is_no_model_server_is_not_taken_for_one() {
         servers.iter().fold(Keys::default(), |keys, (name, server)| keys.with(*name, &server.url));
     let models = models(keys);
     assert_eq!(
-        models.choose().await,
+        models.choose().await.unwrap(),
         Choice { model: "offline/planner".to_owned(), why: Why::Nothing }
     );
     let local = models.local().await;

@@ -10,7 +10,7 @@ mod choice;
 mod fault;
 mod gemini;
 mod headers;
-mod offline;
+mod host;
 mod openai_chat;
 mod openai_responses;
 mod resolve;

@@ -1,6 +1,7 @@
 //! From names to models, and keys to nobody but their vendor.
 
 use crate::anthropic::encode::request;
+use crate::host::last_resort;
 use crate::server::{Server, Step, answer};
 use posse_model::catalog::Additions;
 use posse_model::{Catalog, Keys, Models, Options};
@@ -224,7 +225,7 @@ async fn a_vendor_of_the_user_s_own_gets_its_key_as_it_wants_it() {
 
 #[test]
 fn the_offline_model_needs_nothing() {
-    let models = with(Keys::default());
+    let models = with(Keys::default()).with(last_resort("offline/planner")).unwrap();
     for name in ["offline", "offline/planner"] {
         assert_eq!(models.resolve(name).unwrap().info().id, "offline/planner");
         let abilities = models.abilities(name).unwrap();

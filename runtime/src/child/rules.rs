@@ -130,8 +130,7 @@ fn keep(tools: &mut Vec<String>, all: &[ToolFacts], allow: Option<&[String]>, de
 pub(crate) fn check_enabled(rules: &Rules<'_>, agent: &AgentName) -> Result<(), Error> {
     match rules.forbid_all() {
         true => Err(Error::InvalidInput(format!(
-            "`{agent}` may start no others: `subagents.enabled` is false for it; `posse config` says \
-             where that stands"
+            "`{agent}` may start no others: `subagents.enabled` is false for it"
         ))),
         false => Ok(()),
     }

@@ -346,8 +346,8 @@ fn permission_mode(definition: &mut AgentDefinition, node: &Node, findings: &mut
     match definition.permission_mode {
         Some(PermissionMode::BypassPermissions) => findings.warning(
             node.place,
-            "`bypassPermissions` has no effect: no file can say that nobody is asked, only \
-             `posse run --mode bypass` can",
+            "`bypassPermissions` has no effect: only the user can switch off questions, when a run \
+             starts",
         ),
         Some(PermissionMode::Auto) => {
             findings.note(node.place, "`auto` is read as `acceptEdits`");

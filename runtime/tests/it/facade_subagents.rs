@@ -497,6 +497,7 @@ pub fn home_in(system: &str) -> PathBuf {
     scratch.ancestors().nth(2).unwrap().to_owned()
 }
 
+#[cfg(feature = "offline")]
 #[tokio::test]
 async fn without_keys_and_configuration_the_offline_model_answers() {
     let folder = tempfile::tempdir().unwrap();

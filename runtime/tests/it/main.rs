@@ -21,6 +21,7 @@ mod facade_subagents;
 mod forking;
 mod full_disk;
 mod governor;
+mod host_models;
 mod leaving;
 mod limits;
 mod money;

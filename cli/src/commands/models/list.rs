@@ -9,9 +9,11 @@ use crate::table::{Column, Table};
 use crate::terminal;
 use posse::ResolveError;
 use posse::config::Config;
-use posse::model::catalog::{Dated, Found, OFFLINE_VENDOR, Properties, Reach, Source, Vendor};
-use posse::model::{Models, Why, offline};
+use posse::model::catalog::{Dated, Found, Properties, Reach, Source, Vendor};
+use posse::model::{Choice, HostModel, Models, Why};
+use posse::protocol::Price;
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::io::IsTerminal;
 
 /// A model, and whether it can be used now.
@@ -24,6 +26,8 @@ struct Row {
     source: &'static str,
     /// Why it cannot be used now.
     obstacle: Option<String>,
+    /// It costs nothing, whatever else is known of it.
+    free: bool,
 }
 
 pub async fn run(
@@ -57,18 +61,18 @@ pub async fn run(
         }
     }
     if !common.global.quiet {
-        let choice = models.choose().await;
-        let usual = match config.model.value.first() {
-            Some(model) => (model.clone(), config.model.origin.to_string()),
-            None => (choice.model, choice.why.to_string()),
-        };
-        tell(&rows, filter, usual, &choice.why);
+        tell(&rows, filter, config, &models.choose().await);
     }
     Ok(Code::Done)
 }
 
 /// What a reader of the table may want to know.
-fn tell(rows: &[Row], filter: Option<&str>, (model, why): (String, String), chosen: &Why) {
+fn tell(
+    rows: &[Row],
+    filter: Option<&str>,
+    config: &Config,
+    chosen: &Result<Choice, ResolveError>,
+) {
     if rows.is_empty() {
         let filter = clean_line(filter.unwrap_or_default(), 80);
         print::note(format!("no model matches `{filter}`"));
@@ -79,15 +83,23 @@ fn tell(rows: &[Row], filter: Option<&str>, (model, why): (String, String), chos
         print::note(format!("prices: USD per million tokens (in/out), as of {date} or later"));
     }
     print::note("other models of a vendor work, too: write vendor/name");
-    print::note(format!("default model: {} ({why})", clean_line(&model, 100)));
-    if *chosen == Why::Nothing {
+    let usual = |model: &str, why: &dyn Display| {
+        print::note(format!("default model: {} ({why})", clean_line(model, 100)));
+    };
+    match (config.model.value.first(), chosen) {
+        (Some(model), _) => usual(model, &config.model.origin),
+        (None, Ok(choice)) => usual(&choice.model, &choice.why),
+        (None, Err(none)) => print::note(none),
+    }
+    if chosen.as_ref().is_ok_and(|choice| choice.why == Why::Nothing) {
         print::note("for a better one, set a key or start a local server such as ollama");
     }
 }
 
 async fn rows(models: &Models) -> Vec<Row> {
     let catalog = models.catalog();
-    let mut rows = vec![built_in()];
+    let mut rows: Vec<Row> =
+        models.host_models().map(|(model, short)| Row::built_in(model, short)).collect();
     let known: Vec<Found<'_>> =
         catalog.models().iter().filter_map(|id| catalog.find(id).ok()).collect();
     for vendor in catalog.vendors().iter().filter(|vendor| vendor.reach == Reach::Remote) {
@@ -146,17 +158,6 @@ fn obstacle(error: &ResolveError) -> String {
     }
 }
 
-fn built_in() -> Row {
-    Row {
-        id: offline::ID.to_owned(),
-        aliases: vec![OFFLINE_VENDOR.to_owned()],
-        properties: None,
-        wire: None,
-        source: "built-in",
-        obstacle: None,
-    }
-}
-
 const COLUMNS: [Column; 4] = [
     Column::text("MODEL").cut(36, 16),
     Column::figures("WINDOW").leaves(1),
@@ -165,6 +166,19 @@ const COLUMNS: [Column; 4] = [
 ];
 
 impl Row {
+    /// A model that this program has in itself.
+    fn built_in(host: &HostModel, short: Option<&str>) -> Self {
+        Row {
+            id: host.name().to_owned(),
+            aliases: short.map(str::to_owned).into_iter().collect(),
+            properties: None,
+            wire: None,
+            source: "built-in",
+            obstacle: None,
+            free: host.abilities.priced && host.model.info().price == Price::default(),
+        }
+    }
+
     fn of(found: &Found<'_>, obstacle: Option<String>) -> Self {
         let source = match found.source {
             Source::BuiltIn => "built-in",
@@ -178,6 +192,7 @@ impl Row {
             wire: Some(found.wire().name()),
             source,
             obstacle,
+            free: false,
         }
     }
 
@@ -188,7 +203,7 @@ impl Row {
             _ => "built-in",
         };
         let (id, wire) = (format!("{}/…", vendor.name), Some(vendor.wire.name()));
-        Row { id, aliases: Vec::new(), properties: None, wire, source, obstacle }
+        Row { id, aliases: Vec::new(), properties: None, wire, source, obstacle, free: false }
     }
 
     fn window(&self) -> String {
@@ -200,7 +215,7 @@ impl Row {
     }
 
     fn price(&self) -> String {
-        if self.id == offline::ID {
+        if self.free {
             return "free".to_owned();
         }
         match self.properties.as_ref().and_then(|properties| properties.price.as_ref()) {

@@ -4,9 +4,10 @@ use super::Common;
 use crate::clean::clean_line;
 use crate::exit::{Code, Failure};
 use crate::format;
+use crate::offline::is_offline;
 use crate::print;
 use posse::ModelError;
-use posse::model::{Models, Offer, Trial, offline, try_out};
+use posse::model::{Models, Offer, Trial, try_out};
 use posse::protocol::Stop;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,7 @@ pub async fn run(common: &Common, models: &Models, name: &str) -> Result<Code, F
     let model = models.resolve(name)?;
     let id = model.info().id.clone();
     // The offline model calls the tools it knows, and no others.
-    let calls_any = models.abilities(&id)?.tools && id != offline::ID;
+    let calls_any = models.abilities(&id)?.tools && !is_offline(&id);
     let offer = if calls_any { Offer::Tool } else { Offer::Nothing };
     if !common.global.json && !common.global.quiet {
         print::note(format!("calling {}", clean_line(&id, 100)));

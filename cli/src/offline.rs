@@ -1,0 +1,20 @@
+//! The model that this program has in itself, unless it was built without: the feature `offline`.
+
+/// True for the name of the offline model.
+#[cfg(feature = "offline")]
+pub fn is_offline(model: &str) -> bool {
+    model == posse::offline::ID
+}
+
+/// True for the name of the offline model, which is not part of this build.
+#[cfg(not(feature = "offline"))]
+pub fn is_offline(_: &str) -> bool {
+    false
+}
+
+/// What to do without a key.
+pub const WITHOUT_KEY: &str = if cfg!(feature = "offline") {
+    "`posse models` shows which models can be used now; `--model offline/planner` needs no key"
+} else {
+    "`posse models` shows which models can be used now"
+};
