@@ -81,6 +81,23 @@ impl Patience {
 }
 
 impl Patience {
+    /// What there is to say where a provider asks for a longer wait than is allowed, and nothing else
+    /// speaks against trying again.
+    pub(crate) fn too_long(&self, error: &ModelError, trouble: Trouble) -> Option<String> {
+        let (ModelError::RetryAfter { after, .. } | ModelError::Overloaded { after, .. }) = error
+        else {
+            return None;
+        };
+        let asked = after.filter(|_| trouble.retries < self.retries_after(error))?;
+        self.wait_after(error, trouble).is_none().then(|| {
+            let (asked, all) = (span(asked), span(self.total_wait));
+            format!(
+                "; it asks to wait {asked}, and `total_wait_s` under [patience] in the settings allows \
+                 {all} in all: allow more there, or go on later"
+            )
+        })
+    }
+
     /// How often a call that failed with `error` is made again at the most.
     pub(crate) fn retries_after(&self, error: &ModelError) -> u32 {
         match error {
@@ -98,6 +115,15 @@ impl Patience {
             | ModelError::Cancelled
             | ModelError::NotSent => 0,
         }
+    }
+}
+
+/// A time as people say it.
+fn span(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7_200 => format!("{} min", seconds.div_ceil(60)),
+        seconds => format!("{} h", seconds.div_ceil(3_600)),
     }
 }
 

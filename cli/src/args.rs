@@ -169,7 +169,13 @@ pub struct AgentOptions {
     #[arg(long, value_name = "N", value_parser = whole::<1, { u32::MAX }>)]
     pub max_turns: Option<u32>,
     /// Stop before the cost exceeds this many dollars
-    #[arg(long, alias = "max-budget-usd", value_name = "DOLLARS", value_parser = dollars)]
+    #[arg(
+        long,
+        alias = "max-budget-usd",
+        value_name = "DOLLARS",
+        value_parser = dollars,
+        allow_negative_numbers = true
+    )]
     pub max_cost: Option<f64>,
     /// Budget of the run and all its subagents together, such as cost=1.50,turns=200; also
     /// tool_calls, tokens, input_tokens, output_tokens and children

@@ -263,9 +263,14 @@ fn refuse_unusable(agents: &LiveCatalog, given: &[String]) -> Result<(), Failure
         Some(path) => files.contains(path),
         None => true,
     });
-    let wrong: Vec<String> = wrong.map(ToString::to_string).collect();
+    // What stands in the argument itself is told by its line there.
+    let told = |problem: String| match problem.strip_prefix("agents:") {
+        Some(rest) => rest.replacen(" error: ", " ", 1),
+        None => format!(" {problem}"),
+    };
+    let wrong: Vec<String> = wrong.map(|problem| told(problem.to_string())).collect();
     match wrong.is_empty() {
         true => Ok(()),
-        false => Err(Failure::usage(format!("--agents: {}", wrong.join("; ")))),
+        false => Err(Failure::usage(format!("--agents:{}", wrong.join(";")))),
     }
 }

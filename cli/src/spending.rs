@@ -3,7 +3,22 @@
 use crate::format;
 use posse::protocol::{Limit, Outcome, Usd};
 use posse::views::Spending;
-use posse::{RunId, RunRow};
+use posse::{RunId, RunRow, Runtime};
+
+/// What stands in the place of money that nobody knows.
+pub const UNKNOWN: &str = "?";
+
+/// True when nobody knows what `model` costs. One that is gone from the settings counts as known: what it
+/// has cost is stored.
+pub fn is_unpriced(runtime: &Runtime, model: &str) -> bool {
+    matches!(runtime.models().abilities(model).map(|it| it.priced), Ok(false))
+}
+
+/// True when `row` has spent tokens of a model, and nobody knows what they cost.
+pub fn costs_unknown(runtime: &Runtime, row: &RunRow, spending: &Spending) -> bool {
+    let is_unknown = spending.cost() == Usd::ZERO && spending.tokens() > 0;
+    is_unknown && is_unpriced(runtime, &row.model)
+}
 
 /// The money, with a `+` where more may have been spent: `$0.0061+`.
 pub fn money(spending: &Spending) -> String {

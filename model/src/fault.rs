@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The longest wait that is taken from a provider.
-pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
+/// The longest wait that is taken from a provider. Whoever waits may have less patience.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 
 /// The most characters of a provider's words that are passed on.
 pub const MAX_REASON_CHARS: usize = 500;

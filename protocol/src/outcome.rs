@@ -218,6 +218,9 @@ pub struct Shortfall {
 impl Shortfall {
     fn tell(&self, limit: Limit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (needed, left) = (limit.amount(self.needed), limit.amount(self.left));
+        if self.left == 0 && limit == Limit::Cost {
+            return write!(f, ": all of it is spent, and the next call could cost up to {needed}");
+        }
         match limit {
             Limit::Cost => write!(
                 f,

@@ -136,6 +136,16 @@ impl Network {
         match text.trim() {
             "off" => return Ok(Network::Off),
             "open" => return Ok(Network::Open),
+            // Nobody calls a host so.
+            word @ ("on" | "yes" | "true" | "all" | "any") => {
+                return Err(format!(
+                    "`{word}` would be the name of a host; write `open` for all there is, `*` for the \
+                     public internet, or hosts such as example.org"
+                ));
+            }
+            word @ ("no" | "false" | "none") => {
+                return Err(format!("`{word}` would be the name of a host; write `off` for none"));
+            }
             _ => {}
         }
         let hosts: Result<Vec<String>, String> = text.split(',').map(host).collect();

@@ -1,17 +1,19 @@
 //! The tool Bash: one command in a fresh shell, through the launcher.
 
+mod complaint;
+
 use crate::arguments::{Arguments, spec};
 use crate::blocking;
 use crate::confine::{Confinement, folds_case, listed_names, refused_names};
 use crate::failure::{Failure, answer};
-use crate::launch::{Command, Finished, Launcher, Status};
+use crate::launch::{Command, Finished, LaunchError, Launcher, Status};
 use crate::place::RunFiles;
-use crate::unseen::{fixed, now_fixed, unseen};
+use crate::unseen::{fixed, now_fixed, unseen, why_none_runs};
 use async_trait::async_trait;
 use posse_agent::{Answer, SeenFiles, Tool, ToolContext};
 use posse_protocol::{Effect, Part, Profile, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -115,11 +117,13 @@ impl Bash {
             confinement,
         };
         let progress = |text: &str| context.progress(text);
+        let locks = locks_of_git(self.files.workspace.path());
         let workspace = &self.files.workspace;
         let (claim, cancel) = (&context.claim, &context.cancel);
         let run = self.launcher.run_while(claim, workspace, &command, cancel, &progress);
         let finished = run.await;
-        let finished = finished.map_err(|error| Failure(error.to_string()))?;
+        let finished =
+            finished.map_err(|error| Failure(self.why_not(&error, &command.confinement)))?;
         let new = self.appeared_against_rules(&command.confinement, fixed_before).await?;
         let listed = match command.confinement.profile {
             Profile::WorkspaceWrite => listed_names(&finished.output, workspace.path()),
@@ -129,9 +133,21 @@ impl Bash {
             Profile::WorkspaceWrite => refused_names(&finished.output, workspace.path()),
             Profile::ReadOnly | Profile::Full => Vec::new(),
         };
-        let hidden = in_the_way(&finished.output, workspace.path(), &command.confinement.hidden);
+        let hidden = hidden_in(workspace.path(), &command.confinement.hidden);
+        let hidden = match complaint::is_called_unclean(&finished.output) {
+            true => hidden.into_iter().take(5).collect(),
+            false => complaint::in_the_way(&finished.output, &hidden),
+        };
         let is_elsewhere = command.confinement.profile == Profile::WorkspaceWrite
             && writes_git_elsewhere(&finished.output, workspace.path());
+        let is_boxed = command.confinement.profile != Profile::Full;
+        let has_no_network = is_boxed
+            && command.confinement.network.is_off()
+            && complaint::misses_network(&finished.output);
+        let unstored = match is_boxed && !is_elsewhere {
+            true => complaint::unstored(&finished.output),
+            false => None,
+        };
         let missed = match finished.status {
             Status::Exited(0) => None,
             _ => self.launcher.missed(&finished.output, workspace, &command.confinement),
@@ -145,6 +161,10 @@ impl Bash {
         let stashed = match left_behind.is_empty() {
             true => None,
             false => self.keep_autostash(&command, context).await,
+        };
+        let locked: Vec<String> = match finished.status {
+            Status::Exited(_) => Vec::new(),
+            _ => locks_of_git(workspace.path()).difference(&locks).cloned().collect(),
         };
         let only_reads = command.confinement.profile != self.confinement.profile;
         let set_aside = some_of(&finished.set_aside);
@@ -162,6 +182,13 @@ impl Bash {
                  Repositories that commands make or change have no hooks, no links in git's data and no \
                  settings that name programs or files. What was there lies beside it under a \
                  name that ends in `.set-aside`, except for links. Tell the user if the task needs it.]"
+            )));
+        }
+        if !locked.is_empty() {
+            output.parts.push(Part::text(format!(
+                "[git was killed before it could remove {}. While it is there, git refuses to work in \
+                 this repository. If no other git is at work there, remove it, or tell the user to.]",
+                some_of(&locked)
             )));
         }
         if !left_behind.is_empty() {
@@ -197,6 +224,14 @@ impl Bash {
                  the files, and tell the user to commit them.]",
             ));
         }
+        if has_no_network {
+            output.parts.push(Part::text(
+                "[commands have no network here, and to try again does not help. Work with what is on \
+                 this machine. If the task needs another machine, tell the user which, and that they \
+                 start the run with `--network HOST` then.]",
+            ));
+        }
+        output.parts.extend(unstored.map(|it| Part::text(it.note())));
         if is_elsewhere {
             output.parts.push(Part::text(
                 "[git keeps the data of this repository outside of the folder that you work in, as for \
@@ -215,8 +250,9 @@ impl Bash {
         if !hidden.is_empty() {
             let names = hidden.join(", ");
             output.parts.push(Part::text(format!(
-                "[a rule hides {names} from commands: they can neither read nor change the file. \
-                 Name the files that you add and commit; leave to the user what would change it.]"
+                "[a rule hides {names} from commands: they can neither read nor change the file, and \
+                 git may call it changed when it is not. Name the files that you add and commit; leave \
+                 to the user what would change it.]"
             )));
         }
         if !refused.is_empty() && listed.is_empty() {
@@ -234,6 +270,15 @@ impl Bash {
             )));
         }
         Ok(output)
+    }
+
+    /// Why a command did not run.
+    fn why_not(&self, error: &LaunchError, confinement: &Confinement) -> String {
+        let is_about_place =
+            matches!(error, LaunchError::NotConfined { .. } | LaunchError::NotStarted { .. });
+        let rules = self.files.rules.as_ref().filter(|_| is_about_place);
+        let by_rules = rules.and_then(|rules| why_none_runs(&**rules, &confinement.hidden));
+        by_rules.map_or_else(|| error.to_string(), |why| format!("not run: {why} ({error})"))
     }
 
     /// What stands after a command in places where rules deny that anything is changed, and did not
@@ -317,6 +362,35 @@ impl Bash {
     }
 }
 
+/// Files and folders of git's data in which it is looked for locks, at most.
+const LOOKED_THROUGH: usize = 2_000;
+
+/// The locks of git in the repository around `folder`: whoever changes something there holds one
+/// meanwhile.
+fn locks_of_git(folder: &Path) -> BTreeSet<String> {
+    let data = folder.ancestors().map(|around| around.join(".git")).find(|data| data.is_dir());
+    let mut locks = BTreeSet::new();
+    let mut looked_at = 0;
+    let mut folders: Vec<PathBuf> = data.iter().cloned().collect();
+    while let Some(at) = folders.pop() {
+        for entry in std::fs::read_dir(&at).into_iter().flatten().flatten() {
+            looked_at += 1;
+            if looked_at > LOOKED_THROUGH {
+                return locks;
+            }
+            let path = entry.path();
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            // Of what is beside them only references have locks.
+            if is_folder && (path.ends_with("refs") || Some(&at) != data.as_ref()) {
+                folders.push(path);
+            } else if !is_folder && path.extension().is_some_and(|end| end == "lock") {
+                locks.insert(path.strip_prefix(folder).unwrap_or(&path).display().to_string());
+            }
+        }
+    }
+    locks
+}
+
 /// The first of these names, and how many more there are.
 fn some_of(names: &[String]) -> String {
     const SHOWN: usize = 10;
@@ -329,16 +403,10 @@ fn some_of(names: &[String]) -> String {
 /// What git says when it cannot sign.
 const UNSIGNED: [&str; 2] = ["gpg failed to sign", "failed to sign the data"];
 
-/// What a program that met something hidden says.
-const TROUBLE: [&str; 2] = ["Permission denied", "Device or resource busy"];
-
-/// The hidden places in `workspace` that `text`, the output of a command, complains about.
-fn in_the_way(text: &str, workspace: &Path, hidden: &[PathBuf]) -> Vec<String> {
-    let lines = text.lines().filter(|line| TROUBLE.iter().any(|word| line.contains(word)));
-    let lines: Vec<&str> = lines.collect();
+/// The names of the hidden places in `workspace`.
+fn hidden_in(workspace: &Path, hidden: &[PathBuf]) -> Vec<String> {
     let inside = hidden.iter().filter_map(|path| path.strip_prefix(workspace).ok());
-    let names = inside.map(|name| name.display().to_string()).filter(|name| !name.is_empty());
-    names.filter(|name| lines.iter().any(|line| line.contains(name.as_str()))).take(5).collect()
+    inside.map(|name| name.display().to_string()).filter(|name| !name.is_empty()).collect()
 }
 
 /// True for the name of a commit.

@@ -14,6 +14,34 @@ const LOOKED_AT: usize = 500_000;
 /// Places that can be hidden, at most: each is a mount.
 const HIDDEN: usize = 1_000;
 
+/// What a command has of its own there, whatever it is outside: its processes and the few devices that
+/// everybody has. On every machine links lead there that rules may name: `/etc/mtab` is one.
+fn is_own(path: &Path) -> bool {
+    let is_device = path.starts_with("/dev") && !path.starts_with("/dev/shm");
+    path.starts_with("/proc") || is_device
+}
+
+/// What no program runs without.
+const NEEDED: [&str; 8] = ["/proc", "/dev", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
+
+/// Why no command can run, if it is because `hidden` has what programs need: which rules hide it.
+pub(crate) fn why_none_runs(rules: &dyn PathRules, hidden: &[PathBuf]) -> Option<String> {
+    let is_needed = |path: &&PathBuf| NEEDED.iter().any(|needed| path.starts_with(needed));
+    let needed: Vec<&PathBuf> = hidden.iter().filter(is_needed).collect();
+    let first = needed.first()?.display();
+    let reason = |path: &&PathBuf| {
+        let inside = path.join(SOMETHING);
+        [path.as_path(), &inside]
+            .into_iter()
+            .find_map(|path| rules.refuse(Usage::Read, Reached::Found, path, path))
+    };
+    let why = needed.iter().find_map(reason).unwrap_or_else(|| "rules hide it".to_owned());
+    Some(format!(
+        "no command can run where {first} is hidden from it, and {why}. Use the other tools, and tell \
+         the user to make the rule narrower"
+    ))
+}
+
 /// A name that no file has.
 const SOMETHING: &str = "\u{1}";
 
@@ -107,7 +135,8 @@ fn found(
 
 /// What denied links lead to, as it is to be mounted over.
 fn targets(linked: Vec<PathBuf>, root: &Path) -> Vec<PathBuf> {
-    let places = linked.into_iter().flat_map(|target| match root.starts_with(&target) {
+    let others = linked.into_iter().filter(|target| !is_own(target));
+    let places = others.flat_map(|target| match root.starts_with(&target) {
         // The workspace must be there, with nothing in it.
         true => children(root),
         false => vec![target],

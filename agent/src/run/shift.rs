@@ -240,7 +240,14 @@ impl<'a> Shift<'a> {
             }
             Err(error) => {
                 let charge = heard.charge(&error, &reserved, price);
-                failed(&error, &charge, self.remedy(&error), worked_ms)
+                let remedy = self.remedy(&error);
+                // Who falls back on another model waits for none.
+                let too_long = match remedy {
+                    None => self.agent.patience.too_long(&error, self.trouble()),
+                    Some(_) => None,
+                };
+                let reason = error.to_string() + &too_long.unwrap_or_default();
+                failed(&error, reason, &charge, remedy, worked_ms)
             }
         };
         self.desk.note(event);
@@ -251,14 +258,19 @@ impl<'a> Shift<'a> {
         Ok(Draw::Taken)
     }
 
-    /// What is to be done about a call that failed.
-    fn remedy(&self, error: &ModelError) -> Option<Remedy> {
+    /// What has been put up with until now.
+    fn trouble(&self) -> Trouble {
         let phase = &self.desk.transcript.phase;
         let waited = Duration::from_millis(phase.waited_ms);
-        let trouble = Trouble { run: self.agent.run, retries: phase.retries, waited };
+        Trouble { run: self.agent.run, retries: phase.retries, waited }
+    }
+
+    /// What is to be done about a call that failed.
+    fn remedy(&self, error: &ModelError) -> Option<Remedy> {
+        let trouble = self.trouble();
         if let Some(wait) = self.agent.patience.wait_after(error, trouble) {
             let of = self.agent.patience.retries_after(error);
-            return Some(Remedy::retry_of(wait.as_millis() as u64, phase.retries + 1, of));
+            return Some(Remedy::retry_of(wait.as_millis() as u64, trouble.retries + 1, of));
         }
         if is_cancelled(error) || matches!(error, ModelError::ContextOverflow { .. }) {
             return None;
@@ -417,13 +429,19 @@ fn is_cancelled(error: &ModelError) -> bool {
     matches!(error, ModelError::Cancelled | ModelError::NotSent)
 }
 
-fn failed(error: &ModelError, charge: &Charge, remedy: Option<Remedy>, worked_ms: u64) -> Event {
+fn failed(
+    error: &ModelError,
+    reason: String,
+    charge: &Charge,
+    remedy: Option<Remedy>,
+    worked_ms: u64,
+) -> Event {
     let kind = match error {
         ModelError::ContextOverflow { .. } => FailureKind::ContextOverflow,
         error if is_cancelled(error) => FailureKind::Cancelled,
         _ => FailureKind::Other,
     };
-    let (reason, extra) = (error.to_string(), Extra::default());
+    let extra = Extra::default();
     let (usage, uncertain) = (charge.total(), told(charge));
     Event::ModelFailed(ModelFailed { kind, reason, usage, uncertain, remedy, worked_ms, extra })
 }

@@ -24,7 +24,7 @@ pub async fn run(common: Common, options: CostOptions) -> Result<Code, Failure> 
         None => CostBy::Model,
     });
     if !common.has_database()? {
-        let nothing = Costs { sums: Vec::new(), total: Spending::default(), limit: 0 };
+        let nothing = Costs::default();
         nothing.tell(&common, by, &[])?;
         return Ok(Code::Done);
     }
@@ -57,13 +57,16 @@ async fn show(
     let (since, until) = (options.since, options.until);
     let query = SpendingQuery { by: by.into(), tree, workspace, since, until, limit };
     let sums = runtime.costs(&query).await?;
-    let all = SpendingQuery { by: By::Nothing, limit: 0, ..query };
+    let by_model = SpendingQuery { by: By::Model, limit: 0, ..query };
+    let mut unpriced = runtime.costs(&by_model).await?;
+    unpriced.retain(|sum| spending::is_unpriced(runtime, &sum.key));
+    let all = SpendingQuery { by: By::Nothing, limit: 0, ..by_model };
     let total = runtime.costs(&all).await?.pop().unwrap_or_default();
     let names = match by {
         CostBy::Run | CostBy::Tree if !common.global.json => names(runtime, &sums).await?,
         _ => Vec::new(),
     };
-    Costs { sums, total, limit }.tell(common, by, &names)?;
+    Costs { sums, total, limit, unpriced }.tell(common, by, &names)?;
     Ok(Code::Done)
 }
 
@@ -80,18 +83,31 @@ async fn names(runtime: &Runtime, sums: &[Spending]) -> Result<Vec<String>, Fail
     Ok(names)
 }
 
+#[derive(Default)]
 struct Costs {
     sums: Vec<Spending>,
     total: Spending,
     limit: usize,
+    /// Those by models whose price is not known.
+    unpriced: Vec<Spending>,
 }
 
 impl Costs {
     fn tell(&self, common: &Common, by: CostBy, names: &[String]) -> Result<(), Failure> {
-        let Costs { sums, total, limit } = self;
+        let Costs { sums, total, limit, unpriced } = self;
+        let unpriced_calls: u64 = unpriced.iter().map(|sum| sum.calls).sum();
+        let is_unpriced = |sum: &Spending| {
+            by == CostBy::Model && unpriced.iter().any(|unpriced| unpriced.key == sum.key)
+        };
         if common.global.json {
-            let sums: Vec<_> = sums.iter().map(SumView::of).collect();
-            let total = SumView { key: None, ..SumView::of(total) };
+            let view = |sum| SumView {
+                unpriced_calls: (by == CostBy::Model)
+                    .then(|| if is_unpriced(sum) { sum.calls } else { 0 }),
+                ..SumView::of(sum)
+            };
+            let sums: Vec<_> = sums.iter().map(view).collect();
+            let unpriced_calls = Some(unpriced_calls);
+            let total = SumView { key: None, unpriced_calls, ..SumView::of(total) };
             return print::json_pretty(&json!({"by": by.word(), "sums": sums, "total": total}));
         }
         if sums.is_empty() {
@@ -99,7 +115,12 @@ impl Costs {
             return Ok(());
         }
         let named = |(index, sum): (usize, &Spending)| {
-            figures(key(sum, by), sum, names.get(index).cloned().unwrap_or_default())
+            let name = names.get(index).cloned().unwrap_or_default();
+            let mut figures = figures(key(sum, by), sum, name);
+            if is_unpriced(sum) && sum.usage.cost == Usd::ZERO {
+                figures[COST] = spending::UNKNOWN.to_owned();
+            }
+            figures
         };
         let mut rows: Vec<[String; 8]> = sums.iter().enumerate().map(named).collect();
         rows.push(figures(TOTAL.to_owned(), total, String::new()));
@@ -126,6 +147,14 @@ impl Costs {
                 ));
             }
         }
+        if unpriced_calls > 0 {
+            let models: Vec<String> = unpriced.iter().map(|sum| clean_line(&sum.key, 60)).collect();
+            print::note(format!(
+                "{} of {} not counted: the price is not known, and your settings can give it",
+                format::count(unpriced_calls, "call"),
+                models.join(", ")
+            ));
+        }
         if sums.len() == *limit {
             print::note(format!("the first {limit}; --limit shows more"));
         }
@@ -134,6 +163,8 @@ impl Costs {
 }
 
 const TOTAL: &str = "total";
+/// Where in a row the money is.
+const COST: usize = 6;
 /// Rows that a person is shown who names no number.
 const ROWS: usize = 50;
 
@@ -209,6 +240,9 @@ struct SumView<'a> {
     calls: u64,
     /// Those of the calls that were cut short or are still under way.
     unanswered: u64,
+    /// Those of models whose price is not known. They count as nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unpriced_calls: Option<u64>,
     /// All tokens sent, cached or not.
     input_tokens: u64,
     cache_read_tokens: u64,
@@ -230,6 +264,7 @@ impl<'a> SumView<'a> {
             runs: *runs,
             calls: *calls,
             unanswered: *unanswered,
+            unpriced_calls: None,
             input_tokens: usage.all_input_tokens(),
             cache_read_tokens,
             cache_write_tokens,

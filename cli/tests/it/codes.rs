@@ -147,3 +147,24 @@ async fn with_json_errors_are_json() {
         assert_eq!(exit.out, "");
     }
 }
+
+#[tokio::test]
+async fn a_provider_that_asks_for_a_long_wait_is_told_with_the_setting_and_the_way_on() {
+    let limited = Reply::error(429, "too many tokens").header("retry-after", "3600");
+    let says = ["asks to wait 60 min", "`total_wait_s` under [patience]", "posse runs resume "];
+    check(Script::always(limited), &["run", "x"], 1, &says).await;
+}
+
+#[tokio::test]
+async fn a_limit_of_less_than_nothing_is_told_as_that_and_not_as_an_option() {
+    check(Script::new(), &["run", "--max-cost", "-1", "x"], 2, &["more than 0, such as 0.50"])
+        .await;
+}
+
+#[tokio::test]
+async fn agents_of_the_command_line_that_are_no_json_are_told_by_their_place() {
+    let world = World::saying("done").await;
+    let exit = world.run(&["run", "--agents", "{x}", "y"]).await.expect(2);
+    assert!(exit.err.contains("--agents:1:2: "), "{}", exit.err);
+    assert!(!exit.err.contains("agents: agents"), "{}", exit.err);
+}

@@ -105,3 +105,21 @@ async fn doctor_says_what_serves_whom_and_no_probe_succeeds() {
         assert!(column["succeeded"] == json!(0) || column["problem"].is_string(), "{column}");
     }
 }
+
+#[tokio::test]
+async fn an_agent_is_told_that_commands_have_no_network() {
+    let asks = "getent hosts example.org || echo 'curl: (6) Could not resolve host: example.org'";
+    let world = World::new(Script::turns([bash(asks), Reply::text("done")])).await;
+    world.run(&["run", "x"]).await.expect(0);
+    let said = &world.fake.last_request().tool_results()[0];
+    assert!(said.contains("commands have no network here"), "{said}");
+    assert!(said.contains("`--network HOST`"), "{said}");
+    // Who has one has another trouble.
+    let world = World::new(Script::turns([bash(asks), Reply::text("done")])).await;
+    world.run(&["run", "--network", "open", "x"]).await.expect(0);
+    let said = &world.fake.last_request().tool_results()[0];
+    assert!(!said.contains("commands have no network here"), "{said}");
+    let refused = world.run(&["run", "--network", "on", "x"]).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("write `open`"), "{}", refused.err);
+}

@@ -178,3 +178,27 @@ async fn at_a_terminal_nothing_is_deleted_before_somebody_says_yes() {
     terminal.shows("code 0").await;
     world.run(&["runs", "log", &run]).await.expect(1);
 }
+
+#[tokio::test]
+async fn a_model_without_a_known_price_costs_nobody_knows_what() {
+    let world = World::saying("done").await;
+    world.run(&["run", "--model", "anthropic/claude-unheard-of-1", "x"]).await.expect(0);
+    world.run(&["run", "y"]).await.expect(0);
+    let list = world.run(&["runs", "list"]).await.expect(0).out;
+    let is_unknown = |part: &str| {
+        let line = list.lines().find(|line| line.contains(part)).expect(&list);
+        line.split_whitespace().any(|word| word == "?")
+    };
+    assert!(is_unknown("unheard-of"), "{list}");
+    assert!(!is_unknown("sonnet"), "{list}");
+    let runs = world.list().await;
+    let shown = world.run(&["runs", "show", runs[1]["run"].as_str().unwrap()]).await.expect(0).out;
+    assert!(shown.contains("? (the price of the model is not known)"), "{shown}");
+    let table = world.run(&["cost"]).await.expect(0);
+    let line = table.out.lines().find(|line| line.contains("unheard-of")).expect(&table.out);
+    assert!(line.split_whitespace().any(|word| word == "?"), "{}", table.out);
+    assert!(table.err.contains("1 call of anthropic/claude-unheard-of-1"), "{}", table.err);
+    let sums = cost(&world, &[]).await;
+    assert_eq!(sums["total"]["unpriced_calls"], 1, "{sums:#}");
+    assert_eq!(cost(&world, &["--by", "run"]).await["total"]["unpriced_calls"], 1);
+}

@@ -186,3 +186,18 @@ async fn an_answer_that_does_not_match_the_schema_is_not_printed() {
     let answer: serde_json::Value = serde_json::from_str(&exit.out).unwrap();
     assert_eq!(answer, json!({"ok": true}));
 }
+
+#[tokio::test]
+async fn the_files_that_are_told_by_language_add_up() {
+    let world = World::saying("unused").await;
+    for (name, text) in [
+        ("README.md", "# Thing\n\nDoes one thing.\n"),
+        ("a.rs", "fn a() {}\n"),
+        (".gitignore", "x\n"),
+    ] {
+        world.write(name, text);
+    }
+    let exit = world.run(&["run", "--model", "offline", "what does this project do?"]).await;
+    let out = exit.expect(0).out;
+    assert!(out.contains("3 files: Markdown (1), Rust (1), other (1)."), "{out}");
+}

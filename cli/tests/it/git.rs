@@ -490,3 +490,116 @@ async fn a_stash_and_a_cleaning_come_to_their_end() {
         assert!(!exclude.contains(".envrc"), "the user's own stays as it is: {exclude}");
     }
 }
+
+/// A repository beside it, which has what is in the world's.
+fn with_origin(world: &World) {
+    let origin = world.work().join("origin.git").display().to_string();
+    git(world, &["init", "-q", "--bare", "-b", "main", &origin]);
+    git(world, &["remote", "add", "origin", &origin]);
+    git(world, &["push", "-q", "-u", "origin", "main"]);
+    git(world, &["push", "-q", "origin", "main:other"]);
+    git(world, &["fetch", "-q"]);
+    world.write(".git/info/exclude", "origin.git\n");
+}
+
+#[tokio::test]
+async fn git_fetches_without_a_word_about_submodules_where_there_are_none() {
+    let command = "git fetch 2>&1; git pull 2>&1; git submodule status 2>&1; git add -A; \
+                   git status --short; cat posse.toml; true";
+    let script = Script::turns([
+        bash(command),
+        bash("echo x > .gitmodules"),
+        bash("git submodule status; cat .gitmodules"),
+        Reply::text("done"),
+    ]);
+    let world = repository_for(script).await;
+    with_origin(&world);
+    world.run(&["run", "--trust", "x"]).await.expect(0);
+    let said = &world.fake.request(2).tool_results()[0];
+    assert!(said.contains("Already up to date.") && !said.contains(".gitmodules"), "{said}");
+    // Who only reads a name that is held is told that it is not there.
+    assert!(!said.contains("can make or change"), "{said}");
+    assert!(said.contains("[not in the folder: posse.toml."), "{said}");
+    let said = &world.fake.request(3).tool_results()[0];
+    assert!(said.contains("can make or change .gitmodules"), "{said}");
+    let said = &world.fake.request(4).tool_results()[0];
+    assert_eq!(said, "[no output]\n");
+    assert_eq!(git(&world, &["status", "--short"]), "");
+    assert!(!world.work().join(".gitmodules").exists());
+}
+
+#[tokio::test]
+async fn an_agent_is_told_that_a_branch_has_no_upstream_though_git_says_so() {
+    let script = Script::turns([
+        bash("git switch other 2>&1"),
+        bash("git config user.signingkey x"),
+        bash("git branch -vv; git config user.name"),
+        Reply::text("done"),
+    ]);
+    let world = repository_for(script).await;
+    with_origin(&world);
+    world.run(&["run", "--trust", "x"]).await.expect(0);
+    let said = &world.fake.request(2).tool_results()[0];
+    assert!(said.contains("has no upstream, whatever git says"), "{said}");
+    assert!(said.contains("Tell the user to run `git branch -u origin/other other`"), "{said}");
+    let said = &world.fake.request(3).tool_results()[0];
+    assert!(said.contains("The setting was not stored"), "{said}");
+    let said = &world.fake.request(4).tool_results()[0];
+    assert!(!said.contains("no command can change"), "{said}");
+    git(&world, &["branch", "-u", "origin/other", "other"]);
+}
+
+#[tokio::test]
+async fn an_agent_is_told_that_a_hidden_file_only_seems_to_be_changed() {
+    let script = Script::turns([
+        bash("git status"),
+        bash("git status --short"),
+        bash("git describe --always --dirty"),
+        Reply::text("done"),
+    ]);
+    let world = repository_for(script).await;
+    for folder in [".claude", "secrets"] {
+        std::fs::create_dir(world.work().join(folder)).unwrap();
+    }
+    world.write(".claude/settings.json", r#"{"permissions": {"deny": ["Read(./secrets/**)"]}}"#);
+    world.write("secrets/key", "hunter2\n");
+    git(&world, &["add", "."]);
+    git(&world, &["commit", "-qm", "key"]);
+    // Git looks into a file that is as old as its index or newer.
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
+    let key = std::fs::File::open(world.work().join("secrets/key")).unwrap();
+    key.set_modified(later).unwrap();
+    git(&world, &["status"]);
+    world.run(&["run", "--trust", "x"]).await.expect(0);
+    for turn in 2..=4 {
+        let said = &world.fake.request(turn).tool_results()[0];
+        assert!(said.contains("git may call it changed when it is not"), "{turn}: {said}");
+    }
+}
+
+/// Git removes its locks when it is told to end, and not when it is killed.
+#[tokio::test]
+async fn a_cancelled_commit_leaves_no_lock_behind() {
+    let script = Script::turns([bash("echo two > sub/a.txt; git commit -qam two")]);
+    let world = repository_for(script).await;
+    let hook = world.write(".git/hooks/pre-commit", "#!/bin/sh\ntouch began\nsleep 60\n");
+    std::fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).unwrap();
+    let running = world.start(&["run", "--trust", "x"]);
+    eventually("git commits", async || world.work().join("began").exists()).await;
+    assert!(world.work().join(".git/index.lock").exists(), "git holds its lock");
+    let run = world.only_run().await;
+    world.run(&["runs", "cancel", &run]).await.expect(0);
+    running.end().await;
+    assert!(!world.work().join(".git/index.lock").exists());
+    git(&world, &["-c", "core.hooksPath=/dev/null", "commit", "-qam", "mine"]);
+}
+
+#[tokio::test]
+async fn an_agent_is_told_of_a_lock_that_git_left_when_it_was_killed() {
+    let stuck = "trap '' TERM; touch .git/index.lock; sleep 60";
+    let call = Reply::tool_call("Bash", json!({"command": stuck, "timeout": 300}));
+    let world = repository_for(Script::turns([call, Reply::text("done")])).await;
+    world.run(&["run", "--trust", "x"]).await.expect(0);
+    let said = &world.fake.last_request().tool_results()[0];
+    assert!(said.contains("killed before it could remove .git/index.lock"), "{said}");
+}

@@ -432,3 +432,15 @@ async fn a_killed_tree_with_little_money_ends_when_it_is_resumed() {
     let most = dollars(&costs, "cost_usd") + dollars(&costs, "uncertain_cost_usd");
     assert!(most <= 0.3, "{costs:#}");
 }
+
+#[tokio::test]
+async fn a_run_that_has_spent_all_is_told_so_and_not_that_nothing_is_left() {
+    let list = Reply::tool_call("List", json!({"path": "."}));
+    let dear = list.usage(posse_testkit::Usage {
+        input_tokens: Some(500_000),
+        ..posse_testkit::Usage::default()
+    });
+    let world = World::new(Script::always(dear)).await;
+    let exit = world.run(&["run", "--max-cost", "0.05", "x"]).await.expect(5);
+    assert!(exit.err.contains("all of it is spent, and the next call could cost"), "{}", exit.err);
+}

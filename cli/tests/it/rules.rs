@@ -254,3 +254,32 @@ async fn a_command_that_only_looks_needs_nobody_in_any_mode() {
         assert!(!world.work().join("a.txt").exists(), "{mode}");
     }
 }
+
+#[tokio::test]
+async fn two_commands_in_one_rule_stop_the_run_and_the_error_says_what_to_write() {
+    let world = World::saying("done").await;
+    let refused = world.run(&["run", "--deny", "Bash(wget:*, curl:*)", "x"]).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("Bash(wget:*) and Bash(curl:*)"), "{}", refused.err);
+    std::fs::create_dir(world.work().join(".claude")).unwrap();
+    let settings = r#"{"permissions": {"deny": ["Bash(wget:*, curl:*)"]}}"#;
+    world.write(".claude/settings.json", settings);
+    let refused = world.run(&["run", "x"]).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("Bash(wget:*) and Bash(curl:*)"), "{}", refused.err);
+    assert_eq!(world.fake.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_rule_about_all_of_etc_stops_no_command_and_one_that_does_is_named() {
+    let mtab = "[ -L /etc/mtab ] && echo link; head -c1 /etc/hostname /etc/passwd; echo hi";
+    let world = World::new(Script::turns([bash(mtab), Reply::text("done")])).await;
+    world.run(&["run", "--deny", "Read(//etc/**)", "x"]).await.expect(0);
+    let said = &world.fake.last_request().tool_results()[0];
+    assert!(said.contains("hi\n") && !said.contains("not run"), "{said}");
+    let world = World::new(Script::turns([bash("echo hi"), Reply::text("done")])).await;
+    world.run(&["run", "--deny", "Read(//usr/**)", "x"]).await.expect(0);
+    let said = &world.fake.last_request().tool_results()[0];
+    assert!(said.contains("the rule `Read(//usr/**)` denies it"), "{said}");
+    assert!(said.contains("tell the user to make the rule narrower"), "{said}");
+}

@@ -335,6 +335,7 @@ async fn what_a_child_makes_and_git_ignores_is_kept_and_told() {
     assert_eq!(shown["worktree"]["kept"]["names"], json!(["out/report.md"]), "{shown}");
     let clean = world.run(&["runs", "clean"]).await.expect(0);
     assert!(clean.out.contains(&told) && clean.err.contains("--discard"), "{clean:?}");
+    assert_eq!(clean.out.matches("posse.db-worktrees").count(), 1, "{clean:?}");
     assert_eq!(standing(&world).len(), 1, "it is not lost by the way");
     let clean = world.run(&["runs", "clean", "--discard"]).await.expect(0);
     assert!(clean.out.contains("removed"), "{clean:?}");

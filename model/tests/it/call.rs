@@ -170,7 +170,7 @@ async fn a_rate_limit_says_when_to_come_back() {
     let seconds = |number| Some(Duration::from_secs(number));
     let limit = "429 Too Many Requests";
     assert_eq!(after(error_of(limit, "retry-after: 7\r\n", "{}").await), seconds(7));
-    assert_eq!(after(error_of(limit, "retry-after: 999999\r\n", "{}").await), seconds(600));
+    assert_eq!(after(error_of(limit, "retry-after: 999999\r\n", "{}").await), seconds(86_400));
     assert_eq!(after(error_of(limit, "", "{}").await), None);
     let dates =
         "date: Sun, 06 Nov 1994 08:49:37 GMT\r\nretry-after: Sun, 06 Nov 1994 08:50:00 GMT\r\n";

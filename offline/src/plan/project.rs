@@ -146,9 +146,12 @@ pub(super) fn by_language(files: &Names) -> Option<String> {
         }
     }
     counts.sort_by_key(|(called, count)| (std::cmp::Reverse(*count), *called));
+    counts.truncate(5);
     let listed: Vec<String> =
-        counts.iter().take(5).map(|(called, count)| format!("{called} ({count})")).collect();
-    (!listed.is_empty()).then(|| listed.join(", "))
+        counts.iter().map(|(called, count)| format!("{called} ({count})")).collect();
+    let others = files.list.len() - counts.iter().map(|(_, count)| count).sum::<usize>();
+    let others = (others > 0).then(|| format!("other ({others})"));
+    (!listed.is_empty()).then(|| listed.into_iter().chain(others).collect::<Vec<_>>().join(", "))
 }
 
 /// What the project consists of: folders, and files by language.

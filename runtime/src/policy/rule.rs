@@ -97,6 +97,7 @@ impl Rule {
         };
         let rule = read(text, known)?;
         rule.check_path()?;
+        rule.check_single()?;
         Ok(rule)
     }
 
@@ -110,6 +111,33 @@ impl Rule {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses several commands in one rule, `Bash(wget:*, curl:*)`: it would mean a program called
+    /// `wget:`, and no call at all.
+    fn check_single(&self) -> Result<(), RuleError> {
+        if !matches!(self.what, What::Command(_)) {
+            return Ok(());
+        }
+        let inside = self.text.split_once('(').map_or("", |(_, rest)| rest);
+        let inside = inside.strip_suffix(')').unwrap_or(inside).trim();
+        let inside = inside.strip_suffix(":*").unwrap_or(inside);
+        let first = inside.split_whitespace().next().unwrap_or_default();
+        let is_several = [":*,", ":* ,", ":*;"].iter().any(|it| inside.contains(it))
+            || first.contains(":*")
+            || first.ends_with(',');
+        if !is_several {
+            return Ok(());
+        }
+        let parts = inside.split([',', ';']).map(str::trim).filter(|part| !part.is_empty());
+        let rules: Vec<String> = parts
+            .map(|part| format!("Bash({}:*)", part.strip_suffix(":*").unwrap_or(part)))
+            .collect();
+        let reason = match rules.len() {
+            0 | 1 => "`:*` stands at the end of a rule; write one rule for each command".to_owned(),
+            _ => format!("it is more than one rule; write each by itself: {}", rules.join(" and ")),
+        };
+        Err(RuleError { rule: self.text.clone(), reason })
     }
 
     /// Refuses what would allow calls of any program.
@@ -326,6 +354,8 @@ mod tests {
             "List(docs/)",
             "Read(~/x)",
             "Bash([[:*)",
+            "Bash(npm run test:* --watch)",
+            "Bash(git log --format=%h,%s:*)",
             "Bash(.:*)",
             "Bash(/proc/self/root:*)",
         ] {
@@ -357,6 +387,10 @@ mod tests {
             ("Bash(echo $HOME)", "one simple command"),
             ("Bash(* --version)", "name of a program"),
             ("Bash(:*)", "names no command"),
+            ("Bash(wget:*, curl:*)", "write each by itself: Bash(wget:*) and Bash(curl:*)"),
+            ("Bash(wget:* , curl *)", "write each by itself"),
+            ("Bash(wget, curl)", "write each by itself"),
+            ("Bash(wget:* curl:*)", "one rule for each command"),
             ("Bash(gіt diff:*)", "look like others"),
             ("Bash(git\u{200b} diff:*)", "U+200B"),
             ("Bash(git\u{202e}diff)", "U+202E"),

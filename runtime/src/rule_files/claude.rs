@@ -69,7 +69,9 @@ impl ClaudeSettings {
             for rule in file.rules(permissions, key)? {
                 let read = translate(rule, list, &place, &tools).map_err(|error| {
                     let at = file.find(&Value::from(rule).to_string());
-                    file.wrong(at, &format!("`permissions.{key}`: {error}. {NEXT}"))
+                    let error = error.to_string();
+                    let end = if error.ends_with('?') { "" } else { "." };
+                    file.wrong(at, &format!("`permissions.{key}`: {error}{end} {NEXT}"))
                 })?;
                 settings.deny.extend(read.deny);
                 settings.ask.extend(read.ask);

@@ -3,7 +3,7 @@
 
 use super::mask;
 use super::placeholder::is_placeholder;
-use super::protected::{PROTECTED, data_of, makes_a_repository};
+use super::protected::{MODULES, PROTECTED, data_of, makes_a_repository};
 use super::walls::Walls;
 use posse_protocol::Profile;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
@@ -21,18 +21,8 @@ const MOST: u64 = 1 << 20;
 /// The file that says so in the repository of the workspace, and what is to stand in its place: the same,
 /// and the names that are held. Nothing where there is no such file.
 pub(super) fn excluded(walls: &Walls) -> Option<(PathBuf, TempPath)> {
-    if walls.profile != Profile::WorkspaceWrite {
-        return None;
-    }
     let workspace = &walls.workspace;
-    let own = data_of(workspace).into_iter().find(|data| data != workspace);
-    let own = own.map(|data| (data, &**workspace));
-    let above = || {
-        let data = walls.repository.as_ref()?;
-        Some((data.clone(), data.parent()?))
-    };
-    let (data, top) = own.or_else(above)?;
-    let file = data.join(EXCLUDE);
+    let (file, top) = place(walls)?;
     let mut text = text_of(&file)?;
     let below = workspace.strip_prefix(top).ok()?;
     for name in PROTECTED.into_iter().chain(makes_a_repository(workspace)) {
@@ -46,6 +36,32 @@ pub(super) fn excluded(walls: &Walls) -> Option<(PathBuf, TempPath)> {
     }
     text.push('\n');
     Some((file, mask::holding(&text)?))
+}
+
+/// That file, and the folder that it is about.
+fn place(walls: &Walls) -> Option<(PathBuf, &Path)> {
+    if walls.profile != Profile::WorkspaceWrite {
+        return None;
+    }
+    let workspace = &walls.workspace;
+    let own = data_of(workspace).into_iter().find(|data| data != workspace);
+    let own = own.map(|data| (data, &**workspace));
+    let above = || {
+        let data = walls.repository.as_ref()?;
+        Some((data.clone(), data.parent()?))
+    };
+    let (data, top) = own.or_else(above)?;
+    Some((data.join(EXCLUDE), top))
+}
+
+/// What git would read at the top of the workspace's repository and nobody has put there. It is to find
+/// an empty file, if it can be kept from taking that for a new one.
+pub(super) fn emptied(walls: &Walls) -> Option<PathBuf> {
+    let (file, top) = place(walls)?;
+    let modules = top.join(MODULES);
+    let found = modules.symlink_metadata().ok()?;
+    let is_held = is_placeholder(&found) && !found.is_dir();
+    (top == walls.workspace && is_held && text_of(&file).is_some()).then_some(modules)
 }
 
 /// What is in the file. No link is followed: a command could have put it there.

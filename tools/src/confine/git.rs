@@ -17,6 +17,7 @@ pub(super) use named::first_line;
 pub(super) use offence::{GITDIR, POINTER};
 pub(super) use tree::text_at;
 
+use super::placeholder::is_placeholder;
 use super::protected::{GIT, HEAD, IN_GIT, data_of};
 use super::repository::Repository;
 use super::walls::Walls;
@@ -162,7 +163,10 @@ impl Repositories {
         named.extend(self.named.keys().cloned());
         for path in named {
             let before = self.named.get(&path).cloned().flatten();
-            if path.symlink_metadata().is_err() || path.canonicalize().ok() == before {
+            let Ok(there) = path.symlink_metadata() else { continue };
+            // What holds the place of a name is taken down by itself, and says nothing.
+            let is_held = is_placeholder(&there) && there.is_file() && there.len() == 0;
+            if is_held || path.canonicalize().ok() == before {
                 continue;
             }
             let Ok(below) = path.strip_prefix(&root.path) else { continue };

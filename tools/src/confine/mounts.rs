@@ -1,7 +1,7 @@
 //! What a command in a box of bubblewrap's finds where: the whole machine, to be read; in it
 //! private folders, what it may change, and gaps where secrets are.
 
-use super::excluded::excluded;
+use super::excluded::{emptied, excluded};
 use super::lending::{Lender, never};
 use super::protected::{
     GIT, HEAD, IN_GIT, IN_HOME, PROTECTED, data_of, makes_a_repository, obeyed_below_home,
@@ -59,6 +59,10 @@ enum Mount {
         path: PathBuf,
         to: PathBuf,
     },
+    /// An empty file.
+    Empty {
+        path: PathBuf,
+    },
     /// With the files that git tracks there, if it tracks any; with none where that is not known.
     Gap {
         path: PathBuf,
@@ -79,6 +83,7 @@ impl Mount {
             | Mount::Lasting { path, .. }
             | Mount::Shown { path, .. }
             | Mount::Link { path, .. }
+            | Mount::Empty { path }
             | Mount::Gap { path, .. } => path,
         }
     }
@@ -89,7 +94,8 @@ impl Mount {
         let rank = match self {
             Mount::Private { .. } | Mount::Lasting { .. } => 0,
             Mount::Shown { .. } | Mount::Link { .. } => 1,
-            Mount::Gap { .. } => 2,
+            Mount::Empty { .. } => 2,
+            Mount::Gap { .. } => 3,
         };
         (self.path().components().count(), rank)
     }
@@ -112,7 +118,7 @@ pub(super) struct Layout {
 /// When what an earlier command left in a temporary folder is in the way and cannot be removed, or
 /// something cannot be lent.
 pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Result<Layout> {
-    let mut masks: Vec<TempPath> = Vec::new();
+    let (mut masks, mut others): (Vec<TempPath>, Vec<TempPath>) = (Vec::new(), Vec::new());
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
         arguments.extend(parts.iter().map(|part| part.as_ref().to_owned()));
@@ -142,6 +148,12 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
             }
             Mount::Shown { path, access: Access::Write } => add(&[&"--bind", &source(path)?, path]),
             Mount::Link { path, to } => add(&[&"--symlink", to, path]),
+            Mount::Empty { path } => {
+                let empty = mask::holding("");
+                let empty = empty.ok_or_else(|| io::Error::other("no file can be made"))?;
+                add(&[&"--ro-bind", &source(&empty)?, path]);
+                others.push(empty);
+            }
             Mount::Gap { path, tracked } if path.is_dir() => {
                 let bytes = GAP_BYTES.to_string();
                 let files = tracked.as_ref().map(mask::of_all);
@@ -167,6 +179,7 @@ pub(super) fn layout(walls: &Walls, mut lender: Option<&mut Lender>) -> io::Resu
         let settings = format!("{} {}", mask::NO_TIDYING, mask::UNCHANGED);
         add(&[&"--setenv", &mask::GIT_SETTINGS, &settings]);
     }
+    masks.append(&mut others);
     if let Some((path, text)) = excluded(walls) {
         add(&[&"--ro-bind", &source(&text)?, &path]);
         masks.push(text);
@@ -245,7 +258,10 @@ fn writable(mounts: &[Mount]) -> Vec<PathBuf> {
             Mount::Private { path, .. }
             | Mount::Lasting { path, .. }
             | Mount::Shown { path, access: Access::Write } => places.push(path.clone()),
-            Mount::Shown { access: Access::Read, .. } | Mount::Link { .. } | Mount::Gap { .. } => {}
+            Mount::Shown { access: Access::Read, .. }
+            | Mount::Link { .. }
+            | Mount::Empty { .. }
+            | Mount::Gap { .. } => {}
         }
     }
     places.sort();
@@ -340,7 +356,11 @@ fn mounts(walls: &Walls) -> Vec<Mount> {
         // To keep what nobody sees would show it.
         let gaps: Vec<&Path> = hidden.iter().map(PathBuf::as_path).collect();
         let kept = kept.filter(|(path, _)| !is_in_gap(path, &gaps, &roots(walls)));
-        mounts.extend(kept.map(|(path, access)| Mount::Shown { path, access }));
+        let emptied = emptied(walls);
+        mounts.extend(kept.map(|(path, access)| match emptied.as_ref() == Some(&path) {
+            true => Mount::Empty { path },
+            false => Mount::Shown { path, access },
+        }));
     }
     let mut known = tracked(&hidden);
     for path in hidden {
@@ -368,7 +388,7 @@ fn is_apart(path: &Path, walls: &Walls) -> bool {
 /// own: otherwise one could be moved away with all that is in it, and another put in its place.
 fn held(mounts: &[Mount], walls: &Walls) -> Vec<Mount> {
     let is_kept = |mount: &&Mount| match mount {
-        Mount::Gap { .. } | Mount::Shown { access: Access::Read, .. } => true,
+        Mount::Gap { .. } | Mount::Empty { .. } | Mount::Shown { access: Access::Read, .. } => true,
         Mount::Shown { access: Access::Write, .. }
         | Mount::Private { .. }
         | Mount::Lasting { .. }
@@ -427,7 +447,10 @@ fn without_covered(mounts: Vec<Mount>) -> Vec<Mount> {
         let is_needless = match mount {
             Mount::Gap { .. } => covered,
             Mount::Link { .. } => !covered,
-            Mount::Private { .. } | Mount::Lasting { .. } | Mount::Shown { .. } => false,
+            Mount::Private { .. }
+            | Mount::Lasting { .. }
+            | Mount::Shown { .. }
+            | Mount::Empty { .. } => false,
         };
         if !is_needless {
             kept.push(mount);

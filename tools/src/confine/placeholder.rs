@@ -2,16 +2,16 @@
 //!
 //! Only what exists can be mounted over. So a missing name gets an empty folder, which git does
 //! not see, and which is told from others by its mode; where git would stop at a folder, a file that
-//! says nothing; and where an empty folder would do for a repository, a socket that nobody listens
-//! at, which git does not see either. The last command that needs those of a folder removes them: removing one takes the
+//! says nothing; and where an empty folder would do for a repository, or git would read it, a socket
+//! that nobody listens at, which git does not see either. The last command that needs those of a folder removes them: removing one takes the
 //! mount away from every command that still runs. Who needs them is told by a lock on the folder:
 //! the workspace, or the data of its repository, which other workspaces may have in common. What a
 //! crash leaves, the next command removes.
 
 use super::mounts::protected;
 use super::protected::{
-    COMMON_FOLDER, FOLDERS_IN_HOME, GIT, IN_HOME, OBJECTS, PROTECTED, REFS, WORKTREE_CONFIG,
-    data_of, makes_a_repository,
+    COMMON_FOLDER, FOLDERS_IN_HOME, GIT, IN_HOME, MODULES, OBJECTS, PROTECTED, REFS,
+    WORKTREE_CONFIG, data_of, makes_a_repository,
 };
 use super::walls::Walls;
 use posse_protocol::Profile;
@@ -140,7 +140,8 @@ impl Folder {
 
     fn make(&self, path: &Path) -> Result<(), Errno> {
         let here = &self.handle;
-        if path == Path::new(REFS) || path == Path::new(OBJECTS) {
+        // Git would read this one, and sees an empty file there: see `mounts.rs`.
+        if [REFS, OBJECTS, MODULES].iter().any(|name| path == Path::new(name)) {
             return self.make_socket(path);
         }
         let Some(content) = content_of(path) else {
@@ -222,7 +223,7 @@ fn content_of(path: &Path) -> Option<&'static [u8]> {
 
 /// The names that placeholders had at the top of `workspace` while a command ran, if `text`, its
 /// output, lists them: at least half of all, or of those that do not begin with a dot, which is what
-/// a plain `ls` shows. Nothing otherwise.
+/// a plain `ls` shows. Else those that a program wanted to read.
 pub(crate) fn listed_names(text: &str, workspace: &Path) -> Vec<&'static str> {
     let names = PROTECTED.into_iter().chain([GIT]).chain(makes_a_repository(workspace));
     let is_held = |name: &&str| match workspace.join(name).symlink_metadata() {
@@ -237,7 +238,9 @@ pub(crate) fn listed_names(text: &str, workspace: &Path) -> Vec<&'static str> {
         listed >= A_LISTING.max(names.len().div_ceil(2))
     };
     let plain: Vec<&str> = held.iter().copied().filter(|name| !name.starts_with('.')).collect();
-    [held, plain].into_iter().find(are_listed).unwrap_or_default()
+    let read = named_in(text.lines().filter(|line| is_of_reader(line)));
+    let read: Vec<&str> = held.iter().copied().filter(|name| read.contains(name)).collect();
+    [held, plain].into_iter().find(are_listed).unwrap_or(read)
 }
 
 /// What programs say that could not make or change something.
@@ -250,12 +253,38 @@ const REFUSED: [&str; 6] = [
     "Operation not permitted",
 ];
 
-/// The protected names of `workspace` that `text`, the output of a command, says could not be made or
-/// changed.
-pub(crate) fn refused_names(text: &str, workspace: &Path) -> Vec<&'static str> {
-    let lines = text.lines().filter(|line| REFUSED.iter().any(|word| line.contains(word)));
+/// How a line begins in which a program says that it could not read a folder.
+const READERS: [&str; 12] = [
+    "cat: ",
+    "grep: ",
+    "head: ",
+    "tail: ",
+    "wc: ",
+    "sort: ",
+    "sed: read error on ",
+    "awk: ",
+    "gawk: ",
+    "mawk: ",
+    "diff: ",
+    "warning: unable to access '",
+];
+
+fn is_of_reader(line: &str) -> bool {
+    line.contains("Is a directory") && READERS.iter().any(|start| line.starts_with(start))
+}
+
+/// The names in these lines, of whatever kind.
+fn named_in<'t>(lines: impl Iterator<Item = &'t str>) -> HashSet<&'t str> {
     let ends = |letter: char| letter.is_whitespace() || "/'\"`‘’:,()".contains(letter);
-    let words: HashSet<&str> = lines.flat_map(|line| line.split(ends)).collect();
+    lines.flat_map(|line| line.split(ends)).collect()
+}
+
+/// The protected names of `workspace` that `text`, the output of a command, says could not be made or
+/// changed. Who could not read one has not tried to.
+pub(crate) fn refused_names(text: &str, workspace: &Path) -> Vec<&'static str> {
+    let is_refusal = |line: &&str| REFUSED.iter().any(|word| line.contains(word));
+    let reads = |line: &&str| is_of_reader(line) || line.starts_with("warning: unable to access '");
+    let words = named_in(text.lines().filter(is_refusal).filter(|line| !reads(line)));
     let names = PROTECTED.into_iter().chain(makes_a_repository(workspace));
     names.filter(|name| words.contains(name)).collect()
 }

@@ -47,8 +47,11 @@ pub const PROTECTED: [&str; 39] = [
     "mise.toml",
     "mise.local.toml",
     ".husky",
-    ".gitmodules",
+    MODULES,
 ];
+
+/// Where git is told which other repositories belong into one.
+pub(super) const MODULES: &str = ".gitmodules";
 
 /// Where git keeps a repository.
 pub(super) const GIT: &str = ".git";

@@ -4,7 +4,7 @@
 //! Each of the two cleans up when the other dies, and each has a process group of its own. Only a
 //! command that kills both in the same moment gets away.
 
-use super::supervisor::{CLEAN_UP, LONGEST_LOOK, Reaper, Surroundings, wait_for};
+use super::supervisor::{CLEAN_UP, LEAVE, LONGEST_LOOK, Reaper, Surroundings, wait_for};
 use crate::linux;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -60,7 +60,7 @@ impl Known {
         let let_go = self.let_go?;
         match self.killed {
             Some(killed) => killed.max(let_go).checked_add(LONGEST_LOOK),
-            None => let_go.checked_add(CLEAN_UP + SLACK),
+            None => let_go.checked_add(LEAVE + CLEAN_UP + SLACK),
         }
     }
 }
@@ -113,7 +113,8 @@ mod tests {
         let until = |let_go, killed| Known { let_go, killed }.until();
         assert_eq!(until(None, None), None);
         assert_eq!(until(None, after(1)), None, "the host has patience");
-        assert_eq!(until(after(1), None), Some(begin + Duration::from_secs(1) + CLEAN_UP + SLACK));
+        let patience = LEAVE + CLEAN_UP + SLACK;
+        assert_eq!(until(after(1), None), Some(begin + Duration::from_secs(1) + patience));
         assert_eq!(until(after(1), after(3)), after(3).map(|it| it + LONGEST_LOOK));
         assert_eq!(until(after(4), after(3)), after(4).map(|it| it + LONGEST_LOOK));
     }

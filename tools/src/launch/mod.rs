@@ -298,9 +298,9 @@ impl Launcher {
     /// Runs `command` to its end and returns what it said. `progress` gets the output as it
     /// comes; of a flood it gets a part.
     ///
-    /// At the deadline the whole tree of processes gets TERM, and KILL after the grace. When
-    /// `cancel` fires or the future is dropped, it gets KILL at once. When the command ends,
-    /// what it left running is killed.
+    /// At the deadline the whole tree of processes gets TERM, and KILL after the grace. The same
+    /// happens when `cancel` fires or the future is dropped, with half a second of grace at most. When
+    /// the command ends, what it left running is killed.
     ///
     /// # Errors
     /// When the command could not be started, or its supervisor was lost.
@@ -364,7 +364,10 @@ impl Launcher {
         // command was interrupted.
         if !claim.holds() {
             leash.cut();
-            if timeout(supervisor::CLEAN_UP + LATE, process.wait()).await.is_err() {
+            if timeout(supervisor::LEAVE + supervisor::CLEAN_UP + LATE, process.wait())
+                .await
+                .is_err()
+            {
                 let _ = process.kill().await;
             }
             leash.forget();
@@ -383,7 +386,8 @@ impl Launcher {
         let heard = heard.await;
         // What a killed supervisor left is being killed now; nobody must have stopped that.
         leash.cut();
-        if timeout(supervisor::CLEAN_UP + LATE + look, process.wait()).await.is_err() {
+        let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE + look;
+        if timeout(longest, process.wait()).await.is_err() {
             let _ = process.kill().await;
         }
         leash.forget();
@@ -505,7 +509,8 @@ impl Patience {
             // It has nothing to kill any more.
             _ => return (None, now.checked_add(self.look + supervisor::CLEAN_UP + LATE)),
         };
-        (late, late.and_then(|late| late.checked_add(supervisor::CLEAN_UP + LATE)))
+        let longest = supervisor::LEAVE + supervisor::CLEAN_UP + LATE;
+        (late, late.and_then(|late| late.checked_add(longest)))
     }
 }
 

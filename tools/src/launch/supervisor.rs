@@ -31,6 +31,10 @@ use std::time::{Duration, Instant};
 /// How long to go on killing what does not die.
 pub(super) const CLEAN_UP: Duration = Duration::from_secs(5);
 
+/// How long a command may take to end once the host has let go, if it has no less anyway: git removes
+/// its locks then.
+pub(super) const LEAVE: Duration = Duration::from_millis(500);
+
 /// How long it may take to look at the folders that a command can change, before it and after it: there
 /// may be millions of files, on a slow disk.
 pub(super) const LONGEST_LOOK: Duration = Duration::from_secs(120);
@@ -385,6 +389,7 @@ fn between_fork_and_exec(
 }
 
 /// Why the watch ended.
+#[derive(Clone, Copy)]
 enum Watched {
     Ended(WaitStatus),
     TimedOut,
@@ -395,7 +400,8 @@ enum Watched {
 }
 
 /// Waits for the command to end, for the deadline, for the host to let go, or for the guardian's
-/// death.
+/// death. At the deadline, and when the host lets go, the command is asked to end and has a moment for
+/// that.
 fn watch(order: &Order, reaper: &mut Reaper, guardian: &OwnedFd) -> io::Result<Watched> {
     let command = reaper.child;
     let exit = linux::watch_exit(command)?;
@@ -404,22 +410,25 @@ fn watch(order: &Order, reaper: &mut Reaper, guardian: &OwnedFd) -> io::Result<W
     let boxed = order.walls.as_ref().is_some_and(|walls| walls.backend == Backend::Bubblewrap);
     let started = Instant::now();
     let mut looked = started;
-    let mut asked_to_end = false;
+    // Bubblewrap itself would take the box with it, and nobody in it would hear of it.
+    let spared = boxed.then_some(command);
+    let mut until = order.deadline;
+    let mut asked_to_end = None;
     loop {
         reaper.reap();
         if let Some(status) = reaper.status {
-            return Ok(if asked_to_end { Watched::TimedOut } else { Watched::Ended(status) });
+            return Ok(asked_to_end.unwrap_or(Watched::Ended(status)));
         }
-        let until =
-            order.deadline.saturating_add(if asked_to_end { order.grace } else { Duration::ZERO });
         let left = until.saturating_sub(started.elapsed());
-        if left.is_zero() && asked_to_end {
-            return Ok(Watched::TimedOut);
+        if left.is_zero()
+            && let Some(why) = asked_to_end
+        {
+            return Ok(why);
         }
         if left.is_zero() {
-            asked_to_end = true;
-            // Bubblewrap itself would take the box with it, and nobody in it would hear of it.
-            ask_to_end(if boxed { Some(command) } else { None })?;
+            asked_to_end = Some(Watched::TimedOut);
+            until = order.deadline.saturating_add(order.grace);
+            ask_to_end(spared)?;
             continue;
         }
         if looked.elapsed() >= LOOK_INTERVAL {
@@ -428,17 +437,25 @@ fn watch(order: &Order, reaper: &mut Reaper, guardian: &OwnedFd) -> io::Result<W
                 return Ok(Watched::OverLimit(limit));
             }
         }
-        let mut events = [
-            PollFd::new(&leash, PollFlags::IN),
-            PollFd::new(guardian, PollFlags::IN),
-            PollFd::new(&exit, PollFlags::IN),
-        ];
+        let mut events =
+            vec![PollFd::new(guardian, PollFlags::IN), PollFd::new(&exit, PollFlags::IN)];
+        // What is known would wake us all the time.
+        let is_held = !matches!(asked_to_end, Some(Watched::Released));
+        if is_held {
+            events.push(PollFd::new(&leash, PollFlags::IN));
+        }
         wait_for(&mut events, left.min(LOOK_INTERVAL))?;
         if !events[0].revents().is_empty() {
-            return Ok(Watched::Released);
-        }
-        if !events[1].revents().is_empty() {
             return Ok(Watched::Unguarded);
+        }
+        if events.get(2).is_some_and(|event| !event.revents().is_empty()) {
+            // One that did not end when it was asked to has had its time.
+            if asked_to_end.is_some() {
+                return Ok(Watched::Released);
+            }
+            asked_to_end = Some(Watched::Released);
+            until = started.elapsed().saturating_add(order.grace.min(LEAVE));
+            ask_to_end(spared)?;
         }
     }
 }

@@ -40,7 +40,8 @@ fn the_environment_has_only_what_is_allowed() {
     let mut lines: Vec<String> =
         run_with(&launcher, &command).unwrap().output.lines().map(str::to_owned).collect();
     lines.sort_unstable();
-    let settings = "GIT_CONFIG_PARAMETERS='gc.auto=0' 'maintenance.auto=false'";
+    let settings = "GIT_CONFIG_PARAMETERS='gc.auto=0' 'maintenance.auto=false' \
+                    'rebase.autoStash=false' 'merge.autoStash=false'";
     let always = [settings, "GIT_EDITOR=true", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"];
     let mut expected = vec!["HOME=/h", "LC_TIME=C", "PAGER=cat", "PATH=/usr/bin:/bin"];
     expected.splice(0..0, always);

@@ -32,14 +32,17 @@ pub async fn run(
         let line = match (&remnant.changes, remnant.removed) {
             _ if options.dry_run => format!("{folder}: left of run {}", remnant.run.short()),
             (Some(changes), true) if changes.files > 0 => format!(
-                "{folder}: removed; {} changed files are on the branch {}",
-                changes.files, changes.branch
+                "{folder}: removed; {} on the branch {}",
+                match changes.files {
+                    1 => "1 changed file is".to_owned(),
+                    files => format!("{files} changed files are"),
+                },
+                changes.branch
             ),
             (Some(_), true) => format!("{folder}: removed, with what was on no branch"),
             (None, true) => format!("{folder}: removed; nothing was changed in it"),
-            (Some(Changes { kept: Some(kept), .. }), false) => {
-                format!("{folder}: kept: {}", worktree::kept(kept))
-            }
+            // It names the folder.
+            (Some(Changes { kept: Some(kept), .. }), false) => worktree::kept(kept),
             (Some(changes), false) => format!("{folder}: kept: {}", changes.problem),
             (None, false) => format!("{folder}: kept: it cannot be removed"),
         };

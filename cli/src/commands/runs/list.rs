@@ -59,7 +59,11 @@ pub async fn run(
             Kin::All => Spending::of(row),
             _ => families.spending(row),
         };
-        lines.push(line(&families, row, &spending, task(runtime, row).await?.as_deref()));
+        let cost = match spending::costs_unknown(runtime, row, &spending) {
+            true => spending::UNKNOWN.to_owned(),
+            false => spending::money(&spending),
+        };
+        lines.push(line(&families, row, cost, task(runtime, row).await?.as_deref()));
     }
     Table { columns: COLUMNS, rows: lines }.print(common)?;
     if let Some(last) = next.filter(|_| !common.global.quiet) {
@@ -140,7 +144,7 @@ const COLUMNS: [Column; 7] = [
     Column::text("TASK").cut(24, 10),
 ];
 
-fn line(families: &Families, row: &RunRow, spending: &Spending, task: Option<&str>) -> [String; 7] {
+fn line(families: &Families, row: &RunRow, cost: String, task: Option<&str>) -> [String; 7] {
     let family = families.get(row);
     let state =
         family.map_or_else(|| row.status.to_string(), |family| family::word_in(family, row));
@@ -148,7 +152,7 @@ fn line(families: &Families, row: &RunRow, spending: &Spending, task: Option<&st
         row.id.short(),
         state,
         format::ago(row.updated_at),
-        spending::money(spending),
+        cost,
         clean_line(&row.agent, 64),
         clean_line(&row.model, 80),
         format!("{}{}", about(row, task), families.about(row)),

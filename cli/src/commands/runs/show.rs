@@ -43,7 +43,7 @@ pub async fn run(common: &Common, runtime: &Runtime, run: &str) -> Result<Code, 
         print::json_pretty(&view)?;
         return Ok(Code::Done);
     }
-    for (name, value) in facts(&family, &row, task.as_deref()) {
+    for (name, value) in facts(runtime, &family, &row, task.as_deref()) {
         print::line(format!("{name:11} {value}"))?;
     }
     if let Some(left) = worktree.left() {
@@ -96,7 +96,17 @@ pub async fn task(runtime: &Runtime, row: &RunRow) -> Result<Option<String>, Fai
     Ok(asked.map(|text| clean_line(&text, 200)))
 }
 
-fn facts(family: &Tree, row: &RunRow, task: Option<&str>) -> Vec<(&'static str, String)> {
+fn facts(
+    runtime: &Runtime,
+    family: &Tree,
+    row: &RunRow,
+    task: Option<&str>,
+) -> Vec<(&'static str, String)> {
+    let own = Spending::of(row);
+    let money = match spending::costs_unknown(runtime, row, &own) {
+        true => format!("{} (the price of the model is not known)", spending::UNKNOWN),
+        false => spending::money_in_words(&own),
+    };
     let status = match (&row.outcome, &row.damaged) {
         (Some(_), None) if row.status == Status::Archived => {
             format!("{}; archived", clean_line(&row.note, 400))
@@ -116,7 +126,7 @@ fn facts(family: &Tree, row: &RunRow, task: Option<&str>) -> Vec<(&'static str, 
         ("folder", clean_line(&row.workspace, 400)),
         ("started", format::timestamp(row.created_at)),
         ("last event", last),
-        ("spent", spent(&Spending::of(row))),
+        ("spent", spent(&own, &money)),
         ("task", clean_line(task.unwrap_or(&row.title), 200)),
     ];
     if task.is_some() {
@@ -140,20 +150,20 @@ fn facts(family: &Tree, row: &RunRow, task: Option<&str>) -> Vec<(&'static str, 
     }
     let below = family.below(row.id).len() as u64;
     if below > 0 {
-        let sum = spent(&family.sum(row));
+        let sum = family.sum(row);
+        let sum = spent(&sum, &spending::money_in_words(&sum));
         facts.push(("with below", format!("{}: {sum}", format::count(1 + below, "run"))));
         facts.push(("children", family.children(row.id).count().to_string()));
     }
     facts
 }
 
-fn spent(spending: &Spending) -> String {
+fn spent(spending: &Spending, money: &str) -> String {
     format!(
-        "{}, {}, {} tokens in, {} out, {}",
+        "{}, {}, {} tokens in, {} out, {money}",
         format::count(spending.turns, "turn"),
         format::count(spending.tool_calls, "tool call"),
         format::tokens(spending.input_tokens()),
         format::tokens(spending.output_tokens()),
-        spending::money_in_words(spending)
     )
 }

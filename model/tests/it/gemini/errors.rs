@@ -74,7 +74,7 @@ fn an_error_says_when_to_try_again() {
     };
     check("12s", Some(Duration::from_secs(12)));
     check("1.5s", Some(Duration::from_millis(1_500)));
-    check("86400s", Some(Duration::from_secs(600)));
+    check("86400s", Some(Duration::from_secs(86_400)));
     check("soon", None);
     check("-3s", None);
 }
