@@ -64,6 +64,10 @@ pub trait Store: Outbox {
     async fn hashes(&self, run: RunId, after: Seq, limit: usize)
     -> Result<Vec<String>, StoreError>;
 
+    /// What time it is on the clock that stamps what is appended: milliseconds since 1970. Whoever
+    /// compares the time of an event, or of a row, with the present asks here.
+    async fn now(&self) -> Result<u64, StoreError>;
+
     /// The runs that `filter` selects.
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError>;
 

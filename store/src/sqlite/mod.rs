@@ -319,6 +319,11 @@ impl Store for SqliteStore {
         self.look(move |reader| async move { reader.hashes(run, after, limit).await }).await
     }
 
+    async fn now(&self) -> Result<u64, StoreError> {
+        self.check()?;
+        Ok(self.reader.now_ms())
+    }
+
     async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
         let filter = filter.clone();
         self.look(move |reader| async move { reader.list(&filter).await }).await
