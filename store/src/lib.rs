@@ -27,9 +27,11 @@ mod selection;
 mod spending;
 mod sql;
 mod sqlite;
+pub mod transaction;
 
-pub use append::{Append, Appended, Guard, Ownership, Reserve, Scrub};
+pub use append::{Append, Appended, Draft, Guard, Ownership, Reserve, Scrub};
 pub use budget::shares;
+pub use chain::{StoredEvent, Tail, check as check_log};
 pub use clock::{Clock, MachineClock};
 pub use delivery::{
     Delivery, DeliveryFilter, DeliveryState, Notice, Outbox, Revival, Settled, Settlement,
@@ -38,10 +40,10 @@ pub use error::StoreError;
 pub use filter::{Background, Filter, Kin, Label, Unfinished};
 pub use leftover::{Leftover, Leftovers};
 pub use projection::Projection;
-pub use queue::{Look, Passed, Queue, Queued};
+pub use queue::{Claimed, Look, Passed, Queue, Queued, Wanted};
 pub use reckoning::Reckoning;
-pub use row::{OpenCall, RunRow, Spent};
-pub use spending::{By, LedgerRow, Spending, SpendingQuery};
+pub use row::{Columns, NO_PROGRESS, OpenCall, RunRow, Spent, deaths_in_a_row};
+pub use spending::{By, LedgerRow, ModelCall, Spending, SpendingQuery, date};
 pub use sqlite::{Durability, Mended, Opening, Options, SqliteStore, rebuild, restore};
 
 use async_trait::async_trait;
@@ -140,17 +142,6 @@ pub trait Store: Outbox {
     async fn close(&self);
 }
 
-/// Which runs to claim.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// At most this many.
-    pub limit: usize,
-    /// Only these, if any are named.
-    pub runs: Vec<RunId>,
-    /// Only runs in this folder.
-    pub workspace: Option<String>,
-}
-
 /// Something that is wrong with a store, and that no log of a run can tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
@@ -158,13 +149,4 @@ pub struct Flaw {
     pub run: Option<RunId>,
     /// In words for people.
     pub reason: String,
-}
-
-/// A run that was claimed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Claimed {
-    /// The run as it stands.
-    pub row: RunRow,
-    /// The epoch that its owner's appends carry.
-    pub epoch: u64,
 }

@@ -1,5 +1,6 @@
 //! Runs that wait to be claimed, at a glance: enough to decide whose turn it is.
 
+use crate::row::RunRow;
 use posse_protocol::RunId;
 use std::collections::HashSet;
 
@@ -76,4 +77,24 @@ pub struct Queue {
     pub until: u64,
     /// Runs of dead workers were given back for this look: what waits since long may be new.
     pub freed: bool,
+}
+
+/// Which runs to claim.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// At most this many.
+    pub limit: usize,
+    /// Only these, if any are named.
+    pub runs: Vec<RunId>,
+    /// Only runs in this folder.
+    pub workspace: Option<String>,
+}
+
+/// A run that was claimed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claimed {
+    /// The run as it stands.
+    pub row: RunRow,
+    /// The epoch that its owner's appends carry.
+    pub epoch: u64,
 }

@@ -170,6 +170,15 @@ impl From<&Usage> for Spent {
     }
 }
 
+/// Which columns of a row that is stored already are to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Columns {
+    /// All that can change.
+    All,
+    /// Those that change with every step. A store may write all of them in place of these.
+    Moving,
+}
+
 /// How a run has ended that gave its answer.
 const COMPLETED: &str = "completed";
 
@@ -257,7 +266,7 @@ impl RunRow {
     }
 
     /// A run whose row cannot be read: damaged, so that nothing executes it.
-    pub(crate) fn unreadable(id: RunId, reason: &str) -> Self {
+    pub fn unreadable(id: RunId, reason: &str) -> Self {
         let damaged = Some(format!("its row cannot be read: {reason}"));
         RunRow { damaged, ..RunRow::new(id, 0) }
     }
@@ -314,7 +323,7 @@ impl RunRow {
     }
 
     /// Where it stands, given whether its owner is alive.
-    pub(crate) fn status_given(&self, owner_alive: bool) -> Status {
+    pub fn status_given(&self, owner_alive: bool) -> Status {
         match self {
             row if row.damaged.is_some() => Status::Damaged,
             row if row.archived => Status::Archived,
@@ -330,9 +339,9 @@ impl RunRow {
 }
 
 /// Tool calls that are no progress: whoever takes its process along may look at a thing or two first.
-pub(crate) const NO_PROGRESS: u64 = 5;
+pub const NO_PROGRESS: u64 = 5;
 
 /// How many of `deaths` count, when `calls` tools were called, and so many at the last death.
-pub(crate) fn deaths_in_a_row(deaths: u32, calls: u64, calls_at_death: u64) -> u32 {
+pub fn deaths_in_a_row(deaths: u32, calls: u64, calls_at_death: u64) -> u32 {
     if calls.saturating_sub(calls_at_death) > NO_PROGRESS { 0 } else { deaths }
 }

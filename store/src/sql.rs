@@ -10,6 +10,7 @@ pub(crate) use schema::{MIGRATIONS, WHOLE};
 pub(crate) use spending::{Ask, spending};
 
 use crate::DeliveryFilter;
+use crate::row::Columns;
 use crate::spending::COLUMNS;
 
 /// Columns of `runs`, in the order in which rows are written and read.
@@ -211,15 +212,6 @@ pub(crate) fn insert_calls(count: usize) -> String {
 pub(crate) fn calls_of_a_run() -> String {
     let columns = COLUMNS.map(|column| format!("CAST({column} AS TEXT)")).join(", ");
     format!("SELECT {columns} FROM model_calls WHERE run = $1 ORDER BY seq")
-}
-
-/// Which columns of known rows are written.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Columns {
-    /// All that can change.
-    All,
-    /// Those that change with every step.
-    Moving,
 }
 
 impl Columns {

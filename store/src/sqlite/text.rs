@@ -3,7 +3,8 @@
 //! To SQLite `$1` is a *name*, and the driver looks up the name of every parameter by a scan: a
 //! statement of many rows would cost the square of its parameters. A bare `?` has no name.
 
-use crate::sql::{self, Columns};
+use crate::row::Columns;
+use crate::sql;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use super::{BEGIN, Group, Ledger};
 use crate::StoreError;
-use crate::row::RunRow;
-use crate::sql::{self, Columns};
+use crate::row::{Columns, RunRow};
+use crate::sql;
 use crate::sqlite::codec::{bind_call, bind_event, bind_moving, bind_nothing, bind_run};
 use crate::sqlite::engine_error;
 use crate::sqlite::text::{Message, Then, room_for};
@@ -25,10 +25,10 @@ impl Ledger {
 
     /// Writes what the group has decided so far.
     pub(super) async fn write(&mut self, group: &mut Group, then: Then) -> Result<(), StoreError> {
-        let mut events = std::mem::take(&mut group.events).into_iter();
-        let mut calls = std::mem::take(&mut group.calls).into_iter();
-        let mut rows: Vec<(&RunRow, Columns)> = Vec::with_capacity(group.dirty.len());
-        let dirty = group.dirty.iter();
+        let mut events = std::mem::take(&mut group.changes.events).into_iter();
+        let mut calls = std::mem::take(&mut group.changes.calls).into_iter();
+        let mut rows: Vec<(&RunRow, Columns)> = Vec::with_capacity(group.changes.rows.len());
+        let dirty = group.changes.rows.iter();
         rows.extend(dirty.filter_map(|(run, columns)| Some((&**self.rows.get(run)?, *columns))));
         // A statement writes the same columns of all its rows.
         rows.sort_by_key(|(_, columns)| *columns == Columns::All);
@@ -76,7 +76,7 @@ impl Ledger {
                 break;
             }
         }
-        group.touched.extend(std::mem::take(&mut group.dirty).into_keys());
+        group.touched.extend(std::mem::take(&mut group.changes.rows).into_keys());
         Ok(())
     }
 }
