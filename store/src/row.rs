@@ -116,7 +116,7 @@ pub struct RunRow {
     pub deaths: u32,
     /// How many tools it had called when the last of them died.
     pub calls_at_death: u64,
-    /// Where it stands, given which workers are alive. Set by [`crate::Store::list`].
+    /// Where it stands, given which workers are alive. Set by [`crate::Inspection::list`].
     pub status: Status,
 }
 

@@ -5,8 +5,8 @@ use crate::delegation::{children, main_agent, task};
 use posse::audit::AuditKind;
 use posse::protocol::{CancelScope, Cleanup, Event, Purpose, Seq};
 use posse::store::{
-    Append, By, Filter, Guard, Options, Ownership, Reserve, SpendingQuery, SqliteStore, Store,
-    StoreError,
+    Append, By, Filter, Guard, Logs, Options, Ownership, Reserve, SpendingQuery, SqliteStore,
+    Store, StoreError,
 };
 use posse::{
     Error, Lifecycle, Patience, Prune, RunId, RunRow, RunSpec, Runtime, RuntimeConfig, Status,

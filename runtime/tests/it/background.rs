@@ -3,7 +3,7 @@
 use crate::bench::{Bench, eventually, within};
 use crate::delegation::children;
 use posse::protocol::{Announce, CancelScope, Event, Extra, Outcome, Record, RunFinished, Sender};
-use posse::store::{Append, Guard, Options, Ownership, Reserve, SqliteStore, Store};
+use posse::store::{Append, Guard, Logs, Options, Ownership, Reserve, SqliteStore, Store};
 use posse::{RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Seq, Status};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};

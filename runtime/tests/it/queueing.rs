@@ -5,7 +5,9 @@ use crate::delegation::{main_agent, task};
 use posse::protocol::{
     CancelScope, Event, Extra, MessageReceived, Outcome, Parent, RunStarted, TimeAtWork,
 };
-use posse::store::{Append, Filter, Guard, Kin, Options, Ownership, Reserve, SqliteStore, Store};
+use posse::store::{
+    Append, Filter, Guard, Kin, Logs, Options, Ownership, Reserve, SqliteStore, Store,
+};
 use posse::{LaneCaps, RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Shares, Status};
 use posse_testkit::{Gate, Reply, Rule, Script, When};
 

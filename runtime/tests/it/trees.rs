@@ -5,7 +5,7 @@ use crate::delegation::{children, main_agent, task};
 use posse::protocol::{
     CancelRequested, CancelScope, Effect, Event, Extra, Record, Sender, ToolSpec,
 };
-use posse::store::{Append, Filter, Guard, Options, Ownership, Reserve, SqliteStore, Store};
+use posse::store::{Append, Filter, Guard, Logs, Options, Ownership, Reserve, SqliteStore, Store};
 use posse::{
     AgentSpec, Answer, Keys, Outcome, Page, Recovery, RunHandle, RunId, RunRow, RunSpec, Runtime,
     RuntimeConfig, Status, Tool, ToolContext,
