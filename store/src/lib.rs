@@ -19,6 +19,7 @@ mod delivery;
 mod error;
 mod filter;
 mod leftover;
+mod memory;
 mod projection;
 mod queue;
 mod reckoning;
@@ -40,6 +41,7 @@ pub use delivery::{
 pub use error::StoreError;
 pub use filter::{Background, Filter, Kin, Label, Unfinished};
 pub use leftover::{Leftover, Leftovers};
+pub use memory::{Memory, MemoryStore};
 pub use projection::Projection;
 pub use queue::{Claimed, Look, Passed, Queue, Queued, Wanted};
 pub use reckoning::Reckoning;

@@ -52,6 +52,23 @@ pub enum Look {
     Of(Vec<RunId>),
 }
 
+impl From<&RunRow> for Queued {
+    fn from(row: &RunRow) -> Self {
+        Queued {
+            id: row.id,
+            root: row.root,
+            parent: row.parent,
+            agent: row.agent.clone(),
+            model: row.model.clone(),
+            workspace: row.workspace.clone(),
+            priority: row.priority,
+            ready_at: row.ready_at,
+            abreast: row.abreast,
+            deaths: row.deaths_in_a_row(),
+        }
+    }
+}
+
 /// Runs that are passed over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {

@@ -311,6 +311,14 @@ impl RunRow {
         deaths_in_a_row(self.deaths, self.tool_calls, self.calls_at_death)
     }
 
+    /// Notes that its owner has died, and not only fallen silent. If it had called a good number of tools
+    /// since the last time, it has made progress.
+    pub fn count_death(&mut self) {
+        let progress = self.tool_calls.saturating_sub(self.calls_at_death) > NO_PROGRESS;
+        self.deaths = if progress { 1 } else { self.deaths.saturating_add(1) };
+        self.calls_at_death = self.tool_calls;
+    }
+
     /// True when somebody only has to execute it: it has something to do, has not ended, and nobody
     /// has asked it to pause. What a store lets be claimed, once its owner is dead or there is none.
     pub fn can_go_on(&self) -> bool {

@@ -134,7 +134,7 @@ impl ModelCall {
 
 impl RunRow {
     /// What the model call that has no answer yet reserved, if there is one.
-    pub(crate) fn open_call(&self) -> Option<Usage> {
+    pub fn open_call(&self) -> Option<Usage> {
         self.calling.as_ref().map(|_| Usage {
             input_tokens: self.reserved.input_tokens,
             output_tokens: self.reserved.output_tokens,
