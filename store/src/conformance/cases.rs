@@ -53,6 +53,7 @@ macro_rules! conformance_cases {
                 lists_can_begin_with_the_oldest_after_one
                 lists_can_be_filtered
                 lists_can_be_filtered_by_what_runs_are
+                text_is_compared_and_ordered_by_its_bytes
                 lists_can_be_filtered_by_when_runs_were_made
                 lists_can_be_filtered_by_where_runs_stand
                 a_paused_run_is_nobody_s_until_it_goes_on

@@ -402,7 +402,7 @@ impl Ledger {
 
     async fn mark_damaged(&mut self, run: RunId, reason: &str) -> Result<(), StoreError> {
         self.rows.remove(&run);
-        let query = sqlx::query(sql::MARK_DAMAGED).bind(run.to_string()).bind(reason.to_owned());
+        let query = sqlx::query(sql::MARK_DAMAGED).bind(reason.to_owned()).bind(run.to_string());
         let result = query.execute(&mut self.connection).await;
         result.map(|_| ()).map_err(|error| self.engine(error))
     }

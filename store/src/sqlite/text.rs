@@ -33,7 +33,8 @@ pub(super) fn room_for(left: usize) -> (usize, usize) {
 }
 
 /// What one message to the engine does: it goes to another thread and back, so that everything
-/// that can be said at once is.
+/// that can be said at once is. Several statements in one that is prepared: SQLite takes that, and hardly
+/// another engine does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Message {
     /// Room for events.

@@ -53,11 +53,11 @@ impl Ledger {
             for event in events.by_ref().take(taken_events) {
                 query = bind_event(query, event);
             }
-            query = bind_nothing(query, (events_room - taken_events) * sql::EVENT_WIDTH);
+            query = bind_nothing(query, sql::of_events(), events_room - taken_events);
             for call in calls.by_ref().take(taken_calls) {
                 query = bind_call(query, call);
             }
-            query = bind_nothing(query, (calls_room - taken_calls) * sql::CALL_WIDTH);
+            query = bind_nothing(query, sql::of_calls(), calls_room - taken_calls);
             let (now, later) = rows.split_at(taken_rows);
             for (row, _) in now {
                 query = match columns {
@@ -65,7 +65,7 @@ impl Ledger {
                     Columns::Moving => bind_moving(query, row),
                 };
             }
-            query = bind_nothing(query, (rows_room - taken_rows) * columns.width());
+            query = bind_nothing(query, sql::of_runs(columns), rows_room - taken_rows);
             let result = query.execute(&mut self.connection).await;
             result.map_err(|error| engine_error(error, &self.path))?;
             if then == Then::GoOn {
