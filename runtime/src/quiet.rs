@@ -4,7 +4,7 @@
 use posse_protocol::{Event, Extra, TimePassed};
 use posse_store::{Append, Filter, Guard, RunRow, Store, Unfinished};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// How often a runtime looks, at most.
@@ -20,8 +20,13 @@ pub(crate) async fn watch(store: Arc<dyn Store>, quiet: Duration, stop: Cancella
         }
         let filter = Filter { unfinished: Unfinished::Gathering, ..Filter::default() };
         // A store that fails now is asked again soon.
-        for row in store.list(&filter).await.unwrap_or_default() {
-            if is_quiet(&row, quiet) {
+        let Ok(rows) = store.list(&filter).await else { continue };
+        if rows.is_empty() {
+            continue;
+        }
+        let Ok(now_ms) = store.now().await else { continue };
+        for row in rows {
+            if is_quiet(&row, now_ms, quiet) {
                 fail::fail_point!("quiet.append.before");
                 let _ = store.append(vec![told(&row)]).await;
                 fail::fail_point!("quiet.append.after");
@@ -30,11 +35,10 @@ pub(crate) async fn watch(store: Arc<dyn Store>, quiet: Duration, stop: Cancella
     }
 }
 
-/// True when the last result came at least so long ago. The clock is that of the row; one that is
+/// True when the last result came at least so long ago. Both times are the store's; a clock that is
 /// set back makes a run wait longer, and nothing worse.
-fn is_quiet(row: &RunRow, quiet: Duration) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_millis().saturating_sub(u128::from(row.gathered_at)) >= quiet.as_millis()
+fn is_quiet(row: &RunRow, now_ms: u64, quiet: Duration) -> bool {
+    u128::from(now_ms.saturating_sub(row.gathered_at)) >= quiet.as_millis()
 }
 
 fn told(row: &RunRow) -> Append {

@@ -98,16 +98,20 @@ impl Guard {
 }
 
 /// An append whose events are written out, by whoever asks: the one writer has enough to do.
-#[derive(Debug)]
-pub(crate) struct Draft {
-    pub(crate) append: Append,
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// What is appended.
+    pub append: Append,
     /// The JSON of each event.
-    pub(crate) bodies: Vec<Arc<str>>,
+    pub bodies: Vec<Arc<str>>,
 }
 
 impl Draft {
     /// Writes `append` out, without what `scrub` takes out.
-    pub(crate) fn new(append: Append, scrub: Option<&dyn Scrub>) -> Result<Self, StoreError> {
+    ///
+    /// # Errors
+    /// When an event cannot be written, or nothing would be left of it.
+    pub fn new(append: Append, scrub: Option<&dyn Scrub>) -> Result<Self, StoreError> {
         let bodies = append.events.iter().map(written).collect::<Result<_, _>>()?;
         let (append, bodies) = match scrub {
             Some(scrub) => scrubbed(append, bodies, scrub)?,

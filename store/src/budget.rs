@@ -108,7 +108,7 @@ impl Before {
 }
 
 /// Rows by run. They are large, and move from one table to the next.
-pub(crate) type Rows = HashMap<RunId, Box<RunRow>>;
+pub type Rows = HashMap<RunId, Box<RunRow>>;
 
 /// The rows that entries are made in.
 pub(crate) struct Accounts<'a> {

@@ -7,12 +7,18 @@ use std::sync::Arc;
 
 /// An event as it is stored.
 #[derive(Clone, Debug)]
-pub(crate) struct StoredEvent {
+pub struct StoredEvent {
+    /// Of which run.
     pub run: RunId,
+    /// Its place in the log.
     pub seq: Seq,
+    /// When it was stored: milliseconds since 1970.
     pub at: u64,
+    /// The form that its body has.
     pub version: u32,
+    /// The event itself, as JSON. Stored to the letter: its hash is made of it.
     pub body: Arc<str>,
+    /// Ties it to all before it.
     pub hash: String,
 }
 
@@ -33,10 +39,14 @@ pub(crate) fn link(before: &str, seq: Seq, at: u64, version: u32, body: &str) ->
 }
 
 /// What the row of a run says about the end of its log.
-pub(crate) struct Tail {
-    pub(crate) seq: Seq,
-    pub(crate) hash: String,
-    pub(crate) version: u32,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// Its last event.
+    pub seq: Seq,
+    /// The hash of that.
+    pub hash: String,
+    /// The newest stored form in it.
+    pub version: u32,
 }
 
 /// Checks a page of `run`'s log, at most `limit` events after `after`.
@@ -46,7 +56,7 @@ pub(crate) struct Tail {
 ///
 /// # Errors
 /// Names the first event that was changed, is missing, or was added.
-pub(crate) fn check(
+pub fn check(
     run: RunId,
     after: Seq,
     limit: usize,

@@ -150,7 +150,7 @@ pub trait Outbox: Send + Sync {
 
 impl Notice {
     /// The delivery of this notice, of the event `seq` of `run` that was stored at `at`.
-    pub(crate) fn delivery(&self, run: RunId, seq: Seq, at: u64) -> Delivery {
+    pub fn delivery(&self, run: RunId, seq: Seq, at: u64) -> Delivery {
         Delivery {
             id: delivery_id(&self.hook, run, seq),
             run,
@@ -169,9 +169,57 @@ impl Notice {
 }
 
 impl Delivery {
+    /// Whoever is about to send it takes it, for so long. One that is damaged is for nobody: see
+    /// [`Delivery::condemned`].
+    #[must_use]
+    pub fn taken(mut self, now_ms: u64, lease: Duration) -> Self {
+        (self.due_at, self.attempts) = (after(now_ms, lease), self.attempts.saturating_add(1));
+        self
+    }
+
+    /// Whoever took it with so many `attempts` has sent it, or has not; nothing if another has it by now
+    /// or it was settled.
+    pub fn settled(
+        mut self,
+        attempts: u32,
+        settlement: Settlement,
+        note: &str,
+        now_ms: u64,
+    ) -> Option<Self> {
+        if (self.state, self.attempts) != (DeliveryState::Due, attempts) {
+            return None;
+        }
+        let (state, wait) = match settlement {
+            Settlement::Delivered => (DeliveryState::Delivered, Duration::ZERO),
+            Settlement::Again(wait) => (DeliveryState::Due, wait),
+            Settlement::Dead => (DeliveryState::Dead, Duration::ZERO),
+        };
+        (self.state, self.due_at) = (state, after(now_ms, wait));
+        note.clone_into(&mut self.note);
+        if state == DeliveryState::Delivered {
+            self.data.clear();
+        }
+        Some(self)
+    }
+
+    /// One that was given up is due again; nothing if it was not, or is damaged.
+    pub fn revived(mut self, now_ms: u64) -> Option<Self> {
+        if self.state != DeliveryState::Dead || self.damaged.is_some() {
+            return None;
+        }
+        (self.state, self.attempts, self.due_at) = (DeliveryState::Due, 0, now_ms);
+        Some(self)
+    }
+
+    /// The note of one that is given up because it is damaged. Its seal stays broken.
+    pub fn condemned(&self) -> Option<String> {
+        let why = self.damaged.as_ref()?;
+        Some(format!("not sent: {why}; `posse runs verify` says what else is damaged"))
+    }
+
     /// A hash over all that is stored of it, which is stored beside it. Made anew with each change; a
     /// bit that flips in between shows.
-    pub(crate) fn seal(&self) -> String {
+    pub fn seal(&self) -> String {
         let (run, seq, state) = (self.run.to_string(), self.seq.to_string(), self.state.name());
         let [attempts, due, created] =
             [u64::from(self.attempts), self.due_at, self.created_at].map(|it| it.to_string());
@@ -186,6 +234,12 @@ impl Delivery {
         }
         hex(&hash.finalize())
     }
+}
+
+/// So long after `now_ms`. A column holds 63 bits.
+fn after(now_ms: u64, wait: Duration) -> u64 {
+    let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    now_ms.saturating_add(wait).min(i64::MAX as u64)
 }
 
 /// The id of what `hook` is told of an event. Made of nothing else, so that nothing doubles.

@@ -1,5 +1,6 @@
 //! Runs that wait to be claimed, at a glance: enough to decide whose turn it is.
 
+use crate::row::RunRow;
 use posse_protocol::RunId;
 use std::collections::HashSet;
 
@@ -51,6 +52,23 @@ pub enum Look {
     Of(Vec<RunId>),
 }
 
+impl From<&RunRow> for Queued {
+    fn from(row: &RunRow) -> Self {
+        Queued {
+            id: row.id,
+            root: row.root,
+            parent: row.parent,
+            agent: row.agent.clone(),
+            model: row.model.clone(),
+            workspace: row.workspace.clone(),
+            priority: row.priority,
+            ready_at: row.ready_at,
+            abreast: row.abreast,
+            deaths: row.deaths_in_a_row(),
+        }
+    }
+}
+
 /// Runs that are passed over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
@@ -76,4 +94,24 @@ pub struct Queue {
     pub until: u64,
     /// Runs of dead workers were given back for this look: what waits since long may be new.
     pub freed: bool,
+}
+
+/// Which runs to claim.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// At most this many.
+    pub limit: usize,
+    /// Only these, if any are named.
+    pub runs: Vec<RunId>,
+    /// Only runs in this folder.
+    pub workspace: Option<String>,
+}
+
+/// A run that was claimed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claimed {
+    /// The run as it stands.
+    pub row: RunRow,
+    /// The epoch that its owner's appends carry.
+    pub epoch: u64,
 }

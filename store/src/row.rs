@@ -116,7 +116,7 @@ pub struct RunRow {
     pub deaths: u32,
     /// How many tools it had called when the last of them died.
     pub calls_at_death: u64,
-    /// Where it stands, given which workers are alive. Set by [`crate::Store::list`].
+    /// Where it stands, given which workers are alive. Set by [`crate::Inspection::list`].
     pub status: Status,
 }
 
@@ -168,6 +168,15 @@ impl From<&Usage> for Spent {
             cost: usage.cost,
         }
     }
+}
+
+/// Which columns of a row that is stored already are to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Columns {
+    /// All that can change.
+    All,
+    /// Those that change with every step. A store may write all of them in place of these.
+    Moving,
 }
 
 /// How a run has ended that gave its answer.
@@ -257,7 +266,7 @@ impl RunRow {
     }
 
     /// A run whose row cannot be read: damaged, so that nothing executes it.
-    pub(crate) fn unreadable(id: RunId, reason: &str) -> Self {
+    pub fn unreadable(id: RunId, reason: &str) -> Self {
         let damaged = Some(format!("its row cannot be read: {reason}"));
         RunRow { damaged, ..RunRow::new(id, 0) }
     }
@@ -302,6 +311,14 @@ impl RunRow {
         deaths_in_a_row(self.deaths, self.tool_calls, self.calls_at_death)
     }
 
+    /// Notes that its owner has died, and not only fallen silent. If it had called a good number of tools
+    /// since the last time, it has made progress.
+    pub fn count_death(&mut self) {
+        let progress = self.tool_calls.saturating_sub(self.calls_at_death) > NO_PROGRESS;
+        self.deaths = if progress { 1 } else { self.deaths.saturating_add(1) };
+        self.calls_at_death = self.tool_calls;
+    }
+
     /// True when somebody only has to execute it: it has something to do, has not ended, and nobody
     /// has asked it to pause. What a store lets be claimed, once its owner is dead or there is none.
     pub fn can_go_on(&self) -> bool {
@@ -314,7 +331,7 @@ impl RunRow {
     }
 
     /// Where it stands, given whether its owner is alive.
-    pub(crate) fn status_given(&self, owner_alive: bool) -> Status {
+    pub fn status_given(&self, owner_alive: bool) -> Status {
         match self {
             row if row.damaged.is_some() => Status::Damaged,
             row if row.archived => Status::Archived,
@@ -330,9 +347,9 @@ impl RunRow {
 }
 
 /// Tool calls that are no progress: whoever takes its process along may look at a thing or two first.
-pub(crate) const NO_PROGRESS: u64 = 5;
+pub const NO_PROGRESS: u64 = 5;
 
 /// How many of `deaths` count, when `calls` tools were called, and so many at the last death.
-pub(crate) fn deaths_in_a_row(deaths: u32, calls: u64, calls_at_death: u64) -> u32 {
+pub fn deaths_in_a_row(deaths: u32, calls: u64, calls_at_death: u64) -> u32 {
     if calls.saturating_sub(calls_at_death) > NO_PROGRESS { 0 } else { deaths }
 }

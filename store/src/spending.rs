@@ -30,26 +30,41 @@ pub(crate) const COLUMNS: [&str; 18] = [
 
 /// A row of the ledger, each column as text: whatever somebody put there can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LedgerRow(pub(crate) [String; COLUMNS.len()]);
+pub struct LedgerRow(
+    /// In the order of [`LedgerRow::COLUMNS`].
+    pub [String; COLUMNS.len()],
+);
+
+impl LedgerRow {
+    /// What its columns are called.
+    pub const COLUMNS: [&'static str; COLUMNS.len()] = COLUMNS;
+}
 
 /// A model call and what it cost: a row of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ModelCall {
-    pub(crate) run: RunId,
+pub struct ModelCall {
+    /// Whose it was.
+    pub run: RunId,
     /// The event that settled it.
-    pub(crate) seq: Seq,
+    pub seq: Seq,
     /// When that was.
-    pub(crate) at: u64,
-    pub(crate) root: RunId,
-    pub(crate) agent: String,
-    pub(crate) model: String,
-    pub(crate) label: String,
-    pub(crate) purpose: Purpose,
-    pub(crate) ending: &'static str,
+    pub at: u64,
+    /// The run at the top of the tree.
+    pub root: RunId,
+    /// The agent that made it.
+    pub agent: String,
+    /// The model that was called, as `vendor/name`.
+    pub model: String,
+    /// What the run is about.
+    pub label: String,
+    /// What it was for.
+    pub purpose: Purpose,
+    /// How it ended, in one word.
+    pub ending: &'static str,
     /// What it may have cost, at most.
-    pub(crate) usage: Usage,
+    pub usage: Usage,
     /// What of that is not known to have been spent.
-    pub(crate) uncertain: Usage,
+    pub uncertain: Usage,
 }
 
 const REPLIED: &str = "replied";
@@ -92,7 +107,7 @@ impl ModelCall {
     }
 
     /// As it stands in the ledger.
-    pub(crate) fn written(&self) -> LedgerRow {
+    pub fn written(&self) -> LedgerRow {
         let usage = &self.usage;
         LedgerRow([
             self.seq.to_string(),
@@ -119,7 +134,7 @@ impl ModelCall {
 
 impl RunRow {
     /// What the model call that has no answer yet reserved, if there is one.
-    pub(crate) fn open_call(&self) -> Option<Usage> {
+    pub fn open_call(&self) -> Option<Usage> {
         self.calling.as_ref().map(|_| Usage {
             input_tokens: self.reserved.input_tokens,
             output_tokens: self.reserved.output_tokens,
@@ -204,7 +219,7 @@ pub struct Spending {
 }
 
 /// A day since 1970 as `2026-11-15`, in the calendar that everybody uses.
-pub(crate) fn date(day: u64) -> String {
+pub fn date(day: u64) -> String {
     // Eras of 400 years that begin in March, so that the leap day is the last of its year.
     let day = day + 719_468;
     let (era, day) = (day / 146_097, day % 146_097);

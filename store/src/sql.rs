@@ -1,15 +1,23 @@
 //! Every statement, once. Portable between SQLite and PostgreSQL: `$n` placeholders, TEXT and
-//! BIGINT, no booleans, no JSON operators, no generated keys. A test prepares each of them.
+//! BIGINT, no booleans, no JSON operators, no generated keys, a type for each value that stands in a list of
+//! rows. A test prepares each of them.
+//!
+//! Text is ordered by its bytes, as SQLite does by itself: on PostgreSQL each TEXT column of the schema
+//! is `COLLATE "C"`. The statements are single ones; to join several into one message is SQLite's way
+//! alone (`sqlite::text`).
 
+mod kinds;
 mod leftovers;
 mod schema;
 mod spending;
 
+pub(crate) use kinds::{Kind, of_calls, of_events, of_runs};
 pub(crate) use leftovers::leftovers;
 pub(crate) use schema::{MIGRATIONS, WHOLE};
 pub(crate) use spending::{Ask, spending};
 
 use crate::DeliveryFilter;
+use crate::row::Columns;
 use crate::spending::COLUMNS;
 
 /// Columns of `runs`, in the order in which rows are written and read.
@@ -64,7 +72,8 @@ const MOVING: [&str; 18] = [
 ];
 
 /// How many columns `RUN_COLUMNS` has.
-pub(crate) const RUN_WIDTH: usize = 57;
+#[cfg(test)]
+const RUN_WIDTH: usize = 57;
 
 /// What of a run that waits for a slot is looked at.
 const QUEUED_COLUMNS: &str = "id, root, parent, agent, model, workspace, priority, ready_at, abreast, deaths, \
@@ -75,13 +84,15 @@ const READY: &str = "runnable = 1 AND owner IS NULL AND paused = 0";
 
 /// Columns of `events`.
 const EVENT_COLUMNS: &str = "run, seq, at, version, body, hash";
-pub(crate) const EVENT_WIDTH: usize = 6;
+#[cfg(test)]
+const EVENT_WIDTH: usize = 6;
 
 /// Columns of `model_calls`.
 const CALL_COLUMNS: &str = "run, seq, at, root, agent, model, label, purpose, ending, calls, \
     input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, cost, \
     uncertain_input, uncertain_output, uncertain_cost";
-pub(crate) const CALL_WIDTH: usize = 19;
+#[cfg(test)]
+const CALL_WIDTH: usize = 19;
 
 pub(crate) const WORKERS: &str = "SELECT id, boot, lease_until FROM workers";
 pub(crate) const WORKER_SAVE: &str = "INSERT INTO workers (id, boot, lease_until) \
@@ -99,7 +110,7 @@ pub(crate) const TO_STOP: &str = "SELECT DISTINCT owner FROM runs \
 pub(crate) const DIED: &str = "UPDATE runs SET \
     deaths = CASE WHEN tool_calls - calls_at_death > $1 THEN 1 ELSE deaths + 1 END, \
     calls_at_death = tool_calls WHERE owner = $2";
-pub(crate) const MARK_DAMAGED: &str = "UPDATE runs SET damaged = $2 WHERE id = $1";
+pub(crate) const MARK_DAMAGED: &str = "UPDATE runs SET damaged = $1 WHERE id = $2";
 pub(crate) const EVENTS_FROM: &str = "SELECT seq, at, version, body, hash FROM events \
     WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
 pub(crate) const TAIL: &str = "SELECT last_seq, last_hash, version, damaged, erased FROM runs \
@@ -185,51 +196,38 @@ pub(crate) fn placeholders(first: usize, count: usize) -> String {
     format!("({})", list.join(", "))
 }
 
-fn rows_of(width: usize, count: usize) -> String {
-    let rows: Vec<String> = (0..count).map(|row| placeholders(row * width + 1, width)).collect();
-    rows.join(", ")
+/// `count` rows of such values. The first says what they are, and the others are like it.
+fn rows_of(kinds: &[Kind], count: usize) -> String {
+    let typed = kinds.iter().zip(1..);
+    let typed: Vec<String> =
+        typed.map(|(kind, index)| format!("CAST(${index} AS {})", kind.name())).collect();
+    let first = format!("({})", typed.join(", "));
+    let width = kinds.len();
+    let others = (1..count).map(|row| placeholders(row * width + 1, width));
+    std::iter::once(first).chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// `count` rows, of which those that begin with NULL do not count: a few statements serve any
 /// number of rows.
-fn given_rows(width: usize, count: usize) -> String {
-    let rows = rows_of(width, count);
+fn given_rows(kinds: &[Kind], count: usize) -> String {
+    let rows = rows_of(kinds, count);
     format!("SELECT * FROM (VALUES {rows}) AS given WHERE given.column1 IS NOT NULL")
 }
 
 /// Inserts up to `count` events.
 pub(crate) fn insert_events(count: usize) -> String {
-    format!("INSERT INTO events ({EVENT_COLUMNS}) {}", given_rows(EVENT_WIDTH, count))
+    format!("INSERT INTO events ({EVENT_COLUMNS}) {}", given_rows(of_events(), count))
 }
 
 /// Inserts up to `count` model calls.
 pub(crate) fn insert_calls(count: usize) -> String {
-    format!("INSERT INTO model_calls ({CALL_COLUMNS}) {}", given_rows(CALL_WIDTH, count))
+    format!("INSERT INTO model_calls ({CALL_COLUMNS}) {}", given_rows(of_calls(), count))
 }
 
 /// The model calls of a run, each column as text. Binds: run.
 pub(crate) fn calls_of_a_run() -> String {
     let columns = COLUMNS.map(|column| format!("CAST({column} AS TEXT)")).join(", ");
     format!("SELECT {columns} FROM model_calls WHERE run = $1 ORDER BY seq")
-}
-
-/// Which columns of known rows are written.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Columns {
-    /// All that can change.
-    All,
-    /// Those that change with every step.
-    Moving,
-}
-
-impl Columns {
-    /// How many values are given for a row: its id, and these.
-    pub(crate) fn width(self) -> usize {
-        match self {
-            Columns::All => RUN_WIDTH,
-            Columns::Moving => 1 + MOVING.len(),
-        }
-    }
 }
 
 /// Writes up to `count` rows of runs: with all columns, new or known ones; else known ones.
@@ -249,7 +247,7 @@ fn put_runs(count: usize) -> String {
         .collect();
     format!(
         "INSERT INTO runs ({RUN_COLUMNS}) {} ON CONFLICT (id) DO UPDATE SET {}",
-        given_rows(RUN_WIDTH, count),
+        given_rows(of_runs(Columns::All), count),
         updates.join(", ")
     )
 }
@@ -263,7 +261,7 @@ fn move_runs(count: usize) -> String {
     format!(
         "UPDATE runs SET {} FROM (VALUES {}) AS given WHERE runs.id = given.column1",
         updates.join(", "),
-        rows_of(Columns::Moving.width(), count)
+        rows_of(of_runs(Columns::Moving), count)
     )
 }
 
@@ -420,189 +418,4 @@ pub(crate) fn places(count: usize) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::DeliveryState;
-    use crate::leftover::Leftover;
-    use crate::spending::By;
-    use crate::{Filter, Kin, Unfinished};
-    use posse_protocol::RunId;
-    use sqlx::{AssertSqlSafe, Connection, Executor, Row, SqlSafeStr, SqliteConnection};
-
-    /// Every statement a store runs, apart from the engine's own pragmas and transactions.
-    fn save_all(count: usize) -> String {
-        save_runs(count, Columns::All)
-    }
-
-    fn save_moving(count: usize) -> String {
-        save_runs(count, Columns::Moving)
-    }
-
-    fn all() -> Vec<String> {
-        let fixed = [
-            WORKERS,
-            WORKER_SAVE,
-            WORKER_DELETE,
-            DISOWN,
-            TO_STOP,
-            DIED,
-            MARK_DAMAGED,
-            EVENTS_FROM,
-            TAIL,
-            NEWEST,
-            ORPHANS,
-            ERASE,
-        ];
-        let mut all: Vec<String> = fixed.map(str::to_owned).to_vec();
-        let of_deliveries = [
-            DELIVERY_INSERT,
-            DELIVERIES_DUE,
-            DELIVERY_CHANGE,
-            DELIVERY_CONDEMN,
-            DELIVERIES_OF_NOBODY,
-            DELIVERY_NEXT,
-        ];
-        all.extend(of_deliveries.map(str::to_owned));
-        for bits in 0..8 {
-            let filter = DeliveryFilter {
-                id: (bits & 1 != 0).then(|| "msg_1".to_owned()),
-                run: (bits & 2 != 0).then(|| RunId::from_u128(1)),
-                state: (bits & 4 != 0).then_some(DeliveryState::Dead),
-                limit: 0,
-            };
-            all.push(deliveries(&filter));
-        }
-        all.extend([runs_by_beginning(), runs_by_ending()]);
-        all.extend(Leftover::ALL.map(leftovers));
-        let every = [By::Nothing, By::Run, By::Tree, By::Agent, By::Model, By::Label, By::Day];
-        for (by, bits) in every.into_iter().flat_map(|by| (0..16).map(move |bits| (by, bits))) {
-            let is_set = |bit: i32| bits & (1 << bit) != 0;
-            let (tree, workspace) = (is_set(0), is_set(1));
-            all.push(spending(Ask { by, tree, workspace, since: is_set(2), until: is_set(3) }));
-        }
-        for count in [1, 2, 64] {
-            all.extend(
-                [
-                    insert_events,
-                    insert_calls,
-                    save_all,
-                    save_moving,
-                    runs_by_id,
-                    tails,
-                    runs_by_key,
-                ]
-                .map(|it| it(count)),
-            );
-        }
-        for ids in [0, 1, 64] {
-            for (workspace, only_to_stop) in [(false, false), (true, false), (false, true)] {
-                all.push(claimable(Shape { ids, workspace, only_to_stop }));
-            }
-        }
-        let here = Passed { workspace: true, ..Passed::default() };
-        all.extend([queue_by_root(Passed::default()), queue_by_root(here)]);
-        all.extend([queue_since(), queue_until()]);
-        for count in [1, 4, 16, 64, 256] {
-            all.extend([queue_of(count), places(count)]);
-            all.push(queue_ahead(Passed { agents: count, ..Passed::default() }));
-            let (agents, models, parents) = (count, count, count);
-            all.push(queue_ahead(Passed { workspace: true, agents, models, parents }));
-        }
-        all.push(queue_ahead(Passed::default()));
-        all.extend(crate::selection::samples());
-        all
-    }
-
-    #[tokio::test]
-    async fn every_statement_prepares() {
-        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-        for statement in MIGRATIONS.iter().flat_map(|migration| migration.split(';')) {
-            connection.execute(AssertSqlSafe(statement.to_owned())).await.unwrap();
-        }
-        for statement in all() {
-            let text = AssertSqlSafe(statement.clone()).into_sql_str();
-            let prepared = connection.prepare(text).await;
-            assert!(prepared.is_ok(), "{statement}: {:?}", prepared.err());
-        }
-    }
-
-    /// How the engine finds the rows of a statement.
-    async fn plan(connection: &mut SqliteConnection, statement: &str) -> String {
-        let explained = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
-        let steps = sqlx::query(explained).fetch_all(connection).await.unwrap();
-        steps.iter().map(|step| step.get::<String, _>(3) + "; ").collect()
-    }
-
-    #[tokio::test]
-    async fn an_index_leads_to_what_is_asked_for_among_a_million() {
-        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-        for statement in MIGRATIONS.iter().flat_map(|migration| migration.split(';')) {
-            connection.execute(AssertSqlSafe(statement.to_owned())).await.unwrap();
-        }
-        let listed = |workspace: bool, kin, unfinished: bool| {
-            let unfinished = if unfinished { Unfinished::Only } else { Unfinished::All };
-            let workspace = workspace.then(|| "/w".to_owned());
-            let filter = Filter { workspace, kin, unfinished, ..Filter::default() };
-            crate::selection::select(&filter, &[]).statement
-        };
-        let run = RunId::from_u128(1);
-        let next = Filter { kin: Kin::TreeOf(run), after: Some(run), ..Filter::default() };
-        let next_of_tree = crate::selection::select(&next, &[]).statement;
-        let table = [
-            (listed(false, Kin::All, false), "sqlite_autoindex_runs_1"),
-            (listed(false, Kin::All, true), "runs_unfinished"),
-            (listed(true, Kin::All, false), "runs_by_workspace"),
-            (listed(true, Kin::All, true), "runs_open_by_workspace"),
-            (listed(false, Kin::Roots, false), "runs_at_the_top"),
-            (listed(false, Kin::Roots, true), "runs_open_at_the_top"),
-            (listed(false, Kin::Heads, true), "runs_unfinished"),
-            (listed(false, Kin::ChildrenOf(run), false), "runs_by_parent"),
-            (listed(false, Kin::TreeOf(run), false), "runs_by_root"),
-            (listed(false, Kin::TreeOf(run), true), "runs_open_in_tree"),
-            (next_of_tree, "runs_by_root"),
-            (runs_by_beginning(), "sqlite_autoindex_runs_1"),
-            (runs_by_ending(), "runs_by_ending"),
-            (leftovers(Leftover::Ended), "runs_to_put_away"),
-            (leftovers(Leftover::Due), "runs_to_put_away_early"),
-            (leftovers(Leftover::Unwanted), "runs_to_delete"),
-            (leftovers(Leftover::Archived), "runs_to_erase"),
-        ];
-        for (statement, index) in table {
-            let plan = plan(&mut connection, &statement).await;
-            let wanted = format!("runs USING INDEX {index}");
-            assert!(plan.contains(&wanted), "{statement}: {plan}");
-            let is_sorted = !plan.contains("TEMP B-TREE") || index == "runs_by_ending";
-            assert!(is_sorted, "{statement}: {plan}");
-        }
-        let by = By::Nothing;
-        for (tree, index) in
-            [(true, "sqlite_autoindex_model_calls_1"), (false, "model_calls_by_time")]
-        {
-            let ask = Ask { by, tree, workspace: false, since: !tree, until: false };
-            let plan = plan(&mut connection, &spending(ask)).await;
-            assert!(plan.contains(&format!("SEARCH model_calls USING INDEX {index}")), "{plan}");
-            let is_bounded = plan.contains("runs_calling") || tree;
-            assert!(is_bounded && !plan.contains("SCAN model_calls"), "{plan}");
-        }
-    }
-
-    #[test]
-    fn every_statement_is_portable() {
-        let migrations = MIGRATIONS.iter().map(|migration| (*migration).to_owned());
-        for statement in all().into_iter().chain(migrations) {
-            let upper = statement.to_uppercase();
-            let unportable = ["?", "->", "AUTOINCREMENT", "BOOLEAN", "INTEGER", "ROWID", "PRAGMA"];
-            for word in unportable {
-                assert!(!upper.contains(word), "`{word}` in {statement}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_columns_are_counted() {
-        assert_eq!(RUN_COLUMNS.split(", ").count(), RUN_WIDTH);
-        assert_eq!(EVENT_COLUMNS.split(", ").count(), EVENT_WIDTH);
-        assert_eq!(CALL_COLUMNS.split(", ").count(), CALL_WIDTH);
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@
 
 use crate::world::{World, eventually};
 use posse::protocol::{Event, Extra, Paused};
-use posse::store::{Append, Filter, Options, SqliteStore, Store};
+use posse::store::{Append, Filter, Logs, Options, SqliteStore, Store};
 use posse::{Keys, RunId, RunSpec, Runtime, RuntimeConfig};
 use posse_testkit::{Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! `posse runs verify` and `export`.
 
 use crate::world::{World, bash, mode};
-use posse::store::{Append, Options, SqliteStore, Store};
+use posse::store::{Append, Logs, Options, SqliteStore, Store};
 use posse_protocol::{Event, Record, SCHEMA_VERSION, Seq};
 use posse_testkit::{Conversation, Reply, Rule, Script, When};
 use serde_json::json;

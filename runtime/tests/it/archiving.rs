@@ -5,8 +5,8 @@ use crate::delegation::{children, main_agent, task};
 use posse::audit::AuditKind;
 use posse::protocol::{CancelScope, Cleanup, Event, Purpose, Seq};
 use posse::store::{
-    Append, By, Filter, Guard, Options, Ownership, Reserve, SpendingQuery, SqliteStore, Store,
-    StoreError,
+    Append, By, Filter, Guard, Logs, Options, Ownership, Reserve, SpendingQuery, SqliteStore,
+    Store, StoreError,
 };
 use posse::{
     Error, Lifecycle, Patience, Prune, RunId, RunRow, RunSpec, Runtime, RuntimeConfig, Status,
@@ -131,7 +131,8 @@ async fn i9_an_agent_says_how_long_those_are_kept_that_it_starts_also_after_a_re
     let logs = [bench.log(run.id()).await, bench.log(child.id).await];
     bench.runtime.shutdown().await;
     bench.config.storage.database = bench.folder.path().join("later.db");
-    let store = SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
+    let store =
+        SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
     for log in logs {
         let made = log[0].run;
         let sooner = |event| match event {

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, eventually, within};
 use crate::delegation::children;
 use posse::protocol::{Announce, CancelScope, Event, Extra, Outcome, Record, RunFinished, Sender};
-use posse::store::{Append, Guard, Options, Ownership, Reserve, SqliteStore, Store};
+use posse::store::{Append, Guard, Logs, Options, Ownership, Reserve, SqliteStore, Store};
 use posse::{RunHandle, RunId, RunRow, RunSpec, RuntimeConfig, Seq, Status};
 use posse_testkit::{Conversation, Gate, Reply, Rule, Script, When};
 use serde_json::{Value, json};
@@ -503,7 +503,8 @@ async fn an_end_whose_parent_has_ended_goes_to_the_one_above_it() {
     bench.runtime.shutdown().await;
     // The same tree, but for the one in the middle, which could not go on.
     bench.config.storage.database = bench.folder.path().join("after.db");
-    let store = SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
+    let store =
+        SqliteStore::open(Options::new(bench.config.storage.database.clone())).await.unwrap();
     for (log, then) in
         logs.into_iter().zip([Ownership::Waiting, Ownership::Waiting, Ownership::Queued])
     {

@@ -243,7 +243,10 @@ async fn every_sibling_s_result_is_kept_whatever_becomes_of_the_others() {
         );
     let bench = Bench::with(script, |config| {
         let limits = Limits { turns: Some(3), ..Limits::default() };
-        config.definitions.agents.set(AgentSpec { limits, ..AgentSpec::new("worker".parse().unwrap()) });
+        config
+            .definitions
+            .agents
+            .set(AgentSpec { limits, ..AgentSpec::new("worker".parse().unwrap()) });
         config
     })
     .await;

@@ -264,7 +264,7 @@ async fn a_child_whose_parent_was_stopped_while_nobody_ran_it_stops_too() {
     let store = posse::store::SqliteStore::open(options).await.unwrap();
     let cancel = json!({"type": "cancel_requested", "by": "me"});
     let cancel = serde_json::from_value(cancel).unwrap();
-    use posse::store::Store;
+    use posse::store::{Logs, Store};
     store.append(vec![posse::store::Append::by_anyone(run.id(), cancel)]).await.unwrap();
     store.close().await;
     bench.reopen().await;

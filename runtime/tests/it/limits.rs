@@ -66,7 +66,8 @@ async fn a_limit_of_cost_is_refused_where_the_price_is_not_known() {
 async fn the_run_comes_before_the_agent_and_the_agent_before_the_settings() {
     let script = Script::always(Reply::text("done"));
     let bench = Bench::with(script, |mut config| {
-        let mut agent = config.definitions.agents.current().find(&"explore".parse().unwrap()).unwrap().clone();
+        let mut agent =
+            config.definitions.agents.current().find(&"explore".parse().unwrap()).unwrap().clone();
         agent.limits.turns = Some(20);
         config.definitions.agents.set(agent);
         config.limits = Limits { turns: Some(40), tool_calls: Some(7), ..Limits::default() };

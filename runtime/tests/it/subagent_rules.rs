@@ -145,7 +145,8 @@ async fn given(call: Value) -> (Limits, Budget) {
         )
         .rule(Rule::when(When::any()).reply(Reply::text("x")));
     let bench = Bench::with(script, |config| {
-        let mut agent = config.definitions.agents.current().find(&"explore".parse().unwrap()).unwrap().clone();
+        let mut agent =
+            config.definitions.agents.current().find(&"explore".parse().unwrap()).unwrap().clone();
         agent.limits.cost = Some(Usd::from_dollars(0.5));
         agent.budget = Budget { turns: Some(8), ..Budget::default() };
         config.definitions.agents.set(agent);

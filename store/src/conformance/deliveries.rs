@@ -18,7 +18,7 @@ fn notice(hook: &str) -> Notice {
 }
 
 /// Makes a run that ends, which `hooks` are told of.
-async fn ended(store: &dyn Store, hooks: &[&str]) -> Result<RunId, Fault> {
+pub(super) async fn ended(store: &dyn Store, hooks: &[&str]) -> Result<RunId, Fault> {
     let run = create(store, "/w", Ownership::Mine).await?;
     let outbox = hooks.iter().map(|hook| notice(hook)).collect();
     let end = Append { outbox, ..step(run, 1, vec![finished()], Ownership::Mine) };

@@ -3,7 +3,8 @@
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure, ensure_refused};
 use crate::{
-    Append, Background, Filter, Label, Ownership, RunRow, Spent, Store, StoreError, Unfinished,
+    Append, Background, By, Filter, Label, Ownership, RunRow, SpendingQuery, Spent, Store,
+    StoreError, Unfinished,
 };
 use posse_protocol::{
     Announce, Event, Extra, Outcome, Parent, Paused, Purpose, Resumed, RunFinished, RunId,
@@ -170,6 +171,37 @@ pub(super) async fn lists_can_be_filtered_by_what_runs_are(subject: &dyn Subject
         let found = ids(&store.list(&filter).await?);
         ensure!(found == expected, "{filter:?} found {found:?} in place of {expected:?}");
     }
+    Ok(())
+}
+
+pub(super) async fn text_is_compared_and_ordered_by_its_bytes(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("bytes").await;
+    let store = &*store;
+    let top = create_as(store, ("lead", "test/large", ""), None).await?;
+    // Most languages put `b` beside `B`, and pass over a sign in between.
+    let labels =
+        ["B", "b", "Ba", "ba", "B-1", "b-1", "B\u{e4}", "A", "C", "BB", "B z", "B\u{1f600}"];
+    let mut runs = Vec::new();
+    for label in labels {
+        runs.push((label, create_as(store, ("scout", "test/small", label), Some(top)).await?));
+    }
+    for beginning in ["B", "b", "B-", "Ba", "c"] {
+        let label = Some(Label::Begins(beginning.to_owned()));
+        let found = ids(&store.list(&Filter { label, ..Filter::default() }).await?);
+        let begin = runs.iter().rev().filter(|(label, _)| label.starts_with(beginning));
+        let expected: Vec<RunId> = begin.map(|(_, run)| *run).collect();
+        ensure!(found == expected, "{beginning}: {found:?} in place of {expected:?}");
+    }
+    // Sums that are the same stand in the order of their names, the last first.
+    for (_, run) in &runs {
+        let called = vec![called(10, Purpose::Turn), replied(10)];
+        append(store, step(*run, 1, called, Ownership::Mine)).await?;
+    }
+    let query = SpendingQuery { by: By::Label, ..SpendingQuery::default() };
+    let keys: Vec<String> = store.spending(&query).await?.into_iter().map(|sum| sum.key).collect();
+    let mut expected = labels.map(str::to_owned);
+    expected.sort_unstable_by(|one, other| other.cmp(one));
+    ensure!(keys == expected, "sums of {keys:?} in place of {expected:?}");
     Ok(())
 }
 

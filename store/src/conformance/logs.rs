@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use posse_protocol::{Event, Purpose, RunId, Seq};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) async fn what_is_appended_is_read_back(subject: &dyn Subject) -> Verdict {
     let store = subject.open("read back").await;
@@ -276,6 +277,50 @@ pub(super) async fn one_of_many_creators_with_a_key_wins(subject: &dyn Subject) 
                 other => return Err(Fault(format!("a creator that lost: {other:?}"))),
             }
         }
+    }
+    Ok(())
+}
+
+pub(super) async fn hashes_tie_each_event_to_all_before_it(subject: &dyn Subject) -> Verdict {
+    let store = subject.open("hashes").await;
+    let mut append = creation("/w", Ownership::Queued)?;
+    // The same text each time: where it stands makes the difference.
+    let more = (3..=8).map(|_| message("the same"));
+    append.events = append.events.iter().cloned().chain(more).collect();
+    let run = append.run;
+    store.append(vec![append]).await?;
+    let hashes = store.hashes(run, Seq::ZERO, usize::MAX).await?;
+    ensure!(hashes.len() == 8, "{} hashes of 8 events", hashes.len());
+    let mut distinct = hashes.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    ensure!(distinct.len() == 8, "two events have one hash: {hashes:?}");
+    let last = row(&*store, run).await?.last_hash;
+    ensure!(hashes.last() == Some(&last), "the row ends with {last}, the log with {hashes:?}");
+    for (after, limit, expected) in [(0, 3, 0..3), (3, 4, 3..7), (7, 9, 7..8), (8, 9, 8..8)] {
+        let page = store.hashes(run, Seq(after), limit).await?;
+        ensure!(page == hashes[expected], "after {after}, {limit}: {page:?}");
+    }
+    store.append(vec![Append::by_anyone(run, message("more"))]).await?;
+    let longer = subject.open("hashes").await.hashes(run, Seq::ZERO, 99).await?;
+    ensure!(longer.starts_with(&hashes), "what is appended changed the hashes before it");
+    ensure!(longer.len() == 9, "{} hashes of 9 events", longer.len());
+    Ok(())
+}
+
+pub(super) async fn the_store_tells_the_time_that_it_stamps(subject: &dyn Subject) -> Verdict {
+    const HOUR: u64 = 3_600_000;
+    let (store, other) = (subject.open("time").await, subject.open("time").await);
+    let run = create(&*store, "/w", Ownership::Mine).await?;
+    let mut last = 0;
+    for _ in 0..3 {
+        let before = other.now().await?;
+        let at = append(&*store, Append::by_anyone(run, message("now"))).await?.at;
+        let after = other.now().await?;
+        ensure!(before <= at && at <= after, "stamped {at} between {before} and {after}");
+        ensure!(before >= last, "{before} follows {last}");
+        last = after + HOUR;
+        subject.pass(Duration::from_millis(HOUR));
     }
     Ok(())
 }

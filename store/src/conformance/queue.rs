@@ -3,7 +3,7 @@
 use super::sample::*;
 use super::{Fault, Subject, Verdict, ensure};
 use crate::{Append, Look, Ownership, Passed, Queue, Store, Wanted};
-use posse_protocol::{AgentSpec, Extra, Parent, RunId, RunStarted, Seq, TimeAtWork};
+use posse_protocol::{AgentSpec, Extra, Parent, RunId, RunStarted, TimeAtWork};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -172,18 +172,5 @@ pub(super) async fn a_look_passes_over_what_is_not_wanted(subject: &dyn Subject)
     let named: Vec<RunId> = scouts[..300].to_vec();
     let queue = store.queue(&Look::Of(named.clone())).await?;
     ensure!(ids(&queue) == named.into_iter().collect(), "{} of 300", queue.runs.len());
-    Ok(())
-}
-
-pub(super) async fn what_a_dead_worker_owned_is_seen_to_wait(subject: &dyn Subject) -> Verdict {
-    let (mine, other) = (subject.open("heirs").await, subject.open("heirs").await);
-    let runs = many(&*mine, Made::default(), 2).await?;
-    ensure!(claim(&*mine, 2).await?.len() == 2, "not claimed");
-    ensure!(other.queue(&AHEAD).await?.runs.is_empty(), "what someone owns waits");
-    mine.close().await;
-    let queue = other.queue(&AHEAD).await?;
-    ensure!(ids(&queue) == runs.iter().copied().collect(), "{:?} wait", ids(&queue));
-    let log = other.read(runs[0], Seq::ZERO, 9).await?.len();
-    ensure!(log == 2, "looking left {log} events in place of 2");
     Ok(())
 }

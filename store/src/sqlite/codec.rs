@@ -5,6 +5,7 @@ use crate::chain::{StoredEvent, Tail};
 use crate::queue::Queued;
 use crate::row::{OpenCall, RunRow, Spent, deaths_in_a_row};
 use crate::spending::{LedgerRow, ModelCall, Spending, purpose_word};
+use crate::sql::Kind;
 use posse_protocol::{Amount, Cleanup, Purpose, RunId, Seq, Status, Usage, Usd};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -181,10 +182,17 @@ fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|error| Error::Decode(Box::new(error)))
 }
 
-/// Leaves `count` columns empty.
-pub(super) fn bind_nothing(mut query: Statement<'_>, count: usize) -> Statement<'_> {
-    for _ in 0..count {
-        query = query.bind(None::<i64>);
+/// Leaves `rows` rows of such columns empty.
+pub(super) fn bind_nothing<'q>(
+    mut query: Statement<'q>,
+    kinds: &[Kind],
+    rows: usize,
+) -> Statement<'q> {
+    for kind in (0..rows).flat_map(|_| kinds) {
+        query = match kind {
+            Kind::Text => query.bind(None::<String>),
+            Kind::Number => query.bind(None::<i64>),
+        };
     }
     query
 }

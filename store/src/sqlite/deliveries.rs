@@ -113,11 +113,6 @@ pub(super) async fn change(
     change: &Change,
     now: u64,
 ) -> Result<Changed, Error> {
-    let after = |wait: Duration| {
-        let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        // A column holds 63 bits.
-        now.saturating_add(wait).min(i64::MAX as u64)
-    };
     let mut changed = Vec::new();
     match change {
         Change::Take { hook, limit, lease } => {
@@ -127,36 +122,30 @@ pub(super) async fn change(
                 .bind(to_sql(*limit as u64))
                 .fetch_all(&mut *connection)
                 .await?;
-            for mut taken in due.iter().map(delivery_row) {
-                if let Some(why) = &taken.damaged {
-                    condemn(connection, &taken, why).await?;
+            for due in due.iter().map(delivery_row) {
+                if condemn(connection, &due).await? {
                     continue;
                 }
-                (taken.due_at, taken.attempts) = (after(*lease), taken.attempts.saturating_add(1));
+                let taken = due.taken(now, *lease);
                 save(connection, &taken).await?;
                 changed.push(taken);
             }
         }
         Change::Settle { id, attempts, settlement, note } => {
-            let mine = |it: &Delivery| (it.state, it.attempts) == (DeliveryState::Due, *attempts);
-            let found = by(connection, Some(id), None).await?.into_iter().find(mine);
-            let Some(mut settled) = found else { return Ok(Changed::Settled(Settled::TooLate)) };
-            if let Some(why) = &settled.damaged {
-                condemn(connection, &settled, why).await?;
-                return Ok(Changed::Settled(Settled::TooLate));
+            for found in by(connection, Some(id), None).await? {
+                let damaged = found.condemned().map(|_| found.clone());
+                let Some(settled) = found.settled(*attempts, *settlement, note, now) else {
+                    continue;
+                };
+                match damaged {
+                    Some(damaged) => _ = condemn(connection, &damaged).await?,
+                    None => {
+                        save(connection, &settled).await?;
+                        return Ok(Changed::Settled(Settled::Noted));
+                    }
+                }
             }
-            let (state, wait) = match settlement {
-                Settlement::Delivered => (DeliveryState::Delivered, Duration::ZERO),
-                Settlement::Again(wait) => (DeliveryState::Due, *wait),
-                Settlement::Dead => (DeliveryState::Dead, Duration::ZERO),
-            };
-            (settled.state, settled.due_at) = (state, after(wait));
-            settled.note.clone_from(note);
-            if state == DeliveryState::Delivered {
-                settled.data.clear();
-            }
-            save(connection, &settled).await?;
-            return Ok(Changed::Settled(Settled::Noted));
+            return Ok(Changed::Settled(Settled::TooLate));
         }
         Change::Revive(which) => {
             let id = match which {
@@ -164,8 +153,7 @@ pub(super) async fn change(
                 Revival::All => None,
             };
             let dead = by(connection, id, Some(DeliveryState::Dead)).await?;
-            for mut back in dead.into_iter().filter(|it| it.damaged.is_none()) {
-                (back.state, back.attempts, back.due_at) = (DeliveryState::Due, 0, now);
+            for back in dead.into_iter().filter_map(|dead| dead.revived(now)) {
                 save(connection, &back).await?;
                 changed.push(back);
             }
@@ -190,21 +178,18 @@ async fn save(connection: &mut SqliteConnection, delivery: &Delivery) -> Result<
         .map(|_| ())
 }
 
-/// Gives up a delivery that was changed behind the store's back.
-async fn condemn(
-    connection: &mut SqliteConnection,
-    delivery: &Delivery,
-    why: &str,
-) -> Result<(), Error> {
+/// Gives up a delivery that was changed behind the store's back, if it was.
+async fn condemn(connection: &mut SqliteConnection, delivery: &Delivery) -> Result<bool, Error> {
+    let Some(note) = delivery.condemned() else { return Ok(false) };
     sqlx::query(sql::DELIVERY_CONDEMN)
-        .bind(format!("not sent: {why}; `posse runs verify` says what else is damaged"))
+        .bind(note)
         .bind(delivery.id.clone())
         .bind(delivery.run.to_string())
         .bind(to_sql(delivery.seq.0))
         .bind(delivery.hook.clone())
         .execute(connection)
         .await
-        .map(|_| ())
+        .map(|_| true)
 }
 
 async fn by(

@@ -1,5 +1,6 @@
 //! The writing connection and what memory holds of its tables: one transaction at a time, in
-//! which everything is decided in memory and written with a handful of statements.
+//! which everything is decided in memory ([`crate::transaction`]) and written with a handful of
+//! statements.
 //!
 //! Rows of runs are kept between transactions. That is sound because `PRAGMA data_version`, read
 //! inside the transaction, tells when another process has written: then they are dropped.
@@ -15,19 +16,14 @@ use super::place::Place;
 use super::presence::Presence;
 use super::text::{Texts, Then, bare};
 use super::work::{Answers, Work};
-use crate::admission::Admitted;
-use crate::append::{Append, Appended, Draft, Guard};
-use crate::budget::{Accounts, Rows};
-use crate::chain::StoredEvent;
 use crate::row::{NO_PROGRESS, RunRow};
-use crate::spending::ModelCall;
-use crate::sql::{self, Columns, Shape};
-use crate::{Claimed, Delivery, StoreError, Wanted};
-use posse_protocol::{Event, RunId, SCHEMA_VERSION, Seq, Status, WorkerId};
+use crate::sql::{self, Shape};
+use crate::transaction::{Changes, Loading, Rows, Stamp};
+use crate::{Claimed, StoreError, Wanted};
+use posse_protocol::{RunId, SCHEMA_VERSION, Seq, WorkerId};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Connection, Row};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// Begins a transaction and tells whether another process has written, in one message.
@@ -69,34 +65,16 @@ pub(super) enum Failure {
     Inside(StoreError),
 }
 
-/// What one transaction changes.
+/// What one transaction does.
 #[derive(Default)]
 struct Group {
     answers: Answers,
-    events: Vec<StoredEvent>,
-    /// The model calls that they settle.
-    calls: Vec<ModelCall>,
-    /// What is to be told of them.
-    deliveries: Vec<Delivery>,
-    /// Runs whose rows changed since they were last written, and which columns of them.
-    dirty: BTreeMap<RunId, Columns>,
+    /// What is decided and not written yet.
+    changes: Changes,
     /// Runs whose rows changed.
     touched: BTreeSet<RunId>,
-    /// Keys in use, as far as the requests ask.
-    keys: HashMap<String, RunId>,
     /// Workers that turned out to be dead.
     dead: Vec<WorkerId>,
-    freed: bool,
-}
-
-impl Group {
-    /// Notes that these columns of a row are to be written.
-    fn changed(&mut self, run: RunId, columns: Columns) {
-        let noted = self.dirty.entry(run).or_insert(columns);
-        if columns == Columns::All {
-            *noted = columns;
-        }
-    }
 }
 
 impl Ledger {
@@ -157,7 +135,9 @@ impl Ledger {
             group.answers.erased.push(result);
         }
         for (batch, _) in &work.appends {
-            let result = self.admit(batch, group);
+            let at = self.presence.clock().wall_ms();
+            let stamp = Stamp { worker: self.presence.worker, at };
+            let result = group.changes.admit(&mut self.rows, batch, stamp);
             group.answers.appended.push(result);
         }
         self.deliver(work, group).await?;
@@ -179,7 +159,8 @@ impl Ledger {
     async fn deliver(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
         let now = self.presence.clock().wall_ms();
         let connection = &mut self.connection;
-        let done = deliveries::store(connection, std::mem::take(&mut group.deliveries)).await;
+        let done =
+            deliveries::store(connection, std::mem::take(&mut group.changes.deliveries)).await;
         done.map_err(|error| engine_error(error, &self.path))?;
         for (change, _) in &work.deliveries {
             let changed = deliveries::change(connection, change, now).await;
@@ -247,52 +228,23 @@ impl Ledger {
 
     /// Reads the rows and keys that the requests speak of and memory does not hold.
     async fn load(&mut self, work: &Work, group: &mut Group) -> Result<(), StoreError> {
-        let mut missing = BTreeSet::new();
-        let mut keys = BTreeSet::new();
         let drafts = work.appends.iter().flat_map(|(batch, _)| batch);
-        for append in drafts.map(|draft| &draft.append) {
-            keys.extend(key_of(append).map(str::to_owned));
-            if !self.rows.contains_key(&append.run) {
-                missing.insert(append.run.to_string());
+        let mut loading = Loading::of(drafts, work.erasures.iter().map(|(run, _, _)| *run));
+        loop {
+            let missing = loading.next(&self.rows);
+            if missing.is_empty() {
+                break;
             }
+            let missing = missing.iter().map(RunId::to_string).collect();
+            let found = self.select(sql::runs_by_id, missing).await?;
+            let found = found.iter().filter_map(run_row);
+            self.rows.extend(found.map(|row| (row.id, Box::new(row))));
         }
-        let erasures = work.erasures.iter().map(|(run, _, _)| run);
-        missing.extend(erasures.filter(|run| !self.rows.contains_key(run)).map(RunId::to_string));
-        self.load_rows(missing).await?;
-        self.load_accounts(work).await?;
-        for row in self.select(sql::runs_by_key, keys).await? {
+        for row in self.select(sql::runs_by_key, loading.keys().clone()).await? {
             let key: String = row.try_get(0).map_err(|error| self.engine(error))?;
             let run: String = row.try_get(1).map_err(|error| self.engine(error))?;
             if let Ok(run) = run.parse() {
-                group.keys.insert(key, run);
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the accounts that the runs of the requests draw on.
-    async fn load_accounts(&mut self, work: &Work) -> Result<(), StoreError> {
-        let drafts = work.appends.iter().flat_map(|(batch, _)| batch);
-        let nearest = |append: &Append| match append.events.first() {
-            Some(Event::RunStarted(started)) => started.parent.as_ref()?.account,
-            _ => self.rows.get(&append.run)?.account,
-        };
-        let mut accounts: HashSet<RunId> =
-            drafts.filter_map(|draft| nearest(&draft.append)).collect();
-        // Each account knows the next: a tree is a handful of levels deep.
-        while !accounts.is_empty() {
-            let missing = accounts.iter().filter(|run| !self.rows.contains_key(run));
-            self.load_rows(missing.map(RunId::to_string).collect()).await?;
-            let next = accounts.iter().filter_map(|run| self.rows.get(run)?.account);
-            accounts = next.filter(|above| !accounts.contains(above)).collect();
-        }
-        Ok(())
-    }
-
-    async fn load_rows(&mut self, missing: BTreeSet<String>) -> Result<(), StoreError> {
-        for row in self.select(sql::runs_by_id, missing).await? {
-            if let Some(row) = run_row(&row) {
-                self.rows.insert(row.id, Box::new(row));
+                group.changes.know_key(key, run);
             }
         }
         Ok(())
@@ -317,76 +269,19 @@ impl Ledger {
         Ok(found)
     }
 
-    /// Decides on one batch: all of it, or a refusal that leaves its neighbours alone.
-    fn admit(&mut self, batch: &[Draft], group: &mut Group) -> Result<Vec<Appended>, StoreError> {
-        let at = self.presence.clock().wall_ms();
-        let worker = self.presence.worker;
-        let mut next = Rows::new();
-        let mut keys: HashMap<String, RunId> = HashMap::new();
-        let (mut events, mut calls, mut deliveries) = (Vec::new(), Vec::new(), Vec::new());
-        let mut answers = Vec::with_capacity(batch.len());
-        for draft in batch {
-            let append = &draft.append;
-            if let Some(key) = key_of(append) {
-                if let Some(run) = group.keys.get(key).or_else(|| keys.get(key)) {
-                    return Err(StoreError::KeyTaken { key: key.to_owned(), run: *run });
-                }
-                keys.insert(key.to_owned(), append.run);
-            }
-            let row = next.get(&append.run).or_else(|| self.rows.get(&append.run));
-            let before = row.map_or(Seq::ZERO, |row| row.last_seq);
-            let admitted = RunRow::admit(row.map(|row| &**row), draft, worker, at)?;
-            let Admitted { row, events: mut stored, mut settles, entries } = admitted;
-            if stored.is_empty() && !append.outbox.is_empty() {
-                return Err(StoreError::Misplaced("a notice of no event"));
-            }
-            deliveries.extend(append.outbox.iter().map(|it| it.delivery(row.id, row.last_seq, at)));
-            let (first, last, epoch) = (before.next(), row.last_seq, row.epoch);
-            answers.push(Appended { first, last, epoch, at });
-            events.append(&mut stored);
-            calls.append(&mut settles);
-            if append.guard != Guard::Open {
-                next.insert(row.id, row);
-            }
-            for entry in entries {
-                let mut accounts = Accounts { stored: &self.rows, changed: &mut next };
-                accounts.enter(append.run, entry)?;
-            }
-        }
-        for (run, row) in next {
-            group.freed |= row.runnable && row.owner.is_none();
-            let moved = self.rows.get(&run).is_some_and(|before| row.has_only_moved_since(before));
-            group.changed(run, if moved { Columns::Moving } else { Columns::All });
-            self.rows.insert(run, row);
-        }
-        group.keys.extend(keys);
-        group.events.append(&mut events);
-        group.calls.append(&mut calls);
-        group.deliveries.append(&mut deliveries);
-        Ok(answers)
-    }
-
-    /// Removes the log of a run, or says why not. Nothing may have been decided about it before: what
-    /// is appended in the same transaction finds it removed.
+    /// Removes the log of a run, or says why not.
     async fn erase(
         &mut self,
         run: RunId,
         last: Seq,
         group: &mut Group,
     ) -> Result<Result<(), StoreError>, StoreError> {
-        let erased = match self.rows.get(&run) {
-            None => Err(StoreError::NotFound(run)),
-            Some(row) => row.erase(last),
-        };
-        let row = match erased {
-            Ok(row) => row,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        if let Err(refusal) = group.changes.erase(&mut self.rows, run, last) {
+            return Ok(Err(refusal));
+        }
         let query = sqlx::query(sql::ERASE).bind(run.to_string());
         query.execute(&mut self.connection).await.map_err(|error| self.engine(error))?;
         fail::fail_point!("store.erase.deleted");
-        group.changed(run, Columns::All);
-        self.rows.insert(run, Box::new(row));
         Ok(Ok(()))
     }
 
@@ -408,28 +303,14 @@ impl Ledger {
                 break;
             }
         }
-        found.sort_by_key(|row| (Reverse(row.priority), row.ready_at, row.id));
-        found.dedup_by_key(|row| row.id);
-        let mut claimed = Vec::with_capacity(found.len());
-        for mut row in found {
-            if let Some(reason) = &row.damaged {
-                self.mark_damaged(row.id, reason).await?;
-                continue;
-            }
-            if claimed.len() == wanted.limit {
-                break;
-            }
-            row.owner = Some(self.presence.worker);
-            row.epoch += 1;
-            row.awaits = 0;
-            row.status = Status::Running;
-            group.changed(row.id, Columns::All);
-            self.rows.insert(row.id, Box::new(row.clone()));
-            claimed.push(Claimed { epoch: row.epoch, row });
+        let worker = self.presence.worker;
+        let taken = group.changes.claim(&mut self.rows, found, wanted.limit, worker);
+        for (run, reason) in &taken.damaged {
+            self.mark_damaged(*run, reason).await?;
         }
         self.write(group, Then::GoOn).await?;
         fail::fail_point!("store.claim.written");
-        Ok(claimed)
+        Ok(taken.claimed)
     }
 
     async fn claimable(
@@ -466,8 +347,7 @@ impl Ledger {
         if !dead.is_empty() {
             self.execute(sql::DISOWN).await?;
             fail::fail_point!("store.dead.freed");
-            self.rows.retain(|_, row| row.owner.is_none_or(|owner| living.contains(&owner)));
-            group.freed = true;
+            group.changes.free(&mut self.rows, &living);
             group.dead = dead;
         }
         Ok(())
@@ -522,7 +402,7 @@ impl Ledger {
 
     async fn mark_damaged(&mut self, run: RunId, reason: &str) -> Result<(), StoreError> {
         self.rows.remove(&run);
-        let query = sqlx::query(sql::MARK_DAMAGED).bind(run.to_string()).bind(reason.to_owned());
+        let query = sqlx::query(sql::MARK_DAMAGED).bind(reason.to_owned()).bind(run.to_string());
         let result = query.execute(&mut self.connection).await;
         result.map(|_| ()).map_err(|error| self.engine(error))
     }
@@ -543,7 +423,7 @@ impl Ledger {
         if self.rows.len() > CACHE {
             self.rows.clear();
         }
-        Done { answers: group.answers, tails, freed: group.freed }
+        Done { answers: group.answers, tails, freed: group.changes.freed }
     }
 
     /// Where the logs of the `watched` runs end, if another process has written since this was
@@ -611,14 +491,6 @@ impl Ledger {
 
 fn about_to_commit() {
     fail::fail_point!("store.commit.before");
-}
-
-/// The key that `append` would take.
-fn key_of(append: &Append) -> Option<&str> {
-    match (append.guard, append.events.first()) {
-        (Guard::Create(_), Some(Event::RunStarted(started))) => started.key.as_deref(),
-        _ => None,
-    }
 }
 
 /// How many of `left` rows the next statement takes: a power of two, so that few are prepared.

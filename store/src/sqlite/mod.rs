@@ -27,8 +27,8 @@ use crate::Scrub;
 use crate::append::Draft;
 use crate::clock::{Clock, MachineClock};
 use crate::{
-    Append, Appended, Claimed, Filter, Flaw, LedgerRow, Leftovers, Look, Queue, RunRow, Spending,
-    SpendingQuery, Store, StoreError, Wanted,
+    Append, Appended, Claimed, Claims, Filter, Flaw, Inspection, LedgerRow, Leftovers, Logs, Look,
+    Queue, RunRow, Spending, SpendingQuery, Store, StoreError, Wanted,
 };
 use async_trait::async_trait;
 use calendar::Calendar;
@@ -295,7 +295,7 @@ impl SqliteStore {
 }
 
 #[async_trait]
-impl Store for SqliteStore {
+impl Logs for SqliteStore {
     async fn append(&self, batch: Vec<Append>) -> Result<Vec<Appended>, StoreError> {
         let draft = |append| Draft::new(append, self.scrub.as_deref());
         let batch = batch.into_iter().map(draft).collect::<Result<_, _>>()?;
@@ -319,56 +319,32 @@ impl Store for SqliteStore {
         self.look(move |reader| async move { reader.hashes(run, after, limit).await }).await
     }
 
-    async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
-        let filter = filter.clone();
-        self.look(move |reader| async move { reader.list(&filter).await }).await
-    }
-
-    async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
-        let part = part.to_owned();
-        self.look(move |reader| async move { reader.find(&part).await }).await
-    }
-
-    async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError> {
-        let query = query.clone();
-        self.look(move |reader| async move { reader.spending(&query).await }).await
-    }
-
-    async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
-        self.look(move |reader| async move { reader.ledger(run).await }).await
-    }
-
-    async fn strangers(&self) -> Result<Vec<String>, StoreError> {
-        self.look(|reader| async move { reader.strangers().await }).await
-    }
-
-    async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
-        self.look(move |reader| async move { reader.leftovers(wanted).await }).await
+    fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
+        self.hub.watch(run)
     }
 
     async fn erase(&self, run: RunId, last: Seq) -> Result<(), StoreError> {
         self.ask(|reply| Request::Erase { run, last, reply }).await
     }
 
-    async fn orphans(&self) -> Result<Vec<String>, StoreError> {
-        self.look(|reader| async move { reader.orphans().await }).await
+    async fn now(&self) -> Result<u64, StoreError> {
+        self.check()?;
+        Ok(self.reader.now_ms())
+    }
+}
+
+#[async_trait]
+impl Claims for SqliteStore {
+    fn worker(&self) -> WorkerId {
+        self.reader.worker()
     }
 
-    async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
-        let lost = match &self.lost {
-            Some(lost) => Some(lost.clone()),
-            // Where the log cannot be looked at, the engine says so.
-            None => {
-                wal::lost_meanwhile(self.place.database()).ok().flatten().map(|it| it.to_string())
-            }
-        };
-        let lost = lost.map(|reason| Flaw { run: None, reason });
-        let found = self.look(|reader| async move { reader.flaws().await }).await?;
-        Ok(lost.into_iter().chain(found).collect())
-    }
-
-    fn refusal(&self) -> Option<StoreError> {
-        self.lost.as_ref().map(|lost| wal::refusal(self.reader.path(), lost))
+    async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let mut claiming = Claiming { answer, requests: &self.requests };
+        let request = Request::Claim { wanted: wanted.clone(), reply };
+        self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
+        (&mut claiming.answer).await.map_err(|_| StoreError::Closed)?
     }
 
     async fn queue(&self, look: &Look) -> Result<Queue, StoreError> {
@@ -402,16 +378,8 @@ impl Store for SqliteStore {
         self.look(move |reader| async move { reader.places(&runs).await }).await
     }
 
-    async fn claim(&self, wanted: &Wanted) -> Result<Vec<Claimed>, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let mut claiming = Claiming { answer, requests: &self.requests };
-        let request = Request::Claim { wanted: wanted.clone(), reply };
-        self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
-        (&mut claiming.answer).await.map_err(|_| StoreError::Closed)?
-    }
-
-    fn worker(&self) -> WorkerId {
-        self.reader.worker()
+    fn ready(&self) -> watch::Receiver<u64> {
+        self.hub.ready()
     }
 
     async fn renew(&self) -> Result<(), StoreError> {
@@ -421,15 +389,61 @@ impl Store for SqliteStore {
     fn lease(&self) -> Option<u64> {
         self.reader.lease()
     }
+}
 
-    fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
-        self.hub.watch(run)
+#[async_trait]
+impl Inspection for SqliteStore {
+    async fn list(&self, filter: &Filter) -> Result<Vec<RunRow>, StoreError> {
+        let filter = filter.clone();
+        self.look(move |reader| async move { reader.list(&filter).await }).await
     }
 
-    fn ready(&self) -> watch::Receiver<u64> {
-        self.hub.ready()
+    async fn find(&self, part: &str) -> Result<Vec<RunRow>, StoreError> {
+        let part = part.to_owned();
+        self.look(move |reader| async move { reader.find(&part).await }).await
     }
 
+    async fn leftovers(&self, wanted: Leftovers) -> Result<Vec<RunRow>, StoreError> {
+        self.look(move |reader| async move { reader.leftovers(wanted).await }).await
+    }
+
+    async fn spending(&self, query: &SpendingQuery) -> Result<Vec<Spending>, StoreError> {
+        let query = query.clone();
+        self.look(move |reader| async move { reader.spending(&query).await }).await
+    }
+
+    async fn ledger(&self, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
+        self.look(move |reader| async move { reader.ledger(run).await }).await
+    }
+
+    async fn flaws(&self) -> Result<Vec<Flaw>, StoreError> {
+        let lost = match &self.lost {
+            Some(lost) => Some(lost.clone()),
+            // Where the log cannot be looked at, the engine says so.
+            None => {
+                wal::lost_meanwhile(self.place.database()).ok().flatten().map(|it| it.to_string())
+            }
+        };
+        let lost = lost.map(|reason| Flaw { run: None, reason });
+        let found = self.look(|reader| async move { reader.flaws().await }).await?;
+        Ok(lost.into_iter().chain(found).collect())
+    }
+
+    async fn orphans(&self) -> Result<Vec<String>, StoreError> {
+        self.look(|reader| async move { reader.orphans().await }).await
+    }
+
+    async fn strangers(&self) -> Result<Vec<String>, StoreError> {
+        self.look(|reader| async move { reader.strangers().await }).await
+    }
+
+    fn refusal(&self) -> Option<StoreError> {
+        self.lost.as_ref().map(|lost| wal::refusal(self.reader.path(), lost))
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
     async fn close(&self) {
         // Readers first: the last connection to close must be one that may write, so that it
         // brings the write-ahead log into the file.

@@ -111,6 +111,11 @@ impl Reader {
         self.presence.lease_number()
     }
 
+    /// Milliseconds since 1970, as the writer stamps what it stores.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.presence.clock().wall_ms()
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.pool.is_closed()
     }
@@ -367,7 +372,7 @@ impl Reader {
     pub(super) async fn next_due(&self, hook: &str) -> Result<Option<Duration>, StoreError> {
         let next = deliveries::next(&self.pool, hook).await;
         let next = next.map_err(|error| engine_error(error, &self.path))?;
-        let now = self.presence.clock().wall_ms();
+        let now = self.now_ms();
         Ok(next.map(|at| Duration::from_millis(at.saturating_sub(now))))
     }
 

@@ -3,7 +3,8 @@
 //! To SQLite `$1` is a *name*, and the driver looks up the name of every parameter by a scan: a
 //! statement of many rows would cost the square of its parameters. A bare `?` has no name.
 
-use crate::sql::{self, Columns};
+use crate::row::Columns;
+use crate::sql;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ pub(super) fn room_for(left: usize) -> (usize, usize) {
 }
 
 /// What one message to the engine does: it goes to another thread and back, so that everything
-/// that can be said at once is.
+/// that can be said at once is. Several statements in one that is prepared: SQLite takes that, and hardly
+/// another engine does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Message {
     /// Room for events.

@@ -2,7 +2,7 @@
 
 use crate::sample::*;
 use posse_protocol::{RunId, Seq, Status};
-use posse_store::{Ownership, Projection, Reckoning, Store, StoreError};
+use posse_store::{Inspection, Logs, Ownership, Projection, Reckoning, Store, StoreError};
 use proptest::prelude::*;
 use serde_json::json;
 

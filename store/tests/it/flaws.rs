@@ -2,8 +2,8 @@
 
 use crate::sample::*;
 use posse_store::{
-    Append, Delivery, DeliveryFilter, DeliveryState, Filter, Notice, Outbox, Ownership, Revival,
-    Settled, Settlement, SqliteStore, Store,
+    Append, Delivery, DeliveryFilter, DeliveryState, Filter, Inspection, Notice, Outbox, Ownership,
+    Revival, Settled, Settlement, SqliteStore, Store,
 };
 use std::time::Duration;
 

@@ -3,7 +3,9 @@
 use crate::process::{FOLDER, arguments_of_child, folder_of_child};
 use crate::sample::*;
 use posse_protocol::{RunId, Status};
-use posse_store::{Append, Options, Ownership, Reserve, SqliteStore, Store, StoreError, Wanted};
+use posse_store::{
+    Append, Claims, Logs, Options, Ownership, Reserve, SqliteStore, Store, StoreError, Wanted,
+};
 use sqlx::Row;
 use std::fs::File;
 use std::io::Write;

@@ -2,7 +2,7 @@
 
 use crate::sample::*;
 use posse_protocol::{Seq, Status};
-use posse_store::{Append, Ownership, Store, StoreError, Wanted};
+use posse_store::{Append, Claims, Logs, Ownership, Store, StoreError, Wanted};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;

@@ -2,7 +2,7 @@
 
 use crate::sample::*;
 use posse_protocol::{Seq, Status};
-use posse_store::{Append, Clock, Options, Ownership, SqliteStore, Store, StoreError};
+use posse_store::{Append, Claims, Clock, Logs, Options, Ownership, SqliteStore, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! A database that is taken away, or replaced, while it is open.
 
 use crate::sample::{Place, create, read, say};
-use posse_store::{Ownership, Store, StoreError};
+use posse_store::{Logs, Ownership, Store, StoreError};
 
 /// What stands at the place of a database and beside it goes somewhere else.
 fn put_away(place: &Place, to: &Place) {

@@ -11,6 +11,7 @@ mod full;
 mod groups;
 mod leases;
 mod lost;
+mod memory;
 mod mend;
 mod newer;
 mod opening;

@@ -2,7 +2,7 @@
 
 use crate::sample::*;
 use posse_protocol::{Event, Status};
-use posse_store::{Ownership, RunRow, Store, StoreError, rebuild, restore};
+use posse_store::{Inspection, Logs, Ownership, RunRow, Store, StoreError, rebuild, restore};
 use serde_json::json;
 
 async fn flaws(store: &dyn Store) -> Vec<String> {

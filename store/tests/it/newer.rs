@@ -2,7 +2,7 @@
 
 use crate::sample::*;
 use posse_protocol::Seq;
-use posse_store::{Ownership, SqliteStore, Store, StoreError};
+use posse_store::{Logs, Ownership, SqliteStore, Store, StoreError};
 
 #[tokio::test]
 async fn a_run_that_a_newer_version_wrote_to_is_left_alone() {

@@ -2,7 +2,9 @@
 
 use crate::sample::*;
 use posse_protocol::{Usage, Usd};
-use posse_store::{By, Options, Ownership, SpendingQuery, SqliteStore, Store, StoreError};
+use posse_store::{
+    By, Inspection, Logs, Options, Ownership, SpendingQuery, SqliteStore, Store, StoreError,
+};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 

@@ -2,7 +2,7 @@
 
 use crate::sample::*;
 use posse_protocol::Status;
-use posse_store::{Options, Ownership, SqliteStore, Store};
+use posse_store::{Claims, Logs, Options, Ownership, SqliteStore};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::Stdio;

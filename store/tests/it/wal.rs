@@ -2,7 +2,9 @@
 
 use crate::sample::*;
 use posse_protocol::RunId;
-use posse_store::{Durability, Options, Ownership, SqliteStore, Store, StoreError};
+use posse_store::{
+    Durability, Inspection, Logs, Options, Ownership, SqliteStore, Store, StoreError,
+};
 
 const HEADER: usize = 32;
 const FRAME: usize = 24 + 4_096;

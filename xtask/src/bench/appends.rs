@@ -7,7 +7,7 @@ use super::line::{Goal, Line, Samples, rate, times};
 use super::spine::Effort;
 use posse::RunId;
 use posse::protocol::{CallId, Ending, Event, Extra, ToolFinished, ToolOutput};
-use posse::store::{Append, Guard, Options, Ownership, Reserve, SqliteStore, Store};
+use posse::store::{Append, Guard, Logs, Options, Ownership, Reserve, SqliteStore, Store};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use std::path::Path;

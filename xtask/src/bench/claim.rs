@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::line::say;
-use posse::store::{Options, SqliteStore, Store, Wanted};
+use posse::store::{Claims, Options, SqliteStore, Wanted};
 use std::path::PathBuf;
 use std::time::Instant;
 

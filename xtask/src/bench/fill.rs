@@ -7,7 +7,7 @@ use posse::protocol::{
     Outcome, Part, Purpose, Role, RunFinished, RunStarted, Seq, Stop, ToolCall, ToolStarted, Usage,
 };
 use posse::store::{
-    Append, Durability, Guard, Options, Ownership, Reserve, SqliteStore, Store, StoreError,
+    Append, Durability, Guard, Logs, Options, Ownership, Reserve, SqliteStore, Store, StoreError,
 };
 use posse::{AgentCatalog, RunId};
 use std::path::PathBuf;

@@ -6,7 +6,8 @@ use super::spine::{again, build};
 use super::{Result, line, meter};
 use posse::RunId;
 use posse::store::{
-    By, Filter, Kin, Leftover, Leftovers, Options, SpendingQuery, SqliteStore, Store, Unfinished,
+    By, Filter, Inspection, Kin, Leftover, Leftovers, Options, SpendingQuery, SqliteStore, Store,
+    Unfinished,
 };
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};

@@ -2,8 +2,8 @@
 
 use super::{BEGIN, Group, Ledger};
 use crate::StoreError;
-use crate::row::RunRow;
-use crate::sql::{self, Columns};
+use crate::row::{Columns, RunRow};
+use crate::sql;
 use crate::sqlite::codec::{bind_call, bind_event, bind_moving, bind_nothing, bind_run};
 use crate::sqlite::engine_error;
 use crate::sqlite::text::{Message, Then, room_for};
@@ -25,10 +25,10 @@ impl Ledger {
 
     /// Writes what the group has decided so far.
     pub(super) async fn write(&mut self, group: &mut Group, then: Then) -> Result<(), StoreError> {
-        let mut events = std::mem::take(&mut group.events).into_iter();
-        let mut calls = std::mem::take(&mut group.calls).into_iter();
-        let mut rows: Vec<(&RunRow, Columns)> = Vec::with_capacity(group.dirty.len());
-        let dirty = group.dirty.iter();
+        let mut events = std::mem::take(&mut group.changes.events).into_iter();
+        let mut calls = std::mem::take(&mut group.changes.calls).into_iter();
+        let mut rows: Vec<(&RunRow, Columns)> = Vec::with_capacity(group.changes.rows.len());
+        let dirty = group.changes.rows.iter();
         rows.extend(dirty.filter_map(|(run, columns)| Some((&**self.rows.get(run)?, *columns))));
         // A statement writes the same columns of all its rows.
         rows.sort_by_key(|(_, columns)| *columns == Columns::All);
@@ -53,11 +53,11 @@ impl Ledger {
             for event in events.by_ref().take(taken_events) {
                 query = bind_event(query, event);
             }
-            query = bind_nothing(query, (events_room - taken_events) * sql::EVENT_WIDTH);
+            query = bind_nothing(query, sql::of_events(), events_room - taken_events);
             for call in calls.by_ref().take(taken_calls) {
                 query = bind_call(query, call);
             }
-            query = bind_nothing(query, (calls_room - taken_calls) * sql::CALL_WIDTH);
+            query = bind_nothing(query, sql::of_calls(), calls_room - taken_calls);
             let (now, later) = rows.split_at(taken_rows);
             for (row, _) in now {
                 query = match columns {
@@ -65,7 +65,7 @@ impl Ledger {
                     Columns::Moving => bind_moving(query, row),
                 };
             }
-            query = bind_nothing(query, (rows_room - taken_rows) * columns.width());
+            query = bind_nothing(query, sql::of_runs(columns), rows_room - taken_rows);
             let result = query.execute(&mut self.connection).await;
             result.map_err(|error| engine_error(error, &self.path))?;
             if then == Then::GoOn {
@@ -76,7 +76,7 @@ impl Ledger {
                 break;
             }
         }
-        group.touched.extend(std::mem::take(&mut group.dirty).into_keys());
+        group.touched.extend(std::mem::take(&mut group.changes.rows).into_keys());
         Ok(())
     }
 }

@@ -1,0 +1,66 @@
+//! Who of one worker is to be told what moved.
+
+use posse_protocol::{RunId, Seq};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+#[derive(Default)]
+pub(super) struct Hub(Mutex<Watchers>);
+
+struct Watchers {
+    tails: HashMap<RunId, watch::Sender<Seq>>,
+    ready: watch::Sender<u64>,
+    closed: bool,
+}
+
+impl Default for Watchers {
+    fn default() -> Self {
+        Watchers { tails: HashMap::new(), ready: watch::Sender::new(0), closed: false }
+    }
+}
+
+impl Hub {
+    pub(super) fn watch(&self, run: RunId) -> watch::Receiver<Seq> {
+        let mut watchers = self.lock();
+        if watchers.closed {
+            return watch::channel(Seq::ZERO).1;
+        }
+        watchers.tails.entry(run).or_insert_with(|| watch::Sender::new(Seq::ZERO)).subscribe()
+    }
+
+    pub(super) fn ready(&self) -> watch::Receiver<u64> {
+        self.lock().ready.subscribe()
+    }
+
+    /// Tells where the log of `run` ends.
+    pub(super) fn moved(&self, run: RunId, last: Seq) {
+        let mut watchers = self.lock();
+        let Some(tail) = watchers.tails.get(&run) else { return };
+        if tail.receiver_count() == 0 {
+            watchers.tails.remove(&run);
+            return;
+        }
+        tail.send_if_modified(|tail| {
+            let moved = *tail < last;
+            *tail = last.max(*tail);
+            moved
+        });
+    }
+
+    /// Tells that a run may have become claimable.
+    pub(super) fn wake(&self) {
+        self.lock().ready.send_modify(|times| *times += 1);
+    }
+
+    /// Nothing moves any more.
+    pub(super) fn close(&self) {
+        let mut watchers = self.lock();
+        watchers.tails.clear();
+        watchers.closed = true;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Watchers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

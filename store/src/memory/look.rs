@@ -1,0 +1,309 @@
+//! What is asked of the tables, by looking at every row.
+
+use super::is_known;
+use super::state::State;
+use crate::delivery::DeliveryState;
+use crate::filter::{Background, Filter, Kin, Label, Unfinished};
+use crate::leftover::{Leftover, Leftovers};
+use crate::queue::{Look, Queue, Queued};
+use crate::row::RunRow;
+use crate::spending::{By, ModelCall, Spending, SpendingQuery, date};
+use posse_protocol::{Cleanup, RunId, Usage, Usd};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Runs in a list whose length nobody set.
+const LIST: usize = 100;
+/// Runs that one look shows, but for those of every root.
+const MOST: usize = 1_024;
+/// How many are shown of every root.
+const EACH: usize = 64;
+const DAY_MS: u64 = 86_400_000;
+
+/// Rows in the order in which they are claimed.
+pub(super) fn in_line<'a>(rows: impl Iterator<Item = &'a RunRow>) -> Vec<&'a RunRow> {
+    let mut rows: Vec<&RunRow> = rows.collect();
+    rows.sort_by_key(|row| (Reverse(row.priority), row.ready_at, row.id));
+    rows
+}
+
+pub(super) fn queue(state: &State, look: &Look) -> Queue {
+    let until = state.ready().map(|row| row.ready_at).max().unwrap_or(0);
+    let here = |folder: &Option<String>, row: &RunRow| {
+        folder.as_ref().is_none_or(|folder| *folder == row.workspace)
+    };
+    let shown = |rows: Vec<&RunRow>| rows.into_iter().map(Queued::from).collect::<Vec<_>>();
+    match look {
+        Look::Ahead { workspace } => {
+            let rows = in_line(state.claimable().filter(|row| here(workspace, row)));
+            if rows.len() < MOST {
+                return Queue { runs: shown(rows), until, ..Queue::default() };
+            }
+            let mut counts: HashMap<RunId, usize> = HashMap::new();
+            let mut place = 0;
+            let seen = rows.into_iter().filter(|row| {
+                let count = counts.entry(row.root).or_default();
+                place += 1;
+                let is_shown = place <= MOST || *count < EACH;
+                *count += usize::from(is_shown);
+                is_shown
+            });
+            let runs = shown(seen.collect());
+            let cut = counts.into_iter().filter(|(_, count)| *count >= EACH).map(|it| it.0);
+            Queue { runs, more: true, cut: cut.collect(), until, ..Queue::default() }
+        }
+        Look::Past { workspace, passed } => {
+            let rows = state.claimable().filter(|row| {
+                here(workspace, row)
+                    && !passed.agents.contains(&row.agent)
+                    && !passed.models.contains(&row.model)
+                    && row.parent.is_none_or(|parent| !passed.parents.contains(&parent))
+            });
+            let mut rows = in_line(rows);
+            rows.truncate(MOST);
+            Queue { more: rows.len() >= MOST, runs: shown(rows), until, ..Queue::default() }
+        }
+        Look::Since(moment) => {
+            let mut rows: Vec<&RunRow> =
+                state.claimable().filter(|row| row.ready_at >= *moment).collect();
+            rows.sort_by_key(|row| (row.ready_at, row.id));
+            rows.truncate(MOST);
+            let more = rows.len() >= MOST;
+            let until = rows.last().filter(|_| more).map_or(until, |last| last.ready_at);
+            Queue { runs: shown(rows), more, until, ..Queue::default() }
+        }
+        Look::Of(wanted) => {
+            let rows = state.claimable().filter(|row| wanted.contains(&row.id)).collect();
+            Queue { runs: shown(rows), until, ..Queue::default() }
+        }
+    }
+}
+
+/// Those of `rows` that `filter` selects, in its order.
+pub(super) fn listed(
+    state: &State,
+    filter: &Filter,
+    rows: impl Iterator<Item = RunRow>,
+) -> Vec<RunRow> {
+    let mut rows: Vec<RunRow> = rows.filter(|row| selects(state, filter, row)).collect();
+    match filter.after {
+        Some(_) => rows.sort_by_key(|row| row.id),
+        None => rows.sort_by_key(|row| Reverse(row.id)),
+    }
+    rows.truncate(if filter.limit == 0 { LIST } else { filter.limit });
+    rows
+}
+
+fn selects(state: &State, filter: &Filter, row: &RunRow) -> bool {
+    let is = |wanted: &Option<String>, text: &str| wanted.as_deref().is_none_or(|it| it == text);
+    let has_ended = |run: RunId| state.rows.get(&run).is_some_and(|row| row.outcome.is_some());
+    let kin = match filter.kin {
+        Kin::All => true,
+        Kin::Roots => row.depth == 0,
+        Kin::Heads => row.depth == 0 || has_ended(row.root),
+        Kin::ChildrenOf(run) => row.parent == Some(run),
+        Kin::TreeOf(run) => row.root == run,
+    };
+    let unfinished = match filter.unfinished {
+        Unfinished::All => true,
+        Unfinished::Only => row.outcome.is_none(),
+        Unfinished::Gathering => row.gathered_at > 0,
+        Unfinished::Asking => row.asks > 0,
+    };
+    let label = match &filter.label {
+        None => true,
+        Some(Label::Is(label)) => !row.label.is_empty() && row.label == *label,
+        Some(Label::Begins(beginning)) => {
+            !row.label.is_empty() && row.label.starts_with(beginning.as_str())
+        }
+    };
+    let background = match filter.background {
+        Background::All => true,
+        Background::Only => row.background,
+        Background::Not => !row.background,
+    };
+    kin && unfinished
+        && label
+        && background
+        && filter.id.is_none_or(|id| id == row.id)
+        && is(&filter.workspace, &row.workspace)
+        && is(&filter.agent, &row.agent)
+        && is(&filter.model, &row.model)
+        && filter.outcome.as_ref().is_none_or(|word| row.outcome.as_ref() == Some(word))
+        && (filter.status.is_empty() || filter.status.contains(&row.status))
+        && filter.since.is_none_or(|at| row.id >= RunId::first_at(at))
+        && filter.until.is_none_or(|at| row.id < RunId::first_at(at))
+        && filter.before.is_none_or(|before| row.id < before)
+        && filter.after.is_none_or(|after| row.id > after)
+}
+
+/// The runs whose ids begin or end with `part`, or else hold it near their end, the newest first.
+pub(super) fn found<'a>(state: &'a State, part: &str) -> Vec<&'a RunRow> {
+    if part.len() < 4 {
+        return Vec::new();
+    }
+    let by = |is_meant: &dyn Fn(&str) -> bool| {
+        let rows = state.rows.values().map(|row| &**row);
+        let mut rows: Vec<&RunRow> = rows.filter(|row| is_meant(&row.id.to_string())).collect();
+        rows.sort_by_key(|row| Reverse(row.id));
+        rows
+    };
+    let found = by(&|id| id.starts_with(part) || id.ends_with(part));
+    if !found.is_empty() {
+        return found;
+    }
+    by(&|id| id.get(18..).is_some_and(|end| end.contains(part)))
+}
+
+pub(super) fn leftovers(state: &State, wanted: Leftovers, now_ms: u64) -> Vec<&RunRow> {
+    let long = u64::try_from(wanted.ended_for.as_millis()).unwrap_or(u64::MAX);
+    let latest = now_ms.saturating_sub(long);
+    let rows = || state.rows.values().map(|row| &**row);
+    let open_trees: HashSet<RunId> =
+        rows().filter(|row| row.outcome.is_none()).map(|row| row.root).collect();
+    let open_parents: HashSet<RunId> =
+        rows().filter(|row| row.outcome.is_none()).filter_map(|row| row.parent).collect();
+    let due = state.deliveries.values().filter(|it| it.state == DeliveryState::Due);
+    let untold: HashSet<RunId> = due.map(|it| it.run).collect();
+    let since = |row: &RunRow| match wanted.which {
+        Leftover::Due => row.finished_at.saturating_add(row.archive_after_ms.unwrap_or(0)),
+        Leftover::Ended | Leftover::Unwanted | Leftover::Archived => row.finished_at,
+    };
+    let is_left = |row: &&RunRow| {
+        let is_told = !untold.contains(&row.id);
+        let ended = row.finished_at > 0 && !row.archived;
+        match wanted.which {
+            Leftover::Ended => ended && !open_trees.contains(&row.root),
+            Leftover::Due => {
+                ended && row.archive_after_ms.is_some() && !open_trees.contains(&row.root)
+            }
+            Leftover::Unwanted => {
+                let unwanted = row.cleanup != Cleanup::Keep && !row.erased;
+                unwanted && ended && !open_parents.contains(&row.id) && is_told
+            }
+            Leftover::Archived => row.archived && !row.erased && is_told,
+        }
+    };
+    let mut left: Vec<&RunRow> =
+        rows().filter(|row| is_known(row) && since(row) <= latest).filter(is_left).collect();
+    left.sort_by_key(|row| since(row));
+    left.truncate(wanted.limit);
+    left
+}
+
+/// A model call that is settled, or not yet.
+struct Made<'a> {
+    run: RunId,
+    at: u64,
+    root: RunId,
+    agent: &'a str,
+    model: &'a str,
+    label: &'a str,
+    known: Usage,
+    uncertain: Usage,
+    unanswered: bool,
+}
+
+impl<'a> Made<'a> {
+    fn settled(call: &'a ModelCall) -> Self {
+        let (usage, uncertain) = (&call.usage, call.uncertain.clone());
+        let known = Usage {
+            input_tokens: usage.input_tokens.saturating_sub(uncertain.input_tokens),
+            output_tokens: usage.output_tokens.saturating_sub(uncertain.output_tokens),
+            cost: usage.cost.saturating_sub(uncertain.cost),
+            ..usage.clone()
+        };
+        let unsure = uncertain.input_tokens + uncertain.output_tokens + uncertain.cost.0 > 0;
+        Made {
+            run: call.run,
+            at: call.at,
+            root: call.root,
+            agent: &call.agent,
+            model: &call.model,
+            label: &call.label,
+            known,
+            uncertain,
+            unanswered: unsure || call.ending == "unanswered",
+        }
+    }
+
+    fn open(row: &'a RunRow) -> Option<Self> {
+        Some(Made {
+            run: row.id,
+            at: row.updated_at,
+            root: row.root,
+            agent: &row.agent,
+            model: &row.calling.as_ref()?.model,
+            label: &row.label,
+            known: Usage::default(),
+            uncertain: row.open_call()?,
+            unanswered: true,
+        })
+    }
+
+    fn key(&self, by: By) -> String {
+        match by {
+            By::Nothing => String::new(),
+            By::Run => self.run.to_string(),
+            By::Tree => self.root.to_string(),
+            By::Agent => self.agent.to_owned(),
+            By::Model => self.model.to_owned(),
+            By::Label => self.label.to_owned(),
+            By::Day => date(self.at / DAY_MS),
+        }
+    }
+}
+
+pub(super) fn spending(state: &State, query: &SpendingQuery) -> Vec<Spending> {
+    let below = query.tree.map(|tree| below(state, tree));
+    let folder_of = |run: RunId| state.rows.get(&run).map(|row| &row.workspace);
+    let open = state.rows.values().filter_map(|row| Made::open(row));
+    let made = state.calls.iter().map(Made::settled).chain(open).filter(|made| {
+        below.as_ref().is_none_or(|below| below.contains(&made.run))
+            && query.workspace.as_ref().is_none_or(|folder| folder_of(made.run) == Some(folder))
+            && query.since.is_none_or(|since| made.at >= since)
+            && query.until.is_none_or(|until| made.at < until)
+    });
+    let mut sums: BTreeMap<String, (Spending, HashSet<RunId>)> = BTreeMap::new();
+    for made in made {
+        let (sum, runs) = sums.entry(made.key(query.by)).or_default();
+        runs.insert(made.run);
+        sum.calls += 1;
+        sum.unanswered += u64::from(made.unanswered);
+        add(&mut sum.usage, &made.known);
+        add(&mut sum.uncertain, &made.uncertain);
+    }
+    let sums = sums.into_iter();
+    let mut sums: Vec<Spending> =
+        sums.map(|(key, (sum, runs))| Spending { key, runs: runs.len() as u64, ..sum }).collect();
+    sums.reverse();
+    if !matches!(query.by, By::Nothing | By::Day) {
+        sums.sort_by_key(|sum| Reverse((sum.usage.cost, sum.usage.input_tokens)));
+    }
+    if query.limit > 0 {
+        sums.truncate(query.limit);
+    }
+    sums
+}
+
+fn add(sum: &mut Usage, more: &Usage) {
+    sum.input_tokens = sum.input_tokens.saturating_add(more.input_tokens);
+    sum.cache_read_tokens = sum.cache_read_tokens.saturating_add(more.cache_read_tokens);
+    sum.cache_write_tokens = sum.cache_write_tokens.saturating_add(more.cache_write_tokens);
+    sum.output_tokens = sum.output_tokens.saturating_add(more.output_tokens);
+    sum.reasoning_tokens = sum.reasoning_tokens.saturating_add(more.reasoning_tokens);
+    sum.cost = Usd(sum.cost.0.saturating_add(more.cost.0));
+}
+
+/// `run` and all below it.
+fn below(state: &State, run: RunId) -> HashSet<RunId> {
+    let mut below = HashSet::new();
+    let mut next = vec![run];
+    while let Some(run) = next.pop() {
+        if state.rows.contains_key(&run) && below.insert(run) {
+            let children = state.rows.values().filter(|row| row.parent == Some(run));
+            next.extend(children.map(|row| row.id));
+        }
+    }
+    below
+}

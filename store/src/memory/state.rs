@@ -1,0 +1,131 @@
+//! The tables.
+
+use super::hub::Hub;
+use super::is_known;
+use crate::append::Draft;
+use crate::chain::StoredEvent;
+use crate::delivery::Delivery;
+use crate::row::RunRow;
+use crate::spending::ModelCall;
+use crate::transaction::{Changes, Loading, Rows};
+use posse_protocol::{RunId, Seq, WorkerId};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) rows: Rows,
+    pub(super) events: HashMap<RunId, Vec<StoredEvent>>,
+    /// In the order in which they were settled.
+    pub(super) calls: Vec<ModelCall>,
+    pub(super) deliveries: BTreeMap<String, Delivery>,
+    keys: HashMap<String, RunId>,
+    /// Until when the lease of each worker holds; nothing for one that has fallen.
+    workers: HashMap<WorkerId, Option<u64>>,
+    pub(super) hubs: HashMap<WorkerId, Arc<Hub>>,
+}
+
+impl State {
+    /// The events of `run` from `first` on.
+    pub(super) fn events_from(&self, run: RunId, first: Seq) -> &[StoredEvent] {
+        let events = self.events.get(&run).map_or(&[][..], Vec::as_slice);
+        let before = usize::try_from(first.0.saturating_sub(1)).unwrap_or(usize::MAX);
+        &events[before.min(events.len())..]
+    }
+
+    /// Has something to do, and nobody who does it.
+    pub(super) fn ready(&self) -> impl Iterator<Item = &RunRow> {
+        let rows = self.rows.values().map(|row| &**row);
+        rows.filter(|row| row.runnable && row.owner.is_none() && !row.paused)
+    }
+
+    /// The same of what this version may execute.
+    pub(super) fn claimable(&self) -> impl Iterator<Item = &RunRow> {
+        self.ready().filter(|row| is_known(row))
+    }
+
+    /// Tells whose the keys are that `drafts` want.
+    pub(super) fn tell_keys(&self, drafts: &[Draft], changes: &mut Changes) {
+        for key in Loading::of(drafts, []).keys() {
+            if let Some(run) = self.keys.get(key) {
+                changes.know_key(key.clone(), *run);
+            }
+        }
+    }
+
+    /// Stores what was decided, and tells who watches. The rows are changed already.
+    pub(super) fn store(&mut self, changes: Changes) {
+        for event in changes.events {
+            self.events.entry(event.run).or_default().push(event);
+        }
+        self.calls.extend(changes.calls);
+        for delivery in changes.deliveries {
+            self.deliveries.entry(delivery.id.clone()).or_insert(delivery);
+        }
+        for row in changes.rows.keys().filter_map(|run| self.rows.get(run)) {
+            self.keys.extend(row.key.clone().map(|key| (key, row.id)));
+            self.hubs.values().for_each(|hub| hub.moved(row.id, row.last_seq));
+        }
+        if changes.freed {
+            self.wake();
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        self.hubs.values().for_each(|hub| hub.wake());
+    }
+
+    pub(super) fn knows(&self, worker: WorkerId) -> bool {
+        self.workers.contains_key(&worker)
+    }
+
+    pub(super) fn renew(&mut self, worker: WorkerId, until: u64) {
+        self.workers.insert(worker, Some(until));
+    }
+
+    /// Whether `worker` lives, as `asking` sees it.
+    pub(super) fn lives(&self, worker: WorkerId, asking: WorkerId, steady_ms: u64) -> bool {
+        let until = self.workers.get(&worker).copied().flatten();
+        worker == asking || until.is_some_and(|until| until >= steady_ms)
+    }
+
+    /// A worker is no more, and has said nothing.
+    pub(super) fn fell(&mut self, worker: WorkerId) {
+        self.hubs.remove(&worker);
+        if let Some(lease) = self.workers.get_mut(&worker) {
+            *lease = None;
+        }
+    }
+
+    /// A worker leaves, and gives up what it owns.
+    pub(super) fn depart(&mut self, worker: WorkerId) {
+        self.hubs.remove(&worker);
+        self.workers.remove(&worker);
+        self.disown(&HashSet::from([worker]));
+    }
+
+    /// Queues again what dead workers owned. True when there was one.
+    pub(super) fn free_the_dead(&mut self, asking: WorkerId, steady_ms: u64) -> bool {
+        let dead: HashSet<WorkerId> = self
+            .workers
+            .keys()
+            .copied()
+            .filter(|worker| !self.lives(*worker, asking, steady_ms))
+            .collect();
+        for worker in &dead {
+            // One that is only silent has not died of what it executed.
+            if self.workers.remove(worker) == Some(None) {
+                let owned = self.rows.values_mut().filter(|row| row.owner == Some(*worker));
+                owned.for_each(|row| row.count_death());
+            }
+        }
+        self.disown(&dead);
+        !dead.is_empty()
+    }
+
+    fn disown(&mut self, workers: &HashSet<WorkerId>) {
+        for row in self.rows.values_mut() {
+            row.owner = row.owner.filter(|owner| !workers.contains(owner));
+        }
+    }
+}

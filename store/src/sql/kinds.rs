@@ -1,0 +1,113 @@
+//! What columns hold: text or numbers. An engine with strict types must be told, of every value that it
+//! cannot tell from where it goes: those of a list of rows, and those that are missing.
+
+use super::{CALL_COLUMNS, EVENT_COLUMNS, MOVING, RUN_COLUMNS};
+use crate::row::Columns;
+use std::sync::LazyLock;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Number,
+}
+
+impl Kind {
+    /// As the schema calls it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Text => "TEXT",
+            Kind::Number => "BIGINT",
+        }
+    }
+}
+
+/// The columns that hold text, of whatever table; all others hold numbers.
+const TEXTS: [&str; 31] = [
+    "id",
+    "agent",
+    "model",
+    "title",
+    "workspace",
+    "key",
+    "last_hash",
+    "owner",
+    "outcome",
+    "note",
+    "damaged",
+    "parent",
+    "root",
+    "label",
+    "cleanup",
+    "account",
+    "budget",
+    "drawn",
+    "calling",
+    "calling_for",
+    "run",
+    "body",
+    "hash",
+    "purpose",
+    "ending",
+    "boot",
+    "hook",
+    "kind",
+    "data",
+    "state",
+    "seal",
+];
+
+pub(super) fn kind(column: &str) -> Kind {
+    if TEXTS.contains(&column) { Kind::Text } else { Kind::Number }
+}
+
+fn kinds(columns: &str) -> Vec<Kind> {
+    columns.split(", ").map(|column| kind(column.trim())).collect()
+}
+
+static EVENTS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds(EVENT_COLUMNS));
+static CALLS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds(CALL_COLUMNS));
+static RUNS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds(RUN_COLUMNS));
+static MOVING_RUNS: LazyLock<Vec<Kind>> =
+    LazyLock::new(|| ["id"].into_iter().chain(MOVING).map(kind).collect());
+
+/// What the columns of an event hold.
+pub(crate) fn of_events() -> &'static [Kind] {
+    &EVENTS
+}
+
+/// What the columns of a model call hold.
+pub(crate) fn of_calls() -> &'static [Kind] {
+    &CALLS
+}
+
+/// What these columns of a run hold: its id, and those.
+pub(crate) fn of_runs(columns: Columns) -> &'static [Kind] {
+    match columns {
+        Columns::All => &RUNS,
+        Columns::Moving => &MOVING_RUNS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::WHOLE;
+
+    #[test]
+    fn the_kinds_are_those_of_the_schema() {
+        let mut seen = 0;
+        let words: Vec<&str> =
+            WHOLE.split([' ', '\n', ',', '(']).filter(|it| !it.is_empty()).collect();
+        for pair in words.windows(2) {
+            let expected = match pair[1] {
+                "TEXT" => Kind::Text,
+                "BIGINT" => Kind::Number,
+                _ => continue,
+            };
+            assert_eq!(kind(pair[0]), expected, "{}", pair[0]);
+            seen += 1;
+        }
+        assert!(seen > 90, "{seen}");
+    }
+}
