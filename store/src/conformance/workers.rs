@@ -44,7 +44,8 @@ impl Workers {
         Ok(Arc::new(store))
     }
 
-    /// Kills the worker whose store this is, and returns when nothing of it moves any more.
+    /// Kills the worker whose store this is, and returns when nothing of it moves any more, but for what
+    /// an engine outside its executor was told before.
     pub async fn kill(&self, store: Arc<dyn Store>) {
         let executor = self.known().remove(&store.worker());
         if let Some(runtime) = executor.and_then(|mut executor| executor.0.take()) {
